@@ -1,0 +1,3 @@
+//! One file per noun of the command line.
+
+pub mod sim;

@@ -1,0 +1,101 @@
+//! `windlass sim`: the kernel in random worlds, watched by the oracle.
+
+use anyhow::Context;
+use serde_json::json;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+use windlass_sim::campaign::{self, Summary};
+use windlass_sim::world::{self, Violation};
+
+/// Run simulated executions and check every rule on them
+#[derive(Debug, clap::Args)]
+pub struct Sim {
+    /// The first seed; a seed is a whole story
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many executions to simulate, one seed each
+    #[arg(long, default_value_t = 1)]
+    executions: u64,
+    /// Show what was seen and journaled in the first seed
+    #[arg(long)]
+    tell: bool,
+    /// Where a failing seed's story is kept
+    #[arg(long, default_value = "sim-failures", value_name = "DIR")]
+    keep: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Sim {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        if self.tell {
+            print!("{}", world::tell(self.seed));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let started = Instant::now();
+        let shows = std::io::stderr().is_terminal();
+        let progress = |executions: u64| {
+            if shows {
+                eprint!("\r{executions} of {} executions", self.executions);
+            }
+        };
+        let summary = campaign::run(self.seed, self.executions, &progress);
+        if shows {
+            eprint!("\r\x1b[K");
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        let kept = self.keep_violations(&summary.violations)?;
+        self.print(&summary, &kept, seconds)?;
+        Ok(if summary.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn keep_violations(&self, violations: &[Box<Violation>]) -> anyhow::Result<Vec<PathBuf>> {
+        violations.iter().map(|violation| keep(&self.keep, violation)).collect()
+    }
+
+    fn print(&self, summary: &Summary, kept: &[PathBuf], seconds: f64) -> anyhow::Result<()> {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            let violations: Vec<_> = summary.violations.iter().zip(kept).map(|(violation, file)| {
+                json!({ "seed": violation.seed, "rule": violation.rule, "what": violation.what, "file": file })
+            }).collect();
+            let told = json!({
+                "firstSeed": self.seed,
+                "executions": summary.executions,
+                "events": summary.events,
+                "ends": summary.ends,
+                "seconds": seconds,
+                "violations": violations,
+            });
+            writeln!(out, "{told}")?;
+            return Ok(());
+        }
+        for (end, count) in &summary.ends {
+            writeln!(out, "{count:>9}  {end}")?;
+        }
+        let rate = summary.executions as f64 / seconds.max(1e-9);
+        writeln!(
+            out,
+            "{} executions from seed {}, each run twice: {} events, {seconds:.1} s, {rate:.0} executions/s",
+            summary.executions, self.seed, summary.events
+        )?;
+        for (violation, file) in summary.violations.iter().zip(kept) {
+            writeln!(out, "seed {}: {}: {} (kept in {})", violation.seed, violation.rule, violation.what, file.display())?;
+        }
+        match summary.violations.len() {
+            0 => writeln!(out, "no rule was broken")?,
+            count => writeln!(out, "{count} seeds broke a rule; `windlass sim --seed N --tell` tells one")?,
+        }
+        Ok(())
+    }
+}
+
+fn keep(folder: &Path, violation: &Violation) -> anyhow::Result<PathBuf> {
+    let file = folder.join(format!("seed-{}.txt", violation.seed));
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    std::fs::write(&file, violation.to_string()).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(file)
+}

@@ -1,0 +1,266 @@
+//! The filters, tests, functions and methods an expression may use. Each is minijinja's own, called after its cost
+//! was paid. What is not listed does not exist: nothing here reads a clock, a random source or the outside.
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use minijinja::functions::{self, Function};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{FunctionArgs, FunctionResult, Rest, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, Output, State, UndefinedBehavior, Value as Jinja, filters, tests};
+use minijinja_contrib::pycompat;
+
+use crate::cost::{Cost, pay};
+use crate::limits::{Charged, FUEL_MAX, failed};
+use crate::operators;
+
+/// What every expression is compiled and run with.
+pub(crate) struct Builtins {
+    pub(crate) env: Environment<'static>,
+    filters: BTreeSet<&'static str>,
+    tests: BTreeSet<&'static str>,
+}
+
+/// No `namespace`: it would let loops build values of any depth, and cycles.
+const FUNCTIONS: [&str; 2] = ["dict", "range"];
+
+pub(crate) fn builtins() -> &'static Builtins {
+    static BUILTINS: OnceLock<Builtins> = OnceLock::new();
+    BUILTINS.get_or_init(Builtins::new)
+}
+
+impl Builtins {
+    pub(crate) fn has_filter(&self, name: &str) -> bool {
+        self.filters.contains(name)
+    }
+
+    pub(crate) fn has_test(&self, name: &str) -> bool {
+        self.tests.contains(name)
+    }
+
+    pub(crate) fn has_function(&self, name: &str) -> bool {
+        FUNCTIONS.contains(&name)
+    }
+
+    fn new() -> Builtins {
+        let mut env = Environment::empty();
+        env.set_undefined_behavior(UndefinedBehavior::Chainable);
+        env.set_fuel(Some(FUEL_MAX));
+        env.set_debug(false);
+        env.set_syntax(syntax());
+        env.set_formatter(write);
+        env.set_unknown_method_callback(method);
+        env.add_function("range", operators::range);
+        env.add_function("dict", paid(Cost::Items(64), functions::dict));
+        operators::register(&mut env);
+        let mut builtins = Builtins { env, filters: BTreeSet::new(), tests: BTreeSet::new() };
+        builtins.text_filters();
+        builtins.list_filters();
+        builtins.value_filters();
+        builtins.cheap_tests();
+        builtins.walking_tests();
+        builtins
+    }
+
+    fn text_filters(&mut self) {
+        self.filter("capitalize", Cost::Text(3), filters::capitalize);
+        self.filter("e", Cost::Escape, filters::escape);
+        self.filter("escape", Cost::Escape, filters::escape);
+        self.filter("format", Cost::Printf, filters::format);
+        self.filter("indent", Cost::Indent, filters::indent);
+        self.filter("join", Cost::Join, filters::join);
+        self.filter("lines", Cost::Lines, filters::lines);
+        self.filter("lower", Cost::Text(3), filters::lower);
+        self.filter("replace", Cost::Replace, filters::replace);
+        self.filter("safe", Cost::Text(1), filters::safe);
+        self.filter("split", Cost::Split, filters::split);
+        self.filter("string", Cost::Text(1), filters::string);
+        self.filter("title", Cost::Text(3), filters::title);
+        self.filter("tojson", Cost::Json, filters::tojson);
+        self.filter("trim", Cost::Text(1), filters::trim);
+        self.filter("upper", Cost::Text(3), filters::upper);
+        self.filter("urlencode", Cost::Text(3), filters::urlencode);
+    }
+
+    fn list_filters(&mut self) {
+        self.filter("batch", Cost::Batch, filters::batch);
+        self.filter("chain", Cost::Items(64), chain);
+        self.filter("dictsort", Cost::Sort(128), filters::dictsort);
+        self.filter("groupby", Cost::Sort(96), filters::groupby);
+        self.filter("items", Cost::Items(64), filters::items);
+        self.filter("list", Cost::Items(24), filters::list);
+        self.filter("map", Cost::Items(24), filters::map);
+        self.filter("reject", Cost::Items(24), filters::reject);
+        self.filter("rejectattr", Cost::Items(24), filters::rejectattr);
+        self.filter("reverse", Cost::Reverse, filters::reverse);
+        self.filter("select", Cost::Items(24), filters::select);
+        self.filter("selectattr", Cost::Items(24), filters::selectattr);
+        self.filter("slice", Cost::Slices, filters::slice);
+        self.filter("sort", Cost::Sort(32), filters::sort);
+        self.filter("unique", Cost::Unique, filters::unique);
+        self.filter("zip", Cost::Items(64), filters::zip);
+    }
+
+    fn value_filters(&mut self) {
+        self.filter("abs", Cost::Free, filters::abs);
+        self.filter("attr", Cost::Walk, filters::attr);
+        self.filter("bool", Cost::Free, filters::bool);
+        self.filter("count", Cost::Free, filters::length);
+        self.filter("d", Cost::Free, filters::default);
+        self.filter("default", Cost::Free, filters::default);
+        self.filter("first", Cost::Free, filters::first);
+        self.filter("float", Cost::Free, filters::float);
+        self.filter("int", Cost::Free, filters::int);
+        self.filter("last", Cost::Free, filters::last);
+        self.filter("length", Cost::Free, filters::length);
+        self.filter("max", Cost::Walk, filters::max);
+        self.filter("min", Cost::Walk, filters::min);
+        self.filter("round", Cost::Free, filters::round);
+        self.filter("sum", Cost::Sum, filters::sum);
+    }
+
+    fn cheap_tests(&mut self) {
+        self.test("boolean", Cost::Free, tests::is_boolean);
+        self.test("defined", Cost::Free, tests::is_defined);
+        self.test("divisibleby", Cost::Free, is_divisible_by);
+        self.test("even", Cost::Free, tests::is_even);
+        self.test("false", Cost::Free, tests::is_false);
+        self.test("float", Cost::Free, tests::is_float);
+        self.test("integer", Cost::Free, tests::is_integer);
+        self.test("int", Cost::Free, tests::is_integer);
+        self.test("iterable", Cost::Free, tests::is_iterable);
+        self.test("mapping", Cost::Free, tests::is_mapping);
+        self.test("none", Cost::Free, tests::is_none);
+        self.test("number", Cost::Free, tests::is_number);
+        self.test("odd", Cost::Free, tests::is_odd);
+        self.test("sequence", Cost::Free, tests::is_sequence);
+        self.test("string", Cost::Free, tests::is_string);
+        self.test("true", Cost::Free, tests::is_true);
+        self.test("undefined", Cost::Free, tests::is_undefined);
+    }
+
+    fn walking_tests(&mut self) {
+        for name in ["eq", "equalto", "=="] {
+            self.test(name, Cost::Walk, tests::is_eq);
+        }
+        for name in ["ne", "!="] {
+            self.test(name, Cost::Walk, tests::is_ne);
+        }
+        for name in ["lt", "lessthan", "<"] {
+            self.test(name, Cost::Walk, tests::is_lt);
+        }
+        for name in ["le", "<="] {
+            self.test(name, Cost::Walk, tests::is_le);
+        }
+        for name in ["gt", "greaterthan", ">"] {
+            self.test(name, Cost::Walk, tests::is_gt);
+        }
+        for name in ["ge", ">="] {
+            self.test(name, Cost::Walk, tests::is_ge);
+        }
+        self.test("in", Cost::Contains, tests::is_in);
+        self.test("endingwith", Cost::Walk, tests::is_endingwith);
+        self.test("lower", Cost::Walk, tests::is_lower);
+        self.test("startingwith", Cost::Walk, tests::is_startingwith);
+        self.test("upper", Cost::Walk, tests::is_upper);
+    }
+
+    fn filter<F, Rv, Args>(&mut self, name: &'static str, cost: Cost, filter: F)
+    where
+        F: Function<Rv, Args>,
+        Rv: FunctionResult,
+        Args: for<'a> FunctionArgs<'a>,
+    {
+        self.filters.insert(name);
+        self.env.add_filter(name, paid(cost, filter));
+    }
+
+    fn test<F, Rv, Args>(&mut self, name: &'static str, cost: Cost, test: F)
+    where
+        F: Function<Rv, Args>,
+        Rv: FunctionResult,
+        Args: for<'a> FunctionArgs<'a>,
+    {
+        self.tests.insert(name);
+        match cost {
+            Cost::Free => self.env.add_test(name, test),
+            _ => self.env.add_test(name, paid(cost, test)),
+        }
+    }
+}
+
+/// The trailing newline of a text is part of it, as in any other string of a definition.
+pub(crate) fn syntax() -> SyntaxConfig {
+    SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default()
+}
+
+fn paid<F, Rv, Args>(
+    cost: Cost,
+    function: F,
+) -> impl Fn(&mut State<'_, '_>, Rest<ValueOrKwargs>) -> Result<Jinja, Error> + Send + Sync + 'static
+where
+    F: Function<Rv, Args>,
+    Rv: FunctionResult,
+    Args: for<'a> FunctionArgs<'a>,
+{
+    let function = Jinja::from_function(function);
+    move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+        let args = args.into_values();
+        pay(cost, &args)?;
+        settle(cost, function.call(state, &args)?)
+    }
+}
+
+/// Lists and maps that a call made are checked; what minijinja left lazy becomes a list.
+fn settle(cost: Cost, value: Jinja) -> Result<Jinja, Error> {
+    let value = match value.kind() {
+        ValueKind::Iterable => operators::collect(&[&value])?,
+        _ => value,
+    };
+    if cost.makes_lists() { operators::made(value) } else { Ok(value) }
+}
+
+/// All that a text outputs or captures comes through here.
+fn write(out: &mut Output, _: &mut State, value: &Jinja) -> Result<(), Error> {
+    use std::fmt::Write;
+    write!(Charged(out), "{value}").map_err(Error::from)
+}
+
+/// Methods as Python has them on strings, maps and lists.
+fn method(state: &mut State, value: &Jinja, name: &str, args: &[Jinja]) -> Result<Jinja, Error> {
+    let with_value = || std::iter::once(value.clone()).chain(args.iter().cloned()).collect::<Vec<_>>();
+    let cost = match name {
+        "capitalize" | "lower" | "title" | "upper" => Cost::Text(3),
+        "lstrip" | "rstrip" | "strip" => Cost::Text(1),
+        "format" => Cost::StrFormat,
+        "items" | "keys" | "values" => Cost::Items(64),
+        "join" => Cost::Join,
+        "replace" => Cost::Replace,
+        "split" => Cost::Split,
+        "splitlines" => Cost::Lines,
+        _ => Cost::Walk,
+    };
+    match (name, args) {
+        ("join", [list]) => pay(cost, &[list.clone(), value.clone()])?,
+        _ => pay(cost, &with_value())?,
+    }
+    settle(cost, pycompat::unknown_method_callback(state, value, name, args)?)
+}
+
+/// Of maps a map in which the last one wins, of anything else a list.
+fn chain(first: &Jinja, others: &[Jinja]) -> Result<Jinja, Error> {
+    let parts: Vec<&Jinja> = std::iter::once(first).chain(others).collect();
+    if !parts.iter().all(|part| part.kind() == ValueKind::Map) {
+        return operators::collect(&parts);
+    }
+    let pairs = parts.iter().filter_map(|part| part.as_object()?.try_iter_pairs()).flatten();
+    Ok(Jinja::from_pairs(pairs))
+}
+
+/// minijinja's own panics on zero.
+fn is_divisible_by(value: &Jinja, by: &Jinja) -> Result<bool, Error> {
+    if !by.is_true() {
+        return Err(failed("nothing is divisible by 0"));
+    }
+    Ok(tests::is_divisibleby(value, by))
+}

@@ -1,0 +1,220 @@
+//! What a filter, function or method will make at most, computed from its arguments and paid before it is called.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use minijinja::value::Kwargs;
+use minijinja::{Error, Value as Jinja};
+
+use crate::limits::{Charged, ITEM_BYTES, WIDTH_MAX, charge, failed, step, text_size, weigh};
+use crate::operators::needle;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Cost {
+    /// A part of the value, or a number.
+    Free,
+    /// Nothing is made, everything is looked at.
+    Walk,
+    /// Nothing is kept, but a list that is looked for in text becomes text.
+    Contains,
+    /// So many times the text of all arguments.
+    Text(usize),
+    /// The text, and the characters that HTML writes longer.
+    Escape,
+    /// So many bytes for each item of all arguments.
+    Items(usize),
+    /// So many bytes for each item; the items are compared.
+    Sort(usize),
+    /// The items are compared, and copied if they are text.
+    Unique,
+    Batch,
+    Slices,
+    Reverse,
+    Sum,
+    Replace,
+    Join,
+    Split,
+    Lines,
+    Indent,
+    Json,
+    Printf,
+    StrFormat,
+}
+
+impl Cost {
+    pub(crate) fn makes_lists(self) -> bool {
+        matches!(
+            self,
+            Cost::Items(_) | Cost::Sort(_) | Cost::Unique | Cost::Batch | Cost::Slices | Cost::Reverse
+        )
+    }
+}
+
+/// `args` is the value, then the arguments; keyword arguments are the last.
+pub(crate) fn pay(cost: Cost, args: &[Jinja]) -> Result<(), Error> {
+    let Some(value) = args.first() else { return Ok(()) };
+    match cost {
+        Cost::Free => Ok(()),
+        Cost::Walk => args.iter().try_for_each(|arg| weigh(arg).map(drop)),
+        Cost::Contains => {
+            needle(value)?;
+            args[1..].iter().try_for_each(|arg| weigh(arg).map(drop))
+        }
+        Cost::Text(times) => charge(texts(args)?.saturating_mul(times)),
+        Cost::Items(bytes) => {
+            texts(&args[1..])?;
+            charge(args.iter().map(items).sum::<usize>().saturating_mul(bytes))
+        }
+        Cost::Escape => charge(escaped(value)?),
+        Cost::Sort(bytes) => sort(value, args, bytes),
+        Cost::Unique => {
+            charge(weigh(value)?.text)?;
+            sort(value, args, 64)
+        }
+        Cost::Batch => {
+            let filled = args.get(2).map_or(0, |_| count(args.get(1)));
+            charge(items(value).saturating_add(filled).saturating_mul(64))
+        }
+        Cost::Slices => charge(items(value).saturating_add(count(args.get(1))).saturating_mul(96)),
+        Cost::Reverse => match value.as_str() {
+            Some(text) => charge(text.len()),
+            None => charge(items(value).saturating_mul(ITEM_BYTES)),
+        },
+        Cost::Sum => sum(value, args),
+        Cost::Replace => replace(value, args),
+        Cost::Join => {
+            let joiner = argument(args, 1, "d").map_or(Ok(0), |joiner| text_len(&joiner))?;
+            charge(items(value).saturating_mul(joiner).saturating_add(text_len(value)?))
+        }
+        Cost::Split => {
+            let text = text(value)?;
+            let pieces = match args.get(1).and_then(|separator| separator.as_str()) {
+                Some(separator) => text.matches(separator).count(),
+                None => text.split_whitespace().count(), // what is no text is refused by the call
+            };
+            charge(text.len() + (pieces + 1) * 40)
+        }
+        Cost::Lines => {
+            let text = text(value)?;
+            charge(text.len() + (text.matches('\n').count() + 1) * 40)
+        }
+        Cost::Indent => {
+            let text = text(value)?;
+            let width = argument(args, 1, "width").map_or(4, |width| count(Some(&width)));
+            let lines = text.matches('\n').count() + 2;
+            charge(lines.saturating_mul(width).saturating_add(text.len()))
+        }
+        Cost::Json => json(value, args),
+        Cost::Printf => format(value, args, '%'),
+        Cost::StrFormat => format(value, args, '{'),
+    }
+}
+
+fn text_len(value: &Jinja) -> Result<usize, Error> {
+    text_size(value).map(|size| size.len)
+}
+
+fn texts(args: &[Jinja]) -> Result<usize, Error> {
+    args.iter().map(text_len).sum()
+}
+
+/// The items that iterating yields, of text its characters.
+fn items(value: &Jinja) -> usize {
+    if value.is_kwargs() { 0 } else { value.len().unwrap_or(0) }
+}
+
+/// A number of things asked for. What is no such number fails in the call.
+fn count(value: Option<&Jinja>) -> usize {
+    value.and_then(Jinja::as_usize).unwrap_or(0)
+}
+
+/// The value as the filters see it, made under the meter when it is not text already.
+fn text(value: &Jinja) -> Result<Cow<'_, str>, Error> {
+    if let Some(text) = value.as_str() {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut text = Charged(String::new());
+    write!(text, "{value}")?;
+    Ok(Cow::Owned(text.0))
+}
+
+fn argument(args: &[Jinja], position: usize, name: &str) -> Option<Jinja> {
+    if let Some(value) = args.get(position).filter(|value| !value.is_kwargs()) {
+        return Some(value.clone());
+    }
+    let keywords = Kwargs::try_from(args.last().filter(|value| value.is_kwargs())?.clone()).ok()?;
+    keywords.peek::<Option<Jinja>>(name).ok()?
+}
+
+/// Sorting compares each item some twenty times. By several keys it also copies their text.
+fn sort(value: &Jinja, args: &[Jinja], bytes: usize) -> Result<(), Error> {
+    let weight = weigh(value)?;
+    step((weight.nodes + weight.text / 64).saturating_mul(16))?;
+    texts(&args[1..])?;
+    let keys = argument(args, args.len(), "attribute")
+        .map_or(0, |by| by.as_str().map_or(0, |by| by.matches(',').count()));
+    let copies = if keys == 0 { 0 } else { weight.text.saturating_mul(keys + 1) };
+    charge(items(value).saturating_mul(bytes + keys * ITEM_BYTES).saturating_add(copies))
+}
+
+/// minijinja also adds up text and lists, one copy of all before for each item.
+fn sum(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
+    match argument(args, 2, "start") {
+        Some(start) if !start.is_number() => Err(failed("sum adds up numbers: its start must be a number")),
+        _ => step(items(value)),
+    }
+}
+
+fn replace(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
+    let (Some(from), Some(to)) = (args.get(1), args.get(2)) else { return Ok(()) };
+    let (text, from) = (text(value)?, text(from)?);
+    let found = if from.is_empty() { text.len() + 1 } else { text.matches(&*from).count() };
+    charge(found.saturating_mul(text_len(to)?).saturating_add(text.len()))
+}
+
+fn json(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
+    let indent = argument(args, 1, "indent").map_or(0, |indent| count(Some(&indent)).max(2));
+    let weight = weigh(value)?;
+    let spaces = weight.nodes.saturating_mul(2).saturating_mul(indent.saturating_mul(weight.depth + 1));
+    charge(escaped(value)?.saturating_add(weight.nodes * 4).saturating_add(spaces))
+}
+
+fn escaped(value: &Jinja) -> Result<usize, Error> {
+    let size = text_size(value)?;
+    Ok(size.len + size.escaped * 5)
+}
+
+/// A format names its arguments as often as it likes, and pads them; 400 bytes are the digits of the largest float.
+fn format(value: &Jinja, args: &[Jinja], opener: char) -> Result<(), Error> {
+    let Some(format) = value.as_str() else { return Ok(()) };
+    let given = texts(&args[1..])?;
+    let plain = format.replace(&opener.to_string().repeat(2), "");
+    let mut bytes = format.len();
+    for field in plain.split(opener).skip(1) {
+        let padding = padding(field, opener)?;
+        bytes = bytes.saturating_add(given).saturating_add(padding + 400);
+    }
+    charge(bytes)
+}
+
+/// What width and precision add to a field, `(key)05.2f` of printf or `key:>05.2}` of Python's `format`.
+fn padding(field: &str, opener: char) -> Result<usize, Error> {
+    let (key, spec) = match (opener, field.strip_prefix('(')) {
+        ('{', _) => field.split('}').next().map_or(("", ""), |f| f.split_once(':').unwrap_or((f, ""))),
+        (_, Some(keyed)) => keyed.split_once(')').unwrap_or((keyed, "")),
+        (_, None) => ("", field),
+    };
+    let end = if opener == '{' { None } else { spec.find(|c| !"#0123456789 .+-".contains(c)) };
+    let spec = &spec[..end.unwrap_or(spec.len())];
+    if !key.is_ascii() || !spec.is_ascii() {
+        return Err(failed("a field of a format may hold ASCII characters only")); // minijinja would panic
+    }
+    let mut bytes = 0;
+    for number in spec.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()) {
+        match number.parse::<usize>() {
+            Ok(width) if width <= WIDTH_MAX => bytes += width,
+            _ => return Err(failed(format!("a width in a format may be {WIDTH_MAX} at most"))),
+        }
+    }
+    Ok(bytes)
+}

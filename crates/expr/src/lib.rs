@@ -1,0 +1,30 @@
+//! Expressions and templates of definitions: minijinja set up once for the engine.
+//!
+//! Pure: an expression sees the scope it is given and nothing else. No clock, no randomness, no files.
+
+mod builtins;
+mod convert;
+mod cost;
+mod error;
+mod expr;
+mod guarded;
+mod limits;
+mod operators;
+mod program;
+mod reads;
+mod scope;
+mod stored;
+mod template;
+mod tokens;
+mod truth;
+
+pub use error::{CompileError, EvalError};
+pub use expr::Expr;
+pub use limits::{BYTES_MAX, FUEL_MAX};
+pub use reads::Read;
+pub use scope::Scope;
+pub use serde_json::Value;
+pub use template::Template;
+pub use truth::is_true;
+
+pub type Map = serde_json::Map<String, Value>;

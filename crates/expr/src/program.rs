@@ -1,0 +1,130 @@
+use minijinja::machinery::ast::{Expr, Stmt};
+use minijinja::machinery::{parse, parse_expr};
+use minijinja::{Environment, Expression, Value as Jinja};
+
+use crate::builtins::{builtins, syntax};
+use crate::convert::to_json;
+use crate::guarded::{self, Refused};
+use crate::limits::{burn, charge_result, eval_error};
+use crate::{CompileError, EvalError, Read, Value, reads, tokens};
+
+/// One text, compiled.
+pub(crate) struct Program {
+    pub(crate) reads: Vec<Read>,
+    code: Code,
+}
+
+enum Code {
+    /// Gives a value of any type.
+    Expression(Expression<'static, 'static>),
+    /// Gives text. minijinja owns a template's source only inside an environment, so each has its own; an environment is
+    /// small, its filters and functions are shared.
+    Text(Box<Environment<'static>>),
+}
+
+const NAME: &str = "text";
+
+/// Whether a string is a template at all.
+pub(crate) fn has_tags(source: &str) -> bool {
+    ["{{", "{%", "{#"].iter().any(|opener| source.contains(opener))
+}
+
+impl Program {
+    /// Text without tags is an expression. So is text that has tags only inside its string literals, but then its author
+    /// wanted something else.
+    pub(crate) fn guard(source: &str) -> Result<Program, CompileError> {
+        if !has_tags(source) {
+            return Program::expression(source);
+        }
+        if tokens::check(source, true).is_ok() && parse_expr(source).is_ok() {
+            let message = "tags inside quotes are not evaluated: leave out the inner `{{ }}`";
+            return Err(at(source, message, None));
+        }
+        Program::template(source)
+    }
+
+    fn expression(source: &str) -> Result<Program, CompileError> {
+        check(source, true)?;
+        let expr = parse_expr(source).map_err(|error| unparsed(source, &error))?;
+        Program::of_expression(source, &expr)
+    }
+
+    /// A lone `{{ expression }}`, or any other text.
+    pub(crate) fn template(source: &str) -> Result<Program, CompileError> {
+        check(source, false)?;
+        let tree = parse(source, NAME, syntax()).map_err(|error| unparsed(source, &error))?;
+        let Stmt::Template(tree) = &tree else { return Err(at(source, "this is no template", None)) };
+        match lone(&tree.children) {
+            Some(expr) => Program::of_expression(source, expr),
+            None => Program::of_text(source, &tree.children),
+        }
+    }
+
+    fn of_expression(source: &str, expr: &Expr) -> Result<Program, CompileError> {
+        let printed = guarded::expression(expr).map_err(|refused| unusable(source, &refused))?;
+        let code = builtins()
+            .env
+            .compile_expression_owned(printed)
+            .map_err(|error| at(source, &message(&error), None))?;
+        Ok(Program { reads: reads::of_expression(expr), code: Code::Expression(code) })
+    }
+
+    fn of_text(source: &str, statements: &[Stmt]) -> Result<Program, CompileError> {
+        let printed = guarded::text(statements).map_err(|refused| unusable(source, &refused))?;
+        let mut env = builtins().env.clone();
+        env.add_template_owned(NAME, printed).map_err(|error| at(source, &message(&error), None))?;
+        Ok(Program { reads: reads::of_text(statements), code: Code::Text(Box::new(env)) })
+    }
+
+    /// To be called inside `metered`.
+    pub(crate) fn run(&self, inputs: Jinja) -> Result<Value, EvalError> {
+        match &self.code {
+            Code::Expression(code) => to_json(&code.eval(inputs).map_err(|error| eval_error(&error))?),
+            Code::Text(env) => {
+                let rendered = env.get_template(NAME).and_then(|template| template.render_captured(inputs));
+                let rendered = rendered.map_err(|error| eval_error(&error))?;
+                burn(rendered.state().fuel_levels().map_or(0, |(consumed, _)| consumed))?;
+                charge_result(rendered.output().len())?;
+                Ok(Value::String(rendered.into_output()))
+            }
+        }
+    }
+}
+
+/// The expression of a text that is nothing else; space around it, as YAML blocks leave it, does not count.
+fn lone<'t, 's>(statements: &'t [Stmt<'s>]) -> Option<&'t Expr<'s>> {
+    let is_space = |statement: &&Stmt| matches!(statement, Stmt::EmitRaw(raw) if raw.raw.trim().is_empty());
+    let mut rest = statements.iter().filter(|statement| !is_space(statement));
+    match (rest.next(), rest.next()) {
+        (Some(Stmt::EmitExpr(emit)), None) => Some(&emit.expr),
+        _ => None,
+    }
+}
+
+fn check(source: &str, is_expression: bool) -> Result<(), CompileError> {
+    tokens::check(source, is_expression).map_err(|(message, offset)| at(source, &message, Some(offset)))
+}
+
+fn unusable(source: &str, refused: &Refused) -> CompileError {
+    at(source, &refused.message, Some(refused.span.start_offset as usize))
+}
+
+fn unparsed(source: &str, error: &minijinja::Error) -> CompileError {
+    at(source, &message(error), error.range().map(|range| range.start))
+}
+
+fn message(error: &minijinja::Error) -> String {
+    error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
+}
+
+fn at(source: &str, message: &str, offset: Option<usize>) -> CompileError {
+    let before = source.get(..offset.unwrap_or(0)).unwrap_or(source);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    CompileError {
+        message: message.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        path: String::new(),
+        source_text: source.to_owned(),
+    }
+}

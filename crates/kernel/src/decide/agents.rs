@@ -1,0 +1,85 @@
+//! Agents: a step-run whose worker may ask for more while it runs. Each call has a name, so that an agent that
+//! is recovered and asks again gets the same answer instead of a second firing.
+
+use super::ending::{self, Told};
+use super::{Draft, hold};
+use crate::error::Failure;
+use crate::event::{AgentDecision, Cause, Event};
+use crate::ids::{Fence, Path, RunId, StepId};
+use crate::input::{AgentAsk, Rejected};
+use crate::phase::Outcome;
+use crate::step_run::{Args, Role, RunState};
+
+/// Calls one agent may make: its step-run holds their names while it lives.
+const CALLS_MAX: usize = 10_000;
+
+pub(super) fn ask(
+    d: &mut Draft<'_>,
+    run: RunId,
+    fence: Fence,
+    call: &str,
+    ask: &AgentAsk,
+) -> Result<(), Rejected> {
+    let agent = d.run(run)?;
+    if !matches!(agent.state, RunState::Offered { fence: open } if open == fence) {
+        return Err(Rejected::StaleFence { given: fence });
+    }
+    if agent.calls.contains_key(call) {
+        return Ok(());
+    }
+    if agent.calls.len() >= CALLS_MAX {
+        return Err(Rejected::Malformed("the agent made too many calls"));
+    }
+    if !d.is_open() {
+        return Err(d.conflict("nothing new is begun any more"));
+    }
+    match ask {
+        AgentAsk::Execute { step, args } => execute(d, run, call, *step, args),
+        AgentAsk::Skip { step, reason } => {
+            on_demand(d, *step)?;
+            decided(d, run, call, AgentDecision::Skip { step: *step, reason: reason.clone() })
+        }
+        AgentAsk::Pause { reason } => {
+            decided(d, run, call, AgentDecision::Pause { reason: reason.clone() })?;
+            hold::hold(d, &format!("agent:{}", d.net.step(d.run(run)?.step).name), reason)
+        }
+        AgentAsk::Fail { failure } => {
+            decided(d, run, call, AgentDecision::Fail { failure: failure.clone() })?;
+            fail_execution(d, run, fence, failure)
+        }
+    }
+}
+
+fn decided(d: &mut Draft<'_>, run: RunId, call: &str, decision: AgentDecision) -> Result<(), Rejected> {
+    d.emit(Event::AgentDecided { run, call: call.to_owned(), decision })
+}
+
+/// Only nodes that are connected to an agent may be asked for, and not those it ruled out.
+fn on_demand(d: &Draft<'_>, step: StepId) -> Result<(), Rejected> {
+    if !d.net.knows(step) {
+        return Err(Rejected::UnknownStep(step));
+    }
+    if !d.net.step(step).on_demand {
+        return Err(Rejected::Malformed("the step is not available to an agent"));
+    }
+    if d.head().ruled_out.contains(&step) {
+        return Err(d.conflict("the agent has skipped this step before"));
+    }
+    Ok(())
+}
+
+fn execute(d: &mut Draft<'_>, run: RunId, call: &str, step: StepId, args: &Args) -> Result<(), Rejected> {
+    on_demand(d, step)?;
+    let tool = d.next_run();
+    decided(d, run, call, AgentDecision::Execute { step, tool, args: args.clone() })?;
+    let role = Role::Tool { agent: run, call: call.to_owned() };
+    d.firings += 1;
+    d.emit(Event::Fired { run: tool, step, path: Path::default(), token: None, role, args: args.clone() })
+}
+
+/// The agent gives up for the whole execution, whatever the failure mode says.
+fn fail_execution(d: &mut Draft<'_>, run: RunId, fence: Fence, failure: &Failure) -> Result<(), Rejected> {
+    let failure = Failure { retryable: Some(false), ..failure.clone() };
+    ending::fail(d, run, failure.clone(), Told::under(fence))?;
+    if d.is_open() { super::cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure)) } else { Ok(()) }
+}

@@ -1,0 +1,133 @@
+//! Draining and cancelling: the outcome is decided and everything that stood or waited goes, in one commit.
+
+use super::{Draft, finish, hold, start};
+use crate::error::{ErrorClass, Failure, codes};
+use crate::event::{Cause, Cleared, Event, Gone};
+use crate::ids::RunId;
+use crate::input::{Cancel, Rejected};
+use crate::phase::{Outcome, Phase};
+use crate::step_run::{RunState, StepRun};
+
+/// Enters Draining, which decides the outcome (R6).
+pub(super) fn drain(
+    d: &mut Draft<'_>,
+    outcome: Outcome,
+    cause: Cause,
+    failure: Option<Failure>,
+) -> Result<(), Rejected> {
+    match d.phase() {
+        // Whoever watches sees it run again before it ends.
+        Phase::Paused if cause != Cause::Cancel => hold::leave_pause(d)?,
+        Phase::Queued if cause != Cause::Cancel => d.emit(Event::Assigned { worker: String::new() })?,
+        _ => {}
+    }
+    d.emit(Event::Draining { outcome, cause, failure, compensate: cause != Cause::Cancel })?;
+    clear(d, if cause == Cause::Quiet { Clear::Rest } else { Clear::Waiting { cause } })
+}
+
+/// How much goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clear {
+    /// Gates that nobody opened.
+    Rest,
+    /// All that is not in flight; what is in flight ends by itself.
+    Waiting { cause: Cause },
+    /// All, in flight or not.
+    Everything,
+    /// All, because it begins anew.
+    Abandon,
+}
+
+pub(super) fn clear(d: &mut Draft<'_>, clear: Clear) -> Result<(), Rejected> {
+    ask_to_stop(d, clear)?;
+    let gates = d.state.gated.keys().map(|(_, token)| *token);
+    let tokens: Vec<_> = d.state.arrived.keys().copied().chain(gates).collect();
+    let dropped: Vec<_> = d.state.runs.iter().filter_map(|(id, run)| drops(*id, run, clear)).collect();
+    let nothing = tokens.is_empty() && dropped.is_empty() && d.state.joins.is_empty() && d.state.scopes.is_empty();
+    if nothing { Ok(()) } else { d.emit(Event::Cleared(Box::new(Cleared { dropped, tokens }))) }
+}
+
+fn drops(id: RunId, run: &StepRun, clear: Clear) -> Option<(RunId, Option<crate::ids::Fence>, Gone)> {
+    let in_flight = run.state.kind().in_flight();
+    let how = match (clear, &run.state) {
+        (Clear::Rest, _) => return None,
+        (Clear::Waiting { .. }, _) if in_flight => return None,
+        (Clear::Abandon, _) => Gone::Abandoned,
+        (Clear::Everything | Clear::Waiting { cause: Cause::Cancel }, _) => Gone::Cancelled,
+        (Clear::Waiting { .. }, RunState::Manual { .. } | RunState::Looping(_)) => Gone::Cancelled,
+        (Clear::Waiting { .. }, _) => Gone::Skipped,
+    };
+    Some((id, run.fence, how))
+}
+
+/// Children are always told; leases when their end is not wanted or not awaited.
+fn ask_to_stop(d: &mut Draft<'_>, clear: Clear) -> Result<(), Rejected> {
+    let told = match clear {
+        Clear::Rest => return Ok(()),
+        Clear::Waiting { cause } => matches!(cause, Cause::Timeout | Cause::Cancel),
+        Clear::Everything | Clear::Abandon => true,
+    };
+    let (mut leases, mut children) = (Vec::new(), Vec::new());
+    for (id, run) in d.state.runs.iter() {
+        match run.state {
+            RunState::Offered { fence } if told => leases.push((*id, fence)),
+            RunState::Child { child, .. } => children.push(child),
+            _ => {}
+        }
+    }
+    if leases.is_empty() && children.is_empty() { Ok(()) } else { d.emit(Event::StopAsked { leases, children }) }
+}
+
+pub(super) fn cancel(d: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
+    match d.phase() {
+        Phase::Queued => decide_cancelled(d, cancel),
+        Phase::Starting => {
+            start::start(d)?;
+            decide_cancelled(d, cancel)
+        }
+        Phase::Running | Phase::Paused => decide_cancelled(d, cancel),
+        Phase::Draining if finish::owes(d) && !cancel.force => Err(d.conflict("it is failing and will be compensated; force gives that up")),
+        Phase::Draining if finish::owes(d) => give_up(d),
+        Phase::Draining => end_cancelled(d, cancel),
+        Phase::Compensating if !cancel.force => Err(d.conflict("it is being compensated; force gives that up")),
+        Phase::Compensating => give_up(d),
+        Phase::Finalizing => end_cancelled(d, cancel),
+        Phase::Blank | Phase::Ended(_) => Err(d.conflict("there is nothing to cancel")),
+    }
+}
+
+fn decide_cancelled(d: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
+    let failure = Some(cancelled(cancel));
+    let compensate = cancel.compensate && d.net.policy().compensate && !cancel.force;
+    d.emit(Event::Draining { outcome: Outcome::Cancelled, cause: Cause::Cancel, failure, compensate })?;
+    // With compensation, what is in flight must end first: it may have to be undone too.
+    clear(d, if compensate { Clear::Waiting { cause: Cause::Cancel } } else { Clear::Everything })
+}
+
+pub(super) fn cancelled(cancel: &Cancel) -> Failure {
+    let message = if cancel.reason.is_empty() { "cancelled".to_owned() } else { cancel.reason.clone() };
+    Failure {
+        details: serde_json::json!({ "by": cancel.by }),
+        retryable: Some(false),
+        ..Failure::new(ErrorClass::Policy, codes::CANCELLED, message)
+    }
+}
+
+/// The outcome was decided, but nothing binding depends on it yet: the user's word counts.
+fn end_cancelled(d: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
+    clear(d, Clear::Everything)?;
+    let undone = d.head().counts.compensated > 0 || d.head().counts.compensation_failed > 0;
+    let decided = d.head().decided.map(|decided| decided.outcome);
+    let outcome = decided.filter(|_| undone).unwrap_or(Outcome::Cancelled);
+    d.emit(Event::Ended { outcome, failure: Some(cancelled(cancel)) })
+}
+
+/// Forced while compensation runs or is owed: the rest is not run and the outcome stays (R8).
+fn give_up(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    clear(d, Clear::Everything)?;
+    let runs: Vec<RunId> = d.state.owed.values().map(|(run, _)| *run).collect();
+    if !runs.is_empty() {
+        d.emit(Event::NotCompensated { runs })?;
+    }
+    finish::end(d)
+}

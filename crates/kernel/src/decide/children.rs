@@ -1,0 +1,87 @@
+//! Sub-executions. Start, end and cancel are mail; the child's id follows from who started it, so mail that
+//! comes twice means the same child (R15).
+
+use super::ending::{self, Told};
+use super::reports;
+use super::scope::{Trouble, View};
+use super::{Draft, retry};
+use crate::error::{ErrorClass, Failure, codes};
+use crate::event::Event;
+use crate::ids::{ExecutionId, Fence, RunId};
+use crate::input::{Answer, ChildResult, Rejected};
+use crate::phase::Outcome;
+use crate::step_run::RunState;
+use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
+use windlass_expr::Template;
+
+pub(super) fn start(
+    d: &mut Draft<'_>,
+    id: RunId,
+    definition: &Template,
+    inputs: &Template,
+) -> Result<(), Trouble> {
+    let depth_max = d.net.policy().limits.depth;
+    if d.head().depth >= depth_max {
+        let message = format!("executions may be nested {depth_max} deep");
+        return Err(Trouble::Failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)));
+    }
+    let run = d.run(id)?;
+    let view = View::of_run(d, run);
+    let (definition, inputs) = (Arc::new(view.render(definition)?), Arc::new(view.render(inputs)?));
+    let attempt = run.attempts + 1;
+    let until = d.net.step(run.step).timeout_ms.map(|ms| d.at.plus(ms));
+    let child = child_id(d.head().id, id, attempt);
+    let fence = d.next_fence();
+    Ok(d.emit(Event::ChildStarted { run: id, fence, attempt, child, definition, inputs, until })?)
+}
+
+fn child_id(parent: ExecutionId, run: RunId, attempt: u32) -> ExecutionId {
+    let mut hash = Sha256::new();
+    hash.update(parent.0.to_be_bytes());
+    hash.update(run.0.to_be_bytes());
+    hash.update(attempt.to_be_bytes());
+    let digest: [u8; 32] = hash.finalize().into();
+    let mut bytes = [0u8; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    // A UUID of version 8: made by us, from a hash.
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    ExecutionId(u128::from_be_bytes(bytes))
+}
+
+pub(super) fn ended(
+    d: &mut Draft<'_>,
+    id: RunId,
+    fence: Fence,
+    child: ExecutionId,
+    result: &ChildResult,
+) -> Result<(), Rejected> {
+    let role = match d.state.run(id) {
+        Some(run) if matches!(run.state, RunState::Child { fence: f, child: c, .. } if f == fence && c == child) => {
+            run.role.clone()
+        }
+        _ => return reports::repeated(d, id, fence, |answer| *answer == Answer::Child),
+    };
+    let told = Told::under(fence);
+    let leads_on = ending::leads_on(d, &role);
+    match result.outcome {
+        // A child that may be partial by its own policy has done what it promised.
+        Outcome::Completed | Outcome::Partial if leads_on => ending::succeed(d, id, result.output.clone(), told),
+        Outcome::Completed | Outcome::Partial => ending::complete(d, id, result.output.clone(), told),
+        Outcome::Failed => {
+            let failure = result.failure.clone().unwrap_or_else(|| {
+                Failure::new(ErrorClass::Unknown, codes::CHILD_FAILED, "the sub-execution failed")
+            });
+            if leads_on { retry::attempt_failed(d, id, failure, told) } else { ending::fail(d, id, failure, told) }
+        }
+        Outcome::Cancelled if leads_on => {
+            let failure = Failure {
+                retryable: Some(false),
+                ..Failure::new(ErrorClass::Policy, codes::CANCELLED, "the sub-execution was cancelled")
+            };
+            ending::fail(d, id, failure, told)
+        }
+        Outcome::Cancelled => reports::drop_it(d, id, fence),
+    }
+}

@@ -1,0 +1,71 @@
+//! The draft of a decision: the state as it will be, and the records that lead there.
+
+use crate::evolve::evolve;
+use crate::event::{Event, Record};
+use crate::execution::{Execution, Head};
+use crate::ids::{Fence, Millis, RunId};
+use crate::input::{Given, Rejected};
+use crate::net::Net;
+use crate::phase::Phase;
+use crate::step_run::StepRun;
+
+pub(crate) struct Draft<'a> {
+    pub(crate) state: Execution<'a>,
+    pub(crate) net: &'a Net,
+    pub(crate) given: &'a Given<'a>,
+    /// Event time: never before the newest event (K12).
+    pub(crate) at: Millis,
+    pub(crate) records: Vec<Record>,
+    /// Firings so far, against the bound of one decide (R5).
+    pub(crate) firings: u32,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(execution: &'a Execution<'_>, net: &'a Net, given: &'a Given<'a>) -> Draft<'a> {
+        Draft {
+            state: execution.draft(),
+            net,
+            given,
+            at: given.now.max(execution.head.at),
+            records: Vec::new(),
+            firings: 0,
+        }
+    }
+
+    pub(crate) fn head(&self) -> &Head {
+        &self.state.head
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.state.head.phase
+    }
+
+    /// Says that something happened; the draft's state is the one after it.
+    pub(crate) fn emit(&mut self, event: Event) -> Result<(), Rejected> {
+        let record = Record { at: self.at, event };
+        evolve(&mut self.state, self.net, &record)?;
+        self.records.push(record);
+        Ok(())
+    }
+
+    pub(crate) fn run(&self, id: RunId) -> Result<&StepRun, Rejected> {
+        self.state.run(id).ok_or(Rejected::UnknownRun(id))
+    }
+
+    pub(crate) fn next_run(&self) -> RunId {
+        self.state.head.next_run
+    }
+
+    pub(crate) fn next_fence(&self) -> Fence {
+        self.state.head.next_fence
+    }
+
+    /// New control may begin: routing, firing, retries.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.phase(), Phase::Running | Phase::Paused)
+    }
+
+    pub(crate) fn conflict(&self, why: &'static str) -> Rejected {
+        Rejected::Conflict { phase: self.phase(), why }
+    }
+}

@@ -1,0 +1,131 @@
+//! How a step-run ends, and what its end means by the role it had.
+
+use super::routing::{self, End};
+use super::scope::Trouble;
+use super::{Draft, cancel, context, loops, manual};
+use crate::error::{ErrorClass, Failure, codes};
+use crate::event::{BranchEnd, Cause, Event, Times};
+use crate::ids::{Fence, RunId};
+use crate::input::Rejected;
+use crate::net::{Completion, FailureMode};
+use crate::phase::{Outcome, Phase};
+use crate::step_run::{Patch, Role};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What the worker told beside the result.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    pub(super) fence: Option<Fence>,
+    pub(super) patch: Patch,
+    pub(super) times: Option<Times>,
+    /// The work's result, when something after the work failed.
+    pub(super) output: Option<Arc<Value>>,
+}
+
+impl Told {
+    pub(super) fn under(fence: Fence) -> Told {
+        Told { fence: Some(fence), ..Told::default() }
+    }
+}
+
+/// The work is done. With manual completion that is not yet the end.
+pub(super) fn succeed(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
+    let run = d.run(id)?;
+    let hook = matches!(run.role, Role::Hook { .. });
+    match &d.net.step(run.step).completion {
+        Completion::Manual { deadline_ms } if !hook => manual::ask(d, id, output, told, *deadline_ms),
+        Completion::Manual { .. } | Completion::Auto => complete(d, id, output, told),
+    }
+}
+
+/// The step-run has ended well, unless a guard of its arcs cannot be evaluated.
+pub(super) fn complete(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
+    let run = d.run(id)?;
+    match run.role.clone() {
+        Role::Routed if d.is_open() => match routing::choose(d, run, &End::Done(&output), &told.patch) {
+            Ok(route) => complete_routed(d, id, output, told, route),
+            Err(Trouble::Rejected(rejected)) => Err(rejected),
+            Err(Trouble::Failed(failure)) => fail(d, id, failure, Told { output: Some(output), ..told }),
+        },
+        Role::Iteration { of, index } => {
+            if let Some(key) = loops::conflicting_write(d, of, &told.patch) {
+                let message = format!("another iteration set `{key}` to something else");
+                let failure = Failure::new(ErrorClass::Conflict, codes::CONTEXT_CONFLICT, message);
+                let told = Told { output: Some(output), patch: Patch::new(), ..told };
+                return fail(d, id, failure, told);
+            }
+            done(d, id, output, told)?;
+            loops::iteration_ended(d, of, index, false)
+        }
+        Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => done(d, id, output, told),
+    }
+}
+
+fn complete_routed(
+    d: &mut Draft<'_>,
+    id: RunId,
+    output: Arc<Value>,
+    told: Told,
+    route: routing::Route,
+) -> Result<(), Rejected> {
+    let run = d.run(id)?;
+    let (step, path) = (run.step, run.path.clone());
+    done(d, id, output, told)?;
+    let dead_end = route.end == BranchEnd::DeadEnd;
+    d.emit(Event::Routed { run: id, step, path: path.clone(), emitted: route.emitted, end: route.end })?;
+    if dead_end && d.net.policy().failure == FailureMode::FailFast {
+        let message = format!("no arc of step `{}` matched", d.net.step(step).name);
+        let failure = Failure::new(ErrorClass::Validation, codes::NO_NEXT, message);
+        return cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure));
+    }
+    loops::member_settled(d, step, &path)
+}
+
+/// Records the end; what the step-run wrote to the context may open gates.
+fn done(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
+    let Told { fence, patch, times, .. } = told;
+    d.emit(Event::Done { run: id, fence, output, patch: patch.clone(), times })?;
+    context::reexamine(d, &patch)
+}
+
+/// The step-run has failed for good.
+pub(super) fn fail(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told) -> Result<(), Rejected> {
+    let run = d.run(id)?;
+    match run.role.clone() {
+        Role::Routed if d.is_open() => fail_routed(d, id, failure, told),
+        Role::Iteration { of, index } => {
+            failed(d, id, failure, told, false)?;
+            loops::iteration_ended(d, of, index, true)
+        }
+        Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => failed(d, id, failure, told, false),
+    }
+}
+
+fn fail_routed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told) -> Result<(), Rejected> {
+    let run = d.run(id)?;
+    let (step, path) = (run.step, run.path.clone());
+    let route = routing::after_failure(d, run, &failure, &told.patch)?;
+    failed(d, id, failure.clone(), told, route.handled)?;
+    if !route.handled && d.net.policy().failure == FailureMode::FailFast {
+        return cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure));
+    }
+    d.emit(Event::Routed { run: id, step, path: path.clone(), emitted: route.emitted, end: route.end })?;
+    loops::member_settled(d, step, &path)
+}
+
+fn failed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told, handled: bool) -> Result<(), Rejected> {
+    let Told { fence, patch, times, output } = told;
+    d.emit(Event::Failed { run: id, fence, failure, handled, output, patch: patch.clone(), times })?;
+    context::reexamine(d, &patch)
+}
+
+/// Control still moves for this role: an end leads on instead of only being recorded.
+pub(super) fn leads_on(d: &Draft<'_>, role: &Role) -> bool {
+    match d.phase() {
+        Phase::Running | Phase::Paused => true,
+        Phase::Compensating => matches!(role, Role::Hook { .. }),
+        Phase::Finalizing => !matches!(role, Role::Hook { .. }),
+        Phase::Blank | Phase::Queued | Phase::Starting | Phase::Draining | Phase::Ended(_) => false,
+    }
+}

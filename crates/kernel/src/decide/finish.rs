@@ -1,0 +1,119 @@
+//! The way out: compensation, the final step, uploads, and the end.
+
+use super::Draft;
+use crate::error::{ErrorClass, Failure, codes};
+use crate::event::{Cause, Event};
+use crate::execution::Finale;
+use crate::ids::{Path, StepId};
+use crate::input::Rejected;
+use crate::net::{FinalFailure, Finish};
+use crate::phase::{Outcome, Phase};
+use crate::step_run::{Args, Role};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Something was done that the Net wants undone after this outcome.
+pub(super) fn owes(d: &Draft<'_>) -> bool {
+    let Some(decided) = d.head().decided else { return false };
+    let wanted = match decided.outcome {
+        Outcome::Failed | Outcome::Cancelled => decided.compensate,
+        Outcome::Completed | Outcome::Partial => false,
+    };
+    wanted && d.net.policy().compensate && !d.state.owed.is_empty()
+}
+
+/// Nothing is in flight any more.
+pub(super) fn drained(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    if owes(d) { d.emit(Event::Compensating) } else { finalize(d) }
+}
+
+/// The hook of the step that completed last, or what comes after all hooks.
+pub(super) fn next_hook(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    let Some((of, step)) = d.state.owed.values().next().copied() else { return finalize(d) };
+    let args = hook_args(d, step);
+    let role = Role::Hook { of };
+    d.emit(Event::Fired { run: d.next_run(), step, path: Path::default(), token: None, role, args })
+}
+
+fn hook_args(d: &Draft<'_>, step: StepId) -> Args {
+    let key = format!("{}:{}:compensate", d.head().id, d.net.step(step).name);
+    Some(Arc::new(json!({ "idempotencyKey": key })))
+}
+
+fn finalize(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    let policy = d.net.policy();
+    let cancelled = d.head().decided.is_some_and(|decided| decided.outcome == Outcome::Cancelled);
+    match policy.finish {
+        Finish::Step(step) if d.head().finale == Finale::NotRun && (!cancelled || policy.final_step_on_cancel) => {
+            d.emit(Event::Finalizing)?;
+            let args = Some(Arc::new(summary(d)));
+            let run = d.next_run();
+            d.emit(Event::Fired { run, step, path: Path::default(), token: None, role: Role::Final, args })
+        }
+        Finish::Uploads if !cancelled => d.emit(Event::Finalizing),
+        Finish::Step(_) | Finish::Uploads | Finish::Nothing => end(d),
+    }
+}
+
+/// What the final step is told: counts, references to results, the first failures (PBK-18).
+fn summary(d: &Draft<'_>) -> Value {
+    let counts = &d.head().counts;
+    let results: Map<String, Value> =
+        d.state.latest.iter().map(|((step, _), run)| (d.net.step(*step).name.clone(), json!({ "$output": run }))).collect();
+    let failures: Vec<Value> = d.head().failures.iter().map(|note| {
+        json!({ "step": d.net.step(note.step).name, "code": note.failure.code, "message": note.failure.message })
+    }).collect();
+    json!({
+        "execution_id": d.head().id.to_string(),
+        "status": d.head().decided.map(|decided| decided.outcome),
+        "steps": { "completed": counts.completed, "failed": counts.failed, "skipped": counts.skipped },
+        "branches": { "well": counts.branches_well, "failed": counts.branches_failed },
+        "results": results,
+        "failures": failures,
+    })
+}
+
+pub(super) fn uploads_are_awaited(d: &Draft<'_>) -> bool {
+    d.net.policy().finish == Finish::Uploads
+}
+
+pub(super) fn uploaded(d: &mut Draft<'_>, failure: Option<&Failure>) -> Result<(), Rejected> {
+    if d.phase() != Phase::Finalizing || !uploads_are_awaited(d) {
+        return Err(d.conflict("no upload is awaited"));
+    }
+    match failure {
+        None => end(d),
+        Some(failure) => {
+            let failure = Failure {
+                message: format!("an upload failed: {}", failure.message),
+                ..Failure::new(ErrorClass::Transport, codes::UPLOAD_FAILED, "")
+            };
+            d.emit(Event::Ended { outcome: Outcome::Failed, failure: Some(failure) })
+        }
+    }
+}
+
+/// The decided outcome, made worse by a final step that failed (R6).
+pub(super) fn end(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    let Some(decided) = d.head().decided else { return Err(d.conflict("no outcome has been decided")) };
+    let outcome = match (d.head().finale, d.net.policy().final_failure) {
+        (Finale::Failed, FinalFailure::Fail) => decided.outcome.max(Outcome::Failed),
+        (Finale::Failed, FinalFailure::Partial) => decided.outcome.max(Outcome::Partial),
+        (Finale::Ran | Finale::NotRun, _) => decided.outcome,
+    };
+    let failure = match outcome {
+        Outcome::Completed => None,
+        Outcome::Partial | Outcome::Failed => first_failure(d, decided.cause),
+        Outcome::Cancelled => None,
+    };
+    d.emit(Event::Ended { outcome, failure })
+}
+
+/// Draining told why it began; an end by quiescence is told by the first failure.
+fn first_failure(d: &Draft<'_>, cause: Cause) -> Option<Failure> {
+    if cause != Cause::Quiet {
+        return d.head().failures.first().map(|note| note.failure.clone());
+    }
+    let first = d.head().failures.first().map(|note| note.failure.clone());
+    first.or_else(|| Some(Failure::new(ErrorClass::Validation, codes::NO_NEXT, "a branch ended without a matching arc")))
+}

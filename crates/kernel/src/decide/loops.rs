@@ -1,0 +1,158 @@
+//! Loops: for-each, count and while, over the step's own work or over a body of several steps. The loop's
+//! step-run keeps counters only and ends once, when its last iteration has (R18).
+
+use super::scope::{Trouble, View};
+use super::{Draft, ending};
+use crate::error::{ErrorClass, Failure, codes};
+use crate::event::Event;
+use crate::ids::{Path, RunId, StepId};
+use crate::input::Rejected;
+use crate::net::{Body, LoopKind, LoopSpec};
+use crate::phase::Phase;
+use crate::step_run::{LoopState, Patch, Role, RunState};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_expr::Template;
+
+pub(super) fn start(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
+    let run = d.run(id)?;
+    let Some(spec) = &d.net.step(run.step).repeat else { return Ok(()) };
+    let view = View::of_run(d, run);
+    let (total, items) = match &spec.kind {
+        LoopKind::ForEach { items } => {
+            let items = list(view.render(items)?)?;
+            (Some(items.as_array().map_or(0, Vec::len)), Some(Arc::new(items)))
+        }
+        LoopKind::Count { times } => (Some(count(&view, times)?), None),
+        LoopKind::While { condition, check_first, .. } => {
+            let none = *check_first && !view.truth(condition)?;
+            (none.then_some(0), None)
+        }
+    };
+    let total = total.map(|total| u32::try_from(total).unwrap_or(u32::MAX));
+    d.emit(Event::LoopStarted { run: id, total, items })?;
+    Ok(end_if_over(d, id)?)
+}
+
+fn invalid(message: String) -> Trouble {
+    Trouble::Failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
+}
+
+fn list(items: Value) -> Result<Value, Trouble> {
+    if items.is_array() { Ok(items) } else { Err(invalid(format!("a loop needs a list, not {items}"))) }
+}
+
+fn count(view: &View<'_, '_>, times: &Template) -> Result<usize, Trouble> {
+    let value = view.render(times)?;
+    let times = value.as_u64().and_then(|times| usize::try_from(times).ok());
+    times.ok_or_else(|| invalid(format!("a loop needs a number of iterations, not {value}")))
+}
+
+fn open_loop<'d>(d: &'d Draft<'_>, id: RunId) -> Option<(&'d LoopSpec, &'d LoopState, StepId)> {
+    let run = d.state.run(id)?;
+    match (&run.state, &d.net.step(run.step).repeat) {
+        (RunState::Looping(repeat), Some(spec)) => Some((spec, repeat, run.step)),
+        _ => None,
+    }
+}
+
+/// Opens the next iteration of a loop that has room for one.
+pub(super) fn open_next(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+    let Some((spec, repeat, step)) = open_loop(d, id) else { return Err(Rejected::UnknownRun(id)) };
+    let (index, body) = (repeat.next, spec.body);
+    d.firings += 1;
+    match body {
+        Body::Region => d.emit(Event::IterationStarted { run: id, index }),
+        Body::Own => {
+            let run = d.run(id)?;
+            let (path, args) = (run.path.child(index), run.args.clone());
+            let role = Role::Iteration { of: id, index };
+            d.emit(Event::Fired { run: d.next_run(), step, path, token: None, role, args })
+        }
+    }
+}
+
+/// Two parallel iterations may not set a key to different values (decision 5).
+pub(super) fn conflicting_write(d: &Draft<'_>, of: RunId, patch: &Patch) -> Option<String> {
+    let (spec, repeat, _) = open_loop(d, of)?;
+    let differs = |(key, value): &(&String, &Arc<Value>)| {
+        repeat.writes.get(*key).is_some_and(|written| *written != **value)
+    };
+    if spec.cap == 1 { None } else { patch.iter().find(differs).map(|(key, _)| key.clone()) }
+}
+
+/// A step of a loop's body has been settled; the last one of an iteration ends it.
+pub(super) fn member_settled(d: &mut Draft<'_>, step: StepId, path: &Path) -> Result<(), Rejected> {
+    let Some(region) = d.net.step(step).region else { return Ok(()) };
+    let (Some(loop_run), Some(index)) =
+        (d.state.regions.get(&(region, path.parent())).copied(), path.index())
+    else {
+        return Ok(());
+    };
+    match d.state.scopes.get(&(loop_run, index)) {
+        Some(scope) if scope.open == 0 => {
+            let failed = scope.failed;
+            iteration_ended(d, loop_run, index, failed)
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn iteration_ended(d: &mut Draft<'_>, of: RunId, index: u32, failed: bool) -> Result<(), Rejected> {
+    // A drained loop is gone: nobody counts its iterations, and it emits no loop.done.
+    if open_loop(d, of).is_none() || !(d.is_open() || d.phase() == Phase::Finalizing) {
+        return Ok(());
+    }
+    match stops(d, of, index) {
+        Ok(stop) => d.emit(Event::IterationEnded { run: of, index, failed, stop })?,
+        Err(Trouble::Rejected(rejected)) => return Err(rejected),
+        Err(Trouble::Failed(failure)) => {
+            d.emit(Event::IterationEnded { run: of, index, failed: true, stop: true })?;
+            if open_loop(d, of).is_some_and(|(_, repeat, _)| repeat.open == 0) {
+                return ending::fail(d, of, failure, ending::Told::default());
+            }
+        }
+    }
+    end_if_over(d, of)
+}
+
+/// Whether no further iteration shall start.
+fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
+    let Some((spec, repeat, step)) = open_loop(d, of) else { return Ok(true) };
+    let view = View::of_run(d, d.run(of)?).in_iteration(of, index);
+    let broken = match &spec.break_when {
+        Some(when) => view.truth(when)?,
+        None => false,
+    };
+    let LoopKind::While { condition, max, .. } = &spec.kind else { return Ok(broken) };
+    if broken || !view.truth(condition)? {
+        return Ok(true);
+    }
+    if repeat.next < *max {
+        return Ok(false);
+    }
+    let message = format!("the loop `{}` wants more than {max} iterations", d.net.step(step).name);
+    Err(Trouble::Failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
+}
+
+fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+    let Some((_, repeat, step)) = open_loop(d, id) else { return Ok(()) };
+    if repeat.open > 0 || repeat.has_more() {
+        return Ok(());
+    }
+    let counts = json!({
+        "iterations": repeat.succeeded + repeat.failed,
+        "succeeded": repeat.succeeded,
+        "failed": repeat.failed,
+    });
+    if repeat.failed == 0 {
+        return ending::complete(d, id, Arc::new(counts), ending::Told::default());
+    }
+    let message = format!("{} iterations of `{}` failed", repeat.failed, d.net.step(step).name);
+    let failure = Failure {
+        details: counts,
+        retryable: Some(false),
+        ..Failure::new(ErrorClass::Unknown, codes::ITERATION_FAILED, message)
+    };
+    ending::fail(d, id, failure, ending::Told::default())
+}

@@ -1,0 +1,82 @@
+//! `decide`: what an input means for an execution as it stands now. One file per primitive; this one only
+//! sends each input to its place.
+
+mod agents;
+mod cancel;
+mod children;
+mod context;
+mod draft;
+mod ending;
+mod finish;
+mod firing;
+mod hold;
+mod leases;
+mod loops;
+mod manual;
+mod reports;
+mod retry;
+mod routing;
+mod scope;
+mod settle;
+mod start;
+mod timers;
+mod working;
+
+pub(crate) use draft::Draft;
+pub(crate) use settle::settle;
+
+use crate::event::Record;
+use crate::execution::Execution;
+use crate::input::{Given, Input, Rejected};
+use crate::net::Net;
+use crate::phase::Phase;
+
+/// The records an input leads to; empty when it is accepted and changes nothing. The state is not changed:
+/// the caller commits the records and then folds them in with `evolve`.
+pub fn decide(
+    execution: &Execution<'_>,
+    net: &Net,
+    input: &Input,
+    given: &Given<'_>,
+) -> Result<Vec<Record>, Rejected> {
+    known(execution, net, input)?;
+    let mut draft = Draft::new(execution, net, given);
+    let d = &mut draft;
+    match input {
+        Input::Create(create) => start::create(d, create)?,
+        Input::Assign { worker } => start::assign(d, worker)?,
+        Input::Begin => start::begin(d)?,
+        Input::StartFailed { failure } => start::failed(d, failure)?,
+        Input::Report(report) => reports::report(d, report)?,
+        Input::LeaseLost(lost) => leases::lost(d, lost)?,
+        Input::TimerDue(timer) => timers::due(d, *timer)?,
+        Input::RouteReady { run } => working::route_ready(d, *run)?,
+        Input::Complete { run, fence, note } => manual::complete(d, *run, *fence, note)?,
+        Input::Patch { patch, by } => context::patch(d, patch, by)?,
+        Input::Hold { by, reason } => hold::hold(d, by, reason)?,
+        Input::Resume { by } => hold::resume(d, by)?,
+        Input::Cancel(cancel) => cancel::cancel(d, cancel)?,
+        Input::ChildEnded { run, fence, child, result } => children::ended(d, *run, *fence, *child, result)?,
+        Input::Agent { run, fence, call, ask } => agents::ask(d, *run, *fence, call, ask)?,
+        Input::Uploaded { failure } => finish::uploaded(d, failure.as_ref())?,
+        Input::Continue => start::go_on(d)?,
+    }
+    settle(d)?;
+    Ok(draft.records)
+}
+
+/// Refuses what cannot be meant for this execution, before anything is looked at closer.
+fn known(execution: &Execution<'_>, net: &Net, input: &Input) -> Result<(), Rejected> {
+    let phase = execution.phase();
+    match (phase, input) {
+        (Phase::Blank, Input::Create(_)) => return Ok(()),
+        (Phase::Blank, _) => return Err(Rejected::NotCreated),
+        (_, Input::Create(_)) => return Err(Rejected::Exists),
+        _ if net.digest() != execution.head.net => return Err(Rejected::WrongNet),
+        // A repeated answer is still told that it was accepted (R16).
+        (Phase::Ended(_), Input::Report(_) | Input::Complete { .. }) => {}
+        (Phase::Ended(outcome), _) => return Err(Rejected::Ended(outcome)),
+        _ => {}
+    }
+    Ok(())
+}

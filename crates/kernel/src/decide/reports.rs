@@ -1,0 +1,86 @@
+//! What workers report. Only the open offer's fence is heard; a repeated report is told that it was accepted.
+
+use super::ending::{self, Told};
+use super::{Draft, retry};
+use crate::event::{Event, Gone};
+use crate::ids::{Fence, RunId};
+use crate::input::{Answer, Need, Rejected, Report, WorkResult};
+use crate::net::Completion;
+use crate::step_run::RunState;
+
+pub(super) fn report(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
+    let open = d.state.run(report.run).is_some_and(|run| match run.state {
+        RunState::Offered { fence } => fence == report.fence,
+        _ => false,
+    });
+    if open {
+        return accept(d, report);
+    }
+    let same = |answer: &Answer| match answer {
+        Answer::Report { result, patch } => *result == report.result && *patch == report.patch,
+        Answer::Manual(_) | Answer::Child => false,
+    };
+    repeated(d, report.run, report.fence, same)
+}
+
+/// An answer under a fence that is no longer open: accepted before, contradicting, or too late (R16).
+pub(super) fn repeated(
+    d: &Draft<'_>,
+    run: RunId,
+    fence: Fence,
+    same: impl Fn(&Answer) -> bool,
+) -> Result<(), Rejected> {
+    let generation = d.head().generation;
+    if run >= d.head().next_run {
+        return Err(Rejected::UnknownRun(run));
+    }
+    if fence.generation() != generation || run.generation() != generation {
+        return Err(Rejected::WrongGeneration { given: fence.generation(), current: generation });
+    }
+    if fence >= d.head().next_fence {
+        return Err(Rejected::StaleFence { given: fence });
+    }
+    match d.given.values.answers.get(&(run, fence)) {
+        None => Err(Rejected::Needs(vec![Need::Answer(run, fence)])),
+        Some(None) => Err(Rejected::StaleFence { given: fence }),
+        Some(Some(answer)) if same(answer) => Ok(()),
+        Some(Some(_)) => Err(Rejected::OtherAnswer { given: fence }),
+    }
+}
+
+fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
+    let id = report.run;
+    let told =
+        Told { fence: Some(report.fence), patch: report.patch.clone(), times: report.times, output: None };
+    let leads_on = ending::leads_on(d, &d.run(id)?.role);
+    match (&report.result, leads_on) {
+        (WorkResult::Done { output }, true) => ending::succeed(d, id, output.clone(), told),
+        (WorkResult::Done { output }, false) => {
+            if d.net.step(d.run(id)?.step).completion == Completion::Auto {
+                ending::complete(d, id, output.clone(), told)
+            } else {
+                // Nobody will be asked any more, so it never ends well.
+                drop_it(d, id, report.fence)
+            }
+        }
+        (WorkResult::Failed(failure), true) => retry::attempt_failed(d, id, failure.clone(), told),
+        (WorkResult::Failed(failure), false) => ending::fail(d, id, failure.clone(), told),
+        (WorkResult::Stopped | WorkResult::Later { .. }, false) => drop_it(d, id, report.fence),
+        (WorkResult::Stopped, true) => Err(Rejected::NotWaiting { run: id, why: "nobody asked it to stop" }),
+        (WorkResult::Later { delay_ms, cursor }, true) => {
+            let until = d.at.plus(*delay_ms);
+            d.emit(Event::Yielded {
+                run: id,
+                fence: report.fence,
+                until,
+                cursor: cursor.clone(),
+                patch: report.patch.clone(),
+            })?;
+            super::context::reexamine(d, &report.patch)
+        }
+    }
+}
+
+pub(super) fn drop_it(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Result<(), Rejected> {
+    d.emit(Event::Dropped { run: id, fence: Some(fence), how: Gone::Cancelled })
+}

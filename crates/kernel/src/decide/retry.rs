@@ -1,0 +1,125 @@
+//! Retries: whether another attempt is made, and when.
+
+use super::Draft;
+use super::ending::{self, Told};
+use crate::error::Failure;
+use crate::event::Event;
+use crate::ids::RunId;
+use crate::input::Rejected;
+use crate::net::{Backoff, Retry, UnknownErrors};
+use crate::step_run::Role;
+
+/// An attempt failed. The next one waits for its time, or the step-run has failed.
+pub(super) fn attempt_failed(
+    d: &mut Draft<'_>,
+    id: RunId,
+    failure: Failure,
+    told: Told,
+) -> Result<(), Rejected> {
+    let run = d.run(id)?;
+    let step = d.net.step(run.step);
+    let policy = match (&run.role, &step.compensation) {
+        (Role::Hook { .. }, Some(hook)) => &hook.retry,
+        _ => &step.retry,
+    };
+    let attempt = run.attempts + 1;
+    if attempt >= policy.attempts_max || !is_retryable(policy, &failure) {
+        return ending::fail(d, id, failure, told);
+    }
+    let until = d.at.plus(delay_ms(policy, attempt, failure.retry_after_ms, d.given.random));
+    let Told { fence, patch, .. } = told;
+    d.emit(Event::RetryScheduled { run: id, fence, until, failure, patch: patch.clone() })?;
+    super::context::reexamine(d, &patch)
+}
+
+/// The classes that are never retried stay so; a list replaces the default set; what is left open follows the
+/// policy for unknown errors (decision 15).
+fn is_retryable(policy: &Retry, failure: &Failure) -> bool {
+    let by_class = failure.class.retryable();
+    if by_class == Some(false) {
+        return false;
+    }
+    let unknown = by_class.is_none() && policy.unknown == UnknownErrors::Retry;
+    match policy.on.lists(failure.class, &failure.code) {
+        Some(listed) => listed || unknown,
+        None => by_class.unwrap_or(unknown || failure.retryable == Some(true)),
+    }
+}
+
+/// Delay after failed attempt `attempt`, counted from 1. Jitter comes after the cap and is rounded.
+fn delay_ms(policy: &Retry, attempt: u32, retry_after_ms: Option<u64>, random: u64) -> u64 {
+    let initial = policy.initial_ms as f64;
+    let raw = match policy.backoff {
+        Backoff::Fixed => initial,
+        Backoff::Linear => initial * f64::from(attempt),
+        Backoff::Exponential => (1..attempt).fold(initial, |delay, _| delay * policy.multiplier),
+    };
+    // Who is asked to slow down waits at least that long, within the cap.
+    let asked = retry_after_ms.unwrap_or(0) as f64;
+    let capped = raw.max(asked).min(policy.max_ms as f64);
+    let share = random as f64 / u64::MAX as f64 * 2.0 - 1.0;
+    (capped + capped * policy.jitter * share).round().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorClass;
+    use crate::net::RetryOn;
+
+    fn policy(backoff: Backoff, jitter: f64) -> Retry {
+        Retry { attempts_max: 9, backoff, initial_ms: 1000, multiplier: 2.0, max_ms: 60_000, jitter, ..Retry::default() }
+    }
+
+    #[test]
+    fn wfl_15_delays_follow_the_documents_formula() {
+        let check = |backoff, attempts: [u32; 4], expected: [u64; 4]| {
+            let delays = attempts.map(|attempt| delay_ms(&policy(backoff, 0.0), attempt, None, 0));
+            assert_eq!(delays, expected, "{backoff:?}");
+        };
+        check(Backoff::Fixed, [1, 2, 3, 9], [1000, 1000, 1000, 1000]);
+        check(Backoff::Linear, [1, 2, 3, 90], [1000, 2000, 3000, 60_000]);
+        check(Backoff::Exponential, [1, 2, 3, 9], [1000, 2000, 4000, 60_000]);
+    }
+
+    #[test]
+    fn wfl_15_jitter_is_added_after_the_cap_and_rounded() {
+        let policy = policy(Backoff::Exponential, 0.1);
+        assert_eq!(delay_ms(&policy, 9, None, u64::MAX), 66_000);
+        assert_eq!(delay_ms(&policy, 9, None, 0), 54_000);
+        assert_eq!(delay_ms(&policy, 1, None, u64::MAX / 2), 1000);
+    }
+
+    #[test]
+    fn a_request_to_slow_down_lengthens_the_delay_up_to_the_cap() {
+        let policy = policy(Backoff::Exponential, 0.0);
+        assert_eq!(delay_ms(&policy, 1, Some(5_000), 0), 5_000);
+        assert_eq!(delay_ms(&policy, 3, Some(1), 0), 4_000);
+        assert_eq!(delay_ms(&policy, 1, Some(999_999), 0), 60_000);
+    }
+
+    #[test]
+    fn act_08_wfl_24_classes_and_flags_decide_what_is_retried() {
+        let check = |on: RetryOn, unknown, class, flag, expected| {
+            let policy = Retry { on: on.clone(), unknown, ..Retry::default() };
+            let failure = Failure { retryable: flag, ..Failure::new(class, "SOME_CODE", "") };
+            assert_eq!(is_retryable(&policy, &failure), expected, "{on:?} {unknown:?} {class:?} {flag:?}");
+        };
+        use UnknownErrors::{AsFlagged, Retry as Always};
+        for class in [ErrorClass::Timeout, ErrorClass::RateLimit, ErrorClass::Transient5xx, ErrorClass::Transport] {
+            check(RetryOn::Default, AsFlagged, class, Some(false), true);
+            check(RetryOn::Only(vec!["other".into()]), AsFlagged, class, None, false);
+            check(RetryOn::Only(vec![class.name().into()]), AsFlagged, class, None, true);
+        }
+        for class in [ErrorClass::Validation, ErrorClass::Policy, ErrorClass::Auth, ErrorClass::Conflict] {
+            check(RetryOn::Default, Always, class, Some(true), false);
+            check(RetryOn::Only(vec![class.name().into()]), Always, class, Some(true), false);
+        }
+        check(RetryOn::Default, AsFlagged, ErrorClass::Unknown, None, false);
+        check(RetryOn::Default, AsFlagged, ErrorClass::Unknown, Some(true), true);
+        check(RetryOn::Default, Always, ErrorClass::Unknown, None, true);
+        check(RetryOn::Only(vec!["SOME_CODE".into()]), AsFlagged, ErrorClass::Unknown, None, true);
+        check(RetryOn::Only(vec!["other".into()]), Always, ErrorClass::Unknown, None, true);
+        check(RetryOn::Only(vec!["other".into()]), AsFlagged, ErrorClass::Unknown, Some(true), false);
+    }
+}

@@ -1,0 +1,211 @@
+//! Where control goes after a step-run. In `each` nets only matched arcs emit; elsewhere every arc carries a
+//! token, so that every join resolves.
+
+use super::Draft;
+use super::scope::{Trouble, View};
+use crate::error::Failure;
+use crate::event::{BranchEnd, Emission, TokenValue};
+use crate::ids::StepId;
+use crate::input::Rejected;
+use crate::net::{FailureMode, Join, JoinArc, On, RouterMode};
+use crate::step_run::{Args, Ctx, Patch, StepRun};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The choice of arcs for one end.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) emitted: Vec<Emission>,
+    pub(super) end: BranchEnd,
+    /// The failure was meant to happen: an arc took it on.
+    pub(super) handled: bool,
+}
+
+/// How a step-run ended, as its arcs' guards see it.
+pub(super) enum End<'e> {
+    Done(&'e Value),
+    Failed(&'e Failure),
+}
+
+pub(super) fn choose(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+    let step = d.net.step(run.step);
+    if step.router.arcs.is_empty() {
+        return Ok(leaf(end));
+    }
+    match d.net.policy().join {
+        Join::Each => by_match(d, run, end, patch),
+        Join::All | Join::AnyLive => by_join(d, run, end, patch),
+    }
+}
+
+fn leaf(end: &End<'_>) -> Route {
+    let end = if matches!(end, End::Done(_)) { BranchEnd::Well } else { BranchEnd::Failed };
+    Route { emitted: Vec::new(), end, handled: false }
+}
+
+/// Guards cannot be evaluated on the way out of a failure: the branch just ends.
+pub(super) fn after_failure(
+    d: &Draft<'_>,
+    run: &StepRun,
+    failure: &Failure,
+    patch: &Patch,
+) -> Result<Route, Rejected> {
+    match choose(d, run, &End::Failed(failure), patch) {
+        Ok(route) => Ok(route),
+        Err(Trouble::Rejected(rejected)) => Err(rejected),
+        Err(Trouble::Failed(_)) => Ok(unroutable(d, run.step)),
+    }
+}
+
+fn unroutable(d: &Draft<'_>, step: StepId) -> Route {
+    let emitted = match d.net.policy().join {
+        Join::Each => Vec::new(),
+        Join::All | Join::AnyLive => onward(d, step).map(|(arc, _)| emission(arc, TokenValue::Poisoned)).collect(),
+    };
+    Route { emitted, end: BranchEnd::Failed, handled: false }
+}
+
+fn emission(arc: u32, token: TokenValue) -> Emission {
+    Emission { arc, token }
+}
+
+/// The arcs that leave the step; those into its own loop body are fired by iterations.
+fn onward<'d>(d: &'d Draft<'_>, step: StepId) -> impl Iterator<Item = (u32, &'d JoinArc)> {
+    (0..).zip(&d.net.step(step).router.arcs).filter(move |(_, arc)| !d.net.is_body_arc(step, arc))
+}
+
+fn view<'d, 'a>(d: &'d Draft<'a>, run: &StepRun, end: &End<'_>, patch: &Patch) -> View<'d, 'a> {
+    let step = d.net.step(run.step);
+    let (name, payload) = match end {
+        End::Failed(failure) if step.repeat.is_some() => ("loop.done", failure.details.clone()),
+        End::Done(_) if step.repeat.is_some() => ("loop.done", payload(end)),
+        End::Done(_) => ("step.done", payload(end)),
+        End::Failed(_) => ("step.failed", payload(end)),
+    };
+    let mut event = json!({ "name": name, "step": step.name, "payload": payload });
+    match end {
+        End::Done(output) => event["result"] = (*output).clone(),
+        End::Failed(failure) => event["error"] = json!(failure),
+    }
+    View::of_run(d, run).with_event(event).with_ctx(patched(d, patch))
+}
+
+fn payload(end: &End<'_>) -> Value {
+    match end {
+        End::Done(output) => (*output).clone(),
+        End::Failed(failure) => json!(failure),
+    }
+}
+
+/// Guards see the context with what the step-run just wrote.
+fn patched(d: &Draft<'_>, patch: &Patch) -> Ctx {
+    let mut ctx = d.head().ctx.clone();
+    if !patch.is_empty() {
+        Arc::make_mut(&mut ctx).extend(patch.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    ctx
+}
+
+/// Playbooks: exclusive takes the first match, inclusive every match.
+fn by_match(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+    let router = &d.net.step(run.step).router;
+    let failed = matches!(end, End::Failed(_));
+    let mut lazy = None;
+    let (mut emitted, mut handled) = (Vec::new(), false);
+    for (arc, number) in router.arcs.iter().zip(0..) {
+        if !matches(d, run, end, patch, arc, &mut lazy)? {
+            continue;
+        }
+        let args = args(d, run, end, patch, arc, &mut lazy)?;
+        emitted.push(emission(number, TokenValue::Live(args)));
+        handled |= failed && reads_event(arc);
+        if router.mode == RouterMode::Exclusive {
+            break;
+        }
+    }
+    let dead_end = emitted.is_empty() && d.net.policy().no_next_is_error;
+    let end = match (emitted.is_empty(), failed || dead_end) {
+        (false, _) => BranchEnd::GoesOn,
+        (true, false) => BranchEnd::Well,
+        (true, true) if dead_end && !failed => BranchEnd::DeadEnd,
+        (true, true) => BranchEnd::Failed,
+    };
+    Ok(Route { emitted, end, handled })
+}
+
+/// A failure is handled by a guard that looked at the event and was true on it (decision 2).
+fn reads_event(arc: &JoinArc) -> bool {
+    arc.on == On::Error || arc.guard.as_ref().is_some_and(|guard| guard.reads().iter().any(|read| read.root == "event"))
+}
+
+fn matches<'d, 'a>(
+    d: &'d Draft<'a>,
+    run: &StepRun,
+    end: &End<'_>,
+    patch: &Patch,
+    arc: &JoinArc,
+    lazy: &mut Option<View<'d, 'a>>,
+) -> Result<bool, Trouble> {
+    if arc.on == On::Error && matches!(end, End::Done(_)) {
+        return Ok(false);
+    }
+    match &arc.guard {
+        None => Ok(true),
+        Some(guard) => lazy.get_or_insert_with(|| view(d, run, end, patch)).truth(guard),
+    }
+}
+
+fn args<'d, 'a>(
+    d: &'d Draft<'a>,
+    run: &StepRun,
+    end: &End<'_>,
+    patch: &Patch,
+    arc: &JoinArc,
+    lazy: &mut Option<View<'d, 'a>>,
+) -> Result<Args, Trouble> {
+    match &arc.args {
+        None => Ok(None),
+        Some(template) => {
+            let view = lazy.get_or_insert_with(|| view(d, run, end, patch));
+            Ok(Some(Arc::new(view.render(template)?)))
+        }
+    }
+}
+
+/// Everything but playbooks: every arc gets a token.
+fn by_join(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+    let (emitted, handled) = match end {
+        End::Done(_) => (taken(d, run, end, patch)?, false),
+        End::Failed(failure) => refused(d, run.step, failure),
+    };
+    let failed = matches!(end, End::Failed(_)) && !handled;
+    let end = if failed { BranchEnd::Failed } else { BranchEnd::GoesOn };
+    Ok(Route { emitted, end, handled })
+}
+
+fn taken(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<Vec<Emission>, Trouble> {
+    let exclusive = d.net.step(run.step).router.mode == RouterMode::Exclusive;
+    let mut lazy = None;
+    let mut emitted = Vec::new();
+    let mut found = false;
+    for (number, arc) in onward(d, run.step) {
+        let live = !(exclusive && found) && matches(d, run, end, patch, arc, &mut lazy)?;
+        found |= live;
+        let token = if live { TokenValue::Live(args(d, run, end, patch, arc, &mut lazy)?) } else { TokenValue::Dead };
+        emitted.push(emission(number, token));
+    }
+    Ok(emitted)
+}
+
+/// R2: what a failed step hands on.
+fn refused(d: &Draft<'_>, step: StepId, failure: &Failure) -> (Vec<Emission>, bool) {
+    let error = || Some(Arc::new(json!({ "error": failure })));
+    let handled = onward(d, step).any(|(_, arc)| arc.on == On::Error);
+    let collect = d.net.policy().failure == FailureMode::Collect && !d.net.step(step).router.conditional;
+    let token = |arc: &JoinArc| match (handled, arc.on, collect, &arc.guard) {
+        (true, On::Error, _, _) | (false, _, true, None) => TokenValue::Live(error()),
+        (true, On::End, _, _) | (false, _, true, Some(_)) => TokenValue::Dead,
+        (false, _, false, _) => TokenValue::Poisoned,
+    };
+    (onward(d, step).map(|(number, arc)| emission(number, token(arc))).collect(), handled)
+}

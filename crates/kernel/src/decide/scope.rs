@@ -1,0 +1,219 @@
+//! What an expression sees. Roots: `workload`, `ctx`, `args`, `iter`, `event`, `steps`, `execution_id`; a bare
+//! name is looked for in args, context, iteration, workload, and then among the steps' outputs.
+
+use super::Draft;
+use crate::error::{ErrorClass, Failure, codes};
+use crate::ids::{Path, RunId, StepId};
+use crate::input::{Need, Rejected};
+use crate::step_run::{Args, Ctx, Role, RunState, StepRun};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use windlass_expr::{EvalError, Expr, Scope, Template};
+
+/// A name's value, or the reason why the decision has to wait or the step fails.
+pub(super) enum Trouble {
+    Rejected(Rejected),
+    /// The expression cannot be evaluated: the step fails (decision 6).
+    Failed(Failure),
+}
+
+impl From<Rejected> for Trouble {
+    fn from(rejected: Rejected) -> Self {
+        Trouble::Rejected(rejected)
+    }
+}
+
+pub(super) struct View<'d, 'a> {
+    draft: &'d Draft<'a>,
+    path: Path,
+    args: Args,
+    ctx: Ctx,
+    event: Option<Value>,
+    /// The step-run whose iteration `iter` tells of.
+    iteration: Option<(RunId, u32)>,
+    needs: RefCell<Vec<Need>>,
+}
+
+impl<'d, 'a> View<'d, 'a> {
+    pub(super) fn new(draft: &'d Draft<'a>, path: &Path, args: &Args) -> View<'d, 'a> {
+        View {
+            draft,
+            path: path.clone(),
+            args: args.clone(),
+            ctx: draft.head().ctx.clone(),
+            event: None,
+            iteration: None,
+            needs: RefCell::default(),
+        }
+    }
+
+    pub(super) fn of_run(draft: &'d Draft<'a>, run: &StepRun) -> View<'d, 'a> {
+        let mut view = View::new(draft, &run.path, &run.args);
+        view.iteration = match &run.role {
+            Role::Iteration { of, index } => Some((*of, *index)),
+            Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => {
+                view.enclosing(run.step, &run.path)
+            }
+        };
+        view
+    }
+
+    pub(super) fn of_token(draft: &'d Draft<'a>, step: StepId, path: &Path, args: &Args) -> View<'d, 'a> {
+        let mut view = View::new(draft, path, args);
+        view.iteration = view.enclosing(step, path);
+        view
+    }
+
+    pub(super) fn with_event(mut self, event: Value) -> Self {
+        self.event = Some(event);
+        self
+    }
+
+    pub(super) fn with_ctx(mut self, ctx: Ctx) -> Self {
+        self.ctx = ctx;
+        self
+    }
+
+    pub(super) fn in_iteration(mut self, of: RunId, index: u32) -> Self {
+        self.iteration = Some((of, index));
+        self
+    }
+
+    fn enclosing(&self, step: StepId, path: &Path) -> Option<(RunId, u32)> {
+        let region = self.draft.net.step(step).region?;
+        let run = self.draft.state.regions.get(&(region, path.parent()))?;
+        Some((*run, path.index()?))
+    }
+
+    pub(super) fn truth(&self, expr: &Expr) -> Result<bool, Trouble> {
+        self.settled(expr.truthy(self), expr.source())
+    }
+
+    pub(super) fn render(&self, template: &Template) -> Result<Value, Trouble> {
+        if let Some(constant) = template.constant() {
+            return Ok(constant.clone());
+        }
+        self.settled(template.render(self), "a template")
+    }
+
+    /// Values that are not there yet outweigh the result: it was computed without them.
+    fn settled<T>(&self, result: Result<T, EvalError>, source: &str) -> Result<T, Trouble> {
+        let mut needs = self.needs.take();
+        if !needs.is_empty() {
+            needs.sort();
+            needs.dedup();
+            return Err(Trouble::Rejected(Rejected::Needs(needs)));
+        }
+        result.map_err(|error| {
+            let message = format!("`{source}` cannot be evaluated: {error}");
+            Trouble::Failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
+        })
+    }
+
+    fn output(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let step = self.draft.net.find(name)?;
+        let run = self.draft.state.latest_run(self.draft.net, step, &self.path)?;
+        match self.draft.given.values.outputs.get(&run) {
+            Some(value) => Some(Cow::Borrowed(value)),
+            None => self.need(Need::Output(run)),
+        }
+    }
+
+    /// Every output there is: for names that are only known when the expression runs.
+    fn outputs(&self) -> Option<Cow<'_, Value>> {
+        let names = self.draft.net.steps().map(|(_, step)| step.name.as_str());
+        let found = names.filter_map(|name| Some((name.to_owned(), self.output(name)?.into_owned())));
+        Some(Cow::Owned(Value::Object(found.collect())))
+    }
+
+    fn need(&self, need: Need) -> Option<Cow<'_, Value>> {
+        self.needs.borrow_mut().push(need);
+        None
+    }
+
+    fn iter(&self, key: Option<&str>) -> Option<Cow<'_, Value>> {
+        let (of, index) = self.iteration?;
+        let run = self.draft.state.run(of)?;
+        let spec = self.draft.net.step(run.step).repeat.as_ref()?;
+        let total = match &run.state {
+            RunState::Looping(repeat) => repeat.total,
+            _ => None,
+        };
+        let wants_item = key.is_none_or(|key| key == spec.iterator);
+        let item = if wants_item { self.item(of, index) } else { None };
+        let mut iter = Map::new();
+        iter.insert("index".into(), json!(index));
+        iter.insert("first".into(), json!(index == 0));
+        iter.insert("last".into(), total.map_or(Value::Null, |total| json!(index + 1 == total)));
+        iter.insert(spec.iterator.clone(), item.unwrap_or(json!(index)));
+        match key {
+            None => Some(Cow::Owned(Value::Object(iter))),
+            Some(key) => iter.remove(key).map(Cow::Owned),
+        }
+    }
+
+    fn item(&self, of: RunId, index: u32) -> Option<Value> {
+        use crate::net::LoopKind;
+        let run = self.draft.state.run(of)?;
+        let spec = self.draft.net.step(run.step).repeat.as_ref()?;
+        if !matches!(spec.kind, LoopKind::ForEach { .. }) {
+            return None;
+        }
+        match self.draft.given.values.items.get(&of) {
+            Some(items) => items.get(index as usize).cloned(),
+            None => self.need(Need::Items(of)).map(Cow::into_owned),
+        }
+    }
+
+    fn bare(&self, root: &str) -> Option<Cow<'_, Value>> {
+        let args = self.args.as_ref().and_then(|args| args.get(root)).map(Cow::Borrowed);
+        args.or_else(|| self.ctx.get(root).map(|value| Cow::Borrowed(&**value)))
+            .or_else(|| self.iter(Some(root)))
+            .or_else(|| self.draft.head().inputs.get(root).map(Cow::Borrowed))
+            .or_else(|| self.output(root))
+    }
+
+    /// A large value stands as a reference; what it refers to is loaded like everything else.
+    fn resolve<'v>(&'v self, value: Cow<'v, Value>) -> Option<Cow<'v, Value>> {
+        let Some(key) = value.get("$artifact") else { return Some(value) };
+        let key = key.to_string();
+        match self.draft.given.values.artifacts.get(&key) {
+            Some(value) => Some(Cow::Borrowed(value)),
+            None => self.need(Need::Artifact(key)),
+        }
+    }
+}
+
+fn field<'v>(value: Option<Cow<'v, Value>>, key: Option<&str>) -> Option<Cow<'v, Value>> {
+    match (value?, key) {
+        (value, None) => Some(value),
+        (Cow::Borrowed(value), Some(key)) => value.get(key).map(Cow::Borrowed),
+        (Cow::Owned(value), Some(key)) => value.get(key).cloned().map(Cow::Owned),
+    }
+}
+
+impl Scope for View<'_, '_> {
+    fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
+        let found = match (root, key) {
+            ("workload", key) => field(Some(Cow::Borrowed(&*self.draft.head().inputs)), key),
+            ("ctx", Some(key)) => self.ctx.get(key).map(|value| Cow::Borrowed(&**value)),
+            ("ctx", None) => Some(Cow::Owned(whole(&self.ctx))),
+            ("args", key) => field(self.args.as_ref().map(|args| Cow::Borrowed(&**args)), key),
+            ("iter", key) => self.iter(key),
+            ("event", key) => field(self.event.as_ref().map(Cow::Borrowed), key),
+            ("steps", Some(name)) => self.output(name),
+            ("steps", None) => self.outputs(),
+            ("execution_id", _) => Some(Cow::Owned(json!(self.draft.head().id.to_string()))),
+            (root, key) => {
+                let value = self.bare(root)?;
+                return field(self.resolve(value), key);
+            }
+        };
+        self.resolve(found?)
+    }
+}
+
+fn whole(ctx: &Ctx) -> Value {
+    Value::Object(ctx.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect())
+}

@@ -1,0 +1,106 @@
+//! After every input: let control run until it waits for something outside, then see whether that is a pause
+//! or the end. Quiescence is counted, never searched for.
+
+use super::{Draft, cancel, finish, firing, hold, loops, working};
+use crate::error::{ErrorClass, Failure, codes};
+use crate::event::{Cause, Event};
+use crate::ids::StepId;
+use crate::input::Rejected;
+use crate::net::{EndPolicy, Join};
+use crate::phase::{Outcome, Phase};
+
+pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    loop {
+        let phase = d.phase();
+        run_on(d)?;
+        if d.phase() != phase {
+            continue;
+        }
+        if d.firings >= d.net.policy().limits.firings_per_decide && has_work(d) {
+            return d.emit(Event::Continued);
+        }
+        match phase {
+            Phase::Running | Phase::Paused if !d.state.is_quiet(d.net) => return hold::pause_or_resume(d),
+            Phase::Running | Phase::Paused => {
+                let outcome = quiet_outcome(d);
+                cancel::drain(d, outcome, Cause::Quiet, None)?;
+            }
+            Phase::Draining if d.head().census.in_flight() == 0 => finish::drained(d)?,
+            Phase::Compensating if d.state.runs.is_empty() => finish::next_hook(d)?,
+            Phase::Finalizing if d.state.runs.is_empty() && !finish::uploads_are_awaited(d) => finish::end(d)?,
+            Phase::Blank
+            | Phase::Queued
+            | Phase::Starting
+            | Phase::Draining
+            | Phase::Compensating
+            | Phase::Finalizing
+            | Phase::Ended(_) => return Ok(()),
+        }
+    }
+}
+
+/// Something can go on without an input from outside.
+pub(super) fn has_work(d: &Draft<'_>) -> bool {
+    let startable = !d.head().held && working::can_begin(d);
+    match d.phase() {
+        Phase::Running | Phase::Paused => !d.state.arrived.is_empty() || !d.state.hungry.is_empty() || startable,
+        Phase::Compensating | Phase::Finalizing => !d.state.hungry.is_empty() || startable,
+        Phase::Blank | Phase::Queued | Phase::Starting | Phase::Draining | Phase::Ended(_) => false,
+    }
+}
+
+/// Fires tokens, opens iterations and begins ready work until the bound of one decide or until nothing moves.
+fn run_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    let bound = d.net.policy().limits.firings_per_decide;
+    while d.firings < bound && has_work(d) {
+        if d.is_open() && limit_reached(d)? {
+            return Ok(());
+        }
+        if let Some(token) = d.state.arrived.first().map(|(id, _)| *id) {
+            firing::fire(d, token)?;
+        } else if let Some(run) = d.state.hungry.first().map(|(id, ())| *id) {
+            loops::open_next(d, run)?;
+        } else {
+            working::begin_ready(d)?;
+        }
+    }
+    Ok(())
+}
+
+/// A bound of R5 was reached, and the execution fails for it.
+fn limit_reached(d: &mut Draft<'_>) -> Result<bool, Rejected> {
+    let limits = &d.net.policy().limits;
+    let standing = d.state.arrived.len() + d.state.gated.len();
+    let step = d.state.arrived.first().map(|(_, token)| token.step);
+    if d.head().counts.firings >= limits.firings_per_execution {
+        exceeded(d, step, "firings_per_execution", limits.firings_per_execution)?;
+    } else if standing > limits.standing_tokens {
+        exceeded(d, step, "standing_tokens", limits.standing_tokens as u64)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn exceeded(d: &mut Draft<'_>, step: Option<StepId>, limit: &str, bound: u64) -> Result<(), Rejected> {
+    let at = step.map_or("a loop", |step| d.net.step(step).name.as_str());
+    let message = format!("limit {limit} ({bound}) reached at step `{at}`; does its routing ever end?");
+    let failure = Failure::new(ErrorClass::Validation, codes::LIMIT, message);
+    cancel::drain(d, Outcome::Failed, Cause::Limit, Some(failure))
+}
+
+/// What an execution is that came to rest by itself.
+fn quiet_outcome(d: &Draft<'_>) -> Outcome {
+    let counts = &d.head().counts;
+    if counts.unhandled == 0 {
+        return Outcome::Completed;
+    }
+    let well = match d.net.policy().join {
+        Join::Each => counts.branches_well,
+        Join::All | Join::AnyLive => counts.completed_without_triggers,
+    };
+    match d.net.policy().end {
+        EndPolicy::Partial if well > 0 => Outcome::Partial,
+        EndPolicy::Partial | EndPolicy::FailOnAny => Outcome::Failed,
+    }
+}

@@ -1,0 +1,83 @@
+//! Creation and start: Queued, Starting, Running. Each is a commit of its own only when something waits there.
+
+use super::{Draft, cancel, settle};
+use crate::error::Failure;
+use crate::event::{Cause, Created, Event, StartWhen};
+use crate::execution::Clock;
+use crate::input::{Create, Rejected};
+use crate::net::{Affinity, Join};
+use crate::phase::{Outcome, Phase};
+
+pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected> {
+    if create.depth > d.net.policy().limits.depth {
+        return Err(Rejected::Malformed("executions are nested too deeply"));
+    }
+    if !create.imports.is_empty() && d.net.policy().join == Join::Each {
+        return Err(Rejected::Malformed("a playbook is forked, not imported"));
+    }
+    let emits = |import: &crate::event::Import| {
+        let arcs = d.net.step(import.step).router.arcs.len();
+        import.emitted.iter().all(|emission| (emission.arc as usize) < arcs)
+    };
+    if !create.imports.iter().all(|import| d.net.knows(import.step) && emits(import)) {
+        return Err(Rejected::Malformed("an import names a step or an arc that the net does not have"));
+    }
+    d.emit(Event::Created(Box::new(Created {
+        id: create.id,
+        net: d.net.digest(),
+        inputs: create.inputs.clone(),
+        timeout_ms: create.timeout_ms.or(d.net.policy().timeout_ms),
+        start: create.start,
+        parent: create.parent.clone(),
+        depth: create.depth,
+        retry_of: create.retry_of,
+        imports: create.imports.clone(),
+    })))?;
+    let now = match create.start {
+        StartWhen::Now => true,
+        StartWhen::At(at) => at <= d.at,
+        StartWhen::Called => false,
+    };
+    // With one worker the execution waits until that worker takes it.
+    if now && d.net.policy().affinity == Affinity::AnyWorker { start(d) } else { Ok(()) }
+}
+
+pub(super) fn assign(d: &mut Draft<'_>, worker: &str) -> Result<(), Rejected> {
+    if d.phase() != Phase::Queued || d.net.policy().affinity != Affinity::OneWorker || scheduled(d) {
+        return Err(d.conflict("no worker is being looked for"));
+    }
+    d.emit(Event::Assigned { worker: worker.to_owned() })
+}
+
+fn scheduled(d: &Draft<'_>) -> bool {
+    matches!(d.head().start, StartWhen::At(at) if at > d.at)
+}
+
+pub(super) fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    let ready = match (d.phase(), d.net.policy().affinity) {
+        (Phase::Starting, _) => true,
+        (Phase::Queued, Affinity::AnyWorker) => !scheduled(d),
+        _ => false,
+    };
+    if ready { start(d) } else { Err(d.conflict("it has started already or waits for its time or worker")) }
+}
+
+/// The deadline counts from the first start; a restart does not win time.
+pub(super) fn start(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    let deadline = match (d.head().clock, d.head().timeout_ms) {
+        (Clock::Until(until), _) => Some(until),
+        (Clock::None | Clock::Left(_), timeout) => timeout.map(|timeout_ms| d.at.plus(timeout_ms)),
+    };
+    d.emit(Event::Started { deadline })
+}
+
+pub(super) fn failed(d: &mut Draft<'_>, failure: &Failure) -> Result<(), Rejected> {
+    if !matches!(d.phase(), Phase::Queued | Phase::Starting) {
+        return Err(d.conflict("it has started already"));
+    }
+    cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure.clone()))
+}
+
+pub(super) fn go_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    if settle::has_work(d) { Ok(()) } else { Err(d.conflict("nothing was left undone")) }
+}

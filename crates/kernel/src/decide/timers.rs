@@ -1,0 +1,133 @@
+//! Due timers. Each names what it is for, so one that comes too late changes nothing.
+
+use super::ending::{self, Told};
+use super::{Draft, cancel, firing, retry, start, working};
+use crate::error::{ErrorClass, Failure, codes};
+use crate::event::{Cause, Event, StartWhen, TokenValue};
+use crate::execution::Clock;
+use crate::ids::{Fence, Millis, RunId, StepId, TokenId};
+use crate::input::{Rejected, Timer};
+use crate::net::Affinity;
+use crate::phase::{Outcome, Phase};
+use crate::step_run::RunState;
+
+pub(super) fn due(d: &mut Draft<'_>, timer: Timer) -> Result<(), Rejected> {
+    // A hold lets nothing new begin: timers stay due until it is released (R10).
+    if d.head().held && !matches!(timer, Timer::Attempt { .. }) {
+        return Err(d.conflict("it is held; the timer stays due"));
+    }
+    match timer {
+        Timer::Start => begin(d),
+        Timer::Deadline => deadline(d),
+        Timer::Backoff { run } => match d.run(run)?.state {
+            RunState::Backoff { until } => {
+                passed(d, until)?;
+                d.emit(Event::Woken { run })
+            }
+            _ => Err(Rejected::NotWaiting { run, why: "it has no attempt to wait for" }),
+        },
+        Timer::Delay { run } => match d.run(run)?.state {
+            RunState::Delayed { until } => {
+                passed(d, until)?;
+                working::wake(d, run)
+            }
+            _ => Err(Rejected::NotWaiting { run, why: "it is not delayed" }),
+        },
+        Timer::Routing { run } => match d.run(run)?.state {
+            RunState::Waiting { until, .. } => {
+                passed(d, until)?;
+                fail(d, run, codes::ROUTING_TIMEOUT, "what it waited for did not become ready in time", None)
+            }
+            _ => Err(Rejected::NotWaiting { run, why: "it does not wait for a route" }),
+        },
+        Timer::Manual { run } => match d.run(run)?.state {
+            RunState::Manual { fence, deadline: Some(until), .. } => {
+                passed(d, until)?;
+                fail(d, run, codes::MANUAL_TIMEOUT, "nobody completed it in time", Some(fence))
+            }
+            _ => Err(Rejected::NotWaiting { run, why: "it waits for nobody, or for ever" }),
+        },
+        Timer::Gate { step, token } => gate(d, step, token),
+        Timer::Attempt { run, fence } => attempt(d, run, fence),
+    }
+}
+
+fn passed(d: &Draft<'_>, until: Millis) -> Result<(), Rejected> {
+    if until <= d.at { Ok(()) } else { Err(Rejected::NotDue { until }) }
+}
+
+fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    match (d.phase(), d.head().start) {
+        (Phase::Queued, StartWhen::At(at)) => {
+            passed(d, at)?;
+            // With one worker it is now free to be assigned.
+            if d.net.policy().affinity == Affinity::AnyWorker { start::start(d) } else { Ok(()) }
+        }
+        _ => Err(d.conflict("it does not wait for a time to start")),
+    }
+}
+
+/// Commit order decides against a report: whoever is second finds nothing to change (R9).
+fn deadline(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    match (d.phase(), d.head().clock) {
+        (Phase::Starting | Phase::Running, Clock::Until(until)) => {
+            passed(d, until)?;
+            let failure = Failure::new(
+                ErrorClass::Timeout,
+                codes::EXECUTION_TIMEOUT,
+                "the execution took longer than its timeout",
+            );
+            cancel::drain(d, Outcome::Failed, Cause::Timeout, Some(failure))
+        }
+        _ => Err(d.conflict("no deadline runs")),
+    }
+}
+
+fn fail(
+    d: &mut Draft<'_>,
+    run: RunId,
+    code: &str,
+    message: &str,
+    fence: Option<Fence>,
+) -> Result<(), Rejected> {
+    let failure = Failure::new(ErrorClass::Timeout, code, message);
+    ending::fail(d, run, failure, Told { fence, ..Told::default() })
+}
+
+/// The step behind the gate fails, so that its arcs can take that on.
+fn gate(d: &mut Draft<'_>, step: StepId, id: TokenId) -> Result<(), Rejected> {
+    let Some(gate) = d.state.gated.get(&(step, id)).cloned() else { return Err(Rejected::UnknownToken(id)) };
+    let Some(until) = gate.deadline else { return Err(Rejected::UnknownToken(id)) };
+    passed(d, until)?;
+    d.emit(Event::Admitted { tokens: vec![(step, id)] })?;
+    let args = match &gate.token.value {
+        TokenValue::Live(args) => args.clone(),
+        TokenValue::Dead | TokenValue::Poisoned => None,
+    };
+    let failure = Failure::new(ErrorClass::Timeout, codes::GATE_TIMEOUT, "its gate did not open in time");
+    firing::fail(d, id, &gate.token, args, failure)
+}
+
+/// The late result of this attempt will find its fence closed (ACT-09).
+fn attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Result<(), Rejected> {
+    let run = d.state.run(id).ok_or(Rejected::StaleFence { given: fence })?;
+    let role = run.role.clone();
+    let stop = match run.state {
+        RunState::Offered { fence: open } if open == fence => {
+            Event::StopAsked { leases: vec![(id, fence)], children: Vec::new() }
+        }
+        RunState::Child { fence: open, child, until } if open == fence => {
+            until.map_or(Ok(()), |until| passed(d, until))?;
+            Event::StopAsked { leases: Vec::new(), children: vec![child] }
+        }
+        _ => return Err(Rejected::StaleFence { given: fence }),
+    };
+    d.emit(stop)?;
+    let failure =
+        Failure::new(ErrorClass::Timeout, codes::ATTEMPT_TIMEOUT, "the attempt took longer than its timeout");
+    if ending::leads_on(d, &role) {
+        retry::attempt_failed(d, id, failure, Told::under(fence))
+    } else {
+        ending::fail(d, id, failure, Told::under(fence))
+    }
+}

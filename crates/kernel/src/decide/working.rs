@@ -1,0 +1,129 @@
+//! Ready step-runs begin: they wait for a route, open a loop, are offered, spawn, sleep, ask a person, or are
+//! decided right here.
+
+use super::scope::{Trouble, View};
+use super::{Draft, children, ending, hold, loops, manual};
+use crate::error::{ErrorClass, Failure, codes};
+use crate::event::Event;
+use crate::execution::Execution;
+use crate::ids::{RunId, StepId};
+use crate::input::Rejected;
+use crate::net::{PatchEntry, Work};
+use crate::phase::Phase;
+use crate::step_run::{Kind, Patch, Role, RunState};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_expr::Template;
+
+/// Begins what can begin, in the order (slot needed, order, id).
+pub(super) fn begin_ready(d: &mut Draft<'_>) -> Result<(), Rejected> {
+    while !d.head().held && can_begin(d) {
+        let Some((_, _, run)) = d.state.ready.first().map(|(key, ())| *key) else { break };
+        if d.phase() == Phase::Paused {
+            hold::leave_pause(d)?;
+        }
+        begin(d, run)?;
+        // What began may have routed or ended; whoever called looks again.
+        if !d.state.arrived.is_empty() || !d.state.hungry.is_empty() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The first ready step-run needs no slot or finds one free.
+pub(super) fn can_begin(d: &Draft<'_>) -> bool {
+    match d.state.ready.first() {
+        Some(((needs_slot, _, _), ())) => !needs_slot || has_slot(d),
+        None => false,
+    }
+}
+
+/// Hooks and the final step are not held up by the parallel cap (R8).
+fn has_slot(d: &Draft<'_>) -> bool {
+    match d.net.policy().max_parallel {
+        Some(max) if d.is_open() => d.head().census.in_flight() < max,
+        _ => true,
+    }
+}
+
+fn begin(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+    match try_begin(d, id) {
+        Ok(()) => Ok(()),
+        Err(Trouble::Rejected(rejected)) => Err(rejected),
+        Err(Trouble::Failed(failure)) => ending::fail(d, id, failure, ending::Told::default()),
+    }
+}
+
+fn try_begin(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
+    let run = d.run(id)?;
+    let step = d.net.step(run.step);
+    let waited = matches!(run.state, RunState::Ready { waited: true });
+    let whole = !matches!(run.role, Role::Iteration { .. } | Role::Hook { .. });
+    if let (Some(wait), true, false) = (&step.wait_for, whole, waited) {
+        let target = Arc::new(View::of_run(d, run).render(&wait.target)?);
+        let until = d.at.plus(wait.timeout_ms);
+        return Ok(d.emit(Event::Waiting { run: id, target, until })?);
+    }
+    if step.repeat.is_some() && whole {
+        return loops::start(d, id);
+    }
+    match Execution::work_of(d.net, run) {
+        Work::Task { .. } => Ok(offer(d, id)?),
+        Work::Pure { output, patch } => pure(d, id, output.as_ref(), patch),
+        Work::Child { definition, inputs } => children::start(d, id, definition, inputs),
+        Work::Approval { deadline_ms } => {
+            Ok(manual::ask(d, id, Arc::new(Value::Null), ending::Told::default(), *deadline_ms)?)
+        }
+        Work::Delay { ms } => delay(d, id, ms),
+    }
+}
+
+pub(super) fn offer(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+    let run = d.run(id)?;
+    let attempt = run.attempts + 1;
+    let path = &run.path;
+    let seen = |step: &StepId| Some((*step, d.state.latest_run(d.net, *step, path)?));
+    let reads = d.net.step(run.step).reads.iter().filter_map(seen).collect();
+    d.emit(Event::Offered { run: id, fence: d.next_fence(), attempt, reads })
+}
+
+fn pure(
+    d: &mut Draft<'_>,
+    id: RunId,
+    output: Option<&Template>,
+    entries: &[PatchEntry],
+) -> Result<(), Trouble> {
+    let view = View::of_run(d, d.run(id)?);
+    let output = match output {
+        Some(output) => view.render(output)?,
+        None => Value::Null,
+    };
+    let mut patch = Patch::new();
+    for entry in entries {
+        patch.insert(entry.key.clone(), Arc::new(view.render(&entry.value)?));
+    }
+    let told = ending::Told { patch, ..ending::Told::default() };
+    Ok(ending::succeed(d, id, Arc::new(output), told)?)
+}
+
+fn delay(d: &mut Draft<'_>, id: RunId, ms: &Template) -> Result<(), Trouble> {
+    let value = View::of_run(d, d.run(id)?).render(ms)?;
+    let Some(ms) = value.as_u64().or_else(|| value.as_f64().filter(|ms| *ms >= 0.0).map(|ms| ms as u64)) else {
+        let message = format!("a delay must be a number of milliseconds, not {value}");
+        return Err(Trouble::Failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message)));
+    };
+    Ok(d.emit(Event::Delayed { run: id, until: d.at.plus(ms) })?)
+}
+
+/// The delay of a step-run is over.
+pub(super) fn wake(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+    ending::succeed(d, id, Arc::new(json!({})), ending::Told::default())
+}
+
+pub(super) fn route_ready(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+    if d.state.run(id).is_none_or(|run| run.state.kind() != Kind::Waiting) {
+        return Err(Rejected::NotWaiting { run: id, why: "it does not wait for a route" });
+    }
+    d.emit(Event::Woken { run: id })
+}

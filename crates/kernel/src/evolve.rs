@@ -1,0 +1,109 @@
+//! `evolve` folds one event into the state. It decides nothing: an event that cannot follow what came before
+//! is refused and leaves the state as it was up to that event's first check.
+
+mod ends;
+mod life;
+mod runs;
+mod tokens;
+
+use crate::event::{Event, Record};
+use crate::execution::Execution;
+use crate::input::Illegal;
+use crate::net::Net;
+use crate::phase::Move;
+
+type Applied = Result<(), String>;
+
+/// Applies one record. After an error the state must be thrown away: the journal or the caller is broken.
+pub fn evolve(execution: &mut Execution<'_>, net: &Net, record: &Record) -> Result<(), Illegal> {
+    let version = execution.head.version;
+    apply(execution, net, record).map_err(|what| Illegal { version, what })?;
+    execution.head.version += 1;
+    execution.head.at = record.at;
+    Ok(())
+}
+
+/// The state after a whole journal.
+pub fn replay<'r>(
+    net: &Net,
+    journal: impl IntoIterator<Item = &'r Record>,
+) -> Result<Execution<'static>, Illegal> {
+    let mut execution = Execution::default();
+    for record in journal {
+        evolve(&mut execution, net, record)?;
+    }
+    Ok(execution)
+}
+
+fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
+    if record.at < state.head.at {
+        return Err(format!("time falls from {:?} to {:?} (K12)", state.head.at, record.at));
+    }
+    if state.head.phase.is_ended() {
+        return Err("the execution has ended (K2)".into());
+    }
+    match &record.event {
+        Event::Created(created) => life::created(state, net, created),
+        Event::Assigned { .. } => life::moved(state, Move::Assign),
+        Event::Started { deadline } => life::started(state, net, *deadline),
+        Event::Held { .. } => life::hold(state, true),
+        Event::Released { .. } => life::hold(state, false),
+        Event::Paused { remaining_ms, .. } => life::paused(state, *remaining_ms),
+        Event::Resumed { deadline } => life::resumed(state, *deadline),
+        Event::Draining { outcome, cause, compensate, .. } => life::draining(state, *outcome, *cause, *compensate),
+        Event::Cleared(cleared) => life::cleared(state, net, cleared),
+        Event::Compensating => life::moved(state, Move::Compensate),
+        Event::Finalizing => life::moved(state, Move::Finalize),
+        Event::Ended { outcome, .. } => life::ended(state, *outcome),
+        Event::Restarted { generation } => life::restarted(state, net, *generation),
+        Event::Forked(fork) => life::forked(state, net, fork),
+        Event::Continued | Event::StopAsked { .. } => Ok(()),
+        Event::NotCompensated { runs } => life::not_compensated(state, runs),
+
+        Event::Routed { step, path, emitted, end, run } => tokens::routed(state, net, *run, *step, path, emitted, *end),
+        Event::Denied { token, deadline } => tokens::denied(state, *token, *deadline),
+        Event::Admitted { tokens } => tokens::admitted(state, tokens),
+        Event::Discarded { token } => tokens::take_token(state, *token).map(drop),
+        Event::Skipped { run, token, step, path, reason } => {
+            tokens::skipped(state, net, *run, *token, *step, path, *reason)
+        }
+        Event::Patched { patch, .. } => {
+            tokens::patch(state, patch);
+            Ok(())
+        }
+
+        Event::Fired { run, step, path, token, role, args } => {
+            runs::fired(state, net, *run, *step, path, *token, role, args)
+        }
+        Event::Waiting { run, target, until } => runs::waiting(state, net, *run, target, *until),
+        Event::Woken { run } => runs::woken(state, net, *run),
+        Event::Delayed { run, until } => runs::delayed(state, net, *run, *until),
+        Event::Offered { run, fence, attempt, .. } => runs::offered(state, net, *run, *fence, *attempt),
+        Event::Lost { run, fence, started, cursor } => runs::lost(state, net, *run, *fence, *started, cursor),
+        Event::RetryScheduled { run, fence, until, patch, .. } => {
+            runs::retry(state, net, *run, *fence, *until, patch)
+        }
+        Event::Yielded { run, fence, until, cursor, patch } => {
+            runs::yielded(state, net, *run, *fence, *until, cursor, patch)
+        }
+        Event::AwaitingManual { run, fence, answered, output, patch, deadline, .. } => {
+            runs::awaiting(state, net, *run, (*fence, *answered), output, patch, *deadline)
+        }
+        Event::CompletedManually { run, fence, .. } => runs::completed_manually(state, *run, *fence),
+        Event::LoopStarted { run, total, .. } => runs::loop_started(state, net, *run, *total),
+        Event::IterationStarted { run, index } => runs::iteration_started(state, net, *run, *index),
+        Event::IterationEnded { run, index, failed, stop } => {
+            runs::iteration_ended(state, net, *run, *index, *failed, *stop)
+        }
+        Event::ChildStarted { run, fence, attempt, child, until, .. } => {
+            runs::child_started(state, net, *run, *fence, *attempt, *child, *until)
+        }
+        Event::AgentDecided { run, call, decision } => runs::agent_decided(state, *run, call, decision),
+
+        Event::Done { run, fence, patch, .. } => ends::done(state, net, *run, *fence, patch),
+        Event::Failed { run, fence, failure, handled, patch, .. } => {
+            ends::failed(state, net, *run, *fence, failure, *handled, patch)
+        }
+        Event::Dropped { run, fence, how } => ends::dropped(state, net, *run, *fence, *how),
+    }
+}

@@ -1,0 +1,173 @@
+//! Step-runs at their end: what is counted, owed and remembered.
+
+use super::{Applied, runs, tokens};
+use crate::error::Failure;
+use crate::event::Gone;
+use crate::execution::{Execution, FAILURE_NOTES_MAX, FailureNote, Finale};
+use crate::ids::{Fence, Path, RunId, StepId};
+use crate::net::Net;
+use crate::step_run::{Patch, Role, RunState, Signal, StepRun};
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// Takes an ended step-run out of the live ones.
+fn retire(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Option<Fence>,
+    signal: Signal,
+) -> Result<Box<StepRun>, String> {
+    let run = state.runs.remove(&id).ok_or_else(|| format!("{id:?} ends but is not live (K2)"))?;
+    let kind = run.state.kind();
+    if kind.after(signal) != Some(None) {
+        return Err(format!("{id:?} is {kind:?}: no {signal:?}"));
+    }
+    if signal == Signal::End {
+        runs::same_fence(&run, fence)?;
+    }
+    match &run.state {
+        RunState::Ready { .. } => {
+            state.ready.remove(&runs::ready_key(net, id, &run));
+        }
+        RunState::Looping(repeat) => {
+            if signal == Signal::End && repeat.open > 0 {
+                return Err(format!("{id:?} ends with open iterations"));
+            }
+            state.hungry.remove(&id);
+            state.regions.remove(&(run.step, run.path.clone()));
+        }
+        RunState::Waiting { .. }
+        | RunState::Delayed { .. }
+        | RunState::Offered { .. }
+        | RunState::Backoff { .. }
+        | RunState::Manual { .. }
+        | RunState::Child { .. } => {}
+    }
+    *state.head.census.slot(kind) -= 1;
+    Ok(run)
+}
+
+pub(super) fn done(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Option<Fence>,
+    patch: &Patch,
+) -> Applied {
+    let run = retire(state, net, id, fence, Signal::End)?;
+    tokens::patch(state, patch);
+    let step = net.step(run.step);
+    match &run.role {
+        Role::Hook { .. } => {
+            state.head.counts.compensated += 1;
+            return Ok(());
+        }
+        Role::Iteration { of, .. } => {
+            write(state, *of, patch);
+            return Ok(());
+        }
+        Role::Routed | Role::Final | Role::Tool { .. } => {}
+    }
+    state.head.counts.completed += 1;
+    state.head.counts.completed_without_triggers += u64::from(!step.trigger);
+    if net.is_tracked(run.step) {
+        state.latest.insert((run.step, run.path.clone()), id);
+    }
+    owe(state, net, run.step, id);
+    if run.role == Role::Routed {
+        resolve_member(state, net, run.step, &run.path, false)?;
+    }
+    Ok(())
+}
+
+/// What was done and can be undone is owed from now on.
+pub(super) fn owe(state: &mut Execution<'_>, net: &Net, step: StepId, id: RunId) {
+    let spec = net.step(step);
+    if spec.compensation.is_some() {
+        state.owed.insert(Reverse(state.head.counts.completed), (id, step));
+    } else if spec.side_effecting && net.policy().compensate {
+        state.head.counts.non_compensable += 1;
+    }
+}
+
+/// Remembers what a parallel iteration wrote; the loop may have been drained meanwhile.
+fn write(state: &mut Execution<'_>, of: RunId, patch: &Patch) {
+    if !patch.is_empty()
+        && let Ok(repeat) = runs::looping(state, of)
+    {
+        repeat.writes.extend(patch.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+}
+
+pub(super) fn failed(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Option<Fence>,
+    failure: &Failure,
+    handled: bool,
+    patch: &Patch,
+) -> Applied {
+    let run = retire(state, net, id, fence, Signal::End)?;
+    tokens::patch(state, patch);
+    state.head.last_failed = Some(id);
+    match run.role {
+        Role::Hook { .. } => {
+            state.head.counts.compensation_failed += 1;
+            return Ok(());
+        }
+        Role::Iteration { .. } => {}
+        Role::Final => state.head.finale = Finale::Failed,
+        Role::Routed => {
+            state.head.counts.unhandled += u64::from(!handled);
+            resolve_member(state, net, run.step, &run.path, !handled)?;
+        }
+        // The agent sees it and goes on as it likes.
+        Role::Tool { .. } => {}
+    }
+    state.head.counts.failed += u64::from(!matches!(run.role, Role::Iteration { .. }));
+    if state.head.failures.len() < FAILURE_NOTES_MAX {
+        let note = FailureNote { step: run.step, failure: failure.clone() };
+        Arc::make_mut(&mut state.head.failures).push(note);
+    }
+    Ok(())
+}
+
+pub(super) fn dropped(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Option<Fence>,
+    how: Gone,
+) -> Applied {
+    let run = retire(state, net, id, fence, Signal::Drop)?;
+    if let Role::Hook { .. } = run.role {
+        state.head.counts.compensation_not_run += 1;
+    }
+    if how == Gone::Skipped {
+        state.head.counts.skipped += 1;
+    }
+    Ok(())
+}
+
+/// A step of a loop's body is settled for its iteration.
+pub(super) fn resolve_member(
+    state: &mut Execution<'_>,
+    net: &Net,
+    step: StepId,
+    path: &Path,
+    failed: bool,
+) -> Applied {
+    let Some(region) = net.step(step).region else { return Ok(()) };
+    let index = path.index().ok_or("a step of a loop's body without an iteration")?;
+    // After a drain the loop is gone and nobody counts any more.
+    let Some(loop_run) = state.regions.get(&(region, path.parent())).copied() else { return Ok(()) };
+    let scope = state.scopes.get_mut(&(loop_run, index)).ok_or("an iteration that is not open")?;
+    if scope.open == 0 {
+        return Err("a step of an iteration is settled twice".into());
+    }
+    scope.open -= 1;
+    scope.failed |= failed;
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! The execution as a whole: creation, phases, the great clearings.
+
+use super::{Applied, ends, runs, tokens};
+use crate::event::{Cause, Cleared, Created, Fork, TokenValue};
+use crate::execution::{Clock, Counts, Decided, Execution, Finale, Head, Token};
+use crate::ids::{Fence, Millis, Path, RunId, TokenId};
+use crate::net::{Affinity, Net};
+use crate::phase::{Move, Outcome, Phase};
+use crate::step_run::Ctx;
+use std::sync::Arc;
+
+pub(super) fn moved(state: &mut Execution<'_>, step: Move) -> Applied {
+    let phase = state.head.phase;
+    state.head.phase = phase.after(step).ok_or_else(|| format!("no {step:?} in {phase:?}"))?;
+    Ok(())
+}
+
+pub(super) fn created(state: &mut Execution<'_>, net: &Net, created: &Created) -> Applied {
+    moved(state, Move::Create)?;
+    if created.net != net.digest() {
+        return Err("the journal belongs to another net".into());
+    }
+    let head = &mut state.head;
+    head.id = created.id;
+    head.net = created.net;
+    head.inputs = created.inputs.clone();
+    head.timeout_ms = created.timeout_ms;
+    head.start = created.start;
+    head.parent = created.parent.clone().map(Arc::new);
+    head.depth = created.depth;
+    import(state, net, created)
+}
+
+/// Completed steps of an earlier execution: they count, are owed for, and their tokens stand.
+fn import(state: &mut Execution<'_>, net: &Net, created: &Created) -> Applied {
+    if created.imports.iter().any(|import| !net.knows(import.step)) {
+        return Err("an import of a step that does not exist".into());
+    }
+    state.head.imported = Arc::new(created.imports.iter().map(|import| import.step).collect());
+    for import in &created.imports {
+        let id = state.head.next_run;
+        state.head.next_run = id.next();
+        state.head.counts.completed += 1;
+        state.head.counts.completed_without_triggers += u64::from(!net.step(import.step).trigger);
+        if net.is_tracked(import.step) {
+            state.latest.insert((import.step, Path::default()), id);
+        }
+        ends::owe(state, net, import.step, id);
+        tokens::emit(state, net, import.step, &Path::default(), &import.emitted, false)?;
+    }
+    Ok(())
+}
+
+pub(super) fn started(state: &mut Execution<'_>, net: &Net, deadline: Option<Millis>) -> Applied {
+    moved(state, Move::Start)?;
+    state.head.clock = deadline.map_or(Clock::None, Clock::Until);
+    for step in net.entries() {
+        if state.head.imported.contains(step) {
+            continue;
+        }
+        let chosen = net.policy().entry.is_none_or(|entry| entry == *step);
+        let value = if chosen { TokenValue::Live(None) } else { TokenValue::Dead };
+        tokens::enable(
+            state,
+            Token { step: *step, path: Path::default(), value, admitted: false, from: None },
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn hold(state: &mut Execution<'_>, on: bool) -> Applied {
+    if state.head.held == on {
+        return Err("held or released twice".into());
+    }
+    if !matches!(state.head.phase, Phase::Running | Phase::Paused) {
+        return Err(format!("no hold in {:?}", state.head.phase));
+    }
+    state.head.held = on;
+    Ok(())
+}
+
+pub(super) fn paused(state: &mut Execution<'_>, remaining_ms: Option<u64>) -> Applied {
+    moved(state, Move::Pause)?;
+    state.head.clock = remaining_ms.map_or(Clock::None, Clock::Left);
+    Ok(())
+}
+
+pub(super) fn resumed(state: &mut Execution<'_>, deadline: Option<Millis>) -> Applied {
+    moved(state, Move::Resume)?;
+    state.head.clock = deadline.map_or(Clock::None, Clock::Until);
+    Ok(())
+}
+
+pub(super) fn draining(state: &mut Execution<'_>, outcome: Outcome, cause: Cause, compensate: bool) -> Applied {
+    moved(state, Move::Drain)?;
+    if state.head.decided.is_some() {
+        return Err("the outcome is decided twice (R6)".into());
+    }
+    state.head.decided = Some(Decided { outcome, cause, compensate });
+    state.head.held = false;
+    state.head.clock = Clock::None;
+    Ok(())
+}
+
+/// Tokens are discarded, the named step-runs are gone. What is in flight and not named is still awaited.
+pub(super) fn cleared(state: &mut Execution<'_>, net: &Net, cleared: &Cleared) -> Applied {
+    if cleared.tokens.len() != state.arrived.len() + state.gated.len() {
+        return Err("a clearing that leaves tokens standing (K4)".into());
+    }
+    for (run, fence, how) in &cleared.dropped {
+        ends::dropped(state, net, *run, *fence, *how)?;
+    }
+    state.arrived.clear();
+    state.gated.clear();
+    state.joins.clear();
+    state.scopes.clear();
+    state.hungry.clear();
+    state.regions.clear();
+    Ok(())
+}
+
+pub(super) fn ended(state: &mut Execution<'_>, outcome: Outcome) -> Applied {
+    moved(state, Move::End(outcome))?;
+    if !state.runs.is_empty() || !state.arrived.is_empty() || !state.gated.is_empty() {
+        return Err("the execution ends but is not quiet (K5)".into());
+    }
+    // What only a live execution needs.
+    state.joins.clear();
+    state.latest.clear();
+    state.owed.clear();
+    Ok(())
+}
+
+/// Everything again, from scratch (R11). The caller cleared the old generation before.
+pub(super) fn restarted(state: &mut Execution<'_>, net: &Net, generation: u32) -> Applied {
+    let queued = net.policy().affinity == Affinity::OneWorker;
+    moved(state, Move::Restart { queued })?;
+    if generation != state.head.generation + 1 || !state.runs.is_empty() {
+        return Err("a restart needs a cleared state and the next generation".into());
+    }
+    let clock = match state.head.clock {
+        // A restart ends a pause; the time that was left goes on from here.
+        Clock::Left(left) => Clock::Until(state.head.at.plus(left)),
+        clock @ (Clock::None | Clock::Until(_)) => clock,
+    };
+    state.latest.clear();
+    state.owed.clear();
+    let head = &mut state.head;
+    head.clock = clock;
+    head.restarts += 1;
+    number_from(head, generation);
+    head.held = false;
+    head.ctx = Ctx::default();
+    head.decided = None;
+    head.finale = Finale::NotRun;
+    head.counts = Counts::default();
+    head.failures = Arc::default();
+    head.ruled_out = Arc::default();
+    Ok(())
+}
+
+/// A new execution goes on where another stood; its open offers and children belong to the old one (R12).
+pub(super) fn forked(state: &mut Execution<'_>, net: &Net, fork: &Fork) -> Applied {
+    if fork.generation != state.head.generation + 1 || state.head.phase.is_ended() {
+        return Err("a fork needs a live state and the next generation".into());
+    }
+    let open: Vec<RunId> =
+        state.runs.iter().filter(|(_, run)| run.state.kind().in_flight()).map(|(id, _)| *id).collect();
+    for run in open {
+        runs::reopened(state, net, run)?;
+    }
+    let head = &mut state.head;
+    head.id = fork.id;
+    head.parent = None;
+    head.held = false;
+    if let Some(inputs) = &fork.inputs {
+        head.inputs = inputs.clone();
+    }
+    head.clock = match (head.phase, fork.deadline) {
+        (_, None) => Clock::None,
+        (Phase::Paused, Some(until)) => Clock::Left(until.since(head.at)),
+        (_, Some(until)) => Clock::Until(until),
+    };
+    number_from(head, fork.generation);
+    Ok(())
+}
+
+fn number_from(head: &mut Head, generation: u32) {
+    head.generation = generation;
+    head.next_run = RunId::first(generation);
+    head.next_fence = Fence::first(generation);
+    head.next_token = TokenId::first(generation);
+}
+
+pub(super) fn not_compensated(state: &mut Execution<'_>, runs: &[RunId]) -> Applied {
+    if runs.len() != state.owed.len() {
+        return Err("compensation that is owed is neither run nor given up".into());
+    }
+    state.head.counts.compensation_not_run += u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    state.owed.clear();
+    Ok(())
+}

@@ -1,0 +1,360 @@
+//! Step-runs while they live.
+
+use super::{Applied, tokens};
+use crate::event::{AgentDecision, TokenValue};
+use crate::execution::{Execution, Finale, Scope};
+use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
+use crate::net::{Finish, Net, Work};
+use crate::step_run::{Args, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[expect(clippy::too_many_arguments, reason = "they are the event's fields")]
+pub(super) fn fired(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    step: StepId,
+    path: &Path,
+    token: Option<TokenId>,
+    role: &Role,
+    args: &Args,
+) -> Applied {
+    if id != state.head.next_run || !net.knows(step) {
+        return Err(format!("{id:?} is not the next firing"));
+    }
+    if let Some(token) = token {
+        let taken = tokens::take_token(state, token)?;
+        if taken.step != step || taken.path != *path || !matches!(taken.value, TokenValue::Live(_)) {
+            return Err("a step is fired by a token that stands elsewhere or is not live".into());
+        }
+    }
+    if let Role::Iteration { of, index } = role {
+        open_iteration(state, *of, *index)?;
+        feed(state, net, *of);
+    }
+    if let Role::Hook { of } = role {
+        settle_debt(state, *of)?;
+    }
+    if *role == Role::Final || net.policy().finish == Finish::Step(step) {
+        state.head.finale = Finale::Ran;
+    }
+    state.head.next_run = id.next();
+    state.head.counts.firings += 1;
+    let run = StepRun {
+        step,
+        path: path.clone(),
+        role: role.clone(),
+        args: args.clone(),
+        ctx: state.head.ctx.clone(),
+        attempts: 0,
+        losses: 0,
+        fence: None,
+        cursor: None,
+        calls: BTreeMap::new(),
+        state: RunState::Ready { waited: false },
+    };
+    state.ready.insert(ready_key(net, id, &run), ());
+    state.head.census.ready += 1;
+    state.runs.insert(id, Box::new(run));
+    Ok(())
+}
+
+/// Hooks run in reverse order of completion (decision 14).
+fn settle_debt(state: &mut Execution<'_>, of: RunId) -> Applied {
+    let newest = state.owed.first().map(|(number, run)| (*number, run.0));
+    match newest {
+        Some((number, run)) if run == of => {
+            state.owed.remove(&number);
+            Ok(())
+        }
+        _ => Err(format!("{of:?} is not the next to be undone")),
+    }
+}
+
+/// Work that no slot is needed for goes first; among the rest (order, id) decides (R17).
+pub(super) fn ready_key(net: &Net, id: RunId, run: &StepRun) -> (bool, u32, RunId) {
+    let step = net.step(run.step);
+    let whole = !matches!(run.role, Role::Iteration { .. } | Role::Hook { .. });
+    let waits = step.wait_for.is_some() && whole && matches!(run.state, RunState::Ready { waited: false });
+    let loops = step.repeat.is_some() && whole;
+    let work = matches!(Execution::work_of(net, run), Work::Task { .. } | Work::Child { .. });
+    (work && !waits && !loops, step.order, id)
+}
+
+/// Moves a step-run by the table and keeps the census and the ready list true.
+pub(super) fn shift(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    signal: Signal,
+    change: impl FnOnce(&mut StepRun) -> Result<RunState, String>,
+) -> Applied {
+    let run = state.runs.get_mut(&id).ok_or_else(|| format!("{id:?} is not live"))?;
+    let before = run.state.kind();
+    let after = before.after(signal).flatten().ok_or_else(|| format!("{id:?} is {before:?}: no {signal:?} (K2)"))?;
+    if before == Kind::Ready {
+        state.ready.remove(&ready_key(net, id, run));
+    }
+    run.state = change(run)?;
+    if run.state.kind() != after {
+        return Err(format!("{id:?} should be {after:?}"));
+    }
+    if after == Kind::Ready {
+        let key = ready_key(net, id, run);
+        state.ready.insert(key, ());
+    }
+    *state.head.census.slot(before) -= 1;
+    *state.head.census.slot(after) += 1;
+    Ok(())
+}
+
+pub(super) fn waiting(state: &mut Execution<'_>, net: &Net, id: RunId, target: &Arc<Value>, until: Millis) -> Applied {
+    shift(state, net, id, Signal::Wait, |_| Ok(RunState::Waiting { target: target.clone(), until }))
+}
+
+pub(super) fn woken(state: &mut Execution<'_>, net: &Net, id: RunId) -> Applied {
+    shift(state, net, id, Signal::Wake, |_| Ok(RunState::Ready { waited: true }))
+}
+
+pub(super) fn delayed(state: &mut Execution<'_>, net: &Net, id: RunId, until: Millis) -> Applied {
+    shift(state, net, id, Signal::Delay, |_| Ok(RunState::Delayed { until }))
+}
+
+/// A new offer has a higher fence than every one before it (K3).
+fn next_fence(state: &mut Execution<'_>, fence: Fence) -> Applied {
+    if fence != state.head.next_fence {
+        return Err(format!("{fence:?} is not the next fence (K3)"));
+    }
+    state.head.next_fence = fence.next();
+    Ok(())
+}
+
+pub(super) fn offered(state: &mut Execution<'_>, net: &Net, id: RunId, fence: Fence, attempt: u32) -> Applied {
+    next_fence(state, fence)?;
+    shift(state, net, id, Signal::Offer, |run| {
+        if attempt != run.attempts + 1 {
+            return Err(format!("attempt {attempt} follows {}", run.attempts));
+        }
+        run.fence = Some(fence);
+        Ok(RunState::Offered { fence })
+    })
+}
+
+pub(super) fn lost(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Fence,
+    started: bool,
+    cursor: &Option<Arc<Value>>,
+) -> Applied {
+    shift(state, net, id, Signal::Lose, |run| {
+        same_fence(run, Some(fence))?;
+        run.losses += u32::from(started);
+        if cursor.is_some() {
+            run.cursor.clone_from(cursor);
+        }
+        Ok(RunState::Ready { waited: true })
+    })
+}
+
+/// An offer or a child of an execution that this one forked from.
+pub(super) fn reopened(state: &mut Execution<'_>, net: &Net, id: RunId) -> Applied {
+    shift(state, net, id, Signal::Reopen, |_| Ok(RunState::Ready { waited: true }))
+}
+
+/// The open offer's fence must be the one answered under (K3).
+pub(super) fn same_fence(run: &StepRun, fence: Option<Fence>) -> Applied {
+    let open = match &run.state {
+        RunState::Offered { fence } | RunState::Manual { fence, .. } | RunState::Child { fence, .. } => Some(*fence),
+        RunState::Ready { .. }
+        | RunState::Waiting { .. }
+        | RunState::Delayed { .. }
+        | RunState::Backoff { .. }
+        | RunState::Looping(_) => None,
+    };
+    if open == fence { Ok(()) } else { Err(format!("{fence:?} is not the open fence {open:?} (K3)")) }
+}
+
+pub(super) fn retry(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Option<Fence>,
+    until: Millis,
+    patch: &Patch,
+) -> Applied {
+    shift(state, net, id, Signal::Retry, |run| {
+        same_fence(run, fence)?;
+        run.attempts += 1;
+        run.cursor = None;
+        Ok(RunState::Backoff { until })
+    })?;
+    tokens::patch(state, patch);
+    Ok(())
+}
+
+pub(super) fn yielded(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Fence,
+    until: Millis,
+    cursor: &Option<Arc<Value>>,
+    patch: &Patch,
+) -> Applied {
+    shift(state, net, id, Signal::Retry, |run| {
+        same_fence(run, Some(fence))?;
+        run.cursor.clone_from(cursor);
+        Ok(RunState::Backoff { until })
+    })?;
+    tokens::patch(state, patch);
+    Ok(())
+}
+
+pub(super) fn awaiting(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    (fence, answered): (Fence, Option<Fence>),
+    output: &Arc<Value>,
+    patch: &Patch,
+    deadline: Option<Millis>,
+) -> Applied {
+    next_fence(state, fence)?;
+    shift(state, net, id, Signal::AwaitManual, |run| {
+        same_fence(run, answered)?;
+        run.fence = Some(fence);
+        Ok(RunState::Manual { fence, output: output.clone(), deadline })
+    })?;
+    tokens::patch(state, patch);
+    Ok(())
+}
+
+pub(super) fn completed_manually(state: &mut Execution<'_>, id: RunId, fence: Fence) -> Applied {
+    let run = state.run(id).ok_or("a step-run is completed that is not live")?;
+    if run.state.kind() != Kind::Manual {
+        return Err("a step-run is completed by hand that does not wait for it".into());
+    }
+    same_fence(run, Some(fence))
+}
+
+pub(super) fn child_started(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Fence,
+    attempt: u32,
+    child: ExecutionId,
+    until: Option<Millis>,
+) -> Applied {
+    next_fence(state, fence)?;
+    shift(state, net, id, Signal::Spawn, |run| {
+        if attempt != run.attempts + 1 {
+            return Err(format!("attempt {attempt} follows {}", run.attempts));
+        }
+        run.fence = Some(fence);
+        Ok(RunState::Child { fence, child, until })
+    })
+}
+
+pub(super) fn loop_started(state: &mut Execution<'_>, net: &Net, id: RunId, total: Option<u32>) -> Applied {
+    shift(state, net, id, Signal::Loop, |_| Ok(RunState::Looping(LoopState { total, ..LoopState::default() })))?;
+    let run = state.run(id).ok_or("a loop that is not live")?;
+    let key = (run.step, run.path.clone());
+    state.regions.insert(key, id);
+    feed(state, net, id);
+    Ok(())
+}
+
+pub(super) fn looping<'s>(state: &'s mut Execution<'_>, id: RunId) -> Result<&'s mut LoopState, String> {
+    match state.runs.get_mut(&id).map(|run| &mut run.state) {
+        Some(RunState::Looping(repeat)) => Ok(repeat),
+        _ => Err(format!("{id:?} is no open loop")),
+    }
+}
+
+fn open_iteration(state: &mut Execution<'_>, of: RunId, index: u32) -> Applied {
+    let repeat = looping(state, of)?;
+    if index != repeat.next || !repeat.has_more() {
+        return Err(format!("iteration {index} is not the next of {of:?}"));
+    }
+    repeat.next += 1;
+    repeat.open += 1;
+    Ok(())
+}
+
+/// Keeps the list of loops that may open another iteration.
+fn feed(state: &mut Execution<'_>, net: &Net, id: RunId) {
+    let hungry = state.run(id).is_some_and(|run| match (&run.state, &net.step(run.step).repeat) {
+        (RunState::Looping(repeat), Some(spec)) => repeat.open < spec.cap && repeat.has_more(),
+        _ => false,
+    });
+    if hungry {
+        state.hungry.insert(id, ());
+    } else {
+        state.hungry.remove(&id);
+    }
+}
+
+pub(super) fn iteration_started(state: &mut Execution<'_>, net: &Net, id: RunId, index: u32) -> Applied {
+    open_iteration(state, id, index)?;
+    feed(state, net, id);
+    let run = state.run(id).ok_or("a loop that is not live")?;
+    let (step, path) = (run.step, run.path.child(index));
+    let open = u32::try_from(net.members(step).len()).unwrap_or(u32::MAX);
+    state.scopes.insert((id, index), Scope { open, failed: false });
+    for (arc, number) in net.step(step).router.arcs.iter().zip(0..) {
+        if net.is_body_arc(step, arc) {
+            let slot = net.slot(step, number);
+            tokens::arrive(state, net, arc.to, &path, slot, TokenValue::Live(None), Some((step, false)))?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn iteration_ended(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    index: u32,
+    failed: bool,
+    stop: bool,
+) -> Applied {
+    if let Some(scope) = state.scopes.remove(&(id, index)) {
+        if scope.open > 0 {
+            return Err("an iteration ends before its steps".into());
+        }
+        let run = state.run(id).ok_or("a loop that is not live")?;
+        let (step, path) = (run.step, run.path.child(index));
+        for member in net.members(step) {
+            state.latest.remove(&(*member, path.clone()));
+        }
+    }
+    let repeat = looping(state, id)?;
+    if repeat.open == 0 {
+        return Err(format!("iteration {index} of {id:?} ends twice"));
+    }
+    repeat.open -= 1;
+    repeat.stopped |= stop;
+    *(if failed { &mut repeat.failed } else { &mut repeat.succeeded }) += 1;
+    feed(state, net, id);
+    Ok(())
+}
+
+pub(super) fn agent_decided(state: &mut Execution<'_>, id: RunId, call: &str, decision: &AgentDecision) -> Applied {
+    let run = state.runs.get_mut(&id).ok_or("an agent decides that is not live")?;
+    let tool = match decision {
+        AgentDecision::Execute { tool, .. } => *tool,
+        AgentDecision::Skip { .. } | AgentDecision::Pause { .. } | AgentDecision::Fail { .. } => id,
+    };
+    if run.calls.insert(call.to_owned(), tool).is_some() {
+        return Err(format!("call `{call}` is decided twice"));
+    }
+    if let AgentDecision::Skip { step, .. } = decision {
+        Arc::make_mut(&mut state.head.ruled_out).insert(*step);
+    }
+    Ok(())
+}

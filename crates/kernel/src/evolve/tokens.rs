@@ -1,0 +1,194 @@
+//! Tokens: where they arrive, wait, and are used up (K4).
+
+use super::Applied;
+use crate::event::{BranchEnd, Emission, SkipReason, TokenValue};
+use crate::execution::{Execution, Gate, JoinState, Token};
+use crate::ids::{Millis, Path, RunId, StepId, TokenId};
+use crate::net::{Join, Net};
+use crate::step_run::{Args, Patch};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+pub(super) fn routed(
+    state: &mut Execution<'_>,
+    net: &Net,
+    run: RunId,
+    step: StepId,
+    path: &Path,
+    emitted: &[Emission],
+    end: BranchEnd,
+) -> Applied {
+    let failed = state.head.last_failed == Some(run);
+    if run >= state.head.next_run || state.runs.contains(&run) || !net.knows(step) {
+        return Err(format!("{run:?} is routed but has not ended"));
+    }
+    match end {
+        BranchEnd::GoesOn => {}
+        BranchEnd::Well => state.head.counts.branches_well += 1,
+        BranchEnd::Failed => state.head.counts.branches_failed += 1,
+        BranchEnd::DeadEnd => {
+            state.head.counts.branches_failed += 1;
+            state.head.counts.unhandled += 1;
+        }
+    }
+    emit(state, net, step, path, emitted, failed)
+}
+
+pub(super) fn emit(
+    state: &mut Execution<'_>,
+    net: &Net,
+    step: StepId,
+    path: &Path,
+    emitted: &[Emission],
+    failed: bool,
+) -> Applied {
+    for emission in emitted {
+        let arc = net.step(step).router.arcs.get(emission.arc as usize).ok_or("an arc that does not exist")?;
+        let slot = net.slot(step, emission.arc as usize);
+        arrive(state, net, arc.to, path, slot, emission.token.clone(), Some((step, failed)))?;
+    }
+    Ok(())
+}
+
+/// A token reaches a step. It is enabled at once, or with the last token of its join.
+pub(super) fn arrive(
+    state: &mut Execution<'_>,
+    net: &Net,
+    step: StepId,
+    path: &Path,
+    slot: u32,
+    value: TokenValue,
+    from: Option<(StepId, bool)>,
+) -> Applied {
+    if state.head.imported.contains(&step) {
+        return Ok(());
+    }
+    let arcs_in = net.arcs_in(step);
+    if net.policy().join == Join::Each || arcs_in <= 1 {
+        enable(state, Token { step, path: path.clone(), value, admitted: false, from });
+        return Ok(());
+    }
+    let key = (step, path.clone());
+    if !state.joins.contains(&key) {
+        state.joins.insert(key.clone(), JoinState::default());
+    }
+    let join = state.joins.get_mut(&key).ok_or("a join that does not exist")?;
+    take(join, slot, value)?;
+    if join.arrived == arcs_in {
+        let join = state.joins.remove(&key).unwrap_or_default();
+        let value = verdict(net.policy().join, join);
+        enable(state, Token { step, path: path.clone(), value, admitted: false, from });
+    }
+    Ok(())
+}
+
+pub(super) fn enable(state: &mut Execution<'_>, token: Token) {
+    let id = state.head.next_token;
+    state.head.next_token = id.next();
+    state.arrived.insert(id, token);
+}
+
+fn take(join: &mut JoinState, slot: u32, value: TokenValue) -> Applied {
+    let (word, bit) = (slot as usize / 64, 1u64 << (slot % 64));
+    if join.slots.len() <= word {
+        join.slots.resize(word + 1, 0);
+    }
+    if join.slots[word] & bit != 0 {
+        return Err("an arc carries a second token (K4)".into());
+    }
+    join.slots[word] |= bit;
+    join.arrived += 1;
+    match value {
+        TokenValue::Live(args) => {
+            join.live = true;
+            join.args.extend(args.map(|args| (slot, args)));
+        }
+        TokenValue::Dead => join.dead = true,
+        TokenValue::Poisoned => join.poisoned = true,
+    }
+    Ok(())
+}
+
+/// The three joins: this table is the whole difference between the dialects.
+fn verdict(join: Join, state: JoinState) -> TokenValue {
+    match (join, state.poisoned, state.live, state.dead) {
+        (Join::All | Join::AnyLive, true, _, _) => TokenValue::Poisoned,
+        (Join::All, false, true, false) | (Join::AnyLive, false, true, _) => TokenValue::Live(merge(state.args)),
+        (Join::All, false, _, _) | (Join::AnyLive, false, false, _) => TokenValue::Dead,
+        // `each` never waits; a lone live token passes as it is.
+        (Join::Each, _, _, _) => TokenValue::Live(merge(state.args)),
+    }
+}
+
+/// Arguments of several live tokens, by the order of the arcs, not of their arrival (R17).
+fn merge(mut args: Vec<(u32, Arc<Value>)>) -> Args {
+    args.sort_by_key(|(slot, _)| *slot);
+    if args.len() <= 1 {
+        return args.pop().map(|(_, args)| args);
+    }
+    let mut merged = Map::new();
+    for (_, args) in &args {
+        if let Value::Object(args) = &**args {
+            merged.extend(args.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+    }
+    Some(Arc::new(Value::Object(merged)))
+}
+
+pub(super) fn denied(state: &mut Execution<'_>, id: TokenId, deadline: Option<Millis>) -> Applied {
+    let token = state.arrived.remove(&id).ok_or("a token is denied that does not stand")?;
+    state.gated.insert((token.step, id), Gate { token, deadline });
+    Ok(())
+}
+
+pub(super) fn admitted(state: &mut Execution<'_>, tokens: &[(StepId, TokenId)]) -> Applied {
+    for key in tokens {
+        let gate = state.gated.remove(key).ok_or("a token is admitted that stands at no gate")?;
+        state.arrived.insert(key.1, Token { admitted: true, ..gate.token });
+    }
+    Ok(())
+}
+
+/// Uses up an enabled token: exactly once (K4).
+pub(super) fn take_token(state: &mut Execution<'_>, id: TokenId) -> Result<Token, String> {
+    state.arrived.remove(&id).ok_or_else(|| format!("{id:?} is used but does not stand (K4)"))
+}
+
+pub(super) fn skipped(
+    state: &mut Execution<'_>,
+    net: &Net,
+    run: RunId,
+    token: TokenId,
+    step: StepId,
+    path: &Path,
+    reason: SkipReason,
+) -> Applied {
+    let taken = take_token(state, token)?;
+    if taken.step != step || taken.path != *path || run != state.head.next_run {
+        return Err("a step is skipped by a token that stands elsewhere".into());
+    }
+    state.head.next_run = run.next();
+    state.head.counts.firings += 1;
+    state.head.counts.skipped += 1;
+    super::ends::resolve_member(state, net, step, path, false)?;
+    if net.policy().join == Join::Each {
+        state.head.counts.branches_well += 1;
+        return Ok(());
+    }
+    let value = if reason == SkipReason::Upstream { TokenValue::Poisoned } else { TokenValue::Dead };
+    for (arc, number) in net.step(step).router.arcs.iter().zip(0..) {
+        if !net.is_body_arc(step, arc) {
+            let slot = net.slot(step, number);
+            arrive(state, net, arc.to, path, slot, value.clone(), Some((step, false)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Merges per top-level key; the last commit wins (R13).
+pub(super) fn patch(state: &mut Execution<'_>, patch: &Patch) {
+    if !patch.is_empty() {
+        let ctx = Arc::make_mut(&mut state.head.ctx);
+        ctx.extend(patch.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+}

@@ -1,0 +1,326 @@
+//! The live state of one execution: standing tokens, live step-runs, counters. What has ended is in the
+//! journal, so neither memory nor cost grows with history (R4).
+
+use crate::error::Failure;
+use crate::event::{Cause, Parent, StartWhen, TokenValue};
+use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
+use crate::input::Timer;
+use crate::net::{Net, NetDigest, Work};
+use crate::phase::{Outcome, Phase};
+use crate::step_run::{Ctx, Kind, Role, RunState, StepRun};
+use crate::table::Table;
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// `'b` is the state a draft stands over; a state of its own is `Execution<'static>`.
+#[derive(Debug, Clone, PartialEq, Hash, Default)]
+pub struct Execution<'b> {
+    pub head: Head,
+    /// Enabled tokens that nobody looked at yet.
+    pub arrived: Table<'b, TokenId, Token>,
+    /// Tokens that admission denied.
+    pub gated: Table<'b, (StepId, TokenId), Gate>,
+    pub joins: Table<'b, (StepId, Path), JoinState>,
+    pub runs: Table<'b, RunId, Box<StepRun>>,
+    /// Fired, not begun: those that need no slot first, then by (order, id).
+    pub ready: Table<'b, (bool, u32, RunId), ()>,
+    /// Loops that may open another iteration.
+    pub hungry: Table<'b, RunId, ()>,
+    /// Open iterations of bodies of several steps.
+    pub scopes: Table<'b, (RunId, u32), Scope>,
+    /// The open loop around a body.
+    pub regions: Table<'b, (StepId, Path), RunId>,
+    /// Newest completed firing of steps whose output something reads.
+    pub latest: Table<'b, (StepId, Path), RunId>,
+    /// Compensation owed, newest completion first.
+    pub owed: Table<'b, Reverse<u64>, (RunId, StepId)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Hash)]
+pub struct Head {
+    pub id: ExecutionId,
+    pub net: NetDigest,
+    /// Events so far.
+    pub version: u64,
+    /// Time of the newest event.
+    pub at: Millis,
+    pub phase: Phase,
+    pub held: bool,
+    pub generation: u32,
+    pub next_run: RunId,
+    pub next_fence: Fence,
+    pub next_token: TokenId,
+    pub inputs: Arc<Value>,
+    pub ctx: Ctx,
+    pub start: StartWhen,
+    pub timeout_ms: Option<u64>,
+    pub clock: Clock,
+    pub parent: Option<Arc<Parent>>,
+    pub depth: u32,
+    pub restarts: u32,
+    pub census: Census,
+    pub counts: Counts,
+    pub decided: Option<Decided>,
+    pub finale: Finale,
+    pub imported: Arc<BTreeSet<StepId>>,
+    /// Nodes an agent ruled out.
+    pub ruled_out: Arc<BTreeSet<StepId>>,
+    pub failures: Arc<Vec<FailureNote>>,
+    /// The step-run that failed last, so that its tokens know where they come from.
+    pub last_failed: Option<RunId>,
+}
+
+/// The execution's own deadline; it stands still while paused (R10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Clock {
+    #[default]
+    None,
+    Until(Millis),
+    Left(u64),
+}
+
+/// Live step-runs by kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Census {
+    pub ready: u32,
+    pub waiting: u32,
+    pub delayed: u32,
+    pub offered: u32,
+    pub backoff: u32,
+    pub manual: u32,
+    pub children: u32,
+    pub looping: u32,
+}
+
+/// Sums over the whole history, for the end and for the final step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Counts {
+    pub firings: u64,
+    pub completed: u64,
+    pub completed_without_triggers: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    /// Failures that nothing handled.
+    pub unhandled: u64,
+    pub branches_well: u64,
+    pub branches_failed: u64,
+    pub compensated: u32,
+    pub compensation_failed: u32,
+    pub compensation_not_run: u32,
+    pub non_compensable: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Decided {
+    pub outcome: Outcome,
+    pub cause: Cause,
+    pub compensate: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Finale {
+    #[default]
+    NotRun,
+    Ran,
+    Failed,
+}
+
+/// The first failures, for the final step's summary; more are only counted.
+pub const FAILURE_NOTES_MAX: usize = 16;
+
+#[derive(Debug, Clone, PartialEq, Hash)]
+pub struct FailureNote {
+    pub step: StepId,
+    pub failure: Failure,
+}
+
+#[derive(Debug, Clone, PartialEq, Hash)]
+pub struct Token {
+    pub step: StepId,
+    pub path: Path,
+    pub value: TokenValue,
+    /// Admission has been passed already.
+    pub admitted: bool,
+    /// The step that emitted it last, and whether that step failed.
+    pub from: Option<(StepId, bool)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Hash)]
+pub struct Gate {
+    pub token: Token,
+    pub deadline: Option<Millis>,
+}
+
+#[derive(Debug, Clone, PartialEq, Hash, Default)]
+pub struct JoinState {
+    pub arrived: u32,
+    /// One bit per arc into the step: a token per arc, never two.
+    pub slots: Vec<u64>,
+    pub live: bool,
+    pub dead: bool,
+    pub poisoned: bool,
+    pub args: Vec<(u32, Arc<Value>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Scope {
+    pub open: u32,
+    pub failed: bool,
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Head {
+            id: ExecutionId(0),
+            net: NetDigest([0; 32]),
+            version: 0,
+            at: Millis(i64::MIN),
+            phase: Phase::Blank,
+            held: false,
+            generation: 1,
+            next_run: RunId::first(1),
+            next_fence: Fence::first(1),
+            next_token: TokenId::first(1),
+            inputs: Arc::new(Value::Null),
+            ctx: Ctx::default(),
+            start: StartWhen::Now,
+            timeout_ms: None,
+            clock: Clock::None,
+            parent: None,
+            depth: 0,
+            restarts: 0,
+            census: Census::default(),
+            counts: Counts::default(),
+            decided: None,
+            finale: Finale::NotRun,
+            imported: Arc::default(),
+            ruled_out: Arc::default(),
+            failures: Arc::default(),
+            last_failed: None,
+        }
+    }
+}
+
+impl Census {
+    pub(crate) fn slot(&mut self, kind: Kind) -> &mut u32 {
+        match kind {
+            Kind::Ready => &mut self.ready,
+            Kind::Waiting => &mut self.waiting,
+            Kind::Delayed => &mut self.delayed,
+            Kind::Offered => &mut self.offered,
+            Kind::Backoff => &mut self.backoff,
+            Kind::Manual => &mut self.manual,
+            Kind::Child => &mut self.children,
+            Kind::Looping => &mut self.looping,
+        }
+    }
+
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.offered + self.children
+    }
+
+    /// Step-runs that move without a person.
+    #[must_use]
+    pub fn moving(&self) -> u32 {
+        self.ready + self.waiting + self.delayed + self.offered + self.backoff + self.children
+    }
+}
+
+impl<'b> Execution<'b> {
+    /// A state that stands over this one and leaves it alone.
+    #[must_use]
+    pub fn draft(&self) -> Execution<'_> {
+        Execution {
+            head: self.head.clone(),
+            arrived: Table::over(&self.arrived),
+            gated: Table::over(&self.gated),
+            joins: Table::over(&self.joins),
+            runs: Table::over(&self.runs),
+            ready: Table::over(&self.ready),
+            hungry: Table::over(&self.hungry),
+            scopes: Table::over(&self.scopes),
+            regions: Table::over(&self.regions),
+            latest: Table::over(&self.latest),
+            owed: Table::over(&self.owed),
+        }
+    }
+
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.head.phase
+    }
+
+    #[must_use]
+    pub fn run(&self, id: RunId) -> Option<&StepRun> {
+        self.runs.get(&id).map(|run| &**run)
+    }
+
+    /// Nothing runs, waits or stands; a loop is open only while an iteration of it is.
+    #[must_use]
+    pub fn is_quiet(&self, net: &Net) -> bool {
+        let gates = if net.policy().complete_with_pending_gates { 0 } else { self.gated.len() };
+        let census = &self.head.census;
+        self.arrived.is_empty() && self.hungry.is_empty() && gates == 0 && census.moving() == 0 && census.manual == 0
+    }
+
+    /// Only a person can move it (R10).
+    #[must_use]
+    pub fn waits_for_people(&self) -> bool {
+        let census = &self.head.census;
+        self.arrived.is_empty()
+            && self.hungry.is_empty()
+            && census.moving() == 0
+            && (census.manual > 0 || !self.gated.is_empty())
+    }
+
+    /// The firing of `step` that a reader at `path` sees.
+    #[must_use]
+    pub fn latest_run(&self, net: &Net, step: StepId, path: &Path) -> Option<RunId> {
+        self.latest.get(&(step, path.truncated(net.depth(step)))).copied()
+    }
+
+    /// Every timer that runs, except attempts' timers: those lie with the lease. A hold keeps them due.
+    #[must_use]
+    pub fn timers(&self) -> Vec<(Timer, Millis)> {
+        let mut timers = Vec::new();
+        match (self.head.phase, self.head.start, self.head.clock) {
+            (Phase::Queued, StartWhen::At(at), _) => timers.push((Timer::Start, at)),
+            (Phase::Starting | Phase::Running, _, Clock::Until(until)) => timers.push((Timer::Deadline, until)),
+            _ => {}
+        }
+        if self.head.held || self.head.phase.is_ended() {
+            return timers;
+        }
+        for (id, run) in self.runs.iter() {
+            let run_timer = match &run.state {
+                RunState::Waiting { until, .. } => Some((Timer::Routing { run: *id }, *until)),
+                RunState::Delayed { until } => Some((Timer::Delay { run: *id }, *until)),
+                RunState::Backoff { until } => Some((Timer::Backoff { run: *id }, *until)),
+                RunState::Manual { deadline, .. } => deadline.map(|until| (Timer::Manual { run: *id }, until)),
+                RunState::Child { fence, until, .. } => {
+                    until.map(|until| (Timer::Attempt { run: *id, fence: *fence }, until))
+                }
+                RunState::Ready { .. } | RunState::Offered { .. } | RunState::Looping(_) => None,
+            };
+            timers.extend(run_timer);
+        }
+        let gates = self.gated.iter().filter_map(|((step, token), gate)| {
+            gate.deadline.map(|until| (Timer::Gate { step: *step, token: *token }, until))
+        });
+        timers.extend(gates);
+        timers
+    }
+
+    /// The work of a step-run: its step's, or the hook's that undoes it.
+    #[must_use]
+    pub fn work_of<'n>(net: &'n Net, run: &StepRun) -> &'n Work {
+        let step = net.step(run.step);
+        match (&run.role, &step.compensation) {
+            (Role::Hook { .. }, Some(hook)) => &hook.work,
+            _ => &step.work,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Retry from a firing, for playbooks: the new execution has the old journal up to the event before the token
+//! was consumed, and goes on from there under its own name (R12).
+
+use crate::decide::{Draft, settle};
+use crate::event::{Event, Fork, Record};
+use crate::evolve::replay;
+use crate::ids::{ExecutionId, RunId};
+use crate::input::{Given, Rejected};
+use crate::net::{Join, Net};
+use crate::phase::Phase;
+use crate::step_run::Role;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The whole journal of the new execution. `at` is the firing that is done again; without it the first failure
+/// that nothing handled, and where nothing failed the moment before the outcome was decided.
+pub fn fork(
+    net: &Net,
+    journal: &[Record],
+    at: Option<RunId>,
+    id: ExecutionId,
+    inputs: Option<Arc<Value>>,
+    given: &Given<'_>,
+) -> Result<Vec<Record>, Rejected> {
+    if net.policy().join != Join::Each {
+        return Err(Rejected::Malformed("only a playbook is forked; elsewhere steps are redone"));
+    }
+    let prefix = &journal[..firing(journal, at)?];
+    let state = replay(net, prefix)?;
+    let mut draft = Draft::new(&state, net, given);
+    let fork = Fork {
+        parent: state.head.id,
+        id,
+        generation: state.head.generation + 1,
+        inputs,
+        deadline: state.head.timeout_ms.map(|ms| draft.at.plus(ms)),
+    };
+    draft.emit(Event::Forked(Box::new(fork)))?;
+    settle(&mut draft)?;
+    Ok(prefix.iter().cloned().chain(draft.records).collect())
+}
+
+/// Where the firing stands in the journal. An iteration belongs to its loop's firing.
+fn firing(journal: &[Record], at: Option<RunId>) -> Result<usize, Rejected> {
+    let mut fired = BTreeMap::new();
+    let (mut failed, mut decided) = (None, None);
+    for (record, position) in journal.iter().zip(0..) {
+        match &record.event {
+            Event::Fired { run, role, .. } => {
+                let routed = match role {
+                    Role::Routed => Some(position),
+                    Role::Iteration { of, .. } => fired.get(of).copied().flatten(),
+                    Role::Final | Role::Hook { .. } | Role::Tool { .. } => None,
+                };
+                fired.insert(*run, routed);
+            }
+            Event::Failed { run, handled: false, .. } => {
+                failed = failed.or_else(|| fired.get(run).copied().flatten().map(|_| *run));
+            }
+            Event::Draining { .. } => decided = Some(position),
+            _ => {}
+        }
+    }
+    let Some(run) = at.or(failed) else {
+        return decided.ok_or(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" });
+    };
+    let found = fired.get(&run).ok_or(Rejected::UnknownRun(run))?;
+    found.ok_or(Rejected::Malformed("no token fired that step-run, so nothing can be forked there"))
+}

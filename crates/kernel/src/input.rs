@@ -1,0 +1,221 @@
+//! What can be asked of an execution, and how the kernel refuses.
+
+use crate::error::Failure;
+use crate::event::{Import, ManualNote, Parent, StartWhen, Times};
+use crate::ids::{ExecutionId, Fence, Millis, RunId, StepId, TokenId};
+use crate::phase::{Outcome, Phase};
+use crate::step_run::{Args, Patch};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    Create(Box<Create>),
+    /// A worker takes the whole execution (one_worker).
+    Assign { worker: String },
+    Begin,
+    StartFailed { failure: Failure },
+    Report(Box<Report>),
+    LeaseLost(LeaseLost),
+    TimerDue(Timer),
+    RouteReady { run: RunId },
+    /// A person ends a manual step or an approval; the fence is what their token stands for.
+    Complete { run: RunId, fence: Fence, note: Box<ManualNote> },
+    Patch { patch: Patch, by: String },
+    Hold { by: String, reason: String },
+    Resume { by: String },
+    Cancel(Cancel),
+    ChildEnded { run: RunId, fence: Fence, child: ExecutionId, result: ChildResult },
+    Agent { run: RunId, fence: Fence, call: String, ask: AgentAsk },
+    Uploaded { failure: Option<Failure> },
+    /// Go on after a `Continued`.
+    Continue,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Create {
+    pub id: ExecutionId,
+    pub inputs: Arc<Value>,
+    /// Overrides the Net's.
+    pub timeout_ms: Option<u64>,
+    pub start: StartWhen,
+    pub parent: Option<Parent>,
+    pub depth: u32,
+    pub retry_of: Option<ExecutionId>,
+    pub imports: Vec<Import>,
+}
+
+impl Create {
+    #[must_use]
+    pub fn new(id: ExecutionId, inputs: Value) -> Create {
+        Create {
+            id,
+            inputs: Arc::new(inputs),
+            timeout_ms: None,
+            start: StartWhen::Now,
+            parent: None,
+            depth: 0,
+            retry_of: None,
+            imports: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub run: RunId,
+    pub fence: Fence,
+    pub result: WorkResult,
+    #[serde(default)]
+    pub patch: Patch,
+    #[serde(default)]
+    pub times: Option<Times>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkResult {
+    Done { output: Arc<Value> },
+    Failed(Failure),
+    /// It was asked to stop and did.
+    Stopped,
+    /// A pipeline waits longer than it may hold a slot.
+    Later { delay_ms: u64, cursor: Option<Arc<Value>> },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LeaseLost {
+    pub unit: LeaseUnit,
+    pub started: bool,
+    /// The checkpoint that lay with the lease.
+    #[serde(default)]
+    pub cursor: Option<Arc<Value>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaseUnit {
+    Execution { generation: u32 },
+    Run { run: RunId, fence: Fence },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timer {
+    Start,
+    Deadline,
+    Backoff { run: RunId },
+    Delay { run: RunId },
+    Routing { run: RunId },
+    Gate { step: StepId, token: TokenId },
+    Manual { run: RunId },
+    /// Counted from when the lease started, which only the lease's keeper knows; the fence says which attempt.
+    Attempt { run: RunId, fence: Fence },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Cancel {
+    pub by: String,
+    pub reason: String,
+    pub force: bool,
+    pub compensate: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChildResult {
+    pub outcome: Outcome,
+    pub output: Arc<Value>,
+    pub failure: Option<Failure>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentAsk {
+    Execute { step: StepId, args: Args },
+    Skip { step: StepId, reason: String },
+    Pause { reason: String },
+    Fail { failure: Failure },
+}
+
+/// What comes with an input beside the input: time, random bits, values that were loaded for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Given<'a> {
+    pub now: Millis,
+    pub random: u64,
+    pub values: &'a Values,
+}
+
+/// Something that lies outside the live state and that a decision has to see (R4).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    Output(RunId),
+    Items(RunId),
+    Artifact(String),
+    /// What was answered under this fence, if anything was (R16).
+    Answer(RunId, Fence),
+}
+
+/// What was loaded for a decision.
+#[derive(Debug, Clone, Default)]
+pub struct Values {
+    pub outputs: BTreeMap<RunId, Arc<Value>>,
+    pub items: BTreeMap<RunId, Arc<Value>>,
+    pub artifacts: BTreeMap<String, Arc<Value>>,
+    pub answers: BTreeMap<(RunId, Fence), Option<Answer>>,
+}
+
+/// The one answer that was accepted under a fence.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Report { result: WorkResult, patch: Patch },
+    Manual(ManualNote),
+    Child,
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Rejected {
+    #[error("values have to be loaded first: {0:?}")]
+    Needs(Vec<Need>),
+    #[error("the execution has ended ({0:?})")]
+    Ended(Outcome),
+    #[error("the execution does not exist")]
+    NotCreated,
+    #[error("the execution exists already")]
+    Exists,
+    #[error("not possible while the execution is {phase:?}: {why}")]
+    Conflict { phase: Phase, why: &'static str },
+    #[error("step-run {0:?} does not exist in this execution")]
+    UnknownRun(RunId),
+    #[error("step {0:?} does not exist in this net")]
+    UnknownStep(StepId),
+    #[error("token {0:?} does not stand at a gate")]
+    UnknownToken(TokenId),
+    #[error("this is generation {current}, the input is for generation {given}")]
+    WrongGeneration { given: u32, current: u32 },
+    #[error("fence {given:?} is not the open one; the work was given to someone else or has ended")]
+    StaleFence { given: Fence },
+    #[error("fence {given:?} was answered already, with something else")]
+    OtherAnswer { given: Fence },
+    #[error("step-run {run:?} does not wait for this: {why}")]
+    NotWaiting { run: RunId, why: &'static str },
+    #[error("the timer is not due before {until:?}")]
+    NotDue { until: Millis },
+    #[error("the input is malformed: {0}")]
+    Malformed(&'static str),
+    #[error("the net is not the one the execution was created with")]
+    WrongNet,
+    #[error("invariant broken, nothing was changed: {0}")]
+    Broken(#[from] Illegal),
+}
+
+/// An event that cannot follow the events before it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {version} is illegal here: {what}")]
+pub struct Illegal {
+    pub version: u64,
+    pub what: String,
+}

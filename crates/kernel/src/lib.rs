@@ -1,0 +1,43 @@
+//! The kernel: one pure machine for all dialects.
+//!
+//! A [`Net`] says what a definition means, an [`Execution`] is the live state of one run of it. [`decide`] turns
+//! an [`Input`] into [`Record`]s or refuses it; [`evolve`] folds a record into the state; [`replay`] does so for
+//! a whole journal. Nothing here has IO, a clock, randomness or threads: time, random bits and loaded values
+//! come in with the input, so the same inputs give the same journal for ever (K6).
+
+mod answers;
+mod decide;
+pub mod error;
+mod event;
+mod evolve;
+mod execution;
+mod fork;
+mod ids;
+mod input;
+mod names;
+pub mod net;
+mod phase;
+mod redo;
+mod step_run;
+mod table;
+
+pub use answers::answer;
+pub use decide::decide;
+pub use error::{ErrorClass, Failure};
+pub use event::{
+    AgentDecision, BranchEnd, Cause, Cleared, Created, Emission, Event, Fork, Gone, Import, ManualNote,
+    ManualOutcome, Parent, PauseReason, Record, SkipReason, StartWhen, Times, TokenValue,
+};
+pub use evolve::{evolve, replay};
+pub use execution::{Census, Clock, Counts, Decided, Execution, Finale, Gate, Head, JoinState, Scope, Token};
+pub use fork::fork;
+pub use ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
+pub use input::{
+    AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Need, Rejected,
+    Report, Timer, Values, WorkResult,
+};
+pub use net::{Net, NetDigest, NetError, NetSpec};
+pub use phase::{Move, Outcome, Phase};
+pub use redo::redo;
+pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
+pub use table::Table;

@@ -1,0 +1,263 @@
+//! The Net: what every definition compiles to. Immutable, checked once, addressed by digest.
+
+mod check;
+mod policy;
+mod step;
+
+pub use check::{NetError, Problem};
+pub use policy::{
+    Affinity, Backoff, EndPolicy, FailureMode, FinalFailure, Finish, Join, Limits, Policy, Recovery, Retry,
+    RetryOn, UnknownErrors,
+};
+pub use step::{
+    Admit, AdmitRule, Body, Completion, Hook, JoinArc, LoopKind, LoopSpec, OnDeny, On, PatchEntry, Router,
+    RouterMode, Step, WaitFor, Work,
+};
+
+use crate::ids::StepId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expr::Read;
+
+/// What a dialect lowers to. `Net::new` turns it into a Net or says what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetSpec {
+    pub steps: Vec<Step>,
+    #[serde(default)]
+    pub policy: Policy,
+}
+
+/// SHA-256 of the spec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NetDigest(pub [u8; 32]);
+
+#[derive(Debug)]
+pub struct Net {
+    spec: NetSpec,
+    digest: NetDigest,
+    names: BTreeMap<String, StepId>,
+    entries: Vec<StepId>,
+    /// Arcs into each step.
+    arcs_in: Vec<u32>,
+    /// Place of each arc among the arcs into its target: `slots[step][arc]`.
+    slots: Vec<Vec<u32>>,
+    /// Steps whose region is this loop step, directly.
+    members: Vec<Vec<StepId>>,
+    depths: Vec<u32>,
+    /// Whose outputs an expression or a step's work reads: only their newest firing is remembered.
+    tracked: BTreeSet<StepId>,
+    gates: Gates,
+}
+
+/// Which gates a change of the context can open (R13).
+#[derive(Debug, Default)]
+struct Gates {
+    by_key: BTreeMap<String, Vec<StepId>>,
+    any_key: Vec<StepId>,
+}
+
+impl Net {
+    /// Checks everything a running execution relies on; all problems are told at once.
+    pub fn new(spec: NetSpec) -> Result<Net, NetError> {
+        check::check(&spec)?;
+        let count = spec.steps.len();
+        let names = spec.steps.iter().zip(0..).map(|(step, id)| (step.name.clone(), StepId(id))).collect();
+        let mut arcs_in = vec![0u32; count];
+        let mut slots = Vec::with_capacity(count);
+        for step in &spec.steps {
+            let numbered = step.router.arcs.iter().map(|arc| {
+                let next = &mut arcs_in[arc.to.index()];
+                *next += 1;
+                *next - 1
+            });
+            slots.push(numbered.collect());
+        }
+        let mut members = vec![Vec::new(); count];
+        for (step, id) in spec.steps.iter().zip(0..) {
+            if let Some(region) = step.region {
+                members[region.index()].push(StepId(id));
+            }
+        }
+        let mut net = Net {
+            digest: digest(&spec),
+            names,
+            entries: Vec::new(),
+            arcs_in,
+            slots,
+            members,
+            depths: (0..count).map(|id| check::depth(&spec, id)).collect(),
+            tracked: BTreeSet::new(),
+            gates: Gates::default(),
+            spec,
+        };
+        net.entries = net.find_entries();
+        net.tracked = net.find_tracked();
+        net.gates = net.find_gates();
+        Ok(net)
+    }
+
+    #[must_use]
+    pub fn spec(&self) -> &NetSpec {
+        &self.spec
+    }
+
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.spec.policy
+    }
+
+    #[must_use]
+    pub fn digest(&self) -> NetDigest {
+        self.digest
+    }
+
+    #[must_use]
+    pub fn step(&self, id: StepId) -> &Step {
+        &self.spec.steps[id.index()]
+    }
+
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<StepId> {
+        self.names.get(name).copied()
+    }
+
+    #[must_use]
+    pub fn knows(&self, id: StepId) -> bool {
+        id.index() < self.spec.steps.len()
+    }
+
+    pub fn steps(&self) -> impl Iterator<Item = (StepId, &Step)> {
+        (0..).map(StepId).zip(&self.spec.steps)
+    }
+
+    #[must_use]
+    pub fn entries(&self) -> &[StepId] {
+        &self.entries
+    }
+
+    #[must_use]
+    pub fn arcs_in(&self, id: StepId) -> u32 {
+        self.arcs_in[id.index()]
+    }
+
+    #[must_use]
+    pub fn slot(&self, from: StepId, arc: usize) -> u32 {
+        self.slots[from.index()][arc]
+    }
+
+    /// Steps of the loop's body, nested bodies not included.
+    #[must_use]
+    pub fn members(&self, region: StepId) -> &[StepId] {
+        &self.members[region.index()]
+    }
+
+    /// How many loops stand around the step.
+    #[must_use]
+    pub fn depth(&self, id: StepId) -> usize {
+        self.depths[id.index()] as usize
+    }
+
+    #[must_use]
+    pub fn is_tracked(&self, id: StepId) -> bool {
+        self.tracked.contains(&id)
+    }
+
+    #[must_use]
+    pub fn is_body_arc(&self, from: StepId, arc: &JoinArc) -> bool {
+        self.step(arc.to).region == Some(from)
+    }
+
+    /// Steps whose admission reads one of these context keys.
+    #[must_use]
+    pub fn gates_reading<'a>(&self, keys: impl Iterator<Item = &'a str>) -> BTreeSet<StepId> {
+        let mut found: BTreeSet<StepId> = self.gates.any_key.iter().copied().collect();
+        for key in keys {
+            found.extend(self.gates.by_key.get(key).into_iter().flatten());
+        }
+        found
+    }
+
+    /// Every step that control can reach from `from`, itself included.
+    #[must_use]
+    pub fn descendants(&self, from: StepId) -> BTreeSet<StepId> {
+        let mut found = BTreeSet::from([from]);
+        let mut open = vec![from];
+        while let Some(id) = open.pop() {
+            for arc in &self.step(id).router.arcs {
+                if found.insert(arc.to) {
+                    open.push(arc.to);
+                }
+            }
+        }
+        found
+    }
+
+    /// The outermost loop around the step, or the step itself.
+    #[must_use]
+    pub fn outermost(&self, id: StepId) -> StepId {
+        std::iter::successors(Some(id), |id| self.step(*id).region).last().unwrap_or(id)
+    }
+
+    fn find_entries(&self) -> Vec<StepId> {
+        if let Some(entry) = self.spec.policy.entry {
+            return vec![entry];
+        }
+        let starts = |id: &StepId| {
+            let step = self.step(*id);
+            self.arcs_in(*id) == 0 && !step.on_demand && step.region.is_none()
+        };
+        (0..).map(StepId).take(self.spec.steps.len()).filter(starts).collect()
+    }
+
+    fn find_tracked(&self) -> BTreeSet<StepId> {
+        let mut tracked = BTreeSet::new();
+        for step in &self.spec.steps {
+            tracked.extend(step.reads.iter().copied());
+            step.each_read(&mut |read| tracked.extend(self.step_read(read)));
+        }
+        tracked
+    }
+
+    /// The step an expression may mean by a name: `steps.NAME` or the bare name.
+    fn step_read(&self, read: &Read) -> Vec<StepId> {
+        match (read.root.as_str(), &read.key) {
+            ("steps", Some(key)) => self.find(key).into_iter().collect(),
+            ("steps", None) => self.names.values().copied().collect(),
+            (root, _) => self.find(root).into_iter().collect(),
+        }
+    }
+
+    fn find_gates(&self) -> Gates {
+        let mut gates = Gates::default();
+        for (id, step) in self.steps() {
+            let reads = step.admit.iter().flat_map(Admit::reads);
+            let mut keys = BTreeSet::new();
+            let mut any = false;
+            for read in reads {
+                match (read.root.as_str(), &read.key) {
+                    ("ctx", Some(key)) => {
+                        keys.insert(key.clone());
+                    }
+                    ("ctx", None) => any = true,
+                    // A bare name may be a context key too.
+                    (root, _) => {
+                        keys.insert(root.to_owned());
+                    }
+                }
+            }
+            if any {
+                gates.any_key.push(id);
+            }
+            for key in keys {
+                gates.by_key.entry(key).or_default().push(id);
+            }
+        }
+        gates
+    }
+}
+
+fn digest(spec: &NetSpec) -> NetDigest {
+    let bytes = serde_json::to_vec(spec).unwrap_or_default();
+    NetDigest(Sha256::digest(&bytes).into())
+}

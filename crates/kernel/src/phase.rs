@@ -1,0 +1,82 @@
+//! The life cycle of an execution: one machine, one table (R6).
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Not created yet: the state before the first event.
+    #[default]
+    Blank,
+    Queued,
+    Starting,
+    Running,
+    Paused,
+    Draining,
+    Compensating,
+    Finalizing,
+    Ended(Outcome),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Completed,
+    Partial,
+    Failed,
+    Cancelled,
+}
+
+/// What moves an execution from phase to phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    Create,
+    Assign,
+    Start,
+    Pause,
+    Resume,
+    Drain,
+    Compensate,
+    Finalize,
+    Restart { queued: bool },
+    End(Outcome),
+}
+
+impl Phase {
+    #[must_use]
+    pub fn is_ended(self) -> bool {
+        matches!(self, Phase::Ended(_))
+    }
+
+    /// The whole machine. None: the move is not legal in this phase.
+    #[must_use]
+    pub fn after(self, step: Move) -> Option<Phase> {
+        use Phase::{Blank, Compensating, Draining, Ended, Finalizing, Paused, Queued, Running, Starting};
+        Some(match (self, step) {
+            (Blank, Move::Create) => Queued,
+            (Queued, Move::Assign) => Starting,
+            (Queued | Starting, Move::Start) => Running,
+            (Running, Move::Pause) => Paused,
+            (Paused, Move::Resume) => Running,
+            (Queued | Starting | Running | Paused, Move::Drain) => Draining,
+            (Draining, Move::Compensate) => Compensating,
+            (Draining | Compensating, Move::Finalize) => Finalizing,
+            (Draining | Compensating | Finalizing, Move::End(outcome)) => Ended(outcome),
+            (Starting | Running | Paused | Finalizing, Move::Restart { queued: true }) => Queued,
+            (Starting | Running | Paused | Finalizing, Move::Restart { queued: false }) => Starting,
+            (
+                Blank | Queued | Starting | Running | Paused | Draining | Compensating | Finalizing | Ended(_),
+                Move::Create
+                | Move::Assign
+                | Move::Start
+                | Move::Pause
+                | Move::Resume
+                | Move::Drain
+                | Move::Compensate
+                | Move::Finalize
+                | Move::Restart { .. }
+                | Move::End(_),
+            ) => return None,
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Retry from a step, for every dialect but playbooks: what a new execution takes over from an ended one (R12).
+
+use crate::event::{Emission, Event, Import, Record};
+use crate::ids::{RunId, StepId};
+use crate::input::Rejected;
+use crate::net::{Join, Net};
+use crate::phase::{Outcome, Phase};
+use crate::step_run::Role;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The completed steps that are not done again. Done again are: `from` and what follows it, all that did not
+/// complete, and what compensation undid. Without `from` this resumes a failed execution.
+pub fn redo(net: &Net, journal: &[Record], from: Option<StepId>) -> Result<Vec<Import>, Rejected> {
+    if net.policy().join == Join::Each {
+        return Err(Rejected::Malformed("a playbook is forked at a firing"));
+    }
+    if let Some(step) = from
+        && !net.knows(step)
+    {
+        return Err(Rejected::UnknownStep(step));
+    }
+    let mut past = Past::default();
+    journal.iter().for_each(|record| past.see(&record.event));
+    match past.outcome {
+        Some(Outcome::Failed | Outcome::Partial | Outcome::Cancelled) => {}
+        Some(Outcome::Completed) => {
+            let why = "only a failed, partial or cancelled execution can be retried";
+            return Err(Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), why });
+        }
+        None => return Err(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" }),
+    }
+    let again = from.map(|step| net.descendants(net.outermost(step))).unwrap_or_default();
+    let kept = past.completed.into_iter().filter(|(step, done)| {
+        net.step(*step).region.is_none() && !again.contains(step) && !past.undone.contains(&done.run)
+    });
+    Ok(kept.map(|(step, done)| Import { step, output: done.output, emitted: done.emitted }).collect())
+}
+
+/// What a journal says about completed steps outside loops.
+#[derive(Default)]
+struct Past {
+    live: BTreeMap<RunId, (StepId, Role)>,
+    completed: BTreeMap<StepId, Completed>,
+    undone: BTreeSet<RunId>,
+    outcome: Option<Outcome>,
+}
+
+struct Completed {
+    run: RunId,
+    output: Arc<Value>,
+    emitted: Vec<Emission>,
+}
+
+impl Past {
+    fn see(&mut self, event: &Event) {
+        match event {
+            Event::Created(created) => {
+                let mut run = RunId::first(1);
+                for import in &created.imports {
+                    let Import { step, output, emitted } = import.clone();
+                    self.completed.insert(step, Completed { run, output, emitted });
+                    run = run.next();
+                }
+            }
+            Event::Fired { run, step, role, .. } => {
+                self.live.insert(*run, (*step, role.clone()));
+            }
+            Event::Done { run, output, .. } => self.done(*run, output),
+            Event::Routed { run, step, emitted, .. } => {
+                if let Some(done) = self.completed.get_mut(step).filter(|done| done.run == *run) {
+                    done.emitted.clone_from(emitted);
+                }
+            }
+            Event::Restarted { .. } => {
+                let outcome = self.outcome;
+                *self = Past { outcome, ..Past::default() };
+            }
+            Event::Ended { outcome, .. } => self.outcome = Some(*outcome),
+            _ => {}
+        }
+    }
+
+    fn done(&mut self, run: RunId, output: &Arc<Value>) {
+        match self.live.remove(&run) {
+            Some((step, Role::Routed)) => {
+                let output = output.clone();
+                self.completed.insert(step, Completed { run, output, emitted: Vec::new() });
+            }
+            Some((_, Role::Hook { of })) => {
+                self.undone.insert(of);
+            }
+            _ => {}
+        }
+    }
+}

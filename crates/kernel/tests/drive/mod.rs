@@ -1,0 +1,172 @@
+//! Drives one execution through the kernel: names for steps, loaded values on demand, and every record checked
+//! against a replay of the journal so far.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_expr::{Expr, Template};
+use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
+use windlass_kernel::*;
+
+pub struct Drive {
+    pub net: Net,
+    pub state: Execution<'static>,
+    pub journal: Vec<Record>,
+    pub now: i64,
+    pub random: u64,
+}
+
+pub fn expr(source: &str) -> Expr {
+    Expr::compile(source).unwrap()
+}
+
+pub fn template(source: Value) -> Template {
+    Template::compile(&source).unwrap()
+}
+
+/// `task("a", &[1, 2])`: a task named a with arcs to steps 1 and 2.
+pub fn task(name: &str, to: &[u32]) -> Step {
+    step(name, Work::task(json!({ "kind": "shell" })), to)
+}
+
+pub fn noop(name: &str, to: &[u32]) -> Step {
+    step(name, Work::noop(), to)
+}
+
+pub fn step(name: &str, work: Work, to: &[u32]) -> Step {
+    let mut step = Step::new(name, work);
+    step.router.arcs = to.iter().map(|to| JoinArc::to(StepId(*to))).collect();
+    step
+}
+
+pub fn arc(to: u32, when: &str) -> JoinArc {
+    JoinArc { guard: (!when.is_empty()).then(|| expr(when)), ..JoinArc::to(StepId(to)) }
+}
+
+pub fn failure(code: &str) -> Failure {
+    Failure::of_code(code, format!("it said {code}"))
+}
+
+impl Drive {
+    pub fn new(policy: Policy, steps: Vec<Step>) -> Drive {
+        let net = Net::new(NetSpec { steps, policy }).unwrap();
+        Drive { net, state: Execution::default(), journal: Vec::new(), now: 0, random: 0 }
+    }
+
+    /// Created and started, with no inputs.
+    pub fn started(policy: Policy, steps: Vec<Step>) -> Drive {
+        let mut drive = Drive::new(policy, steps);
+        drive.create(json!({})).unwrap();
+        drive
+    }
+
+    pub fn create(&mut self, inputs: Value) -> Result<String, Rejected> {
+        self.send(Input::Create(Box::new(Create::new(ExecutionId(7), inputs))))
+    }
+
+    /// Sends an input, loads what the decision needs, applies the records. The answer tells what happened.
+    pub fn send(&mut self, input: Input) -> Result<String, Rejected> {
+        let mut values = Values::default();
+        let records = loop {
+            let given = Given { now: Millis(self.now), random: self.random, values: &values };
+            match decide(&self.state, &self.net, &input, &given) {
+                Err(Rejected::Needs(needs)) => values.load(&self.journal, &needs),
+                other => break other?,
+            }
+        };
+        let mut told = Vec::new();
+        for record in records {
+            told.extend(self.tell(&record.event));
+            evolve(&mut self.state, &self.net, &record).unwrap();
+            self.journal.push(record);
+        }
+        assert_eq!(replay(&self.net, &self.journal).unwrap(), self.state, "a replay gives the same state (K1)");
+        Ok(told.join("; "))
+    }
+
+    /// One event in a few words; what is not worth telling is left out.
+    fn tell(&self, event: &Event) -> Option<String> {
+        let of = |run: &RunId| self.state.run(*run).map_or("?".into(), |run| self.label(run.step, &run.path));
+        Some(match event {
+            Event::Offered { run, attempt, .. } if *attempt > 1 => format!("offer {} #{attempt}", of(run)),
+            Event::Offered { run, .. } => format!("offer {}", of(run)),
+            Event::Skipped { step, path, reason, .. } => format!("skip {} ({reason:?})", self.label(*step, path)),
+            Event::RetryScheduled { run, until, .. } => format!("retry {} at {}", of(run), until.0),
+            Event::Waiting { run, .. } => format!("wait {}", of(run)),
+            Event::Delayed { run, until } => format!("sleep {} until {}", of(run), until.0),
+            Event::AwaitingManual { run, .. } => format!("ask {}", of(run)),
+            Event::Failed { run, failure, handled, .. } => {
+                format!("{} failed{} ({})", of(run), if *handled { ", handled" } else { "" }, failure.code)
+            }
+            Event::Denied { .. } => "deny".into(),
+            Event::Admitted { tokens } => format!("admit {}", tokens.len()),
+            Event::Discarded { .. } => "discard".into(),
+            Event::ChildStarted { run, attempt, .. } => format!("child of {} #{attempt}", of(run)),
+            Event::StopAsked { leases, children } => format!("stop {}+{}", leases.len(), children.len()),
+            Event::Cleared(cleared) => format!("clear {}+{}", cleared.dropped.len(), cleared.tokens.len()),
+            Event::Fired { role: Role::Hook { .. }, step, .. } => format!("undo {}", self.net.step(*step).name),
+            Event::Fired { role: Role::Final, .. } => "final".into(),
+            Event::Paused { .. } => "paused".into(),
+            Event::Resumed { .. } => "resumed".into(),
+            Event::Restarted { generation } => format!("generation {generation}"),
+            Event::Continued => "continued".into(),
+            Event::LoopStarted { total, .. } => format!("loop {total:?}"),
+            Event::Dropped { run, how, .. } => format!("drop {} ({how:?})", of(run)),
+            Event::Ended { outcome, .. } => format!("{outcome:?}").to_lowercase(),
+            _ => return None,
+        })
+    }
+
+    fn label(&self, step: StepId, path: &Path) -> String {
+        let name = &self.net.step(step).name;
+        let path: Vec<String> = path.0.iter().map(u32::to_string).collect();
+        if path.is_empty() { name.clone() } else { format!("{name}[{}]", path.join(",")) }
+    }
+
+    /// The newest live firing with this label: `a` or `a[0,1]`.
+    pub fn firing(&self, label: &str) -> RunId {
+        let found = self.state.runs.iter().filter(|(_, run)| self.label(run.step, &run.path) == label);
+        *found.last().unwrap_or_else(|| panic!("{label} is not live")).0
+    }
+
+    pub fn fence(&self, label: &str) -> Fence {
+        self.state.run(self.firing(label)).unwrap().fence.unwrap()
+    }
+
+    pub fn report(&mut self, label: &str, result: WorkResult) -> Result<String, Rejected> {
+        let (run, fence) = (self.firing(label), self.fence(label));
+        self.send(Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None })))
+    }
+
+    pub fn done(&mut self, label: &str) -> String {
+        self.done_with(label, json!({}))
+    }
+
+    pub fn done_with(&mut self, label: &str, output: Value) -> String {
+        self.report(label, WorkResult::Done { output: Arc::new(output) }).unwrap()
+    }
+
+    pub fn fail(&mut self, label: &str, code: &str) -> String {
+        self.report(label, WorkResult::Failed(failure(code))).unwrap()
+    }
+
+    pub fn patch(&mut self, key: &str, value: Value) -> Result<String, Rejected> {
+        let patch = Patch::from([(key.to_owned(), Arc::new(value))]);
+        self.send(Input::Patch { patch, by: "test".into() })
+    }
+
+    pub fn cancel(&mut self, cancel: Cancel) -> Result<String, Rejected> {
+        self.send(Input::Cancel(cancel))
+    }
+
+    pub fn lose(&mut self, label: &str, started: bool) -> Result<String, Rejected> {
+        let unit = LeaseUnit::Run { run: self.firing(label), fence: self.fence(label) };
+        self.send(Input::LeaseLost(LeaseLost { unit, started, cursor: None }))
+    }
+
+    /// Lets time pass until the next timer and delivers it.
+    pub fn ring(&mut self) -> Result<String, Rejected> {
+        let (timer, due) = self.state.timers().into_iter().min_by_key(|(_, due)| *due).expect("no timer runs");
+        self.now = self.now.max(due.0);
+        self.send(Input::TimerDue(timer))
+    }
+}

@@ -1,0 +1,76 @@
+//! Many seeds at once, on all cores.
+
+use crate::world::{self, Story, Violation};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Violations that are kept; after that many the rest is not worth the time.
+const VIOLATIONS_MAX: usize = 20;
+/// Seeds a thread takes at a time.
+const CHUNK: u64 = 64;
+
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub executions: u64,
+    pub events: u64,
+    /// Executions by dialect and final status.
+    pub ends: BTreeMap<String, u64>,
+    pub violations: Vec<Box<Violation>>,
+}
+
+/// Runs the seeds from `first` on. Each runs twice and must tell the same story.
+pub fn run(first: u64, count: u64, progress: &(dyn Fn(u64) + Sync)) -> Summary {
+    let next = AtomicU64::new(0);
+    let summary = Mutex::new(Summary::default());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| work(first, count, &next, &summary, progress));
+        }
+    });
+    let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    summary.violations.sort_by_key(|violation| violation.seed);
+    summary
+}
+
+fn work(first: u64, count: u64, next: &AtomicU64, summary: &Mutex<Summary>, progress: &(dyn Fn(u64) + Sync)) {
+    loop {
+        let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+        if start >= count {
+            return;
+        }
+        let stories: Vec<_> = (start..count.min(start + CHUNK)).map(|offset| twice(first + offset)).collect();
+        let mut summary = summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        stories.into_iter().for_each(|story| summary.add(story));
+        progress(summary.executions);
+        if summary.violations.len() >= VIOLATIONS_MAX {
+            next.store(count, Ordering::Relaxed);
+        }
+    }
+}
+
+fn twice(seed: u64) -> Result<Story, Box<Violation>> {
+    let story = world::run(seed, None)?;
+    let again = world::run(seed, None)?;
+    if story.trace_hash == again.trace_hash {
+        return Ok(story);
+    }
+    let mut violation = world::tell(seed);
+    violation.rule = "K6".into();
+    violation.what = "the seed told another story the second time".into();
+    Err(Box::new(violation))
+}
+
+impl Summary {
+    fn add(&mut self, story: Result<Story, Box<Violation>>) {
+        self.executions += 1;
+        match story {
+            Ok(story) => {
+                self.events += story.events as u64;
+                *self.ends.entry(format!("{:?} {}", story.dialect, story.status).to_lowercase()).or_default() += 1;
+            }
+            Err(violation) => self.violations.push(violation),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Invariants of the kernel's own state, checked after every record: K1, K2, K4, K5, K12, and that the counters
+//! agree with what they count. The oracle looks from outside; this looks inside.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use windlass_kernel::*;
+
+/// A broken rule.
+#[derive(Debug, Clone)]
+pub struct Broken {
+    pub rule: String,
+    pub what: String,
+}
+
+impl Broken {
+    pub fn new(rule: impl Into<String>, what: impl Into<String>) -> Broken {
+        Broken { rule: rule.into(), what: what.into() }
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Invariants {
+    /// The state's hash after each record, for the replay of every prefix.
+    hashes: Vec<u64>,
+    used_tokens: u64,
+    ended: bool,
+    at: i64,
+}
+
+impl Invariants {
+    pub fn after(&mut self, state: &Execution<'_>, record: &Record, net: &Net) -> Result<(), Broken> {
+        self.time(record)?;
+        self.terminal(state)?;
+        self.tokens(state, record)?;
+        counters(state, net)?;
+        self.hashes.push(hash(state));
+        Ok(())
+    }
+
+    fn time(&mut self, record: &Record) -> Result<(), Broken> {
+        if record.at.0 < self.at {
+            return Err(Broken::new("K12", format!("time falls from {} to {}", self.at, record.at.0)));
+        }
+        self.at = record.at.0;
+        Ok(())
+    }
+
+    fn terminal(&mut self, state: &Execution<'_>) -> Result<(), Broken> {
+        if self.ended {
+            return Err(Broken::new("K2", "a record after the end"));
+        }
+        self.ended = state.phase().is_ended();
+        if self.ended && (!state.runs.is_empty() || !state.arrived.is_empty() || !state.gated.is_empty()) {
+            return Err(Broken::new("K5", "ended, but not quiet"));
+        }
+        Ok(())
+    }
+
+    /// Every token ever enabled stands, was used by one firing, or was discarded.
+    fn tokens(&mut self, state: &Execution<'_>, record: &Record) -> Result<(), Broken> {
+        match &record.event {
+            Event::Fired { token: Some(_), .. } | Event::Skipped { .. } | Event::Discarded { .. } => {
+                self.used_tokens += 1;
+            }
+            Event::Cleared(cleared) => self.used_tokens += cleared.tokens.len() as u64,
+            Event::Restarted { .. } => self.used_tokens = 0,
+            _ => {}
+        }
+        let standing = (state.arrived.len() + state.gated.len()) as u64;
+        let enabled = state.head.next_token.number();
+        if enabled != self.used_tokens + standing {
+            let what = format!("{enabled} tokens, {} used, {standing} standing", self.used_tokens);
+            return Err(Broken::new("K4", what));
+        }
+        Ok(())
+    }
+
+    /// Every prefix of the journal, written down and read back, replays to the state it had then (K1).
+    pub fn replays(&self, net: &Net, journal: &[Record], state: &Execution<'_>) -> Result<(), Broken> {
+        let text = serde_json::to_vec(journal).map_err(|error| Broken::new("K1", error.to_string()))?;
+        let read: Vec<Record> =
+            serde_json::from_slice(&text).map_err(|error| Broken::new("K1", error.to_string()))?;
+        let mut again = Execution::default();
+        for (number, record) in read.iter().enumerate() {
+            evolve(&mut again, net, record).map_err(|illegal| Broken::new("K1", illegal.to_string()))?;
+            if self.hashes.get(number) != Some(&hash(&again)) {
+                return Err(Broken::new("K1", format!("the prefix of {} records replays to another state", number + 1)));
+            }
+        }
+        if again == *state { Ok(()) } else { Err(Broken::new("K1", "the whole journal replays to another state")) }
+    }
+}
+
+fn hash(state: &Execution<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    state.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn counters(state: &Execution<'_>, net: &Net) -> Result<(), Broken> {
+    let census = &state.head.census;
+    let count = |kind: Kind| state.runs.values().filter(|run| run.state.kind() == kind).count() as u32;
+    let counted = [
+        (census.ready, Kind::Ready),
+        (census.waiting, Kind::Waiting),
+        (census.delayed, Kind::Delayed),
+        (census.offered, Kind::Offered),
+        (census.backoff, Kind::Backoff),
+        (census.manual, Kind::Manual),
+        (census.children, Kind::Child),
+        (census.looping, Kind::Looping),
+    ];
+    for (told, kind) in counted {
+        if told != count(kind) {
+            return Err(Broken::new("census", format!("{told} {kind:?} are told, {} there are", count(kind))));
+        }
+    }
+    if state.ready.len() != count(Kind::Ready) as usize {
+        return Err(Broken::new("census", "the ready list and the ready step-runs differ"));
+    }
+    let open_loops = state.runs.iter().filter(|(_, run)| match (&run.state, &net.step(run.step).repeat) {
+        (RunState::Looping(repeat), Some(spec)) => repeat.open < spec.cap && repeat.has_more(),
+        _ => false,
+    });
+    if !open_loops.map(|(id, _)| id).eq(state.hungry.keys()) {
+        return Err(Broken::new("census", "the list of hungry loops is wrong"));
+    }
+    Ok(())
+}

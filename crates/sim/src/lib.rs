@@ -1,0 +1,13 @@
+//! The simulator: random definitions, random worlds, and an oracle that knows only what a user could see.
+
+pub mod campaign;
+pub mod generate;
+pub mod invariants;
+pub mod lower;
+pub mod oracle;
+mod oracle_stub;
+pub mod rng;
+pub mod sabotage;
+pub mod scenario;
+pub mod seen;
+pub mod world;

@@ -1,0 +1,93 @@
+//! The scenario with what follows from it at a glance.
+
+use super::run::{Kind, Run};
+use crate::scenario::{Dialect, Retry, Scenario, Step, Work};
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Net {
+    pub(super) scenario: Scenario,
+    /// Arcs that lead to each step.
+    pub(super) incoming: Vec<usize>,
+}
+
+/// How a step-run that may begin does begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    Task,
+    Child,
+    Person,
+    Delay,
+    Route,
+    Noop,
+    Loop,
+}
+
+impl Begin {
+    pub(super) fn needs_slot(self) -> bool {
+        matches!(self, Begin::Task | Begin::Child)
+    }
+}
+
+impl Net {
+    pub(super) fn new(scenario: Scenario) -> Net {
+        let mut incoming = vec![0; scenario.steps.len()];
+        scenario.steps.iter().flat_map(|step| &step.arcs).for_each(|arc| incoming[arc.to] += 1);
+        Net { scenario, incoming }
+    }
+
+    pub(super) fn step(&self, step: usize) -> &Step {
+        &self.scenario.steps[step]
+    }
+
+    pub(super) fn is_playbook(&self) -> bool {
+        self.scenario.dialect == Dialect::Playbook
+    }
+
+    /// Where control begins: in the execution (`None`), or in the body of a loop.
+    pub(super) fn entries(&self, within: Option<usize>) -> Vec<usize> {
+        match (self.is_playbook(), within) {
+            (true, None) => vec![0],
+            (true | false, _) => self.body(within).filter(|&step| self.incoming[step] == 0).collect(),
+        }
+    }
+
+    pub(super) fn body(&self, within: Option<usize>) -> impl Iterator<Item = usize> {
+        (0..self.scenario.steps.len()).filter(move |&step| self.step(step).region == within)
+    }
+
+    pub(super) fn begin(&self, run: &Run) -> Begin {
+        let step = self.step(run.step);
+        match (run.of, step.route_ms, &step.repeat) {
+            (Kind::Hook { .. }, _, _) => Begin::Task,
+            (Kind::Step | Kind::Final, Some(_), _) if !run.routed => Begin::Route,
+            (Kind::Step | Kind::Final, _, Some(_)) => Begin::Loop,
+            (Kind::Step | Kind::Final | Kind::Iteration { .. }, _, _) => match step.work {
+                Work::Task => Begin::Task,
+                Work::Noop { .. } => Begin::Noop,
+                Work::Approval(_) => Begin::Person,
+                Work::Delay { .. } => Begin::Delay,
+                Work::Child => Begin::Child,
+            },
+        }
+    }
+
+    pub(super) fn retry(&self, run: &Run) -> Retry {
+        let step = self.step(run.step);
+        match (run.of, step.hook) {
+            (Kind::Hook { .. }, Some(hook)) => hook,
+            (_, _) => step.retry,
+        }
+    }
+
+    pub(super) fn has_hooks(&self) -> bool {
+        self.scenario.steps.iter().any(|step| step.hook.is_some())
+    }
+
+    /// Some step without a worker writes this flag, so the order of instant steps can matter.
+    pub(super) fn noop_sets(&self, flag: usize) -> bool {
+        self.scenario
+            .steps
+            .iter()
+            .any(|step| matches!(step.work, Work::Noop { sets: Some((set, _)) } if set == flag))
+    }
+}
