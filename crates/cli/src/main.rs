@@ -17,7 +17,9 @@ struct Cli {
 enum Command {
     Sim(commands::sim::Sim),
     /// Print completions for a shell
-    Completions { shell: clap_complete::Shell },
+    Completions {
+        shell: clap_complete::Shell,
+    },
 }
 
 fn main() -> ExitCode {

@@ -1,16 +1,18 @@
 //! What the journal says about values and answers that the live state does not hold. Stores keep the same
 //! facts in rows; this is how they follow from records.
 
+use crate::error::codes;
 use crate::event::{Event, Record};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Need, Values, WorkResult};
+use crate::step_run::Patch;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// The answer that a record accepted, and the fence it was given under.
 #[must_use]
 pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
-    let report = |result, patch: &crate::Patch| Answer::Report { result, patch: patch.clone() };
+    let report = |result, patch: &Patch| Answer::Report { result, patch: Some(patch.clone()) };
     match &record.event {
         Event::Done { run, fence: Some(fence), output, patch, .. } => {
             Some(((*run, *fence), report(WorkResult::Done { output: output.clone() }, patch)))
@@ -18,22 +20,24 @@ pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
         Event::AwaitingManual { run, answered: Some(fence), output, patch, .. } => {
             Some(((*run, *fence), report(WorkResult::Done { output: output.clone() }, patch)))
         }
-        Event::Failed { run, fence: Some(fence), failure, output, patch, .. } => {
+        Event::Failed { run, fence: Some(fence), failure, output, patch, reported: true, .. } => {
             let result = match output {
                 Some(output) => WorkResult::Done { output: output.clone() },
                 None => WorkResult::Failed(failure.clone()),
             };
-            Some(((*run, *fence), report(result, patch)))
+            // A write that conflicted was not kept.
+            let patch = (failure.code != codes::CONTEXT_CONFLICT).then(|| patch.clone());
+            Some(((*run, *fence), Answer::Report { result, patch }))
         }
-        Event::RetryScheduled { run, fence: Some(fence), failure, patch, .. } => {
+        Event::RetryScheduled { run, fence: Some(fence), failure, patch, reported: true, .. } => {
             Some(((*run, *fence), report(WorkResult::Failed(failure.clone()), patch)))
         }
         Event::Yielded { run, fence, until, cursor, patch } => {
             let result = WorkResult::Later { delay_ms: until.since(record.at), cursor: cursor.clone() };
             Some(((*run, *fence), report(result, patch)))
         }
-        Event::Dropped { run, fence: Some(fence), .. } => {
-            Some(((*run, *fence), report(WorkResult::Stopped, &crate::Patch::new())))
+        Event::Dropped { run, fence: Some(fence), reported: Some(result), .. } => {
+            Some(((*run, *fence), Answer::Report { result: (**result).clone(), patch: None }))
         }
         Event::CompletedManually { run, fence, by } => Some(((*run, *fence), Answer::Manual((**by).clone()))),
         _ => None,
@@ -59,14 +63,14 @@ impl Values {
             match need {
                 Need::Output(run) => {
                     let found = journal.iter().rev().find_map(|record| output(record, *run));
-                    self.outputs.insert(*run, found.unwrap_or_default());
+                    self.outputs.extend(found.map(|output| (*run, output)));
                 }
                 Need::Items(run) => {
                     let found = journal.iter().rev().find_map(|record| match &record.event {
                         Event::LoopStarted { run: id, items, .. } if id == run => items.clone(),
                         _ => None,
                     });
-                    self.items.insert(*run, found.unwrap_or_default());
+                    self.items.extend(found.map(|items| (*run, items)));
                 }
                 Need::Answer(run, fence) => {
                     let found = answered(journal, *run, *fence);

@@ -53,10 +53,13 @@ impl ErrorClass {
     #[must_use]
     pub fn retryable(self) -> Option<bool> {
         match self {
-            ErrorClass::Timeout | ErrorClass::RateLimit | ErrorClass::Transient5xx | ErrorClass::Transport => {
-                Some(true)
+            ErrorClass::Timeout
+            | ErrorClass::RateLimit
+            | ErrorClass::Transient5xx
+            | ErrorClass::Transport => Some(true),
+            ErrorClass::Validation | ErrorClass::Policy | ErrorClass::Auth | ErrorClass::Conflict => {
+                Some(false)
             }
-            ErrorClass::Validation | ErrorClass::Policy | ErrorClass::Auth | ErrorClass::Conflict => Some(false),
             ErrorClass::Unknown => None,
         }
     }

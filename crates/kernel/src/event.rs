@@ -3,6 +3,7 @@
 
 use crate::error::Failure;
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
+use crate::input::WorkResult;
 use crate::net::NetDigest;
 use crate::phase::Outcome;
 use crate::step_run::{Args, Patch, Role};
@@ -21,46 +22,137 @@ pub struct Record {
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     Created(Box<Created>),
-    Assigned { worker: String },
+    /// After a restart the deadline runs on from here.
+    Assigned {
+        worker: String,
+        deadline: Option<Millis>,
+    },
+    /// The time it was scheduled for; with one worker it can be assigned from here on.
+    TimeCame,
     /// The entries' tokens stand from here on.
-    Started { deadline: Option<Millis> },
-    Held { by: String, reason: String },
-    Released { by: String },
-    Paused { reason: PauseReason, remaining_ms: Option<u64> },
-    Resumed { deadline: Option<Millis> },
+    Started {
+        deadline: Option<Millis>,
+    },
+    Held {
+        by: String,
+        reason: String,
+    },
+    Released {
+        by: String,
+    },
+    Paused {
+        reason: PauseReason,
+        remaining_ms: Option<u64>,
+    },
+    Resumed {
+        deadline: Option<Millis>,
+    },
     /// The outcome is decided here, and only here (R6).
-    Draining { outcome: Outcome, cause: Cause, failure: Option<Failure>, compensate: bool },
+    Draining {
+        outcome: Outcome,
+        cause: Cause,
+        failure: Option<Failure>,
+        compensate: bool,
+    },
     /// Everything that was standing or waiting is gone.
     Cleared(Box<Cleared>),
     /// Work that must stop: a stop obligation until the worker acknowledges or the lease ends (R7).
-    StopAsked { leases: Vec<(RunId, Fence)>, children: Vec<ExecutionId> },
+    StopAsked {
+        leases: Vec<(RunId, Fence)>,
+        children: Vec<ExecutionId>,
+    },
     Compensating,
     Finalizing,
-    Ended { outcome: Outcome, failure: Option<Failure> },
-    Restarted { generation: u32 },
+    Ended {
+        outcome: Outcome,
+        failure: Option<Failure>,
+    },
+    Restarted {
+        generation: u32,
+        remaining_ms: Option<u64>,
+    },
     /// A decide reached its bound of firings; the next input goes on.
     Continued,
 
     /// Where the tokens of an ended step-run went.
-    Routed { run: RunId, step: StepId, path: Path, emitted: Vec<Emission>, end: BranchEnd },
-    Denied { token: TokenId, deadline: Option<Millis> },
+    Routed {
+        run: RunId,
+        step: StepId,
+        path: Path,
+        emitted: Vec<Emission>,
+        end: BranchEnd,
+    },
+    Denied {
+        token: TokenId,
+        deadline: Option<Millis>,
+    },
     /// Gates that a changed context opened.
-    Admitted { tokens: Vec<(StepId, TokenId)> },
-    Discarded { token: TokenId },
+    Admitted {
+        tokens: Vec<(StepId, TokenId)>,
+    },
+    Discarded {
+        token: TokenId,
+    },
 
-    Fired { run: RunId, step: StepId, path: Path, token: Option<TokenId>, role: Role, args: Args },
+    Fired {
+        run: RunId,
+        step: StepId,
+        path: Path,
+        token: Option<TokenId>,
+        role: Role,
+        args: Args,
+    },
     /// The tokens or the condition said not to run it; every arc carries that on.
-    Skipped { run: RunId, token: TokenId, step: StepId, path: Path, reason: SkipReason },
-    Waiting { run: RunId, target: Arc<Value>, until: Millis },
+    Skipped {
+        run: RunId,
+        token: TokenId,
+        step: StepId,
+        path: Path,
+        reason: SkipReason,
+    },
+    Waiting {
+        run: RunId,
+        target: Arc<Value>,
+        until: Millis,
+    },
     /// What it waited for is there: the route, or the time of its next attempt.
-    Woken { run: RunId },
-    Delayed { run: RunId, until: Millis },
+    Woken {
+        run: RunId,
+    },
+    Delayed {
+        run: RunId,
+        until: Millis,
+    },
     /// A worker may have it. `reads` names the firings whose outputs its templates read.
-    Offered { run: RunId, fence: Fence, attempt: u32, reads: Vec<(StepId, RunId)> },
-    Lost { run: RunId, fence: Fence, started: bool, cursor: Option<Arc<Value>> },
-    RetryScheduled { run: RunId, fence: Option<Fence>, until: Millis, failure: Failure, patch: Patch },
+    Offered {
+        run: RunId,
+        fence: Fence,
+        attempt: u32,
+        reads: Vec<(StepId, RunId)>,
+    },
+    Lost {
+        run: RunId,
+        fence: Fence,
+        started: bool,
+        cursor: Option<Arc<Value>>,
+    },
+    /// `reported`: a worker said so; else its time was up or its lease lost.
+    RetryScheduled {
+        run: RunId,
+        fence: Option<Fence>,
+        until: Millis,
+        failure: Failure,
+        reported: bool,
+        patch: Patch,
+    },
     /// A pipeline gave its slot back and goes on at `until`; no attempt is used up.
-    Yielded { run: RunId, fence: Fence, until: Millis, cursor: Option<Arc<Value>>, patch: Patch },
+    Yielded {
+        run: RunId,
+        fence: Fence,
+        until: Millis,
+        cursor: Option<Arc<Value>>,
+        patch: Patch,
+    },
     AwaitingManual {
         run: RunId,
         /// What the person's token stands for.
@@ -72,26 +164,58 @@ pub enum Event {
         deadline: Option<Millis>,
         times: Option<Times>,
     },
-    CompletedManually { run: RunId, fence: Fence, by: Box<ManualNote> },
-    Done { run: RunId, fence: Option<Fence>, output: Arc<Value>, patch: Patch, times: Option<Times> },
+    CompletedManually {
+        run: RunId,
+        fence: Fence,
+        by: Box<ManualNote>,
+    },
+    Done {
+        run: RunId,
+        fence: Option<Fence>,
+        output: Arc<Value>,
+        patch: Patch,
+        times: Option<Times>,
+    },
     /// `output` is there when the work succeeded and something after it failed.
     Failed {
         run: RunId,
         fence: Option<Fence>,
         failure: Failure,
         handled: bool,
+        reported: bool,
         output: Option<Arc<Value>>,
         patch: Patch,
         times: Option<Times>,
     },
-    Dropped { run: RunId, fence: Option<Fence>, how: Gone },
+    /// Work in flight that ended when nothing was routed any more; `reported` is what its worker said.
+    Dropped {
+        run: RunId,
+        fence: Option<Fence>,
+        how: Gone,
+        reported: Option<Box<WorkResult>>,
+    },
 
-    LoopStarted { run: RunId, total: Option<u32>, items: Option<Arc<Value>> },
+    LoopStarted {
+        run: RunId,
+        total: Option<u32>,
+        items: Option<Arc<Value>>,
+    },
     /// An iteration of a body of several steps begins.
-    IterationStarted { run: RunId, index: u32 },
-    IterationEnded { run: RunId, index: u32, failed: bool, stop: bool },
+    IterationStarted {
+        run: RunId,
+        index: u32,
+    },
+    IterationEnded {
+        run: RunId,
+        index: u32,
+        failed: bool,
+        stop: bool,
+    },
 
-    Patched { patch: Patch, by: String },
+    Patched {
+        patch: Patch,
+        by: String,
+    },
     ChildStarted {
         run: RunId,
         fence: Fence,
@@ -101,8 +225,14 @@ pub enum Event {
         inputs: Arc<Value>,
         until: Option<Millis>,
     },
-    NotCompensated { runs: Vec<RunId> },
-    AgentDecided { run: RunId, call: String, decision: AgentDecision },
+    NotCompensated {
+        runs: Vec<RunId>,
+    },
+    AgentDecided {
+        run: RunId,
+        call: String,
+        decision: AgentDecision,
+    },
     /// A new execution took this history over up to here (R12); open work is offered anew.
     Forked(Box<Fork>),
 }
@@ -151,7 +281,8 @@ pub struct Parent {
 pub struct Import {
     pub step: StepId,
     pub output: Arc<Value>,
-    pub emitted: Vec<Emission>,
+    /// None: it ended while nothing was routed any more, so its arcs are asked now.
+    pub emitted: Option<Vec<Emission>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]

@@ -44,23 +44,30 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
     }
     match &record.event {
         Event::Created(created) => life::created(state, net, created),
-        Event::Assigned { .. } => life::moved(state, Move::Assign),
+        Event::Assigned { deadline, .. } => life::assigned(state, *deadline),
+        Event::TimeCame => life::time_came(state),
         Event::Started { deadline } => life::started(state, net, *deadline),
         Event::Held { .. } => life::hold(state, true),
         Event::Released { .. } => life::hold(state, false),
         Event::Paused { remaining_ms, .. } => life::paused(state, *remaining_ms),
         Event::Resumed { deadline } => life::resumed(state, *deadline),
-        Event::Draining { outcome, cause, compensate, .. } => life::draining(state, *outcome, *cause, *compensate),
+        Event::Draining { outcome, cause, failure, compensate } => {
+            life::draining(state, *outcome, *cause, failure, *compensate)
+        }
         Event::Cleared(cleared) => life::cleared(state, net, cleared),
         Event::Compensating => life::moved(state, Move::Compensate),
         Event::Finalizing => life::moved(state, Move::Finalize),
         Event::Ended { outcome, .. } => life::ended(state, *outcome),
-        Event::Restarted { generation } => life::restarted(state, net, *generation),
+        Event::Restarted { generation, remaining_ms } => {
+            life::restarted(state, net, *generation, *remaining_ms)
+        }
         Event::Forked(fork) => life::forked(state, net, fork),
         Event::Continued | Event::StopAsked { .. } => Ok(()),
         Event::NotCompensated { runs } => life::not_compensated(state, runs),
 
-        Event::Routed { step, path, emitted, end, run } => tokens::routed(state, net, *run, *step, path, emitted, *end),
+        Event::Routed { step, path, emitted, end, run } => {
+            tokens::routed(state, net, *run, *step, path, emitted, *end)
+        }
         Event::Denied { token, deadline } => tokens::denied(state, *token, *deadline),
         Event::Admitted { tokens } => tokens::admitted(state, tokens),
         Event::Discarded { token } => tokens::take_token(state, *token).map(drop),
@@ -104,6 +111,6 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::Failed { run, fence, failure, handled, patch, .. } => {
             ends::failed(state, net, *run, *fence, failure, *handled, patch)
         }
-        Event::Dropped { run, fence, how } => ends::dropped(state, net, *run, *fence, *how),
+        Event::Dropped { run, fence, how, .. } => ends::dropped(state, net, *run, *fence, *how),
     }
 }

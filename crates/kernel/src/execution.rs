@@ -63,6 +63,8 @@ pub struct Head {
     pub census: Census,
     pub counts: Counts,
     pub decided: Option<Decided>,
+    /// Why it was drained, when it did not just come to rest.
+    pub drained_by: Option<Arc<Failure>>,
     pub finale: Finale,
     pub imported: Arc<BTreeSet<StepId>>,
     /// Nodes an agent ruled out.
@@ -133,6 +135,7 @@ pub const FAILURE_NOTES_MAX: usize = 16;
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct FailureNote {
     pub step: StepId,
+    pub handled: bool,
     pub failure: Failure,
 }
 
@@ -194,6 +197,7 @@ impl Default for Head {
             census: Census::default(),
             counts: Counts::default(),
             decided: None,
+            drained_by: None,
             finale: Finale::NotRun,
             imported: Arc::default(),
             ruled_out: Arc::default(),
@@ -263,7 +267,11 @@ impl<'b> Execution<'b> {
     pub fn is_quiet(&self, net: &Net) -> bool {
         let gates = if net.policy().complete_with_pending_gates { 0 } else { self.gated.len() };
         let census = &self.head.census;
-        self.arrived.is_empty() && self.hungry.is_empty() && gates == 0 && census.moving() == 0 && census.manual == 0
+        self.arrived.is_empty()
+            && self.hungry.is_empty()
+            && gates == 0
+            && census.moving() == 0
+            && census.manual == 0
     }
 
     /// Only a person can move it (R10).
@@ -288,7 +296,9 @@ impl<'b> Execution<'b> {
         let mut timers = Vec::new();
         match (self.head.phase, self.head.start, self.head.clock) {
             (Phase::Queued, StartWhen::At(at), _) => timers.push((Timer::Start, at)),
-            (Phase::Starting | Phase::Running, _, Clock::Until(until)) => timers.push((Timer::Deadline, until)),
+            (Phase::Starting | Phase::Running, _, Clock::Until(until)) => {
+                timers.push((Timer::Deadline, until));
+            }
             _ => {}
         }
         if self.head.held || self.head.phase.is_ended() {
@@ -299,7 +309,9 @@ impl<'b> Execution<'b> {
                 RunState::Waiting { until, .. } => Some((Timer::Routing { run: *id }, *until)),
                 RunState::Delayed { until } => Some((Timer::Delay { run: *id }, *until)),
                 RunState::Backoff { until } => Some((Timer::Backoff { run: *id }, *until)),
-                RunState::Manual { deadline, .. } => deadline.map(|until| (Timer::Manual { run: *id }, until)),
+                RunState::Manual { deadline, .. } => {
+                    deadline.map(|until| (Timer::Manual { run: *id }, until))
+                }
                 RunState::Child { fence, until, .. } => {
                     until.map(|until| (Timer::Attempt { run: *id, fence: *fence }, until))
                 }

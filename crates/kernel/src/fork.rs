@@ -7,7 +7,7 @@ use crate::evolve::replay;
 use crate::ids::{ExecutionId, RunId};
 use crate::input::{Given, Rejected};
 use crate::net::{Join, Net};
-use crate::phase::Phase;
+use crate::phase::{Outcome, Phase};
 use crate::step_run::Role;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,6 +25,14 @@ pub fn fork(
 ) -> Result<Vec<Record>, Rejected> {
     if net.policy().join != Join::Each {
         return Err(Rejected::Malformed("only a playbook is forked; elsewhere steps are redone"));
+    }
+    match journal.last().map(|record| &record.event) {
+        Some(Event::Ended { outcome: Outcome::Failed | Outcome::Partial | Outcome::Cancelled, .. }) => {}
+        Some(Event::Ended { outcome, .. }) => {
+            let why = "only a failed, partial or cancelled execution can be retried";
+            return Err(Rejected::Conflict { phase: Phase::Ended(*outcome), why });
+        }
+        _ => return Err(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" }),
     }
     let prefix = &journal[..firing(journal, at)?];
     let state = replay(net, prefix)?;

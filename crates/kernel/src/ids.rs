@@ -46,9 +46,10 @@ impl From<ExecutionId> for String {
 impl TryFrom<String> for ExecutionId {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        u128::from_str_radix(&text, 16)
+        let number = u128::from_str_radix(&text, 16).ok().filter(|_| text.len() == 32);
+        number
             .map(ExecutionId)
-            .map_err(|_| format!("`{text}` is not an execution id: 32 hex digits are expected"))
+            .ok_or_else(|| format!("`{text}` is not an execution id: 32 hex digits are expected"))
     }
 }
 

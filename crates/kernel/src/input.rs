@@ -15,22 +15,52 @@ use std::sync::Arc;
 pub enum Input {
     Create(Box<Create>),
     /// A worker takes the whole execution (one_worker).
-    Assign { worker: String },
+    Assign {
+        worker: String,
+    },
     Begin,
-    StartFailed { failure: Failure },
+    StartFailed {
+        failure: Failure,
+    },
     Report(Box<Report>),
     LeaseLost(LeaseLost),
     TimerDue(Timer),
-    RouteReady { run: RunId },
+    RouteReady {
+        run: RunId,
+    },
     /// A person ends a manual step or an approval; the fence is what their token stands for.
-    Complete { run: RunId, fence: Fence, note: Box<ManualNote> },
-    Patch { patch: Patch, by: String },
-    Hold { by: String, reason: String },
-    Resume { by: String },
+    Complete {
+        run: RunId,
+        fence: Fence,
+        note: Box<ManualNote>,
+    },
+    Patch {
+        patch: Patch,
+        by: String,
+    },
+    Hold {
+        by: String,
+        reason: String,
+    },
+    Resume {
+        by: String,
+    },
     Cancel(Cancel),
-    ChildEnded { run: RunId, fence: Fence, child: ExecutionId, result: ChildResult },
-    Agent { run: RunId, fence: Fence, call: String, ask: AgentAsk },
-    Uploaded { failure: Option<Failure> },
+    ChildEnded {
+        run: RunId,
+        fence: Fence,
+        child: ExecutionId,
+        result: ChildResult,
+    },
+    Agent {
+        run: RunId,
+        fence: Fence,
+        call: String,
+        ask: AgentAsk,
+    },
+    Uploaded {
+        failure: Option<Failure>,
+    },
     /// Go on after a `Continued`.
     Continue,
 }
@@ -75,15 +105,20 @@ pub struct Report {
     pub times: Option<Times>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkResult {
-    Done { output: Arc<Value> },
+    Done {
+        output: Arc<Value>,
+    },
     Failed(Failure),
     /// It was asked to stop and did.
     Stopped,
     /// A pipeline waits longer than it may hold a slot.
-    Later { delay_ms: u64, cursor: Option<Arc<Value>> },
+    Later {
+        delay_ms: u64,
+        cursor: Option<Arc<Value>>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,13 +142,27 @@ pub enum LeaseUnit {
 pub enum Timer {
     Start,
     Deadline,
-    Backoff { run: RunId },
-    Delay { run: RunId },
-    Routing { run: RunId },
-    Gate { step: StepId, token: TokenId },
-    Manual { run: RunId },
+    Backoff {
+        run: RunId,
+    },
+    Delay {
+        run: RunId,
+    },
+    Routing {
+        run: RunId,
+    },
+    Gate {
+        step: StepId,
+        token: TokenId,
+    },
+    Manual {
+        run: RunId,
+    },
     /// Counted from when the lease started, which only the lease's keeper knows; the fence says which attempt.
-    Attempt { run: RunId, fence: Fence },
+    Attempt {
+        run: RunId,
+        fence: Fence,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -171,7 +220,11 @@ pub struct Values {
 /// The one answer that was accepted under a fence.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    Report { result: WorkResult, patch: Patch },
+    /// `patch` is None where the journal does not keep it: it had no effect.
+    Report {
+        result: WorkResult,
+        patch: Option<Patch>,
+    },
     Manual(ManualNote),
     Child,
 }

@@ -33,8 +33,8 @@ pub use execution::{Census, Clock, Counts, Decided, Execution, Finale, Gate, Hea
 pub use fork::fork;
 pub use ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 pub use input::{
-    AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Need, Rejected,
-    Report, Timer, Values, WorkResult,
+    AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Need,
+    Rejected, Report, Timer, Values, WorkResult,
 };
 pub use net::{Net, NetDigest, NetError, NetSpec};
 pub use phase::{Move, Outcome, Phase};

@@ -1,74 +1,94 @@
-//! The journal's names for the outside (DESIGN.md section 3, public event names).
+//! The journal's names for the outside. One record may be several public events, or none.
 
-use crate::event::{Event, Gone};
+use crate::event::{Event, Gone, TokenValue};
 use crate::execution::Execution;
 use crate::ids::RunId;
 use crate::phase::Outcome;
 use crate::step_run::{Kind, Role};
 
 impl Event {
-    /// The public name. `before` is the state the event was applied to: the end of a hook or of an iteration is
-    /// told by another name than the end of a step.
+    /// The public names of what happened. `before` is the state the event was applied to: it tells the end of
+    /// a hook, a loop or a child from that of a step.
     #[must_use]
-    pub fn name(&self, before: &Execution<'_>) -> &'static str {
+    pub fn names(&self, before: &Execution<'_>) -> Vec<&'static str> {
         match self {
+            Event::Routed { emitted, .. } => {
+                let live = emitted.iter().filter(|emission| matches!(emission.token, TokenValue::Live(_)));
+                std::iter::once("next.evaluated").chain(live.map(|_| "token.emitted")).collect()
+            }
+            Event::Cleared(cleared) => {
+                let tokens = cleared.tokens.iter().map(|_| "token.discarded");
+                tokens.chain(cleared.dropped.iter().map(|(_, _, how)| gone(*how))).collect()
+            }
+            Event::Fired { role: Role::Hook { .. }, .. } => vec!["compensation.started"],
+            Event::Fired { token: Some(_), .. } => vec!["token.admitted"],
+            Event::Done { run, .. } => ended(before, *run, ["step.done", "compensation.done"]),
+            Event::Failed { run, .. } => ended(before, *run, ["step.failed", "compensation.failed"]),
+            other => other.name().into_iter().collect(),
+        }
+    }
+
+    /// For events that always mean the same one thing; None is internal.
+    fn name(&self) -> Option<&'static str> {
+        Some(match self {
             Event::Created(_) | Event::Forked(_) => "execution.created",
-            Event::Assigned { .. } => "execution.assigned",
             Event::Started { .. } => "execution.started",
-            Event::Held { .. } => "execution.held",
-            Event::Released { .. } => "execution.released",
             Event::Paused { .. } => "execution.paused",
             Event::Resumed { .. } => "execution.resumed",
             Event::Draining { .. } => "execution.draining",
-            Event::Cleared(_) => "token.discarded",
-            Event::StopAsked { .. } => "step.stop_asked",
             Event::Compensating => "execution.compensating",
             Event::Finalizing => "execution.finalizing",
-            Event::Ended { outcome, .. } => match outcome {
-                Outcome::Completed => "execution.completed",
-                Outcome::Partial => "execution.partial",
-                Outcome::Failed => "execution.failed",
-                Outcome::Cancelled => "execution.cancelled",
-            },
+            Event::Ended { outcome: Outcome::Completed, .. } => "execution.completed",
+            Event::Ended { outcome: Outcome::Partial, .. } => "execution.partial",
+            Event::Ended { outcome: Outcome::Failed, .. } => "execution.failed",
+            Event::Ended { outcome: Outcome::Cancelled, .. } => "execution.cancelled",
             Event::Restarted { .. } => "execution.restarted",
-            Event::Continued => "execution.continued",
-            Event::Routed { .. } => "next.evaluated",
             Event::Denied { .. } => "token.denied",
-            Event::Admitted { .. } => "token.admitted",
             Event::Discarded { .. } => "token.discarded",
-            Event::Fired { role: Role::Hook { .. }, .. } => "compensation.started",
-            Event::Fired { .. } => "step.fired",
             Event::Skipped { .. } => "step.skipped",
             Event::Waiting { .. } | Event::Delayed { .. } => "step.waiting",
-            Event::Woken { .. } => "step.woken",
             Event::Offered { .. } => "step.offered",
-            Event::Lost { .. } => "step.lost",
-            Event::RetryScheduled { .. } => "step.retry_scheduled",
-            Event::Yielded { .. } => "step.yielded",
+            Event::RetryScheduled { .. } | Event::Yielded { .. } => "step.retry_scheduled",
             Event::AwaitingManual { .. } => "step.awaiting_manual",
             Event::CompletedManually { .. } => "step.completed_manually",
-            Event::Done { run, .. } => end_name(before, *run, ["step.done", "loop.done", "compensation.done"]),
-            Event::Failed { run, .. } => end_name(before, *run, ["step.failed", "loop.done", "compensation.failed"]),
-            Event::Dropped { how: Gone::Skipped, .. } => "step.skipped",
-            Event::Dropped { how: Gone::Cancelled | Gone::Abandoned, .. } => "step.cancelled",
+            Event::Dropped { how, .. } => gone(*how),
             Event::LoopStarted { .. } => "loop.started",
-            Event::IterationStarted { .. } => "loop.iteration.started",
             Event::IterationEnded { failed: false, .. } => "loop.iteration.done",
             Event::IterationEnded { failed: true, .. } => "loop.iteration.failed",
             Event::Patched { .. } => "ctx.patched",
             Event::ChildStarted { .. } => "child.started",
             Event::NotCompensated { .. } => "compensation.not_run",
             Event::AgentDecided { .. } => "agent.decided",
-        }
+            Event::Assigned { .. }
+            | Event::TimeCame
+            | Event::Held { .. }
+            | Event::Released { .. }
+            | Event::StopAsked { .. }
+            | Event::Continued
+            | Event::Admitted { .. }
+            | Event::Woken { .. }
+            | Event::Lost { .. }
+            | Event::IterationStarted { .. }
+            | Event::Routed { .. }
+            | Event::Cleared(_)
+            | Event::Fired { .. }
+            | Event::Done { .. }
+            | Event::Failed { .. } => return None,
+        })
     }
 }
 
-fn end_name(before: &Execution<'_>, run: RunId, [step, repeat, hook]: [&'static str; 3]) -> &'static str {
+fn gone(how: Gone) -> &'static str {
+    if how == Gone::Skipped { "step.skipped" } else { "step.cancelled" }
+}
+
+fn ended(before: &Execution<'_>, run: RunId, [step, hook]: [&'static str; 2]) -> Vec<&'static str> {
     match before.run(run) {
-        Some(run) if matches!(run.role, Role::Hook { .. }) => hook,
-        Some(run) if run.state.kind() == Kind::Looping => repeat,
-        // The end of a child execution ends the step-run that waited for it.
-        Some(run) if run.state.kind() == Kind::Child && step == "step.done" => "child.ended",
-        _ => step,
+        Some(run) if matches!(run.role, Role::Hook { .. }) => vec![hook],
+        // An iteration is told by its loop.
+        Some(run) if matches!(run.role, Role::Iteration { .. }) => Vec::new(),
+        Some(run) if run.state.kind() == Kind::Looping => vec!["loop.done", step],
+        Some(run) if run.state.kind() == Kind::Child => vec!["child.ended", step],
+        _ => vec![step],
     }
 }

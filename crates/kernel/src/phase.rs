@@ -65,7 +65,8 @@ impl Phase {
             (Starting | Running | Paused | Finalizing, Move::Restart { queued: true }) => Queued,
             (Starting | Running | Paused | Finalizing, Move::Restart { queued: false }) => Starting,
             (
-                Blank | Queued | Starting | Running | Paused | Draining | Compensating | Finalizing | Ended(_),
+                Blank | Queued | Starting | Running | Paused | Draining | Compensating | Finalizing
+                | Ended(_),
                 Move::Create
                 | Move::Assign
                 | Move::Start

@@ -50,7 +50,7 @@ struct Past {
 struct Completed {
     run: RunId,
     output: Arc<Value>,
-    emitted: Vec<Emission>,
+    emitted: Option<Vec<Emission>>,
 }
 
 impl Past {
@@ -70,7 +70,7 @@ impl Past {
             Event::Done { run, output, .. } => self.done(*run, output),
             Event::Routed { run, step, emitted, .. } => {
                 if let Some(done) = self.completed.get_mut(step).filter(|done| done.run == *run) {
-                    done.emitted.clone_from(emitted);
+                    done.emitted = Some(emitted.clone());
                 }
             }
             Event::Restarted { .. } => {
@@ -86,7 +86,7 @@ impl Past {
         match self.live.remove(&run) {
             Some((step, Role::Routed)) => {
                 let output = output.clone();
-                self.completed.insert(step, Completed { run, output, emitted: Vec::new() });
+                self.completed.insert(step, Completed { run, output, emitted: None });
             }
             Some((_, Role::Hook { of })) => {
                 self.undone.insert(of);

@@ -34,29 +34,66 @@ pub struct StepRun {
     pub state: RunState,
 }
 
+impl StepRun {
+    /// Fired and not begun.
+    #[must_use]
+    pub fn new(step: StepId, path: Path, role: Role, args: Args, ctx: Ctx) -> StepRun {
+        let state = RunState::Ready { waited: false };
+        let (attempts, losses, fence, cursor, calls) = (0, 0, None, None, BTreeMap::new());
+        StepRun { step, path, role, args, ctx, attempts, losses, fence, cursor, calls, state }
+    }
+}
+
 /// Why a step-run exists; it decides what its end means.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A token fired it; its end is routed.
     Routed,
-    Iteration { of: RunId, index: u32 },
+    Iteration {
+        of: RunId,
+        index: u32,
+    },
     Final,
-    Hook { of: RunId },
+    Hook {
+        of: RunId,
+    },
     /// An agent called it; its end is the agent's answer.
-    Tool { agent: RunId, call: String },
+    Tool {
+        agent: RunId,
+        call: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub enum RunState {
     /// Fired, not yet begun: a hold or the parallel cap is in the way.
-    Ready { waited: bool },
-    Waiting { target: Arc<Value>, until: Millis },
-    Delayed { until: Millis },
-    Offered { fence: Fence },
-    Backoff { until: Millis },
-    Manual { fence: Fence, output: Arc<Value>, deadline: Option<Millis> },
-    Child { fence: Fence, child: ExecutionId, until: Option<Millis> },
+    Ready {
+        waited: bool,
+    },
+    Waiting {
+        target: Arc<Value>,
+        until: Millis,
+    },
+    Delayed {
+        until: Millis,
+    },
+    Offered {
+        fence: Fence,
+    },
+    Backoff {
+        until: Millis,
+    },
+    Manual {
+        fence: Fence,
+        output: Arc<Value>,
+        deadline: Option<Millis>,
+    },
+    Child {
+        fence: Fence,
+        child: ExecutionId,
+        until: Option<Millis>,
+    },
     Looping(LoopState),
 }
 

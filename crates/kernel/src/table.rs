@@ -108,7 +108,10 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
         match &mut self.repr {
             Repr::Whole(map) => map.remove(key),
             Repr::Over { base, changed, len } => {
+                let in_base = base.contains_key(key);
                 let old = match changed.get_mut(key) {
+                    // A mark is needed only where the base would show through.
+                    Some(_) if !in_base => changed.remove(key).flatten(),
                     Some(slot) => slot.take(),
                     None => base.get(key).cloned().inspect(|_| {
                         changed.insert(key.clone(), None);
@@ -251,7 +254,10 @@ mod tests {
     fn what_a_draft_removed_stays_removed_until_it_is_put_back() {
         let base = base();
         let mut draft = Table::over(&base);
-        assert_eq!((draft.remove(&2), draft.remove(&2), draft.get(&2), draft.len()), (Some("b"), None, None, 2));
+        assert_eq!(
+            (draft.remove(&2), draft.remove(&2), draft.get(&2), draft.len()),
+            (Some("b"), None, None, 2)
+        );
         assert!(draft.get_mut(&2).is_none());
         assert!(draft.insert(2, "B"));
         assert_eq!(shown(&draft), "1a 2B 4d");

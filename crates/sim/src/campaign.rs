@@ -68,7 +68,10 @@ impl Summary {
         match story {
             Ok(story) => {
                 self.events += story.events as u64;
-                *self.ends.entry(format!("{:?} {}", story.dialect, story.status).to_lowercase()).or_default() += 1;
+                *self
+                    .ends
+                    .entry(format!("{:?} {}", story.dialect, story.status).to_lowercase())
+                    .or_default() += 1;
             }
             Err(violation) => self.violations.push(violation),
         }

@@ -53,7 +53,11 @@ fn blank(dialect: Dialect, rng: &mut Rng) -> Scenario {
         final_partial: rng.percent(30),
         final_on_cancel: rng.percent(30),
         no_next_is_error: dialect == Dialect::Playbook && rng.percent(20),
-        max_parallel: if dialect == Dialect::Plan { Some(2) } else { rng.percent(40).then(|| rng.between(1, 3) as u32) },
+        max_parallel: if dialect == Dialect::Plan {
+            Some(2)
+        } else {
+            rng.percent(40).then(|| rng.between(1, 3) as u32)
+        },
         timeout_ms: rng.percent(25).then(|| rng.between(500, 20_000)),
         recovery,
         uploads: dialect == Dialect::Plan,
@@ -215,7 +219,8 @@ fn body(scenario: &mut Scenario, at: usize, nested: bool, rng: &mut Rng) {
     }
     // The loop leads into every step of the body that nothing else does.
     for to in first..first + count {
-        let reached = (first..first + count).any(|from| scenario.steps[from].arcs.iter().any(|arc| arc.to == to));
+        let reached =
+            (first..first + count).any(|from| scenario.steps[from].arcs.iter().any(|arc| arc.to == to));
         if !reached {
             scenario.steps[at].arcs.push(arc(to, When::Always));
         }

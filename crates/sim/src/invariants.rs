@@ -83,10 +83,17 @@ impl Invariants {
         for (number, record) in read.iter().enumerate() {
             evolve(&mut again, net, record).map_err(|illegal| Broken::new("K1", illegal.to_string()))?;
             if self.hashes.get(number) != Some(&hash(&again)) {
-                return Err(Broken::new("K1", format!("the prefix of {} records replays to another state", number + 1)));
+                return Err(Broken::new(
+                    "K1",
+                    format!("the prefix of {} records replays to another state", number + 1),
+                ));
             }
         }
-        if again == *state { Ok(()) } else { Err(Broken::new("K1", "the whole journal replays to another state")) }
+        if again == *state {
+            Ok(())
+        } else {
+            Err(Broken::new("K1", "the whole journal replays to another state"))
+        }
     }
 }
 
@@ -111,7 +118,10 @@ fn counters(state: &Execution<'_>, net: &Net) -> Result<(), Broken> {
     ];
     for (told, kind) in counted {
         if told != count(kind) {
-            return Err(Broken::new("census", format!("{told} {kind:?} are told, {} there are", count(kind))));
+            return Err(Broken::new(
+                "census",
+                format!("{told} {kind:?} are told, {} there are", count(kind)),
+            ));
         }
     }
     if state.ready.len() != count(Kind::Ready) as usize {

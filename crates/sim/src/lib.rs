@@ -5,7 +5,6 @@ pub mod generate;
 pub mod invariants;
 pub mod lower;
 pub mod oracle;
-mod oracle_stub;
 pub mod rng;
 pub mod sabotage;
 pub mod scenario;

@@ -14,7 +14,8 @@ pub fn inputs() -> Value {
 
 #[must_use]
 pub fn lower(scenario: &Scenario, firings_per_decide: u32) -> NetSpec {
-    let steps = scenario.steps.iter().enumerate().map(|(number, step)| lower_step(scenario, number, step)).collect();
+    let steps =
+        scenario.steps.iter().enumerate().map(|(number, step)| lower_step(scenario, number, step)).collect();
     NetSpec { steps, policy: policy(scenario, firings_per_decide) }
 }
 
@@ -68,7 +69,9 @@ fn lower_step(scenario: &Scenario, number: usize, step: &s::Step) -> Step {
         repeat: step.repeat.map(repeat),
         retry: retry(scenario, &step.retry),
         timeout_ms: step.timeout_ms,
-        completion: step.manual.map_or(Completion::Auto, |m| Completion::Manual { deadline_ms: m.deadline_ms }),
+        completion: step
+            .manual
+            .map_or(Completion::Auto, |m| Completion::Manual { deadline_ms: m.deadline_ms }),
         compensation: step.hook.as_ref().map(|hook| Hook {
             work: Work::task(json!({ "undo": number })),
             retry: retry(scenario, hook),
@@ -86,7 +89,9 @@ fn work(work: &s::Work) -> Work {
     match work {
         s::Work::Task => Work::task(json!({})),
         s::Work::Noop { sets } => {
-            let patch = sets.iter().map(|(flag, value)| PatchEntry { key: flag_name(*flag), value: template(json!(value)) });
+            let patch = sets
+                .iter()
+                .map(|(flag, value)| PatchEntry { key: flag_name(*flag), value: template(json!(value)) });
             Work::Pure { output: None, patch: patch.collect() }
         }
         s::Work::Approval(manual) => Work::Approval { deadline_ms: manual.deadline_ms },
@@ -143,7 +148,11 @@ fn retry(scenario: &Scenario, retry: &s::Retry) -> Retry {
         initial_ms: retry.initial_ms,
         multiplier: retry.multiplier,
         max_ms: retry.max_ms,
-        unknown: if scenario.dialect == Dialect::Actions { UnknownErrors::Retry } else { UnknownErrors::AsFlagged },
+        unknown: if scenario.dialect == Dialect::Actions {
+            UnknownErrors::Retry
+        } else {
+            UnknownErrors::AsFlagged
+        },
         ..Retry::default()
     }
 }

@@ -64,7 +64,9 @@ impl Sabotage {
                     }
                 });
             }
-            Sabotage::OneAttemptTooMany => spec.steps.iter_mut().for_each(|step| step.retry.attempts_max += 1),
+            Sabotage::OneAttemptTooMany => {
+                spec.steps.iter_mut().for_each(|step| step.retry.attempts_max += 1)
+            }
             Sabotage::JoinOfAnotherDialect => {
                 spec.policy.join = match spec.policy.join {
                     Join::All => Join::AnyLive,
@@ -100,7 +102,9 @@ impl Sabotage {
             Sabotage::DeadTokenLost => lose_tokens(records, &TokenValue::Dead),
             Sabotage::PoisonLost => lose_tokens(records, &TokenValue::Poisoned),
             Sabotage::CompensationForward => undo_oldest(records, state),
-            Sabotage::CompensationForgotten => cut_and_end(records, |event| matches!(event, Event::Compensating)),
+            Sabotage::CompensationForgotten => {
+                cut_and_end(records, |event| matches!(event, Event::Compensating))
+            }
             Sabotage::FinalStepSkipped => {
                 if matches!(net.policy().finish, Finish::Step(_)) {
                     cut_and_end(records, |event| matches!(event, Event::Finalizing));
@@ -111,8 +115,12 @@ impl Sabotage {
             Sabotage::LoopStopsEarly => stop_loop(records),
             Sabotage::OutcomeDecidedTwice => decide_twice(records),
             Sabotage::LateReportRouted => route_late(records, state, net),
-            Sabotage::HoldIgnored => records.retain(|record| !matches!(record.event, Event::Held { .. } | Event::Paused { reason: PauseReason::Held, .. })),
-            Sabotage::StopNotAsked => records.retain(|record| !matches!(record.event, Event::StopAsked { .. })),
+            Sabotage::HoldIgnored => records.retain(|record| {
+                !matches!(record.event, Event::Held { .. } | Event::Paused { reason: PauseReason::Held, .. })
+            }),
+            Sabotage::StopNotAsked => {
+                records.retain(|record| !matches!(record.event, Event::StopAsked { .. }))
+            }
             Sabotage::LossUsesAttempt => use_attempt(records),
             Sabotage::DispatchOutOfOrder => reorder(records, state),
             _ => records.iter_mut().for_each(|record| self.on_record(record, net)),
@@ -180,7 +188,10 @@ fn fire_twice(records: &mut Vec<Record>, state: &Execution<'static>, net: &Net) 
         return;
     }
     let (run, fence) = (end.head.next_run, end.head.next_fence);
-    records.push(Record { at, event: Event::Fired { run, step, path, token: None, role: Role::Routed, args: None } });
+    records.push(Record {
+        at,
+        event: Event::Fired { run, step, path, token: None, role: Role::Routed, args: None },
+    });
     records.push(Record { at, event: Event::Offered { run, fence, attempt: 1, reads: Vec::new() } });
 }
 
@@ -195,14 +206,17 @@ fn lose_tokens(records: &mut [Record], lost: &TokenValue) {
 fn undo_oldest(records: &mut [Record], state: &Execution<'static>) {
     let oldest = state.owed.values().last().copied();
     for record in records {
-        if let (Event::Fired { role: Role::Hook { of }, step, .. }, Some((run, of_step))) = (&mut record.event, oldest) {
+        if let (Event::Fired { role: Role::Hook { of }, step, .. }, Some((run, of_step))) =
+            (&mut record.event, oldest)
+        {
             (*of, *step) = (run, of_step);
         }
     }
 }
 
 fn stop_loop(records: &mut Vec<Record>) {
-    let position = records.iter().position(|record| matches!(record.event, Event::IterationEnded { stop: false, .. }));
+    let position =
+        records.iter().position(|record| matches!(record.event, Event::IterationEnded { stop: false, .. }));
     if let Some(position) = position {
         records.truncate(position + 1);
         if let Event::IterationEnded { stop, .. } = &mut records[position].event {
@@ -227,10 +241,12 @@ fn route_late(records: &mut Vec<Record>, state: &Execution<'static>, net: &Net) 
     if state.phase() != Phase::Draining {
         return;
     }
-    let Some((position, run)) = records.iter().enumerate().find_map(|(position, record)| match record.event {
-        Event::Done { run, .. } => Some((position, run)),
-        _ => None,
-    }) else {
+    let Some((position, run)) =
+        records.iter().enumerate().find_map(|(position, record)| match record.event {
+            Event::Done { run, .. } => Some((position, run)),
+            _ => None,
+        })
+    else {
         return;
     };
     let Some(found) = state.run(run) else { return };
@@ -248,7 +264,14 @@ fn use_attempt(records: &mut Vec<Record>) {
     if let Event::Lost { run, fence, .. } = records[position].event {
         let failure = Failure::of_code("WORKER_LOST", "lost");
         records.truncate(position);
-        let event = Event::RetryScheduled { run, fence: Some(fence), until: at, failure, patch: Patch::new() };
+        let event = Event::RetryScheduled {
+            run,
+            fence: Some(fence),
+            until: at,
+            failure,
+            reported: true,
+            patch: Patch::new(),
+        };
         records.push(Record { at, event });
     }
 }

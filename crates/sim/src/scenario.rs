@@ -78,9 +78,13 @@ pub struct Step {
 pub enum Work {
     Task,
     /// Needs no worker; sets a context flag when it has one.
-    Noop { sets: Option<(usize, bool)> },
+    Noop {
+        sets: Option<(usize, bool)>,
+    },
     Approval(Manual),
-    Delay { ms: u64 },
+    Delay {
+        ms: u64,
+    },
     Child,
 }
 
@@ -139,7 +143,10 @@ pub enum LoopKind {
     ForEach(u32),
     Count(u32),
     /// While the flag is NOT set; checked first; at most `max` iterations, wanting more fails the step.
-    Until { flag: usize, max: u32 },
+    Until {
+        flag: usize,
+        max: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -15,36 +15,90 @@ pub enum What {
     /// The execution was accepted; it starts at once, or (plans) when a worker takes it.
     Created,
     /// Plans only: a worker took it / the worker has prepared it. Refused ones change nothing.
-    Assigned { accepted: bool },
-    Begun { accepted: bool },
+    Assigned {
+        accepted: bool,
+    },
+    Begun {
+        accepted: bool,
+    },
 
     /// What a user asked and whether it was accepted.
-    Asked { ask: Ask, accepted: bool },
+    Asked {
+        ask: Ask,
+        accepted: bool,
+    },
 
     /// A worker may have this firing now. `of` says what it is.
-    Dispatched { firing: Firing, step: usize, path: Vec<u32>, of: Of, attempt: u32, fence: u64, arg: Option<i64> },
+    Dispatched {
+        firing: Firing,
+        step: usize,
+        path: Vec<u32>,
+        of: Of,
+        attempt: u32,
+        fence: u64,
+        arg: Option<i64>,
+    },
     /// A worker's answer arrived, possibly late, repeated or under a fence that is over. A repeated answer with
     /// equal content is accepted and must change nothing.
-    Reported { firing: Firing, fence: u64, result: Reply, sets: Option<(usize, bool)>, accepted: bool },
+    Reported {
+        firing: Firing,
+        fence: u64,
+        result: Reply,
+        sets: Option<(usize, bool)>,
+        accepted: bool,
+    },
     /// The lease of a firing ended without an answer.
-    Lost { firing: Firing, fence: u64, started: bool, accepted: bool },
+    Lost {
+        firing: Firing,
+        fence: u64,
+        started: bool,
+        accepted: bool,
+    },
     /// Plans: the worker that had the whole execution is gone. `generation` counts from 1.
-    LostWhole { generation: u32, accepted: bool },
+    LostWhole {
+        generation: u32,
+        accepted: bool,
+    },
     /// The attempt's time is up (told by the keeper of the lease, not before its time).
-    AttemptTimedOut { firing: Firing, fence: u64, accepted: bool },
+    AttemptTimedOut {
+        firing: Firing,
+        fence: u64,
+        accepted: bool,
+    },
     /// Work under way is no longer wanted.
-    StopAsked { firings: Vec<Firing> },
+    StopAsked {
+        firings: Vec<Firing>,
+    },
 
     /// A firing of a step that is no task: it waits for a person, a route, a time or a child.
-    Opened { firing: Firing, step: usize, path: Vec<u32>, of: Of, what: Waits, arg: Option<i64> },
+    Opened {
+        firing: Firing,
+        step: usize,
+        path: Vec<u32>,
+        of: Of,
+        what: Waits,
+        arg: Option<i64>,
+    },
     /// The child of a firing ended.
-    ChildEnded { firing: Firing, result: Reply, accepted: bool },
+    ChildEnded {
+        firing: Firing,
+        result: Reply,
+        accepted: bool,
+    },
     /// A timer was delivered. It is never delivered before it is due; refused ones change nothing.
-    Rang { timer: Bell, accepted: bool },
+    Rang {
+        timer: Bell,
+        accepted: bool,
+    },
     /// Plans: uploads are over.
-    Uploaded { failed: bool, accepted: bool },
+    Uploaded {
+        failed: bool,
+        accepted: bool,
+    },
     /// Everything begins again from scratch.
-    Restarted { generation: u32 },
+    Restarted {
+        generation: u32,
+    },
 
     /// The status as the user sees it; told when it changes. Several may follow each other for one input.
     Status(Status),
@@ -59,11 +113,24 @@ pub enum What {
 pub enum Ask {
     Hold,
     Resume,
-    Cancel { force: bool, compensate: bool },
-    Patch { flag: usize, value: bool },
+    Cancel {
+        force: bool,
+        compensate: bool,
+    },
+    Patch {
+        flag: usize,
+        value: bool,
+    },
     /// A person ends a manual step; `open` tells whether the token given is that of the open request.
-    Complete { firing: Firing, outcome: Verdict, open: bool, repeated: bool },
-    RouteReady { firing: Firing },
+    Complete {
+        firing: Firing,
+        outcome: Verdict,
+        open: bool,
+        repeated: bool,
+    },
+    RouteReady {
+        firing: Firing,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,12 +142,16 @@ pub enum Verdict {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    Done { n: i64 },
+    Done {
+        n: i64,
+    },
     /// Of a class that is always retryable, never retryable, or unknown (retried by actions only).
     Failed(Class),
     Stopped,
     /// The pipeline gives its slot back for so long and goes on; no attempt is used up.
-    Later { ms: u64 },
+    Later {
+        ms: u64,
+    },
     /// Children only.
     Cancelled,
 }
@@ -99,7 +170,9 @@ pub enum Of {
     Iteration,
     Final,
     /// Undoes the completed firing.
-    Hook { of: Firing },
+    Hook {
+        of: Firing,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,14 +186,26 @@ pub enum Waits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bell {
     Deadline,
-    Backoff { firing: Firing },
-    Delay { firing: Firing },
-    Route { firing: Firing },
-    Person { firing: Firing },
+    Backoff {
+        firing: Firing,
+    },
+    Delay {
+        firing: Firing,
+    },
+    Route {
+        firing: Firing,
+    },
+    Person {
+        firing: Firing,
+    },
     /// One gate of this step.
-    Gate { step: usize },
+    Gate {
+        step: usize,
+    },
     /// A child's own time is up (steps with `timeout_ms`).
-    Child { firing: Firing },
+    Child {
+        firing: Firing,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

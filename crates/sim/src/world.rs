@@ -10,7 +10,7 @@ mod show;
 use crate::generate;
 use crate::invariants::{Broken, Invariants};
 use crate::lower;
-use crate::oracle_stub::Oracle;
+use crate::oracle::Oracle;
 use crate::rng::Rng;
 use crate::sabotage::Sabotage;
 use crate::scenario::{Dialect, Scenario};
@@ -181,7 +181,11 @@ impl World {
             what: broken.what,
             scenario: format!("{:#?}", self.scenario),
             trace: self.trace.iter().map(|seen| format!("{:>7} {:?}", seen.at, seen.what)).collect(),
-            journal: self.journal.iter().map(|record| format!("{:>7} {:?}", record.at.0, record.event)).collect(),
+            journal: self
+                .journal
+                .iter()
+                .map(|record| format!("{:>7} {:?}", record.at.0, record.event))
+                .collect(),
         }
     }
 }

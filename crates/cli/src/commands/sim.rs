@@ -83,7 +83,14 @@ impl Sim {
             summary.executions, self.seed, summary.events
         )?;
         for (violation, file) in summary.violations.iter().zip(kept) {
-            writeln!(out, "seed {}: {}: {} (kept in {})", violation.seed, violation.rule, violation.what, file.display())?;
+            writeln!(
+                out,
+                "seed {}: {}: {} (kept in {})",
+                violation.seed,
+                violation.rule,
+                violation.what,
+                file.display()
+            )?;
         }
         match summary.violations.len() {
             0 => writeln!(out, "no rule was broken")?,
@@ -95,7 +102,9 @@ impl Sim {
 
 fn keep(folder: &Path, violation: &Violation) -> anyhow::Result<PathBuf> {
     let file = folder.join(format!("seed-{}.txt", violation.seed));
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    std::fs::write(&file, violation.to_string()).with_context(|| format!("cannot write {}", file.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    std::fs::write(&file, violation.to_string())
+        .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(file)
 }

@@ -15,14 +15,27 @@ pub(super) fn drain(
     cause: Cause,
     failure: Option<Failure>,
 ) -> Result<(), Rejected> {
+    let clear = if cause == Cause::Quiet { Clear::Rest } else { Clear::Waiting { cause } };
+    drain_with(d, outcome, cause, failure, clear)
+}
+
+pub(super) fn drain_with(
+    d: &mut Draft<'_>,
+    outcome: Outcome,
+    cause: Cause,
+    failure: Option<Failure>,
+    what: Clear,
+) -> Result<(), Rejected> {
     match d.phase() {
         // Whoever watches sees it run again before it ends.
         Phase::Paused if cause != Cause::Cancel => hold::leave_pause(d)?,
-        Phase::Queued if cause != Cause::Cancel => d.emit(Event::Assigned { worker: String::new() })?,
+        Phase::Queued if cause != Cause::Cancel => {
+            d.emit(Event::Assigned { worker: String::new(), deadline: None })?;
+        }
         _ => {}
     }
     d.emit(Event::Draining { outcome, cause, failure, compensate: cause != Cause::Cancel })?;
-    clear(d, if cause == Cause::Quiet { Clear::Rest } else { Clear::Waiting { cause } })
+    clear(d, what)
 }
 
 /// How much goes.
@@ -34,6 +47,8 @@ pub(super) enum Clear {
     Waiting { cause: Cause },
     /// All, in flight or not.
     Everything,
+    /// All, because the one worker that had it is gone.
+    Lost,
     /// All, because it begins anew.
     Abandon,
 }
@@ -43,7 +58,8 @@ pub(super) fn clear(d: &mut Draft<'_>, clear: Clear) -> Result<(), Rejected> {
     let gates = d.state.gated.keys().map(|(_, token)| *token);
     let tokens: Vec<_> = d.state.arrived.keys().copied().chain(gates).collect();
     let dropped: Vec<_> = d.state.runs.iter().filter_map(|(id, run)| drops(*id, run, clear)).collect();
-    let nothing = tokens.is_empty() && dropped.is_empty() && d.state.joins.is_empty() && d.state.scopes.is_empty();
+    let nothing =
+        tokens.is_empty() && dropped.is_empty() && d.state.joins.is_empty() && d.state.scopes.is_empty();
     if nothing { Ok(()) } else { d.emit(Event::Cleared(Box::new(Cleared { dropped, tokens }))) }
 }
 
@@ -53,7 +69,7 @@ fn drops(id: RunId, run: &StepRun, clear: Clear) -> Option<(RunId, Option<crate:
         (Clear::Rest, _) => return None,
         (Clear::Waiting { .. }, _) if in_flight => return None,
         (Clear::Abandon, _) => Gone::Abandoned,
-        (Clear::Everything | Clear::Waiting { cause: Cause::Cancel }, _) => Gone::Cancelled,
+        (Clear::Everything | Clear::Lost | Clear::Waiting { cause: Cause::Cancel }, _) => Gone::Cancelled,
         (Clear::Waiting { .. }, RunState::Manual { .. } | RunState::Looping(_)) => Gone::Cancelled,
         (Clear::Waiting { .. }, _) => Gone::Skipped,
     };
@@ -63,6 +79,9 @@ fn drops(id: RunId, run: &StepRun, clear: Clear) -> Option<(RunId, Option<crate:
 /// Children are always told; leases when their end is not wanted or not awaited.
 fn ask_to_stop(d: &mut Draft<'_>, clear: Clear) -> Result<(), Rejected> {
     let told = match clear {
+        // Children of a drained execution have been told before.
+        Clear::Lost if d.phase() != Phase::Finalizing => return Ok(()),
+        Clear::Lost => false,
         Clear::Rest => return Ok(()),
         Clear::Waiting { cause } => matches!(cause, Cause::Timeout | Cause::Cancel),
         Clear::Everything | Clear::Abandon => true,
@@ -75,7 +94,11 @@ fn ask_to_stop(d: &mut Draft<'_>, clear: Clear) -> Result<(), Rejected> {
             _ => {}
         }
     }
-    if leases.is_empty() && children.is_empty() { Ok(()) } else { d.emit(Event::StopAsked { leases, children }) }
+    if leases.is_empty() && children.is_empty() {
+        Ok(())
+    } else {
+        d.emit(Event::StopAsked { leases, children })
+    }
 }
 
 pub(super) fn cancel(d: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
@@ -86,10 +109,14 @@ pub(super) fn cancel(d: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected>
             decide_cancelled(d, cancel)
         }
         Phase::Running | Phase::Paused => decide_cancelled(d, cancel),
-        Phase::Draining if finish::owes(d) && !cancel.force => Err(d.conflict("it is failing and will be compensated; force gives that up")),
+        Phase::Draining if finish::owes(d) && !cancel.force => {
+            Err(d.conflict("it is failing and will be compensated; force gives that up"))
+        }
         Phase::Draining if finish::owes(d) => give_up(d),
         Phase::Draining => end_cancelled(d, cancel),
-        Phase::Compensating if !cancel.force => Err(d.conflict("it is being compensated; force gives that up")),
+        Phase::Compensating if !cancel.force => {
+            Err(d.conflict("it is being compensated; force gives that up"))
+        }
         Phase::Compensating => give_up(d),
         Phase::Finalizing => end_cancelled(d, cancel),
         Phase::Blank | Phase::Ended(_) => Err(d.conflict("there is nothing to cancel")),

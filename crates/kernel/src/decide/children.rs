@@ -8,7 +8,8 @@ use super::{Draft, retry};
 use crate::error::{ErrorClass, Failure, codes};
 use crate::event::Event;
 use crate::ids::{ExecutionId, Fence, RunId};
-use crate::input::{Answer, ChildResult, Rejected};
+use crate::input::{Answer, ChildResult, Rejected, WorkResult};
+use crate::net::Completion;
 use crate::phase::Outcome;
 use crate::step_run::RunState;
 use sha2::{Digest as _, Sha256};
@@ -24,7 +25,7 @@ pub(super) fn start(
     let depth_max = d.net.policy().limits.depth;
     if d.head().depth >= depth_max {
         let message = format!("executions may be nested {depth_max} deep");
-        return Err(Trouble::Failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)));
+        return Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)));
     }
     let run = d.run(id)?;
     let view = View::of_run(d, run);
@@ -63,17 +64,27 @@ pub(super) fn ended(
         }
         _ => return reports::repeated(d, id, fence, |answer| *answer == Answer::Child),
     };
-    let told = Told::under(fence);
+    let told = Told { reported: true, ..Told::under(fence) };
     let leads_on = ending::leads_on(d, &role);
     match result.outcome {
         // A child that may be partial by its own policy has done what it promised.
-        Outcome::Completed | Outcome::Partial if leads_on => ending::succeed(d, id, result.output.clone(), told),
+        Outcome::Completed | Outcome::Partial if leads_on => {
+            ending::succeed(d, id, result.output.clone(), told)
+        }
+        // Nobody will be asked to confirm it any more.
+        Outcome::Completed | Outcome::Partial if is_manual(d, id)? => {
+            reports::drop_it(d, id, fence, Some(WorkResult::Done { output: result.output.clone() }))
+        }
         Outcome::Completed | Outcome::Partial => ending::complete(d, id, result.output.clone(), told),
         Outcome::Failed => {
             let failure = result.failure.clone().unwrap_or_else(|| {
                 Failure::new(ErrorClass::Unknown, codes::CHILD_FAILED, "the sub-execution failed")
             });
-            if leads_on { retry::attempt_failed(d, id, failure, told) } else { ending::fail(d, id, failure, told) }
+            if leads_on {
+                retry::attempt_failed(d, id, failure, told)
+            } else {
+                ending::fail(d, id, failure, told)
+            }
         }
         Outcome::Cancelled if leads_on => {
             let failure = Failure {
@@ -82,6 +93,10 @@ pub(super) fn ended(
             };
             ending::fail(d, id, failure, told)
         }
-        Outcome::Cancelled => reports::drop_it(d, id, fence),
+        Outcome::Cancelled => reports::drop_it(d, id, fence, Some(WorkResult::Stopped)),
     }
+}
+
+fn is_manual(d: &Draft<'_>, id: RunId) -> Result<bool, Rejected> {
+    Ok(d.net.step(d.run(id)?.step).completion != Completion::Auto)
 }

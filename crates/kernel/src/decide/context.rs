@@ -2,11 +2,13 @@
 
 use super::scope::Trouble;
 use super::{Draft, firing};
+use crate::error::Failure;
 use crate::event::{Event, TokenValue};
+use crate::execution::Token;
 use crate::ids::{StepId, TokenId};
 use crate::input::Rejected;
 use crate::phase::Phase;
-use crate::step_run::Patch;
+use crate::step_run::{Args, Patch};
 
 pub(super) fn patch(d: &mut Draft<'_>, patch: &Patch, by: &str) -> Result<(), Rejected> {
     if patch.is_empty() {
@@ -24,27 +26,45 @@ pub(super) fn reexamine(d: &mut Draft<'_>, patch: &Patch) -> Result<(), Rejected
     if patch.is_empty() || d.state.gated.is_empty() || !d.is_open() {
         return Ok(());
     }
-    let mut tokens = Vec::new();
+    let mut found = Found::default();
     for step in d.net.gates_reading(patch.keys().map(String::as_str)) {
-        opened(d, step, &mut tokens)?;
+        look(d, step, &mut found)?;
     }
-    if tokens.is_empty() { Ok(()) } else { d.emit(Event::Admitted { tokens }) }
+    let Found { opened, broken } = found;
+    if !opened.is_empty() {
+        d.emit(Event::Admitted { tokens: opened })?;
+    }
+    for (key, failure) in broken {
+        let Some(gate) = d.state.gated.get(&key).cloned() else { continue };
+        d.emit(Event::Admitted { tokens: vec![key] })?;
+        firing::fail(d, key.1, &gate.token, args_of(&gate.token), failure)?;
+    }
+    Ok(())
 }
 
-/// A gate whose rule cannot be evaluated now opens too: its step then fails with the reason.
-fn opened(d: &Draft<'_>, step: StepId, tokens: &mut Vec<(StepId, TokenId)>) -> Result<(), Rejected> {
+/// Gates that open, and gates whose rule cannot be evaluated any more: their steps fail.
+#[derive(Default)]
+struct Found {
+    opened: Vec<(StepId, TokenId)>,
+    broken: Vec<((StepId, TokenId), Failure)>,
+}
+
+fn look(d: &Draft<'_>, step: StepId, found: &mut Found) -> Result<(), Rejected> {
     let Some(admit) = &d.net.step(step).admit else { return Ok(()) };
     for (key, gate) in d.state.gated.from((step, TokenId(0))).take_while(|(key, _)| key.0 == step) {
-        let args = match &gate.token.value {
-            TokenValue::Live(args) => args.clone(),
-            TokenValue::Dead | TokenValue::Poisoned => None,
-        };
-        match firing::allowed(d, admit, &gate.token, &args) {
-            Ok(true) => tokens.push(*key),
+        match firing::allowed(d, admit, &gate.token, &args_of(&gate.token)) {
+            Ok(true) => found.opened.push(*key),
             Ok(false) => {}
             Err(Trouble::Rejected(rejected)) => return Err(rejected),
-            Err(Trouble::Failed(_)) => {}
+            Err(Trouble::Failed(failure)) => found.broken.push((*key, *failure)),
         }
     }
     Ok(())
+}
+
+pub(super) fn args_of(token: &Token) -> Args {
+    match &token.value {
+        TokenValue::Live(args) => args.clone(),
+        TokenValue::Dead | TokenValue::Poisoned => None,
+    }
 }

@@ -1,10 +1,10 @@
 //! The draft of a decision: the state as it will be, and the records that lead there.
 
-use crate::evolve::evolve;
 use crate::event::{Event, Record};
+use crate::evolve::evolve;
 use crate::execution::{Execution, Head};
 use crate::ids::{Fence, Millis, RunId};
-use crate::input::{Given, Rejected};
+use crate::input::{Given, Rejected, Values};
 use crate::net::Net;
 use crate::phase::Phase;
 use crate::step_run::StepRun;
@@ -18,6 +18,10 @@ pub(crate) struct Draft<'a> {
     pub(crate) records: Vec<Record>,
     /// Firings so far, against the bound of one decide (R5).
     pub(crate) firings: u32,
+    /// Step-runs begun so far, against the same bound.
+    pub(crate) begun: u32,
+    /// Outputs and loop lists of this very decision: they are in no journal yet.
+    pub(crate) fresh: Values,
 }
 
 impl<'a> Draft<'a> {
@@ -29,7 +33,14 @@ impl<'a> Draft<'a> {
             at: given.now.max(execution.head.at),
             records: Vec::new(),
             firings: 0,
+            begun: 0,
+            fresh: Values::default(),
         }
+    }
+
+    /// This decision is as large as one commit should be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.firings.max(self.begun) >= self.net.policy().limits.firings_per_decide
     }
 
     pub(crate) fn head(&self) -> &Head {
@@ -43,6 +54,15 @@ impl<'a> Draft<'a> {
     /// Says that something happened; the draft's state is the one after it.
     pub(crate) fn emit(&mut self, event: Event) -> Result<(), Rejected> {
         let record = Record { at: self.at, event };
+        match &record.event {
+            Event::Done { run, output, .. } if self.net.reads_outputs() => {
+                self.fresh.outputs.insert(*run, output.clone());
+            }
+            Event::LoopStarted { run, items: Some(items), .. } => {
+                self.fresh.items.insert(*run, items.clone());
+            }
+            _ => {}
+        }
         evolve(&mut self.state, self.net, &record)?;
         self.records.push(record);
         Ok(())

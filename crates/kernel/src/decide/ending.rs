@@ -19,6 +19,8 @@ pub(super) struct Told {
     pub(super) fence: Option<Fence>,
     pub(super) patch: Patch,
     pub(super) times: Option<Times>,
+    /// A worker said so itself.
+    pub(super) reported: bool,
     /// The work's result, when something after the work failed.
     pub(super) output: Option<Arc<Value>>,
 }
@@ -33,6 +35,13 @@ impl Told {
 pub(super) fn succeed(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
     let run = d.run(id)?;
     let hook = matches!(run.role, Role::Hook { .. });
+    if let Role::Iteration { of, .. } = run.role
+        && let Some(key) = loops::conflicting_write(d, of, &told.patch)
+    {
+        let message = format!("another iteration set `{key}` to something else");
+        let failure = Failure::new(ErrorClass::Conflict, codes::CONTEXT_CONFLICT, message);
+        return fail(d, id, failure, Told { output: Some(output), patch: Patch::new(), ..told });
+    }
     match &d.net.step(run.step).completion {
         Completion::Manual { deadline_ms } if !hook => manual::ask(d, id, output, told, *deadline_ms),
         Completion::Manual { .. } | Completion::Auto => complete(d, id, output, told),
@@ -46,15 +55,9 @@ pub(super) fn complete(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: T
         Role::Routed if d.is_open() => match routing::choose(d, run, &End::Done(&output), &told.patch) {
             Ok(route) => complete_routed(d, id, output, told, route),
             Err(Trouble::Rejected(rejected)) => Err(rejected),
-            Err(Trouble::Failed(failure)) => fail(d, id, failure, Told { output: Some(output), ..told }),
+            Err(Trouble::Failed(failure)) => fail(d, id, *failure, Told { output: Some(output), ..told }),
         },
         Role::Iteration { of, index } => {
-            if let Some(key) = loops::conflicting_write(d, of, &told.patch) {
-                let message = format!("another iteration set `{key}` to something else");
-                let failure = Failure::new(ErrorClass::Conflict, codes::CONTEXT_CONFLICT, message);
-                let told = Told { output: Some(output), patch: Patch::new(), ..told };
-                return fail(d, id, failure, told);
-            }
             done(d, id, output, told)?;
             loops::iteration_ended(d, of, index, false)
         }
@@ -98,7 +101,9 @@ pub(super) fn fail(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told) -
             failed(d, id, failure, told, false)?;
             loops::iteration_ended(d, of, index, true)
         }
-        Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => failed(d, id, failure, told, false),
+        Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => {
+            failed(d, id, failure, told, false)
+        }
     }
 }
 
@@ -115,8 +120,17 @@ fn fail_routed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told) -> Re
 }
 
 fn failed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told, handled: bool) -> Result<(), Rejected> {
-    let Told { fence, patch, times, output } = told;
-    d.emit(Event::Failed { run: id, fence, failure, handled, output, patch: patch.clone(), times })?;
+    let Told { fence, patch, times, reported, output } = told;
+    d.emit(Event::Failed {
+        run: id,
+        fence,
+        failure,
+        handled,
+        reported,
+        output,
+        patch: patch.clone(),
+        times,
+    })?;
     context::reexamine(d, &patch)
 }
 

@@ -2,11 +2,11 @@
 
 use super::Draft;
 use crate::error::{ErrorClass, Failure, codes};
-use crate::event::{Cause, Event};
+use crate::event::Event;
 use crate::execution::Finale;
-use crate::ids::{Path, StepId};
+use crate::ids::{Path, RunId, StepId};
 use crate::input::Rejected;
-use crate::net::{FinalFailure, Finish};
+use crate::net::{FinalFailure, Finish, Join};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Args, Role};
 use serde_json::{Map, Value, json};
@@ -30,13 +30,17 @@ pub(super) fn drained(d: &mut Draft<'_>) -> Result<(), Rejected> {
 /// The hook of the step that completed last, or what comes after all hooks.
 pub(super) fn next_hook(d: &mut Draft<'_>) -> Result<(), Rejected> {
     let Some((of, step)) = d.state.owed.values().next().copied() else { return finalize(d) };
-    let args = hook_args(d, step);
+    let args = hook_args(d, of, step);
     let role = Role::Hook { of };
     d.emit(Event::Fired { run: d.next_run(), step, path: Path::default(), token: None, role, args })
 }
 
-fn hook_args(d: &Draft<'_>, step: StepId) -> Args {
-    let key = format!("{}:{}:compensate", d.head().id, d.net.step(step).name);
+/// The key is the same on every attempt. A step that can fire more than once has its firing in it.
+fn hook_args(d: &Draft<'_>, of: RunId, step: StepId) -> Args {
+    let spec = d.net.step(step);
+    let once = d.net.policy().join != Join::Each && spec.region.is_none();
+    let firing = if once { String::new() } else { format!("#{}", of.0) };
+    let key = format!("{}:{}{firing}:compensate", d.head().id, spec.name);
     Some(Arc::new(json!({ "idempotencyKey": key })))
 }
 
@@ -44,7 +48,9 @@ fn finalize(d: &mut Draft<'_>) -> Result<(), Rejected> {
     let policy = d.net.policy();
     let cancelled = d.head().decided.is_some_and(|decided| decided.outcome == Outcome::Cancelled);
     match policy.finish {
-        Finish::Step(step) if d.head().finale == Finale::NotRun && (!cancelled || policy.final_step_on_cancel) => {
+        Finish::Step(step)
+            if d.head().finale == Finale::NotRun && (!cancelled || policy.final_step_on_cancel) =>
+        {
             d.emit(Event::Finalizing)?;
             let args = Some(Arc::new(summary(d)));
             let run = d.next_run();
@@ -58,8 +64,12 @@ fn finalize(d: &mut Draft<'_>) -> Result<(), Rejected> {
 /// What the final step is told: counts, references to results, the first failures (PBK-18).
 fn summary(d: &Draft<'_>) -> Value {
     let counts = &d.head().counts;
-    let results: Map<String, Value> =
-        d.state.latest.iter().map(|((step, _), run)| (d.net.step(*step).name.clone(), json!({ "$output": run }))).collect();
+    let results: Map<String, Value> = d
+        .state
+        .latest
+        .iter()
+        .map(|((step, _), run)| (d.net.step(*step).name.clone(), json!({ "$output": run })))
+        .collect();
     let failures: Vec<Value> = d.head().failures.iter().map(|note| {
         json!({ "step": d.net.step(note.step).name, "code": note.failure.code, "message": note.failure.message })
     }).collect();
@@ -103,17 +113,18 @@ pub(super) fn end(d: &mut Draft<'_>) -> Result<(), Rejected> {
     };
     let failure = match outcome {
         Outcome::Completed => None,
-        Outcome::Partial | Outcome::Failed => first_failure(d, decided.cause),
-        Outcome::Cancelled => None,
+        Outcome::Partial | Outcome::Failed | Outcome::Cancelled => why(d),
     };
     d.emit(Event::Ended { outcome, failure })
 }
 
-/// Draining told why it began; an end by quiescence is told by the first failure.
-fn first_failure(d: &Draft<'_>, cause: Cause) -> Option<Failure> {
-    if cause != Cause::Quiet {
-        return d.head().failures.first().map(|note| note.failure.clone());
-    }
-    let first = d.head().failures.first().map(|note| note.failure.clone());
-    first.or_else(|| Some(Failure::new(ErrorClass::Validation, codes::NO_NEXT, "a branch ended without a matching arc")))
+/// What drained it; after it came to rest by itself, the first failure that nothing handled.
+fn why(d: &Draft<'_>) -> Option<Failure> {
+    let drained_by = d.head().drained_by.as_deref().cloned();
+    let unhandled = || d.head().failures.iter().find(|note| !note.handled).map(|note| note.failure.clone());
+    let dead_end = || {
+        let message = "a branch ended without a matching arc";
+        (d.head().counts.unhandled > 0).then(|| Failure::new(ErrorClass::Validation, codes::NO_NEXT, message))
+    };
+    drained_by.or_else(unhandled).or_else(dead_end)
 }

@@ -7,7 +7,7 @@ use crate::event::{Event, SkipReason, TokenValue};
 use crate::execution::Token;
 use crate::ids::{RunId, TokenId};
 use crate::input::Rejected;
-use crate::net::{Admit, OnDeny};
+use crate::net::{Admit, Join, OnDeny};
 use crate::step_run::{Args, Role};
 use serde_json::{Value, json};
 
@@ -19,13 +19,27 @@ pub(super) fn fire(d: &mut Draft<'_>, id: TokenId) -> Result<(), Rejected> {
         TokenValue::Dead => return skip(d, id, &token, SkipReason::NotTaken),
         TokenValue::Poisoned => return skip(d, id, &token, SkipReason::Upstream),
     };
-    match admission(d, &token, &args).and_then(|allowed| Ok((allowed, condition(d, &token, &args)?))) {
-        Ok((false, _)) => deny(d, id, &token),
-        Ok((true, false)) => skip(d, id, &token, SkipReason::Condition),
-        Ok((true, true)) => consume(d, id, &token, args).map(drop),
+    match verdict(d, &token, &args) {
+        Ok(Verdict::Denied) => deny(d, id, &token),
+        Ok(Verdict::Skipped) => skip(d, id, &token, SkipReason::Condition),
+        Ok(Verdict::Fired) => consume(d, id, &token, args).map(drop),
         Err(Trouble::Rejected(rejected)) => Err(rejected),
-        Err(Trouble::Failed(failure)) => fail(d, id, &token, args, failure),
+        Err(Trouble::Failed(failure)) => fail(d, id, &token, args, *failure),
     }
+}
+
+enum Verdict {
+    Denied,
+    Skipped,
+    Fired,
+}
+
+/// The condition is asked only behind the gate.
+fn verdict(d: &Draft<'_>, token: &Token, args: &Args) -> Result<Verdict, Trouble> {
+    if !admission(d, token, args)? {
+        return Ok(Verdict::Denied);
+    }
+    Ok(if condition(d, token, args)? { Verdict::Fired } else { Verdict::Skipped })
 }
 
 /// The step-run exists and fails before its work begins.
@@ -57,6 +71,8 @@ fn skip(d: &mut Draft<'_>, id: TokenId, token: &Token, reason: SkipReason) -> Re
 fn deny(d: &mut Draft<'_>, id: TokenId, token: &Token) -> Result<(), Rejected> {
     let Some(admit) = &d.net.step(token.step).admit else { return Ok(()) };
     match admit.on_deny {
+        // Where every arc carries a token, a discarded one must still be told onward.
+        OnDeny::Discard if d.net.policy().join != Join::Each => skip(d, id, token, SkipReason::NotTaken),
         OnDeny::Discard => d.emit(Event::Discarded { token: id }),
         OnDeny::Wait => {
             let deadline = admit.deadline_ms.map(|ms| d.at.plus(ms));

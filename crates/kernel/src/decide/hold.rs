@@ -3,6 +3,7 @@
 use super::Draft;
 use crate::event::{Event, PauseReason};
 use crate::execution::Clock;
+use crate::ids::Millis;
 use crate::input::Rejected;
 use crate::phase::Phase;
 
@@ -19,7 +20,9 @@ pub(super) fn hold(d: &mut Draft<'_>, by: &str, reason: &str) -> Result<(), Reje
 /// Clears a hold. It opens no gate and answers for nobody.
 pub(super) fn resume(d: &mut Draft<'_>, by: &str) -> Result<(), Rejected> {
     if !d.head().held {
-        return Err(d.conflict("it is not held; a gate opens by a context patch, a manual step by its completion"));
+        return Err(
+            d.conflict("it is not held; a gate opens by a context patch, a manual step by its completion")
+        );
     }
     d.emit(Event::Released { by: by.to_owned() })
 }
@@ -31,11 +34,7 @@ pub(super) fn pause_or_resume(d: &mut Draft<'_>) -> Result<(), Rejected> {
     match (d.phase(), pause) {
         (Phase::Running, true) => {
             let reason = if d.head().held { PauseReason::Held } else { PauseReason::Waiting };
-            let remaining_ms = match d.head().clock {
-                Clock::Until(until) => Some(until.since(d.at)),
-                Clock::None | Clock::Left(_) => None,
-            };
-            d.emit(Event::Paused { reason, remaining_ms })
+            d.emit(Event::Paused { reason, remaining_ms: remaining_ms(d) })
         }
         (Phase::Paused, false) => leave_pause(d),
         _ => Ok(()),
@@ -43,9 +42,23 @@ pub(super) fn pause_or_resume(d: &mut Draft<'_>) -> Result<(), Rejected> {
 }
 
 pub(super) fn leave_pause(d: &mut Draft<'_>) -> Result<(), Rejected> {
-    let deadline = match d.head().clock {
+    let deadline = deadline_on(d);
+    d.emit(Event::Resumed { deadline })
+}
+
+/// What is left of the execution's time when its clock is stopped now.
+pub(super) fn remaining_ms(d: &Draft<'_>) -> Option<u64> {
+    match d.head().clock {
+        Clock::Until(until) => Some(until.since(d.at)),
+        Clock::Left(left) => Some(left),
+        Clock::None => None,
+    }
+}
+
+/// The deadline when a stopped clock runs on from now.
+pub(super) fn deadline_on(d: &Draft<'_>) -> Option<Millis> {
+    match d.head().clock {
         Clock::Left(left) => Some(d.at.plus(left)),
         Clock::None | Clock::Until(_) => None,
-    };
-    d.emit(Event::Resumed { deadline })
+    }
 }

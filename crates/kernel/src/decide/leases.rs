@@ -1,12 +1,12 @@
 //! A lease was lost: the one who had the work is gone or cut off. What that means is the Net's recovery policy.
 
 use super::ending::{self, Told};
-use super::{Draft, cancel, reports, retry, start};
+use super::{Draft, cancel, hold, reports, retry, start};
 use crate::error::{Failure, codes};
 use crate::event::{Cause, Event};
 use crate::ids::{Fence, RunId};
 use crate::input::{LeaseLost, LeaseUnit, Rejected};
-use crate::net::{Affinity, Recovery};
+use crate::net::{Affinity, Finish, Recovery};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Role, RunState};
 
@@ -26,14 +26,18 @@ fn run_lost(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Res
         return Err(Rejected::StaleFence { given: fence });
     }
     if !ending::leads_on(d, &role) {
-        return reports::drop_it(d, id, fence);
+        return reports::drop_it(d, id, fence, None);
     }
     if !lost.started {
         return again(d, id, fence, lost);
     }
     match (d.net.policy().recovery, role) {
-        (Recovery::FailAttempt, _) => retry::attempt_failed(d, id, worker_lost("its worker was lost"), Told::under(fence)),
-        (Recovery::RestartExecution, Role::Routed | Role::Iteration { .. } | Role::Tool { .. }) if d.is_open() => {
+        (Recovery::FailAttempt, _) => {
+            retry::attempt_failed(d, id, worker_lost("its worker was lost"), Told::under(fence))
+        }
+        (Recovery::RestartExecution, Role::Routed | Role::Iteration { .. } | Role::Tool { .. })
+            if d.is_open() =>
+        {
             restart(d)
         }
         _ if losses + 1 >= d.net.policy().limits.losses => {
@@ -73,9 +77,10 @@ fn execution_lost(d: &mut Draft<'_>, generation: u32) -> Result<(), Rejected> {
 }
 
 fn give_up(d: &mut Draft<'_>) -> Result<(), Rejected> {
-    cancel::clear(d, cancel::Clear::Everything)?;
+    cancel::clear(d, cancel::Clear::Lost)?;
     let failure = worker_lost("the worker was lost before everything was uploaded");
-    if d.phase() == Phase::Finalizing { super::finish::uploaded(d, Some(&failure)) } else { Ok(()) }
+    let uploads = d.phase() == Phase::Finalizing && d.net.policy().finish == Finish::Uploads;
+    if uploads { super::finish::uploaded(d, Some(&failure)) } else { Ok(()) }
 }
 
 fn is_last_loss(d: &Draft<'_>) -> bool {
@@ -86,11 +91,17 @@ fn restart(d: &mut Draft<'_>) -> Result<(), Rejected> {
     if is_last_loss(d) {
         let losses = d.head().restarts + 1;
         let failure = worker_lost(format!("runner lost {losses} times"));
-        cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure))?;
-        return cancel::clear(d, cancel::Clear::Everything);
+        return cancel::drain_with(
+            d,
+            Outcome::Failed,
+            Cause::Failure,
+            Some(failure),
+            cancel::Clear::Everything,
+        );
     }
     cancel::clear(d, cancel::Clear::Abandon)?;
     let generation = d.head().generation + 1;
-    d.emit(Event::Restarted { generation })?;
+    let remaining_ms = hold::remaining_ms(d);
+    d.emit(Event::Restarted { generation, remaining_ms })?;
     if d.net.policy().affinity == Affinity::AnyWorker { start::start(d) } else { Ok(()) }
 }

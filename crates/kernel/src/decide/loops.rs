@@ -35,7 +35,7 @@ pub(super) fn start(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
 }
 
 fn invalid(message: String) -> Trouble {
-    Trouble::Failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
+    Trouble::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
 }
 
 fn list(items: Value) -> Result<Value, Trouble> {
@@ -98,7 +98,12 @@ pub(super) fn member_settled(d: &mut Draft<'_>, step: StepId, path: &Path) -> Re
     }
 }
 
-pub(super) fn iteration_ended(d: &mut Draft<'_>, of: RunId, index: u32, failed: bool) -> Result<(), Rejected> {
+pub(super) fn iteration_ended(
+    d: &mut Draft<'_>,
+    of: RunId,
+    index: u32,
+    failed: bool,
+) -> Result<(), Rejected> {
     // A drained loop is gone: nobody counts its iterations, and it emits no loop.done.
     if open_loop(d, of).is_none() || !(d.is_open() || d.phase() == Phase::Finalizing) {
         return Ok(());
@@ -109,7 +114,7 @@ pub(super) fn iteration_ended(d: &mut Draft<'_>, of: RunId, index: u32, failed: 
         Err(Trouble::Failed(failure)) => {
             d.emit(Event::IterationEnded { run: of, index, failed: true, stop: true })?;
             if open_loop(d, of).is_some_and(|(_, repeat, _)| repeat.open == 0) {
-                return ending::fail(d, of, failure, ending::Told::default());
+                return ending::fail(d, of, *failure, ending::Told::default());
             }
         }
     }
@@ -132,7 +137,7 @@ fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
         return Ok(false);
     }
     let message = format!("the loop `{}` wants more than {max} iterations", d.net.step(step).name);
-    Err(Trouble::Failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
+    Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
 }
 
 fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {

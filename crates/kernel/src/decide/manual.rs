@@ -23,12 +23,25 @@ pub(super) fn ask(
     let deadline = deadline_ms.map(|ms| d.at.plus(ms));
     let Told { fence: answered, patch, times, .. } = told;
     let fence = d.next_fence();
-    d.emit(Event::AwaitingManual { run: id, fence, answered, output, patch: patch.clone(), deadline, times })?;
+    d.emit(Event::AwaitingManual {
+        run: id,
+        fence,
+        answered,
+        output,
+        patch: patch.clone(),
+        deadline,
+        times,
+    })?;
     super::context::reexamine(d, &patch)
 }
 
 /// Order of the checks: existence, replay, state, token (decision 13).
-pub(super) fn complete(d: &mut Draft<'_>, id: RunId, fence: Fence, note: &ManualNote) -> Result<(), Rejected> {
+pub(super) fn complete(
+    d: &mut Draft<'_>,
+    id: RunId,
+    fence: Fence,
+    note: &ManualNote,
+) -> Result<(), Rejected> {
     let output = match d.state.run(id).map(|run| &run.state) {
         Some(RunState::Manual { fence: open, output, .. }) if *open == fence => output.clone(),
         _ => return reports::repeated(d, id, fence, |answer| *answer == Answer::Manual(note.clone())),
@@ -37,7 +50,8 @@ pub(super) fn complete(d: &mut Draft<'_>, id: RunId, fence: Fence, note: &Manual
     let told = Told::under(fence);
     match note.outcome {
         ManualOutcome::Succeeded => {
-            let output = if is_approval(d, id)? { Arc::new(json!({ "approved_by": note.actor })) } else { output };
+            let output =
+                if is_approval(d, id)? { Arc::new(json!({ "approved_by": note.actor })) } else { output };
             ending::complete(d, id, output, told)
         }
         ManualOutcome::Failed => {
@@ -55,5 +69,9 @@ fn is_approval(d: &Draft<'_>, id: RunId) -> Result<bool, Rejected> {
 
 /// A person's no is final: it is not retried.
 fn refusal(code: &str, message: String) -> Failure {
-    Failure { retryable: Some(false), details: Value::Null, ..Failure::new(ErrorClass::Policy, code, message) }
+    Failure {
+        retryable: Some(false),
+        details: Value::Null,
+        ..Failure::new(ErrorClass::Policy, code, message)
+    }
 }

@@ -27,7 +27,8 @@ pub(crate) use settle::settle;
 
 use crate::event::Record;
 use crate::execution::Execution;
-use crate::input::{Given, Input, Rejected};
+use crate::ids::RunId;
+use crate::input::{Given, Input, Rejected, Values};
 use crate::net::Net;
 use crate::phase::Phase;
 
@@ -40,7 +41,9 @@ pub fn decide(
     given: &Given<'_>,
 ) -> Result<Vec<Record>, Rejected> {
     known(execution, net, input)?;
-    let mut draft = Draft::new(execution, net, given);
+    let values = loaded(input, given);
+    let given = Given { values: values.as_ref().unwrap_or(given.values), ..*given };
+    let mut draft = Draft::new(execution, net, &given);
     let d = &mut draft;
     match input {
         Input::Create(create) => start::create(d, create)?,
@@ -63,6 +66,18 @@ pub fn decide(
     }
     settle(d)?;
     Ok(draft.records)
+}
+
+/// Outputs that a new execution takes over come with the input itself.
+fn loaded(input: &Input, given: &Given<'_>) -> Option<Values> {
+    let Input::Create(create) = input else { return None };
+    if create.imports.is_empty() {
+        return None;
+    }
+    let mut values = given.values.clone();
+    let numbered = create.imports.iter().zip(RunId::first(1).0..);
+    values.outputs.extend(numbered.map(|(import, run)| (RunId(run), import.output.clone())));
+    Some(values)
 }
 
 /// Refuses what cannot be meant for this execution, before anything is looked at closer.

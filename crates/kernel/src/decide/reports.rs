@@ -17,7 +17,9 @@ pub(super) fn report(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected>
         return accept(d, report);
     }
     let same = |answer: &Answer| match answer {
-        Answer::Report { result, patch } => *result == report.result && *patch == report.patch,
+        Answer::Report { result, patch } => {
+            *result == report.result && patch.as_ref().is_none_or(|patch| *patch == report.patch)
+        }
         Answer::Manual(_) | Answer::Child => false,
     };
     repeated(d, report.run, report.fence, same)
@@ -34,7 +36,7 @@ pub(super) fn repeated(
     if run >= d.head().next_run {
         return Err(Rejected::UnknownRun(run));
     }
-    if fence.generation() != generation || run.generation() != generation {
+    if fence.generation() != generation {
         return Err(Rejected::WrongGeneration { given: fence.generation(), current: generation });
     }
     if fence >= d.head().next_fence {
@@ -50,8 +52,12 @@ pub(super) fn repeated(
 
 fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
     let id = report.run;
-    let told =
-        Told { fence: Some(report.fence), patch: report.patch.clone(), times: report.times, output: None };
+    let told = Told {
+        patch: report.patch.clone(),
+        times: report.times,
+        reported: true,
+        ..Told::under(report.fence)
+    };
     let leads_on = ending::leads_on(d, &d.run(id)?.role);
     match (&report.result, leads_on) {
         (WorkResult::Done { output }, true) => ending::succeed(d, id, output.clone(), told),
@@ -60,12 +66,14 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
                 ending::complete(d, id, output.clone(), told)
             } else {
                 // Nobody will be asked any more, so it never ends well.
-                drop_it(d, id, report.fence)
+                drop_it(d, id, report.fence, Some(report.result.clone()))
             }
         }
         (WorkResult::Failed(failure), true) => retry::attempt_failed(d, id, failure.clone(), told),
         (WorkResult::Failed(failure), false) => ending::fail(d, id, failure.clone(), told),
-        (WorkResult::Stopped | WorkResult::Later { .. }, false) => drop_it(d, id, report.fence),
+        (WorkResult::Stopped | WorkResult::Later { .. }, false) => {
+            drop_it(d, id, report.fence, Some(report.result.clone()))
+        }
         (WorkResult::Stopped, true) => Err(Rejected::NotWaiting { run: id, why: "nobody asked it to stop" }),
         (WorkResult::Later { delay_ms, cursor }, true) => {
             let until = d.at.plus(*delay_ms);
@@ -81,6 +89,12 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
     }
 }
 
-pub(super) fn drop_it(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Result<(), Rejected> {
-    d.emit(Event::Dropped { run: id, fence: Some(fence), how: Gone::Cancelled })
+pub(super) fn drop_it(
+    d: &mut Draft<'_>,
+    id: RunId,
+    fence: Fence,
+    reported: Option<WorkResult>,
+) -> Result<(), Rejected> {
+    let reported = reported.map(Box::new);
+    d.emit(Event::Dropped { run: id, fence: Some(fence), how: Gone::Cancelled, reported })
 }

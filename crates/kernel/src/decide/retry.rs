@@ -27,8 +27,8 @@ pub(super) fn attempt_failed(
         return ending::fail(d, id, failure, told);
     }
     let until = d.at.plus(delay_ms(policy, attempt, failure.retry_after_ms, d.given.random));
-    let Told { fence, patch, .. } = told;
-    d.emit(Event::RetryScheduled { run: id, fence, until, failure, patch: patch.clone() })?;
+    let Told { fence, patch, reported, .. } = told;
+    d.emit(Event::RetryScheduled { run: id, fence, until, failure, reported, patch: patch.clone() })?;
     super::context::reexamine(d, &patch)
 }
 
@@ -68,7 +68,15 @@ mod tests {
     use crate::net::RetryOn;
 
     fn policy(backoff: Backoff, jitter: f64) -> Retry {
-        Retry { attempts_max: 9, backoff, initial_ms: 1000, multiplier: 2.0, max_ms: 60_000, jitter, ..Retry::default() }
+        Retry {
+            attempts_max: 9,
+            backoff,
+            initial_ms: 1000,
+            multiplier: 2.0,
+            max_ms: 60_000,
+            jitter,
+            ..Retry::default()
+        }
     }
 
     #[test]
@@ -106,7 +114,9 @@ mod tests {
             assert_eq!(is_retryable(&policy, &failure), expected, "{on:?} {unknown:?} {class:?} {flag:?}");
         };
         use UnknownErrors::{AsFlagged, Retry as Always};
-        for class in [ErrorClass::Timeout, ErrorClass::RateLimit, ErrorClass::Transient5xx, ErrorClass::Transport] {
+        for class in
+            [ErrorClass::Timeout, ErrorClass::RateLimit, ErrorClass::Transient5xx, ErrorClass::Transport]
+        {
             check(RetryOn::Default, AsFlagged, class, Some(false), true);
             check(RetryOn::Only(vec!["other".into()]), AsFlagged, class, None, false);
             check(RetryOn::Only(vec![class.name().into()]), AsFlagged, class, None, true);

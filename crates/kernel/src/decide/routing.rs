@@ -4,11 +4,11 @@
 use super::Draft;
 use super::scope::{Trouble, View};
 use crate::error::Failure;
-use crate::event::{BranchEnd, Emission, TokenValue};
-use crate::ids::StepId;
+use crate::event::{BranchEnd, Emission, Import, TokenValue};
+use crate::ids::{Path, StepId};
 use crate::input::Rejected;
 use crate::net::{FailureMode, Join, JoinArc, On, RouterMode};
-use crate::step_run::{Args, Ctx, Patch, StepRun};
+use crate::step_run::{Args, Ctx, Patch, Role, StepRun};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -43,6 +43,16 @@ fn leaf(end: &End<'_>) -> Route {
     Route { emitted: Vec::new(), end, handled: false }
 }
 
+/// Where an imported step that was never routed sends its tokens. Guards that cannot be evaluated are a dead end.
+pub(super) fn of_import(d: &Draft<'_>, import: &Import) -> Result<Route, Rejected> {
+    let run = StepRun::new(import.step, Path::default(), Role::Routed, None, d.head().ctx.clone());
+    match choose(d, &run, &End::Done(&import.output), &Patch::new()) {
+        Ok(route) => Ok(route),
+        Err(Trouble::Rejected(rejected)) => Err(rejected),
+        Err(Trouble::Failed(_)) => Ok(Route { end: BranchEnd::DeadEnd, ..unroutable(d, import.step) }),
+    }
+}
+
 /// Guards cannot be evaluated on the way out of a failure: the branch just ends.
 pub(super) fn after_failure(
     d: &Draft<'_>,
@@ -60,7 +70,9 @@ pub(super) fn after_failure(
 fn unroutable(d: &Draft<'_>, step: StepId) -> Route {
     let emitted = match d.net.policy().join {
         Join::Each => Vec::new(),
-        Join::All | Join::AnyLive => onward(d, step).map(|(arc, _)| emission(arc, TokenValue::Poisoned)).collect(),
+        Join::All | Join::AnyLive => {
+            onward(d, step).map(|(arc, _)| emission(arc, TokenValue::Poisoned)).collect()
+        }
     };
     Route { emitted, end: BranchEnd::Failed, handled: false }
 }
@@ -135,7 +147,8 @@ fn by_match(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Resul
 
 /// A failure is handled by a guard that looked at the event and was true on it (decision 2).
 fn reads_event(arc: &JoinArc) -> bool {
-    arc.on == On::Error || arc.guard.as_ref().is_some_and(|guard| guard.reads().iter().any(|read| read.root == "event"))
+    arc.on == On::Error
+        || arc.guard.as_ref().is_some_and(|guard| guard.reads().iter().any(|read| read.root == "event"))
 }
 
 fn matches<'d, 'a>(
@@ -191,7 +204,8 @@ fn taken(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<V
     for (number, arc) in onward(d, run.step) {
         let live = !(exclusive && found) && matches(d, run, end, patch, arc, &mut lazy)?;
         found |= live;
-        let token = if live { TokenValue::Live(args(d, run, end, patch, arc, &mut lazy)?) } else { TokenValue::Dead };
+        let token =
+            if live { TokenValue::Live(args(d, run, end, patch, arc, &mut lazy)?) } else { TokenValue::Dead };
         emitted.push(emission(number, token));
     }
     Ok(emitted)

@@ -15,7 +15,13 @@ use windlass_expr::{EvalError, Expr, Scope, Template};
 pub(super) enum Trouble {
     Rejected(Rejected),
     /// The expression cannot be evaluated: the step fails (decision 6).
-    Failed(Failure),
+    Failed(Box<Failure>),
+}
+
+impl Trouble {
+    pub(super) fn failed(failure: Failure) -> Trouble {
+        Trouble::Failed(Box::new(failure))
+    }
 }
 
 impl From<Rejected> for Trouble {
@@ -50,6 +56,9 @@ impl<'d, 'a> View<'d, 'a> {
 
     pub(super) fn of_run(draft: &'d Draft<'a>, run: &StepRun) -> View<'d, 'a> {
         let mut view = View::new(draft, &run.path, &run.args);
+        if run.fence.is_some() {
+            view.ctx = run.ctx.clone();
+        }
         view.iteration = match &run.role {
             Role::Iteration { of, index } => Some((*of, *index)),
             Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => {
@@ -75,7 +84,9 @@ impl<'d, 'a> View<'d, 'a> {
         self
     }
 
+    /// Right after an iteration, while the outputs of its body are still there.
     pub(super) fn in_iteration(mut self, of: RunId, index: u32) -> Self {
+        self.path = self.path.child(index);
         self.iteration = Some((of, index));
         self
     }
@@ -107,14 +118,15 @@ impl<'d, 'a> View<'d, 'a> {
         }
         result.map_err(|error| {
             let message = format!("`{source}` cannot be evaluated: {error}");
-            Trouble::Failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
+            Trouble::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
         })
     }
 
     fn output(&self, name: &str) -> Option<Cow<'_, Value>> {
         let step = self.draft.net.find(name)?;
         let run = self.draft.state.latest_run(self.draft.net, step, &self.path)?;
-        match self.draft.given.values.outputs.get(&run) {
+        let fresh = self.draft.fresh.outputs.get(&run);
+        match fresh.or_else(|| self.draft.given.values.outputs.get(&run)) {
             Some(value) => Some(Cow::Borrowed(value)),
             None => self.need(Need::Output(run)),
         }
@@ -160,7 +172,8 @@ impl<'d, 'a> View<'d, 'a> {
         if !matches!(spec.kind, LoopKind::ForEach { .. }) {
             return None;
         }
-        match self.draft.given.values.items.get(&of) {
+        let fresh = self.draft.fresh.items.get(&of);
+        match fresh.or_else(|| self.draft.given.values.items.get(&of)) {
             Some(items) => items.get(index as usize).cloned(),
             None => self.need(Need::Items(of)).map(Cow::into_owned),
         }

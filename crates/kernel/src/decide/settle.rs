@@ -16,18 +16,23 @@ pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
         if d.phase() != phase {
             continue;
         }
-        if d.firings >= d.net.policy().limits.firings_per_decide && has_work(d) {
+        if d.is_full() && has_work(d) {
             return d.emit(Event::Continued);
         }
         match phase {
-            Phase::Running | Phase::Paused if !d.state.is_quiet(d.net) => return hold::pause_or_resume(d),
+            // What is held does not end by itself either.
+            Phase::Running | Phase::Paused if d.head().held || !d.state.is_quiet(d.net) => {
+                return hold::pause_or_resume(d);
+            }
             Phase::Running | Phase::Paused => {
                 let outcome = quiet_outcome(d);
                 cancel::drain(d, outcome, Cause::Quiet, None)?;
             }
             Phase::Draining if d.head().census.in_flight() == 0 => finish::drained(d)?,
             Phase::Compensating if d.state.runs.is_empty() => finish::next_hook(d)?,
-            Phase::Finalizing if d.state.runs.is_empty() && !finish::uploads_are_awaited(d) => finish::end(d)?,
+            Phase::Finalizing if d.state.runs.is_empty() && !finish::uploads_are_awaited(d) => {
+                finish::end(d)?;
+            }
             Phase::Blank
             | Phase::Queued
             | Phase::Starting
@@ -43,7 +48,9 @@ pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
 pub(super) fn has_work(d: &Draft<'_>) -> bool {
     let startable = !d.head().held && working::can_begin(d);
     match d.phase() {
-        Phase::Running | Phase::Paused => !d.state.arrived.is_empty() || !d.state.hungry.is_empty() || startable,
+        Phase::Running | Phase::Paused => {
+            !d.state.arrived.is_empty() || !d.state.hungry.is_empty() || startable
+        }
         Phase::Compensating | Phase::Finalizing => !d.state.hungry.is_empty() || startable,
         Phase::Blank | Phase::Queued | Phase::Starting | Phase::Draining | Phase::Ended(_) => false,
     }
@@ -51,8 +58,7 @@ pub(super) fn has_work(d: &Draft<'_>) -> bool {
 
 /// Fires tokens, opens iterations and begins ready work until the bound of one decide or until nothing moves.
 fn run_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
-    let bound = d.net.policy().limits.firings_per_decide;
-    while d.firings < bound && has_work(d) {
+    while !d.is_full() && has_work(d) {
         if d.is_open() && limit_reached(d)? {
             return Ok(());
         }
@@ -71,7 +77,8 @@ fn run_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
 fn limit_reached(d: &mut Draft<'_>) -> Result<bool, Rejected> {
     let limits = &d.net.policy().limits;
     let standing = d.state.arrived.len() + d.state.gated.len();
-    let step = d.state.arrived.first().map(|(_, token)| token.step);
+    let ready = || d.state.ready.keys().next().and_then(|(_, _, run)| d.state.run(*run)).map(|run| run.step);
+    let step = d.state.arrived.first().map(|(_, token)| token.step).or_else(ready);
     if d.head().counts.firings >= limits.firings_per_execution {
         exceeded(d, step, "firings_per_execution", limits.firings_per_execution)?;
     } else if standing > limits.standing_tokens {

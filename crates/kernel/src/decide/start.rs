@@ -1,9 +1,10 @@
 //! Creation and start: Queued, Starting, Running. Each is a commit of its own only when something waits there.
 
-use super::{Draft, cancel, settle};
+use super::{Draft, cancel, hold, routing, settle};
 use crate::error::Failure;
 use crate::event::{Cause, Created, Event, StartWhen};
 use crate::execution::Clock;
+use crate::ids::{Path, RunId};
 use crate::input::{Create, Rejected};
 use crate::net::{Affinity, Join};
 use crate::phase::{Outcome, Phase};
@@ -17,7 +18,7 @@ pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected>
     }
     let emits = |import: &crate::event::Import| {
         let arcs = d.net.step(import.step).router.arcs.len();
-        import.emitted.iter().all(|emission| (emission.arc as usize) < arcs)
+        import.emitted.iter().flatten().all(|emission| (emission.arc as usize) < arcs)
     };
     if !create.imports.iter().all(|import| d.net.knows(import.step) && emits(import)) {
         return Err(Rejected::Malformed("an import names a step or an arc that the net does not have"));
@@ -33,6 +34,7 @@ pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected>
         retry_of: create.retry_of,
         imports: create.imports.clone(),
     })))?;
+    route_imports(d, create)?;
     let now = match create.start {
         StartWhen::Now => true,
         StartWhen::At(at) => at <= d.at,
@@ -42,11 +44,22 @@ pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected>
     if now && d.net.policy().affinity == Affinity::AnyWorker { start(d) } else { Ok(()) }
 }
 
+/// Steps that ended while nothing was routed any more are routed now.
+fn route_imports(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected> {
+    for (import, number) in create.imports.iter().zip(0..).filter(|(import, _)| import.emitted.is_none()) {
+        let run = RunId(RunId::first(1).0 + number);
+        let route = routing::of_import(d, import)?;
+        let (step, path) = (import.step, Path::default());
+        d.emit(Event::Routed { run, step, path, emitted: route.emitted, end: route.end })?;
+    }
+    Ok(())
+}
+
 pub(super) fn assign(d: &mut Draft<'_>, worker: &str) -> Result<(), Rejected> {
     if d.phase() != Phase::Queued || d.net.policy().affinity != Affinity::OneWorker || scheduled(d) {
         return Err(d.conflict("no worker is being looked for"));
     }
-    d.emit(Event::Assigned { worker: worker.to_owned() })
+    d.emit(Event::Assigned { worker: worker.to_owned(), deadline: hold::deadline_on(d) })
 }
 
 fn scheduled(d: &Draft<'_>) -> bool {
@@ -66,7 +79,8 @@ pub(super) fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
 pub(super) fn start(d: &mut Draft<'_>) -> Result<(), Rejected> {
     let deadline = match (d.head().clock, d.head().timeout_ms) {
         (Clock::Until(until), _) => Some(until),
-        (Clock::None | Clock::Left(_), timeout) => timeout.map(|timeout_ms| d.at.plus(timeout_ms)),
+        (Clock::Left(left), _) => Some(d.at.plus(left)),
+        (Clock::None, timeout) => timeout.map(|timeout_ms| d.at.plus(timeout_ms)),
     };
     d.emit(Event::Started { deadline })
 }

@@ -1,9 +1,9 @@
 //! Due timers. Each names what it is for, so one that comes too late changes nothing.
 
 use super::ending::{self, Told};
-use super::{Draft, cancel, firing, retry, start, working};
+use super::{Draft, cancel, context, firing, retry, start, working};
 use crate::error::{ErrorClass, Failure, codes};
-use crate::event::{Cause, Event, StartWhen, TokenValue};
+use crate::event::{Cause, Event, StartWhen};
 use crate::execution::Clock;
 use crate::ids::{Fence, Millis, RunId, StepId, TokenId};
 use crate::input::{Rejected, Timer};
@@ -60,8 +60,10 @@ fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
     match (d.phase(), d.head().start) {
         (Phase::Queued, StartWhen::At(at)) => {
             passed(d, at)?;
-            // With one worker it is now free to be assigned.
-            if d.net.policy().affinity == Affinity::AnyWorker { start::start(d) } else { Ok(()) }
+            match d.net.policy().affinity {
+                Affinity::AnyWorker => start::start(d),
+                Affinity::OneWorker => d.emit(Event::TimeCame),
+            }
         }
         _ => Err(d.conflict("it does not wait for a time to start")),
     }
@@ -100,10 +102,7 @@ fn gate(d: &mut Draft<'_>, step: StepId, id: TokenId) -> Result<(), Rejected> {
     let Some(until) = gate.deadline else { return Err(Rejected::UnknownToken(id)) };
     passed(d, until)?;
     d.emit(Event::Admitted { tokens: vec![(step, id)] })?;
-    let args = match &gate.token.value {
-        TokenValue::Live(args) => args.clone(),
-        TokenValue::Dead | TokenValue::Poisoned => None,
-    };
+    let args = context::args_of(&gate.token);
     let failure = Failure::new(ErrorClass::Timeout, codes::GATE_TIMEOUT, "its gate did not open in time");
     firing::fail(d, id, &gate.token, args, failure)
 }

@@ -17,11 +17,12 @@ use windlass_expr::Template;
 
 /// Begins what can begin, in the order (slot needed, order, id).
 pub(super) fn begin_ready(d: &mut Draft<'_>) -> Result<(), Rejected> {
-    while !d.head().held && can_begin(d) {
+    while !d.head().held && !d.is_full() && can_begin(d) {
         let Some((_, _, run)) = d.state.ready.first().map(|(key, ())| *key) else { break };
         if d.phase() == Phase::Paused {
             hold::leave_pause(d)?;
         }
+        d.begun += 1;
         begin(d, run)?;
         // What began may have routed or ended; whoever called looks again.
         if !d.state.arrived.is_empty() || !d.state.hungry.is_empty() {
@@ -51,7 +52,7 @@ fn begin(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     match try_begin(d, id) {
         Ok(()) => Ok(()),
         Err(Trouble::Rejected(rejected)) => Err(rejected),
-        Err(Trouble::Failed(failure)) => ending::fail(d, id, failure, ending::Told::default()),
+        Err(Trouble::Failed(failure)) => ending::fail(d, id, *failure, ending::Told::default()),
     }
 }
 
@@ -109,9 +110,10 @@ fn pure(
 
 fn delay(d: &mut Draft<'_>, id: RunId, ms: &Template) -> Result<(), Trouble> {
     let value = View::of_run(d, d.run(id)?).render(ms)?;
-    let Some(ms) = value.as_u64().or_else(|| value.as_f64().filter(|ms| *ms >= 0.0).map(|ms| ms as u64)) else {
+    let Some(ms) = value.as_u64().or_else(|| value.as_f64().filter(|ms| *ms >= 0.0).map(|ms| ms as u64))
+    else {
         let message = format!("a delay must be a number of milliseconds, not {value}");
-        return Err(Trouble::Failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message)));
+        return Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message)));
     };
     Ok(d.emit(Event::Delayed { run: id, until: d.at.plus(ms) })?)
 }

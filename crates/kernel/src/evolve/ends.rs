@@ -92,7 +92,7 @@ pub(super) fn owe(state: &mut Execution<'_>, net: &Net, step: StepId, id: RunId)
 }
 
 /// Remembers what a parallel iteration wrote; the loop may have been drained meanwhile.
-fn write(state: &mut Execution<'_>, of: RunId, patch: &Patch) {
+pub(super) fn write(state: &mut Execution<'_>, of: RunId, patch: &Patch) {
     if !patch.is_empty()
         && let Ok(repeat) = runs::looping(state, of)
     {
@@ -128,7 +128,7 @@ pub(super) fn failed(
     }
     state.head.counts.failed += u64::from(!matches!(run.role, Role::Iteration { .. }));
     if state.head.failures.len() < FAILURE_NOTES_MAX {
-        let note = FailureNote { step: run.step, failure: failure.clone() };
+        let note = FailureNote { step: run.step, handled, failure: failure.clone() };
         Arc::make_mut(&mut state.head.failures).push(note);
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! The execution as a whole: creation, phases, the great clearings.
 
 use super::{Applied, ends, runs, tokens};
-use crate::event::{Cause, Cleared, Created, Fork, TokenValue};
+use crate::error::Failure;
+use crate::event::{Cause, Cleared, Created, Fork, StartWhen, TokenValue};
 use crate::execution::{Clock, Counts, Decided, Execution, Finale, Head, Token};
 use crate::ids::{Fence, Millis, Path, RunId, TokenId};
 use crate::net::{Affinity, Net};
@@ -46,8 +47,26 @@ fn import(state: &mut Execution<'_>, net: &Net, created: &Created) -> Applied {
             state.latest.insert((import.step, Path::default()), id);
         }
         ends::owe(state, net, import.step, id);
-        tokens::emit(state, net, import.step, &Path::default(), &import.emitted, false)?;
+        let emitted = import.emitted.as_deref().unwrap_or_default();
+        tokens::emit(state, net, import.step, &Path::default(), emitted, false)?;
     }
+    Ok(())
+}
+
+pub(super) fn assigned(state: &mut Execution<'_>, deadline: Option<Millis>) -> Applied {
+    moved(state, Move::Assign)?;
+    if let Some(until) = deadline {
+        state.head.clock = Clock::Until(until);
+    }
+    Ok(())
+}
+
+/// Its time to start has come; now a worker may take it.
+pub(super) fn time_came(state: &mut Execution<'_>) -> Applied {
+    if state.head.phase != Phase::Queued {
+        return Err("the time to start comes after the start".into());
+    }
+    state.head.start = StartWhen::Now;
     Ok(())
 }
 
@@ -91,12 +110,19 @@ pub(super) fn resumed(state: &mut Execution<'_>, deadline: Option<Millis>) -> Ap
     Ok(())
 }
 
-pub(super) fn draining(state: &mut Execution<'_>, outcome: Outcome, cause: Cause, compensate: bool) -> Applied {
+pub(super) fn draining(
+    state: &mut Execution<'_>,
+    outcome: Outcome,
+    cause: Cause,
+    failure: &Option<Failure>,
+    compensate: bool,
+) -> Applied {
     moved(state, Move::Drain)?;
     if state.head.decided.is_some() {
         return Err("the outcome is decided twice (R6)".into());
     }
     state.head.decided = Some(Decided { outcome, cause, compensate });
+    state.head.drained_by = failure.clone().map(Arc::new);
     state.head.held = false;
     state.head.clock = Clock::None;
     Ok(())
@@ -132,26 +158,29 @@ pub(super) fn ended(state: &mut Execution<'_>, outcome: Outcome) -> Applied {
 }
 
 /// Everything again, from scratch (R11). The caller cleared the old generation before.
-pub(super) fn restarted(state: &mut Execution<'_>, net: &Net, generation: u32) -> Applied {
+pub(super) fn restarted(
+    state: &mut Execution<'_>,
+    net: &Net,
+    generation: u32,
+    remaining_ms: Option<u64>,
+) -> Applied {
     let queued = net.policy().affinity == Affinity::OneWorker;
     moved(state, Move::Restart { queued })?;
     if generation != state.head.generation + 1 || !state.runs.is_empty() {
         return Err("a restart needs a cleared state and the next generation".into());
     }
-    let clock = match state.head.clock {
-        // A restart ends a pause; the time that was left goes on from here.
-        Clock::Left(left) => Clock::Until(state.head.at.plus(left)),
-        clock @ (Clock::None | Clock::Until(_)) => clock,
-    };
     state.latest.clear();
     state.owed.clear();
     let head = &mut state.head;
-    head.clock = clock;
+    head.clock = remaining_ms.map_or(Clock::None, Clock::Left);
     head.restarts += 1;
     number_from(head, generation);
     head.held = false;
     head.ctx = Ctx::default();
+    // From scratch means all steps, those of an earlier execution included.
+    head.imported = Arc::default();
     head.decided = None;
+    head.drained_by = None;
     head.finale = Finale::NotRun;
     head.counts = Counts::default();
     head.failures = Arc::default();
@@ -176,10 +205,10 @@ pub(super) fn forked(state: &mut Execution<'_>, net: &Net, fork: &Fork) -> Appli
     if let Some(inputs) = &fork.inputs {
         head.inputs = inputs.clone();
     }
-    head.clock = match (head.phase, fork.deadline) {
-        (_, None) => Clock::None,
-        (Phase::Paused, Some(until)) => Clock::Left(until.since(head.at)),
-        (_, Some(until)) => Clock::Until(until),
+    head.clock = match (head.phase, fork.deadline, head.timeout_ms) {
+        (Phase::Paused, _, Some(left)) => Clock::Left(left),
+        (_, Some(until), _) => Clock::Until(until),
+        _ => Clock::None,
     };
     number_from(head, fork.generation);
     Ok(())

@@ -5,9 +5,8 @@ use crate::event::{AgentDecision, TokenValue};
 use crate::execution::{Execution, Finale, Scope};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::net::{Finish, Net, Work};
-use crate::step_run::{Args, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
+use crate::step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[expect(clippy::too_many_arguments, reason = "they are the event's fields")]
@@ -42,19 +41,7 @@ pub(super) fn fired(
     }
     state.head.next_run = id.next();
     state.head.counts.firings += 1;
-    let run = StepRun {
-        step,
-        path: path.clone(),
-        role: role.clone(),
-        args: args.clone(),
-        ctx: state.head.ctx.clone(),
-        attempts: 0,
-        losses: 0,
-        fence: None,
-        cursor: None,
-        calls: BTreeMap::new(),
-        state: RunState::Ready { waited: false },
-    };
+    let run = StepRun::new(step, path.clone(), role.clone(), args.clone(), state.head.ctx.clone());
     state.ready.insert(ready_key(net, id, &run), ());
     state.head.census.ready += 1;
     state.runs.insert(id, Box::new(run));
@@ -93,7 +80,8 @@ pub(super) fn shift(
 ) -> Applied {
     let run = state.runs.get_mut(&id).ok_or_else(|| format!("{id:?} is not live"))?;
     let before = run.state.kind();
-    let after = before.after(signal).flatten().ok_or_else(|| format!("{id:?} is {before:?}: no {signal:?} (K2)"))?;
+    let after =
+        before.after(signal).flatten().ok_or_else(|| format!("{id:?} is {before:?}: no {signal:?} (K2)"))?;
     if before == Kind::Ready {
         state.ready.remove(&ready_key(net, id, run));
     }
@@ -110,7 +98,13 @@ pub(super) fn shift(
     Ok(())
 }
 
-pub(super) fn waiting(state: &mut Execution<'_>, net: &Net, id: RunId, target: &Arc<Value>, until: Millis) -> Applied {
+pub(super) fn waiting(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    target: &Arc<Value>,
+    until: Millis,
+) -> Applied {
     shift(state, net, id, Signal::Wait, |_| Ok(RunState::Waiting { target: target.clone(), until }))
 }
 
@@ -131,15 +125,31 @@ fn next_fence(state: &mut Execution<'_>, fence: Fence) -> Applied {
     Ok(())
 }
 
-pub(super) fn offered(state: &mut Execution<'_>, net: &Net, id: RunId, fence: Fence, attempt: u32) -> Applied {
+pub(super) fn offered(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Fence,
+    attempt: u32,
+) -> Applied {
     next_fence(state, fence)?;
+    let ctx = state.head.ctx.clone();
     shift(state, net, id, Signal::Offer, |run| {
-        if attempt != run.attempts + 1 {
-            return Err(format!("attempt {attempt} follows {}", run.attempts));
-        }
-        run.fence = Some(fence);
+        dispatch(run, fence, attempt, ctx)?;
         Ok(RunState::Offered { fence })
     })
+}
+
+/// The first dispatch fixes the context for all attempts (R13).
+fn dispatch(run: &mut StepRun, fence: Fence, attempt: u32, ctx: Ctx) -> Applied {
+    if attempt != run.attempts + 1 {
+        return Err(format!("attempt {attempt} follows {}", run.attempts));
+    }
+    if run.fence.is_none() {
+        run.ctx = ctx;
+    }
+    run.fence = Some(fence);
+    Ok(())
 }
 
 pub(super) fn lost(
@@ -168,7 +178,9 @@ pub(super) fn reopened(state: &mut Execution<'_>, net: &Net, id: RunId) -> Appli
 /// The open offer's fence must be the one answered under (K3).
 pub(super) fn same_fence(run: &StepRun, fence: Option<Fence>) -> Applied {
     let open = match &run.state {
-        RunState::Offered { fence } | RunState::Manual { fence, .. } | RunState::Child { fence, .. } => Some(*fence),
+        RunState::Offered { fence } | RunState::Manual { fence, .. } | RunState::Child { fence, .. } => {
+            Some(*fence)
+        }
         RunState::Ready { .. }
         | RunState::Waiting { .. }
         | RunState::Delayed { .. }
@@ -230,6 +242,9 @@ pub(super) fn awaiting(
         Ok(RunState::Manual { fence, output: output.clone(), deadline })
     })?;
     tokens::patch(state, patch);
+    if let Some(Role::Iteration { of, .. }) = state.run(id).map(|run| run.role.clone()) {
+        super::ends::write(state, of, patch);
+    }
     Ok(())
 }
 
@@ -251,17 +266,17 @@ pub(super) fn child_started(
     until: Option<Millis>,
 ) -> Applied {
     next_fence(state, fence)?;
+    let ctx = state.head.ctx.clone();
     shift(state, net, id, Signal::Spawn, |run| {
-        if attempt != run.attempts + 1 {
-            return Err(format!("attempt {attempt} follows {}", run.attempts));
-        }
-        run.fence = Some(fence);
+        dispatch(run, fence, attempt, ctx)?;
         Ok(RunState::Child { fence, child, until })
     })
 }
 
 pub(super) fn loop_started(state: &mut Execution<'_>, net: &Net, id: RunId, total: Option<u32>) -> Applied {
-    shift(state, net, id, Signal::Loop, |_| Ok(RunState::Looping(LoopState { total, ..LoopState::default() })))?;
+    shift(state, net, id, Signal::Loop, |_| {
+        Ok(RunState::Looping(LoopState { total, ..LoopState::default() }))
+    })?;
     let run = state.run(id).ok_or("a loop that is not live")?;
     let key = (run.step, run.path.clone());
     state.regions.insert(key, id);
@@ -344,7 +359,12 @@ pub(super) fn iteration_ended(
     Ok(())
 }
 
-pub(super) fn agent_decided(state: &mut Execution<'_>, id: RunId, call: &str, decision: &AgentDecision) -> Applied {
+pub(super) fn agent_decided(
+    state: &mut Execution<'_>,
+    id: RunId,
+    call: &str,
+    decision: &AgentDecision,
+) -> Applied {
     let run = state.runs.get_mut(&id).ok_or("an agent decides that is not live")?;
     let tool = match decision {
         AgentDecision::Execute { tool, .. } => *tool,

@@ -43,7 +43,8 @@ pub(super) fn emit(
     failed: bool,
 ) -> Applied {
     for emission in emitted {
-        let arc = net.step(step).router.arcs.get(emission.arc as usize).ok_or("an arc that does not exist")?;
+        let arc =
+            net.step(step).router.arcs.get(emission.arc as usize).ok_or("an arc that does not exist")?;
         let slot = net.slot(step, emission.arc as usize);
         arrive(state, net, arc.to, path, slot, emission.token.clone(), Some((step, failed)))?;
     }
@@ -113,7 +114,9 @@ fn take(join: &mut JoinState, slot: u32, value: TokenValue) -> Applied {
 fn verdict(join: Join, state: JoinState) -> TokenValue {
     match (join, state.poisoned, state.live, state.dead) {
         (Join::All | Join::AnyLive, true, _, _) => TokenValue::Poisoned,
-        (Join::All, false, true, false) | (Join::AnyLive, false, true, _) => TokenValue::Live(merge(state.args)),
+        (Join::All, false, true, false) | (Join::AnyLive, false, true, _) => {
+            TokenValue::Live(merge(state.args))
+        }
         (Join::All, false, _, _) | (Join::AnyLive, false, false, _) => TokenValue::Dead,
         // `each` never waits; a lone live token passes as it is.
         (Join::Each, _, _, _) => TokenValue::Live(merge(state.args)),

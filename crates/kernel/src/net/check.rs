@@ -1,8 +1,8 @@
 //! What `Net::new` refuses. Everything later relies on these, so `decide` needs no second look.
 
+use super::NetSpec;
 use super::policy::{Finish, Join, Recovery, Retry};
 use super::step::{Body, Completion, LoopKind, Step, Work};
-use super::NetSpec;
 use crate::ids::StepId;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -64,7 +64,10 @@ impl fmt::Display for Problem {
             ),
             Problem::Bound { step, what } => write!(f, "step `{step}`: {what}"),
             Problem::EntryInRegion { step } => {
-                write!(f, "step `{step}` is inside a loop or called by an agent and cannot be an entry or final step")
+                write!(
+                    f,
+                    "step `{step}` is inside a loop or called by an agent and cannot be an entry or final step"
+                )
             }
         }
     }
@@ -84,6 +87,7 @@ pub(super) fn check(spec: &NetSpec) -> Result<(), NetError> {
         restart(spec, &mut problems);
         bounds(spec, &mut problems);
         if spec.policy.join != Join::Each {
+            entry(spec, &mut problems);
             cycles(spec, &mut problems);
         }
     }
@@ -160,6 +164,10 @@ fn regions(spec: &NetSpec, problems: &mut Vec<Problem>) {
         if step.region.is_some() || step.on_demand {
             problems.push(Problem::EntryInRegion { step: step.name.clone() });
         }
+        if ends == Some(id) && is_region_loop(step) {
+            let what = "a final step cannot be a loop over several steps";
+            problems.push(Problem::Bound { step: step.name.clone(), what });
+        }
     }
 }
 
@@ -215,11 +223,20 @@ fn bounds(spec: &NetSpec, problems: &mut Vec<Problem>) {
         let retries = std::iter::once(&step.retry).chain(hook.map(|hook| &hook.retry));
         let cap = step.repeat.as_ref().map(|repeat| repeat.cap);
         let found = [
-            (retries.clone().any(|retry| retry.attempts_max == 0), "a retry policy needs at least one attempt"),
-            (!retries.into_iter().all(sound), "a retry policy's multiplier and jitter must be finite, not negative"),
+            (
+                retries.clone().any(|retry| retry.attempts_max == 0),
+                "a retry policy needs at least one attempt",
+            ),
+            (
+                !retries.into_iter().all(sound),
+                "a retry policy's multiplier and jitter must be finite, not negative",
+            ),
             (cap.is_some_and(|cap| cap == 0 || cap > LOOP_CAP_MAX), "a loop's cap must be from 1 to 10000"),
             (while_in_parallel(step), "a while loop is sequential; set its cap to 1"),
-            (hook.is_some_and(|hook| !matches!(hook.work, Work::Task { .. })), "a compensation hook must be a task"),
+            (
+                hook.is_some_and(|hook| !matches!(hook.work, Work::Task { .. })),
+                "a compensation hook must be a task",
+            ),
         ];
         for (_, what) in found.into_iter().filter(|(found, _)| *found) {
             problems.push(Problem::Bound { step: step.name.clone(), what });
@@ -236,7 +253,18 @@ fn sound(retry: &Retry) -> bool {
 }
 
 fn while_in_parallel(step: &Step) -> bool {
-    step.repeat.as_ref().is_some_and(|repeat| matches!(repeat.kind, LoopKind::While { .. }) && repeat.cap != 1)
+    step.repeat
+        .as_ref()
+        .is_some_and(|repeat| matches!(repeat.kind, LoopKind::While { .. }) && repeat.cap != 1)
+}
+
+/// Outside playbooks tokens start where no arc leads; one of those places can be chosen.
+fn entry(spec: &NetSpec, problems: &mut Vec<Problem>) {
+    let Some(entry) = spec.policy.entry else { return };
+    if spec.steps.iter().flat_map(|step| &step.router.arcs).any(|arc| arc.to == entry) {
+        let what = "an entry can have no arc into it";
+        problems.push(Problem::Bound { step: spec.steps[entry.index()].name.clone(), what });
+    }
 }
 
 /// Removes steps without open predecessors until nothing moves; what is left is on a cycle.

@@ -10,7 +10,7 @@ pub use policy::{
     RetryOn, UnknownErrors,
 };
 pub use step::{
-    Admit, AdmitRule, Body, Completion, Hook, JoinArc, LoopKind, LoopSpec, OnDeny, On, PatchEntry, Router,
+    Admit, AdmitRule, Body, Completion, Hook, JoinArc, LoopKind, LoopSpec, On, OnDeny, PatchEntry, Router,
     RouterMode, Step, WaitFor, Work,
 };
 
@@ -163,6 +163,12 @@ impl Net {
         self.tracked.contains(&id)
     }
 
+    /// Some expression or work reads the output of an earlier step.
+    #[must_use]
+    pub fn reads_outputs(&self) -> bool {
+        !self.tracked.is_empty()
+    }
+
     #[must_use]
     pub fn is_body_arc(&self, from: StepId, arc: &JoinArc) -> bool {
         self.step(arc.to).region == Some(from)
@@ -200,8 +206,8 @@ impl Net {
     }
 
     fn find_entries(&self) -> Vec<StepId> {
-        if let Some(entry) = self.spec.policy.entry {
-            return vec![entry];
+        if self.spec.policy.join == Join::Each {
+            return vec![self.spec.policy.entry.unwrap_or(StepId(0))];
         }
         let starts = |id: &StepId| {
             let step = self.step(*id);
@@ -211,6 +217,10 @@ impl Net {
     }
 
     fn find_tracked(&self) -> BTreeSet<StepId> {
+        // The final step is told where every result is.
+        if matches!(self.spec.policy.finish, Finish::Step(_)) {
+            return self.names.values().copied().collect();
+        }
         let mut tracked = BTreeSet::new();
         for step in &self.spec.steps {
             tracked.extend(step.reads.iter().copied());

@@ -123,7 +123,9 @@ impl Work {
 
     fn templates(&self) -> Vec<&Template> {
         match self {
-            Work::Pure { output, patch } => output.iter().chain(patch.iter().map(|entry| &entry.value)).collect(),
+            Work::Pure { output, patch } => {
+                output.iter().chain(patch.iter().map(|entry| &entry.value)).collect()
+            }
             Work::Child { definition, inputs } => vec![definition, inputs],
             Work::Delay { ms } => vec![ms],
             Work::Task { .. } | Work::Approval { .. } => Vec::new(),

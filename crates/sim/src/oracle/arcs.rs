@@ -56,7 +56,8 @@ pub(super) fn after_done(step: &Step, sight: Sight<'_>) -> Result<Vec<Token>, Un
     let mut tokens = Vec::new();
     let mut taken = false;
     for arc in &step.arcs {
-        let live = !arc.on_error && !(step.exclusive && taken) && truth(arc.when, sight)?;
+        let passed_by = arc.on_error || (step.exclusive && taken);
+        let live = !passed_by && truth(arc.when, sight)?;
         taken |= live;
         tokens.push(if live { Token::Live(arc.args) } else { Token::Dead });
     }

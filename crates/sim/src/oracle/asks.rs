@@ -89,8 +89,7 @@ impl World {
 
     /// Told again when it no longer waits, it changes nothing, whatever the answer.
     pub(super) fn route_ready(&mut self, firing: Firing, accepted: bool) -> Checked {
-        let waiting =
-            self.live_run(firing).filter(|&id| matches!(self.runs[id].state, State::Route { .. }));
+        let waiting = self.live_run(firing).filter(|&id| matches!(self.runs[id].state, State::Route { .. }));
         match (waiting, accepted) {
             (None, true) if self.phase == Phase::Over => self.broken("route", "a route counts after the end"),
             (None, _) => Ok(()),

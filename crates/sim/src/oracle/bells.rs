@@ -20,7 +20,8 @@ impl World {
     }
 
     pub(super) fn bell_rang(&mut self, firing: Firing, bell: Bell, accepted: bool) -> Checked {
-        let waiting = self.live_run(firing).filter(|&id| self.due(id, bell).is_some_and(|due| due <= self.now));
+        let waiting =
+            self.live_run(firing).filter(|&id| self.due(id, bell).is_some_and(|due| due <= self.now));
         let child = matches!(bell, Bell::Child { .. });
         let due = waiting.is_some() && (!self.held || child);
         // A child that was told to cancel is awaited; its own deadline may be forgotten or not.
@@ -36,7 +37,9 @@ impl World {
     fn due(&self, id: RunId, bell: Bell) -> Option<i64> {
         match (&self.runs[id].state, bell) {
             (State::Backoff { until }, Bell::Backoff { .. }) => Some(*until),
-            (State::Delay { due }, Bell::Delay { .. }) | (State::Route { due }, Bell::Route { .. }) => Some(*due),
+            (State::Delay { due }, Bell::Delay { .. }) | (State::Route { due }, Bell::Route { .. }) => {
+                Some(*due)
+            }
             (State::Person { due }, Bell::Person { .. }) | (State::Child { due }, Bell::Child { .. }) => *due,
             (_, _) => None,
         }

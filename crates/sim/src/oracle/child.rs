@@ -9,13 +9,11 @@ impl World {
     pub(super) fn child_ended(&mut self, firing: Firing, result: Reply, accepted: bool) -> Checked {
         let run = self.live_run(firing);
         let open = run.filter(|&id| matches!(self.runs[id].state, State::Child { .. }));
-        match (run, accepted) {
-            (Some(id), false) if self.runs[id].strays > 0 => {
-                self.runs[id].strays -= 1;
-                return Ok(());
-            }
-            (_, _) => self.agree("child", open.is_some(), accepted, &format!("end of the child of {firing}"))?,
+        if let (Some(id), false) = (run.filter(|&id| self.runs[id].strays > 0), accepted) {
+            self.runs[id].strays -= 1;
+            return Ok(());
         }
+        self.agree("child", open.is_some(), accepted, &format!("end of the child of {firing}"))?;
         if let (Some(id), true) = (open, accepted) {
             self.end_child(id, result);
             self.carry_on();

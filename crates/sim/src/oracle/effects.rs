@@ -26,7 +26,8 @@ impl World {
                 self.dispatched(&seen, *attempt, *fence)
             }
             What::Opened { firing, step, path, of, what, arg } => {
-                let seen = Seen { firing: *firing, step: *step, path, of: *of, arg: *arg, waits: Some(*what) };
+                let seen =
+                    Seen { firing: *firing, step: *step, path, of: *of, arg: *arg, waits: Some(*what) };
                 self.opened(&seen, *what)
             }
             _ => Ok(()),
@@ -104,7 +105,8 @@ impl World {
     /// The step-run this is the beginning of; it has its firing number from now on.
     fn due_now(&mut self, seen: &Seen<'_>) -> Checked<RunId> {
         if self.phase == Phase::Over {
-            return self.broken("terminal", format!("firing {} of step {} after the end", seen.firing, seen.step));
+            return self
+                .broken("terminal", format!("firing {} of step {} after the end", seen.firing, seen.step));
         }
         let Some(id) = self.candidate(seen) else { return self.not_due(seen) };
         let confirms = self.runs[id].state == State::Confirm;
@@ -143,7 +145,8 @@ impl World {
     fn number(&mut self, id: RunId, firing: Firing) -> Checked {
         let above = self.runs[id].above;
         if firing <= above {
-            return self.broken("firing", format!("{firing} is not above {above} for {}", self.runs[id].told()));
+            return self
+                .broken("firing", format!("{firing} is not above {above} for {}", self.runs[id].told()));
         }
         self.runs[id].firing = Some(firing);
         self.used.insert(firing);
@@ -160,7 +163,9 @@ impl World {
                 self.runs[undone].firing = Some(of);
                 Ok(())
             }
-            Some(_) | None => self.broken("hook", format!("undoes {of}, due is {}", self.runs[undone].told())),
+            Some(_) | None => {
+                self.broken("hook", format!("undoes {of}, due is {}", self.runs[undone].told()))
+            }
         }
     }
 
@@ -190,7 +195,7 @@ impl World {
 
     fn why_not(&self, seen: &Seen<'_>) -> &'static str {
         let here = |run: &&Run| run.step == seen.step && run.path == seen.path && run.of == Kind::Step;
-        let mut lives = self.runs.iter().filter(here).filter(|run| run.lives());
+        let mut lives = self.runs.iter().filter(here).filter(|run| run.lives() && run.firing.is_none());
         match (lives.next().map(|run| (&run.state, run.arg == seen.arg)), self.decided()) {
             (Some((State::Gate { .. }, _)), _) => "gate",
             (Some((State::Fired { .. }, _)), _) if self.held => "hold",

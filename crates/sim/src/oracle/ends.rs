@@ -9,7 +9,7 @@ impl World {
     pub(super) fn turn_phase(&mut self) -> bool {
         let live = self.runs.iter().any(Run::lives);
         match self.phase {
-            Phase::Live if self.is_quiet() => self.decide(self.quiet_outcome(), Cause::Quiet),
+            Phase::Live if !self.held && self.is_quiet() => self.decide(self.quiet_outcome(), Cause::Quiet),
             Phase::Draining if !live => self.after_draining(),
             Phase::Compensating if !live => self.next_hook(),
             Phase::Finalizing if !live && !self.uploads_owed => self.phase = Phase::Over,
@@ -20,7 +20,8 @@ impl World {
     }
 
     fn is_quiet(&self) -> bool {
-        let idle_gate = |run: &Run| self.net.scenario.gates_complete && matches!(run.state, State::Gate { .. });
+        let idle_gate =
+            |run: &Run| self.net.scenario.gates_complete && matches!(run.state, State::Gate { .. });
         self.runs.iter().filter(|run| run.lives()).all(idle_gate)
     }
 
@@ -82,11 +83,11 @@ impl World {
         self.input.stops_owed.extend(firings);
     }
 
-    fn compensates(&self) -> bool {
+    pub(super) fn compensates(&self) -> bool {
         self.end.is_some_and(|end| end.compensate || end.outcome == Outcome::Failed)
     }
 
-    fn next_to_undo(&self) -> Option<RunId> {
+    pub(super) fn next_to_undo(&self) -> Option<RunId> {
         let undone = |id: RunId| self.runs.iter().any(|run| run.of == Kind::Hook { undoes: id });
         let has_hook = |id: RunId| self.net.step(self.runs[id].step).hook.is_some();
         self.completed.iter().rev().copied().find(|&id| has_hook(id) && !undone(id))
@@ -154,7 +155,7 @@ impl World {
         self.set_outcome(after);
     }
 
-    fn set_outcome(&mut self, outcome: Outcome) {
+    pub(super) fn set_outcome(&mut self, outcome: Outcome) {
         if let Some(end) = &mut self.end {
             end.outcome = outcome;
         }
@@ -176,95 +177,4 @@ impl World {
             self.set_outcome(Outcome::Failed);
         }
     }
-
-    pub(super) fn cancel(&mut self, force: bool, compensate: bool, accepted: bool) -> Checked {
-        let owed = self.compensation_owed();
-        let due = match (self.phase, owed) {
-            (Phase::Over, _) => false,
-            (Phase::Queued | Phase::Starting | Phase::Live | Phase::Finalizing, _) => true,
-            (Phase::Compensating, _) => force,
-            (Phase::Draining, Owed::Yes) => force,
-            (Phase::Draining, Owed::No) => true,
-            (Phase::Draining, Owed::Unclear) => force || accepted,
-        };
-        self.agree("cancel", due, accepted, "a cancel")?;
-        match (accepted, self.decided(), compensate && !force) {
-            (false, _, _) => {}
-            (true, true, _) => self.cancel_decided(force, owed),
-            (true, false, true) => self.cancel_compensating(),
-            (true, false, false) => self.cancel_at_once(force),
-        }
-        Ok(())
-    }
-
-    fn compensation_owed(&self) -> Owed {
-        match (self.compensates(), self.next_to_undo(), self.net.has_hooks()) {
-            (true, Some(_), _) => Owed::Yes,
-            // Something in flight may complete and would have to be undone.
-            (true, None, true) => Owed::Unclear,
-            (true, None, false) | (false, _, _) => Owed::No,
-        }
-    }
-
-    /// What runs is stopped. Once hooks are owed or ran, the decided outcome stands.
-    fn cancel_decided(&mut self, force: bool, owed: Owed) {
-        let hooks_ran = self.end.is_some_and(|end| end.hooks_ran);
-        let stands = match (self.phase, owed) {
-            (Phase::Compensating, _) | (Phase::Draining, Owed::Yes) => true,
-            (Phase::Draining, Owed::Unclear) => force && self.either(),
-            (_, _) => hooks_ran,
-        };
-        if !stands {
-            self.set_outcome(Outcome::Cancelled);
-        }
-        self.stop_all_in_flight();
-        self.end_now();
-    }
-
-    fn cancel_compensating(&mut self) {
-        self.stop_all_in_flight();
-        self.decide(Outcome::Cancelled, Cause::Cancel);
-        if let Some(end) = &mut self.end {
-            end.compensate = true;
-        }
-        self.carry_on();
-    }
-
-    /// Terminal in its own commit. With a final step after cancels, whether it waits for what is in flight, and
-    /// whether force or an early cancel spares it, is not written.
-    fn cancel_at_once(&mut self, force: bool) {
-        let early = self.phase != Phase::Live;
-        self.stop_all_in_flight();
-        self.decide(Outcome::Cancelled, Cause::Cancel);
-        let final_step = self.net.scenario.final_step.is_some() && self.net.scenario.final_on_cancel;
-        let way = match (final_step, force || early) {
-            (false, _) => 0,
-            (true, false) => 1 + self.choose(2),
-            (true, true) => self.choose(3),
-        };
-        match way {
-            0 => self.end_now(),
-            1 => self.drop_all(),
-            _ => {}
-        }
-        self.carry_on();
-    }
-
-    fn drop_all(&mut self) {
-        self.runs.iter_mut().filter(|run| run.lives()).for_each(|run| run.state = State::Ended(End::Gone));
-    }
-
-    fn end_now(&mut self) {
-        self.drop_all();
-        self.uploads_owed = false;
-        self.phase = Phase::Over;
-    }
-}
-
-/// Whether compensation is owed while draining.
-#[derive(Debug, Clone, Copy)]
-enum Owed {
-    Yes,
-    No,
-    Unclear,
 }

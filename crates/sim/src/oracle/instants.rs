@@ -20,6 +20,7 @@ impl World {
             }
             let Some(id) = self.next_instant() else { return };
             self.input.instant = true;
+            self.input.chained = true;
             self.run_instant(id);
             self.input.instant = false;
         }

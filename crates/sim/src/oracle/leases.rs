@@ -3,14 +3,12 @@
 use super::Checked;
 use super::retry::{delay_ms, retryable};
 use super::run::{End, Kind, RunId, State};
-use super::world::World;
+use super::world::{Answer, World};
 use crate::scenario::{Recovery, Work};
 use crate::seen::{Class, Firing, Reply};
 
 /// The started loss that fails a step-run for good (`resume_step`).
 const LOSSES_OF_ONE_RUN_MAX: u32 = 3;
-
-type Answer = (Reply, Option<(usize, bool)>);
 
 impl World {
     fn offered(&self, firing: Firing, fence: u64) -> Option<RunId> {
@@ -23,7 +21,9 @@ impl World {
             (Some(id), _) => self.reported_open(id, (firing, fence), answer, accepted),
             (None, false) => Ok(()),
             (None, true) if before == Some(&answer) => Ok(()),
-            (None, true) => self.broken("fence", format!("{answer:?} of {firing} counts under fence {fence}")),
+            (None, true) => {
+                self.broken("fence", format!("{answer:?} of {firing} counts under fence {fence}"))
+            }
         }
     }
 
@@ -57,7 +57,9 @@ impl World {
                 self.work_done(id, Some(n));
             }
             Reply::Failed(class) => self.attempt_failed(id, class),
-            Reply::Later { ms } => self.runs[id].state = State::Backoff { until: self.now + ms.cast_signed() },
+            Reply::Later { ms } => {
+                self.runs[id].state = State::Backoff { until: self.now + ms.cast_signed() }
+            }
             Reply::Stopped | Reply::Cancelled => self.finish(id, End::Failed),
         }
     }

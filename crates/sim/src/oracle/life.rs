@@ -9,7 +9,7 @@ use crate::scenario::Dialect;
 const LOSSES_MAX: u32 = 5;
 
 impl World {
-    fn is_plan(&self) -> bool {
+    pub(super) fn is_plan(&self) -> bool {
         self.net.scenario.dialect == Dialect::Plan
     }
 
@@ -52,37 +52,45 @@ impl World {
     }
 
     pub(super) fn lost_whole(&mut self, generation: u32, accepted: bool) -> Checked {
-        let current = self.is_plan() && generation == self.generation;
         let due = match self.phase {
-            Phase::Starting | Phase::Live => current,
+            Phase::Starting | Phase::Live | Phase::Draining | Phase::Finalizing => true,
             Phase::Queued | Phase::Over => false,
-            // The outcome stands; whether the engine thanks for the news is its own affair.
-            Phase::Draining | Phase::Compensating | Phase::Finalizing => accepted && current,
+            // No net has both hooks and a worker for the whole.
+            Phase::Compensating => accepted,
         };
+        let due = due && self.is_plan() && generation == self.generation;
         self.agree("restart", due, accepted, "the loss of the whole execution")?;
-        match (accepted, self.decided()) {
+        match (accepted, self.phase) {
             (false, _) => {}
-            (true, false) => self.restart_or_fail(),
-            (true, true) => self.lose_all_in_flight(),
+            (true, Phase::Draining | Phase::Compensating) => self.lose_all_in_flight(),
+            (true, Phase::Finalizing) if self.ended_early() && self.either() => self.lose_all_in_flight(),
+            (true, Phase::Queued | Phase::Starting | Phase::Live | Phase::Finalizing | Phase::Over) => {
+                self.restart_or_fail();
+            }
         }
         Ok(())
     }
 
-    /// In flight while draining, a lost firing is simply gone. What becomes of uploads is not written: they may be
-    /// awaited still, or be over, well or not.
+    /// A plan that came to its own end begins again when its uploads are lost; of one that failed or ran out of time
+    /// that is not written.
+    fn ended_early(&self) -> bool {
+        self.end.is_some_and(|end| end.cause != Cause::Quiet)
+    }
+
+    /// In flight while draining, a lost firing is simply gone, and what was not uploaded too.
     fn lose_all_in_flight(&mut self) {
-        self.runs.iter_mut().filter(|run| run.in_flight()).for_each(|run| run.state = State::Ended(End::Gone));
-        if self.uploads_owed {
-            match self.choose(3) {
-                0 => {}
-                1 => self.end_uploads(true),
-                _ => self.end_uploads(false),
-            }
+        self.uploads_owed = false;
+        for run in self.runs.iter_mut().filter(|run| run.in_flight()) {
+            self.input.stops_allowed.extend(run.firing);
+            run.state = State::Ended(End::Gone);
         }
         self.carry_on();
     }
 
+    /// Also from finalizing: what was not uploaded is lost with the worker.
     pub(super) fn restart_or_fail(&mut self) {
+        self.end = None;
+        self.uploads_owed = false;
         self.losses += 1;
         let in_flight = self.runs.iter().filter(|run| run.in_flight()).filter_map(|run| run.firing);
         self.input.stops_allowed.extend(in_flight);

@@ -1,5 +1,6 @@
 //! Loops: iterations open in order, at most `cap` at a time, and the loop is routed once.
 
+use super::arcs::Token;
 use super::run::{Asked, End, Kind, Laps, Run, RunId, State};
 use super::world::World;
 use crate::scenario::{Loop, LoopKind};
@@ -45,8 +46,8 @@ impl World {
             Asked::More => Wish::More,
             Asked::No | Asked::PutOff => self.wish(repeat.kind, &laps),
         };
-        // A loop that just began may end or fail in the same breath, like a step without work.
-        self.input.instant = laps.next == 0;
+        // A loop that just began, or whose body needs no worker, may end or fail in the same breath.
+        self.input.instant = laps.next == 0 || self.input.chained;
         match (wish, laps.open) {
             (Wish::More, open) if open < repeat.cap => self.open_lap(id, repeat),
             (Wish::Nothing, 0) => self.finish_loop(id, laps.failed),
@@ -96,8 +97,13 @@ impl World {
         match repeat.body {
             true => self.open_body(id, index, &path),
             false => {
-                let mut lap =
-                    Run::new(self.runs[id].step, path, Kind::Iteration { of: id }, self.runs[id].arg, self.firing_max);
+                let mut lap = Run::new(
+                    self.runs[id].step,
+                    path,
+                    Kind::Iteration { of: id },
+                    self.runs[id].arg,
+                    self.firing_max,
+                );
                 lap.fresh = self.runs[id].fresh;
                 self.runs.push(lap);
             }
@@ -112,6 +118,13 @@ impl World {
         if self.net.body(within).next().is_none() {
             self.end_body(id, index);
         }
+        let into: Vec<_> =
+            self.net.into_body[self.runs[id].step].iter().map(|arc| (arc.to, arc.args)).collect();
+        for (step, args) in into {
+            if !self.decided() {
+                self.arrive(step, path, Token::Live(args));
+            }
+        }
         for step in self.net.entries(within) {
             if !self.decided() {
                 self.fire(step, path.to_vec(), None);
@@ -124,7 +137,8 @@ impl World {
         let Some(region) = self.net.step(step).region else { return };
         let Some((&index, above)) = path.split_last() else { return };
         let size = self.net.body(Some(region)).count();
-        let is_loop = |run: &Run| run.step == region && run.path == above && matches!(run.state, State::Loop(_));
+        let is_loop =
+            |run: &Run| run.step == region && run.path == above && matches!(run.state, State::Loop(_));
         let Some(id) = self.runs.iter().position(is_loop) else { return };
         let Some(laps) = self.laps(id) else { return };
         let Some(body) = laps.bodies.iter_mut().find(|body| body.0 == index) else { return };

@@ -8,6 +8,7 @@
 mod arcs;
 mod asks;
 mod bells;
+mod cancel;
 mod child;
 mod choices;
 mod effects;
@@ -27,7 +28,7 @@ mod tests;
 mod world;
 
 use crate::scenario::Scenario;
-use crate::seen::Seen;
+use crate::seen::{Seen, What};
 use net::Net;
 use std::sync::Arc as Shared;
 use world::World;
@@ -77,6 +78,7 @@ impl Oracle {
             }
         }
         self.explore(unexplored, &mut left, &mut first);
+        forget_equals(&mut left, &seen.what);
         self.gave_up = left.iter().any(|world| world.boundless) || left.len() > WORLDS_MAX;
         self.worlds = left;
         match (self.worlds.is_empty(), first) {
@@ -109,6 +111,17 @@ impl Oracle {
             }
             if left.len() > WORLDS_MAX {
                 return;
+            }
+        }
+    }
+}
+
+/// Readings that came to the same facts are one from then on. Looked for where it pays: between inputs.
+fn forget_equals(worlds: &mut Vec<World>, what: &What) {
+    if *what == What::Settled {
+        for kept in (1..worlds.len()).rev() {
+            if worlds[..kept].contains(&worlds[kept]) {
+                worlds.remove(kept);
             }
         }
     }

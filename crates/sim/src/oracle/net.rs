@@ -1,13 +1,15 @@
 //! The scenario with what follows from it at a glance.
 
 use super::run::{Kind, Run};
-use crate::scenario::{Dialect, Retry, Scenario, Step, Work};
+use crate::scenario::{Arc, Dialect, Retry, Scenario, Step, Work};
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Net {
     pub(super) scenario: Scenario,
     /// Arcs that lead to each step.
     pub(super) incoming: Vec<usize>,
+    /// Arcs of a loop into its own body: followed per iteration, not when the loop ends.
+    pub(super) into_body: Vec<Vec<Arc>>,
 }
 
 /// How a step-run that may begin does begin.
@@ -29,10 +31,18 @@ impl Begin {
 }
 
 impl Net {
-    pub(super) fn new(scenario: Scenario) -> Net {
+    pub(super) fn new(mut scenario: Scenario) -> Net {
         let mut incoming = vec![0; scenario.steps.len()];
         scenario.steps.iter().flat_map(|step| &step.arcs).for_each(|arc| incoming[arc.to] += 1);
-        Net { scenario, incoming }
+        let regions: Vec<_> = scenario.steps.iter().map(|step| step.region).collect();
+        let split = |(index, step): (usize, &mut Step)| {
+            let (into, out) =
+                std::mem::take(&mut step.arcs).into_iter().partition(|arc| regions[arc.to] == Some(index));
+            step.arcs = out;
+            into
+        };
+        let into_body = scenario.steps.iter_mut().enumerate().map(split).collect();
+        Net { scenario, incoming, into_body }
     }
 
     pub(super) fn step(&self, step: usize) -> &Step {

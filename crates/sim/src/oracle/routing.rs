@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, step: usize, path: &[u32], token: Token) {
+    pub(super) fn arrive(&mut self, step: usize, path: &[u32], token: Token) {
         let key = (step, path.to_vec());
         let standing = self.joins.entry(key.clone()).or_default();
         standing.push(token);
@@ -157,13 +157,15 @@ impl World {
         self.settle_in_body(step, path, false);
     }
 
-    /// A failure nobody took. In the body of a loop it is the iteration's; whether fail-fast waits for the loop's end
-    /// is not written.
+    /// A failure nobody took. In the body of a loop it is the iteration's; whether fail-fast waits for the loop's end,
+    /// and whether an error handle of the loop takes it after all, is not written.
     fn unhandled(&mut self, id: RunId) {
-        let in_body = self.net.step(self.runs[id].step).region.is_some();
         let fail_fast = self.net.scenario.failure == Failure::FailFast;
-        if in_body && !(fail_fast && self.either()) {
-            return;
+        if let Some(around) = self.net.step(self.runs[id].step).region {
+            let matters = fail_fast || handles_failure(self.net.step(around));
+            if !(matters && self.either()) {
+                return;
+            }
         }
         self.failures += 1;
         if fail_fast {
@@ -256,8 +258,9 @@ impl World {
     /// A slot is left for it after those that go first.
     pub(super) fn room_for(&self, id: RunId) -> bool {
         let key = |id: RunId| (self.order(id), id);
-        let first = (0..self.runs.len())
-            .filter(|&other| other != id && self.is_ready(other) && self.wants_slot(other) && key(other) < key(id));
+        let first = (0..self.runs.len()).filter(|&other| {
+            other != id && self.is_ready(other) && self.wants_slot(other) && key(other) < key(id)
+        });
         let taken = self.in_flight() + first.count();
         self.net.scenario.max_parallel.is_none_or(|most| taken < most as usize)
     }

@@ -43,19 +43,35 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum State {
     /// Its token stands before a closed gate.
-    Gate { due: Option<i64> },
+    Gate {
+        due: Option<i64>,
+    },
     /// Its condition is asked when it begins: as soon as nothing is held, or when it gets its slot.
-    Fired { with_slot: bool },
+    Fired {
+        with_slot: bool,
+    },
     /// It may begin.
     Ready,
-    Route { due: i64 },
-    Offered { fence: u64 },
-    Backoff { until: i64 },
-    Delay { due: i64 },
-    Child { due: Option<i64> },
+    Route {
+        due: i64,
+    },
+    Offered {
+        fence: u64,
+    },
+    Backoff {
+        until: i64,
+    },
+    Delay {
+        due: i64,
+    },
+    Child {
+        due: Option<i64>,
+    },
     /// The work is done and the person is not asked yet.
     Confirm,
-    Person { due: Option<i64> },
+    Person {
+        due: Option<i64>,
+    },
     Loop(Laps),
     Ended(End),
 }
@@ -123,7 +139,9 @@ impl Run {
 
     pub(super) fn is(&self, of: Of) -> bool {
         match (self.of, of) {
-            (Kind::Step, Of::Step) | (Kind::Iteration { .. }, Of::Iteration) | (Kind::Final, Of::Final) => true,
+            (Kind::Step, Of::Step) | (Kind::Iteration { .. }, Of::Iteration) | (Kind::Final, Of::Final) => {
+                true
+            }
             (Kind::Hook { .. }, Of::Hook { .. }) => true,
             (Kind::Step | Kind::Iteration { .. } | Kind::Final | Kind::Hook { .. }, _) => false,
         }

@@ -83,7 +83,9 @@ impl World {
             Phase::Over | Phase::Queued => None,
             Phase::Live if self.held => None,
             Phase::Live | Phase::Finalizing => self.runs.iter().find(|run| !waits_for_good(run)),
-            Phase::Starting | Phase::Draining | Phase::Compensating => self.runs.iter().find(|run| run.lives()),
+            Phase::Starting | Phase::Draining | Phase::Compensating => {
+                self.runs.iter().find(|run| run.lives())
+            }
         };
         let stands_still = matches!(self.phase, Phase::Starting | Phase::Draining | Phase::Compensating)
             || (self.phase == Phase::Finalizing && self.uploads_owed);

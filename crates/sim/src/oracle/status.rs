@@ -22,13 +22,17 @@ impl World {
         let finals = self.net.scenario.final_step.is_some() || self.net.scenario.uploads;
         match (from, to) {
             (None, Queued | Starting | Running) => true,
+            // Nothing waits in between unless a worker must take the whole.
+            (Some(Queued), Running) => !self.is_plan(),
             (Some(Queued), Starting) | (Some(Starting | Paused), Running) | (Some(Running), Paused) => true,
             (Some(Queued | Running), Draining) => self.decided(),
             (Some(Starting), Draining) => cause.is_some_and(|cause| cause != Cause::Cancel),
             (Some(Paused), Draining) => matches!(cause, Some(Cause::Cancel | Cause::Quiet)),
             (Some(Draining), Compensating) => self.may_compensate(),
             (Some(Draining | Compensating), Finalizing) => finals,
-            (Some(Draining | Compensating | Finalizing), end) => self.phase == Phase::Over && self.ends_as(end),
+            (Some(Draining | Compensating | Finalizing), end) => {
+                self.phase == Phase::Over && self.ends_as(end)
+            }
             (_, _) => false,
         }
     }

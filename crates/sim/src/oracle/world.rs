@@ -9,6 +9,9 @@ use crate::seen::{Ask, Bell, Firing, Reply, Seen, Status, Verdict, What};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc as Shared;
 
+/// What a worker said: its result and the flag it sets.
+pub(super) type Answer = (Reply, Option<(usize, bool)>);
+
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct World {
     pub(super) net: Shared<Net>,
@@ -41,7 +44,7 @@ pub(super) struct World {
     pub(super) fence_max: u64,
     pub(super) firing_max: Firing,
     pub(super) used: BTreeSet<Firing>,
-    pub(super) answered: BTreeMap<(Firing, u64), (Reply, Option<(usize, bool)>)>,
+    pub(super) answered: BTreeMap<(Firing, u64), Answer>,
     pub(super) verdicts: BTreeMap<Firing, Verdict>,
     pub(super) stopped: BTreeSet<Firing>,
     pub(super) input: Input,
@@ -96,6 +99,8 @@ pub(super) struct Input {
     pub(super) restart_owed: Option<u32>,
     /// Steps without a worker are running.
     pub(super) instant: bool,
+    /// Steps without a worker ran before in this input.
+    pub(super) chained: bool,
     pub(super) restarted: bool,
 }
 
@@ -141,7 +146,9 @@ impl World {
             What::Reported { firing, fence, result, sets, accepted } => {
                 self.reported(*firing, *fence, (*result, *sets), *accepted)
             }
-            What::Lost { firing, fence, started, accepted } => self.lost(*firing, *fence, *started, *accepted),
+            What::Lost { firing, fence, started, accepted } => {
+                self.lost(*firing, *fence, *started, *accepted)
+            }
             What::LostWhole { generation, accepted } => self.lost_whole(*generation, *accepted),
             What::AttemptTimedOut { firing, fence, accepted } => self.timed_out(*firing, *fence, *accepted),
             What::ChildEnded { firing, result, accepted } => self.child_ended(*firing, *result, *accepted),
@@ -234,7 +241,9 @@ impl World {
 
     /// Work of the net proper while the outcome is decided: it is awaited and recorded, never routed.
     pub(super) fn drains(&self, id: RunId) -> bool {
-        self.decided() && matches!(self.runs[id].of, Kind::Step | Kind::Iteration { .. }) && !self.of_final(id)
+        self.decided()
+            && matches!(self.runs[id].of, Kind::Step | Kind::Iteration { .. })
+            && !self.of_final(id)
     }
 
     /// Iterations of a final step that is a loop are the final step's own.

@@ -79,7 +79,8 @@ impl World {
     fn lose(&mut self, firing: Firing, fence: u64, started: bool) -> Result<(), Broken> {
         let unit = LeaseUnit::Run { run: RunId(firing), fence: Fence(fence) };
         let lost = LeaseLost { unit, started, cursor: None };
-        self.give(Input::LeaseLost(lost), |accepted| Some(What::Lost { firing, fence, started, accepted })).map(drop)
+        self.give(Input::LeaseLost(lost), |accepted| Some(What::Lost { firing, fence, started, accepted }))
+            .map(drop)
     }
 
     fn answer(
@@ -117,7 +118,13 @@ impl World {
         let shown = match &input {
             Input::Report(report) => {
                 let (result, sets) = (reply(&report.result), sets(&report.patch));
-                Some(What::Reported { firing: report.run.0, fence: report.fence.0, result, sets, accepted: false })
+                Some(What::Reported {
+                    firing: report.run.0,
+                    fence: report.fence.0,
+                    result,
+                    sets,
+                    accepted: false,
+                })
             }
             Input::Complete { run, note, .. } => {
                 let ask = Ask::Complete { firing: run.0, outcome: verdict(note), open: true, repeated: true };
@@ -147,9 +154,10 @@ impl World {
             _ => json!(null),
         });
         // A second mail about the same child is the same child's end and cannot come: mail is exactly once.
-        let open = self.state.run(RunId(firing)).is_some_and(|run| {
-            matches!(run.state, RunState::Child { fence: f, .. } if f.0 == fence)
-        });
+        let open = self
+            .state
+            .run(RunId(firing))
+            .is_some_and(|run| matches!(run.state, RunState::Child { fence: f, .. } if f.0 == fence));
         if !open {
             return Ok(());
         }
@@ -179,8 +187,14 @@ impl World {
         let fence = Fence(self.rng.next() >> 8);
         let done = WorkResult::Done { output: Arc::new(json!(1)) };
         let input = match self.rng.below(8) {
-            0 => Input::Report(Box::new(Report { run, fence, result: done, patch: Patch::new(), times: None })),
-            1 => Input::LeaseLost(LeaseLost { unit: LeaseUnit::Run { run, fence }, started: true, cursor: None }),
+            0 => {
+                Input::Report(Box::new(Report { run, fence, result: done, patch: Patch::new(), times: None }))
+            }
+            1 => Input::LeaseLost(LeaseLost {
+                unit: LeaseUnit::Run { run, fence },
+                started: true,
+                cursor: None,
+            }),
             2 => Input::LeaseLost(LeaseLost {
                 unit: LeaseUnit::Execution { generation: 77 },
                 started: true,
@@ -189,7 +203,9 @@ impl World {
             3 => Input::TimerDue(Timer::Backoff { run }),
             4 => Input::RouteReady { run },
             5 => Input::Patch { patch: Patch::new(), by: "user".into() },
-            6 => Input::Agent { run, fence, call: "c".into(), ask: AgentAsk::Pause { reason: String::new() } },
+            6 => {
+                Input::Agent { run, fence, call: "c".into(), ask: AgentAsk::Pause { reason: String::new() } }
+            }
             _ => Input::Continue,
         };
         let before = self.state.clone();

@@ -75,7 +75,8 @@ impl World {
     fn fold(&mut self, record: Record) -> Result<(), Broken> {
         let before = self.state.phase();
         let shown = self.show(&record.event);
-        evolve(&mut self.state, &self.net, &record).map_err(|illegal| Broken::new("legality", illegal.to_string()))?;
+        evolve(&mut self.state, &self.net, &record)
+            .map_err(|illegal| Broken::new("legality", illegal.to_string()))?;
         self.invariants.after(&self.state, &record, &self.net)?;
         self.journal.push(record);
         for what in shown {
@@ -103,7 +104,9 @@ impl World {
                 0..=29 => Happening::Patch { flag: self.rng.index(FLAGS), value: self.rng.percent(85) },
                 30..=49 => Happening::Hold,
                 50..=64 => Happening::Resume,
-                65..=79 => Happening::Cancel { force: self.rng.percent(35), compensate: self.rng.percent(40) },
+                65..=79 => {
+                    Happening::Cancel { force: self.rng.percent(35), compensate: self.rng.percent(40) }
+                }
                 _ => Happening::Nonsense,
             };
             if ask == Happening::Hold {

@@ -63,8 +63,11 @@ impl World {
                 let late = self.reply();
                 self.plan_in(3 * LEASE_MS, Happening::Answer { firing, fence, reply: late, sets: None });
             }
-            let happening =
-                if plan { Happening::WorkerDies { generation } } else { Happening::Lose { firing, fence, started } };
+            let happening = if plan {
+                Happening::WorkerDies { generation }
+            } else {
+                Happening::Lose { firing, fence, started }
+            };
             return self.plan_in(LEASE_MS, happening);
         }
         let takes = self.rng.between(0, 3_000);

@@ -10,19 +10,52 @@ pub(super) enum Happening {
     Timer(Timer),
     Hold,
     Resume,
-    Cancel { force: bool, compensate: bool },
-    Patch { flag: usize, value: bool },
+    Cancel {
+        force: bool,
+        compensate: bool,
+    },
+    Patch {
+        flag: usize,
+        value: bool,
+    },
     Assign,
     Begin,
     /// The one worker that has everything dies.
-    WorkerDies { generation: u32 },
-    Answer { firing: Firing, fence: u64, reply: Reply, sets: Option<(usize, bool)> },
-    Lose { firing: Firing, fence: u64, started: bool },
-    TimeOut { firing: Firing, fence: u64 },
-    ChildEnds { firing: Firing, fence: u64, reply: Reply },
-    Person { firing: Firing, fence: u64, verdict: Verdict, right: bool },
-    RouteReady { firing: Firing },
-    Uploads { failed: bool },
+    WorkerDies {
+        generation: u32,
+    },
+    Answer {
+        firing: Firing,
+        fence: u64,
+        reply: Reply,
+        sets: Option<(usize, bool)>,
+    },
+    Lose {
+        firing: Firing,
+        fence: u64,
+        started: bool,
+    },
+    TimeOut {
+        firing: Firing,
+        fence: u64,
+    },
+    ChildEnds {
+        firing: Firing,
+        fence: u64,
+        reply: Reply,
+    },
+    Person {
+        firing: Firing,
+        fence: u64,
+        verdict: Verdict,
+        right: bool,
+    },
+    RouteReady {
+        firing: Firing,
+    },
+    Uploads {
+        failed: bool,
+    },
     /// Something that was accepted before comes once more.
     Again(Box<Input>),
     /// An input that means nothing here and must be refused.

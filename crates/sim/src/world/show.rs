@@ -17,8 +17,10 @@ impl World {
             Event::AwaitingManual { run, .. } => self.opened(*run, Waits::Person),
             Event::Waiting { run, .. } => self.opened(*run, Waits::Route),
             Event::Delayed { run, .. } => self.opened(*run, Waits::Delay),
-            Event::StopAsked { leases, children } => vec![What::StopAsked { firings: self.asked(leases, children) }],
-            Event::Restarted { generation } => vec![What::Restarted { generation: *generation }],
+            Event::StopAsked { leases, children } => {
+                vec![What::StopAsked { firings: self.asked(leases, children) }]
+            }
+            Event::Restarted { generation, .. } => vec![What::Restarted { generation: *generation }],
             _ => Vec::new(),
         }
     }
@@ -50,9 +52,11 @@ impl World {
 
     fn asked(&self, leases: &[(RunId, Fence)], children: &[ExecutionId]) -> Vec<Firing> {
         let of_child = |id: &ExecutionId| {
-            let found = self.state.runs.iter().find(|(_, run)| {
-                matches!(run.state, RunState::Child { child, .. } if child == *id)
-            });
+            let found = self
+                .state
+                .runs
+                .iter()
+                .find(|(_, run)| matches!(run.state, RunState::Child { child, .. } if child == *id));
             found.map(|(run, _)| run.0)
         };
         leases.iter().map(|(run, _)| run.0).chain(children.iter().filter_map(of_child)).collect()

@@ -1,12 +1,9 @@
 //! The crossings of docs/semantics.md: each control input meets each situation, and the cell says what comes of
 //! it. A cell without a written expectation does not compile.
 
-mod crossing;
-mod drive;
+use crate::crossing::{Control, Situation};
 
-use crossing::{Control, Situation};
-
-const DOCUMENT: &str = include_str!("../../../docs/semantics.md");
+const DOCUMENT: &str = include_str!("../../../../docs/semantics.md");
 const MARK: &str = "<!-- crossings -->";
 const ROWS: usize = 9;
 const COLUMNS: usize = 11;
@@ -82,7 +79,11 @@ fn cell(control: Control, situation: Situation) -> String {
 }
 
 fn check(control: Control, situation: Situation) {
-    assert_eq!(crossing::play(control, situation), cell(control, situation), "{control:?} × {situation:?}");
+    assert_eq!(
+        crate::crossing::play(control, situation),
+        cell(control, situation),
+        "{control:?} × {situation:?}"
+    );
 }
 
 macro_rules! crossings {

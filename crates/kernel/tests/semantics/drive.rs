@@ -66,10 +66,15 @@ impl Drive {
     /// Sends an input, loads what the decision needs, applies the records. The answer tells what happened.
     pub fn send(&mut self, input: Input) -> Result<String, Rejected> {
         let mut values = Values::default();
+        let mut asked = Vec::new();
         let records = loop {
             let given = Given { now: Millis(self.now), random: self.random, values: &values };
             match decide(&self.state, &self.net, &input, &given) {
-                Err(Rejected::Needs(needs)) => values.load(&self.journal, &needs),
+                Err(Rejected::Needs(needs)) => {
+                    assert!(!asked.contains(&needs), "{needs:?} are asked for again");
+                    values.load(&self.journal, &needs);
+                    asked.push(needs);
+                }
                 other => break other?,
             }
         };
@@ -79,7 +84,11 @@ impl Drive {
             evolve(&mut self.state, &self.net, &record).unwrap();
             self.journal.push(record);
         }
-        assert_eq!(replay(&self.net, &self.journal).unwrap(), self.state, "a replay gives the same state (K1)");
+        assert_eq!(
+            replay(&self.net, &self.journal).unwrap(),
+            self.state,
+            "a replay gives the same state (K1)"
+        );
         Ok(told.join("; "))
     }
 
@@ -89,7 +98,9 @@ impl Drive {
         Some(match event {
             Event::Offered { run, attempt, .. } if *attempt > 1 => format!("offer {} #{attempt}", of(run)),
             Event::Offered { run, .. } => format!("offer {}", of(run)),
-            Event::Skipped { step, path, reason, .. } => format!("skip {} ({reason:?})", self.label(*step, path)),
+            Event::Skipped { step, path, reason, .. } => {
+                format!("skip {} ({reason:?})", self.label(*step, path))
+            }
             Event::RetryScheduled { run, until, .. } => format!("retry {} at {}", of(run), until.0),
             Event::Waiting { run, .. } => format!("wait {}", of(run)),
             Event::Delayed { run, until } => format!("sleep {} until {}", of(run), until.0),
@@ -103,11 +114,13 @@ impl Drive {
             Event::ChildStarted { run, attempt, .. } => format!("child of {} #{attempt}", of(run)),
             Event::StopAsked { leases, children } => format!("stop {}+{}", leases.len(), children.len()),
             Event::Cleared(cleared) => format!("clear {}+{}", cleared.dropped.len(), cleared.tokens.len()),
-            Event::Fired { role: Role::Hook { .. }, step, .. } => format!("undo {}", self.net.step(*step).name),
+            Event::Fired { role: Role::Hook { .. }, step, .. } => {
+                format!("undo {}", self.net.step(*step).name)
+            }
             Event::Fired { role: Role::Final, .. } => "final".into(),
             Event::Paused { .. } => "paused".into(),
             Event::Resumed { .. } => "resumed".into(),
-            Event::Restarted { generation } => format!("generation {generation}"),
+            Event::Restarted { generation, .. } => format!("generation {generation}"),
             Event::Continued => "continued".into(),
             Event::LoopStarted { total, .. } => format!("loop {total:?}"),
             Event::Dropped { run, how, .. } => format!("drop {} ({how:?})", of(run)),
@@ -165,7 +178,8 @@ impl Drive {
 
     /// Lets time pass until the next timer and delivers it.
     pub fn ring(&mut self) -> Result<String, Rejected> {
-        let (timer, due) = self.state.timers().into_iter().min_by_key(|(_, due)| *due).expect("no timer runs");
+        let (timer, due) =
+            self.state.timers().into_iter().min_by_key(|(_, due)| *due).expect("no timer runs");
         self.now = self.now.max(due.0);
         self.send(Input::TimerDue(timer))
     }

@@ -62,7 +62,12 @@ fn phase(drive: &Drive) -> String {
 /// The state of the watched step, which is always called `x`.
 fn watched(drive: &Drive) -> String {
     let step = drive.net.find("x").unwrap();
-    let live = drive.state.runs.values().filter(|run| run.step == step).find(|run| run.state.kind() != Kind::Looping);
+    let live = drive
+        .state
+        .runs
+        .values()
+        .filter(|run| run.step == step)
+        .find(|run| run.state.kind() != Kind::Looping);
     match live {
         Some(run) => format!("{:?}", run.state.kind()).to_lowercase(),
         None if drive.state.gated.keys().any(|(at, _)| *at == step) => "gated".into(),
@@ -142,7 +147,8 @@ fn steps(situation: Situation) -> Vec<Step> {
         }
         Situation::LoopIteration => {
             let kind = LoopKind::Count { times: template(json!(3)) };
-            x.repeat = Some(LoopSpec { kind, iterator: "i".into(), cap: 1, body: Body::Own, break_when: None });
+            x.repeat =
+                Some(LoopSpec { kind, iterator: "i".into(), cap: 1, body: Body::Own, break_when: None });
             vec![x]
         }
         Situation::ChildExecution => {
@@ -186,9 +192,9 @@ fn send(drive: &mut Drive, control: Control, situation: Situation) -> Result<Str
 
 fn lose(drive: &mut Drive, situation: Situation) -> Result<String, Rejected> {
     let step = drive.net.find("x").unwrap();
-    let offered = drive.state.runs.iter().filter(|(_, run)| run.step == step && run.state.kind() != Kind::Looping);
-    let (run, fence) =
-        offered.last().map_or((RunId::first(1), None), |(id, run)| (*id, run.fence));
+    let offered =
+        drive.state.runs.iter().filter(|(_, run)| run.step == step && run.state.kind() != Kind::Looping);
+    let (run, fence) = offered.last().map_or((RunId::first(1), None), |(id, run)| (*id, run.fence));
     let unit = LeaseUnit::Run { run, fence: fence.unwrap_or(Fence::first(1)) };
     let started = situation != Situation::Ready;
     drive.send(Input::LeaseLost(LeaseLost { unit, started, cursor: None }))
@@ -206,7 +212,8 @@ fn retry(drive: &mut Drive) -> String {
     let given = Given { now: Millis(drive.now), random: 0, values: &values };
     let again = match each {
         false => redo(&drive.net, &drive.journal, Some(step)).and_then(|imports| {
-            let create = Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
+            let create =
+                Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
             decide(&Execution::default(), &drive.net, &Input::Create(Box::new(create)), &given)
         }),
         true => {
@@ -242,7 +249,8 @@ fn finish(drive: &mut Drive, steps: u32) {
     if !drive.state.gated.is_empty() {
         drive.patch("open", json!(true)).unwrap();
     }
-    let live: Vec<(RunId, StepRun)> = drive.state.runs.iter().map(|(id, run)| (*id, (**run).clone())).collect();
+    let live: Vec<(RunId, StepRun)> =
+        drive.state.runs.iter().map(|(id, run)| (*id, (**run).clone())).collect();
     for (id, run) in live {
         advance(drive, id, &run);
     }
@@ -260,8 +268,12 @@ fn advance(drive: &mut Drive, run: RunId, found: &StepRun) {
             times: None,
         })),
         RunState::Manual { fence, .. } => {
-            let note =
-                ManualNote { outcome: ManualOutcome::Succeeded, actor: "p".into(), notes: None, evidence: vec![] };
+            let note = ManualNote {
+                outcome: ManualOutcome::Succeeded,
+                actor: "p".into(),
+                notes: None,
+                evidence: vec![],
+            };
             Input::Complete { run, fence: *fence, note: Box::new(note) }
         }
         RunState::Waiting { .. } => Input::RouteReady { run },

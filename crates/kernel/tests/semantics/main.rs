@@ -1,0 +1,12 @@
+//! What the kernel does, told through its public API.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod actions;
+mod bad_input;
+mod crossing;
+mod crossings;
+mod drive;
+mod plans;
+mod playbooks;
+mod reviewed;
+mod workflows;

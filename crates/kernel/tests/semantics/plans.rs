@@ -1,0 +1,201 @@
+//! Plans: joins over all arcs, one worker, restarts, uploads (PLN rows that are the kernel's alone).
+
+use crate::drive::*;
+use serde_json::json;
+use windlass_kernel::net::*;
+use windlass_kernel::*;
+
+fn policy() -> Policy {
+    Policy {
+        join: Join::All,
+        recovery: Recovery::RestartExecution,
+        affinity: Affinity::OneWorker,
+        finish: Finish::Uploads,
+        max_parallel: Some(10),
+        ..Policy::default()
+    }
+}
+
+fn dispatched(steps: Vec<Step>) -> Drive {
+    let mut drive = Drive::started(policy(), steps);
+    drive.send(Input::Assign { worker: "host-1".into() }).unwrap();
+    drive
+}
+
+fn running(steps: Vec<Step>) -> (Drive, String) {
+    let mut drive = dispatched(steps);
+    let told = drive.send(Input::Begin).unwrap();
+    (drive, told)
+}
+
+fn lose_worker(drive: &mut Drive) -> Result<String, Rejected> {
+    let unit = LeaseUnit::Execution { generation: drive.state.head.generation };
+    drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None }))
+}
+
+#[test]
+fn pln_10_35_a_lost_runner_restarts_everything_from_scratch() {
+    let (mut drive, _) = running(vec![task("a", &[1]), task("b", &[])]);
+    drive.done("a");
+    let old = (drive.firing("b"), drive.fence("b"));
+    assert_eq!(lose_worker(&mut drive).unwrap(), "stop 1+0; clear 1+0; generation 2");
+    assert_eq!((drive.state.phase(), drive.state.head.counts.completed), (Phase::Queued, 0));
+    drive.send(Input::Assign { worker: "host-2".into() }).unwrap();
+    assert_eq!(drive.send(Input::Begin).unwrap(), "offer a", "finished steps run again");
+    let late =
+        Report { run: old.0, fence: old.1, result: WorkResult::Stopped, patch: Patch::new(), times: None };
+    let told = drive.send(Input::Report(Box::new(late)));
+    assert_eq!(told, Err(Rejected::WrongGeneration { given: 1, current: 2 }));
+}
+
+#[test]
+fn pln_10_a_runner_lost_five_times_fails_the_execution() {
+    let mut drive = dispatched(vec![task("a", &[])]);
+    for _ in 0..4 {
+        lose_worker(&mut drive).unwrap();
+        drive.send(Input::Assign { worker: "next".into() }).unwrap();
+    }
+    drive.send(Input::Begin).unwrap();
+    assert_eq!(lose_worker(&mut drive).unwrap(), "stop 1+0; clear 1+0");
+    assert_eq!(drive.state.phase(), Phase::Finalizing);
+    assert_eq!(drive.send(Input::Uploaded { failure: None }).unwrap(), "failed");
+    let why = drive.journal.iter().find_map(|record| match &record.event {
+        Event::Draining { failure, .. } => failure.clone(),
+        _ => None,
+    });
+    assert_eq!(why.unwrap().message, "runner lost 5 times");
+}
+
+#[test]
+fn pln_11_a_failed_step_is_not_retried() {
+    let (mut drive, _) = running(vec![task("a", &[])]);
+    assert_eq!(drive.fail("a", "SERVICE_UNAVAILABLE"), "a failed (SERVICE_UNAVAILABLE)");
+    assert_eq!(drive.state.phase(), Phase::Finalizing);
+}
+
+#[test]
+fn pln_12_a_failed_step_skips_all_that_depends_on_it_and_nothing_else() {
+    let steps = vec![task("a", &[1]), task("b", &[2]), task("c", &[]), task("x", &[4]), task("y", &[2])];
+    let (mut drive, told) = running(steps);
+    assert_eq!(told, "offer a; offer x");
+    assert_eq!(drive.fail("a", "X"), "a failed (X); skip b (Upstream)");
+    assert_eq!(drive.done("x"), "offer y");
+    assert_eq!(drive.done("y"), "skip c (Upstream)");
+    assert_eq!(drive.send(Input::Uploaded { failure: None }).unwrap(), "failed");
+}
+
+#[test]
+fn pln_13_a_step_is_ready_when_all_it_depends_on_completed_and_cycles_are_refused() {
+    let (mut drive, _) = running(vec![task("a", &[2]), task("b", &[2]), task("c", &[])]);
+    assert_eq!((drive.done("b"), drive.done("a")), (String::new(), "offer c".into()));
+    let error =
+        Net::new(NetSpec { steps: vec![task("a", &[1]), task("b", &[0])], policy: policy() }).unwrap_err();
+    assert_eq!(error.problems, [Problem::Cycle { through: "a".into() }]);
+}
+
+#[test]
+fn pln_14_of_eleven_ready_steps_ten_run_and_the_last_follows() {
+    let steps = (0..11).map(|n| task(&format!("s{n}"), &[])).collect();
+    let (mut drive, told) = running(steps);
+    assert_eq!(told.split("; ").count(), 10);
+    assert!(!told.contains("s10"));
+    assert_eq!(drive.done("s3"), "offer s10");
+}
+
+#[test]
+fn pln_15_a_false_condition_skips_the_step_and_what_needs_it() {
+    let mut conditional = task("b", &[2]);
+    conditional.condition = Some(expr("workload.run"));
+    let steps = || vec![task("a", &[1]), conditional.clone(), task("c", &[])];
+    let (mut drive, _) = running(steps());
+    assert_eq!(drive.done("a"), "skip b (Condition); skip c (NotTaken)");
+    assert_eq!(drive.send(Input::Uploaded { failure: None }).unwrap(), "completed");
+}
+
+#[test]
+fn pln_16_a_step_waits_for_its_route_without_a_slot() {
+    let mut routed = task("a", &[]);
+    routed.wait_for = Some(WaitFor { target: template(json!("sandbox")), timeout_ms: 600_000 });
+    let mut drive =
+        Drive::started(Policy { max_parallel: Some(1), ..policy() }, vec![routed, task("b", &[])]);
+    drive.send(Input::Assign { worker: "w".into() }).unwrap();
+    assert_eq!(drive.send(Input::Begin).unwrap(), "wait a; offer b");
+    let run = drive.firing("a");
+    assert_eq!(drive.send(Input::RouteReady { run }).unwrap(), "", "the one slot is taken");
+    assert_eq!(drive.done("b"), "offer a");
+    assert_eq!(
+        drive.send(Input::RouteReady { run }),
+        Err(Rejected::NotWaiting { run, why: "it does not wait for a route" })
+    );
+}
+
+#[test]
+fn pln_16_a_route_that_never_comes_fails_the_step() {
+    let mut routed = task("a", &[]);
+    routed.wait_for = Some(WaitFor { target: template(json!("sandbox")), timeout_ms: 600_000 });
+    let (mut drive, _) = running(vec![routed]);
+    assert_eq!(drive.ring().unwrap(), "a failed (ROUTING_TIMEOUT)");
+    assert_eq!(drive.now, 600_000);
+}
+
+#[test]
+fn pln_20_31_finalizing_waits_for_uploads_and_a_failed_one_fails_the_execution() {
+    for (failure, expected) in [(None, "completed"), (Some(failure("DISK_FULL")), "failed")] {
+        let (mut drive, _) = running(vec![task("a", &[])]);
+        assert!(drive.send(Input::Uploaded { failure: None }).unwrap_err().to_string().contains("no upload"));
+        drive.done("a");
+        assert_eq!(drive.state.phase(), Phase::Finalizing);
+        assert_eq!(drive.send(Input::Uploaded { failure }).unwrap(), expected);
+        assert!(matches!(lose_worker(&mut drive), Err(Rejected::Ended(_))), "terminal is terminal");
+    }
+}
+
+#[test]
+fn pln_32_it_can_be_cancelled_in_every_phase_before_the_end() {
+    let cancelled = |mut drive: Drive| {
+        drive.cancel(Cancel::default()).unwrap();
+        let phases: Vec<_> = drive
+            .journal
+            .iter()
+            .filter_map(|record| match record.event {
+                Event::Started { .. } => Some("running"),
+                Event::Ended { .. } => Some("cancelled"),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(drive.state.phase(), Phase::Ended(Outcome::Cancelled));
+        assert!(matches!(drive.cancel(Cancel::default()), Err(Rejected::Ended(Outcome::Cancelled))));
+        phases
+    };
+    let steps = || vec![task("a", &[])];
+    assert_eq!(cancelled(Drive::started(policy(), steps())), ["cancelled"]);
+    assert_eq!(cancelled(dispatched(steps())), ["running", "cancelled"], "running is seen before cancelled");
+    assert_eq!(cancelled(running(steps()).0), ["running", "cancelled"]);
+    let (mut drive, _) = running(steps());
+    drive.done("a");
+    assert_eq!(cancelled(drive), ["running", "cancelled"]);
+}
+
+#[test]
+fn pln_34_a_plan_that_cannot_be_prepared_fails_before_it_runs() {
+    let mut drive = dispatched(vec![task("a", &[])]);
+    drive.send(Input::StartFailed { failure: failure("RESOURCE_NOT_FOUND") }).unwrap();
+    assert_eq!(drive.send(Input::Uploaded { failure: None }).unwrap(), "failed");
+}
+
+#[test]
+fn what_cannot_be_repeated_is_refused_with_restart() {
+    let mut manual = task("m", &[]);
+    manual.completion = Completion::Manual { deadline_ms: None };
+    let approval = step("p", Work::Approval { deadline_ms: None }, &[]);
+    let mut undo = task("u", &[]);
+    undo.compensation = Some(Hook { work: Work::task(json!(1)), retry: Retry::default(), timeout_ms: None });
+    let error = Net::new(NetSpec { steps: vec![manual, approval, undo], policy: policy() }).unwrap_err();
+    let found: Vec<_> = error.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 3);
+    assert!(
+        found[0].contains("`m` has manual completion")
+            && found[1].contains("an approval")
+            && found[2].contains("compensation")
+    );
+}

@@ -1,0 +1,458 @@
+//! Playbooks: routing by tokens, admission, loops, final step (PBK rows that are the kernel's alone).
+
+use crate::drive::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_kernel::net::*;
+use windlass_kernel::*;
+
+fn policy() -> Policy {
+    Policy { join: Join::Each, entry: Some(StepId(0)), ..Policy::default() }
+}
+
+/// A step whose arcs have guards, first match wins.
+fn choice(name: &str, arcs: Vec<JoinArc>) -> Step {
+    let mut step = task(name, &[]);
+    step.router = Router { mode: RouterMode::Exclusive, arcs, ..Router::default() };
+    step
+}
+
+fn gated(name: &str, rules: &[(&str, bool)], on_deny: OnDeny) -> Step {
+    let rule = |(when, allow): &(&str, bool)| AdmitRule {
+        when: (!when.is_empty()).then(|| expr(when)),
+        allow: *allow,
+    };
+    let mut step = task(name, &[]);
+    step.admit = Some(Admit { rules: rules.iter().map(rule).collect(), on_deny, deadline_ms: None });
+    step
+}
+
+fn repeated(name: &str, items: Value, cap: u32, to: &[u32]) -> Step {
+    let mut step = task(name, to);
+    let kind = LoopKind::ForEach { items: template(items) };
+    step.repeat = Some(LoopSpec { kind, iterator: "item".into(), cap, body: Body::Own, break_when: None });
+    step
+}
+
+fn outcome(drive: &Drive) -> Phase {
+    drive.state.phase()
+}
+
+#[test]
+fn pbk_02_03_04_one_token_starts_at_the_entry_wherever_it_stands() {
+    for (entry, expected) in [(0, "offer a"), (1, "offer b")] {
+        let policy = Policy { entry: Some(StepId(entry)), ..policy() };
+        let mut drive = Drive::new(policy, vec![task("a", &[]), task("b", &[])]);
+        assert_eq!(drive.create(json!({})).unwrap(), expected);
+    }
+    let unknown = Policy { entry: Some(StepId(9)), ..policy() };
+    let error = Net::new(NetSpec { steps: vec![task("a", &[])], policy: unknown }).unwrap_err();
+    assert_eq!(error.problems, [Problem::UnknownStep { at: "the entry".into(), id: 9 }]);
+}
+
+#[test]
+fn pbk_05_first_admission_rule_that_matches_decides_and_no_match_denies() {
+    let check = |rules: &[(&str, bool)], expected: &str| {
+        let mut drive = Drive::new(policy(), vec![gated("a", rules, OnDeny::Wait)]);
+        assert_eq!(drive.create(json!({ "n": 3 })).unwrap(), expected, "{rules:?}");
+    };
+    check(&[("workload.n > 1", true), ("", false)], "offer a");
+    check(&[("workload.n > 1", false), ("", true)], "deny; paused");
+    check(&[("workload.n > 5", true), ("", true)], "offer a");
+    check(&[("workload.n > 5", true)], "deny; paused");
+    check(&[], "deny; paused");
+}
+
+#[test]
+fn pbk_06_a_denied_token_waits_until_a_patch_admits_it() {
+    let mut drive = Drive::started(policy(), vec![gated("a", &[("ctx.ok", true)], OnDeny::Wait)]);
+    assert_eq!(drive.patch("other", json!(true)).unwrap(), "");
+    assert_eq!(drive.patch("ok", json!(false)).unwrap(), "");
+    assert_eq!(outcome(&drive), Phase::Paused);
+    assert_eq!(drive.patch("ok", json!(true)).unwrap(), "admit 1; resumed; offer a");
+    assert_eq!(drive.done("a"), "completed");
+}
+
+#[test]
+fn pbk_06_a_gate_elsewhere_does_not_pause_what_still_runs() {
+    let mut fork = noop("fork", &[1, 2]);
+    fork.router.mode = RouterMode::Inclusive;
+    let mut drive =
+        Drive::new(policy(), vec![fork, gated("a", &[("ctx.ok", true)], OnDeny::Wait), task("b", &[])]);
+    assert_eq!(drive.create(json!({})).unwrap(), "deny; offer b");
+    assert_eq!(outcome(&drive), Phase::Running);
+    assert_eq!(drive.done("b"), "paused");
+}
+
+#[test]
+fn pbk_28_a_denied_token_can_be_discarded_by_policy() {
+    let mut drive = Drive::new(policy(), vec![gated("a", &[("false", true)], OnDeny::Discard)]);
+    assert_eq!(drive.create(json!({})).unwrap(), "discard; completed");
+}
+
+#[test]
+fn a_gate_that_opens_too_late_fails_its_step() {
+    let mut gate = gated("a", &[("ctx.ok", true)], OnDeny::Wait);
+    gate.admit.as_mut().unwrap().deadline_ms = Some(500);
+    gate.router.arcs = vec![arc(1, "event.error")];
+    let mut drive = Drive::started(policy(), vec![gate, task("late", &[])]);
+    assert_eq!(drive.ring().unwrap(), "admit 1; a failed, handled (GATE_TIMEOUT); resumed; offer late");
+    assert_eq!(drive.now, 500);
+}
+
+#[test]
+fn pbk_07_08_arcs_are_asked_after_done_and_after_failure_and_see_everything() {
+    let arcs = || {
+        vec![
+            arc(1, "event.name == 'step.failed' and event.error.code == 'VALIDATION_ERROR'"),
+            arc(2, "event.payload.n > workload.limit and ctx.flag and args.a is not defined"),
+            arc(3, ""),
+        ]
+    };
+    let check = |act: &dyn Fn(&mut Drive) -> String, expected: &str| {
+        let mut drive = Drive::new(
+            policy(),
+            vec![choice("s", arcs()), task("bad", &[]), task("big", &[]), task("other", &[])],
+        );
+        drive.create(json!({ "limit": 3 })).unwrap();
+        drive.patch("flag", json!(true)).unwrap();
+        assert_eq!(act(&mut drive), expected);
+    };
+    check(&|drive| drive.fail("s", "VALIDATION_ERROR"), "s failed, handled (VALIDATION_ERROR); offer bad");
+    check(&|drive| drive.fail("s", "OTHER"), "s failed (OTHER); offer other");
+    check(&|drive| drive.done_with("s", json!({ "n": 4 })), "offer big");
+    check(&|drive| drive.done_with("s", json!({ "n": 3 })), "offer other");
+}
+
+#[test]
+fn pbk_08_an_unguarded_arc_goes_on_after_a_failure_but_does_not_handle_it() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[1]), task("b", &[])]);
+    assert_eq!(drive.fail("a", "X"), "a failed (X); offer b");
+    assert_eq!(drive.done("b"), "failed");
+}
+
+#[test]
+fn pbk_09_10_exclusive_takes_the_first_match_inclusive_every_match() {
+    for (mode, expected) in [(RouterMode::Exclusive, "offer b"), (RouterMode::Inclusive, "offer b; offer c")]
+    {
+        let mut start = choice("a", vec![arc(3, "false"), arc(1, ""), arc(2, "true")]);
+        start.router.mode = mode;
+        let mut drive = Drive::started(policy(), vec![start, task("b", &[]), task("c", &[]), task("d", &[])]);
+        assert_eq!(drive.done("a"), expected);
+    }
+}
+
+#[test]
+fn pbk_11_args_of_an_arc_are_bound_to_the_firing_and_do_not_change() {
+    let mut first = task("a", &[1]);
+    first.router.arcs[0].args =
+        Some(template(json!({ "n": "{{ event.payload.n }}", "text": "n is {{ ctx.n }}" })));
+    let mut drive = Drive::started(policy(), vec![first, task("b", &[])]);
+    drive.patch("n", json!(1)).unwrap();
+    drive.done_with("a", json!({ "n": 7 }));
+    drive.patch("n", json!(2)).unwrap();
+    let run = drive.state.run(drive.firing("b")).unwrap();
+    assert_eq!(run.args.as_deref(), Some(&json!({ "n": 7, "text": "n is 1" })));
+    assert_eq!(run.ctx["n"], Arc::new(json!(1)), "the context is as it was at the dispatch");
+}
+
+#[test]
+fn pbk_13_14_a_branch_ends_at_a_leaf_or_where_nothing_matches() {
+    let steps = || vec![choice("a", vec![arc(1, "event.payload.n > 5")]), task("b", &[])];
+    let mut drive = Drive::started(policy(), steps());
+    assert_eq!(drive.done_with("a", json!({ "n": 9 })), "offer b");
+    assert_eq!(drive.done("b"), "completed");
+    let mut drive = Drive::started(policy(), steps());
+    assert_eq!(drive.done_with("a", json!({ "n": 1 })), "completed");
+    let strict = Policy { no_next_is_error: true, ..policy() };
+    let mut drive = Drive::started(strict.clone(), steps());
+    assert_eq!(drive.done_with("a", json!({ "n": 1 })), "failed");
+    let mut drive = Drive::started(strict, steps());
+    drive.done_with("a", json!({ "n": 9 }));
+    assert_eq!(drive.done("b"), "completed", "a leaf is no dead end");
+}
+
+#[test]
+fn pbk_15_it_completes_when_nothing_is_left_and_not_before() {
+    let mut fork = noop("fork", &[1, 2]);
+    fork.router.mode = RouterMode::Inclusive;
+    let mut retried = task("a", &[]);
+    retried.retry = Retry { attempts_max: 2, initial_ms: 100, ..Retry::default() };
+    let mut drive = Drive::started(policy(), vec![fork, retried, task("b", &[])]);
+    assert_eq!(drive.fail("a", "SERVICE_UNAVAILABLE"), "retry a at 100");
+    assert_eq!(drive.done("b"), "", "an attempt is still to come");
+    assert_eq!(drive.ring().unwrap(), "offer a #2");
+    assert_eq!(drive.done("a"), "completed");
+}
+
+#[test]
+fn pbk_16_the_end_follows_the_failure_policy() {
+    let check = |change: &dyn Fn(&mut Policy), fail_both: bool, expected: &str| {
+        let mut policy = policy();
+        change(&mut policy);
+        let mut fork = noop("fork", &[1, 2]);
+        fork.router.mode = RouterMode::Inclusive;
+        let mut drive = Drive::started(policy, vec![fork, task("a", &[]), task("b", &[])]);
+        let told = drive.fail("a", "X");
+        let end = if fail_both { drive.fail("b", "X") } else { drive.done("b") };
+        assert_eq!(format!("{told} | {end}"), expected);
+    };
+    check(&|_| {}, false, "a failed (X) | failed");
+    check(&|policy| policy.failure = FailureMode::FailFast, false, "a failed (X) | failed");
+    check(&|policy| policy.end = EndPolicy::Partial, false, "a failed (X) | partial");
+    check(&|policy| policy.end = EndPolicy::Partial, true, "a failed (X) | b failed (X); failed");
+}
+
+fn with_final(change: impl Fn(&mut Policy)) -> Drive {
+    let mut policy = Policy { finish: Finish::Step(StepId(2)), ..policy() };
+    change(&mut policy);
+    Drive::started(policy, vec![task("a", &[1]), task("b", &[]), task("wrap", &[0])])
+}
+
+#[test]
+fn pbk_17_the_final_step_runs_once_at_the_end_and_its_arcs_are_not_followed() {
+    let mut drive = with_final(|_| {});
+    drive.done("a");
+    assert_eq!(drive.done("b"), "final; offer wrap");
+    assert_eq!(drive.done("wrap"), "completed");
+}
+
+#[test]
+fn pbk_17_a_final_step_that_routing_ran_does_not_run_again() {
+    let policy = Policy { finish: Finish::Step(StepId(1)), ..policy() };
+    let mut drive = Drive::started(policy, vec![task("a", &[1]), task("wrap", &[])]);
+    drive.done("a");
+    assert_eq!(drive.done("wrap"), "completed");
+}
+
+#[test]
+fn pbk_18_the_final_step_is_told_what_happened() {
+    let mut drive = with_final(|_| {});
+    drive.fail("a", "X");
+    drive.done("b");
+    let run = drive.state.run(drive.firing("wrap")).unwrap();
+    let args = run.args.as_deref().unwrap();
+    assert_eq!(args["execution_id"], json!("00000000000000000000000000000007"));
+    assert_eq!(args["status"], json!("failed"));
+    assert_eq!(args["steps"], json!({ "completed": 1, "failed": 1, "skipped": 0 }));
+    assert_eq!(args["branches"], json!({ "well": 1, "failed": 0 }));
+    assert_eq!(args["failures"], json!([{ "step": "a", "code": "X", "message": "it said X" }]));
+    let output = args["results"]["b"]["$output"].as_u64();
+    assert!(output.is_some_and(|run| RunId(run) < drive.firing("wrap")), "{args}");
+}
+
+#[test]
+fn pbk_19_a_failing_final_step_makes_the_end_worse_as_policy_says() {
+    let check = |partial: bool, fail_before: bool, expected: &str| {
+        let failure = if partial { FinalFailure::Partial } else { FinalFailure::Fail };
+        let mut drive = with_final(|policy| policy.final_failure = failure);
+        if fail_before {
+            drive.fail("a", "X")
+        } else {
+            drive.done("a")
+        };
+        drive.done("b");
+        assert_eq!(drive.fail("wrap", "Y"), format!("wrap failed (Y); {expected}"));
+    };
+    check(false, false, "failed");
+    check(true, false, "partial");
+    check(true, true, "failed");
+}
+
+#[test]
+fn pbk_20_noop_routes_patches_and_decides_without_a_worker() {
+    let mut set = noop("set", &[1]);
+    let value = template(json!("{{ workload.n + 1 }}"));
+    set.work = Work::Pure { output: None, patch: vec![PatchEntry { key: "n".into(), value }] };
+    let mut pick = choice("pick", vec![arc(2, "ctx.n == 4"), arc(3, "")]);
+    pick.work = Work::noop();
+    let mut drive = Drive::new(policy(), vec![set, pick, task("four", &[]), task("other", &[])]);
+    assert_eq!(drive.create(json!({ "n": 3 })).unwrap(), "offer four");
+}
+
+#[test]
+fn pbk_23_a_loop_keeps_its_cap_and_routes_once() {
+    let mut drive =
+        Drive::new(policy(), vec![repeated("a", json!([10, 20, 30, 40]), 2, &[1]), task("b", &[])]);
+    assert_eq!(drive.create(json!({})).unwrap(), "loop Some(4); offer a[0]; offer a[1]");
+    assert_eq!(drive.done("a[1]"), "offer a[2]");
+    assert_eq!(drive.done("a[0]"), "offer a[3]");
+    assert_eq!(drive.done("a[2]"), "");
+    assert_eq!(drive.done("a[3]"), "offer b");
+    assert_eq!(drive.done("b"), "completed");
+}
+
+#[test]
+fn pbk_23_a_sequential_loop_waits_for_an_iteration_in_backoff() {
+    let mut step = repeated("a", json!([1, 2]), 1, &[]);
+    step.retry = Retry { attempts_max: 2, initial_ms: 50, ..Retry::default() };
+    let mut drive = Drive::started(policy(), vec![step]);
+    assert_eq!(drive.fail("a[0]", "SERVICE_UNAVAILABLE"), "retry a[0] at 50");
+    assert_eq!(drive.ring().unwrap(), "offer a[0] #2");
+    assert_eq!(drive.done("a[0]"), "offer a[1]");
+    assert_eq!(drive.done("a[1]"), "completed");
+}
+
+#[test]
+fn a_failed_iteration_lets_the_others_finish_and_fails_the_loop_with_counts() {
+    let mut step = repeated("a", json!([1, 2, 3]), 3, &[]);
+    step.router.arcs = vec![arc(
+        1,
+        "event.name == 'loop.done' and event.payload.failed == 1 and event.payload.succeeded == 2",
+    )];
+    let mut drive = Drive::started(policy(), vec![step, task("some", &[])]);
+    assert_eq!(drive.fail("a[1]", "X"), "a[1] failed (X)");
+    drive.done("a[0]");
+    assert_eq!(drive.done("a[2]"), "a failed, handled (ITERATION_FAILED); offer some");
+    assert_eq!(drive.done("some"), "completed");
+}
+
+#[test]
+fn an_empty_loop_is_done_at_once_and_a_loop_over_no_list_fails() {
+    let mut drive = Drive::new(policy(), vec![repeated("a", json!([]), 2, &[1]), task("b", &[])]);
+    assert_eq!(drive.create(json!({})).unwrap(), "loop Some(0); offer b");
+    let mut drive = Drive::new(policy(), vec![repeated("a", json!("{{ workload.nothing }}"), 2, &[])]);
+    assert_eq!(drive.create(json!({})).unwrap(), "a failed (EXPRESSION_ERROR); failed");
+}
+
+#[test]
+fn parallel_iterations_that_set_a_key_differently_fail_the_later_one() {
+    let set = |drive: &mut Drive, label: &str, value: Value| {
+        let (run, fence) = (drive.firing(label), drive.fence(label));
+        let patch = Patch::from([("k".to_owned(), Arc::new(value))]);
+        let result = WorkResult::Done { output: Arc::new(json!({})) };
+        drive.send(Input::Report(Box::new(Report { run, fence, result, patch, times: None }))).unwrap()
+    };
+    let mut drive = Drive::started(policy(), vec![repeated("a", json!([1, 2, 3]), 3, &[])]);
+    assert_eq!(set(&mut drive, "a[0]", json!(1)), "");
+    assert_eq!(set(&mut drive, "a[1]", json!(1)), "", "an equal write is no conflict");
+    let told = set(&mut drive, "a[2]", json!(2));
+    assert_eq!(told, "a[2] failed (CONTEXT_CONFLICT); a failed (ITERATION_FAILED); failed");
+    assert_eq!(drive.state.head.ctx["k"], Arc::new(json!(1)));
+}
+
+#[test]
+fn pbk_24_several_tokens_at_one_step_are_several_firings() {
+    let mut fork = noop("fork", &[1, 1, 1]);
+    fork.router.mode = RouterMode::Inclusive;
+    for (arc, n) in fork.router.arcs.iter_mut().zip(0..) {
+        arc.args = Some(template(json!({ "n": n })));
+    }
+    let mut drive = Drive::new(policy(), vec![fork, task("a", &[])]);
+    assert_eq!(drive.create(json!({})).unwrap(), "offer a; offer a; offer a");
+    let args: Vec<_> = drive.state.runs.values().map(|run| run.args.as_ref().unwrap()["n"].clone()).collect();
+    assert_eq!(args, [json!(0), json!(1), json!(2)]);
+    assert_eq!(
+        (drive.done("a"), drive.fail("a", "X"), drive.done("a")),
+        (String::new(), "a failed (X)".into(), "failed".into())
+    );
+}
+
+#[test]
+fn a_guard_that_cannot_be_evaluated_fails_its_step_and_keeps_the_output() {
+    let steps = vec![choice("a", vec![arc(1, "workload.text - 1"), arc(1, "event.error")]), task("b", &[])];
+    let mut drive = Drive::new(policy(), steps);
+    drive.create(json!({ "text": "x" })).unwrap();
+    assert_eq!(drive.done_with("a", json!({ "n": 1 })), "a failed (EXPRESSION_ERROR); failed");
+    let kept = drive.journal.iter().any(
+        |record| matches!(&record.event, Event::Failed { output: Some(output), .. } if output["n"] == 1),
+    );
+    assert!(kept);
+}
+
+#[test]
+fn guards_read_earlier_outputs_which_are_loaded_by_need() {
+    let steps = vec![
+        task("fetch", &[1]),
+        choice("check", vec![arc(2, "fetch.more and steps.fetch.n == 2")]),
+        task("next", &[]),
+    ];
+    let mut drive = Drive::started(policy(), steps);
+    drive.done_with("fetch", json!({ "more": true, "n": 2 }));
+    let (run, fence) = (drive.firing("check"), drive.fence("check"));
+    let result = WorkResult::Done { output: Arc::new(json!({})) };
+    let report = Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }));
+    let values = Values::default();
+    let given = Given { now: Millis(0), random: 0, values: &values };
+    let needs = decide(&drive.state, &drive.net, &report, &given);
+    assert!(
+        matches!(needs, Err(Rejected::Needs(needs)) if needs.len() == 1),
+        "only the one output is asked for"
+    );
+    assert_eq!(drive.send(report).unwrap(), "offer next");
+}
+
+#[test]
+fn routing_that_never_ends_reaches_its_limit_and_names_the_step() {
+    let limits = Limits { firings_per_execution: 50, firings_per_decide: 7, ..Limits::default() };
+    let mut drive = Drive::new(Policy { limits, ..policy() }, vec![noop("a", &[1]), noop("b", &[0])]);
+    assert_eq!(drive.create(json!({})).unwrap(), "continued");
+    let mut told = String::new();
+    while !drive.state.phase().is_ended() {
+        told = drive.send(Input::Continue).unwrap();
+    }
+    assert_eq!(told, "clear 1+0; failed");
+    let failed = drive.journal.iter().find_map(|record| match &record.event {
+        Event::Draining { failure: Some(failure), .. } => Some(failure.clone()),
+        _ => None,
+    });
+    let failure = failed.unwrap();
+    assert_eq!(failure.code, "LIMIT_EXCEEDED");
+    assert!(
+        (failure.message.contains("`a`") || failure.message.contains("`b`"))
+            && failure.message.contains("firings_per_execution"),
+        "{}",
+        failure.message
+    );
+}
+
+#[test]
+fn too_many_standing_tokens_fail_the_execution() {
+    let mut fork = noop("fork", &[1, 1, 1, 1]);
+    fork.router.mode = RouterMode::Inclusive;
+    let limits = Limits { standing_tokens: 3, ..Limits::default() };
+    let mut drive = Drive::new(Policy { limits, ..policy() }, vec![fork, gated("a", &[], OnDeny::Wait)]);
+    assert_eq!(drive.create(json!({})).unwrap(), "clear 0+4; failed");
+}
+
+#[test]
+fn a_pipeline_that_waits_gives_its_slot_back_and_goes_on_with_its_cursor() {
+    let policy = Policy { max_parallel: Some(1), ..policy() };
+    let mut drive = Drive::started(policy, vec![task("a", &[])]);
+    let cursor = Some(Arc::new(json!({ "label": "third" })));
+    let later = WorkResult::Later { delay_ms: 9_000, cursor: cursor.clone() };
+    drive.report("a", later).unwrap();
+    assert_eq!(drive.state.head.census.in_flight(), 0);
+    assert_eq!(drive.ring().unwrap(), "offer a", "no attempt is used up");
+    assert_eq!((drive.now, drive.state.run(drive.firing("a")).unwrap().cursor.clone()), (9_000, cursor));
+}
+
+#[test]
+fn a_playbook_is_retried_by_a_fork_at_a_firing() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[1]), task("b", &[2]), task("c", &[])]);
+    drive.done_with("a", json!({ "n": 1 }));
+    let failed = drive.firing("b");
+    drive.fail("b", "X");
+    drive.done("c");
+    let values = Values::default();
+    let given = Given { now: Millis(50), random: 0, values: &values };
+    for at in [Some(failed), None] {
+        let journal = fork(&drive.net, &drive.journal, at, ExecutionId(8), None, &given).unwrap();
+        let state = replay(&drive.net, &journal).unwrap();
+        let net = Net::new(drive.net.spec().clone()).unwrap();
+        let mut again = Drive { net, state, journal, now: 50, random: 0 };
+        assert_eq!(again.state.head.id, ExecutionId(8));
+        assert!(
+            again.fence("b") > drive.journal.iter().filter_map(fence_of).max().unwrap(),
+            "fences are new"
+        );
+        assert_eq!((again.done("b"), again.done("c")), ("offer c".into(), "completed".into()));
+    }
+}
+
+fn fence_of(record: &Record) -> Option<Fence> {
+    match record.event {
+        Event::Offered { fence, .. } => Some(fence),
+        _ => None,
+    }
+}

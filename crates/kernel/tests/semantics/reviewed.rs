@@ -1,0 +1,244 @@
+//! Cases that once went wrong.
+
+use crate::drive::*;
+use serde_json::json;
+use std::sync::Arc;
+use windlass_kernel::net::*;
+use windlass_kernel::*;
+
+fn all(failure: FailureMode) -> Policy {
+    Policy { join: Join::All, failure, ..Policy::default() }
+}
+
+fn retried(drive: &Drive, from: Option<StepId>) -> (Drive, String) {
+    let imports = redo(&drive.net, &drive.journal, from).unwrap();
+    let net = Net::new(drive.net.spec().clone()).unwrap();
+    let mut again =
+        Drive { net, state: Execution::default(), journal: Vec::new(), now: drive.now, random: 0 };
+    let create = Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
+    let told = again.send(Input::Create(Box::new(create))).unwrap();
+    (again, told)
+}
+
+#[test]
+fn a_step_that_finished_while_draining_is_routed_by_the_retry() {
+    let mut b = task("b", &[]);
+    b.router.arcs = vec![arc(2, "event.payload.n == 4")];
+    let mut drive = Drive::started(all(FailureMode::FailFast), vec![task("a", &[2]), b, task("c", &[])]);
+    drive.fail("a", "X");
+    assert_eq!(drive.done_with("b", json!({ "n": 4 })), "failed");
+    let (mut again, told) = retried(&drive, None);
+    assert_eq!(told, "offer a", "b is not done again");
+    assert_eq!((again.done("a"), again.done("c")), ("offer c".into(), "completed".into()));
+}
+
+#[test]
+fn a_restart_after_a_retry_runs_the_imported_steps_too() {
+    let policy = Policy {
+        recovery: Recovery::RestartExecution,
+        affinity: Affinity::OneWorker,
+        ..all(FailureMode::Continue)
+    };
+    let mut drive = Drive::started(policy, vec![task("a", &[1]), task("b", &[])]);
+    let begin = |drive: &mut Drive| {
+        drive.send(Input::Assign { worker: "w".into() }).unwrap();
+        drive.send(Input::Begin).unwrap()
+    };
+    begin(&mut drive);
+    drive.done("a");
+    drive.fail("b", "X");
+    let (mut again, _) = retried(&drive, None);
+    assert_eq!(begin(&mut again), "offer b");
+    let unit = LeaseUnit::Execution { generation: 1 };
+    again.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap();
+    assert_eq!(begin(&mut again), "offer a");
+}
+
+#[test]
+fn entries_that_were_not_chosen_are_dead_so_that_joins_still_resolve() {
+    let policy = Policy { join: Join::AnyLive, entry: Some(StepId(1)), ..Policy::default() };
+    let mut drive = Drive::new(policy, vec![task("t1", &[2]), task("t2", &[2]), task("join", &[])]);
+    assert_eq!(drive.create(json!({})).unwrap(), "skip t1 (NotTaken); offer t2");
+    assert_eq!(drive.done("t2"), "offer join");
+}
+
+#[test]
+fn a_discarded_token_before_a_join_is_told_onward() {
+    let mut gate = task("a", &[2]);
+    let rules = vec![AdmitRule { when: Some(expr("false")), allow: true }];
+    gate.admit = Some(Admit { rules, on_deny: OnDeny::Discard, deadline_ms: None });
+    let policy = Policy { join: Join::AnyLive, ..Policy::default() };
+    let mut drive = Drive::started(policy, vec![gate, task("b", &[2]), task("c", &[])]);
+    assert_eq!(drive.done("b"), "offer c");
+}
+
+#[test]
+fn a_condition_behind_a_closed_gate_is_not_asked() {
+    let mut gate = task("a", &[]);
+    let rules = vec![AdmitRule { when: Some(expr("ctx.open")), allow: true }];
+    gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
+    gate.condition = Some(expr("workload.text - 1"));
+    let policy = Policy { join: Join::Each, ..Policy::default() };
+    let mut drive = Drive::new(policy, vec![gate]);
+    assert_eq!(drive.create(json!({ "text": "x" })).unwrap(), "deny; paused");
+    assert_eq!(
+        drive.patch("open", json!(true)).unwrap(),
+        "admit 1; a failed (EXPRESSION_ERROR); resumed; failed"
+    );
+}
+
+#[test]
+fn a_gate_whose_rule_a_patch_breaks_fails_its_step() {
+    let mut gate = task("a", &[]);
+    let rules = vec![AdmitRule { when: Some(expr("ctx.n - 1 > 5")), allow: true }];
+    gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
+    let policy = Policy { join: Join::Each, ..Policy::default() };
+    let mut drive = Drive::new(policy, vec![noop("set", &[1]), gate]);
+    drive.create(json!({})).unwrap();
+    if drive.state.phase() == Phase::Paused {
+        assert_eq!(
+            drive.patch("n", json!("text")).unwrap(),
+            "admit 1; a failed (EXPRESSION_ERROR); resumed; failed"
+        );
+    } else {
+        assert_eq!(drive.state.phase(), Phase::Ended(Outcome::Failed));
+    }
+}
+
+#[test]
+fn the_context_is_taken_at_the_dispatch_not_at_the_firing() {
+    let mut drive = Drive::started(all(FailureMode::Continue), vec![task("a", &[1]), task("b", &[])]);
+    drive.send(Input::Hold { by: "u".into(), reason: String::new() }).unwrap();
+    drive.done("a");
+    drive.patch("k", json!(2)).unwrap();
+    drive.send(Input::Resume { by: "u".into() }).unwrap();
+    let b = drive.firing("b");
+    assert_eq!(drive.state.run(b).unwrap().ctx.get("k"), Some(&Arc::new(json!(2))));
+    drive.patch("k", json!(3)).unwrap();
+    drive.lose("b", false).unwrap();
+    assert_eq!(
+        drive.state.run(b).unwrap().ctx.get("k"),
+        Some(&Arc::new(json!(2))),
+        "later attempts see the same"
+    );
+}
+
+#[test]
+fn the_end_is_told_by_what_caused_it_not_by_a_failure_that_was_handled() {
+    let mut a = task("a", &[]);
+    a.router.arcs = vec![arc(1, "event.error")];
+    let policy = Policy { join: Join::Each, timeout_ms: Some(100), ..Policy::default() };
+    let mut drive = Drive::started(policy, vec![a, task("b", &[])]);
+    drive.fail("a", "VALIDATION_ERROR");
+    drive.ring().unwrap();
+    drive.report("b", WorkResult::Stopped).unwrap();
+    let why = drive.journal.iter().find_map(|record| match &record.event {
+        Event::Ended { failure, .. } => failure.clone(),
+        _ => None,
+    });
+    assert_eq!(why.unwrap().code, "EXECUTION_TIMEOUT");
+}
+
+#[test]
+fn a_fork_of_a_paused_execution_has_its_whole_time_again() {
+    let mut gate = task("a", &[]);
+    let rules = vec![AdmitRule { when: Some(expr("ctx.open")), allow: true }];
+    gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
+    let policy = Policy { join: Join::Each, timeout_ms: Some(1_000), ..Policy::default() };
+    let mut drive = Drive::started(policy, vec![gate]);
+    drive.now = 900;
+    drive.cancel(Cancel::default()).unwrap();
+    let values = Values::default();
+    let given = Given { now: Millis(50_000), random: 0, values: &values };
+    let journal = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given).unwrap();
+    let state = replay(&drive.net, &journal).unwrap();
+    assert_eq!((state.phase(), state.head.clock), (Phase::Paused, Clock::Left(1_000)));
+}
+
+#[test]
+fn a_completed_execution_is_not_forked() {
+    let policy = Policy { join: Join::Each, ..Policy::default() };
+    let mut drive = Drive::started(policy, vec![task("a", &[])]);
+    drive.done("a");
+    let values = Values::default();
+    let given = Given { now: Millis(0), random: 0, values: &values };
+    let told = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given);
+    assert!(matches!(told, Err(Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), .. })));
+}
+
+#[test]
+fn a_report_that_was_dropped_while_draining_is_accepted_again() {
+    let mut drive =
+        Drive::started(all(FailureMode::FailFast), vec![task("a", &[]), task("b", &[]), task("c", &[])]);
+    drive.fail("a", "X");
+    let (run, fence) = (drive.firing("b"), drive.fence("b"));
+    let report =
+        |result| Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }));
+    let later = WorkResult::Later { delay_ms: 5, cursor: None };
+    drive.send(report(later.clone())).unwrap();
+    assert_eq!(drive.send(report(later)), Ok(String::new()));
+    assert_eq!(drive.send(report(WorkResult::Stopped)), Err(Rejected::OtherAnswer { given: fence }));
+    let (run, fence) = (drive.firing("c"), drive.fence("c"));
+    drive.lose("c", true).unwrap();
+    let late = Report { run, fence, result: WorkResult::Stopped, patch: Patch::new(), times: None };
+    assert_eq!(drive.send(Input::Report(Box::new(late))), Err(Rejected::StaleFence { given: fence }));
+}
+
+#[test]
+fn what_one_decide_begins_is_bounded_too() {
+    let limits = Limits { firings_per_decide: 10, ..Limits::default() };
+    let mut drive = Drive::new(
+        Policy { limits, ..all(FailureMode::Continue) },
+        (0..35).map(|n| task(&format!("s{n}"), &[])).collect(),
+    );
+    let mut decides = vec![drive.create(json!({})).unwrap()];
+    while decides.last().unwrap().ends_with("continued") {
+        decides.push(drive.send(Input::Continue).unwrap());
+    }
+    assert!(decides.iter().all(|told| told.matches("offer").count() <= 10), "{decides:?}");
+    assert_eq!(drive.state.head.census.offered, 35);
+    assert!(drive.send(Input::Continue).is_err());
+}
+
+#[test]
+fn a_scheduled_start_with_one_worker_rings_once() {
+    let policy = Policy { affinity: Affinity::OneWorker, ..all(FailureMode::Continue) };
+    let mut drive = Drive::new(policy, vec![task("a", &[])]);
+    let create = Create { start: StartWhen::At(Millis(100)), ..Create::new(ExecutionId(7), json!({})) };
+    drive.send(Input::Create(Box::new(create))).unwrap();
+    assert!(drive.send(Input::Assign { worker: "w".into() }).is_err());
+    drive.ring().unwrap();
+    assert!(drive.state.timers().is_empty());
+    drive.send(Input::Assign { worker: "w".into() }).unwrap();
+}
+
+#[test]
+fn a_final_step_that_loops_is_carried_to_its_end() {
+    let mut last = task("wrap", &[]);
+    let kind = LoopKind::Count { times: template(json!(3)) };
+    last.repeat = Some(LoopSpec { kind, iterator: "i".into(), cap: 2, body: Body::Own, break_when: None });
+    let policy = Policy { join: Join::Each, finish: Finish::Step(StepId(1)), ..Policy::default() };
+    let mut drive = Drive::started(policy, vec![task("a", &[]), last]);
+    assert_eq!(drive.done("a"), "final; loop Some(3); offer wrap[0]; offer wrap[1]");
+    assert_eq!(
+        (drive.done("wrap[0]"), drive.done("wrap[1]"), drive.done("wrap[2]")),
+        ("offer wrap[2]".into(), String::new(), "completed".into())
+    );
+}
+
+#[test]
+fn a_manual_iteration_that_contradicts_another_fails_at_its_report() {
+    let mut step = task("a", &[]);
+    let kind = LoopKind::Count { times: template(json!(2)) };
+    step.repeat = Some(LoopSpec { kind, iterator: "i".into(), cap: 2, body: Body::Own, break_when: None });
+    step.completion = Completion::Manual { deadline_ms: None };
+    let mut drive = Drive::started(Policy { join: Join::Each, ..Policy::default() }, vec![step]);
+    let set = |drive: &mut Drive, label: &str, value: i64| {
+        let (run, fence) = (drive.firing(label), drive.fence(label));
+        let patch = Patch::from([("k".to_owned(), Arc::new(json!(value)))]);
+        let result = WorkResult::Done { output: Arc::new(json!({})) };
+        drive.send(Input::Report(Box::new(Report { run, fence, result, patch, times: None }))).unwrap()
+    };
+    assert_eq!(set(&mut drive, "a[0]", 1), "ask a[0]");
+    assert_eq!(set(&mut drive, "a[1]", 2), "a[1] failed (CONTEXT_CONFLICT); paused");
+}

@@ -1,0 +1,436 @@
+//! Workflows: joins over live arcs, failure modes, regions, retries, agents, children (WFL rows that are the
+//! kernel's alone).
+
+use crate::drive::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_kernel::net::*;
+use windlass_kernel::*;
+
+fn policy() -> Policy {
+    Policy {
+        join: Join::AnyLive,
+        failure: FailureMode::Continue,
+        end: EndPolicy::Partial,
+        ..Policy::default()
+    }
+}
+
+fn fail_fast() -> Policy {
+    Policy { failure: FailureMode::FailFast, end: EndPolicy::FailOnAny, ..policy() }
+}
+
+fn on_error(to: u32) -> JoinArc {
+    JoinArc { on: On::Error, ..JoinArc::to(StepId(to)) }
+}
+
+fn guarded(name: &str, arcs: Vec<JoinArc>) -> Step {
+    let mut step = task(name, &[]);
+    step.router.arcs = arcs;
+    step
+}
+
+/// A loop over a body: `members` are the steps that follow it in the net.
+fn region(name: &str, kind: LoopKind, cap: u32, to: &[u32]) -> Step {
+    let mut step = noop(name, to);
+    step.repeat = Some(LoopSpec { kind, iterator: "item".into(), cap, body: Body::Region, break_when: None });
+    step
+}
+
+fn member(mut step: Step, of: u32) -> Step {
+    step.region = Some(StepId(of));
+    step
+}
+
+fn count(times: u32) -> LoopKind {
+    LoopKind::Count { times: template(json!(times)) }
+}
+
+#[test]
+fn a_join_fires_when_one_arc_is_live_and_none_poisoned() {
+    let steps = || {
+        vec![
+            guarded("a", vec![arc(2, "event.payload.go")]),
+            guarded("b", vec![arc(2, "event.payload.go")]),
+            task("c", &[]),
+        ]
+    };
+    let check = |a: bool, b: bool, expected: &str| {
+        let mut drive = Drive::started(policy(), steps());
+        drive.done_with("a", json!({ "go": a }));
+        assert_eq!(drive.done_with("b", json!({ "go": b })), expected);
+    };
+    check(true, false, "offer c");
+    check(true, true, "offer c");
+    check(false, false, "skip c (NotTaken); completed");
+    let mut drive = Drive::started(policy(), steps());
+    drive.done_with("a", json!({ "go": true }));
+    assert_eq!(drive.fail("b", "X"), "b failed (X); skip c (Upstream); partial");
+}
+
+#[test]
+fn wfl_25_failure_modes_decide_what_follows_a_failure() {
+    let run = |policy: Policy| {
+        let mut drive = Drive::started(policy, vec![task("a", &[2]), task("b", &[]), task("c", &[])]);
+        let first = drive.fail("a", "X");
+        let mut told = vec![first];
+        for step in ["c", "b"] {
+            if drive.state.runs.values().any(|run| drive.net.step(run.step).name == step) {
+                told.push(drive.done(step));
+            }
+        }
+        told.join(" | ")
+    };
+    assert_eq!(run(fail_fast()), "a failed (X) | failed");
+    assert_eq!(run(policy()), "a failed (X); skip c (Upstream) | partial");
+    let collect = Policy { failure: FailureMode::Collect, ..policy() };
+    assert_eq!(run(collect), "a failed (X); offer c |  | partial");
+}
+
+#[test]
+fn wfl_25_it_is_failed_when_only_a_trigger_completed() {
+    let mut trigger = noop("trigger", &[1]);
+    trigger.trigger = true;
+    let mut drive = Drive::started(policy(), vec![trigger, task("a", &[])]);
+    assert_eq!(drive.fail("a", "X"), "a failed (X); failed");
+}
+
+#[test]
+fn under_collect_a_failed_step_hands_its_error_on_and_a_conditional_poisons() {
+    let collect = || Policy { failure: FailureMode::Collect, ..policy() };
+    let arcs = || vec![arc(1, ""), arc(2, "true")];
+    let mut drive =
+        Drive::started(collect(), vec![guarded("a", arcs()), task("plain", &[]), task("guarded", &[])]);
+    assert_eq!(drive.fail("a", "X"), "a failed (X); skip guarded (NotTaken); offer plain");
+    let args = drive.state.run(drive.firing("plain")).unwrap().args.clone().unwrap();
+    assert_eq!(args["error"]["code"], "X");
+    let mut choice = guarded("a", arcs());
+    choice.router.conditional = true;
+    let mut drive = Drive::started(collect(), vec![choice, task("plain", &[]), task("guarded", &[])]);
+    assert_eq!(drive.fail("a", "X"), "a failed (X); skip plain (Upstream); skip guarded (Upstream); failed");
+}
+
+#[test]
+fn an_error_handle_takes_the_failure_on() {
+    let steps = || vec![guarded("a", vec![arc(1, ""), on_error(2)]), task("good", &[]), task("rescue", &[])];
+    let mut drive = Drive::started(fail_fast(), steps());
+    assert_eq!(drive.fail("a", "X"), "a failed, handled (X); skip good (NotTaken); offer rescue");
+    assert_eq!(drive.done("rescue"), "completed");
+    let mut drive = Drive::started(fail_fast(), steps());
+    assert_eq!(drive.done("a"), "skip rescue (NotTaken); offer good");
+}
+
+#[test]
+fn wfl_12_the_timeout_counts_running_time_only_and_ends_it_as_failed() {
+    let mut drive = Drive::started(Policy { timeout_ms: Some(300_000), ..fail_fast() }, vec![task("a", &[])]);
+    drive.now = 100_000;
+    drive.send(Input::Hold { by: "u".into(), reason: String::new() }).unwrap();
+    drive.now = 900_000;
+    assert!(drive.send(Input::TimerDue(Timer::Deadline)).is_err(), "it stands still while paused");
+    drive.send(Input::Resume { by: "u".into() }).unwrap();
+    drive.now = 1_000_000;
+    assert_eq!(
+        drive.send(Input::TimerDue(Timer::Deadline)),
+        Err(Rejected::NotDue { until: Millis(1_100_000) })
+    );
+    assert_eq!(drive.ring().unwrap(), "stop 1+0");
+    assert_eq!(drive.report("a", WorkResult::Stopped).unwrap(), "drop a (Cancelled); failed");
+}
+
+#[test]
+fn wfl_13_a_scheduled_execution_stays_queued_until_its_time() {
+    let mut drive = Drive::new(policy(), vec![task("a", &[])]);
+    let create = Create { start: StartWhen::At(Millis(5_000)), ..Create::new(ExecutionId(7), json!({})) };
+    assert_eq!(drive.send(Input::Create(Box::new(create))).unwrap(), "");
+    assert_eq!(drive.state.phase(), Phase::Queued);
+    assert_eq!(drive.send(Input::TimerDue(Timer::Start)), Err(Rejected::NotDue { until: Millis(5_000) }));
+    assert!(drive.send(Input::Begin).is_err());
+    assert_eq!(drive.ring().unwrap(), "offer a");
+}
+
+#[test]
+fn a_loop_fires_its_body_once_per_iteration_in_a_scope_of_its_own() {
+    let steps = vec![
+        region("each", count(2), 2, &[1, 3]),
+        member(task("a", &[2]), 0),
+        member(task("b", &[]), 0),
+        task("after", &[]),
+    ];
+    let mut drive = Drive::new(policy(), steps);
+    assert_eq!(drive.create(json!({})).unwrap(), "loop Some(2); offer a[0]; offer a[1]");
+    assert_eq!(drive.done("a[1]"), "offer b[1]");
+    assert_eq!(drive.done("b[1]"), "");
+    assert_eq!(drive.done("a[0]"), "offer b[0]");
+    assert_eq!(drive.done("b[0]"), "offer after");
+    assert_eq!(drive.done("after"), "completed");
+}
+
+#[test]
+fn loops_nest_and_each_iteration_keeps_its_own_joins() {
+    let steps = vec![
+        region("outer", count(2), 1, &[1]),
+        member(region("inner", count(2), 2, &[2]), 0),
+        member(task("x", &[]), 1),
+    ];
+    let mut drive = Drive::new(policy(), steps);
+    assert_eq!(drive.create(json!({})).unwrap(), "loop Some(2); loop Some(2); offer x[0,0]; offer x[0,1]");
+    assert_eq!(
+        (drive.done("x[0,0]"), drive.done("x[0,1]")),
+        (String::new(), "loop Some(2); offer x[1,0]; offer x[1,1]".into())
+    );
+    assert_eq!((drive.done("x[1,1]"), drive.done("x[1,0]")), (String::new(), "completed".into()));
+}
+
+#[test]
+fn a_failed_step_fails_its_iteration_and_the_loop_but_not_the_other_iterations() {
+    let steps = vec![
+        region("each", count(2), 2, &[1, 3]),
+        member(task("a", &[2]), 0),
+        member(task("b", &[]), 0),
+        task("after", &[]),
+    ];
+    let mut drive = Drive::started(policy(), steps);
+    assert_eq!(drive.fail("a[0]", "X"), "a[0] failed (X); skip b[0] (Upstream)");
+    drive.done("a[1]");
+    assert_eq!(drive.done("b[1]"), "each failed (ITERATION_FAILED); skip after (Upstream); partial");
+}
+
+#[test]
+fn a_while_loop_sees_the_outputs_of_the_iteration_that_just_ended() {
+    let condition = expr("steps.a.more | default(true)");
+    let kind = LoopKind::While { condition, check_first: false, max: 9 };
+    let mut drive = Drive::new(policy(), vec![region("each", kind, 1, &[1]), member(task("a", &[]), 0)]);
+    assert_eq!(drive.create(json!({})).unwrap(), "loop None; offer a[0]");
+    assert_eq!(drive.done_with("a[0]", json!({ "more": true })), "offer a[1]");
+    assert_eq!(drive.done_with("a[1]", json!({ "more": false })), "completed");
+}
+
+#[test]
+fn a_while_loop_that_wants_too_much_fails_and_break_ends_a_loop_early() {
+    let kind = LoopKind::While { condition: expr("true"), check_first: true, max: 2 };
+    let mut drive = Drive::started(policy(), vec![region("each", kind, 1, &[1]), member(task("a", &[]), 0)]);
+    drive.done("a[0]");
+    assert_eq!(drive.done("a[1]"), "each failed (LIMIT_EXCEEDED); partial");
+    let mut repeat = region("each", count(5), 1, &[1]);
+    repeat.repeat.as_mut().unwrap().break_when = Some(expr("iter.index == 1"));
+    let mut drive = Drive::started(policy(), vec![repeat, member(task("a", &[]), 0)]);
+    assert_eq!((drive.done("a[0]"), drive.done("a[1]")), ("offer a[1]".into(), "completed".into()));
+}
+
+#[test]
+fn a_guard_in_a_body_reads_the_item_which_is_loaded_by_need() {
+    let items = template(json!("{{ workload.list }}"));
+    let steps = vec![
+        region("each", LoopKind::ForEach { items }, 2, &[1]),
+        member(guarded("a", vec![arc(2, "iter.item.big")]), 0),
+        member(task("b", &[]), 0),
+    ];
+    let mut drive = Drive::new(policy(), steps);
+    drive.create(json!({ "list": [{ "big": false }, { "big": true }] })).unwrap();
+    assert_eq!(drive.done("a[0]"), "skip b[0] (NotTaken)");
+    assert_eq!(drive.done("a[1]"), "offer b[1]");
+}
+
+#[test]
+fn wfl_10_retry_from_a_step_redoes_it_and_what_follows_and_reuses_the_rest() {
+    let steps = vec![task("a", &[1, 2]), task("b", &[3]), task("c", &[3]), task("d", &[])];
+    let mut drive = Drive::started(policy(), steps);
+    drive.done_with("a", json!({ "n": 1 }));
+    drive.done("b");
+    drive.fail("c", "X");
+    let retry = |from: Option<&str>| {
+        let from = from.map(|name| drive.net.find(name).unwrap());
+        let imports = redo(&drive.net, &drive.journal, from).unwrap();
+        let net = Net::new(drive.net.spec().clone()).unwrap();
+        let mut again = Drive { net, state: Execution::default(), journal: Vec::new(), now: 0, random: 0 };
+        let create =
+            Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
+        let told = again.send(Input::Create(Box::new(create))).unwrap();
+        (again, told)
+    };
+    let (mut again, told) = retry(Some("b"));
+    assert_eq!(told, "offer b; offer c", "c did not complete either");
+    assert_eq!(
+        (again.done("b"), again.done("c"), again.done("d")),
+        (String::new(), "offer d".into(), "completed".into())
+    );
+    let (_, told) = retry(Some("a"));
+    assert_eq!(told, "offer a");
+}
+
+#[test]
+fn wfl_26_resume_goes_on_at_what_did_not_complete() {
+    let mut drive = Drive::started(fail_fast(), vec![task("a", &[1]), task("b", &[2]), task("c", &[])]);
+    drive.done_with("a", json!({ "n": 1 }));
+    assert_eq!(
+        redo(&drive.net, &drive.journal, None).unwrap_err().to_string(),
+        "not possible while the execution is Running: it has not ended"
+    );
+    drive.fail("b", "X");
+    let imports = redo(&drive.net, &drive.journal, None).unwrap();
+    assert_eq!(imports.iter().map(|import| &*import.output).collect::<Vec<_>>(), [&json!({ "n": 1 })]);
+    assert_eq!(redo(&drive.net, &drive.journal, Some(StepId(9))), Err(Rejected::UnknownStep(StepId(9))));
+}
+
+#[test]
+fn wfl_27_paused_by_a_user_an_approval_or_an_agent() {
+    let mut drive = Drive::started(
+        policy(),
+        vec![step("ok", Work::Approval { deadline_ms: None }, &[1]), task("a", &[])],
+    );
+    assert_eq!(drive.state.phase(), Phase::Paused);
+    assert!(drive.send(Input::Resume { by: "u".into() }).is_err(), "a resume answers for nobody");
+    let (run, fence) = (drive.firing("ok"), drive.fence("ok"));
+    let note =
+        ManualNote { outcome: ManualOutcome::Succeeded, actor: "ada".into(), notes: None, evidence: vec![] };
+    let told = drive.send(Input::Complete { run, fence, note: Box::new(note) }).unwrap();
+    assert_eq!(told, "resumed; offer a");
+    assert_eq!(drive.send(Input::Hold { by: "u".into(), reason: String::new() }).unwrap(), "paused");
+    assert_eq!(drive.done("a"), "", "what is held does not end by itself");
+    assert_eq!(drive.send(Input::Resume { by: "u".into() }).unwrap(), "resumed; completed");
+}
+
+#[test]
+fn a_delay_is_a_durable_timer_and_holds_no_slot() {
+    let one = Policy { max_parallel: Some(1), ..policy() };
+    let mut drive = Drive::new(
+        one,
+        vec![step("nap", Work::Delay { ms: template(json!("{{ workload.ms }}")) }, &[]), task("a", &[])],
+    );
+    assert_eq!(drive.create(json!({ "ms": 700 })).unwrap(), "sleep nap until 700; offer a");
+    assert_eq!(drive.done("a"), "");
+    assert_eq!((drive.ring().unwrap(), drive.now), ("completed".into(), 700));
+}
+
+fn with_child(attempts_max: u32) -> Drive {
+    let (definition, inputs) = (template(json!("sub")), template(json!({ "n": "{{ workload.n }}" })));
+    let mut parent = step("sub", Work::Child { definition, inputs }, &[1]);
+    parent.retry = Retry { attempts_max, initial_ms: 10, ..Retry::default() };
+    let mut drive = Drive::new(policy(), vec![parent, task("a", &[])]);
+    drive.create(json!({ "n": 5 })).unwrap();
+    drive
+}
+
+fn child(drive: &Drive) -> (RunId, Fence, ExecutionId) {
+    let run = drive.firing("sub");
+    match drive.state.run(run).unwrap().state {
+        RunState::Child { fence, child, .. } => (run, fence, child),
+        _ => panic!("no child is open"),
+    }
+}
+
+fn end_child(drive: &mut Drive, outcome: Outcome) -> Result<String, Rejected> {
+    let (run, fence, child) = child(drive);
+    let failure = (outcome == Outcome::Failed).then(|| failure("SERVICE_UNAVAILABLE"));
+    let result = ChildResult { outcome, output: Arc::new(json!({ "ok": 1 })), failure };
+    drive.send(Input::ChildEnded { run, fence, child, result })
+}
+
+#[test]
+fn a_child_execution_has_an_id_that_follows_from_its_parent_and_its_end_is_the_steps() {
+    let mut drive = with_child(1);
+    let (run, fence, id) = child(&drive);
+    assert_eq!(child(&with_child(1)).2, id);
+    let started = drive.journal.iter().find_map(|record| match &record.event {
+        Event::ChildStarted { inputs, .. } => Some(inputs.clone()),
+        _ => None,
+    });
+    assert_eq!(*started.unwrap(), json!({ "n": 5 }));
+    assert_eq!(end_child(&mut drive, Outcome::Completed).unwrap(), "offer a");
+    let result = ChildResult { outcome: Outcome::Completed, output: Arc::new(Value::Null), failure: None };
+    let again = drive.send(Input::ChildEnded { run, fence, child: id, result });
+    assert_eq!(again, Ok(String::new()), "mail that comes twice changes nothing");
+}
+
+#[test]
+fn a_failed_child_is_a_failed_attempt_and_a_cancelled_one_fails_for_good() {
+    let mut drive = with_child(2);
+    let first = child(&drive).2;
+    assert_eq!(end_child(&mut drive, Outcome::Failed).unwrap(), "retry sub at 10");
+    assert_eq!(drive.ring().unwrap(), "child of sub #2");
+    assert_ne!(child(&drive).2, first, "every attempt is another execution");
+    assert_eq!(
+        end_child(&mut drive, Outcome::Cancelled).unwrap(),
+        "sub failed (CANCELLED); skip a (Upstream); failed"
+    );
+}
+
+#[test]
+fn children_are_told_to_cancel_and_nest_only_so_deep() {
+    let mut drive = with_child(1);
+    assert_eq!(drive.cancel(Cancel::default()).unwrap(), "stop 0+1; clear 1+0; cancelled");
+    let (definition, inputs) = (template(json!("sub")), template(json!({})));
+    let mut drive = Drive::new(policy(), vec![step("sub", Work::Child { definition, inputs }, &[])]);
+    let deep = |depth| Input::Create(Box::new(Create { depth, ..Create::new(ExecutionId(7), json!({})) }));
+    assert_eq!(drive.send(deep(16)).unwrap(), "sub failed (LIMIT_EXCEEDED); failed");
+    let mut drive = Drive::new(policy(), vec![task("a", &[])]);
+    assert!(matches!(drive.send(deep(17)), Err(Rejected::Malformed(_))));
+}
+
+fn with_agent() -> Drive {
+    let mut tool = task("tool", &[]);
+    tool.on_demand = true;
+    Drive::started(policy(), vec![task("agent", &[1]), task("after", &[]), tool])
+}
+
+fn ask(drive: &mut Drive, call: &str, ask: AgentAsk) -> Result<String, Rejected> {
+    let (run, fence) = (drive.firing("agent"), drive.fence("agent"));
+    drive.send(Input::Agent { run, fence, call: call.into(), ask })
+}
+
+#[test]
+fn wfl_21_an_agent_executes_nodes_outside_the_marking_and_a_repeated_call_runs_nothing_again() {
+    let mut drive = with_agent();
+    let execute = || AgentAsk::Execute { step: StepId(2), args: Some(Arc::new(json!({ "q": 1 }))) };
+    assert_eq!(ask(&mut drive, "c1", execute()).unwrap(), "offer tool");
+    assert_eq!(ask(&mut drive, "c1", execute()).unwrap(), "", "recovered, it asks the same again");
+    assert_eq!(ask(&mut drive, "c2", execute()).unwrap(), "offer tool");
+    assert_eq!(drive.fail("tool", "X"), "tool failed (X)", "the agent sees it; nothing else is touched");
+    drive.done("tool");
+    assert_eq!(drive.done("agent"), "offer after");
+    assert_eq!(drive.done("after"), "completed");
+    let decided =
+        drive.journal.iter().filter(|record| matches!(record.event, Event::AgentDecided { .. })).count();
+    assert_eq!(decided, 2);
+}
+
+#[test]
+fn wfl_21_an_agent_skips_pauses_and_fails() {
+    let mut drive = with_agent();
+    let skip = AgentAsk::Skip { step: StepId(2), reason: "not needed".into() };
+    ask(&mut drive, "c1", skip).unwrap();
+    let execute = AgentAsk::Execute { step: StepId(2), args: None };
+    assert!(matches!(ask(&mut drive, "c2", execute), Err(Rejected::Conflict { .. })));
+    assert_eq!(ask(&mut drive, "c3", AgentAsk::Pause { reason: "look".into() }).unwrap(), "paused");
+    drive.send(Input::Resume { by: "u".into() }).unwrap();
+    let told = ask(&mut drive, "c4", AgentAsk::Fail { failure: failure("NO_WAY") }).unwrap();
+    assert_eq!(told, "agent failed (NO_WAY); clear 0+1; failed");
+}
+
+#[test]
+fn an_agent_may_ask_only_for_what_is_connected_to_it() {
+    let mut drive = with_agent();
+    let ask_for = |step| AgentAsk::Execute { step: StepId(step), args: None };
+    assert!(matches!(ask(&mut drive, "c", ask_for(1)), Err(Rejected::Malformed(_))));
+    assert_eq!(ask(&mut drive, "c", ask_for(9)), Err(Rejected::UnknownStep(StepId(9))));
+}
+
+#[test]
+fn max_parallel_counts_children_and_offers_and_lets_the_rest_wait() {
+    let two = Policy { max_parallel: Some(2), ..policy() };
+    let mut drive = Drive::new(two, (0..4).map(|n| task(&format!("s{n}"), &[])).collect());
+    assert_eq!(drive.create(json!({})).unwrap(), "offer s0; offer s1");
+    assert_eq!(drive.done("s1"), "offer s2");
+    assert_eq!(drive.lose("s0", true).unwrap(), "offer s0", "the lost one is offered again before the next");
+}
+
+#[test]
+fn a_third_loss_of_a_started_step_fails_it() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[])]);
+    assert_eq!(drive.lose("a", false).unwrap(), "offer a");
+    assert_eq!(
+        (drive.lose("a", true).unwrap(), drive.lose("a", true).unwrap()),
+        ("offer a".into(), "offer a".into())
+    );
+    assert_eq!(drive.lose("a", true).unwrap(), "a failed (WORKER_LOST); failed");
+}
