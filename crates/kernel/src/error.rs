@@ -1,4 +1,4 @@
-//! One taxonomy of failures for all dialects (DESIGN.md decision 21).
+//! One taxonomy of failures for all dialects.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -21,8 +21,8 @@ pub struct Execution<'b> {
     /// Enabled tokens that nobody looked at yet.
     pub arrived: Table<'b, TokenId, Token>,
     /// Tokens that admission denied.
-    pub gated: Table<'b, (StepId, TokenId), Gate>,
-    pub joins: Table<'b, (StepId, Path), JoinState>,
+    pub gated: Table<'b, (StepId, TokenId), Box<Gate>>,
+    pub joins: Table<'b, (StepId, Path), Box<JoinState>>,
     pub runs: Table<'b, RunId, Box<StepRun>>,
     /// Fired, not begun: those that need no slot first, then by (order, id).
     pub ready: Table<'b, (bool, u32, RunId), ()>,

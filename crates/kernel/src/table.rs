@@ -106,7 +106,14 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
 
     pub fn remove(&mut self, key: &K) -> Option<V> {
         match &mut self.repr {
-            Repr::Whole(map) => map.remove(key),
+            Repr::Whole(map) => {
+                let old = map.remove(key);
+                // An emptied map keeps its root node; an idle execution has no use for it.
+                if map.is_empty() {
+                    *map = BTreeMap::new();
+                }
+                old
+            }
             Repr::Over { base, changed, len } => {
                 let in_base = base.contains_key(key);
                 let old = match changed.get_mut(key) {

@@ -72,7 +72,7 @@ pub(super) fn open_next(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     }
 }
 
-/// Two parallel iterations may not set a key to different values (decision 5).
+/// Two parallel iterations may not set a key to different values.
 pub(super) fn conflicting_write(d: &Draft<'_>, of: RunId, patch: &Patch) -> Option<String> {
     let (spec, repeat, _) = open_loop(d, of)?;
     let differs = |(key, value): &(&String, &Arc<Value>)| {

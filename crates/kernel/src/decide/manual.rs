@@ -35,7 +35,7 @@ pub(super) fn ask(
     super::context::reexamine(d, &patch)
 }
 
-/// Order of the checks: existence, replay, state, token (decision 13).
+/// Order of the checks: existence, replay, state, token.
 pub(super) fn complete(
     d: &mut Draft<'_>,
     id: RunId,

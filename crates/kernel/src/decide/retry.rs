@@ -33,7 +33,7 @@ pub(super) fn attempt_failed(
 }
 
 /// The classes that are never retried stay so; a list replaces the default set; what is left open follows the
-/// policy for unknown errors (decision 15).
+/// policy for unknown errors.
 fn is_retryable(policy: &Retry, failure: &Failure) -> bool {
     let by_class = failure.class.retryable();
     if by_class == Some(false) {

@@ -145,7 +145,7 @@ fn by_match(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Resul
     Ok(Route { emitted, end, handled })
 }
 
-/// A failure is handled by a guard that looked at the event and was true on it (decision 2).
+/// A failure is handled by a guard that looked at the event and was true on it.
 fn reads_event(arc: &JoinArc) -> bool {
     arc.on == On::Error
         || arc.guard.as_ref().is_some_and(|guard| guard.reads().iter().any(|read| read.root == "event"))

@@ -14,7 +14,7 @@ use windlass_expr::{EvalError, Expr, Scope, Template};
 /// A name's value, or the reason why the decision has to wait or the step fails.
 pub(super) enum Trouble {
     Rejected(Rejected),
-    /// The expression cannot be evaluated: the step fails (decision 6).
+    /// The expression cannot be evaluated: the step fails.
     Failed(Box<Failure>),
 }
 

@@ -48,7 +48,7 @@ pub(super) fn fired(
     Ok(())
 }
 
-/// Hooks run in reverse order of completion (decision 14).
+/// Hooks run in reverse order of completion.
 fn settle_debt(state: &mut Execution<'_>, of: RunId) -> Applied {
     let newest = state.owed.first().map(|(number, run)| (*number, run.0));
     match newest {

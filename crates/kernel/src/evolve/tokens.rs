@@ -71,13 +71,13 @@ pub(super) fn arrive(
     }
     let key = (step, path.clone());
     if !state.joins.contains(&key) {
-        state.joins.insert(key.clone(), JoinState::default());
+        state.joins.insert(key.clone(), Box::default());
     }
     let join = state.joins.get_mut(&key).ok_or("a join that does not exist")?;
     take(join, slot, value)?;
     if join.arrived == arcs_in {
         let join = state.joins.remove(&key).unwrap_or_default();
-        let value = verdict(net.policy().join, join);
+        let value = verdict(net.policy().join, *join);
         enable(state, Token { step, path: path.clone(), value, admitted: false, from });
     }
     Ok(())
@@ -140,7 +140,7 @@ fn merge(mut args: Vec<(u32, Arc<Value>)>) -> Args {
 
 pub(super) fn denied(state: &mut Execution<'_>, id: TokenId, deadline: Option<Millis>) -> Applied {
     let token = state.arrived.remove(&id).ok_or("a token is denied that does not stand")?;
-    state.gated.insert((token.step, id), Gate { token, deadline });
+    state.gated.insert((token.step, id), Box::new(Gate { token, deadline }));
     Ok(())
 }
 

@@ -148,7 +148,7 @@ pub enum UnknownErrors {
     Retry,
 }
 
-/// Which errors are tried again. The classes that never are stay so whatever stands here (decision 15).
+/// Which errors are tried again. The classes that never are stay so whatever stands here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryOn {

@@ -199,7 +199,7 @@ fn act_10_a_signal_that_says_failed_or_cancelled_fails_the_run_and_is_not_retrie
 }
 
 #[test]
-fn act_13_14_hooks_run_one_at_a_time_newest_completion_first() {
+fn act_13_act_14_hooks_run_one_at_a_time_newest_completion_first() {
     let steps =
         vec![undoable("a", 1, &[3]), undoable("b", 2, &[3]), undoable("c", 3, &[3]), action("bad", 4, &[])];
     let mut drive = Drive::started(policy(), steps);
@@ -223,11 +223,13 @@ fn act_13_compensation_waits_for_the_running_and_undoes_what_succeeded_meanwhile
 }
 
 #[test]
-fn act_14_15_a_hook_has_its_own_retries_and_its_failure_does_not_stop_the_others() {
+fn act_14_act_15_a_hook_has_its_own_retries_and_its_failure_does_not_stop_the_others() {
     let steps =
         vec![undoable("a", 1, &[1]), undoable("b", 2, &[2]), action("plain", 3, &[3]), action("bad", 4, &[])];
     let mut drive = Drive::started(policy(), steps);
-    ["a", "b", "plain"].map(|step| drive.done(step));
+    for step in ["a", "b", "plain"] {
+        drive.done(step);
+    }
     drive.fail("bad", "VALIDATION_ERROR");
     assert_eq!(drive.fail("b", "SERVICE_UNAVAILABLE"), "retry b at 1000");
     assert_eq!(drive.ring().unwrap(), "offer b #2");

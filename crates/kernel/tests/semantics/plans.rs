@@ -34,7 +34,7 @@ fn lose_worker(drive: &mut Drive) -> Result<String, Rejected> {
 }
 
 #[test]
-fn pln_10_35_a_lost_runner_restarts_everything_from_scratch() {
+fn pln_10_pln_35_a_lost_runner_restarts_everything_from_scratch() {
     let (mut drive, _) = running(vec![task("a", &[1]), task("b", &[])]);
     drive.done("a");
     let old = (drive.firing("b"), drive.fence("b"));
@@ -139,7 +139,7 @@ fn pln_16_a_route_that_never_comes_fails_the_step() {
 }
 
 #[test]
-fn pln_20_31_finalizing_waits_for_uploads_and_a_failed_one_fails_the_execution() {
+fn pln_20_pln_31_finalizing_waits_for_uploads_and_a_failed_one_fails_the_execution() {
     for (failure, expected) in [(None, "completed"), (Some(failure("DISK_FULL")), "failed")] {
         let (mut drive, _) = running(vec![task("a", &[])]);
         assert!(drive.send(Input::Uploaded { failure: None }).unwrap_err().to_string().contains("no upload"));

@@ -39,7 +39,7 @@ fn outcome(drive: &Drive) -> Phase {
 }
 
 #[test]
-fn pbk_02_03_04_one_token_starts_at_the_entry_wherever_it_stands() {
+fn pbk_02_pbk_03_pbk_04_one_token_starts_at_the_entry_wherever_it_stands() {
     for (entry, expected) in [(0, "offer a"), (1, "offer b")] {
         let policy = Policy { entry: Some(StepId(entry)), ..policy() };
         let mut drive = Drive::new(policy, vec![task("a", &[]), task("b", &[])]);
@@ -101,7 +101,7 @@ fn a_gate_that_opens_too_late_fails_its_step() {
 }
 
 #[test]
-fn pbk_07_08_arcs_are_asked_after_done_and_after_failure_and_see_everything() {
+fn pbk_07_pbk_08_arcs_are_asked_after_done_and_after_failure_and_see_everything() {
     let arcs = || {
         vec![
             arc(1, "event.name == 'step.failed' and event.error.code == 'VALIDATION_ERROR'"),
@@ -132,7 +132,7 @@ fn pbk_08_an_unguarded_arc_goes_on_after_a_failure_but_does_not_handle_it() {
 }
 
 #[test]
-fn pbk_09_10_exclusive_takes_the_first_match_inclusive_every_match() {
+fn pbk_09_pbk_10_exclusive_takes_the_first_match_inclusive_every_match() {
     for (mode, expected) in [(RouterMode::Exclusive, "offer b"), (RouterMode::Inclusive, "offer b; offer c")]
     {
         let mut start = choice("a", vec![arc(3, "false"), arc(1, ""), arc(2, "true")]);
@@ -157,7 +157,7 @@ fn pbk_11_args_of_an_arc_are_bound_to_the_firing_and_do_not_change() {
 }
 
 #[test]
-fn pbk_13_14_a_branch_ends_at_a_leaf_or_where_nothing_matches() {
+fn pbk_13_pbk_14_a_branch_ends_at_a_leaf_or_where_nothing_matches() {
     let steps = || vec![choice("a", vec![arc(1, "event.payload.n > 5")]), task("b", &[])];
     let mut drive = Drive::started(policy(), steps());
     assert_eq!(drive.done_with("a", json!({ "n": 9 })), "offer b");

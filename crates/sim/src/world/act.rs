@@ -183,8 +183,8 @@ impl World {
 
     /// Inputs that name nothing that exists: refused, and nothing changes.
     fn nonsense(&mut self) -> Result<(), Broken> {
-        let run = RunId(self.rng.next() >> 8);
-        let fence = Fence(self.rng.next() >> 8);
+        let run = RunId(self.rng.bits() >> 8);
+        let fence = Fence(self.rng.bits() >> 8);
         let done = WorkResult::Done { output: Arc::new(json!(1)) };
         let input = match self.rng.below(8) {
             0 => {

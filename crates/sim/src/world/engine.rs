@@ -34,7 +34,7 @@ impl World {
 
     fn decide(&mut self, input: &Input) -> Result<Result<Vec<Record>, Rejected>, Broken> {
         let mut values = Values::default();
-        let random = self.rng.next();
+        let random = self.rng.bits();
         for _ in 0..20 {
             let given = Given { now: Millis(self.now), random, values: &values };
             let decided = decide(&self.state, &self.net, input, &given);

@@ -81,8 +81,8 @@ impl World {
         }
         if let Some(timeout_ms) = timeout_ms.filter(|timeout_ms| *timeout_ms >= takes) {
             // The keeper of the lease may be slow to forget its timer.
-            if self.rng.percent(30) {
-                let at = self.now + timeout_ms.max(takes + 1) as i64;
+            if self.rng.percent(50) {
+                let at = self.now + (timeout_ms.max(takes + 1) + self.rng.below(4_000)) as i64;
                 self.agenda.plan(at, Happening::TimeOut { firing, fence });
             }
         }
