@@ -10,7 +10,11 @@ use windlass_kernel::*;
 const COUNT: u128 = 100_000;
 
 fn main() {
-    println!("an empty execution: {} bytes, a step-run: {} bytes", size_of::<Execution<'_>>(), size_of::<StepRun>());
+    println!(
+        "an empty execution: {} bytes, a step-run: {} bytes",
+        size_of::<Execution<'_>>(),
+        size_of::<StepRun>()
+    );
     let mut retried = Step::new("a", Work::task(json!({})));
     retried.retry = Retry { attempts_max: 2, ..Retry::default() };
     retried.router.arcs = vec![JoinArc::to(StepId(1))];
@@ -46,7 +50,9 @@ fn make(net: &Net, id: ExecutionId, fail: bool) -> Execution<'static> {
     let mut state = Execution::default();
     let create = Create::new(id, json!({ "order": 17, "customer": "c-1" }));
     let records = send(&mut state, net, &Input::Create(Box::new(create)));
-    if let (true, Some(Event::Offered { run, fence, .. })) = (fail, records.last().map(|record| &record.event)) {
+    if let (true, Some(Event::Offered { run, fence, .. })) =
+        (fail, records.last().map(|record| &record.event))
+    {
         let failure = Failure::of_code("SERVICE_UNAVAILABLE", "down");
         let result = WorkResult::Failed(failure);
         let report = Report { run: *run, fence: *fence, result, patch: Patch::new(), times: None };

@@ -21,7 +21,8 @@ impl Broken {
 pub struct Invariants {
     /// The state's hash after each record, for the replay of every prefix.
     hashes: Vec<u64>,
-    used_tokens: u64,
+    /// Below zero after a fork, where tokens stand that were counted before.
+    used_tokens: i64,
     ended: bool,
     at: i64,
 }
@@ -61,12 +62,13 @@ impl Invariants {
             Event::Fired { token: Some(_), .. } | Event::Skipped { .. } | Event::Discarded { .. } => {
                 self.used_tokens += 1;
             }
-            Event::Cleared(cleared) => self.used_tokens += cleared.tokens.len() as u64,
+            Event::Cleared(cleared) => self.used_tokens += cleared.tokens.len() as i64,
             Event::Restarted { .. } => self.used_tokens = 0,
+            Event::Forked(_) => self.used_tokens = -((state.arrived.len() + state.gated.len()) as i64),
             _ => {}
         }
-        let standing = (state.arrived.len() + state.gated.len()) as u64;
-        let enabled = state.head.next_token.number();
+        let standing = (state.arrived.len() + state.gated.len()) as i64;
+        let enabled = state.head.next_token.number() as i64;
         if enabled != self.used_tokens + standing {
             let what = format!("{enabled} tokens, {} used, {standing} standing", self.used_tokens);
             return Err(Broken::new("K4", what));

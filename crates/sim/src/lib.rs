@@ -1,5 +1,6 @@
 //! The simulator: random definitions, random worlds, and an oracle that knows only what a user could see.
 
+mod afterlife;
 pub mod campaign;
 pub mod generate;
 pub mod invariants;

@@ -7,6 +7,7 @@ mod fates;
 mod happen;
 mod show;
 
+use crate::afterlife;
 use crate::generate;
 use crate::invariants::{Broken, Invariants};
 use crate::lower;
@@ -18,7 +19,7 @@ use crate::seen::{Firing, Seen, What};
 use happen::{Agenda, Happening};
 use std::collections::BTreeMap;
 use std::fmt;
-use windlass_kernel::{Execution, ExecutionId, Net, Record};
+use windlass_kernel::{Execution, ExecutionId, Net, Outcome, Phase, Record};
 
 /// Observations after which a world that does not come to rest is called endless.
 const HAPPENINGS_MAX: usize = 4_000;
@@ -123,11 +124,21 @@ impl World {
         for _ in 0..HAPPENINGS_MAX {
             let Some(happening) = self.next_happening() else {
                 self.observe(What::Over)?;
-                return self.invariants.replays(&self.net, &self.journal, &self.state);
+                self.invariants.replays(&self.net, &self.journal, &self.state)?;
+                return self.live_again();
             };
             self.happen(happening)?;
         }
         Err(Broken::new("liveness", "the world does not come to rest"))
+    }
+
+    /// Some of those that did not complete are retried.
+    fn live_again(&mut self) -> Result<(), Broken> {
+        let retryable = matches!(self.state.phase(), Phase::Ended(outcome) if outcome != Outcome::Completed);
+        if !retryable || self.sabotage.is_some() || !self.rng.percent(50) {
+            return Ok(());
+        }
+        afterlife::retry(&self.net, &self.scenario, &self.journal, &self.trace, &mut self.rng)
     }
 
     /// What is planned, or the next timer, whichever comes first; timers may be late.
