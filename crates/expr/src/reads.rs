@@ -1,7 +1,7 @@
 //! Which values an expression needs, found in its syntax tree. minijinja's own search overlooks slices, filter blocks
 //! and `set x = x`, and takes a method's name for a key.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 
@@ -16,7 +16,7 @@ pub struct Read {
 /// Sorted, without duplicates; a read of a whole root stands for those of its keys.
 pub(crate) fn normalise(reads: impl IntoIterator<Item = Read>) -> Vec<Read> {
     let all: BTreeSet<Read> = reads.into_iter().collect();
-    let whole: HashSet<String> = all.iter().filter(|r| r.key.is_none()).map(|r| r.root.clone()).collect();
+    let whole: BTreeSet<String> = all.iter().filter(|r| r.key.is_none()).map(|r| r.root.clone()).collect();
     all.into_iter().filter(|r| r.key.is_none() || !whole.contains(&r.root)).collect()
 }
 

@@ -242,3 +242,19 @@ fn a_manual_iteration_that_contradicts_another_fails_at_its_report() {
     assert_eq!(set(&mut drive, "a[0]", 1), "ask a[0]");
     assert_eq!(set(&mut drive, "a[1]", 2), "a[1] failed (CONTEXT_CONFLICT); paused");
 }
+
+#[test]
+fn a_retry_of_a_retry_keeps_what_the_first_one_kept() {
+    let mut drive =
+        Drive::started(all(FailureMode::FailFast), vec![task("a", &[1]), task("b", &[2]), task("c", &[])]);
+    drive.done_with("a", json!({ "n": 1 }));
+    drive.fail("b", "X");
+    let (mut second, _) = retried(&drive, None);
+    second.done("b");
+    second.fail("c", "X");
+    let (mut third, told) = retried(&second, None);
+    assert_eq!(told, "offer c", "a and b are kept, one from each life");
+    assert_eq!(third.done("c"), "completed");
+    let (_, told) = retried(&second, Some(StepId(1)));
+    assert_eq!(told, "offer b");
+}
