@@ -258,3 +258,35 @@ fn a_retry_of_a_retry_keeps_what_the_first_one_kept() {
     let (_, told) = retried(&second, Some(StepId(1)));
     assert_eq!(told, "offer b");
 }
+
+#[test]
+fn a_retry_takes_arc_tokens_over_as_they_were_and_asks_no_guard_again() {
+    let mut a = task("a", &[]);
+    a.router.arcs = vec![arc(1, "ctx.go")];
+    let mut drive = Drive::started(all(FailureMode::FailFast), vec![a, task("b", &[])]);
+    drive.patch("go", json!(true)).unwrap();
+    assert_eq!(drive.done("a"), "offer b");
+    drive.fail("b", "X");
+    let (_, told) = retried(&drive, None);
+    assert_eq!(told, "offer b", "the new context has no `go`");
+}
+
+#[test]
+fn what_completed_before_a_restart_is_not_kept_by_a_retry() {
+    let policy =
+        Policy { recovery: Recovery::RestartExecution, affinity: Affinity::OneWorker, ..all(FailureMode::Continue) };
+    let mut drive = Drive::started(policy, vec![task("a", &[]), task("b", &[])]);
+    let begin = |drive: &mut Drive| {
+        drive.send(Input::Assign { worker: "w".into() }).unwrap();
+        drive.send(Input::Begin).unwrap()
+    };
+    begin(&mut drive);
+    drive.done("a");
+    let unit = LeaseUnit::Execution { generation: 1 };
+    drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap();
+    begin(&mut drive);
+    drive.fail("a", "X");
+    drive.done("b");
+    let kept: Vec<StepId> = redo(&drive.net, &drive.journal, None).unwrap().iter().map(|import| import.step).collect();
+    assert_eq!(kept, [StepId(1)]);
+}
