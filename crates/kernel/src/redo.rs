@@ -73,10 +73,7 @@ impl Past {
                     done.emitted = Some(emitted.clone());
                 }
             }
-            Event::Restarted { .. } => {
-                let outcome = self.outcome;
-                *self = Past { outcome, ..Past::default() };
-            }
+            Event::Restarted { .. } => *self = Past::default(),
             Event::Ended { outcome, .. } => self.outcome = Some(*outcome),
             _ => {}
         }

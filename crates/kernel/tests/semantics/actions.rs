@@ -279,3 +279,16 @@ fn a_lost_worker_costs_an_action_one_attempt() {
     drive.ring().unwrap();
     assert_eq!(drive.lose("a", false).unwrap(), "offer a #2", "nothing had started");
 }
+
+#[test]
+fn a_retry_does_again_what_compensation_undid() {
+    let steps = vec![undoable("a", 1, &[2]), undoable("b", 2, &[2]), action("bad", 3, &[])];
+    let mut drive = Drive::started(policy(), steps);
+    drive.done("a");
+    drive.done("b");
+    drive.fail("bad", "VALIDATION_ERROR");
+    drive.done("b");
+    drive.cancel(Cancel { force: true, ..Cancel::default() }).unwrap();
+    let kept: Vec<StepId> = redo(&drive.net, &drive.journal, None).unwrap().iter().map(|import| import.step).collect();
+    assert_eq!(kept, [StepId(0)], "the hook of a did not run, that of b did");
+}
