@@ -274,14 +274,10 @@ impl<'b> Execution<'b> {
             && census.manual == 0
     }
 
-    /// Only a person can move it (R10).
+    /// Of one that is not quiet: whatever there is, only a person can move it (R10).
     #[must_use]
     pub fn waits_for_people(&self) -> bool {
-        let census = &self.head.census;
-        self.arrived.is_empty()
-            && self.hungry.is_empty()
-            && census.moving() == 0
-            && (census.manual > 0 || !self.gated.is_empty())
+        self.arrived.is_empty() && self.hungry.is_empty() && self.head.census.moving() == 0
     }
 
     /// The firing of `step` that a reader at `path` sees.

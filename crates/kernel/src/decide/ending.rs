@@ -1,7 +1,7 @@
 //! How a step-run ends, and what its end means by the role it had.
 
-use super::routing::{self, End};
-use super::scope::Trouble;
+use super::routing;
+use super::scope::{End, Trouble};
 use super::{Draft, cancel, context, loops, manual};
 use crate::error::{ErrorClass, Failure, codes};
 use crate::event::{BranchEnd, Cause, Event, Times};
@@ -52,7 +52,7 @@ pub(super) fn succeed(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: To
 pub(super) fn complete(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
     let run = d.run(id)?;
     match run.role.clone() {
-        Role::Routed if d.is_open() => match routing::choose(d, run, &End::Done(&output), &told.patch) {
+        Role::Routed if d.is_open() => match routing::choose(d, run, End::Done(&output), &told.patch) {
             Ok(route) => complete_routed(d, id, output, told, route),
             Err(Trouble::Rejected(rejected)) => Err(rejected),
             Err(Trouble::Failed(failure)) => fail(d, id, *failure, Told { output: Some(output), ..told }),

@@ -1,6 +1,6 @@
 //! Tokens become step-runs: admission, condition, firing; or they wait, are discarded, or skip the step.
 
-use super::scope::{Trouble, View};
+use super::scope::{Boundary, Trouble, View};
 use super::{Draft, ending};
 use crate::error::Failure;
 use crate::event::{Event, SkipReason, TokenValue};
@@ -9,7 +9,6 @@ use crate::ids::{RunId, TokenId};
 use crate::input::Rejected;
 use crate::net::{Admit, Join, OnDeny};
 use crate::step_run::{Args, Role};
-use serde_json::{Value, json};
 
 pub(super) fn fire(d: &mut Draft<'_>, id: TokenId) -> Result<(), Rejected> {
     let Some(token) = d.state.arrived.get(&id).cloned() else { return Err(Rejected::UnknownToken(id)) };
@@ -104,13 +103,9 @@ pub(super) fn allowed(d: &Draft<'_>, admit: &Admit, token: &Token, args: &Args) 
 }
 
 /// The event that sent the token here.
-fn boundary(d: &Draft<'_>, token: &Token) -> Value {
-    match token.from {
-        None => json!({ "name": "execution.started" }),
-        Some((step, failed)) => {
-            json!({ "name": if failed { "step.failed" } else { "step.done" }, "step": d.net.step(step).name })
-        }
-    }
+fn boundary<'d>(d: &'d Draft<'_>, token: &Token) -> Boundary<'d> {
+    let step = token.from.map(|(step, _)| d.net.step(step).name.as_str());
+    Boundary::Arrival { step, failed: token.from.is_some_and(|(_, failed)| failed) }
 }
 
 fn condition(d: &Draft<'_>, token: &Token, args: &Args) -> Result<bool, Trouble> {

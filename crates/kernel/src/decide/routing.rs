@@ -2,14 +2,14 @@
 //! token, so that every join resolves.
 
 use super::Draft;
-use super::scope::{Trouble, View};
+use super::scope::{Boundary, End, Trouble, View};
 use crate::error::Failure;
 use crate::event::{BranchEnd, Emission, Import, TokenValue};
 use crate::ids::{Path, StepId};
 use crate::input::Rejected;
 use crate::net::{FailureMode, Join, JoinArc, On, RouterMode};
 use crate::step_run::{Args, Ctx, Patch, Role, StepRun};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 /// The choice of arcs for one end.
@@ -21,13 +21,7 @@ pub(super) struct Route {
     pub(super) handled: bool,
 }
 
-/// How a step-run ended, as its arcs' guards see it.
-pub(super) enum End<'e> {
-    Done(&'e Value),
-    Failed(&'e Failure),
-}
-
-pub(super) fn choose(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+pub(super) fn choose(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
     let step = d.net.step(run.step);
     if step.router.arcs.is_empty() {
         return Ok(leaf(end));
@@ -38,7 +32,7 @@ pub(super) fn choose(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch)
     }
 }
 
-fn leaf(end: &End<'_>) -> Route {
+fn leaf(end: End<'_>) -> Route {
     let end = if matches!(end, End::Done(_)) { BranchEnd::Well } else { BranchEnd::Failed };
     Route { emitted: Vec::new(), end, handled: false }
 }
@@ -46,7 +40,7 @@ fn leaf(end: &End<'_>) -> Route {
 /// Where an imported step that was never routed sends its tokens. Guards that cannot be evaluated are a dead end.
 pub(super) fn of_import(d: &Draft<'_>, import: &Import) -> Result<Route, Rejected> {
     let run = StepRun::new(import.step, Path::default(), Role::Routed, None, d.head().ctx.clone());
-    match choose(d, &run, &End::Done(&import.output), &Patch::new()) {
+    match choose(d, &run, End::Done(&import.output), &Patch::new()) {
         Ok(route) => Ok(route),
         Err(Trouble::Rejected(rejected)) => Err(rejected),
         Err(Trouble::Failed(_)) => Ok(Route { end: BranchEnd::DeadEnd, ..unroutable(d, import.step) }),
@@ -60,7 +54,7 @@ pub(super) fn after_failure(
     failure: &Failure,
     patch: &Patch,
 ) -> Result<Route, Rejected> {
-    match choose(d, run, &End::Failed(failure), patch) {
+    match choose(d, run, End::Failed(failure), patch) {
         Ok(route) => Ok(route),
         Err(Trouble::Rejected(rejected)) => Err(rejected),
         Err(Trouble::Failed(_)) => Ok(unroutable(d, run.step)),
@@ -86,26 +80,41 @@ fn onward<'d>(d: &'d Draft<'_>, step: StepId) -> impl Iterator<Item = (u32, &'d 
     (0..).zip(&d.net.step(step).router.arcs).filter(move |(_, arc)| !d.net.is_body_arc(step, arc))
 }
 
-fn view<'d, 'a>(d: &'d Draft<'a>, run: &StepRun, end: &End<'_>, patch: &Patch) -> View<'d, 'a> {
-    let step = d.net.step(run.step);
-    let (name, payload) = match end {
-        End::Failed(failure) if step.repeat.is_some() => ("loop.done", failure.details.clone()),
-        End::Done(_) if step.repeat.is_some() => ("loop.done", payload(end)),
-        End::Done(_) => ("step.done", payload(end)),
-        End::Failed(_) => ("step.failed", payload(end)),
-    };
-    let mut event = json!({ "name": name, "step": step.name, "payload": payload });
-    match end {
-        End::Done(output) => event["result"] = (*output).clone(),
-        End::Failed(failure) => event["error"] = json!(failure),
-    }
-    View::of_run(d, run).with_event(event).with_ctx(patched(d, patch))
+/// The end of a step-run, put to the guards and arguments of its arcs.
+struct Question<'q, 'a> {
+    d: &'q Draft<'a>,
+    run: &'q StepRun,
+    end: End<'q>,
+    patch: &'q Patch,
+    /// Made when the first expression is met: most arcs have none.
+    view: Option<View<'q, 'a>>,
 }
 
-fn payload(end: &End<'_>) -> Value {
-    match end {
-        End::Done(output) => (*output).clone(),
-        End::Failed(failure) => json!(failure),
+impl<'q, 'a> Question<'q, 'a> {
+    fn new(d: &'q Draft<'a>, run: &'q StepRun, end: End<'q>, patch: &'q Patch) -> Question<'q, 'a> {
+        Question { d, run, end, patch, view: None }
+    }
+
+    fn view(&mut self) -> &View<'q, 'a> {
+        let step = self.d.net.step(self.run.step);
+        let boundary = Boundary::End { step: &step.name, looped: step.repeat.is_some(), end: self.end };
+        let (d, run, patch) = (self.d, self.run, self.patch);
+        self.view.get_or_insert_with(|| View::of_run(d, run).with_event(boundary).with_ctx(patched(d, patch)))
+    }
+
+    fn matches(&mut self, arc: &JoinArc) -> Result<bool, Trouble> {
+        match &arc.guard {
+            _ if arc.on == On::Error && matches!(self.end, End::Done(_)) => Ok(false),
+            None => Ok(true),
+            Some(guard) => self.view().truth(guard),
+        }
+    }
+
+    fn args(&mut self, arc: &JoinArc) -> Result<Args, Trouble> {
+        match &arc.args {
+            None => Ok(None),
+            Some(template) => Ok(Some(Arc::new(self.view().render(template)?))),
+        }
     }
 }
 
@@ -119,17 +128,16 @@ fn patched(d: &Draft<'_>, patch: &Patch) -> Ctx {
 }
 
 /// Playbooks: exclusive takes the first match, inclusive every match.
-fn by_match(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+fn by_match(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
     let router = &d.net.step(run.step).router;
     let failed = matches!(end, End::Failed(_));
-    let mut lazy = None;
+    let mut question = Question::new(d, run, end, patch);
     let (mut emitted, mut handled) = (Vec::new(), false);
     for (arc, number) in router.arcs.iter().zip(0..) {
-        if !matches(d, run, end, patch, arc, &mut lazy)? {
+        if !question.matches(arc)? {
             continue;
         }
-        let args = args(d, run, end, patch, arc, &mut lazy)?;
-        emitted.push(emission(number, TokenValue::Live(args)));
+        emitted.push(emission(number, TokenValue::Live(question.args(arc)?)));
         handled |= failed && reads_event(arc);
         if router.mode == RouterMode::Exclusive {
             break;
@@ -151,42 +159,8 @@ fn reads_event(arc: &JoinArc) -> bool {
         || arc.guard.as_ref().is_some_and(|guard| guard.reads().iter().any(|read| read.root == "event"))
 }
 
-fn matches<'d, 'a>(
-    d: &'d Draft<'a>,
-    run: &StepRun,
-    end: &End<'_>,
-    patch: &Patch,
-    arc: &JoinArc,
-    lazy: &mut Option<View<'d, 'a>>,
-) -> Result<bool, Trouble> {
-    if arc.on == On::Error && matches!(end, End::Done(_)) {
-        return Ok(false);
-    }
-    match &arc.guard {
-        None => Ok(true),
-        Some(guard) => lazy.get_or_insert_with(|| view(d, run, end, patch)).truth(guard),
-    }
-}
-
-fn args<'d, 'a>(
-    d: &'d Draft<'a>,
-    run: &StepRun,
-    end: &End<'_>,
-    patch: &Patch,
-    arc: &JoinArc,
-    lazy: &mut Option<View<'d, 'a>>,
-) -> Result<Args, Trouble> {
-    match &arc.args {
-        None => Ok(None),
-        Some(template) => {
-            let view = lazy.get_or_insert_with(|| view(d, run, end, patch));
-            Ok(Some(Arc::new(view.render(template)?)))
-        }
-    }
-}
-
 /// Everything but playbooks: every arc gets a token.
-fn by_join(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+fn by_join(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
     let (emitted, handled) = match end {
         End::Done(_) => (taken(d, run, end, patch)?, false),
         End::Failed(failure) => refused(d, run.step, failure),
@@ -196,16 +170,15 @@ fn by_join(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result
     Ok(Route { emitted, end, handled })
 }
 
-fn taken(d: &Draft<'_>, run: &StepRun, end: &End<'_>, patch: &Patch) -> Result<Vec<Emission>, Trouble> {
+fn taken(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Vec<Emission>, Trouble> {
     let exclusive = d.net.step(run.step).router.mode == RouterMode::Exclusive;
-    let mut lazy = None;
+    let mut question = Question::new(d, run, end, patch);
     let mut emitted = Vec::new();
     let mut found = false;
     for (number, arc) in onward(d, run.step) {
-        let live = !(exclusive && found) && matches(d, run, end, patch, arc, &mut lazy)?;
+        let live = !(exclusive && found) && question.matches(arc)?;
         found |= live;
-        let token =
-            if live { TokenValue::Live(args(d, run, end, patch, arc, &mut lazy)?) } else { TokenValue::Dead };
+        let token = if live { TokenValue::Live(question.args(arc)?) } else { TokenValue::Dead };
         emitted.push(emission(number, token));
     }
     Ok(emitted)

@@ -30,12 +30,65 @@ impl From<Rejected> for Trouble {
     }
 }
 
+/// How a step-run ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End<'e> {
+    Done(&'e Value),
+    Failed(&'e Failure),
+}
+
+/// The `event` of a guard or an admission rule.
+pub(super) enum Boundary<'e> {
+    /// What sent the token: the start, or the end of a step.
+    Arrival { step: Option<&'e str>, failed: bool },
+    /// What the arcs are asked about.
+    End { step: &'e str, looped: bool, end: End<'e> },
+}
+
+impl<'e> Boundary<'e> {
+    fn name(&self) -> &'static str {
+        match self {
+            Boundary::Arrival { step: None, .. } => "execution.started",
+            Boundary::End { looped: true, .. } => "loop.done",
+            Boundary::Arrival { failed: false, .. } | Boundary::End { end: End::Done(_), .. } => "step.done",
+            Boundary::Arrival { failed: true, .. } | Boundary::End { end: End::Failed(_), .. } => {
+                "step.failed"
+            }
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<Cow<'_, Value>> {
+        match (key, self) {
+            ("name", _) => Some(Cow::Owned(json!(self.name()))),
+            ("step", Boundary::Arrival { step, .. }) => step.map(|step| Cow::Owned(json!(step))),
+            ("step", Boundary::End { step, .. }) => Some(Cow::Owned(json!(step))),
+            ("payload" | "result", Boundary::End { end: End::Done(output), .. }) => {
+                Some(Cow::Borrowed(output))
+            }
+            // A loop that failed tells its counts all the same.
+            ("payload", Boundary::End { end: End::Failed(failure), looped: true, .. }) => {
+                Some(Cow::Borrowed(&failure.details))
+            }
+            ("payload" | "error", Boundary::End { end: End::Failed(failure), .. }) => {
+                Some(Cow::Owned(json!(failure)))
+            }
+            _ => None,
+        }
+    }
+
+    fn whole(&self) -> Value {
+        let keys = ["name", "step", "payload", "result", "error"];
+        let found = keys.iter().filter_map(|key| Some(((*key).to_owned(), self.get(key)?.into_owned())));
+        Value::Object(found.collect())
+    }
+}
+
 pub(super) struct View<'d, 'a> {
     draft: &'d Draft<'a>,
     path: Path,
     args: Args,
     ctx: Ctx,
-    event: Option<Value>,
+    event: Option<Boundary<'d>>,
     /// The step-run whose iteration `iter` tells of.
     iteration: Option<(RunId, u32)>,
     needs: RefCell<Vec<Need>>,
@@ -74,7 +127,7 @@ impl<'d, 'a> View<'d, 'a> {
         view
     }
 
-    pub(super) fn with_event(mut self, event: Value) -> Self {
+    pub(super) fn with_event(mut self, event: Boundary<'d>) -> Self {
         self.event = Some(event);
         self
     }
@@ -214,7 +267,8 @@ impl Scope for View<'_, '_> {
             ("ctx", None) => Some(Cow::Owned(whole(&self.ctx))),
             ("args", key) => field(self.args.as_ref().map(|args| Cow::Borrowed(&**args)), key),
             ("iter", key) => self.iter(key),
-            ("event", key) => field(self.event.as_ref().map(Cow::Borrowed), key),
+            ("event", Some(key)) => self.event.as_ref().and_then(|event| event.get(key)),
+            ("event", None) => self.event.as_ref().map(|event| Cow::Owned(event.whole())),
             ("steps", Some(name)) => self.output(name),
             ("steps", None) => self.outputs(),
             ("execution_id", _) => Some(Cow::Owned(json!(self.draft.head().id.to_string()))),

@@ -289,6 +289,7 @@ fn a_retry_does_again_what_compensation_undid() {
     drive.fail("bad", "VALIDATION_ERROR");
     drive.done("b");
     drive.cancel(Cancel { force: true, ..Cancel::default() }).unwrap();
-    let kept: Vec<StepId> = redo(&drive.net, &drive.journal, None).unwrap().iter().map(|import| import.step).collect();
+    let kept: Vec<StepId> =
+        redo(&drive.net, &drive.journal, None).unwrap().iter().map(|import| import.step).collect();
     assert_eq!(kept, [StepId(0)], "the hook of a did not run, that of b did");
 }

@@ -286,7 +286,7 @@ proptest! {
         inputs in prop::collection::vec((any_input(), 0i64..400, any::<u64>()), 1..40),
     ) {
         let net = Net::new(rich_net(kind)).unwrap();
-        let mut drive = Drive { net, state: Execution::default(), journal: Vec::new(), now: 0, random: 0 };
+        let mut drive = Drive::of(net);
         drive.create(json!({})).unwrap();
         for (input, later, random) in inputs {
             drive.now += later - 20;
@@ -322,7 +322,7 @@ proptest! {
         let join = [Join::Each, Join::All, Join::AnyLive][join];
         let spec = NetSpec { steps, policy: Policy { join, entry: entry.map(StepId), ..Policy::default() } };
         if let Ok(net) = Net::new(spec) {
-            let mut drive = Drive { net, state: Execution::default(), journal: Vec::new(), now: 0, random: 0 };
+            let mut drive = Drive::of(net);
             drive.create(json!({})).unwrap();
         }
     }

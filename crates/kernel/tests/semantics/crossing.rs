@@ -95,7 +95,7 @@ fn policy(control: Control, situation: Situation) -> Policy {
 /// Step `x` in its situation, or None when no Net can bring it there.
 fn build(control: Control, situation: Situation) -> Option<Drive> {
     let net = Net::new(NetSpec { steps: steps(situation), policy: policy(control, situation) }).ok()?;
-    let mut drive = Drive { net, state: Execution::default(), journal: Vec::new(), now: 0, random: 0 };
+    let mut drive = Drive::of(net);
     drive.create(json!({})).unwrap();
     begin(&mut drive);
     match situation {
@@ -230,7 +230,7 @@ fn retry(drive: &mut Drive) -> String {
     };
     let net = Net::new(drive.net.spec().clone()).unwrap();
     let state = replay(&net, &journal).unwrap();
-    let mut retried = Drive { net, state, journal, now: drive.now, random: 0 };
+    let mut retried = Drive::at(net, state, journal, drive.now);
     let told = format!("{} / ok / {} / {}", phase(drive), phase(&retried), watched(&retried));
     finish(&mut retried, 0);
     format!("{told} / {}", phase(&retried))

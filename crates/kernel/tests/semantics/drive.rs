@@ -13,6 +13,8 @@ pub struct Drive {
     pub journal: Vec<Record>,
     pub now: i64,
     pub random: u64,
+    /// The public names of everything that happened.
+    pub names: Vec<&'static str>,
 }
 
 pub fn expr(source: &str) -> Expr {
@@ -49,7 +51,17 @@ pub fn failure(code: &str) -> Failure {
 impl Drive {
     pub fn new(policy: Policy, steps: Vec<Step>) -> Drive {
         let net = Net::new(NetSpec { steps, policy }).unwrap();
-        Drive { net, state: Execution::default(), journal: Vec::new(), now: 0, random: 0 }
+        Drive::of(net)
+    }
+
+    /// Nothing has happened yet.
+    pub fn of(net: Net) -> Drive {
+        Drive::at(net, Execution::default(), Vec::new(), 0)
+    }
+
+    /// Goes on where a journal ends.
+    pub fn at(net: Net, state: Execution<'static>, journal: Vec<Record>, now: i64) -> Drive {
+        Drive { net, state, journal, now, random: 0, names: Vec::new() }
     }
 
     /// Created and started, with no inputs.
@@ -81,6 +93,7 @@ impl Drive {
         let mut told = Vec::new();
         for record in records {
             told.extend(self.tell(&record.event));
+            self.names.extend(record.event.names(&self.state));
             evolve(&mut self.state, &self.net, &record).unwrap();
             self.journal.push(record);
         }

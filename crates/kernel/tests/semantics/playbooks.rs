@@ -440,7 +440,7 @@ fn a_playbook_is_retried_by_a_fork_at_a_firing() {
         let journal = fork(&drive.net, &drive.journal, at, ExecutionId(8), None, &given).unwrap();
         let state = replay(&drive.net, &journal).unwrap();
         let net = Net::new(drive.net.spec().clone()).unwrap();
-        let mut again = Drive { net, state, journal, now: 50, random: 0 };
+        let mut again = Drive::at(net, state, journal, 50);
         assert_eq!(again.state.head.id, ExecutionId(8));
         assert!(
             again.fence("b") > drive.journal.iter().filter_map(fence_of).max().unwrap(),

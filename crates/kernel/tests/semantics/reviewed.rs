@@ -13,8 +13,7 @@ fn all(failure: FailureMode) -> Policy {
 fn retried(drive: &Drive, from: Option<StepId>) -> (Drive, String) {
     let imports = redo(&drive.net, &drive.journal, from).unwrap();
     let net = Net::new(drive.net.spec().clone()).unwrap();
-    let mut again =
-        Drive { net, state: Execution::default(), journal: Vec::new(), now: drive.now, random: 0 };
+    let mut again = Drive::at(net, Execution::default(), Vec::new(), drive.now);
     let create = Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
     let told = again.send(Input::Create(Box::new(create))).unwrap();
     (again, told)
@@ -273,8 +272,11 @@ fn a_retry_takes_arc_tokens_over_as_they_were_and_asks_no_guard_again() {
 
 #[test]
 fn what_completed_before_a_restart_is_not_kept_by_a_retry() {
-    let policy =
-        Policy { recovery: Recovery::RestartExecution, affinity: Affinity::OneWorker, ..all(FailureMode::Continue) };
+    let policy = Policy {
+        recovery: Recovery::RestartExecution,
+        affinity: Affinity::OneWorker,
+        ..all(FailureMode::Continue)
+    };
     let mut drive = Drive::started(policy, vec![task("a", &[]), task("b", &[])]);
     let begin = |drive: &mut Drive| {
         drive.send(Input::Assign { worker: "w".into() }).unwrap();
@@ -287,6 +289,7 @@ fn what_completed_before_a_restart_is_not_kept_by_a_retry() {
     begin(&mut drive);
     drive.fail("a", "X");
     drive.done("b");
-    let kept: Vec<StepId> = redo(&drive.net, &drive.journal, None).unwrap().iter().map(|import| import.step).collect();
+    let kept: Vec<StepId> =
+        redo(&drive.net, &drive.journal, None).unwrap().iter().map(|import| import.step).collect();
     assert_eq!(kept, [StepId(1)]);
 }

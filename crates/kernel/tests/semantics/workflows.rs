@@ -242,7 +242,7 @@ fn wfl_10_retry_from_a_step_redoes_it_and_what_follows_and_reuses_the_rest() {
         let from = from.map(|name| drive.net.find(name).unwrap());
         let imports = redo(&drive.net, &drive.journal, from).unwrap();
         let net = Net::new(drive.net.spec().clone()).unwrap();
-        let mut again = Drive { net, state: Execution::default(), journal: Vec::new(), now: 0, random: 0 };
+        let mut again = Drive::of(net);
         let create =
             Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
         let told = again.send(Input::Create(Box::new(create))).unwrap();

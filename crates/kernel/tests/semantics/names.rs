@@ -1,0 +1,85 @@
+//! The journal speaks one language to the outside.
+
+use crate::drive::*;
+use serde_json::json;
+use std::sync::Arc;
+use windlass_kernel::net::*;
+use windlass_kernel::*;
+
+/// What happened since `from`, in public words.
+fn since(drive: &Drive, from: usize) -> String {
+    drive.names[from..].join(" ")
+}
+
+fn each(steps: Vec<Step>) -> Drive {
+    Drive::started(Policy { join: Join::Each, ..Policy::default() }, steps)
+}
+
+#[test]
+fn a_step_is_told_from_its_token_to_its_end() {
+    let mut drive = each(vec![task("a", &[1]), task("b", &[])]);
+    assert_eq!(since(&drive, 0), "execution.created execution.started token.admitted step.offered");
+    let from = drive.names.len();
+    drive.done("a");
+    assert_eq!(since(&drive, from), "step.done next.evaluated token.emitted token.admitted step.offered");
+    let from = drive.names.len();
+    drive.fail("b", "X");
+    let told = "step.failed next.evaluated execution.draining execution.failed";
+    assert_eq!(since(&drive, from), told);
+}
+
+#[test]
+fn a_loop_tells_its_iterations_and_its_end() {
+    let mut step = task("a", &[]);
+    let kind = LoopKind::Count { times: template(json!(2)) };
+    step.repeat = Some(LoopSpec { kind, iterator: "i".into(), cap: 1, body: Body::Own, break_when: None });
+    let mut drive = each(vec![step]);
+    let from = drive.names.len();
+    drive.done("a[0]");
+    assert_eq!(since(&drive, from), "loop.iteration.done step.offered");
+    let from = drive.names.len();
+    drive.fail("a[1]", "X");
+    assert!(since(&drive, from).starts_with("loop.iteration.failed loop.done step.failed"));
+}
+
+#[test]
+fn hooks_and_children_have_names_of_their_own() {
+    let (definition, inputs) = (template(json!("sub")), template(json!({})));
+    let mut sub = step("sub", Work::Child { definition, inputs }, &[1]);
+    let undo = |retry| Hook { work: Work::task(json!("undo")), retry, timeout_ms: None };
+    sub.compensation = Some(undo(Retry::default()));
+    let policy =
+        Policy { join: Join::All, failure: FailureMode::FailFast, compensate: true, ..Policy::default() };
+    let mut drive = Drive::started(policy, vec![sub, task("bad", &[])]);
+    assert!(since(&drive, 0).ends_with("child.started"));
+    let run = drive.firing("sub");
+    let RunState::Child { fence, child, .. } = drive.state.run(run).unwrap().state else {
+        panic!("no child")
+    };
+    let result = ChildResult { outcome: Outcome::Completed, output: Arc::new(json!(1)), failure: None };
+    let from = drive.names.len();
+    drive.send(Input::ChildEnded { run, fence, child, result }).unwrap();
+    assert!(since(&drive, from).starts_with("child.ended step.done next.evaluated"));
+    let from = drive.names.len();
+    drive.fail("bad", "X");
+    let told = "step.failed execution.draining execution.compensating compensation.started step.offered";
+    assert_eq!(since(&drive, from), told, "the hook's own work is offered, not another child");
+    let from = drive.names.len();
+    drive.done("sub");
+    assert_eq!(since(&drive, from), "compensation.done execution.failed");
+}
+
+#[test]
+fn pauses_patches_gates_and_drops_are_told() {
+    let mut gate = task("a", &[]);
+    let rules = vec![AdmitRule { when: Some(expr("ctx.open")), allow: true }];
+    gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
+    let mut drive = each(vec![gate]);
+    assert!(since(&drive, 0).ends_with("token.denied execution.paused"));
+    let from = drive.names.len();
+    drive.patch("open", json!(1)).unwrap();
+    assert_eq!(since(&drive, from), "ctx.patched token.admitted execution.resumed step.offered");
+    let from = drive.names.len();
+    drive.cancel(Cancel::default()).unwrap();
+    assert_eq!(since(&drive, from), "execution.draining step.cancelled execution.cancelled");
+}
