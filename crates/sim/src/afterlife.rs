@@ -151,6 +151,11 @@ fn check_fired(scenario: &Scenario, life: &Life<'_>, kept: &BTreeSet<usize>) -> 
     }
 }
 
+fn set_flags() -> Input {
+    let flags = (0..crate::generate::FLAGS).map(|flag| (lower::flag_name(flag), Arc::new(json!(true))));
+    Input::Patch { patch: flags.collect(), by: "user".into() }
+}
+
 impl<'n> Life<'n> {
     fn begin(net: &'n Net, now: i64) -> Life<'n> {
         Life { net, state: Execution::default(), journal: Vec::new(), invariants: Invariants::default(), now }
@@ -212,7 +217,9 @@ impl<'n> Life<'n> {
         }
         let runs: Vec<(RunId, RunState)> =
             self.state.runs.iter().map(|(run, found)| (*run, found.state.clone())).collect();
-        runs.into_iter().find_map(|(run, state)| self.advance(run, state))
+        let next = runs.into_iter().find_map(|(run, state)| self.advance(run, state));
+        // A step may have cleared a flag again since.
+        next.or_else(|| (!self.state.gated.is_empty()).then(set_flags))
     }
 
     fn advance(&mut self, run: RunId, state: RunState) -> Option<Input> {
