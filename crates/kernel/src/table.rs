@@ -273,6 +273,19 @@ mod tests {
     }
 
     #[test]
+    fn tables_are_equal_when_they_show_the_same() {
+        let base = base();
+        let mut draft = Table::over(&base);
+        assert!(draft == base.clone());
+        draft.remove(&1);
+        draft.insert(1, "A");
+        assert!(draft != base.clone(), "another value");
+        draft.insert(1, "a");
+        draft.insert(5, "e");
+        assert!(draft != base.clone(), "another key");
+    }
+
+    #[test]
     fn a_draft_of_a_draft_keeps_what_the_first_changed() {
         let base = base();
         let mut first = Table::over(&base);

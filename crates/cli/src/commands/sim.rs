@@ -79,8 +79,10 @@ impl Sim {
         let rate = summary.executions as f64 / seconds.max(1e-9);
         writeln!(
             out,
-            "{} executions from seed {}, each run twice: {} events, {seconds:.1} s, {rate:.0} executions/s",
-            summary.executions, self.seed, summary.events
+            "{}, the first of seed {}, each run twice: {} events, {seconds:.1} s, {rate:.0} executions/s",
+            counted(summary.executions, "execution"),
+            self.seed,
+            summary.events
         )?;
         for (violation, file) in summary.violations.iter().zip(kept) {
             writeln!(
@@ -94,7 +96,10 @@ impl Sim {
         }
         match summary.violations.len() {
             0 => writeln!(out, "no rule was broken")?,
-            count => writeln!(out, "{count} seeds broke a rule; `windlass sim --seed N --tell` tells one")?,
+            count => {
+                let seeds = counted(count as u64, "seed");
+                writeln!(out, "{seeds} broke a rule; `windlass sim --seed N --tell` tells one")?;
+            }
         }
         Ok(())
     }
@@ -107,4 +112,8 @@ fn keep(folder: &Path, violation: &Violation) -> anyhow::Result<PathBuf> {
     std::fs::write(&file, violation.to_string())
         .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(file)
+}
+
+fn counted(count: u64, thing: &str) -> String {
+    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }
