@@ -20,6 +20,9 @@ pub fn scenario(rng: &mut Rng) -> Scenario {
     if dialect == Dialect::Workflow {
         bodies(&mut scenario, rng);
         handles(&mut scenario, rng);
+        if rng.percent(30) {
+            agents(&mut scenario, rng);
+        }
     }
     if dialect == Dialect::Playbook && rng.percent(30) {
         scenario.final_step = Some(rng.index(scenario.steps.len()));
@@ -96,6 +99,8 @@ fn step(dialect: Dialect, rng: &mut Rng) -> Step {
         hook: (dialect == Dialect::Actions && task && rng.percent(60)).then(|| retry(rng, 2)),
         region: None,
         trigger: false,
+        agent: false,
+        tool: false,
         work,
     }
 }
@@ -241,5 +246,27 @@ fn handles(scenario: &mut Scenario, rng: &mut Rng) {
                 arc.when = When::Always;
             }
         }
+    }
+}
+
+/// One or two tools, and tasks whose workers may call them.
+fn agents(scenario: &mut Scenario, rng: &mut Rng) {
+    for step in &mut scenario.steps {
+        step.agent =
+            step.work == Work::Task && step.repeat.is_none() && step.manual.is_none() && rng.percent(60);
+    }
+    for _ in 0..rng.between(1, 2) {
+        let retry = retry(rng, 3);
+        let tool = step(Dialect::Workflow, rng);
+        scenario.steps.push(Step {
+            work: Work::Task,
+            condition: None,
+            route_ms: None,
+            repeat: None,
+            manual: None,
+            tool: true,
+            retry,
+            ..tool
+        });
     }
 }

@@ -81,6 +81,7 @@ fn lower_step(scenario: &Scenario, number: usize, step: &s::Step) -> Step {
         router: router(step),
         region: step.region.map(id),
         trigger: step.trigger,
+        on_demand: step.tool,
         ..Step::new(format!("s{number}"), work(&step.work))
     }
 }

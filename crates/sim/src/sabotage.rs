@@ -49,6 +49,8 @@ sabotages! {
     JoinOfAnotherDialect,
     GateAlwaysOpen,
     FailFastIgnored,
+    /// An agent that asks again is not recognised.
+    AgentCallNotCompared,
 }
 
 impl Sabotage {
@@ -88,6 +90,9 @@ impl Sabotage {
             }
             (Sabotage::TimerAfterItsAttempt, Input::TimerDue(Timer::Attempt { run, fence })) => {
                 *fence = open(*run).unwrap_or(*fence);
+            }
+            (Sabotage::AgentCallNotCompared, Input::Agent { call, .. }) => {
+                call.push_str(&state.head.version.to_string());
             }
             (Sabotage::AnyTokenCompletes, Input::Complete { run, fence, .. }) => {
                 *fence = open(*run).unwrap_or(*fence);

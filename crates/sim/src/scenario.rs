@@ -72,6 +72,10 @@ pub struct Step {
     /// The loop step whose body this step is in.
     pub region: Option<usize>,
     pub trigger: bool,
+    /// Its worker may ask for tools while it runs.
+    pub agent: bool,
+    /// Fired by an agent only: it has no arcs and is no entry.
+    pub tool: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -131,6 +131,29 @@ pub enum Ask {
     RouteReady {
         firing: Firing,
     },
+    /// The worker of an agent asks, under its fence. A call that was accepted before is accepted again and must
+    /// change nothing.
+    Agent {
+        firing: Firing,
+        fence: u64,
+        call: u32,
+        wish: Wish,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    Execute {
+        step: usize,
+        arg: Option<i64>,
+    },
+    /// Rules the tool out for good.
+    Skip {
+        step: usize,
+    },
+    Pause,
+    /// Fails the whole execution.
+    Fail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +192,8 @@ pub enum Of {
     /// Iteration of the loop's firing (own work; bodies have a path but are steps).
     Iteration,
     Final,
+    /// An agent asked for it; its path is empty, its end is routed nowhere and fails nothing.
+    Tool,
     /// Undoes the completed firing.
     Hook {
         of: Firing,

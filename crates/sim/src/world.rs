@@ -40,6 +40,8 @@ struct World {
     trouble: u64,
     children: BTreeMap<Firing, (u64, ExecutionId)>,
     decides: u64,
+    /// Calls that agents made.
+    calls: u32,
 }
 
 /// How one world ended.
@@ -110,6 +112,7 @@ fn lived(
         trouble,
         children: BTreeMap::new(),
         decides: 0,
+        calls: 0,
     };
     match world.live() {
         Ok(()) => Ok(world),

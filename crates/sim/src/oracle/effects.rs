@@ -188,6 +188,7 @@ impl World {
             Of::Hook { .. } => "hook",
             Of::Final => "final",
             Of::Iteration => "loop",
+            Of::Tool => "agent",
             Of::Step => self.why_not(seen),
         };
         self.broken(rule, format!("{what} is not due"))

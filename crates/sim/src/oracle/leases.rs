@@ -11,7 +11,7 @@ use crate::seen::{Class, Firing, Reply};
 const LOSSES_OF_ONE_RUN_MAX: u32 = 3;
 
 impl World {
-    fn offered(&self, firing: Firing, fence: u64) -> Option<RunId> {
+    pub(super) fn offered(&self, firing: Firing, fence: u64) -> Option<RunId> {
         self.live_run(firing).filter(|&id| self.runs[id].state == State::Offered { fence })
     }
 

@@ -5,6 +5,7 @@
 //! Where the documents leave something open (say, whether a condition is asked when a step fires or when it begins)
 //! the oracle follows every reading: each is a `World`, and a trace is wrong only when no world can explain it.
 
+mod agents;
 mod arcs;
 mod asks;
 mod bells;

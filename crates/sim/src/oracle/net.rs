@@ -57,7 +57,10 @@ impl Net {
     pub(super) fn entries(&self, within: Option<usize>) -> Vec<usize> {
         match (self.is_playbook(), within) {
             (true, None) => vec![0],
-            (true | false, _) => self.body(within).filter(|&step| self.incoming[step] == 0).collect(),
+            (true | false, _) => {
+                let begins = |&step: &usize| self.incoming[step] == 0 && !self.step(step).tool;
+                self.body(within).filter(begins).collect()
+            }
         }
     }
 
@@ -71,7 +74,7 @@ impl Net {
             (Kind::Hook { .. }, _, _) => Begin::Task,
             (Kind::Step | Kind::Final, Some(_), _) if !run.routed => Begin::Route,
             (Kind::Step | Kind::Final, _, Some(_)) => Begin::Loop,
-            (Kind::Step | Kind::Final | Kind::Iteration { .. }, _, _) => match step.work {
+            (Kind::Step | Kind::Final | Kind::Iteration { .. } | Kind::Tool, _, _) => match step.work {
                 Work::Task => Begin::Task,
                 Work::Noop { .. } => Begin::Noop,
                 Work::Approval(_) => Begin::Person,

@@ -28,6 +28,10 @@ impl World {
                 self.final_ended(end);
             }
             Kind::Hook { .. } => self.runs[id].state = State::Ended(end),
+            Kind::Tool => {
+                self.runs[id].state = State::Ended(end);
+                self.well |= matches!(end, End::Done(_));
+            }
         }
     }
 

@@ -35,9 +35,15 @@ pub(super) struct Run {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Step,
-    Iteration { of: RunId },
+    Iteration {
+        of: RunId,
+    },
     Final,
-    Hook { undoes: RunId },
+    Hook {
+        undoes: RunId,
+    },
+    /// An agent asked for it.
+    Tool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -142,8 +148,8 @@ impl Run {
             (Kind::Step, Of::Step) | (Kind::Iteration { .. }, Of::Iteration) | (Kind::Final, Of::Final) => {
                 true
             }
-            (Kind::Hook { .. }, Of::Hook { .. }) => true,
-            (Kind::Step | Kind::Iteration { .. } | Kind::Final | Kind::Hook { .. }, _) => false,
+            (Kind::Hook { .. }, Of::Hook { .. }) | (Kind::Tool, Of::Tool) => true,
+            (Kind::Step | Kind::Iteration { .. } | Kind::Final | Kind::Hook { .. } | Kind::Tool, _) => false,
         }
     }
 

@@ -47,6 +47,10 @@ pub(super) struct World {
     pub(super) answered: BTreeMap<(Firing, u64), Answer>,
     pub(super) verdicts: BTreeMap<Firing, Verdict>,
     pub(super) stopped: BTreeSet<Firing>,
+    /// Calls of agents that were accepted.
+    pub(super) calls: BTreeSet<(Firing, u32)>,
+    /// Tools an agent ruled out.
+    pub(super) ruled_out: BTreeSet<usize>,
     pub(super) input: Input,
 }
 
@@ -132,6 +136,8 @@ impl World {
             answered: BTreeMap::new(),
             verdicts: BTreeMap::new(),
             stopped: BTreeSet::new(),
+            calls: BTreeSet::new(),
+            ruled_out: BTreeSet::new(),
             input: Input::default(),
         }
     }
@@ -184,6 +190,9 @@ impl World {
                 self.complete(*firing, *outcome, *open, *repeated, accepted)
             }
             Ask::RouteReady { firing } => self.route_ready(*firing, accepted),
+            Ask::Agent { firing, fence, call, wish } => {
+                self.agent_asks((*firing, *fence), *call, *wish, accepted)
+            }
         }
     }
 
@@ -242,7 +251,7 @@ impl World {
     /// Work of the net proper while the outcome is decided: it is awaited and recorded, never routed.
     pub(super) fn drains(&self, id: RunId) -> bool {
         self.decided()
-            && matches!(self.runs[id].of, Kind::Step | Kind::Iteration { .. })
+            && matches!(self.runs[id].of, Kind::Step | Kind::Iteration { .. } | Kind::Tool)
             && !self.of_final(id)
     }
 
@@ -250,7 +259,7 @@ impl World {
     fn of_final(&self, id: RunId) -> bool {
         match self.runs[id].of {
             Kind::Iteration { of } => self.runs[of].of == Kind::Final,
-            Kind::Step | Kind::Final | Kind::Hook { .. } => false,
+            Kind::Step | Kind::Final | Kind::Hook { .. } | Kind::Tool => false,
         }
     }
 

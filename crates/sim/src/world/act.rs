@@ -4,7 +4,7 @@ use super::World;
 use super::happen::Happening;
 use crate::invariants::Broken;
 use crate::lower::flag_name;
-use crate::seen::{Ask, Bell, Class, Firing, Reply, Verdict, What};
+use crate::seen::{Ask, Bell, Class, Firing, Reply, Verdict, What, Wish};
 use serde_json::json;
 use std::sync::Arc;
 use windlass_kernel::*;
@@ -46,6 +46,7 @@ impl World {
             Happening::Answer { firing, fence, reply, sets } => self.answer(firing, fence, reply, sets),
             Happening::ChildEnds { firing, fence, reply } => self.child_ends(firing, fence, reply),
             Happening::Person { firing, fence, verdict, right } => self.person(firing, fence, verdict, right),
+            Happening::Agent { firing, fence, call, wish } => self.agent(firing, fence, call, wish),
             Happening::Again(input) => self.again(*input),
             Happening::Nonsense => self.nonsense(),
         }
@@ -140,6 +141,20 @@ impl World {
             other => other,
         };
         self.give(input, fill).map(drop)
+    }
+
+    fn agent(&mut self, firing: Firing, fence: u64, call: u32, wish: Wish) -> Result<(), Broken> {
+        let id = |step: usize| StepId(u32::try_from(step).unwrap_or(u32::MAX));
+        let ask = match wish {
+            Wish::Execute { step, arg } => {
+                AgentAsk::Execute { step: id(step), args: arg.map(|a| Arc::new(json!({ "a": a }))) }
+            }
+            Wish::Skip { step } => AgentAsk::Skip { step: id(step), reason: String::new() },
+            Wish::Pause => AgentAsk::Pause { reason: String::new() },
+            Wish::Fail => AgentAsk::Fail { failure: failure(Class::Transient) },
+        };
+        let input = Input::Agent { run: RunId(firing), fence: Fence(fence), call: format!("c{call}"), ask };
+        self.ask(Ask::Agent { firing, fence, call, wish }, input)
     }
 
     fn child_ends(&mut self, firing: Firing, fence: u64, reply: Reply) -> Result<(), Broken> {

@@ -4,7 +4,7 @@ use super::World;
 use super::happen::Happening;
 use crate::generate::FLAGS;
 use crate::scenario::{Dialect, Work};
-use crate::seen::{Class, Firing, Reply, Status, Verdict, Waits, What};
+use crate::seen::{Class, Firing, Reply, Status, Verdict, Waits, What, Wish};
 
 /// How long a lease outlives its worker.
 const LEASE_MS: u64 = 3_000;
@@ -53,6 +53,9 @@ impl World {
     }
 
     fn plan_worker(&mut self, firing: Firing, step: usize, fence: u64) {
+        if self.scenario.steps[step].agent {
+            self.plan_agent(firing, fence);
+        }
         let plan = self.scenario.dialect == Dialect::Plan;
         let timeout_ms = self.scenario.steps[step].timeout_ms;
         if self.rng.percent(self.trouble / 4) {
@@ -90,6 +93,30 @@ impl World {
         let sets = self.rng.percent(15).then(|| (self.rng.index(FLAGS), self.rng.percent(70)));
         let at = self.now + takes as i64;
         self.agenda.plan(at, Happening::Answer { firing, fence, reply, sets });
+    }
+
+    /// An agent asks a few times while it works, and sometimes again what it asked before.
+    fn plan_agent(&mut self, firing: Firing, fence: u64) {
+        let tools: Vec<usize> =
+            (0..self.scenario.steps.len()).filter(|step| self.scenario.steps[*step].tool).collect();
+        for _ in 0..self.rng.below(4) {
+            let step = *self.rng.pick(&tools);
+            let wish = match self.rng.below(100) {
+                0..=74 => Wish::Execute { step, arg: self.rng.percent(50).then(|| self.rng.below(9) as i64) },
+                75..=86 => Wish::Skip { step },
+                87..=95 => Wish::Pause,
+                _ => Wish::Fail,
+            };
+            if wish == Wish::Pause {
+                self.plan_in(9_000, Happening::Resume);
+            }
+            self.calls += 1;
+            let call = self.calls;
+            self.plan_in(3_000, Happening::Agent { firing, fence, call, wish });
+            if self.rng.percent(30) {
+                self.plan_in(3_500, Happening::Agent { firing, fence, call, wish });
+            }
+        }
     }
 
     fn reply(&mut self) -> Reply {

@@ -1,6 +1,6 @@
 //! What can happen from outside, and when it is planned to.
 
-use crate::seen::{Firing, Reply, Verdict};
+use crate::seen::{Firing, Reply, Verdict, Wish};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use windlass_kernel::{Input, Timer};
@@ -55,6 +55,12 @@ pub(super) enum Happening {
     },
     Uploads {
         failed: bool,
+    },
+    Agent {
+        firing: Firing,
+        fence: u64,
+        call: u32,
+        wish: Wish,
     },
     /// Something that was accepted before comes once more.
     Again(Box<Input>),

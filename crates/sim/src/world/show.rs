@@ -84,7 +84,8 @@ impl World {
 
 fn of(role: &Role) -> Of {
     match role {
-        Role::Routed | Role::Tool { .. } => Of::Step,
+        Role::Routed => Of::Step,
+        Role::Tool { .. } => Of::Tool,
         Role::Iteration { .. } => Of::Iteration,
         Role::Final => Of::Final,
         Role::Hook { of } => Of::Hook { of: of.0 },

@@ -45,6 +45,8 @@ pub(super) fn task() -> Step {
         hook: None,
         region: None,
         trigger: false,
+        agent: false,
+        tool: false,
     }
 }
 
