@@ -293,3 +293,54 @@ fn what_completed_before_a_restart_is_not_kept_by_a_retry() {
         redo(&drive.net, &drive.journal, None).unwrap().iter().map(|import| import.step).collect();
     assert_eq!(kept, [StepId(1)]);
 }
+
+fn child(name: &str) -> Step {
+    step(name, Work::Child { definition: template(json!("sub")), inputs: template(json!({})) }, &[])
+}
+
+#[test]
+fn children_of_a_drained_execution_are_not_told_twice_when_its_worker_is_lost() {
+    let policy = Policy {
+        recovery: Recovery::RestartExecution,
+        affinity: Affinity::OneWorker,
+        timeout_ms: Some(100),
+        ..all(FailureMode::Continue)
+    };
+    let mut drive = Drive::started(policy, vec![child("c"), task("a", &[])]);
+    drive.send(Input::Assign { worker: "w".into() }).unwrap();
+    drive.send(Input::Begin).unwrap();
+    assert_eq!(drive.ring().unwrap(), "stop 1+1");
+    let unit = LeaseUnit::Execution { generation: 1 };
+    let told = drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap();
+    assert_eq!(told, "clear 2+0; failed");
+}
+
+#[test]
+fn a_child_that_would_have_to_be_confirmed_is_dropped_while_draining() {
+    let mut manual = child("c");
+    manual.completion = Completion::Manual { deadline_ms: None };
+    let mut drive = Drive::started(all(FailureMode::FailFast), vec![manual, task("a", &[])]);
+    assert_eq!(drive.fail("a", "X"), "a failed (X); stop 0+1");
+    let run = drive.firing("c");
+    let RunState::Child { fence, child, .. } = drive.state.run(run).unwrap().state else {
+        panic!("no child")
+    };
+    let version = child.0 >> 76 & 0xf;
+    let variant = child.0 >> 62 & 0b11;
+    assert_eq!((version, variant), (8, 0b10), "a child's id is a UUID of version 8");
+    let result = ChildResult { outcome: Outcome::Completed, output: Arc::new(json!(1)), failure: None };
+    let told = drive.send(Input::ChildEnded { run, fence, child, result }).unwrap();
+    assert_eq!(told, "drop c (Cancelled); failed");
+}
+
+#[test]
+fn the_end_of_a_cancelled_execution_says_who_and_why() {
+    let mut drive = Drive::started(all(FailureMode::Continue), vec![task("a", &[])]);
+    let cancel = Cancel { by: "ada".into(), reason: "no longer needed".into(), ..Cancel::default() };
+    drive.cancel(cancel).unwrap();
+    let Some(Event::Ended { failure: Some(failure), .. }) = drive.journal.last().map(|record| &record.event)
+    else {
+        panic!("no reason is told")
+    };
+    assert_eq!((failure.message.as_str(), &failure.details["by"]), ("no longer needed", &json!("ada")));
+}
