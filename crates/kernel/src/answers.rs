@@ -50,7 +50,7 @@ fn output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
         Event::Done { run, output, .. } if *run == wanted => Some(output.clone()),
         Event::Created(created) if wanted.generation() == 1 => {
             let number = usize::try_from(wanted.number()).ok()?;
-            created.imports.get(number).map(|import| import.output.clone())
+            created.create.imports.get(number).map(|import| import.output.clone())
         }
         _ => None,
     }

@@ -3,7 +3,7 @@
 
 use crate::error::Failure;
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
-use crate::input::WorkResult;
+use crate::input::{Create, WorkResult};
 use crate::net::NetDigest;
 use crate::phase::Outcome;
 use crate::step_run::{Args, Patch, Role};
@@ -239,15 +239,9 @@ pub enum Event {
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Created {
-    pub id: ExecutionId,
     pub net: NetDigest,
-    pub inputs: Arc<Value>,
-    pub timeout_ms: Option<u64>,
-    pub start: StartWhen,
-    pub parent: Option<Parent>,
-    pub depth: u32,
-    pub retry_of: Option<ExecutionId>,
-    pub imports: Vec<Import>,
+    /// What was asked for, with the timeout that holds.
+    pub create: Create,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

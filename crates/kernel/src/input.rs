@@ -65,7 +65,7 @@ pub enum Input {
     Continue,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Create {
     pub id: ExecutionId,
     pub inputs: Arc<Value>,

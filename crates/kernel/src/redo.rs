@@ -58,7 +58,7 @@ impl Past {
         match event {
             Event::Created(created) => {
                 let mut run = RunId::first(1);
-                for import in &created.imports {
+                for import in &created.create.imports {
                     let Import { step, output, emitted } = import.clone();
                     self.completed.insert(step, Completed { run, output, emitted });
                     run = run.next();

@@ -23,17 +23,9 @@ pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected>
     if !create.imports.iter().all(|import| d.net.knows(import.step) && emits(import)) {
         return Err(Rejected::Malformed("an import names a step or an arc that the net does not have"));
     }
-    d.emit(Event::Created(Box::new(Created {
-        id: create.id,
-        net: d.net.digest(),
-        inputs: create.inputs.clone(),
-        timeout_ms: create.timeout_ms.or(d.net.policy().timeout_ms),
-        start: create.start,
-        parent: create.parent.clone(),
-        depth: create.depth,
-        retry_of: create.retry_of,
-        imports: create.imports.clone(),
-    })))?;
+    let timeout_ms = create.timeout_ms.or(d.net.policy().timeout_ms);
+    let create = &Create { timeout_ms, ..create.clone() };
+    d.emit(Event::Created(Box::new(Created { net: d.net.digest(), create: create.clone() })))?;
     route_imports(d, create)?;
     let now = match create.start {
         StartWhen::Now => true,

@@ -2,7 +2,7 @@
 
 use super::{Applied, ends, runs, tokens};
 use crate::error::Failure;
-use crate::event::{Cause, Cleared, Created, Fork, StartWhen, TokenValue};
+use crate::event::{Cause, Cleared, Created, Fork, Import, StartWhen, TokenValue};
 use crate::execution::{Clock, Counts, Decided, Execution, Finale, Head, Token};
 use crate::ids::{Fence, Millis, Path, RunId, TokenId};
 use crate::net::{Affinity, Net};
@@ -22,23 +22,24 @@ pub(super) fn created(state: &mut Execution<'_>, net: &Net, created: &Created) -
         return Err("the journal belongs to another net".into());
     }
     let head = &mut state.head;
-    head.id = created.id;
+    let create = &created.create;
+    head.id = create.id;
     head.net = created.net;
-    head.inputs = created.inputs.clone();
-    head.timeout_ms = created.timeout_ms;
-    head.start = created.start;
-    head.parent = created.parent.clone().map(Arc::new);
-    head.depth = created.depth;
-    import(state, net, created)
+    head.inputs = create.inputs.clone();
+    head.timeout_ms = create.timeout_ms;
+    head.start = create.start;
+    head.parent = create.parent.clone().map(Arc::new);
+    head.depth = create.depth;
+    import(state, net, &create.imports)
 }
 
 /// Completed steps of an earlier execution: they count, are owed for, and their tokens stand.
-fn import(state: &mut Execution<'_>, net: &Net, created: &Created) -> Applied {
-    if created.imports.iter().any(|import| !net.knows(import.step)) {
+fn import(state: &mut Execution<'_>, net: &Net, imports: &[Import]) -> Applied {
+    if imports.iter().any(|import| !net.knows(import.step)) {
         return Err("an import of a step that does not exist".into());
     }
-    state.head.imported = Arc::new(created.imports.iter().map(|import| import.step).collect());
-    for import in &created.imports {
+    state.head.imported = Arc::new(imports.iter().map(|import| import.step).collect());
+    for import in imports {
         let id = state.head.next_run;
         state.head.next_run = id.next();
         state.head.counts.completed += 1;
