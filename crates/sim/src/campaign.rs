@@ -16,6 +16,8 @@ pub struct Summary {
     pub events: u64,
     /// Executions by dialect and final status.
     pub ends: BTreeMap<String, u64>,
+    /// Executions that the oracle could not follow to their end: too many readings explain them.
+    pub unjudged: u64,
     pub violations: Vec<Box<Violation>>,
 }
 
@@ -68,6 +70,7 @@ impl Summary {
         match story {
             Ok(story) => {
                 self.events += story.events as u64;
+                self.unjudged += u64::from(!story.judged);
                 *self
                     .ends
                     .entry(format!("{:?} {}", story.dialect, story.status).to_lowercase())

@@ -51,6 +51,8 @@ pub struct Story {
     pub status: String,
     pub dialect: Dialect,
     pub trace_hash: u64,
+    /// The oracle followed it to its end.
+    pub judged: bool,
 }
 
 /// A world that broke a rule, with all that is needed to understand it.
@@ -182,9 +184,13 @@ impl World {
         self.journal.hash(&mut hasher);
         Story {
             events: self.journal.len(),
-            status: format!("{:?}", self.state.phase()),
+            status: match self.state.phase() {
+                Phase::Ended(outcome) => format!("{outcome:?}"),
+                phase => format!("left {phase:?}"),
+            },
             dialect: self.scenario.dialect,
             trace_hash: hasher.finish(),
+            judged: !self.oracle.gave_up(),
         }
     }
 

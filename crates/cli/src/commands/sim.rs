@@ -67,6 +67,7 @@ impl Sim {
                 "executions": summary.executions,
                 "events": summary.events,
                 "ends": summary.ends,
+                "unjudged": summary.unjudged,
                 "seconds": seconds,
                 "violations": violations,
             });
@@ -92,6 +93,13 @@ impl Sim {
                 violation.rule,
                 violation.what,
                 file.display()
+            )?;
+        }
+        if summary.unjudged > 0 {
+            writeln!(
+                out,
+                "{} could not be judged by the oracle to their end",
+                counted(summary.unjudged, "execution")
             )?;
         }
         match summary.violations.len() {
