@@ -344,3 +344,37 @@ fn the_end_of_a_cancelled_execution_says_who_and_why() {
     };
     assert_eq!((failure.message.as_str(), &failure.details["by"]), ("no longer needed", &json!("ada")));
 }
+
+#[test]
+fn a_child_that_ends_well_while_draining_is_recorded_as_done() {
+    let mut drive = Drive::started(all(FailureMode::FailFast), vec![child("c"), task("a", &[])]);
+    drive.fail("a", "X");
+    let run = drive.firing("c");
+    let RunState::Child { fence, child, .. } = drive.state.run(run).unwrap().state else {
+        panic!("no child")
+    };
+    let result = ChildResult { outcome: Outcome::Completed, output: Arc::new(json!(1)), failure: None };
+    assert_eq!(drive.send(Input::ChildEnded { run, fence, child, result }).unwrap(), "failed");
+    assert_eq!(drive.state.head.counts.completed, 1);
+}
+
+#[test]
+fn a_cancel_after_hooks_ran_does_not_change_the_outcome_even_if_they_failed() {
+    for hook_ends_well in [true, false] {
+        let mut undoable = task("u", &[1]);
+        let hook = Hook { work: Work::task(json!("undo")), retry: Retry::default(), timeout_ms: None };
+        undoable.compensation = Some(hook);
+        let policy = Policy {
+            compensate: true,
+            finish: Finish::Step(StepId(2)),
+            entry: Some(StepId(0)),
+            ..all(FailureMode::FailFast)
+        };
+        let mut drive = Drive::started(policy, vec![undoable, task("bad", &[]), task("wrap", &[])]);
+        drive.done("u");
+        drive.fail("bad", "X");
+        let told = if hook_ends_well { drive.done("u") } else { drive.fail("u", "Y") };
+        assert!(told.ends_with("final; offer wrap"), "{told}");
+        assert_eq!(drive.cancel(Cancel::default()).unwrap(), "stop 1+0; clear 1+0; failed");
+    }
+}
