@@ -378,3 +378,61 @@ fn a_cancel_after_hooks_ran_does_not_change_the_outcome_even_if_they_failed() {
         assert_eq!(drive.cancel(Cancel::default()).unwrap(), "stop 1+0; clear 1+0; failed");
     }
 }
+
+#[test]
+fn a_dead_end_is_the_reason_that_is_told() {
+    let mut a = task("a", &[]);
+    a.router.arcs = vec![arc(1, "false")];
+    let policy = Policy { join: Join::Each, no_next_is_error: true, ..Policy::default() };
+    let mut drive = Drive::started(policy, vec![a, task("b", &[])]);
+    drive.done("a");
+    let Some(Event::Ended { failure: Some(failure), .. }) = drive.journal.last().map(|record| &record.event)
+    else {
+        panic!("no reason is told")
+    };
+    assert_eq!(failure.code, "NO_NEXT");
+}
+
+#[test]
+fn an_arc_can_hand_the_whole_event_on() {
+    let mut a = task("a", &[1]);
+    a.router.arcs[0].args = Some(template(json!({ "event": "{{ event }}" })));
+    let mut drive = Drive::started(Policy { join: Join::Each, ..Policy::default() }, vec![a, task("b", &[])]);
+    drive.done_with("a", json!({ "n": 1 }));
+    let args = drive.state.run(drive.firing("b")).unwrap().args.clone().unwrap();
+    let event = json!({ "name": "step.done", "step": "a", "payload": { "n": 1 }, "result": { "n": 1 } });
+    assert_eq!(args["event"], event);
+}
+
+#[test]
+fn a_worker_lost_during_uploads_restarts_only_what_came_to_rest_by_itself() {
+    let policy = |timeout_ms| Policy {
+        recovery: Recovery::RestartExecution,
+        affinity: Affinity::OneWorker,
+        finish: Finish::Uploads,
+        timeout_ms,
+        ..all(FailureMode::Continue)
+    };
+    let begin = |drive: &mut Drive| {
+        drive.send(Input::Assign { worker: "w".into() }).unwrap();
+        drive.send(Input::Begin).unwrap();
+    };
+    let lose = |drive: &mut Drive| {
+        let unit = LeaseUnit::Execution { generation: drive.state.head.generation };
+        drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap()
+    };
+    let mut drive = Drive::started(policy(Some(100)), vec![task("a", &[])]);
+    begin(&mut drive);
+    drive.ring().unwrap();
+    drive.report("a", WorkResult::Stopped).unwrap();
+    assert_eq!((drive.state.phase(), lose(&mut drive)), (Phase::Finalizing, "failed".into()));
+    let mut drive = Drive::started(policy(None), vec![task("a", &[])]);
+    for generation in 2..=5 {
+        begin(&mut drive);
+        drive.done("a");
+        assert_eq!(lose(&mut drive), format!("generation {generation}"));
+    }
+    begin(&mut drive);
+    drive.done("a");
+    assert_eq!(lose(&mut drive), "failed", "the fifth loss is the last");
+}

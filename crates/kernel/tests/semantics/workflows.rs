@@ -434,3 +434,14 @@ fn a_third_loss_of_a_started_step_fails_it() {
     );
     assert_eq!(drive.lose("a", true).unwrap(), "a failed (WORKER_LOST); failed");
 }
+
+#[test]
+fn the_first_iterations_see_their_items_in_the_decision_that_starts_the_loop() {
+    let items = template(json!("{{ workload.list }}"));
+    let mut checked = member(task("a", &[]), 0);
+    checked.condition = Some(expr("iter.item.ok and iter.index < 2 and iter.first == (iter.index == 0)"));
+    let mut drive = Drive::new(policy(), vec![region("each", LoopKind::ForEach { items }, 3, &[1]), checked]);
+    let list = json!({ "list": [{ "ok": true }, { "ok": false }, { "ok": true }] });
+    let told = drive.create(list).unwrap();
+    assert_eq!(told, "loop Some(3); skip a[1] (Condition); skip a[2] (Condition); offer a[0]");
+}
