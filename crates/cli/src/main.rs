@@ -16,6 +16,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Sim(commands::sim::Sim),
+    Validate(commands::validate::Validate),
     /// Print completions for a shell
     Completions {
         shell: clap_complete::Shell,
@@ -25,6 +26,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Sim(sim) => sim.run(),
+        Command::Validate(validate) => validate.run(),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

@@ -10,10 +10,10 @@ use std::process::Command;
 const USES: [(&str, &[&str]); 11] = [
     ("expr", &[]),
     ("kernel", &["expr"]),
-    ("dialects", &["kernel", "expr"]),
+    ("protocol", &[]),
+    ("dialects", &["kernel", "expr", "protocol"]),
     ("schedule", &[]),
     ("store", &["kernel"]),
-    ("protocol", &[]),
     ("engine", &["kernel", "schedule", "store", "protocol"]),
     ("worker", &["protocol", "expr"]),
     ("server", &["engine", "dialects", "worker", "kernel", "expr", "schedule", "store", "protocol"]),

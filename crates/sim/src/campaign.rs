@@ -12,12 +12,12 @@ const CHUNK: u64 = 64;
 
 #[derive(Debug, Default)]
 pub struct Summary {
-    pub executions: u64,
+    pub executions: usize,
     pub events: u64,
     /// Executions by dialect and final status.
     pub ends: BTreeMap<String, u64>,
     /// Executions that the oracle could not follow to their end: too many readings explain them.
-    pub unjudged: u64,
+    pub unjudged: usize,
     pub violations: Vec<Box<Violation>>,
 }
 
@@ -45,7 +45,7 @@ fn work(first: u64, count: u64, next: &AtomicU64, summary: &Mutex<Summary>, prog
         let stories: Vec<_> = (start..count.min(start + CHUNK)).map(|offset| twice(first + offset)).collect();
         let mut summary = summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         stories.into_iter().for_each(|story| summary.add(story));
-        progress(summary.executions);
+        progress(summary.executions as u64);
         if summary.violations.len() >= VIOLATIONS_MAX {
             next.store(count, Ordering::Relaxed);
         }
@@ -70,7 +70,7 @@ impl Summary {
         match story {
             Ok(story) => {
                 self.events += story.events as u64;
-                self.unjudged += u64::from(!story.judged);
+                self.unjudged += usize::from(!story.judged);
                 *self
                     .ends
                     .entry(format!("{:?} {}", story.dialect, story.status).to_lowercase())

@@ -10,7 +10,7 @@ fn five_thousand_seeds_break_no_rule_and_tell_the_same_story_twice() {
     let summary = campaign::run(1, SEEDS, &|_| {});
     let broken: Vec<String> = summary.violations.iter().map(|violation| violation.to_string()).collect();
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));
-    assert_eq!((summary.executions, summary.unjudged), (SEEDS, 0));
+    assert_eq!((summary.executions, summary.unjudged), (SEEDS as usize, 0));
     for dialect in ["plan", "playbook", "workflow", "actions"] {
         for end in ["completed", "failed", "cancelled"] {
             let seen = summary.ends.get(&format!("{dialect} {end}")).copied().unwrap_or(0);

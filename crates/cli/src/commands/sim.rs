@@ -1,5 +1,6 @@
 //! `windlass sim`: the kernel in random worlds, watched by the oracle.
 
+use super::counted;
 use anyhow::Context;
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -105,7 +106,7 @@ impl Sim {
         match summary.violations.len() {
             0 => writeln!(out, "no rule was broken")?,
             count => {
-                let seeds = counted(count as u64, "seed");
+                let seeds = counted(count, "seed");
                 writeln!(out, "{seeds} broke a rule; `windlass sim --seed N --tell` tells one")?;
             }
         }
@@ -120,8 +121,4 @@ fn keep(folder: &Path, violation: &Violation) -> anyhow::Result<PathBuf> {
     std::fs::write(&file, violation.to_string())
         .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(file)
-}
-
-fn counted(count: u64, thing: &str) -> String {
-    if count == 1 { format!("1 {thing}") } else { format!("{count} {thing}s") }
 }

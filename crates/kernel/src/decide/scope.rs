@@ -175,7 +175,15 @@ impl<'d, 'a> View<'d, 'a> {
         })
     }
 
+    /// The newest output of a step. While its arcs are asked, that is the one it just made.
     fn output(&self, name: &str) -> Option<Cow<'_, Value>> {
+        match &self.event {
+            Some(Boundary::End { step, end: End::Done(output), .. }) if *step == name => {
+                return Some(Cow::Borrowed(output));
+            }
+            Some(Boundary::End { step, end: End::Failed(_), .. }) if *step == name => return None,
+            _ => {}
+        }
         let step = self.draft.net.find(name)?;
         let run = self.draft.state.latest_run(self.draft.net, step, &self.path)?;
         let fresh = self.draft.fresh.outputs.get(&run);

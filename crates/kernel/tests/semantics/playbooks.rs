@@ -456,3 +456,23 @@ fn fence_of(record: &Record) -> Option<Fence> {
         _ => None,
     }
 }
+
+#[test]
+fn a_steps_own_name_in_its_guards_is_the_result_it_just_made() {
+    let steps = || {
+        vec![
+            choice("a", vec![arc(0, "a.again and not steps.a.stop"), arc(1, "a is not defined")]),
+            task("b", &[]),
+        ]
+    };
+    let mut drive = Drive::started(policy(), steps());
+    assert_eq!(drive.done_with("a", json!({ "again": true })), "offer a");
+    assert_eq!(
+        drive.done_with("a", json!({ "again": false })),
+        "completed",
+        "not the output of the firing before"
+    );
+    let mut drive = Drive::started(policy(), steps());
+    drive.done_with("a", json!({ "again": true }));
+    assert_eq!(drive.fail("a", "X"), "a failed (X); offer b", "a failure has no result, not even an old one");
+}

@@ -1,0 +1,104 @@
+//! `windlass validate` from outside: exit codes, what goes where, JSON.
+
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const GOOD: &str = "metadata: {name: good}\nworkflow:\n- {step: a, next: b}\n- {step: b, tool: {kind: shell, command: ls}}\n";
+const WARNED: &str =
+    "metadata: {name: odd}\nextra: 1\nworkflow:\n- {step: a, tool: {kind: shell, command: ls}}\n";
+const BAD: &str =
+    "metadata: {name: bad}\nworkflow:\n- {step: ship, next: shp}\n- {step: b, when: x, next: ship}\n";
+
+/// Exit code, stdout, stderr.
+fn validate(args: &[&str], stdin: &str) -> (i32, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .arg("validate")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("windlass can be started");
+    child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("stdin is read");
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("windlass ends");
+    let text = |bytes| String::from_utf8(bytes).expect("the output is text");
+    (status.code().expect("an exit code"), text(stdout), text(stderr))
+}
+
+fn check(text: &str, code: i32, stdout: &str) -> String {
+    let (found, out, err) = validate(&["-"], text);
+    assert_eq!((found, out.as_str()), (code, stdout), "{err}");
+    err
+}
+
+fn told(text: &str) -> Value {
+    let (_, out, err) = validate(&["-", "--json"], text);
+    assert_eq!(err, "");
+    serde_json::from_str(&out).expect("one JSON object")
+}
+
+#[test]
+fn a_valid_definition_is_told_on_stdout_and_exits_0() {
+    assert_eq!(check(GOOD, 0, "<stdin>: playbook good, 2 steps, no problem\n"), "");
+}
+
+#[test]
+fn warnings_leave_a_definition_valid() {
+    let err = check(WARNED, 0, "<stdin>: playbook odd, 1 step, 1 warning\n");
+    assert!(err.starts_with("warning[W0201]: a playbook has no key `extra`\n --> <stdin>:2:1\n"), "{err}");
+}
+
+#[test]
+fn pbk_26_pbk_27_an_invalid_definition_exits_2_and_tells_every_problem() {
+    let err = check(BAD, 2, "");
+    for part in [
+        "error[E0107]: step `shp` is not defined",
+        "--> <stdin>:3:22",
+        "did you mean `ship`?",
+        "error[E0106]: a step has no `when`",
+        "spec.policy.admit",
+        "<stdin>: 2 errors",
+    ] {
+        assert!(err.contains(part), "{part} is missing:\n{err}");
+    }
+}
+
+#[test]
+fn json_has_the_verdict_and_the_problems() {
+    let good = json!({ "valid": true, "dialect": "playbook", "name": "good", "errors": [], "warnings": [] });
+    assert_eq!(told(GOOD), good);
+    let bad = told(BAD);
+    assert_eq!((&bad["valid"], bad["errors"].as_array().map(Vec::len)), (&json!(false), Some(2)));
+    let first = json!({
+        "severity": "error", "code": "E0107", "message": "step `shp` is not defined", "line": 3, "column": 22,
+        "hint": "did you mean `ship`?", "path": "workflow[0].next",
+    });
+    assert_eq!(bad["errors"][0], first);
+    assert_eq!(told("nodes: []")["dialect"], "workflow");
+    assert_eq!(told("")["dialect"], Value::Null);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_exits_2() {
+    let (code, out, err) = validate(&["no/such/file.yaml"], "");
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.starts_with("error: cannot read no/such/file.yaml"), "{err}");
+    let folder = env!("CARGO_MANIFEST_DIR");
+    assert_eq!(validate(&[folder], "").0, 2);
+}
+
+#[test]
+fn every_example_is_valid_without_a_warning() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("examples").map(|file| file.expect("a file").path()).collect();
+    assert!(files.len() >= 3);
+    for file in files {
+        let name = file.display().to_string();
+        let (code, out, err) = validate(&[&name], "");
+        assert_eq!((code, err.as_str()), (0, ""), "{name}");
+        assert!(out.ends_with("no problem\n"), "{out}");
+    }
+}

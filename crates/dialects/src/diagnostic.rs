@@ -1,0 +1,178 @@
+//! What is wrong with a definition, told so that its author can act: what, where, how to repair it.
+
+use crate::document::Node;
+use serde::Serialize;
+use std::fmt::Write;
+use std::ops::Range;
+
+/// Problems kept of one document. Who has this many mends some and asks again.
+pub const DIAGNOSTICS_MAX: usize = 100;
+
+/// Characters of a message or hint.
+const MESSAGE_MAX: usize = 400;
+
+/// Characters of a source line that are shown.
+const SHOWN_MAX: usize = 120;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    /// Stable: `E0107`, `W0202`.
+    pub code: &'static str,
+    pub message: String,
+    /// 1-based.
+    pub line: usize,
+    /// 1-based, in characters.
+    pub column: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Where it is in the document: `workflow[2].next.arcs[0].step`.
+    pub path: String,
+    /// Characters to underline.
+    #[serde(skip)]
+    length: usize,
+}
+
+impl Diagnostic {
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// The problem with the source line it is on.
+    #[must_use]
+    pub fn render(&self, source: &str, file: &str) -> String {
+        let severity = if self.is_error() { "error" } else { "warning" };
+        let gutter = " ".repeat(self.line.to_string().len());
+        let mut out = format!("{severity}[{}]: {}\n", self.code, self.message);
+        let _ = writeln!(out, "{gutter}--> {file}:{}:{}", self.line, self.column);
+        if let Some(line) = source.lines().nth(self.line - 1) {
+            let (shown, before) = excerpt(line, self.column - 1);
+            let under = "^".repeat(self.length.clamp(1, shown.chars().count().saturating_sub(before).max(1)));
+            let _ = writeln!(out, "{gutter} |");
+            let _ = writeln!(out, "{} | {}", self.line, shown.trim_end());
+            let _ = writeln!(out, "{gutter} | {}{under}", " ".repeat(before));
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(out, "{gutter} = hint: {hint}");
+        }
+        out
+    }
+}
+
+/// The part of a line around a column, and how many shown characters stand before it.
+fn excerpt(line: &str, column: usize) -> (String, usize) {
+    let from = if column < SHOWN_MAX { 0 } else { column - SHOWN_MAX / 2 };
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    (line.chars().skip(from).take(SHOWN_MAX).map(plain).collect(), column - from)
+}
+
+/// Collects problems while a document is read; each is placed by a range of bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    found: Vec<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    severity: Severity,
+    code: &'static str,
+    message: String,
+    at: Range<usize>,
+    hint: Option<String>,
+}
+
+impl Problems {
+    /// More would not be kept, so nothing costly need be done to word them.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= DIAGNOSTICS_MAX
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.found.iter().any(|found| found.severity == Severity::Error)
+    }
+
+    /// The code's first letter is its severity.
+    pub(crate) fn add(
+        &mut self,
+        code: &'static str,
+        at: &Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        let severity = if code.starts_with('W') { Severity::Warning } else { Severity::Error };
+        // An error is never lost to warnings: what is valid must not hang on their number.
+        if !self.is_full() || (severity == Severity::Error && !self.has_errors()) {
+            let (message, hint) = (legible(&message.into()), hint.into().map(|hint| legible(&hint)));
+            self.found.push(Found { severity, code, message, at: at.clone(), hint });
+        }
+    }
+
+    /// Sorted by position.
+    pub(crate) fn told(mut self, source: &str, root: Option<&Node>) -> Vec<Diagnostic> {
+        self.found.sort_by(|a, b| (a.at.start, a.severity, a.code).cmp(&(b.at.start, b.severity, b.code)));
+        let mut lines = Lines { source, at: 0, line: 1, start: 0 };
+        let mut told: Vec<Diagnostic> =
+            self.found.into_iter().map(|found| tell(found, &mut lines, root)).collect();
+        told.dedup();
+        told
+    }
+}
+
+/// Names in a message are the author's: they neither steer a terminal nor fill it.
+fn legible(message: &str) -> String {
+    let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut shown: String = message.chars().take(MESSAGE_MAX).map(plain).collect();
+    if message.chars().nth(MESSAGE_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn tell(found: Found, lines: &mut Lines<'_>, root: Option<&Node>) -> Diagnostic {
+    let start = floor(lines.source, found.at.start);
+    let (line, column) = lines.place(start);
+    let text = lines.source.get(start..floor(lines.source, found.at.end)).unwrap_or_default();
+    let length = text.lines().next().map_or(1, |first| first.chars().count());
+    Diagnostic {
+        severity: found.severity,
+        code: found.code,
+        message: found.message,
+        line,
+        column,
+        hint: found.hint,
+        path: root.map(|root| root.path_to(&found.at)).unwrap_or_default(),
+        length,
+    }
+}
+
+fn floor(source: &str, at: usize) -> usize {
+    (0..=at.min(source.len())).rev().find(|at| source.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Walks through a text once, for places in rising order.
+struct Lines<'s> {
+    source: &'s str,
+    at: usize,
+    line: usize,
+    start: usize,
+}
+
+impl Lines<'_> {
+    fn place(&mut self, to: usize) -> (usize, usize) {
+        let passed = &self.source[self.at..to];
+        self.line += passed.matches('\n').count();
+        if let Some(newline) = passed.rfind('\n') {
+            self.start = self.at + newline + 1;
+        }
+        self.at = to;
+        (self.line, self.source[self.start..to].chars().count() + 1)
+    }
+}

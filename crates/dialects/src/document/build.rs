@@ -1,0 +1,259 @@
+//! From the parser's events to the tree, with bounds on everything a small text could blow up.
+
+use super::{Entry, Kind, Node, scalar};
+use crate::diagnostic::Problems;
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// A definition is written by people; artifacts are for data.
+const BYTES_MAX: usize = 4 << 20;
+/// Keys and values, those that aliases repeat included: 5,000 steps of twenty values each.
+const NODES_MAX: usize = 100_000;
+/// Bytes that aliases may repeat.
+const REPEATED_MAX: usize = 16 << 20;
+/// Below the depth at which templates are refused.
+const DEPTH_MAX: usize = 64;
+
+/// `None` when there is no tree to go on with; why is among the problems.
+pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
+    if text.len() > BYTES_MAX {
+        let message = format!("the document has {} bytes; {BYTES_MAX} are allowed", text.len());
+        problems.add("E0002", &(0..0), message, Some("keep data in files that steps read".to_owned()));
+        return None;
+    }
+    let mut options = Options::default();
+    options.flow_nesting_limit = DEPTH_MAX;
+    options.block_nesting_limit = DEPTH_MAX;
+    let mut builder = Builder::new(text, problems);
+    for event in Parser::new_from_str_with_options(text, options) {
+        let step = match event {
+            Ok((event, span)) => builder.take(&event, range(&span)),
+            Err(error) => {
+                let at = error.marker().byte_offset().unwrap_or(text.len());
+                Err(Stop {
+                    code: "E0001",
+                    at: at..at + 1,
+                    message: format!("this is not YAML: {}", error.kind()),
+                })
+            }
+        };
+        if let Err(stop) = step {
+            let hint = "look for an indent, a quote or a bracket here or just before".to_owned();
+            builder.problems.add(stop.code, &stop.at, stop.message, (stop.code == "E0001").then_some(hint));
+            return None;
+        }
+    }
+    builder.finish()
+}
+
+struct Stop {
+    code: &'static str,
+    at: Range<usize>,
+    message: String,
+}
+
+fn range(span: &Span) -> Range<usize> {
+    span.byte_range().unwrap_or(0..0)
+}
+
+/// A list or map that is not closed yet.
+struct Open {
+    node: Node,
+    /// The key whose value comes next.
+    key: Option<(String, Range<usize>)>,
+    keys: BTreeSet<String>,
+    anchor: usize,
+}
+
+/// What an anchor names, and what repeating it costs.
+struct Anchored {
+    node: Node,
+    nodes: usize,
+    bytes: usize,
+}
+
+struct Builder<'t, 'p> {
+    text: &'t str,
+    problems: &'p mut Problems,
+    open: Vec<Open>,
+    root: Option<Node>,
+    anchors: BTreeMap<usize, Anchored>,
+    nodes: usize,
+    repeated: usize,
+    documents: usize,
+}
+
+impl<'t, 'p> Builder<'t, 'p> {
+    fn new(text: &'t str, problems: &'p mut Problems) -> Self {
+        Builder {
+            text,
+            problems,
+            open: Vec::new(),
+            root: None,
+            anchors: BTreeMap::new(),
+            nodes: 0,
+            repeated: 0,
+            documents: 0,
+        }
+    }
+
+    fn finish(self) -> Option<Node> {
+        if self.root.is_none() {
+            self.problems.add("E0001", &(0..0), "the document is empty", None);
+        }
+        self.root
+    }
+
+    fn take(&mut self, event: &Event<'_>, at: Range<usize>) -> Result<(), Stop> {
+        match event {
+            Event::DocumentStart(..) => self.begin(at),
+            Event::Scalar(text, style, anchor, tag) => {
+                let kind = self.scalar(text, *style, tag.as_deref(), &at);
+                self.value(Node { kind, at }, *anchor)
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.untagged(tag.as_deref(), &at);
+                self.open(Kind::List(Vec::new()), at, *anchor)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.untagged(tag.as_deref(), &at);
+                self.open(Kind::Map(Vec::new()), at, *anchor)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(at),
+            Event::Alias(anchor) => self.alias(*anchor, at),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, at: Range<usize>) -> Result<(), Stop> {
+        self.documents += 1;
+        if self.documents > 1 {
+            let message = "a file holds one document; this is the second".to_owned();
+            return Err(Stop { code: "E0004", at, message });
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, at: &Range<usize>) -> Kind {
+        let is_text = tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
+        self.untagged(tag, at);
+        if style == ScalarStyle::Plain && !is_text {
+            scalar::plain(text)
+        } else {
+            Kind::Text(text.to_owned())
+        }
+    }
+
+    fn untagged(&mut self, tag: Option<&Tag>, at: &Range<usize>) {
+        if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) {
+            self.problems.add("E0004", at, format!("the tag `{tag}` has no meaning here"), None);
+        }
+    }
+
+    fn count(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), Stop> {
+        self.nodes += nodes;
+        self.repeated += bytes;
+        if self.nodes > NODES_MAX || self.repeated > REPEATED_MAX {
+            let message =
+                format!("the document has more than {NODES_MAX} values, or aliases that repeat too much");
+            return Err(Stop { code: "E0002", at: at.clone(), message });
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, kind: Kind, at: Range<usize>, anchor: usize) -> Result<(), Stop> {
+        if self.open.len() >= DEPTH_MAX {
+            let message = format!("the document is nested more than {DEPTH_MAX} deep");
+            return Err(Stop { code: "E0002", at, message });
+        }
+        self.open.push(Open { node: Node { kind, at }, key: None, keys: BTreeSet::new(), anchor });
+        Ok(())
+    }
+
+    fn close(&mut self, at: Range<usize>) -> Result<(), Stop> {
+        let Some(Open { mut node, keys, anchor, .. }) = self.open.pop() else { return Ok(()) };
+        node.at.end =
+            self.text[..at.start.min(self.text.len())].trim_end().len().max(at.end.min(at.start + 1));
+        node.at.end = node.at.end.max(node.at.start);
+        if let Kind::Map(entries) = &mut node.kind {
+            merge(entries, keys);
+        }
+        self.value(node, anchor)
+    }
+
+    fn alias(&mut self, anchor: usize, at: Range<usize>) -> Result<(), Stop> {
+        let Some(Anchored { node, nodes, bytes }) = self.anchors.get(&anchor) else {
+            let message = "an alias cannot stand inside what it names".to_owned();
+            return Err(Stop { code: "E0004", at, message });
+        };
+        let (node, nodes, bytes) = (node.clone(), *nodes, *bytes);
+        self.count(nodes, bytes, &at)?;
+        if self.open.len() + depth(&node) > DEPTH_MAX {
+            let message = format!("the document is nested more than {DEPTH_MAX} deep");
+            return Err(Stop { code: "E0002", at, message });
+        }
+        self.value(Node { at, ..node }, 0)
+    }
+
+    fn value(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
+        self.count(1, 0, &node.at)?;
+        if anchor != 0 {
+            let (nodes, bytes) = weigh(&node);
+            self.count(nodes, bytes, &node.at)?;
+            self.anchors.insert(anchor, Anchored { node: node.clone(), nodes, bytes });
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        match (&mut open.node.kind, open.key.take()) {
+            (Kind::List(items), _) => items.push(node),
+            (Kind::Map(entries), Some((key, at))) => entries.push(Entry { key, at, value: node }),
+            _ => return self.key(node),
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, node: Node) -> Result<(), Stop> {
+        let key = match &node.kind {
+            Kind::Text(text) => text.clone(),
+            Kind::Null | Kind::Bool(_) | Kind::Number(_) => node.json().to_string(),
+            Kind::List(_) | Kind::Map(_) => {
+                let message = "a key must be text, not a list or map".to_owned();
+                return Err(Stop { code: "E0004", at: node.at, message });
+            }
+        };
+        let Some(open) = self.open.last_mut() else { return Ok(()) };
+        if !open.keys.insert(key.clone()) {
+            let hint = "a map has each key once; remove or rename one".to_owned();
+            self.problems.add("E0003", &node.at, format!("key `{key}` is there twice"), Some(hint));
+        }
+        open.key = Some((key, node.at));
+        Ok(())
+    }
+}
+
+/// `<<: *base` lays the entries of other maps under those of this one.
+fn merge(entries: &mut Vec<Entry>, mut keys: BTreeSet<String>) {
+    let Some(place) = entries.iter().position(|entry| entry.key == "<<") else { return };
+    let base = entries.remove(place).value;
+    let maps = if base.is_map() { vec![&base] } else { base.items().iter().collect() };
+    for entry in maps.into_iter().flat_map(Node::entries) {
+        if keys.insert(entry.key.clone()) {
+            entries.push(entry.clone());
+        }
+    }
+}
+
+fn depth(node: &Node) -> usize {
+    let inner = node.items().iter().chain(node.entries().iter().map(|entry| &entry.value));
+    inner.map(|node| 1 + depth(node)).max().unwrap_or(0)
+}
+
+fn weigh(node: &Node) -> (usize, usize) {
+    let own =
+        node.text().map_or(0, str::len) + node.entries().iter().map(|entry| entry.key.len()).sum::<usize>();
+    let inner = node.items().iter().chain(node.entries().iter().map(|entry| &entry.value));
+    inner.map(weigh).fold((1, own), |(nodes, bytes), (more, weight)| (nodes + more, bytes + weight))
+}

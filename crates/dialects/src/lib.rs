@@ -1,0 +1,67 @@
+//! Definitions: from the text a person wrote to the Net the kernel runs.
+//!
+//! [`compile`] finds the dialect by the document's shape, reads it, checks it and lowers it. All problems are told at
+//! once, each with its place in the text.
+
+mod detect;
+mod diagnostic;
+mod document;
+mod names;
+mod playbook;
+
+pub use detect::Dialect;
+pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
+pub use serde_json::Value;
+
+use diagnostic::Problems;
+use serde_json::json;
+use windlass_kernel::Net;
+
+/// What became of a text.
+#[derive(Debug)]
+pub struct Compiled {
+    /// `None` when the text is no definition at all.
+    pub dialect: Option<Dialect>,
+    pub name: Option<String>,
+    /// `None` when there is an error among the diagnostics.
+    pub net: Option<Net>,
+    /// Defaults of the execution's inputs: an object.
+    pub workload: Value,
+    /// Sorted by position.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Compiled {
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.net.is_some()
+    }
+
+    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.is_error())
+    }
+
+    pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(|diagnostic| !diagnostic.is_error())
+    }
+}
+
+/// A YAML or JSON text of any dialect.
+#[must_use]
+pub fn compile(text: &str) -> Compiled {
+    let mut problems = Problems::default();
+    let root = document::parse(text, &mut problems);
+    let dialect = root.as_ref().and_then(|root| detect::detect(root, &mut problems));
+    let lowered = match (dialect, &root) {
+        (Some(Dialect::Playbook), Some(root)) => playbook::compile(root, text, &mut problems),
+        _ => playbook::Lowered::default(),
+    };
+    let net = lowered.net.filter(|_| !problems.has_errors());
+    Compiled {
+        dialect,
+        name: lowered.name,
+        net,
+        workload: lowered.workload.unwrap_or(json!({})),
+        diagnostics: problems.told(text, root.as_ref()),
+    }
+}

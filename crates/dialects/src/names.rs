@@ -1,0 +1,53 @@
+//! What someone may have meant by a name that does not exist.
+
+/// The nearest known name, as a hint; all names when none is near and they are few.
+pub(crate) fn hint<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
+    match nearest(wrong, known.clone()) {
+        Some(name) => Some(format!("did you mean `{name}`?")),
+        None => {
+            let names: Vec<String> = known.take(LISTED_MAX + 1).map(|name| format!("`{name}`")).collect();
+            (1..=LISTED_MAX).contains(&names.len()).then(|| format!("known here: {}", names.join(", ")))
+        }
+    }
+}
+
+/// More names than this are not read.
+const LISTED_MAX: usize = 12;
+
+/// Longer names are not compared: the cost grows with the square of their length.
+const COMPARED_MAX: usize = 100;
+
+fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if wrong.len() > COMPARED_MAX {
+        return None;
+    }
+    // Any other letter is near a single one, and says nothing.
+    let near = match wrong.chars().count() {
+        1 => 0,
+        length => length.div_ceil(3),
+    };
+    known
+        .filter(|name| name.len() <= COMPARED_MAX)
+        .map(|name| (strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|(distance, _)| *distance <= near)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(wrong: &str, known: &[&str], expected: Option<&str>) {
+        assert_eq!(hint(wrong, known.iter().copied()).as_deref(), expected);
+    }
+
+    #[test]
+    fn the_nearest_name_is_offered_and_else_all_of_few() {
+        check("shp", &["ship", "stop"], Some("did you mean `ship`?"));
+        check("Ship", &["ship"], Some("did you mean `ship`?"));
+        check("x", &["ship", "stop"], Some("known here: `ship`, `stop`"));
+        check("x", &[], None);
+        check("abcdefgh", &["n0"; 40], None);
+    }
+}

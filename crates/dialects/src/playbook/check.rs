@@ -1,0 +1,145 @@
+//! What only the whole playbook shows: names that lead nowhere, steps nothing leads to, cycles nothing leaves.
+
+use super::model::{ArcDef, Name, Playbook, StepDef};
+use crate::diagnostic::Problems;
+use crate::names;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_kernel::net::RouterMode;
+
+/// Other names of the task before this one.
+const PREVIOUS: [&str; 4] = ["previous", "prev", "_previous", "@previous"];
+
+/// Steps named in a message.
+const NAMED_MAX: usize = 5;
+
+pub(super) fn check(playbook: &Playbook, problems: &mut Problems) {
+    let index = index(playbook, problems);
+    let arcs = playbook.steps.iter().flat_map(|step| &step.arcs).map(|arc| &arc.to);
+    let ends = playbook.executor.entry_step.iter().chain(&playbook.executor.final_step);
+    for name in arcs.chain(ends).filter(|name| !index.contains_key(name.text.as_str())) {
+        undefined(name, &index, problems);
+    }
+    for step in &playbook.steps {
+        jumps(step, problems);
+    }
+    if !playbook.steps.is_empty() && !problems.has_errors() {
+        unreachable(playbook, &index, problems);
+        endless(playbook, &index, problems);
+    }
+}
+
+type Index<'p> = BTreeMap<&'p str, usize>;
+
+pub(super) fn positions(playbook: &Playbook) -> Index<'_> {
+    playbook.steps.iter().enumerate().map(|(index, step)| (step.name.text.as_str(), index)).collect()
+}
+
+fn index<'p>(playbook: &'p Playbook, problems: &mut Problems) -> Index<'p> {
+    let mut seen = BTreeSet::new();
+    for step in &playbook.steps {
+        if !seen.insert(step.name.text.as_str()) {
+            let message = format!("step `{}` is defined twice", step.name.text);
+            problems.add("E0105", &step.name.at, message, Some("rename one of them".to_owned()));
+        }
+    }
+    positions(playbook)
+}
+
+fn undefined(name: &Name, index: &Index<'_>, problems: &mut Problems) {
+    if !problems.is_full() {
+        let hint = names::hint(&name.text, index.keys().copied());
+        problems.add("E0107", &name.at, format!("step `{}` is not defined", name.text), hint);
+    }
+}
+
+fn jumps(step: &StepDef, problems: &mut Problems) {
+    let labels: Vec<&str> = step.tasks.iter().map(|task| task.task.label.as_str()).collect();
+    for (place, task) in step.tasks.iter().enumerate() {
+        for to in task.jumps.iter().filter(|to| target(&to.text, &labels, place).is_none()) {
+            let message = format!("step `{}` has no task `{}` to jump to", step.name.text, to.text);
+            problems.add("E0113", &to.at, message, names::hint(&to.text, labels.iter().copied()));
+        }
+    }
+}
+
+/// The label a jump from the task at `place` means.
+pub(super) fn target<'l>(to: &str, labels: &[&'l str], place: usize) -> Option<&'l str> {
+    let named = labels.iter().find(|label| **label == to).copied();
+    let previous = || PREVIOUS.contains(&to).then(|| labels.get(place.checked_sub(1)?).copied()).flatten();
+    named.or_else(previous)
+}
+
+fn unreachable(playbook: &Playbook, index: &Index<'_>, problems: &mut Problems) {
+    let start = playbook.executor.entry_step.as_ref().map_or(0, |name| index[name.text.as_str()]);
+    let last = playbook.executor.final_step.as_ref().map(|name| index[name.text.as_str()]);
+    let mut reached: BTreeSet<usize> = last.into_iter().chain([start]).collect();
+    let mut open = vec![start];
+    while let Some(step) = open.pop() {
+        for arc in &playbook.steps[step].arcs {
+            let to = index[arc.to.text.as_str()];
+            if reached.insert(to) {
+                open.push(to);
+            }
+        }
+    }
+    for (_, step) in playbook.steps.iter().enumerate().filter(|(place, _)| !reached.contains(place)) {
+        let message = format!("no arc leads to step `{}`", step.name.text);
+        let hint = "add an arc to it, or remove it".to_owned();
+        problems.add("W0202", &step.name.at, message, Some(hint));
+    }
+}
+
+/// Arcs that are taken whatever happens.
+fn certain(step: &StepDef) -> &[ArcDef] {
+    match step.mode {
+        RouterMode::Exclusive => &step.arcs[..step.arcs.len().min(1)],
+        RouterMode::Inclusive => &step.arcs,
+    }
+}
+
+fn endless(playbook: &Playbook, index: &Index<'_>, problems: &mut Problems) {
+    let mut arcs = Vec::new();
+    for (from, step) in playbook.steps.iter().enumerate() {
+        for arc in certain(step).iter().filter(|arc| arc.guard.is_none()) {
+            let to = index[arc.to.text.as_str()];
+            if playbook.steps[to].admit.is_none() {
+                arcs.push((from, to));
+            }
+        }
+    }
+    // What cannot be entered again is taken away, then, with the arcs turned round, what cannot be left.
+    let entered = cyclic(&arcs, playbook.steps.len());
+    let mut turned = arcs;
+    turned.retain(|(from, to)| entered.contains(from) && entered.contains(to));
+    turned.iter_mut().for_each(|(from, to)| std::mem::swap(from, to));
+    let left = cyclic(&turned, playbook.steps.len());
+    let left: Vec<&Name> = left.intersection(&entered).map(|step| &playbook.steps[*step].name).collect();
+    let Some(first) = left.first() else { return };
+    let shown: Vec<String> = left.iter().take(NAMED_MAX).map(|name| format!("`{}`", name.text)).collect();
+    let more = if left.len() > NAMED_MAX { ", …" } else { "" };
+    let message = format!("the cycle through {}{more} has no exit", shown.join(", "));
+    let hint = "add `when` to an arc of the cycle".to_owned();
+    problems.add("W0203", &first.at, message, Some(hint));
+}
+
+/// What stays when steps that no arc leads to are removed until there are none.
+fn cyclic(arcs: &[(usize, usize)], steps: usize) -> BTreeSet<usize> {
+    let mut onward = vec![Vec::new(); steps];
+    let mut into = vec![0_usize; steps];
+    for (from, to) in arcs {
+        onward[*from].push(*to);
+        into[*to] += 1;
+    }
+    let mut left: BTreeSet<usize> = (0..steps).collect();
+    let mut free: Vec<usize> = (0..steps).filter(|step| into[*step] == 0).collect();
+    while let Some(step) = free.pop() {
+        left.remove(&step);
+        for to in &onward[step] {
+            into[*to] -= 1;
+            if into[*to] == 0 {
+                free.push(*to);
+            }
+        }
+    }
+    left
+}

@@ -1,0 +1,132 @@
+//! From the model to the Net.
+
+use super::check::{positions, target};
+use super::model::{ArcDef, Playbook, StepDef, TaskDef};
+use super::pure::pure;
+use crate::diagnostic::Problems;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expr::{Read, Template};
+use windlass_kernel::net::{Finish, Join, JoinArc, NetSpec, Policy, Recovery, Router, Step, Work};
+use windlass_kernel::{Net, StepId};
+use windlass_protocol::{Action, Pipeline, Task};
+
+/// The playbook has been checked: every name in it leads somewhere.
+pub(super) fn lower(playbook: &Playbook, problems: &mut Problems) -> Option<Net> {
+    let ids: Ids<'_> = positions(playbook)
+        .into_iter()
+        .map(|(name, place)| (name, StepId(u32::try_from(place).unwrap_or(u32::MAX))))
+        .collect();
+    let timeout_ms = playbook.executor.timeout_ms;
+    let steps = playbook.steps.iter().map(|def| step(def, &ids, timeout_ms)).collect();
+    let refused = match Net::new(NetSpec { steps, policy: policy(playbook, &ids) }) {
+        Ok(net) => return Some(net),
+        Err(refused) => refused,
+    };
+    for problem in refused.problems {
+        problems.add("E0117", &(0..0), problem.to_string(), None);
+    }
+    None
+}
+
+type Ids<'p> = BTreeMap<&'p str, StepId>;
+
+fn policy(playbook: &Playbook, ids: &Ids<'_>) -> Policy {
+    let executor = &playbook.executor;
+    let id = |name: &super::model::Name| ids.get(name.text.as_str()).copied();
+    Policy {
+        join: Join::Each,
+        entry: Some(executor.entry_step.as_ref().and_then(id).unwrap_or(StepId(0))),
+        finish: executor.final_step.as_ref().and_then(id).map_or(Finish::Nothing, Finish::Step),
+        final_failure: executor.final_failure,
+        failure: executor.failure,
+        end: executor.end,
+        recovery: Recovery::ResumeStep,
+        no_next_is_error: executor.no_next_is_error,
+        complete_with_pending_gates: executor.complete_with_pending_gates,
+        ..Policy::default()
+    }
+}
+
+fn step(def: &StepDef, ids: &Ids<'_>, timeout_ms: Option<u64>) -> Step {
+    let mut step = Step::new(&def.name.text, work(def));
+    if matches!(step.work, Work::Task { .. }) {
+        step.reads = reads(def, ids);
+    }
+    step.admit.clone_from(&def.admit);
+    step.repeat.clone_from(&def.repeat);
+    step.timeout_ms = def.timeout_ms.or(timeout_ms);
+    step.router = Router {
+        mode: def.mode,
+        conditional: false,
+        arcs: def.arcs.iter().filter_map(|arc| join_arc(arc, ids)).collect(),
+    };
+    step
+}
+
+fn join_arc(arc: &ArcDef, ids: &Ids<'_>) -> Option<JoinArc> {
+    let to = *ids.get(arc.to.text.as_str())?;
+    Some(JoinArc { guard: arc.guard.clone(), args: arc.args.clone(), ..JoinArc::to(to) })
+}
+
+fn work(def: &StepDef) -> Work {
+    pure(def).or_else(|| child(def)).unwrap_or_else(|| Work::task(pipeline(def)))
+}
+
+/// A playbook alone in a step is another execution; with rules or patches around it, it is a task like others.
+fn child(def: &StepDef) -> Option<Work> {
+    let [TaskDef { task, .. }] = &def.tasks[..] else { return None };
+    if task.kind != "playbook" || !task.rules.is_empty() || !def.set_ctx.fields.is_empty() {
+        return None;
+    }
+    let kept = |keys: &[&str]| -> Map<String, Value> {
+        keys.iter().filter_map(|key| Some(((*key).to_owned(), task.config.get(*key)?.clone()))).collect()
+    };
+    let definition = Value::Object(kept(&["path", "catalog_id", "version"]));
+    let given = ["args", "input", "payload"].iter().find_map(|key| task.config.get(*key)?.as_object());
+    let mut inputs = def.args.fields.clone();
+    inputs.extend(given.cloned().unwrap_or_default());
+    Some(Work::Child {
+        definition: Template::compile(&definition).ok()?,
+        inputs: Template::compile(&Value::Object(inputs)).ok()?,
+    })
+}
+
+fn pipeline(def: &StepDef) -> Value {
+    let labels: Vec<&str> = def.tasks.iter().map(|task| task.task.label.as_str()).collect();
+    let tasks = def.tasks.iter().enumerate().map(|(place, task)| resolved(&task.task, &labels, place));
+    let pipeline = Pipeline {
+        args: def.args.fields.clone(),
+        tasks: tasks.collect(),
+        set_ctx: def.set_ctx.fields.clone(),
+    };
+    serde_json::to_value(pipeline).unwrap_or_default()
+}
+
+fn resolved(task: &Task, labels: &[&str], place: usize) -> Task {
+    let mut task = task.clone();
+    for rule in &mut task.rules {
+        if let Action::Jump { to } = &mut rule.action
+            && let Some(label) = target(to, labels, place)
+        {
+            label.clone_into(to);
+        }
+    }
+    task
+}
+
+/// The steps whose results the templates of the pipeline name.
+fn reads(def: &StepDef, ids: &Ids<'_>) -> Vec<StepId> {
+    let own = |read: &&Read| read.root != def.name.text;
+    let patch = def.set_ctx.reads.iter().filter(own);
+    let all = def.tasks.iter().flat_map(|task| &task.reads).chain(&def.args.reads).chain(patch);
+    let mut found = BTreeSet::new();
+    for read in all {
+        match (read.root.as_str(), &read.key) {
+            ("steps", None) => found.extend(ids.values().copied()),
+            ("steps", Some(key)) => found.extend(ids.get(key.as_str())),
+            (root, _) => found.extend(ids.get(root)),
+        }
+    }
+    found.into_iter().collect()
+}

@@ -1,0 +1,31 @@
+//! Playbooks: steps with pipelines of tools, routed by tokens. Parse, check, lower.
+
+mod check;
+mod lower;
+mod model;
+mod parse;
+mod pure;
+mod read;
+mod text;
+mod workbook;
+
+use crate::diagnostic::Problems;
+use crate::document::Node;
+use serde_json::Value;
+use windlass_kernel::Net;
+
+#[derive(Debug, Default)]
+pub(crate) struct Lowered {
+    pub(crate) name: Option<String>,
+    pub(crate) net: Option<Net>,
+    pub(crate) workload: Option<Value>,
+}
+
+pub(crate) fn compile(root: &Node, source: &str, problems: &mut Problems) -> Lowered {
+    let mut reader = read::Reader { source, problems };
+    let mut playbook = parse::playbook(root, &mut reader);
+    workbook::inline(&mut playbook, reader.problems);
+    check::check(&playbook, reader.problems);
+    let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };
+    Lowered { name: playbook.name, net, workload: Some(Value::Object(playbook.workload)) }
+}

@@ -1,0 +1,76 @@
+//! A playbook as it was read: every alias and short form resolved, every expression compiled, every name with its place.
+
+use serde_json::{Map, Value};
+use std::ops::Range;
+use windlass_expr::{Expr, Read, Template};
+use windlass_kernel::net::{Admit, EndPolicy, FailureMode, FinalFailure, LoopSpec, RouterMode};
+use windlass_protocol::Task;
+
+#[derive(Debug, Default)]
+pub(super) struct Playbook {
+    pub(super) name: Option<String>,
+    pub(super) executor: Executor,
+    pub(super) workload: Map<String, Value>,
+    pub(super) steps: Vec<StepDef>,
+    pub(super) workbook: Vec<(Name, TaskDef)>,
+}
+
+/// A name and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Name {
+    pub(super) text: String,
+    pub(super) at: Range<usize>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Executor {
+    pub(super) entry_step: Option<Name>,
+    pub(super) final_step: Option<Name>,
+    pub(super) no_next_is_error: bool,
+    pub(super) failure: FailureMode,
+    pub(super) end: EndPolicy,
+    pub(super) final_failure: FinalFailure,
+    pub(super) complete_with_pending_gates: bool,
+    /// For steps without their own.
+    pub(super) timeout_ms: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct StepDef {
+    pub(super) name: Name,
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) admit: Option<Admit>,
+    pub(super) args: Tree,
+    pub(super) repeat: Option<LoopSpec>,
+    pub(super) tasks: Vec<TaskDef>,
+    pub(super) set_ctx: Tree,
+    pub(super) mode: RouterMode,
+    pub(super) arcs: Vec<ArcDef>,
+}
+
+#[derive(Debug)]
+pub(super) struct ArcDef {
+    pub(super) to: Name,
+    pub(super) guard: Option<Expr>,
+    pub(super) args: Option<Template>,
+}
+
+/// Fields with templates in them, and what those read.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Tree {
+    pub(super) fields: Map<String, Value>,
+    pub(super) reads: Vec<Read>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct TaskDef {
+    pub(super) task: Task,
+    /// Where a problem with the whole task is told.
+    pub(super) at: Range<usize>,
+    /// What templates of the configuration and of the rules read.
+    pub(super) reads: Vec<Read>,
+    /// What the rules' `set_ctx` read, which a noop may do without a worker.
+    pub(super) rule_reads: Vec<Read>,
+    /// Targets of `jump`, as written.
+    pub(super) jumps: Vec<Name>,
+}

@@ -1,0 +1,174 @@
+//! From the tree to the model: the root and the executor here, steps and tools beside.
+
+mod next;
+mod rule;
+mod step;
+mod tool;
+
+use super::model::{Executor, Name, Playbook};
+use super::read::{Reader, Unknown, first_line};
+use crate::document::{Kind, Node};
+use std::collections::BTreeMap;
+use windlass_kernel::net::{EndPolicy, FailureMode, FinalFailure};
+
+const ROOT: [&str; 8] =
+    ["apiVersion", "kind", "metadata", "keychain", "executor", "workload", "workflow", "workbook"];
+
+pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
+    let mut playbook = Playbook { name: name(root, reader), ..Playbook::default() };
+    sections(root, reader);
+    if let Some(executor) = present(root, "executor") {
+        playbook.executor = self::executor(executor, reader);
+    }
+    if let Some(workload) = present(root, "workload") {
+        // Its templates are the caller's, so they are not looked into here.
+        if reader.map(workload, "`workload`").is_some() {
+            playbook.workload = crate::document::json_map(workload.entries());
+        }
+    }
+    if let Some(workbook) = present(root, "workbook") {
+        playbook.workbook = tool::workbook(workbook, reader);
+    }
+    playbook.steps = workflow(root, reader).iter().filter_map(|node| step::step(node, reader)).collect();
+    playbook
+}
+
+/// A key without a value is as good as no key.
+fn present<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    node.get(key).filter(|node| !node.is_null())
+}
+
+fn sections(root: &Node, reader: &mut Reader<'_, '_>) {
+    for entry in root.entries().iter().filter(|entry| entry.key == "vars") {
+        let hint =
+            "move them to `workload`; what changes while it runs is `ctx`, written by `set_ctx`".to_owned();
+        reader.error("E0106", &entry.at, "a playbook has no `vars`", hint);
+    }
+    let others = root.entries().iter().filter(|entry| entry.key != "vars");
+    reader.known(others, "a playbook", &ROOT, Unknown::Warning);
+    if let Some(kind) = present(root, "kind") {
+        reader.choice(kind, "kind", &[("Playbook", ())]);
+    }
+    if let Some(keychain) = present(root, "keychain") {
+        self::keychain(keychain, reader);
+    }
+}
+
+fn name(root: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
+    let metadata = present(root, "metadata");
+    if let Some(metadata) = metadata {
+        reader.map(metadata, "`metadata`")?;
+    }
+    let found = metadata.and_then(|metadata| present(metadata, "name").or_else(|| present(metadata, "path")));
+    let Some(found) = found else {
+        let at = metadata.map_or(root.at.start..root.at.start, first_line);
+        let hint = "add `metadata: {name: ...}`: executions are found by it".to_owned();
+        reader.error("W0207", &at, "the playbook has no name", hint);
+        return None;
+    };
+    reader.text(found, "the playbook's name").map(str::to_owned)
+}
+
+/// Only the shape: values are resolved when an execution starts.
+fn keychain(node: &Node, reader: &mut Reader<'_, '_>) {
+    let mut names = BTreeMap::new();
+    for entry in reader.list(node, "`keychain`").unwrap_or_default() {
+        if reader.map(entry, "a keychain entry").is_none() {
+            continue;
+        }
+        let Some(name) = required(entry, "name", "a keychain entry", reader) else { continue };
+        unique(&mut names, &name, "keychain entry", reader);
+    }
+}
+
+/// The name under a key that must be there.
+fn required(node: &Node, key: &str, what: &str, reader: &mut Reader<'_, '_>) -> Option<Name> {
+    match node.get(key) {
+        Some(value) => reader.name(value, &format!("`{key}` of {what}")),
+        None => {
+            reader.error(
+                "E0102",
+                &first_line(node),
+                format!("{what} has no `{key}`"),
+                format!("add `{key}: ...`"),
+            );
+            None
+        }
+    }
+}
+
+fn unique(names: &mut BTreeMap<String, ()>, name: &Name, what: &str, reader: &mut Reader<'_, '_>) {
+    if names.insert(name.text.clone(), ()).is_some() {
+        let message = format!("{what} `{}` is there twice", name.text);
+        reader.error("E0112", &name.at, message, "rename one".to_owned());
+    }
+}
+
+fn workflow<'n>(root: &'n Node, reader: &mut Reader<'_, '_>) -> &'n [Node] {
+    let hint = "write a list: `workflow:` and under it `- step: NAME`".to_owned();
+    let Some(workflow) = present(root, "workflow") else {
+        let at = root.entries().iter().find(|entry| entry.key == "workflow").map(|entry| entry.at.clone());
+        reader.error("E0104", &at.unwrap_or(first_line(root)), "the playbook has no `workflow`", hint);
+        return &[];
+    };
+    match &workflow.kind {
+        Kind::List(steps) if !steps.is_empty() => steps,
+        Kind::List(_) => {
+            reader.error("E0104", &workflow.at, "`workflow` has no steps", hint);
+            &[]
+        }
+        _ => {
+            let message = format!("`workflow` must be a list of steps, not {}", workflow.noun());
+            reader.error("E0104", &first_line(workflow), message, hint);
+            &[]
+        }
+    }
+}
+
+const EXECUTOR: [&str; 7] = ["profile", "kind", "name", "desc", "version", "requires", "spec"];
+const EXECUTOR_SPEC: [&str; 7] =
+    ["entry_step", "final_step", "no_next_is_error", "failure", "final_failure", "pending_gates", "policy"];
+
+fn executor(node: &Node, reader: &mut Reader<'_, '_>) -> Executor {
+    let mut executor = Executor::default();
+    let Some(entries) = reader.map(node, "`executor`") else { return executor };
+    reader.known(entries, "`executor`", &EXECUTOR, Unknown::Error);
+    let Some(spec) = present(node, "spec") else { return executor };
+    let Some(entries) = reader.map(spec, "`executor.spec`") else { return executor };
+    reader.known(entries, "`executor.spec`", &EXECUTOR_SPEC, Unknown::Error);
+    executor.entry_step = present(spec, "entry_step").and_then(|node| reader.name(node, "`entry_step`"));
+    executor.final_step = present(spec, "final_step").and_then(|node| reader.name(node, "`final_step`"));
+    executor.no_next_is_error = present(spec, "no_next_is_error")
+        .and_then(|node| reader.boolean(node, "`no_next_is_error`"))
+        .unwrap_or_default();
+    ends(spec, &mut executor, reader);
+    executor.timeout_ms = default_timeout(spec, reader);
+    executor
+}
+
+fn ends(spec: &Node, executor: &mut Executor, reader: &mut Reader<'_, '_>) {
+    let failures = [
+        ("fail_on_any", (FailureMode::Continue, EndPolicy::FailOnAny)),
+        ("fail_fast", (FailureMode::FailFast, EndPolicy::FailOnAny)),
+        ("partial", (FailureMode::Continue, EndPolicy::Partial)),
+    ];
+    let failure = present(spec, "failure").and_then(|node| reader.choice(node, "failure policy", &failures));
+    (executor.failure, executor.end) = failure.unwrap_or(failures[0].1);
+    let finals = [("fail", FinalFailure::Fail), ("partial", FinalFailure::Partial)];
+    let last = present(spec, "final_failure")
+        .and_then(|node| reader.choice(node, "policy of the final step", &finals));
+    executor.final_failure = last.unwrap_or_default();
+    let gates = [("wait", false), ("complete", true)];
+    let pending =
+        present(spec, "pending_gates").and_then(|node| reader.choice(node, "policy of gates", &gates));
+    executor.complete_with_pending_gates = pending.unwrap_or_default();
+}
+
+fn default_timeout(spec: &Node, reader: &mut Reader<'_, '_>) -> Option<u64> {
+    let policy = present(spec, "policy")?;
+    reader.map(policy, "`executor.spec.policy`")?;
+    let defaults = present(policy, "defaults")?;
+    reader.map(defaults, "`executor.spec.policy.defaults`")?;
+    let timeout = reader.aliased(defaults, &["timeout_s", "timeout"])?;
+    reader.duration_ms(timeout, "the default timeout")
+}

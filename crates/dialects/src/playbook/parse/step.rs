@@ -1,0 +1,146 @@
+//! One step: admission, loop, timeout, context patches.
+
+use super::{next, present, required, tool};
+use crate::document::{Entry, Kind, Node};
+use crate::playbook::model::{StepDef, Tree};
+use crate::playbook::read::{Reader, Unknown, first_line};
+use windlass_expr::Template;
+use windlass_kernel::net::{Admit, AdmitRule, Body, LoopKind, LoopSpec, OnDeny};
+
+const KEYS: [&str; 9] = ["step", "desc", "spec", "args", "input", "loop", "tool", "set_ctx", "next"];
+
+/// Keys that authors bring from elsewhere, and where their meaning is found here.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("when", "use `spec.policy.admit.rules` to hold the step back, or `when` on the arc that leads to it"),
+    ("case", "use `next.arcs` with a `when` on each arc"),
+    ("type", "use `tool: {kind: ...}`"),
+    ("retry", "use a rule of the task: `spec.policy.rules` with `then: {do: retry, attempts: 3}`"),
+    ("vars", "use `set_ctx`"),
+];
+
+/// A parallel loop without a cap.
+const IN_FLIGHT: u32 = 10;
+/// Iterations open at a time; the kernel's bound.
+const IN_FLIGHT_MAX: u32 = 10_000;
+
+pub(super) fn step(node: &Node, reader: &mut Reader<'_, '_>) -> Option<StepDef> {
+    let entries = reader.map(node, "a step")?;
+    keys(entries, reader);
+    let name = required(node, "step", "a step", reader)?;
+    let what = format!("step `{}`", name.text);
+    let next = present(node, "next");
+    let (mode, arcs) = next.map(|next| next::router(next, &what, reader)).unwrap_or_default();
+    let tasks = present(node, "tool").map(|tool| tool::pipeline(tool, &name, reader)).unwrap_or_default();
+    let args = reader.aliased(node, &["args", "input"]).filter(|args| !args.is_null());
+    let set_ctx = present(node, "set_ctx").map(|node| reader.tree(node, "`set_ctx`")).unwrap_or_default();
+    if present(node, "tool").is_none() && next.is_none() && set_ctx.fields.is_empty() {
+        let hint = "add `tool` or `next`; a branch ends at any step without `next`".to_owned();
+        reader.error("W0205", &name.at, format!("{what} does nothing"), hint);
+    }
+    let (admit, timeout_ms) = present(node, "spec").map(|spec| self::spec(spec, reader)).unwrap_or_default();
+    let repeat = present(node, "loop").and_then(|repeat| self::repeat(repeat, &what, reader));
+    let args = args.map_or_else(Tree::default, |args| reader.tree(args, "`args`"));
+    Some(StepDef { name, timeout_ms, admit, args, repeat, tasks, set_ctx, mode, arcs })
+}
+
+fn keys(entries: &[Entry], reader: &mut Reader<'_, '_>) {
+    let elsewhere = |entry: &Entry| ELSEWHERE.iter().find(|(key, _)| *key == entry.key);
+    for (entry, (key, hint)) in entries.iter().filter_map(|entry| Some((entry, elsewhere(entry)?))) {
+        reader.error("E0106", &entry.at, format!("a step has no `{key}`"), (*hint).to_owned());
+    }
+    reader.known(entries.iter().filter(|entry| elsewhere(entry).is_none()), "a step", &KEYS, Unknown::Error);
+}
+
+fn spec(node: &Node, reader: &mut Reader<'_, '_>) -> (Option<Admit>, Option<u64>) {
+    let Some(entries) = reader.map(node, "`spec` of a step") else { return (None, None) };
+    reader.known(entries, "`spec` of a step", &["timeout", "policy"], Unknown::Error);
+    let own = present(node, "timeout").and_then(|node| reader.duration_ms(node, "`timeout`"));
+    let Some(policy) = present(node, "policy") else { return (None, own) };
+    let Some(entries) = reader.map(policy, "`policy` of a step") else { return (None, own) };
+    reader.known(entries, "`policy` of a step", &["admit", "lifecycle"], Unknown::Error);
+    let lifecycle = present(policy, "lifecycle").and_then(|node| present(node, "timeout_s"));
+    let timeout = own.or_else(|| lifecycle.and_then(|node| reader.duration_ms(node, "`timeout_s`")));
+    (present(policy, "admit").and_then(|node| admit(node, reader)), timeout)
+}
+
+fn admit(node: &Node, reader: &mut Reader<'_, '_>) -> Option<Admit> {
+    let entries = reader.map(node, "`admit`")?;
+    reader.known(entries, "`admit`", &["mode", "rules", "on_deny", "deadline"], Unknown::Error);
+    if let Some(mode) = present(node, "mode") {
+        reader.choice(mode, "admission mode", &[("exclusive", ())]);
+    }
+    let Some(rules) = node.get("rules") else {
+        reader.error("E0109", &first_line(node), "`admit` has no `rules`", "add `rules: [...]`".to_owned());
+        return None;
+    };
+    let rules = reader.list(rules, "`rules` of `admit`")?;
+    let words = [("wait", OnDeny::Wait), ("discard", OnDeny::Discard)];
+    let on_deny = present(node, "on_deny").and_then(|node| reader.choice(node, "`on_deny`", &words));
+    let deadline_ms = present(node, "deadline").and_then(|node| reader.duration_ms(node, "`deadline`"));
+    let parsed: Vec<AdmitRule> = rules.iter().filter_map(|rule| admit_rule(rule, reader)).collect();
+    super::rule::else_is_last(rules, reader);
+    Some(Admit { rules: parsed, on_deny: on_deny.unwrap_or_default(), deadline_ms })
+}
+
+fn admit_rule(node: &Node, reader: &mut Reader<'_, '_>) -> Option<AdmitRule> {
+    let (when, then) = super::rule::parts(node, "then: {allow: true}", reader)?;
+    let entries = reader.map(then, "`then` of an admission rule")?;
+    reader.known(entries, "`then` of an admission rule", &["allow"], Unknown::Error);
+    let Some(allow) = then.get("allow") else {
+        let hint = "write `then: {allow: true}` or `then: {allow: false}`".to_owned();
+        reader.error("E0109", &first_line(then), "an admission rule has no `allow`", hint);
+        return None;
+    };
+    let allow = reader.boolean(allow, "`allow`")?;
+    let when = match when {
+        Some(when) => Some(reader.condition(when, "`when` of an admission rule")?),
+        None => None,
+    };
+    Some(AdmitRule { when, allow })
+}
+
+fn repeat(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<LoopSpec> {
+    let entries = reader.map(node, "`loop`")?;
+    reader.known(entries, "`loop`", &["in", "iterator", "spec"], Unknown::Error);
+    for key in ["in", "iterator"].iter().filter(|key| node.get(key).is_none()) {
+        let hint = "write `loop: {in: \"{{ workload.items }}\", iterator: item}`".to_owned();
+        reader.error("E0115", &first_line(node), format!("the loop of {what} has no `{key}`"), hint);
+    }
+    let cap = present(node, "spec").map_or(Some(1), |spec| cap(spec, reader));
+    let items = node.get("in").and_then(|node| items(node, reader));
+    let iterator = node.get("iterator").and_then(|node| reader.text(node, "`iterator`"))?.to_owned();
+    Some(LoopSpec {
+        kind: LoopKind::ForEach { items: items? },
+        iterator,
+        cap: cap?,
+        body: Body::Own,
+        break_when: None,
+    })
+}
+
+fn items(node: &Node, reader: &mut Reader<'_, '_>) -> Option<Template> {
+    match &node.kind {
+        Kind::List(_) => reader.template(node),
+        Kind::Text(text) if text.contains("{{") || text.contains("{%") => reader.template(node),
+        _ => {
+            let hint = "write a list, or `\"{{ workload.items }}\"` for one that is known later".to_owned();
+            reader.error("E0101", &first_line(node), format!("a loop cannot go over {}", node.noun()), hint);
+            None
+        }
+    }
+}
+
+fn cap(node: &Node, reader: &mut Reader<'_, '_>) -> Option<u32> {
+    let entries = reader.map(node, "`spec` of a loop")?;
+    reader.known(entries, "`spec` of a loop", &["mode", "max_in_flight", "policy"], Unknown::Error);
+    let modes = [("sequential", false), ("parallel", true)];
+    let parallel = match present(node, "mode") {
+        Some(mode) => reader.choice(mode, "loop mode", &modes)?,
+        None => false,
+    };
+    let most = match present(node, "max_in_flight") {
+        Some(most) => reader.whole(most, "`max_in_flight`", 1..=IN_FLIGHT_MAX)?,
+        None => IN_FLIGHT,
+    };
+    Some(if parallel { most } else { 1 })
+}

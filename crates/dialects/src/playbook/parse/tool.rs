@@ -1,0 +1,172 @@
+//! A step's `tool` in all its shapes: one map, a list of named maps, a list of `{label: {…}}`.
+
+use super::rule::{self, Rules};
+use super::{present, required, unique};
+use crate::document::{Entry, Kind, Node};
+use crate::names;
+use crate::playbook::model::{Name, TaskDef};
+use crate::playbook::read::{Reader, first_line};
+use std::collections::BTreeMap;
+use windlass_protocol::Task;
+
+/// The tools there are, and the fields of which each needs one.
+const KINDS: [(&str, &[&str]); 9] = [
+    ("noop", &[]),
+    ("shell", &["cmds", "command"]),
+    ("python", &["code", "script"]),
+    ("http", &["url", "endpoint"]),
+    ("postgres", &["command", "query", "commands"]),
+    ("playbook", &["path", "catalog_id"]),
+    ("workbook", &["name"]),
+    ("artifact", &["ref"]),
+    ("secrets", &["name"]),
+];
+
+/// Keys of a tool that are not the tool's own fields.
+const STRUCTURE: [&str; 3] = ["kind", "spec", "desc"];
+/// Keys of a tool's `spec` that stay there; any other is a field that was nested by habit.
+const SPEC: [&str; 3] = ["policy", "timeout", "result"];
+
+pub(super) fn pipeline(node: &Node, step: &Name, reader: &mut Reader<'_, '_>) -> Vec<TaskDef> {
+    let Kind::List(items) = &node.kind else {
+        let label = format!("{}_task", step.text);
+        return task(node, label, reader).into_iter().collect();
+    };
+    if items.is_empty() {
+        let hint = "leave `tool` out for a step that only routes".to_owned();
+        reader.error("E0110", &node.at, format!("`tool` of step `{}` is an empty list", step.text), hint);
+    }
+    let mut labels = BTreeMap::new();
+    let mut tasks = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let Some((label, body)) = labelled(item, index, reader) else { continue };
+        unique(&mut labels, &label, "task", reader);
+        let mut parsed = task(body, label.text, reader);
+        if std::ptr::eq(body, item) {
+            parsed.iter_mut().for_each(|task| forget_name(&mut task.task));
+        }
+        tasks.extend(parsed);
+    }
+    tasks
+}
+
+/// In a list the name is the label; only two tools have a field of that name as well.
+fn forget_name(task: &mut Task) {
+    if task.kind != "secrets" && task.kind != "workbook" {
+        task.config.shift_remove("name");
+    }
+}
+
+fn labelled<'n>(item: &'n Node, index: usize, reader: &mut Reader<'_, '_>) -> Option<(Name, &'n Node)> {
+    let entries = reader.map(item, "a task")?;
+    if let [Entry { key, at, value }] = entries
+        && key != "kind"
+        && value.is_map()
+    {
+        return Some((Name { text: key.clone(), at: at.clone() }, value));
+    }
+    let name = match item.get("name") {
+        Some(name) => reader.name(name, "`name` of a task")?,
+        None => Name { text: format!("task_{index}"), at: first_line(item) },
+    };
+    Some((name, item))
+}
+
+/// Entries of the workbook: tools that steps call by name.
+pub(super) fn workbook(node: &Node, reader: &mut Reader<'_, '_>) -> Vec<(Name, TaskDef)> {
+    let mut names = BTreeMap::new();
+    let mut found = Vec::new();
+    if node.is_map() {
+        let tasks = node.get("tasks").unwrap_or(node);
+        for Entry { key, at, value } in tasks.entries() {
+            let name = Name { text: key.clone(), at: at.clone() };
+            found.extend(workbook_task(value, name, reader));
+        }
+        return found;
+    }
+    for item in reader.list(node, "`workbook`").unwrap_or_default() {
+        if reader.map(item, "a workbook entry").is_none() {
+            continue;
+        }
+        let Some(name) = required(item, "name", "a workbook entry", reader) else { continue };
+        unique(&mut names, &name, "workbook entry", reader);
+        found.extend(workbook_task(item, name, reader));
+    }
+    found
+}
+
+fn workbook_task(item: &Node, name: Name, reader: &mut Reader<'_, '_>) -> Option<(Name, TaskDef)> {
+    let body = present(item, "tool").unwrap_or(item);
+    let task = task(body, name.text.clone(), reader)?;
+    Some((name, task))
+}
+
+fn task(node: &Node, label: String, reader: &mut Reader<'_, '_>) -> Option<TaskDef> {
+    let entries = reader.map(node, "a tool")?;
+    let kind = kind(node, reader);
+    let spec = present(node, "spec").filter(|spec| reader.map(spec, "`spec` of a tool").is_some());
+    let lifted = lifted(node, spec);
+    let own = entries.iter().filter(|entry| !STRUCTURE.contains(&entry.key.as_str())).cloned();
+    let fields: Vec<Entry> = own.chain(lifted).collect();
+    let config = reader.fields(&fields);
+    let policy = spec.and_then(|spec| present(spec, "policy"));
+    let Rules { rules, on_unmatched, mut reads, patch_reads, jumps } =
+        policy.map(|policy| rule::policy(policy, reader)).unwrap_or_default();
+    let timeout = spec.and_then(|spec| present(spec, "timeout")).filter(|timeout| !timeout.is_map());
+    let timeout_ms = timeout.and_then(|timeout| reader.duration_ms(timeout, "`timeout` of a tool"));
+    let kind = kind?;
+    needs(node, &kind, &fields, reader);
+    reads.extend(config.reads);
+    let task = Task { label, kind, config: config.fields, rules, on_unmatched, timeout_ms };
+    Some(TaskDef { task, at: first_line(node), reads, rule_reads: patch_reads, jumps })
+}
+
+fn kind(node: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
+    let known = KINDS.iter().map(|(kind, _)| *kind);
+    let all = known.clone().collect::<Vec<_>>().join(", ");
+    let Some(kind) = node.get("kind") else {
+        reader.error("E0110", &first_line(node), "the tool has no `kind`", format!("known kinds: {all}"));
+        return None;
+    };
+    let text = reader.text(kind, "`kind` of a tool")?;
+    if known.clone().any(|known| known == text) {
+        return Some(text.to_owned());
+    }
+    let near = names::hint(text, known).filter(|hint| hint.starts_with("did"));
+    let hint =
+        near.map_or_else(|| format!("known kinds: {all}"), |near| format!("{near} known kinds: {all}"));
+    reader.error("E0111", &kind.at, format!("there is no tool `{text}`"), hint);
+    None
+}
+
+/// Fields that stand under `spec`, where they are not given beside it. A timeout in parts is the tool's own affair.
+fn lifted(node: &Node, spec: Option<&Node>) -> Vec<Entry> {
+    let entries = spec.map(Node::entries).unwrap_or_default().iter();
+    let is_field = |entry: &&Entry| {
+        !SPEC.contains(&entry.key.as_str()) || (entry.key == "timeout" && entry.value.is_map())
+    };
+    entries.filter(is_field).filter(|entry| node.get(&entry.key).is_none()).cloned().collect()
+}
+
+fn needs(node: &Node, kind: &str, fields: &[Entry], reader: &mut Reader<'_, '_>) {
+    let Some((_, wanted)) = KINDS.iter().find(|(known, _)| *known == kind) else { return };
+    let given = |key: &&str| fields.iter().any(|field| field.key == **key);
+    if !wanted.is_empty() && !wanted.iter().any(given) {
+        let words: Vec<String> = wanted.iter().map(|key| format!("`{key}`")).collect();
+        let hint = format!("add {}", words.join(" or "));
+        reader.error("E0102", &first_line(node), format!("the tool `{kind}` has no {}", words[0]), hint);
+    }
+    let aliases: Vec<Entry> =
+        fields.iter().filter(|field| field.key == "args" || field.key == "input").cloned().collect();
+    if let [_, second] = &aliases[..] {
+        reader.error(
+            "E0103",
+            &second.at,
+            "`args` and `input` are the same thing",
+            "keep one of them".to_owned(),
+        );
+    }
+    for args in aliases.iter().filter(|args| !args.value.is_null()) {
+        reader.map(&args.value, "`args` of a tool");
+    }
+}

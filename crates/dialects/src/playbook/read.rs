@@ -1,0 +1,214 @@
+//! Reading typed values out of a document's tree. What does not fit is told and left out.
+
+use super::model::Name;
+use crate::diagnostic::Problems;
+use crate::document::{Entry, Kind, Node};
+use crate::names;
+use std::ops::Range;
+
+pub(super) struct Reader<'s, 'p> {
+    /// The text, to place an error inside a block of it.
+    pub(super) source: &'s str,
+    pub(super) problems: &'p mut Problems,
+}
+
+/// How bad a key is that nobody knows.
+#[derive(Clone, Copy)]
+pub(super) enum Unknown {
+    Error,
+    /// An extension of someone else's.
+    Warning,
+}
+
+impl Reader<'_, '_> {
+    pub(super) fn error(
+        &mut self,
+        code: &'static str,
+        at: &Range<usize>,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.problems.add(code, at, message, hint);
+    }
+
+    fn mismatch(&mut self, node: &Node, what: &str, wanted: &str) {
+        let message = format!("{what} must be {wanted}, not {}", node.noun());
+        self.problems.add("E0101", &first_line(node), message, type_hint(node, wanted));
+    }
+
+    pub(super) fn map<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
+        match &node.kind {
+            Kind::Map(entries) => Some(entries),
+            _ => {
+                self.mismatch(node, what, "a map");
+                None
+            }
+        }
+    }
+
+    pub(super) fn list<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+        match &node.kind {
+            Kind::List(items) => Some(items),
+            _ => {
+                self.mismatch(node, what, "a list");
+                None
+            }
+        }
+    }
+
+    pub(super) fn text<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {
+        match &node.kind {
+            Kind::Text(text) if !text.trim().is_empty() => Some(text),
+            Kind::Text(_) => {
+                self.problems.add("E0101", &node.at, format!("{what} is empty"), None);
+                None
+            }
+            _ => {
+                self.mismatch(node, what, "text");
+                None
+            }
+        }
+    }
+
+    pub(super) fn name(&mut self, node: &Node, what: &str) -> Option<Name> {
+        let text = self.text(node, what)?.to_owned();
+        Some(Name { text, at: node.at.clone() })
+    }
+
+    pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
+        match node.kind {
+            Kind::Bool(value) => Some(value),
+            _ => {
+                self.mismatch(node, what, "true or false");
+                None
+            }
+        }
+    }
+
+    /// A number, or text that is one.
+    pub(super) fn number(&mut self, node: &Node, what: &str) -> Option<f64> {
+        let found = match &node.kind {
+            Kind::Number(number) => number.as_f64(),
+            Kind::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        };
+        if found.is_none() {
+            self.mismatch(node, what, "a number");
+        }
+        found.filter(|number| number.is_finite())
+    }
+
+    pub(super) fn whole(
+        &mut self,
+        node: &Node,
+        what: &str,
+        allowed: std::ops::RangeInclusive<u32>,
+    ) -> Option<u32> {
+        let number = self.number(node, what)?;
+        let fits = number.fract() == 0.0
+            && (f64::from(*allowed.start())..=f64::from(*allowed.end())).contains(&number);
+        if !fits {
+            let message =
+                format!("{what} must be a whole number from {} to {}", allowed.start(), allowed.end());
+            self.problems.add("E0118", &node.at, message, None);
+        }
+        fits.then_some(number as u32)
+    }
+
+    /// `30`, `"30s"`, `"500ms"`, `"2m"`, `"1h"`; a bare number is seconds.
+    pub(super) fn duration_ms(&mut self, node: &Node, what: &str) -> Option<u64> {
+        let found = match &node.kind {
+            Kind::Number(number) => number.as_f64().map(|seconds| seconds * 1_000.0),
+            Kind::Text(text) => duration(text.trim()),
+            _ => None,
+        };
+        let found = found.filter(|ms| (0.0..=DURATION_MAX_MS).contains(ms));
+        if found.is_none() {
+            let hint = "write seconds as a number, or \"500ms\", \"30s\", \"2m\", \"1h\"; at most 365 days"
+                .to_owned();
+            self.problems.add("E0101", &first_line(node), format!("{what} is no duration"), Some(hint));
+        }
+        found.map(|ms| ms as u64)
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(&mut self, node: &Node, what: &str, choices: &[(&str, T)]) -> Option<T> {
+        let text = self.text(node, what)?;
+        let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        if found.is_none() {
+            let words: Vec<String> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let message = format!("{what} `{text}` does not exist");
+            self.problems.add("E0108", &node.at, message, Some(format!("use {}", words.join(" or "))));
+        }
+        found
+    }
+
+    pub(super) fn known<'n>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'n Entry>,
+        what: &str,
+        keys: &[&str],
+        unknown: Unknown,
+    ) {
+        for entry in entries.into_iter().filter(|entry| !keys.contains(&entry.key.as_str())) {
+            if self.problems.is_full() {
+                return;
+            }
+            let code = match unknown {
+                Unknown::Error => "E0103",
+                Unknown::Warning => "W0201",
+            };
+            let hint = names::hint(&entry.key, keys.iter().copied());
+            self.problems.add(code, &entry.at, format!("{what} has no key `{}`", entry.key), hint);
+        }
+    }
+
+    /// A value that goes by several names.
+    pub(super) fn aliased<'n>(&mut self, node: &'n Node, keys: &[&str]) -> Option<&'n Node> {
+        let mut found = node.entries().iter().filter(|entry| keys.contains(&entry.key.as_str()));
+        let first = found.next()?;
+        if let Some(second) = found.next() {
+            let message = format!("`{}` is another name of `{}`", second.key, first.key);
+            self.problems.add("E0103", &second.at, message, Some("keep one of them".to_owned()));
+        }
+        Some(&first.value)
+    }
+}
+
+const DURATION_MAX_MS: f64 = 365.0 * 86_400_000.0;
+
+fn duration(text: &str) -> Option<f64> {
+    let units = [
+        ("ms", 1.0),
+        ("s", 1_000.0),
+        ("m", 60_000.0),
+        ("h", 3_600_000.0),
+        ("d", 86_400_000.0),
+        ("", 1_000.0),
+    ];
+    units
+        .iter()
+        .find_map(|(unit, ms)| text.strip_suffix(unit)?.trim_end().parse::<f64>().ok().map(|n| n * ms))
+}
+
+fn type_hint(node: &Node, wanted: &str) -> Option<String> {
+    match (&node.kind, wanted) {
+        (Kind::Bool(_) | Kind::Number(_), "text") => Some("put it in quotes".to_owned()),
+        (Kind::Text(text), "true or false") => {
+            let word = if ["yes", "on", "1", "true"].contains(&text.as_str()) { "true" } else { "false" };
+            Some(format!("write `{word}`, without quotes"))
+        }
+        (_, "a map") => Some("write `key: value`, one line each".to_owned()),
+        (_, "a list") => Some("write `- item`, one line each, or `[...]`".to_owned()),
+        (Kind::Text(_), "a number") => Some("write it in digits; it cannot be a template".to_owned()),
+        _ => None,
+    }
+}
+
+/// Where a long value begins: underlining all of it helps nobody.
+pub(super) fn first_line(node: &Node) -> Range<usize> {
+    match node.kind {
+        Kind::Map(_) | Kind::List(_) => node.at.start..node.at.start,
+        _ => node.at.clone(),
+    }
+}

@@ -1,0 +1,65 @@
+//! Calls of workbook entries are replaced by what the entries say.
+
+use super::model::{Name, Playbook, TaskDef};
+use crate::diagnostic::Problems;
+use crate::names;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use windlass_protocol::Task;
+
+pub(super) fn inline(playbook: &mut Playbook, problems: &mut Problems) {
+    for (name, entry) in playbook.workbook.iter().filter(|(_, entry)| entry.task.kind == "workbook") {
+        let message = format!("workbook entry `{}` calls the workbook", name.text);
+        problems.add("E0116", &entry.at, message, Some("call that entry from the step instead".to_owned()));
+    }
+    let entries: BTreeMap<&str, &TaskDef> =
+        playbook.workbook.iter().map(|(Name { text, .. }, entry)| (text.as_str(), entry)).collect();
+    for task in playbook.steps.iter_mut().flat_map(|step| &mut step.tasks) {
+        if task.task.kind == "workbook" {
+            call(task, &entries, problems);
+        }
+    }
+}
+
+fn call(caller: &mut TaskDef, entries: &BTreeMap<&str, &TaskDef>, problems: &mut Problems) {
+    let Some(Value::String(name)) = caller.task.config.get("name") else { return };
+    match entries.get(name.as_str()) {
+        Some(entry) => replace(caller, entry),
+        None => unknown(name, &caller.at, entries, problems),
+    }
+}
+
+fn unknown(name: &str, at: &Range<usize>, entries: &BTreeMap<&str, &TaskDef>, problems: &mut Problems) {
+    let message = format!("the workbook has no entry `{name}`");
+    let hint = names::hint(name, entries.keys().copied());
+    problems.add("E0116", at, message, hint.or(Some("add it under `workbook`".to_owned())));
+}
+
+/// The caller's arguments win, key by key; so do its rules and its timeout, as a whole.
+fn replace(caller: &mut TaskDef, entry: &TaskDef) {
+    let Task { label, config, rules, on_unmatched, timeout_ms, .. } = caller.task.clone();
+    let mut task = Task { label, ..entry.task.clone() };
+    let mut args = taken(&mut task.config).unwrap_or_default();
+    args.extend(taken(&mut config.clone()).unwrap_or_default());
+    if !args.is_empty() {
+        task.config.insert("args".into(), Value::Object(args));
+    }
+    if rules.is_empty() {
+        caller.jumps.clone_from(&entry.jumps);
+        caller.rule_reads.clone_from(&entry.rule_reads);
+    } else {
+        (task.rules, task.on_unmatched) = (rules, on_unmatched);
+    }
+    task.timeout_ms = timeout_ms.or(task.timeout_ms);
+    caller.task = task;
+    caller.reads.extend(entry.reads.iter().cloned());
+}
+
+fn taken(config: &mut serde_json::Map<String, Value>) -> Option<serde_json::Map<String, Value>> {
+    let args = config.shift_remove("args").or_else(|| config.shift_remove("input"))?;
+    match args {
+        Value::Object(args) => Some(args),
+        _ => None,
+    }
+}

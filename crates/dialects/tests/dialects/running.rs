@@ -1,0 +1,147 @@
+//! Lowered playbooks, run through the kernel.
+
+use crate::told::{net, playbook};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_kernel::*;
+
+struct Run {
+    net: Net,
+    state: Execution<'static>,
+    journal: Vec<Record>,
+}
+
+impl Run {
+    fn start(text: &str, inputs: Value) -> (Run, String) {
+        let mut run = Run { net: net(text), state: Execution::default(), journal: Vec::new() };
+        let told = run.send(&Input::Create(Box::new(Create::new(ExecutionId(7), inputs))));
+        (run, told)
+    }
+
+    /// The answer tells which steps are offered and how the execution stands.
+    fn send(&mut self, input: &Input) -> String {
+        let mut values = Values::default();
+        let records = loop {
+            let given = Given { now: Millis(0), random: 0, values: &values };
+            match decide(&self.state, &self.net, input, &given) {
+                Err(Rejected::Needs(needs)) => values.load(&self.journal, &needs),
+                other => break other.expect("the input is accepted"),
+            }
+        };
+        let mut told = Vec::new();
+        for record in records {
+            evolve(&mut self.state, &self.net, &record).expect("what was decided can be folded");
+            if let Event::Offered { run, .. } = &record.event {
+                told.push(self.name(*run).to_owned());
+            }
+            self.journal.push(record);
+        }
+        told.push(format!("{:?}", self.state.phase()));
+        told.join(" ")
+    }
+
+    fn name(&self, run: RunId) -> &str {
+        &self.net.step(self.state.run(run).expect("a live step-run").step).name
+    }
+
+    fn report(&mut self, step: &str, result: WorkResult, patch: Patch) -> String {
+        let (run, fence) = self.offered(step).expect("the step is offered");
+        self.send(&Input::Report(Box::new(Report { run, fence, result, patch, times: None })))
+    }
+
+    fn offered(&self, step: &str) -> Option<(RunId, Fence)> {
+        let mut runs = self.state.runs.iter().filter_map(|(run, state)| Some((*run, state.fence?)));
+        runs.find(|(run, _)| self.name(*run) == step)
+    }
+
+    fn done(&mut self, step: &str, output: Value) -> String {
+        self.report(step, WorkResult::Done { output: Arc::new(output) }, Patch::new())
+    }
+
+    fn fail(&mut self, step: &str) -> String {
+        self.report(step, WorkResult::Failed(Failure::of_code("X", "no")), Patch::new())
+    }
+}
+
+const SHELL: &str = "tool: {kind: shell, command: ls}";
+
+#[test]
+fn pbk_04_pbk_09_one_token_takes_the_first_arc_that_matches() {
+    let text = playbook(&format!(
+        "- {{step: a, {SHELL}, next: [{{step: b, when: '{{{{ event.result.n > 5 }}}}'}}, {{step: c, when: '{{{{ event.result.n > 1 }}}}'}}, d]}}\n- {{step: b, {SHELL}}}\n- {{step: c, {SHELL}}}\n- {{step: d, {SHELL}}}"
+    ));
+    for (n, expected) in [(9, "b Running"), (3, "c Running"), (0, "d Running")] {
+        let (mut run, told) = Run::start(&text, json!({}));
+        assert_eq!(told, "a Running");
+        assert_eq!(run.done("a", json!({ "n": n })), expected);
+    }
+}
+
+#[test]
+fn pbk_07_a_failure_is_routed_by_its_older_event_name() {
+    let text = playbook(&format!(
+        "- {{step: a, {SHELL}, next: [{{step: b, when: \"{{{{ event.name == 'call.error' }}}}\"}}, {{step: c, when: \"{{{{ event.name == 'call.done' }}}}\"}}]}}\n- {{step: b, {SHELL}}}\n- {{step: c, {SHELL}}}"
+    ));
+    let (mut run, _) = Run::start(&text, json!({}));
+    assert_eq!(run.fail("a"), "b Running");
+    assert_eq!(run.done("b", json!({})), "Ended(Completed)", "the failure was handled");
+}
+
+#[test]
+fn pbk_10_pbk_11_pbk_20_a_noop_fans_out_with_arguments_without_a_worker() {
+    let text = playbook(&format!(
+        "- step: a\n  tool: {{kind: noop}}\n  set_ctx: {{n: '{{{{ workload.n + 1 }}}}'}}\n  next: {{spec: {{mode: inclusive}}, arcs: [{{step: b, args: {{k: '{{{{ ctx.n }}}}'}}}}, {{step: b, when: '{{{{ ctx.n == 4 }}}}'}}]}}\n- {{step: b, {SHELL}}}"
+    ));
+    let (run, told) = Run::start(&text, json!({ "n": 3 }));
+    assert_eq!(told, "b b Running");
+    let args: Vec<Option<Value>> =
+        run.state.runs.values().map(|run| run.args.as_ref().map(|args| (**args).clone())).collect();
+    assert!(args.contains(&Some(json!({ "k": 4 }))), "{args:?}");
+}
+
+#[test]
+fn pbk_23_a_loop_keeps_its_cap_and_routes_once() {
+    let text = playbook(&format!(
+        "- {{step: a, {SHELL}, loop: {{in: '{{{{ workload.xs }}}}', iterator: x, spec: {{mode: parallel, max_in_flight: 2}}}}, next: {{step: b, when: \"{{{{ event.name == 'loop.done' }}}}\"}}}}\n- {{step: b, {SHELL}}}"
+    ));
+    let (mut run, told) = Run::start(&text, json!({ "xs": [1, 2, 3] }));
+    assert_eq!(told, "a a Running");
+    assert_eq!(run.done("a", json!({})), "a Running");
+    assert_eq!(run.done("a", json!({})), "Running");
+    assert_eq!(run.done("a", json!({})), "b Running");
+    assert_eq!(run.done("b", json!({})), "Ended(Completed)");
+}
+
+#[test]
+fn pbk_06_a_gate_waits_for_the_context() {
+    let text = playbook(&format!(
+        "- step: a\n  {SHELL}\n  spec: {{policy: {{admit: {{rules: [{{when: '{{{{ ctx.ok }}}}', then: {{allow: true}}}}]}}}}}}"
+    ));
+    let (mut run, told) = Run::start(&text, json!({}));
+    assert_eq!(told, "Paused");
+    let patch = Patch::from([("ok".to_owned(), Arc::new(json!(true)))]);
+    assert_eq!(run.send(&Input::Patch { patch, by: "me".into() }), "a Running");
+}
+
+#[test]
+fn pbk_17_the_final_step_runs_after_everything() {
+    let text = format!(
+        "metadata: {{name: t}}\nexecutor: {{spec: {{final_step: z, failure: partial}}}}\nworkflow:\n- {{step: a, {SHELL}}}\n- {{step: z, {SHELL}}}"
+    );
+    let (mut run, _) = Run::start(&text, json!({}));
+    assert_eq!(run.done("a", json!({})), "z Finalizing");
+    assert_eq!(run.done("z", json!({})), "Ended(Completed)");
+}
+
+#[test]
+fn the_examples_can_be_started() {
+    for (text, expected) in [
+        (include_str!("../../../../examples/hello.yaml"), "greet Running"),
+        (include_str!("../../../../examples/fanout.yaml"), "disk files kernel Running"),
+        (include_str!("../../../../examples/loop.yaml"), "measure measure measure measure Running"),
+    ] {
+        let compiled = windlass_dialects::compile(text);
+        assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
+        assert_eq!(Run::start(text, compiled.workload).1, expected);
+    }
+}

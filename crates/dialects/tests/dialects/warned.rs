@@ -1,0 +1,84 @@
+//! Playbooks that can run but hardly say what their author meant.
+
+use crate::told::{check, playbook};
+
+fn workflow(steps: &str, expected: &[&str]) {
+    check(&playbook(steps), expected);
+}
+
+#[test]
+fn a_playbook_without_a_name_is_warned_of() {
+    check(
+        "workflow: [{step: a, next: []}]",
+        &["W0207 1:1 : the playbook has no name (add `metadata: {name: ...}`: executions are found by it)"],
+    );
+}
+
+#[test]
+fn a_rule_after_else_is_warned_of() {
+    workflow(
+        "- step: a\n  tool:\n    kind: noop\n    spec:\n      policy:\n        rules:\n        - {else: {do: continue}}\n        - {when: x, then: {do: fail}}",
+        &[
+            "W0204 10:11 workflow[0].tool.spec.policy.rules[1]: a rule after `else` is never asked (move `else` to the end)",
+        ],
+    );
+}
+
+#[test]
+fn a_step_nothing_leads_to_is_warned_of() {
+    workflow(
+        "- {step: a, next: b}\n- {step: b, next: []}\n- {step: c, next: d}\n- {step: d, next: []}",
+        &[
+            "W0202 5:10 workflow[2].step: no arc leads to step `c` (add an arc to it, or remove it)",
+            "W0202 6:10 workflow[3].step: no arc leads to step `d` (add an arc to it, or remove it)",
+        ],
+    );
+    check(
+        "metadata: {name: t}\nexecutor: {spec: {entry_step: b, final_step: c}}\nworkflow: [{step: a, next: b}, {step: b, next: []}, {step: c, next: []}]",
+        &["W0202 3:19 workflow[0].step: no arc leads to step `a` (add an arc to it, or remove it)"],
+    );
+}
+
+#[test]
+fn a_cycle_without_an_exit_is_warned_of() {
+    workflow(
+        "- {step: a, next: b}\n- {step: b, next: c}\n- {step: c, next: b}",
+        &[
+            "W0203 4:10 workflow[1].step: the cycle through `b`, `c` has no exit (add `when` to an arc of the cycle)",
+        ],
+    );
+    workflow(
+        "- {step: a, next: a}",
+        &[
+            "W0203 3:10 workflow[0].step: the cycle through `a` has no exit (add `when` to an arc of the cycle)",
+        ],
+    );
+    workflow("- {step: a, next: [{step: b, when: ctx.done}, a]}\n- {step: b, next: []}", &[]);
+    workflow("- {step: a, next: {step: a, when: ctx.more}}", &[]);
+    workflow(
+        "- {step: a, next: {spec: {mode: inclusive}, arcs: [{step: b, when: ctx.done}, a]}}\n- {step: b, next: []}",
+        &[
+            "W0203 3:10 workflow[0].step: the cycle through `a` has no exit (add `when` to an arc of the cycle)",
+        ],
+    );
+}
+
+#[test]
+fn an_arc_that_is_never_taken_is_warned_of() {
+    workflow(
+        "- {step: a, next: [b, c]}\n- {step: b, next: []}\n- {step: c, next: []}",
+        &[
+            "W0204 3:23 workflow[0].next[1]: the arc to `c` is never taken: the one to `b` always matches (add `when` to the earlier arc, or `spec: {mode: inclusive}` to take every arc that matches)",
+        ],
+    );
+}
+
+#[test]
+fn pbk_13_a_step_that_does_nothing_is_warned_of() {
+    workflow(
+        "- {step: a, next: b}\n- {step: b}",
+        &[
+            "W0205 4:10 workflow[1].step: step `b` does nothing (add `tool` or `next`; a branch ends at any step without `next`)",
+        ],
+    );
+}

@@ -1,0 +1,141 @@
+//! The work of a playbook step: tasks in order, with rules that say what follows each outcome.
+//!
+//! Nothing in it is rendered: the worker renders a task's templates when the task starts, and a rule's when the rule
+//! matched. Templates see `workload`, `ctx`, `args`, `iter`, `keychain`, `execution_id`, results of earlier steps by
+//! name and of earlier tasks by label, `_prev` and `_attempt`. Rules see `outcome` too, and the same value as
+//! `output`, where `data` stands for `result`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Pipeline {
+    /// Laid over the token's arguments before the first task.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub args: Map<String, Value>,
+    pub tasks: Vec<Task>,
+    /// Written to the context after the last task, before the step routes; sees the step's own result by its name.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub set_ctx: Map<String, Value>,
+}
+
+/// One tool call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Unique in its pipeline.
+    pub label: String,
+    /// The tool: `shell`, `http`, …
+    pub kind: String,
+    /// The tool's own fields.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub config: Map<String, Value>,
+    /// The first that matches the outcome decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+    #[serde(default)]
+    pub on_unmatched: OnUnmatched,
+    /// Of one try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// What an outcome means that no rule matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUnmatched {
+    /// An error fails the pipeline, anything else continues.
+    #[default]
+    ByOutcome,
+    Continue,
+    Fail,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rule {
+    /// Without it the rule always matches: `else`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    pub action: Action,
+    /// Written before the action, whichever it is.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub set_ctx: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub set_iter: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Action {
+    /// The next task; after the last one the pipeline is done.
+    Continue,
+    /// The same task again.
+    Retry {
+        /// All tries, the first included; counted per label, from one again after a success.
+        attempts: u32,
+        backoff: Backoff,
+        delay_ms: u64,
+    },
+    /// On to the task with this label, which exists.
+    Jump { to: String },
+    /// The pipeline is done.
+    Break,
+    /// The pipeline failed with the outcome's error.
+    Fail,
+}
+
+/// The delay before the k-th retry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Backoff {
+    /// `delay`
+    #[default]
+    Constant,
+    /// `delay * k`
+    Linear,
+    /// `delay * 2^(k-1)`
+    Exponential,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(stored: Value) {
+        let pipeline: Pipeline = serde_json::from_value(stored.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&pipeline).unwrap(), stored);
+    }
+
+    #[test]
+    fn a_pipeline_is_stored_as_it_is_written() {
+        check(json!({ "tasks": [] }));
+        check(json!({
+            "args": { "page": 1 },
+            "tasks": [
+                {
+                    "label": "fetch",
+                    "kind": "http",
+                    "config": { "url": "{{ workload.url }}" },
+                    "rules": [
+                        {
+                            "when": "{{ outcome.status == 'error' }}",
+                            "action": { "do": "retry", "attempts": 3, "backoff": "exponential", "delay_ms": 500 },
+                        },
+                        { "action": { "do": "jump", "to": "fetch" }, "set_ctx": { "n": 1 }, "set_iter": { "page": 2 } },
+                    ],
+                    "on_unmatched": "by_outcome",
+                    "timeout_ms": 30_000,
+                },
+                { "label": "end", "kind": "noop", "rules": [{ "action": { "do": "break" } }], "on_unmatched": "fail" },
+            ],
+            "set_ctx": { "last": "{{ pages.n }}" },
+        }));
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_default() {
+        let task: Task = serde_json::from_value(json!({ "label": "a", "kind": "noop" })).unwrap();
+        assert_eq!((task.on_unmatched, task.timeout_ms), (OnUnmatched::ByOutcome, None));
+        assert!(task.config.is_empty() && task.rules.is_empty());
+    }
+}
