@@ -6,6 +6,7 @@ mod bad_input;
 mod crossing;
 mod crossings;
 mod drive;
+mod illegal;
 mod names;
 mod plans;
 mod playbooks;

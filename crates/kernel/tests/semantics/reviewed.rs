@@ -436,3 +436,13 @@ fn a_worker_lost_during_uploads_restarts_only_what_came_to_rest_by_itself() {
     drive.done("a");
     assert_eq!(lose(&mut drive), "failed", "the fifth loss is the last");
 }
+
+#[test]
+fn what_was_taken_over_counts_as_completed_when_the_retry_fails() {
+    let policy = Policy { end: EndPolicy::Partial, ..all(FailureMode::Continue) };
+    let mut drive = Drive::started(policy, vec![task("a", &[1]), task("b", &[])]);
+    drive.done("a");
+    assert_eq!(drive.fail("b", "X"), "b failed (X); partial");
+    let (mut again, _) = retried(&drive, None);
+    assert_eq!(again.fail("b", "X"), "b failed (X); partial");
+}
