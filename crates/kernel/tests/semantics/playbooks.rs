@@ -476,3 +476,21 @@ fn a_steps_own_name_in_its_guards_is_the_result_it_just_made() {
     drive.done_with("a", json!({ "again": true }));
     assert_eq!(drive.fail("a", "X"), "a failed (X); offer b", "a failure has no result, not even an old one");
 }
+
+#[test]
+fn a_gate_that_opened_does_not_close_again_for_its_token() {
+    let mut fork = noop("fork", &[1, 1]);
+    fork.router.mode = RouterMode::Inclusive;
+    let limits = Limits { firings_per_decide: 1, ..Limits::default() };
+    let mut drive = Drive::started(
+        Policy { limits, ..policy() },
+        vec![fork, gated("a", &[("ctx.open", true)], OnDeny::Wait)],
+    );
+    while drive.send(Input::Continue).is_ok() {}
+    assert_eq!(drive.state.gated.len(), 2);
+    assert_eq!(drive.patch("open", json!(true)).unwrap(), "admit 2; continued");
+    let told = drive.patch("open", json!(false)).unwrap();
+    assert!(!told.contains("deny"), "{told}");
+    while drive.send(Input::Continue).is_ok() {}
+    assert_eq!((drive.state.head.census.offered, drive.state.gated.len()), (2, 0));
+}
