@@ -199,7 +199,6 @@ impl World {
         let mut lives = self.runs.iter().filter(here).filter(|run| run.lives() && run.firing.is_none());
         match (lives.next().map(|run| (&run.state, run.arg == seen.arg)), self.decided()) {
             (Some((State::Gate { .. }, _)), _) => "gate",
-            (Some((State::Fired { .. }, _)), _) if self.held => "hold",
             (Some((State::Ready, false)), _) => "args",
             (Some(_), _) => "dispatch",
             (None, true) => "drain",

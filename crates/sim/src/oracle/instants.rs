@@ -1,4 +1,4 @@
-//! What happens inside the engine without being seen: conditions, noops, loops that open and end.
+//! What happens inside the engine without being seen: noops, loops that open and end.
 
 use super::net::Begin;
 use super::run::{Laps, RunId, State};
@@ -47,7 +47,6 @@ impl World {
 
     fn is_instant(&self, id: RunId) -> bool {
         match (&self.runs[id].state, self.held) {
-            (State::Fired { with_slot }, false) => !with_slot || self.room_for(id),
             (State::Ready, false) => matches!(self.begin(id), Begin::Noop | Begin::Loop),
             (_, _) => false,
         }
@@ -61,13 +60,12 @@ impl World {
     }
 
     fn run_instant(&mut self, id: RunId) {
-        match (&self.runs[id].state, self.begin(id)) {
-            (State::Fired { .. }, _) => self.ask_condition(id),
-            (_, Begin::Loop) => {
+        match self.begin(id) {
+            Begin::Loop => {
                 self.runs[id].began = true;
                 self.runs[id].state = State::Loop(Laps::default());
             }
-            (_, _) => self.run_noop(id),
+            _ => self.run_noop(id),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Loops: iterations open in order, at most `cap` at a time, and the loop is routed once.
 
 use super::arcs::Token;
-use super::run::{Asked, End, Kind, Laps, Run, RunId, State};
+use super::run::{End, Kind, Laps, Run, RunId, State};
 use super::world::World;
 use crate::scenario::{Loop, LoopKind};
 
@@ -35,17 +35,12 @@ impl World {
         }
     }
 
-    /// One move of a loop: opens an iteration or ends. False when there is nothing to do now.
+    /// One move of a loop: opens an iteration or ends. False when there is nothing to do now. A hold does not keep an
+    /// iteration from opening, only its work from beginning.
     pub(super) fn turn_loop(&mut self, id: RunId) -> bool {
         let (Some(repeat), State::Loop(laps)) = (self.repeat(id), &self.runs[id].state) else { return false };
         let laps = laps.clone();
-        if self.held {
-            return self.turn_held(id, repeat, &laps);
-        }
-        let wish = match laps.asked {
-            Asked::More => Wish::More,
-            Asked::No | Asked::PutOff => self.wish(repeat.kind, &laps),
-        };
+        let wish = self.wish(repeat.kind, &laps);
         // A loop that just began, or whose body needs no worker, may end or fail in the same breath.
         self.input.instant = laps.next == 0 || self.input.chained;
         match (wish, laps.open) {
@@ -57,31 +52,6 @@ impl World {
         true
     }
 
-    /// Nothing begins during a hold, but a loop whose last iteration ended does end. Whether a `while` condition is
-    /// asked during the hold is not written.
-    fn turn_held(&mut self, id: RunId, repeat: Loop, laps: &Laps) -> bool {
-        if laps.open > 0 || laps.asked != Asked::No || laps.next == 0 {
-            return false;
-        }
-        let put_off = matches!(repeat.kind, LoopKind::Until { .. }) && self.either();
-        let asked = match (put_off, self.wish(repeat.kind, laps)) {
-            (true, _) => Asked::PutOff,
-            (false, Wish::More) => Asked::More,
-            (false, Wish::Nothing) => {
-                self.finish_loop(id, laps.failed);
-                return true;
-            }
-            (false, Wish::TooMuch) => {
-                self.finish_loop(id, true);
-                return true;
-            }
-        };
-        if let Some(laps) = self.laps(id) {
-            laps.asked = asked;
-        }
-        false
-    }
-
     fn finish_loop(&mut self, id: RunId, failed: bool) {
         self.finish(id, if failed { End::Failed } else { End::Done(None) });
     }
@@ -91,7 +61,6 @@ impl World {
         let index = laps.next;
         laps.next += 1;
         laps.open += 1;
-        laps.asked = Asked::No;
         let mut path = self.runs[id].path.clone();
         path.push(index);
         match repeat.body {

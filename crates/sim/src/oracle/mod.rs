@@ -2,8 +2,8 @@
 //! nothing of the kernel. It keeps the plain facts (which step-runs there must be, what each waits for) and asks of
 //! every observation whether it may be, and at every `Settled` whether anything is still owed.
 //!
-//! Where the documents leave something open (say, whether a condition is asked when a step fires or when it begins)
-//! the oracle follows every reading: each is a `World`, and a trace is wrong only when no world can explain it.
+//! Where the documents leave something open (say, in which order two noops of the same instant run) the oracle
+//! follows every reading: each is a `World`, and a trace is wrong only when no world can explain it.
 
 mod agents;
 mod arcs;

@@ -95,12 +95,4 @@ impl Net {
     pub(super) fn has_hooks(&self) -> bool {
         self.scenario.steps.iter().any(|step| step.hook.is_some())
     }
-
-    /// Some step without a worker writes this flag, so the order of instant steps can matter.
-    pub(super) fn noop_sets(&self, flag: usize) -> bool {
-        self.scenario
-            .steps
-            .iter()
-            .any(|step| matches!(step.work, Work::Noop { sets: Some((set, _)) } if set == flag))
-    }
 }

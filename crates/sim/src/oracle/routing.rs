@@ -226,29 +226,15 @@ impl World {
         }
     }
 
-    /// The token is admitted. When a condition is asked (as the step fires, as soon as nothing is held, or with its
-    /// slot) is not written; it is a choice only where it can make a difference.
+    /// The token is admitted; a condition is asked right then.
     fn admit(&mut self, id: RunId) {
         self.runs[id].state = State::Ready;
-        let Some(condition) = self.net.step(self.runs[id].step).condition else { return };
-        let short = self.wants_slot(id) && self.net.scenario.max_parallel.is_some();
-        let racing = match condition {
-            When::Flag(flag) => self.net.noop_sets(flag),
-            When::Broken => self.net.scenario.failure == Failure::FailFast,
-            _ => false,
-        };
-        let asked = match (self.held, short && !self.room_for(id), racing) {
-            (false, false, false) => 0,
-            (_, true, _) => self.choose(3),
-            (_, false, _) => self.choose(2),
-        };
-        match asked {
-            0 => self.ask_condition(id),
-            late => self.runs[id].state = State::Fired { with_slot: late == 2 },
+        if self.net.step(self.runs[id].step).condition.is_some() {
+            self.ask_condition(id);
         }
     }
 
-    pub(super) fn ask_condition(&mut self, id: RunId) {
+    fn ask_condition(&mut self, id: RunId) {
         let run = &self.runs[id];
         let condition = self.net.step(run.step).condition.unwrap_or(When::Always);
         let sight = Sight { event: None, flags: &self.flags, arg: run.arg };

@@ -52,10 +52,6 @@ pub(super) enum State {
     Gate {
         due: Option<i64>,
     },
-    /// Its condition is asked when it begins: as soon as nothing is held, or when it gets its slot.
-    Fired {
-        with_slot: bool,
-    },
     /// It may begin.
     Ready,
     Route {
@@ -91,16 +87,6 @@ pub(super) struct Laps {
     pub(super) wrote: Vec<(usize, bool)>,
     /// Bodies: per open iteration how many steps are settled and whether one failed.
     pub(super) bodies: Vec<(u32, usize, bool)>,
-    pub(super) asked: Asked,
-}
-
-/// Whether the `while` condition was asked during a hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Asked {
-    #[default]
-    No,
-    More,
-    PutOff,
 }
 
 /// How a step-run ended.
