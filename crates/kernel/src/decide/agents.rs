@@ -79,7 +79,10 @@ fn execute(d: &mut Draft<'_>, run: RunId, call: &str, step: StepId, args: &Args)
 
 /// The agent gives up for the whole execution, whatever the failure mode says.
 fn fail_execution(d: &mut Draft<'_>, run: RunId, fence: Fence, failure: &Failure) -> Result<(), Rejected> {
-    let failure = Failure { retryable: Some(false), ..failure.clone() };
     ending::fail(d, run, failure.clone(), Told::under(fence))?;
-    if d.is_open() { super::cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure)) } else { Ok(()) }
+    if d.is_open() {
+        super::cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure.clone()))
+    } else {
+        Ok(())
+    }
 }

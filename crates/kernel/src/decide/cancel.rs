@@ -135,7 +135,6 @@ pub(super) fn cancelled(cancel: &Cancel) -> Failure {
     let message = if cancel.reason.is_empty() { "cancelled".to_owned() } else { cancel.reason.clone() };
     Failure {
         details: serde_json::json!({ "by": cancel.by }),
-        retryable: Some(false),
         ..Failure::new(ErrorClass::Policy, codes::CANCELLED, message)
     }
 }

@@ -87,10 +87,8 @@ pub(super) fn ended(
             }
         }
         Outcome::Cancelled if leads_on => {
-            let failure = Failure {
-                retryable: Some(false),
-                ..Failure::new(ErrorClass::Policy, codes::CANCELLED, "the sub-execution was cancelled")
-            };
+            let failure =
+                Failure::new(ErrorClass::Policy, codes::CANCELLED, "the sub-execution was cancelled");
             ending::fail(d, id, failure, told)
         }
         Outcome::Cancelled => reports::drop_it(d, id, fence, Some(WorkResult::Stopped)),

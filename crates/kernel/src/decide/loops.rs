@@ -154,10 +154,7 @@ fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
         return ending::complete(d, id, Arc::new(counts), ending::Told::default());
     }
     let message = format!("{} iterations of `{}` failed", repeat.failed, d.net.step(step).name);
-    let failure = Failure {
-        details: counts,
-        retryable: Some(false),
-        ..Failure::new(ErrorClass::Unknown, codes::ITERATION_FAILED, message)
-    };
+    let failure =
+        Failure { details: counts, ..Failure::new(ErrorClass::Unknown, codes::ITERATION_FAILED, message) };
     ending::fail(d, id, failure, ending::Told::default())
 }

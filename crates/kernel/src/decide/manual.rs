@@ -69,9 +69,5 @@ fn is_approval(d: &Draft<'_>, id: RunId) -> Result<bool, Rejected> {
 
 /// A person's no is final: it is not retried.
 fn refusal(code: &str, message: String) -> Failure {
-    Failure {
-        retryable: Some(false),
-        details: Value::Null,
-        ..Failure::new(ErrorClass::Policy, code, message)
-    }
+    Failure::new(ErrorClass::Policy, code, message)
 }

@@ -326,9 +326,16 @@ fn parallel_iterations_that_set_a_key_differently_fail_the_later_one() {
     let mut drive = Drive::started(policy(), vec![repeated("a", json!([1, 2, 3]), 3, &[])]);
     assert_eq!(set(&mut drive, "a[0]", json!(1)), "");
     assert_eq!(set(&mut drive, "a[1]", json!(1)), "", "an equal write is no conflict");
+    let repeated = {
+        let (run, fence) = (drive.firing("a[2]"), drive.fence("a[2]"));
+        let patch = Patch::from([("k".to_owned(), Arc::new(json!(2)))]);
+        let result = WorkResult::Done { output: Arc::new(json!({})) };
+        Input::Report(Box::new(Report { run, fence, result, patch, times: None }))
+    };
     let told = set(&mut drive, "a[2]", json!(2));
     assert_eq!(told, "a[2] failed (CONTEXT_CONFLICT); a failed (ITERATION_FAILED); failed");
     assert_eq!(drive.state.head.ctx["k"], Arc::new(json!(1)));
+    assert_eq!(drive.send(repeated), Ok(String::new()), "the worker is told again that it was heard");
 }
 
 #[test]

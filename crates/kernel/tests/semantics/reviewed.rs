@@ -446,3 +446,55 @@ fn what_was_taken_over_counts_as_completed_when_the_retry_fails() {
     let (mut again, _) = retried(&drive, None);
     assert_eq!(again.fail("b", "X"), "b failed (X); partial");
 }
+
+#[test]
+fn a_guard_that_the_retry_asks_sees_what_was_taken_over() {
+    let mut b = task("b", &[]);
+    b.router.arcs = vec![arc(2, "steps.kept.n == 4")];
+    let steps = vec![task("kept", &[1]), b, task("c", &[]), task("bad", &[])];
+    let mut drive = Drive::started(all(FailureMode::FailFast), steps);
+    drive.done_with("kept", json!({ "n": 4 }));
+    drive.fail("bad", "X");
+    drive.done("b");
+    let (_, told) = retried(&drive, None);
+    assert_eq!(told, "offer c; offer bad");
+}
+
+fn end_child(drive: &mut Drive, outcome: Outcome) -> (Input, String) {
+    let run = drive.firing("c");
+    let RunState::Child { fence, child, .. } = drive.state.run(run).unwrap().state else {
+        panic!("no child")
+    };
+    let failure = (outcome == Outcome::Failed).then(|| failure("X"));
+    let result = ChildResult { outcome, output: Arc::new(json!(1)), failure };
+    let mail = Input::ChildEnded { run, fence, child, result };
+    let told = drive.send(mail.clone()).unwrap();
+    (mail, told)
+}
+
+#[test]
+fn mail_about_a_failed_child_may_come_twice() {
+    let mut drive = Drive::started(all(FailureMode::Continue), vec![child("c"), task("a", &[])]);
+    let (mail, told) = end_child(&mut drive, Outcome::Failed);
+    assert_eq!((told.as_str(), drive.send(mail)), ("c failed (X)", Ok(String::new())));
+}
+
+#[test]
+fn a_child_that_was_cancelled_while_draining_is_simply_gone() {
+    let mut drive = Drive::started(all(FailureMode::FailFast), vec![child("c"), task("a", &[])]);
+    drive.fail("a", "X");
+    assert_eq!(end_child(&mut drive, Outcome::Cancelled).1, "drop c (Cancelled); failed");
+}
+
+#[test]
+fn every_childs_id_is_a_uuid_of_version_8() {
+    for parent in 0..64 {
+        let mut drive = Drive::new(all(FailureMode::Continue), vec![child("c")]);
+        let create = Create::new(ExecutionId(parent), json!({}));
+        drive.send(Input::Create(Box::new(create))).unwrap();
+        let RunState::Child { child, .. } = drive.state.run(drive.firing("c")).unwrap().state else {
+            panic!("no child")
+        };
+        assert_eq!((child.0 >> 76 & 0xf, child.0 >> 62 & 0b11), (8, 0b10), "{child}");
+    }
+}
