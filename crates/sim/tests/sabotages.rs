@@ -18,14 +18,17 @@ fn every_sabotage_is_caught_within_five_hundred_seeds() {
     assert!(missed.is_empty(), "nobody saw {missed:?}");
 }
 
+/// What the kernel's own checks and the simulator's look inside say; everything else is the oracle's word.
+const FROM_INSIDE: [&str; 13] =
+    ["legality", "census", "liveness", "bad input", "K1", "K2", "K4", "K5", "K6", "K12", "R4", "R5", "R12"];
+
 /// Most must be seen from outside, not only by the kernel's own refusal of an illegal record.
 #[test]
 fn most_sabotages_are_seen_by_the_oracle_itself() {
     let by_oracle = |sabotage: &&Sabotage| {
-        (1..=SEEDS).any(|seed| {
-            world::run(seed, Some(**sabotage)).is_err_and(|v| v.rule != "legality" && v.rule != "K4")
-        })
+        let seen = |seed| world::run(seed, Some(**sabotage)).err();
+        (1..=SEEDS).filter_map(seen).any(|violation| !FROM_INSIDE.contains(&violation.rule.as_str()))
     };
-    let seen = Sabotage::ALL.iter().filter(by_oracle).count();
-    assert!(seen >= 24, "only {seen} of {}", Sabotage::ALL.len());
+    let missed: Vec<&Sabotage> = Sabotage::ALL.iter().filter(|sabotage| !by_oracle(sabotage)).collect();
+    assert!(missed.len() <= 5, "the oracle alone does not see {missed:?}");
 }

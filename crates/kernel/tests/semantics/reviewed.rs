@@ -89,19 +89,14 @@ fn a_condition_behind_a_closed_gate_is_not_asked() {
 #[test]
 fn a_gate_whose_rule_a_patch_breaks_fails_its_step() {
     let mut gate = task("a", &[]);
-    let rules = vec![AdmitRule { when: Some(expr("ctx.n - 1 > 5")), allow: true }];
+    let rules = vec![AdmitRule { when: Some(expr("ctx.n and ctx.n - 1 > 5")), allow: true }];
     gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
-    let policy = Policy { join: Join::Each, ..Policy::default() };
-    let mut drive = Drive::new(policy, vec![noop("set", &[1]), gate]);
-    drive.create(json!({})).unwrap();
-    if drive.state.phase() == Phase::Paused {
-        assert_eq!(
-            drive.patch("n", json!("text")).unwrap(),
-            "admit 1; a failed (EXPRESSION_ERROR); resumed; failed"
-        );
-    } else {
-        assert_eq!(drive.state.phase(), Phase::Ended(Outcome::Failed));
-    }
+    let mut drive = Drive::new(Policy { join: Join::Each, ..Policy::default() }, vec![gate]);
+    assert_eq!(drive.create(json!({})).unwrap(), "deny; paused");
+    assert_eq!(
+        drive.patch("n", json!("text")).unwrap(),
+        "admit 1; a failed (EXPRESSION_ERROR); resumed; failed"
+    );
 }
 
 #[test]
@@ -497,4 +492,84 @@ fn every_childs_id_is_a_uuid_of_version_8() {
         };
         assert_eq!((child.0 >> 76 & 0xf, child.0 >> 62 & 0b11), (8, 0b10), "{child}");
     }
+}
+
+#[test]
+fn a_restarted_execution_does_not_run_out_of_time_while_it_is_queued() {
+    let policy = Policy {
+        recovery: Recovery::RestartExecution,
+        affinity: Affinity::OneWorker,
+        timeout_ms: Some(1_000),
+        ..all(FailureMode::Continue)
+    };
+    let mut drive = Drive::started(policy, vec![task("a", &[])]);
+    drive.send(Input::Assign { worker: "w".into() }).unwrap();
+    drive.send(Input::Begin).unwrap();
+    drive.now = 400;
+    let unit = LeaseUnit::Execution { generation: 1 };
+    drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap();
+    drive.now = 9_000;
+    assert!(drive.state.timers().is_empty() && drive.send(Input::TimerDue(Timer::Deadline)).is_err());
+    drive.send(Input::Assign { worker: "w2".into() }).unwrap();
+    assert_eq!(drive.state.timers(), [(Timer::Deadline, Millis(9_600))], "600 ms were left");
+}
+
+#[test]
+fn an_execution_that_is_called_waits_in_the_queue() {
+    let mut drive = Drive::new(all(FailureMode::Continue), vec![task("a", &[])]);
+    let create = Create { start: StartWhen::Called, ..Create::new(ExecutionId(7), json!({})) };
+    assert_eq!(drive.send(Input::Create(Box::new(create))).unwrap(), "");
+    assert_eq!(drive.state.phase(), Phase::Queued);
+    assert_eq!(drive.send(Input::Begin).unwrap(), "offer a");
+}
+
+#[test]
+fn an_offer_names_the_firings_its_templates_read() {
+    let mut b = task("b", &[]);
+    b.reads = vec![StepId(0)];
+    let mut drive = Drive::started(all(FailureMode::Continue), vec![task("a", &[1]), b]);
+    let a = drive.firing("a");
+    drive.done("a");
+    let Some(Event::Offered { reads, .. }) = drive.journal.last().map(|record| &record.event) else {
+        panic!("no offer")
+    };
+    assert_eq!(*reads, [(StepId(0), a)]);
+}
+
+#[test]
+fn a_checkpoint_survives_the_loss_of_its_lease_and_times_are_kept() {
+    let mut drive = Drive::started(all(FailureMode::Continue), vec![task("a", &[])]);
+    let unit = LeaseUnit::Run { run: drive.firing("a"), fence: drive.fence("a") };
+    let cursor = Some(Arc::new(json!({ "label": "third" })));
+    drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: cursor.clone() })).unwrap();
+    assert_eq!(drive.state.run(drive.firing("a")).unwrap().cursor, cursor);
+    let (run, fence) = (drive.firing("a"), drive.fence("a"));
+    let times = Some(Times { claimed_at: Millis(3), started_at: Millis(4) });
+    let result = WorkResult::Done { output: Arc::new(json!({})) };
+    drive.send(Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times }))).unwrap();
+    assert!(
+        drive
+            .journal
+            .iter()
+            .any(|record| matches!(&record.event, Event::Done { times: t, .. } if *t == times))
+    );
+}
+
+#[test]
+fn a_guard_reads_through_the_reference_of_a_large_value() {
+    let mut a = task("a", &[]);
+    a.router.arcs = vec![arc(1, "ctx.big.n == 5")];
+    let mut drive = Drive::started(Policy { join: Join::Each, ..Policy::default() }, vec![a, task("b", &[])]);
+    drive.patch("big", json!({ "$artifact": "sha-1" })).unwrap();
+    let (run, fence) = (drive.firing("a"), drive.fence("a"));
+    let result = WorkResult::Done { output: Arc::new(json!({})) };
+    let report = Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }));
+    let mut values = Values::default();
+    let ask = |values: &Values| {
+        decide(&drive.state, &drive.net, &report, &Given { now: Millis(0), random: 0, values })
+    };
+    let Err(Rejected::Needs(needs)) = ask(&values) else { panic!("the value is not asked for") };
+    let [Need::Artifact(key)] = &needs[..] else { panic!("{needs:?}") };
+    values.artifacts.insert(key.clone(), Arc::new(json!({ "n": 5 })));
+    assert!(ask(&values).unwrap().iter().any(|record| matches!(record.event, Event::Offered { .. })));
 }
