@@ -3,6 +3,7 @@
 mod commands;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// A durable workflow engine: what was committed is never lost and never silently run again.
@@ -28,8 +29,10 @@ fn main() -> ExitCode {
         Command::Sim(sim) => sim.run(),
         Command::Validate(validate) => validate.run(),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut std::io::stdout());
-            Ok(ExitCode::SUCCESS)
+            // Made whole first: the generator panics when its writer fails, and a reader may hang up.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "windlass", &mut script);
+            std::io::stdout().write_all(&script).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
     };
     done.unwrap_or_else(|error| {
