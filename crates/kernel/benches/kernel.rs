@@ -1,4 +1,4 @@
-//! Transitions of the kernel: one transition is one `decide` with its records folded in by `evolve`.
+//! Transitions of the kernel: one transition is one `decide` with its changes applied.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::{Value, json};
@@ -52,13 +52,14 @@ impl World {
 
     fn send(&mut self, input: &Input) {
         let given = Given { now: Millis(0), random: 0, values: &self.values };
-        let records = decide(&self.state, &self.net, input, &given).expect("an accepted input");
+        let Decision { records, changes } =
+            decide(&self.state, &self.net, input, &given).expect("an accepted input");
         for record in &records {
             if let Event::Offered { run, fence, .. } = record.event {
                 self.open.push((run, fence));
             }
-            evolve(&mut self.state, &self.net, record).expect("a legal record");
         }
+        self.state.apply(&changes);
         if matches!(records.last().map(|record| &record.event), Some(Event::Continued)) {
             self.send(&Input::Continue);
         }

@@ -64,9 +64,9 @@ fn make(net: &Net, id: ExecutionId, fail: bool) -> Execution<'static> {
 fn send(state: &mut Execution<'static>, net: &Net, input: &Input) -> Arc<Vec<Record>> {
     let values = Values::default();
     let given = Given { now: Millis(0), random: 0, values: &values };
-    let records = decide(state, net, input, &given).expect("an accepted input");
-    records.iter().for_each(|record| evolve(state, net, record).expect("a legal record"));
-    Arc::new(records)
+    let decision = decide(state, net, input, &given).expect("an accepted input");
+    state.apply(&decision.changes);
+    Arc::new(decision.records)
 }
 
 /// Resident bytes of this process.

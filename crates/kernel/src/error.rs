@@ -72,11 +72,11 @@ pub struct Failure {
     pub code: String,
     pub message: String,
     /// What the one who failed says about trying again; decides only where class and policy leave it open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub retryable: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub retry_after_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[serde(default)]
     pub details: Value,
 }
 

@@ -85,7 +85,9 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::Waiting { run, target, until } => runs::waiting(state, net, *run, target, *until),
         Event::Woken { run } => runs::woken(state, net, *run),
         Event::Delayed { run, until } => runs::delayed(state, net, *run, *until),
-        Event::Offered { run, fence, attempt, .. } => runs::offered(state, net, *run, *fence, *attempt),
+        Event::Offered { run, fence, attempt, reads } => {
+            runs::offered(state, net, *run, *fence, *attempt, reads)
+        }
         Event::Lost { run, fence, started, cursor } => runs::lost(state, net, *run, *fence, *started, cursor),
         Event::RetryScheduled { run, fence, until, patch, .. } => {
             runs::retry(state, net, *run, *fence, *until, patch)

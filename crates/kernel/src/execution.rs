@@ -9,6 +9,7 @@ use crate::net::{Net, NetDigest, Work};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Ctx, Kind, Role, RunState, StepRun};
 use crate::table::Table;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ pub struct Execution<'b> {
     pub owed: Table<'b, Reverse<u64>, (RunId, StepId)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Hash)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Head {
     pub id: ExecutionId,
     pub net: NetDigest,
@@ -52,7 +53,11 @@ pub struct Head {
     pub next_run: RunId,
     pub next_fence: Fence,
     pub next_token: TokenId,
+    /// Stored once with the execution, not with every commit.
+    #[serde(skip)]
     pub inputs: Arc<Value>,
+    /// Stored when it changes.
+    #[serde(skip)]
     pub ctx: Ctx,
     pub start: StartWhen,
     pub timeout_ms: Option<u64>,
@@ -75,7 +80,7 @@ pub struct Head {
 }
 
 /// The execution's own deadline; it stands still while paused (R10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Clock {
     #[default]
     None,
@@ -84,7 +89,7 @@ pub enum Clock {
 }
 
 /// Live step-runs by kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Census {
     pub ready: u32,
     pub waiting: u32,
@@ -97,7 +102,7 @@ pub struct Census {
 }
 
 /// Sums over the whole history, for the end and for the final step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Counts {
     pub firings: u64,
     pub completed: u64,
@@ -114,14 +119,14 @@ pub struct Counts {
     pub non_compensable: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Decided {
     pub outcome: Outcome,
     pub cause: Cause,
     pub compensate: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Finale {
     #[default]
     NotRun,
@@ -132,14 +137,14 @@ pub enum Finale {
 /// The first failures, for the final step's summary; more are only counted.
 pub const FAILURE_NOTES_MAX: usize = 16;
 
-#[derive(Debug, Clone, PartialEq, Hash)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct FailureNote {
     pub step: StepId,
     pub handled: bool,
     pub failure: Failure,
 }
 
-#[derive(Debug, Clone, PartialEq, Hash)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Token {
     pub step: StepId,
     pub path: Path,
@@ -150,13 +155,13 @@ pub struct Token {
     pub from: Option<(StepId, bool)>,
 }
 
-#[derive(Debug, Clone, PartialEq, Hash)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Gate {
     pub token: Token,
     pub deadline: Option<Millis>,
 }
 
-#[derive(Debug, Clone, PartialEq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Hash, Default, Serialize, Deserialize)]
 pub struct JoinState {
     pub arrived: u32,
     /// One bit per arc into the step: a token per arc, never two.
@@ -167,7 +172,7 @@ pub struct JoinState {
     pub args: Vec<(u32, Arc<Value>)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scope {
     pub open: u32,
     pub failed: bool,
@@ -203,6 +208,18 @@ impl Default for Head {
             ruled_out: Arc::default(),
             failures: Arc::default(),
             last_failed: None,
+        }
+    }
+}
+
+impl Head {
+    /// The execution's own timer.
+    #[must_use]
+    pub fn timer(&self) -> Option<(Timer, Millis)> {
+        match (self.phase, self.start, self.clock) {
+            (Phase::Queued, StartWhen::At(at), _) => Some((Timer::Start, at)),
+            (Phase::Starting | Phase::Running, _, Clock::Until(until)) => Some((Timer::Deadline, until)),
+            _ => None,
         }
     }
 }
@@ -286,40 +303,51 @@ impl<'b> Execution<'b> {
         self.latest.get(&(step, path.truncated(net.depth(step)))).copied()
     }
 
+    /// The iteration that a step-run belongs to: of which loop, and its number.
+    #[must_use]
+    pub fn iteration_of(&self, net: &Net, run: &StepRun) -> Option<(RunId, u32)> {
+        match &run.role {
+            Role::Iteration { of, index } => Some((*of, *index)),
+            Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => {
+                self.enclosing(net, run.step, &run.path)
+            }
+        }
+    }
+
+    pub(crate) fn enclosing(&self, net: &Net, step: StepId, path: &Path) -> Option<(RunId, u32)> {
+        let region = net.step(step).region?;
+        let run = self.regions.get(&(region, path.parent()))?;
+        Some((*run, path.index()?))
+    }
+
     /// Every timer that runs, except attempts' timers: those lie with the lease. A hold keeps them due.
     #[must_use]
     pub fn timers(&self) -> Vec<(Timer, Millis)> {
-        let mut timers = Vec::new();
-        match (self.head.phase, self.head.start, self.head.clock) {
-            (Phase::Queued, StartWhen::At(at), _) => timers.push((Timer::Start, at)),
-            (Phase::Starting | Phase::Running, _, Clock::Until(until)) => {
-                timers.push((Timer::Deadline, until));
-            }
-            _ => {}
-        }
+        let mut timers: Vec<_> = self.head.timer().into_iter().collect();
         if self.head.held || self.head.phase.is_ended() {
             return timers;
         }
-        for (id, run) in self.runs.iter() {
-            let run_timer = match &run.state {
-                RunState::Waiting { until, .. } => Some((Timer::Routing { run: *id }, *until)),
-                RunState::Delayed { until } => Some((Timer::Delay { run: *id }, *until)),
-                RunState::Backoff { until } => Some((Timer::Backoff { run: *id }, *until)),
-                RunState::Manual { deadline, .. } => {
-                    deadline.map(|until| (Timer::Manual { run: *id }, until))
-                }
-                RunState::Child { fence, until, .. } => {
-                    until.map(|until| (Timer::Attempt { run: *id, fence: *fence }, until))
-                }
-                RunState::Ready { .. } | RunState::Offered { .. } | RunState::Looping(_) => None,
-            };
-            timers.extend(run_timer);
-        }
+        timers.extend(self.runs.iter().filter_map(|(id, run)| Self::timer_of(*id, run)));
         let gates = self.gated.iter().filter_map(|((step, token), gate)| {
             gate.deadline.map(|until| (Timer::Gate { step: *step, token: *token }, until))
         });
         timers.extend(gates);
         timers
+    }
+
+    /// The timer of one step-run.
+    #[must_use]
+    pub fn timer_of(id: RunId, run: &StepRun) -> Option<(Timer, Millis)> {
+        match &run.state {
+            RunState::Waiting { until, .. } => Some((Timer::Routing { run: id }, *until)),
+            RunState::Delayed { until } => Some((Timer::Delay { run: id }, *until)),
+            RunState::Backoff { until } => Some((Timer::Backoff { run: id }, *until)),
+            RunState::Manual { deadline, .. } => deadline.map(|until| (Timer::Manual { run: id }, until)),
+            RunState::Child { fence, until, .. } => {
+                until.map(|until| (Timer::Attempt { run: id, fence: *fence }, until))
+            }
+            RunState::Ready { .. } | RunState::Offered { .. } | RunState::Looping(_) => None,
+        }
     }
 
     /// The work of a step-run: its step's, or the hook's that undoes it.

@@ -6,6 +6,7 @@
 //! come in with the input, so the same inputs give the same journal for ever (K6).
 
 mod answers;
+mod changes;
 mod decide;
 pub mod error;
 mod event;
@@ -16,13 +17,15 @@ mod ids;
 mod input;
 mod names;
 pub mod net;
+mod outputs;
 mod phase;
 mod redo;
 mod step_run;
 mod table;
 
 pub use answers::answer;
-pub use decide::decide;
+pub use changes::{Change, Changes, Delta};
+pub use decide::{Decision, decide};
 pub use error::{ErrorClass, Failure};
 pub use event::{
     AgentDecision, BranchEnd, Cause, Cleared, Created, Emission, Event, Fork, Gone, Import, ManualNote,
@@ -37,6 +40,7 @@ pub use input::{
     Rejected, Report, Timer, Values, WorkResult,
 };
 pub use net::{Net, NetDigest, NetError, NetSpec};
+pub use outputs::{child_result, outputs};
 pub use phase::{Move, Outcome, Phase};
 pub use redo::redo;
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};

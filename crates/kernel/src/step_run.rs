@@ -13,20 +13,22 @@ pub type Ctx = Arc<BTreeMap<String, Arc<Value>>>;
 /// Context keys to set.
 pub type Patch = BTreeMap<String, Arc<Value>>;
 
-#[derive(Debug, Clone, PartialEq, Hash)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct StepRun {
     pub step: StepId,
     pub path: Path,
     pub role: Role,
     pub args: Args,
-    /// The context as of the dispatch; all attempts see the same.
-    pub ctx: Ctx,
+    /// The context as of the dispatch, once it has changed since; all attempts see the same (R13).
+    pub ctx: Option<Ctx>,
     /// Attempts used up.
     pub attempts: u32,
     /// Leases lost while the work had started.
     pub losses: u32,
     /// The fence of the newest offer.
     pub fence: Option<Fence>,
+    /// The firings whose outputs the newest offer's work reads.
+    pub reads: Vec<(StepId, RunId)>,
     /// Where the pipeline stands, as its worker last said (R14).
     pub cursor: Option<Arc<Value>>,
     /// Calls an agent made from this step-run, so that none is made twice.
@@ -37,10 +39,11 @@ pub struct StepRun {
 impl StepRun {
     /// Fired and not begun.
     #[must_use]
-    pub fn new(step: StepId, path: Path, role: Role, args: Args, ctx: Ctx) -> StepRun {
+    pub fn new(step: StepId, path: Path, role: Role, args: Args) -> StepRun {
         let state = RunState::Ready { waited: false };
-        let (attempts, losses, fence, cursor, calls) = (0, 0, None, None, BTreeMap::new());
-        StepRun { step, path, role, args, ctx, attempts, losses, fence, cursor, calls, state }
+        let (attempts, losses, reads, calls) = (0, 0, Vec::new(), BTreeMap::new());
+        let (ctx, fence, cursor) = (None, None, None);
+        StepRun { step, path, role, args, ctx, attempts, losses, fence, reads, cursor, calls, state }
     }
 }
 
@@ -65,7 +68,7 @@ pub enum Role {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Hash)]
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub enum RunState {
     /// Fired, not yet begun: a hold or the parallel cap is in the way.
     Ready {
@@ -98,7 +101,7 @@ pub enum RunState {
 }
 
 /// Counters, not lists (R18).
-#[derive(Debug, Clone, PartialEq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Hash, Default, Serialize, Deserialize)]
 pub struct LoopState {
     pub total: Option<u32>,
     pub next: u32,

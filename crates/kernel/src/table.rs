@@ -2,6 +2,7 @@
 //! only what the draft changed and read the rest through the base, so drafting costs nothing that grows with
 //! the number of live step-runs.
 
+use crate::changes::{Change, Delta};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, btree_map};
@@ -126,6 +127,29 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
                 };
                 *len -= usize::from(old.is_some());
                 old
+            }
+        }
+    }
+
+    /// Of a draft: every entry it changed, with what `sum` says of the entry before.
+    pub(crate) fn into_changes<B>(self, sum: impl Fn(&V) -> B) -> Delta<K, V, B> {
+        let Repr::Over { base, changed, .. } = self.repr else { return Delta::new() };
+        let change = |(key, after)| {
+            let before = base.get(&key).map(&sum);
+            (key, Change { before, after })
+        };
+        changed.into_iter().map(change).collect()
+    }
+
+    pub(crate) fn apply<B>(&mut self, delta: &Delta<K, V, B>) {
+        for (key, change) in delta {
+            match &change.after {
+                Some(value) => {
+                    self.insert(key.clone(), value.clone());
+                }
+                None => {
+                    self.remove(key);
+                }
             }
         }
     }

@@ -176,7 +176,7 @@ impl<'n> Life<'n> {
         for _ in 0..20 {
             let given = Given { now: Millis(self.now), random: 0, values: &values };
             match decide(&self.state, self.net, input, &given) {
-                Ok(records) => return self.fold(records),
+                Ok(decision) => return self.fold(decision.records),
                 Err(Rejected::Needs(needs)) => values.load(&self.journal, &needs),
                 Err(rejected) => return Err(Broken::new("R12", format!("{input:?}: {rejected}"))),
             }

@@ -21,7 +21,7 @@ impl Run {
     /// The answer tells which steps are offered and how the execution stands.
     fn send(&mut self, input: &Input) -> String {
         let mut values = Values::default();
-        let records = loop {
+        let decision = loop {
             let given = Given { now: Millis(0), random: 0, values: &values };
             match decide(&self.state, &self.net, input, &given) {
                 Err(Rejected::Needs(needs)) => values.load(&self.journal, &needs),
@@ -29,7 +29,7 @@ impl Run {
             }
         };
         let mut told = Vec::new();
-        for record in records {
+        for record in decision.records {
             evolve(&mut self.state, &self.net, &record).expect("what was decided can be folded");
             if let Event::Offered { run, .. } = &record.event {
                 told.push(self.name(*run).to_owned());

@@ -25,6 +25,7 @@ mod working;
 pub(crate) use draft::Draft;
 pub(crate) use settle::settle;
 
+use crate::changes::Changes;
 use crate::event::Record;
 use crate::execution::Execution;
 use crate::ids::RunId;
@@ -32,14 +33,21 @@ use crate::input::{Given, Input, Rejected, Values};
 use crate::net::Net;
 use crate::phase::Phase;
 
-/// The records an input leads to; empty when it is accepted and changes nothing. The state is not changed:
-/// the caller commits the records and then folds them in with `evolve`.
+/// What an input leads to; without records it was accepted and changes nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    pub records: Vec<Record>,
+    /// What the records mean for the state, so that the caller need not fold them in again.
+    pub changes: Changes,
+}
+
+/// What an input means. The state is not changed: the caller commits the records and then applies the changes.
 pub fn decide(
     execution: &Execution<'_>,
     net: &Net,
     input: &Input,
     given: &Given<'_>,
-) -> Result<Vec<Record>, Rejected> {
+) -> Result<Decision, Rejected> {
     known(execution, net, input)?;
     let values = loaded(input, given);
     let given = Given { values: values.as_ref().unwrap_or(given.values), ..*given };
@@ -65,7 +73,7 @@ pub fn decide(
         Input::Continue => start::go_on(d)?,
     }
     settle(d)?;
-    Ok(draft.records)
+    Ok(Decision { records: draft.records, changes: draft.state.into_changes(&execution.head) })
 }
 
 /// Outputs that a new execution takes over come with the input itself.

@@ -39,7 +39,7 @@ fn leaf(end: End<'_>) -> Route {
 
 /// Where an imported step that was never routed sends its tokens. Guards that cannot be evaluated are a dead end.
 pub(super) fn of_import(d: &Draft<'_>, import: &Import) -> Result<Route, Rejected> {
-    let run = StepRun::new(import.step, Path::default(), Role::Routed, None, d.head().ctx.clone());
+    let run = StepRun::new(import.step, Path::default(), Role::Routed, None);
     match choose(d, &run, End::Done(&import.output), &Patch::new()) {
         Ok(route) => Ok(route),
         Err(Trouble::Rejected(rejected)) => Err(rejected),

@@ -5,7 +5,7 @@ use super::Draft;
 use crate::error::{ErrorClass, Failure, codes};
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
-use crate::step_run::{Args, Ctx, Role, RunState, StepRun};
+use crate::step_run::{Args, Ctx, RunState, StepRun};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -109,21 +109,16 @@ impl<'d, 'a> View<'d, 'a> {
 
     pub(super) fn of_run(draft: &'d Draft<'a>, run: &StepRun) -> View<'d, 'a> {
         let mut view = View::new(draft, &run.path, &run.args);
-        if run.fence.is_some() {
-            view.ctx = run.ctx.clone();
+        if let Some(ctx) = &run.ctx {
+            view.ctx = ctx.clone();
         }
-        view.iteration = match &run.role {
-            Role::Iteration { of, index } => Some((*of, *index)),
-            Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => {
-                view.enclosing(run.step, &run.path)
-            }
-        };
+        view.iteration = draft.state.iteration_of(draft.net, run);
         view
     }
 
     pub(super) fn of_token(draft: &'d Draft<'a>, step: StepId, path: &Path, args: &Args) -> View<'d, 'a> {
         let mut view = View::new(draft, path, args);
-        view.iteration = view.enclosing(step, path);
+        view.iteration = draft.state.enclosing(draft.net, step, path);
         view
     }
 
@@ -142,12 +137,6 @@ impl<'d, 'a> View<'d, 'a> {
         self.path = self.path.child(index);
         self.iteration = Some((of, index));
         self
-    }
-
-    fn enclosing(&self, step: StepId, path: &Path) -> Option<(RunId, u32)> {
-        let region = self.draft.net.step(step).region?;
-        let run = self.draft.state.regions.get(&(region, path.parent()))?;
-        Some((*run, path.index()?))
     }
 
     pub(super) fn truth(&self, expr: &Expr) -> Result<bool, Trouble> {

@@ -5,7 +5,7 @@ use crate::event::{AgentDecision, TokenValue};
 use crate::execution::{Execution, Finale, Scope};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::net::{Finish, Net, Work};
-use crate::step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
+use crate::step_run::{Args, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(super) fn fired(
     }
     state.head.next_run = id.next();
     state.head.counts.firings += 1;
-    let run = StepRun::new(step, path.clone(), role.clone(), args.clone(), state.head.ctx.clone());
+    let run = StepRun::new(step, path.clone(), role.clone(), args.clone());
     state.ready.insert(ready_key(net, id, &run), ());
     state.head.census.ready += 1;
     state.runs.insert(id, Box::new(run));
@@ -131,22 +131,20 @@ pub(super) fn offered(
     id: RunId,
     fence: Fence,
     attempt: u32,
+    reads: &[(StepId, RunId)],
 ) -> Applied {
     next_fence(state, fence)?;
-    let ctx = state.head.ctx.clone();
     shift(state, net, id, Signal::Offer, |run| {
-        dispatch(run, fence, attempt, ctx)?;
+        dispatch(run, fence, attempt)?;
+        run.reads = reads.to_vec();
         Ok(RunState::Offered { fence })
     })
 }
 
-/// The first dispatch fixes the context for all attempts (R13).
-fn dispatch(run: &mut StepRun, fence: Fence, attempt: u32, ctx: Ctx) -> Applied {
+/// From the first dispatch on the step-run sees one context (R13): a change hands it the old one, see `patch`.
+fn dispatch(run: &mut StepRun, fence: Fence, attempt: u32) -> Applied {
     if attempt != run.attempts + 1 {
         return Err(format!("attempt {attempt} follows {}", run.attempts));
-    }
-    if run.fence.is_none() {
-        run.ctx = ctx;
     }
     run.fence = Some(fence);
     Ok(())
@@ -266,9 +264,8 @@ pub(super) fn child_started(
     until: Option<Millis>,
 ) -> Applied {
     next_fence(state, fence)?;
-    let ctx = state.head.ctx.clone();
     shift(state, net, id, Signal::Spawn, |run| {
-        dispatch(run, fence, attempt, ctx)?;
+        dispatch(run, fence, attempt)?;
         Ok(RunState::Child { fence, child, until })
     })
 }

@@ -5,7 +5,7 @@ use crate::event::{BranchEnd, Emission, SkipReason, TokenValue};
 use crate::execution::{Execution, Gate, JoinState, Token};
 use crate::ids::{Millis, Path, RunId, StepId, TokenId};
 use crate::net::{Join, Net};
-use crate::step_run::{Args, Patch};
+use crate::step_run::{Args, Patch, StepRun};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -191,7 +191,19 @@ pub(super) fn skipped(
 /// Merges per top-level key; the last commit wins (R13).
 pub(super) fn patch(state: &mut Execution<'_>, patch: &Patch) {
     if !patch.is_empty() {
+        keep_seen(state);
         let ctx = Arc::make_mut(&mut state.head.ctx);
         ctx.extend(patch.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+}
+
+/// Step-runs that were dispatched go on seeing the context as it was (R13).
+fn keep_seen(state: &mut Execution<'_>) {
+    let sees = |run: &StepRun| run.fence.is_some() && run.ctx.is_none();
+    let seeing: Vec<RunId> = state.runs.iter().filter(|(_, run)| sees(run)).map(|(id, _)| *id).collect();
+    for id in seeing {
+        if let Some(run) = state.runs.get_mut(&id) {
+            run.ctx = Some(state.head.ctx.clone());
+        }
     }
 }

@@ -79,7 +79,7 @@ impl Drive {
     pub fn send(&mut self, input: Input) -> Result<String, Rejected> {
         let mut values = Values::default();
         let mut asked = Vec::new();
-        let records = loop {
+        let decision = loop {
             let given = Given { now: Millis(self.now), random: self.random, values: &values };
             match decide(&self.state, &self.net, &input, &given) {
                 Err(Rejected::Needs(needs)) => {
@@ -90,13 +90,17 @@ impl Drive {
                 other => break other?,
             }
         };
+        let before = self.state.clone();
         let mut told = Vec::new();
-        for record in records {
+        for record in decision.records {
             told.extend(self.tell(&record.event));
             self.names.extend(record.event.names(&self.state));
             evolve(&mut self.state, &self.net, &record).unwrap();
             self.journal.push(record);
         }
+        let mut applied = before;
+        applied.apply(&decision.changes);
+        assert_eq!(applied, self.state, "the changes are what the records lead to");
         assert_eq!(
             replay(&self.net, &self.journal).unwrap(),
             self.state,

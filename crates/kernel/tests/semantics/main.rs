@@ -8,6 +8,7 @@ mod crossings;
 mod drive;
 mod illegal;
 mod names;
+mod outputs;
 mod plans;
 mod playbooks;
 mod reviewed;

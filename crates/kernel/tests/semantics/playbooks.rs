@@ -153,7 +153,11 @@ fn pbk_11_args_of_an_arc_are_bound_to_the_firing_and_do_not_change() {
     drive.patch("n", json!(2)).unwrap();
     let run = drive.state.run(drive.firing("b")).unwrap();
     assert_eq!(run.args.as_deref(), Some(&json!({ "n": 7, "text": "n is 1" })));
-    assert_eq!(run.ctx["n"], Arc::new(json!(1)), "the context is as it was at the dispatch");
+    assert_eq!(
+        run.ctx.as_ref().unwrap()["n"],
+        Arc::new(json!(1)),
+        "the context is as it was at the dispatch"
+    );
 }
 
 #[test]

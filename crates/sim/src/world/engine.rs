@@ -25,14 +25,14 @@ impl World {
         if let Some(what) = shown(accepted) {
             self.observe(what)?;
         }
-        if let Ok(records) = decided {
-            self.apply(records)?;
+        if let Ok(decision) = decided {
+            self.apply(decision)?;
         }
         self.observe(What::Settled)?;
         Ok(accepted)
     }
 
-    fn decide(&mut self, input: &Input) -> Result<Result<Vec<Record>, Rejected>, Broken> {
+    fn decide(&mut self, input: &Input) -> Result<Result<Decision, Rejected>, Broken> {
         let mut values = Values::default();
         let random = self.rng.bits();
         for _ in 0..20 {
@@ -52,9 +52,11 @@ impl World {
     }
 
     /// Folds records in, and goes on while the kernel says that there is more.
-    fn apply(&mut self, records: Vec<Record>) -> Result<(), Broken> {
-        let mut records = records;
+    fn apply(&mut self, mut decision: Decision) -> Result<(), Broken> {
         loop {
+            let mut expected = self.state.clone();
+            expected.apply(&decision.changes);
+            let mut records = decision.records;
             if let Some(sabotage) = self.sabotage {
                 sabotage.on_records(&mut records, &self.state, &self.net);
             }
@@ -62,11 +64,14 @@ impl World {
             for record in records {
                 self.fold(record)?;
             }
+            if self.sabotage.is_none() && expected != self.state {
+                return Err(Broken::new("K1", "the changes of a decision are not what its records lead to"));
+            }
             if !more {
                 return Ok(());
             }
             match self.decide(&Input::Continue)? {
-                Ok(next) => records = next,
+                Ok(next) => decision = next,
                 Err(rejected) => return Err(Broken::new("R5", format!("cannot go on: {rejected}"))),
             }
         }

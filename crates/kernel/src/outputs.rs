@@ -1,0 +1,67 @@
+//! What an ended execution gave: as a journal tells it, for its user and for the step-run that waits for it.
+
+use crate::event::{BranchEnd, Event, Record};
+use crate::ids::{RunId, StepId};
+use crate::input::ChildResult;
+use crate::net::{Finish, Net};
+use crate::step_run::Role;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// An object: the final step's result if there is one, else the result of the only completed leaf, else leaf name
+/// to result. A leaf is a step where a branch ended well; its newest firing counts.
+#[must_use]
+pub fn outputs<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Value {
+    let mut fired: BTreeMap<RunId, StepId> = BTreeMap::new();
+    let mut results: BTreeMap<StepId, Arc<Value>> = BTreeMap::new();
+    let mut ends: BTreeSet<StepId> = BTreeSet::new();
+    for record in journal {
+        match &record.event {
+            Event::Restarted { .. } => results.clear(),
+            Event::Created(created) => {
+                let imports = created.create.imports.iter();
+                results.extend(imports.map(|import| (import.step, import.output.clone())));
+            }
+            Event::Fired { run, step, role: Role::Routed | Role::Final, .. } => {
+                fired.insert(*run, *step);
+            }
+            Event::Done { run, output, .. } => {
+                results.extend(fired.remove(run).map(|step| (step, output.clone())));
+            }
+            Event::Routed { step, end: BranchEnd::Well, .. } => drop(ends.insert(*step)),
+            _ => {}
+        }
+    }
+    if let Finish::Step(step) = net.policy().finish
+        && let Some(result) = results.get(&step)
+    {
+        return object(net, step, result);
+    }
+    let is_leaf = |step: StepId| {
+        net.step(step).region.is_none() && (net.step(step).router.arcs.is_empty() || ends.contains(&step))
+    };
+    let leaves: Vec<_> = results.iter().filter(|(step, _)| is_leaf(**step)).collect();
+    match leaves[..] {
+        [(step, result)] => object(net, *step, result),
+        _ => {
+            let named =
+                leaves.iter().map(|(step, result)| (net.step(**step).name.clone(), (***result).clone()));
+            Value::Object(named.collect())
+        }
+    }
+}
+
+fn object(net: &Net, step: StepId, result: &Value) -> Value {
+    if result.is_object() {
+        return result.clone();
+    }
+    Value::Object(Map::from_iter([(net.step(step).name.clone(), result.clone())]))
+}
+
+/// What the parent of an ended execution is told; None while it has not ended.
+#[must_use]
+pub fn child_result(net: &Net, journal: &[Record]) -> Option<ChildResult> {
+    let Event::Ended { outcome, failure } = &journal.last()?.event else { return None };
+    Some(ChildResult { outcome: *outcome, output: Arc::new(outputs(net, journal)), failure: failure.clone() })
+}
