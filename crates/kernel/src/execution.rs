@@ -41,7 +41,11 @@ pub struct Execution<'b> {
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Head {
+    /// Stored once with the execution, not with every commit.
+    #[serde(skip)]
     pub id: ExecutionId,
+    /// Stored once with the execution.
+    #[serde(skip)]
     pub net: NetDigest,
     /// Events so far.
     pub version: u64,
@@ -53,7 +57,7 @@ pub struct Head {
     pub next_run: RunId,
     pub next_fence: Fence,
     pub next_token: TokenId,
-    /// Stored once with the execution, not with every commit.
+    /// Stored once with the execution.
     #[serde(skip)]
     pub inputs: Arc<Value>,
     /// Stored when it changes.

@@ -21,7 +21,7 @@ impl Millis {
 }
 
 /// 128 bits, shown as 32 hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct ExecutionId(pub u128);
 

@@ -124,10 +124,27 @@ pub enum WorkResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeaseLost {
     pub unit: LeaseUnit,
-    pub started: bool,
+    pub loss: Loss,
     /// The checkpoint that lay with the lease.
     #[serde(default)]
     pub cursor: Option<Arc<Value>>,
+}
+
+/// How far the work had come, and how it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    NotStarted,
+    Started,
+    /// Its worker shut down in order and gave it back half done: it is nobody's fault, so it is not counted.
+    GivenBack,
+}
+
+impl Loss {
+    #[must_use]
+    pub fn of(started: bool) -> Loss {
+        if started { Loss::Started } else { Loss::NotStarted }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -233,13 +250,13 @@ pub enum Answer {
 pub enum Rejected {
     #[error("values have to be loaded first: {0:?}")]
     Needs(Vec<Need>),
-    #[error("the execution has ended ({0:?})")]
+    #[error("the execution has ended ({})", word(.0))]
     Ended(Outcome),
     #[error("the execution does not exist")]
     NotCreated,
     #[error("the execution exists already")]
     Exists,
-    #[error("not possible while the execution is {phase:?}: {why}")]
+    #[error("not possible while the execution is {}: {why}", word(.phase))]
     Conflict { phase: Phase, why: &'static str },
     #[error("step-run {0:?} does not exist in this execution")]
     UnknownRun(RunId),
@@ -263,6 +280,11 @@ pub enum Rejected {
     WrongNet,
     #[error("invariant broken, nothing was changed: {0}")]
     Broken(#[from] Illegal),
+}
+
+/// The name of a phase or an outcome, for people.
+fn word(name: &impl std::fmt::Debug) -> String {
+    format!("{name:?}").to_lowercase()
 }
 
 /// An event that cannot follow the events before it.

@@ -36,7 +36,7 @@ pub use execution::{Census, Clock, Counts, Decided, Execution, Finale, Gate, Hea
 pub use fork::fork;
 pub use ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 pub use input::{
-    AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Need,
+    AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Loss, Need,
     Rejected, Report, Timer, Values, WorkResult,
 };
 pub use net::{Net, NetDigest, NetError, NetSpec};

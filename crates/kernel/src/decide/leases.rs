@@ -5,7 +5,7 @@ use super::{Draft, cancel, hold, reports, retry, start};
 use crate::error::{Failure, codes};
 use crate::event::{Cause, Event};
 use crate::ids::{Fence, RunId};
-use crate::input::{LeaseLost, LeaseUnit, Rejected};
+use crate::input::{LeaseLost, LeaseUnit, Loss, Rejected};
 use crate::net::{Affinity, Finish, Recovery};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Role, RunState};
@@ -28,7 +28,7 @@ fn run_lost(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Res
     if !ending::leads_on(d, &role) {
         return reports::drop_it(d, id, fence, None);
     }
-    if !lost.started {
+    if lost.loss == Loss::NotStarted {
         return again(d, id, fence, lost);
     }
     match (d.net.policy().recovery, role) {
@@ -40,7 +40,7 @@ fn run_lost(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Res
         {
             restart(d)
         }
-        _ if losses + 1 >= d.net.policy().limits.losses => {
+        _ if lost.loss == Loss::Started && losses + 1 >= d.net.policy().limits.losses => {
             let message = format!("its worker was lost {} times", losses + 1);
             ending::fail(d, id, worker_lost(message), Told::under(fence))
         }
@@ -54,7 +54,7 @@ fn worker_lost(message: impl Into<String>) -> Failure {
 
 /// Offered again as soon as there is a slot; no attempt is used up.
 fn again(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Result<(), Rejected> {
-    d.emit(Event::Lost { run: id, fence, started: lost.started, cursor: lost.cursor.clone() })
+    d.emit(Event::Lost { run: id, fence, started: lost.loss == Loss::Started, cursor: lost.cursor.clone() })
 }
 
 /// The one worker that had everything is gone (R11).

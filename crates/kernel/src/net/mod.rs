@@ -29,7 +29,7 @@ pub struct NetSpec {
 }
 
 /// SHA-256 of the spec.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct NetDigest(pub [u8; 32]);
 
 #[derive(Debug)]

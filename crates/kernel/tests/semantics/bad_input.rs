@@ -117,7 +117,7 @@ fn what_names_nothing_is_refused_by_name() {
         let result = WorkResult::Stopped;
         Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }))
     };
-    let lost = |unit| Input::LeaseLost(LeaseLost { unit, started: true, cursor: None });
+    let lost = |unit| Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None });
     let unknown = RunId(run.0 + 1);
     let other = Fence(fence.0 + 1);
     let old = Fence::first(0);
@@ -210,10 +210,10 @@ fn any_input() -> impl Strategy<Value = Input> {
             Input::Report(Box::new(Report { run, fence, result, patch, times: None }))
         }),
         1 => (any_run(), any_fence(), any::<bool>()).prop_map(|(run, fence, started)| {
-            Input::LeaseLost(LeaseLost { unit: LeaseUnit::Run { run, fence }, started, cursor: None })
+            Input::LeaseLost(LeaseLost { unit: LeaseUnit::Run { run, fence }, loss: Loss::of(started), cursor: None })
         }),
         1 => (0u32..4).prop_map(|generation| {
-            Input::LeaseLost(LeaseLost { unit: LeaseUnit::Execution { generation }, started: true, cursor: None })
+            Input::LeaseLost(LeaseLost { unit: LeaseUnit::Execution { generation }, loss: Loss::Started, cursor: None })
         }),
         3 => any_timer().prop_map(Input::TimerDue),
         1 => any_run().prop_map(|run| Input::RouteReady { run }),

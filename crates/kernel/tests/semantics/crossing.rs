@@ -184,7 +184,7 @@ fn send(drive: &mut Drive, control: Control, situation: Situation) -> Result<Str
         Control::LeaseLost => lose(drive, situation),
         Control::Restart => {
             let unit = LeaseUnit::Execution { generation: 1 };
-            drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None }))
+            drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None }))
         }
         Control::RetryFromStep => unreachable!("played by `retry`"),
     }
@@ -197,7 +197,7 @@ fn lose(drive: &mut Drive, situation: Situation) -> Result<String, Rejected> {
     let (run, fence) = offered.last().map_or((RunId::first(1), None), |(id, run)| (*id, run.fence));
     let unit = LeaseUnit::Run { run, fence: fence.unwrap_or(Fence::first(1)) };
     let started = situation != Situation::Ready;
-    drive.send(Input::LeaseLost(LeaseLost { unit, started, cursor: None }))
+    drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::of(started), cursor: None }))
 }
 
 /// While it lives a retry is refused; then it is cancelled by force and the new execution is told.

@@ -190,7 +190,7 @@ impl Drive {
 
     pub fn lose(&mut self, label: &str, started: bool) -> Result<String, Rejected> {
         let unit = LeaseUnit::Run { run: self.firing(label), fence: self.fence(label) };
-        self.send(Input::LeaseLost(LeaseLost { unit, started, cursor: None }))
+        self.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::of(started), cursor: None }))
     }
 
     /// Lets time pass until the next timer and delivers it.

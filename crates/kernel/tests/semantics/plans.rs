@@ -30,7 +30,7 @@ fn running(steps: Vec<Step>) -> (Drive, String) {
 
 fn lose_worker(drive: &mut Drive) -> Result<String, Rejected> {
     let unit = LeaseUnit::Execution { generation: drive.state.head.generation };
-    drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None }))
+    drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None }))
 }
 
 #[test]

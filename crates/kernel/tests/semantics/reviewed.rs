@@ -49,7 +49,7 @@ fn a_restart_after_a_retry_runs_the_imported_steps_too() {
     let (mut again, _) = retried(&drive, None);
     assert_eq!(begin(&mut again), "offer b");
     let unit = LeaseUnit::Execution { generation: 1 };
-    again.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap();
+    again.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })).unwrap();
     assert_eq!(begin(&mut again), "offer a");
 }
 
@@ -279,7 +279,7 @@ fn what_completed_before_a_restart_is_not_kept_by_a_retry() {
     begin(&mut drive);
     drive.done("a");
     let unit = LeaseUnit::Execution { generation: 1 };
-    drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap();
+    drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })).unwrap();
     begin(&mut drive);
     drive.fail("a", "X");
     drive.done("b");
@@ -305,7 +305,7 @@ fn children_of_a_drained_execution_are_not_told_twice_when_its_worker_is_lost() 
     drive.send(Input::Begin).unwrap();
     assert_eq!(drive.ring().unwrap(), "stop 1+1");
     let unit = LeaseUnit::Execution { generation: 1 };
-    let told = drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap();
+    let told = drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })).unwrap();
     assert_eq!(told, "clear 2+0; failed");
 }
 
@@ -413,7 +413,7 @@ fn a_worker_lost_during_uploads_restarts_only_what_came_to_rest_by_itself() {
     };
     let lose = |drive: &mut Drive| {
         let unit = LeaseUnit::Execution { generation: drive.state.head.generation };
-        drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap()
+        drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })).unwrap()
     };
     let mut drive = Drive::started(policy(Some(100)), vec![task("a", &[])]);
     begin(&mut drive);
@@ -506,7 +506,7 @@ fn a_restarted_execution_does_not_run_out_of_time_while_it_is_queued() {
     drive.send(Input::Begin).unwrap();
     drive.now = 400;
     let unit = LeaseUnit::Execution { generation: 1 };
-    drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: None })).unwrap();
+    drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })).unwrap();
     drive.now = 9_000;
     assert!(drive.state.timers().is_empty() && drive.send(Input::TimerDue(Timer::Deadline)).is_err());
     drive.send(Input::Assign { worker: "w2".into() }).unwrap();
@@ -540,7 +540,7 @@ fn a_checkpoint_survives_the_loss_of_its_lease_and_times_are_kept() {
     let mut drive = Drive::started(all(FailureMode::Continue), vec![task("a", &[])]);
     let unit = LeaseUnit::Run { run: drive.firing("a"), fence: drive.fence("a") };
     let cursor = Some(Arc::new(json!({ "label": "third" })));
-    drive.send(Input::LeaseLost(LeaseLost { unit, started: true, cursor: cursor.clone() })).unwrap();
+    drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: cursor.clone() })).unwrap();
     assert_eq!(drive.state.run(drive.firing("a")).unwrap().cursor, cursor);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     let times = Some(Times { claimed_at: Millis(3), started_at: Millis(4) });
@@ -571,4 +571,17 @@ fn a_guard_reads_through_the_reference_of_a_large_value() {
     let [Need::Artifact(key)] = &needs[..] else { panic!("{needs:?}") };
     values.artifacts.insert(key.clone(), Arc::new(json!({ "n": 5 })));
     assert!(ask(&values).unwrap().records.iter().any(|record| matches!(record.event, Event::Offered { .. })));
+}
+
+#[test]
+fn work_that_is_given_back_is_offered_again_and_not_counted_as_lost() {
+    let mut drive = Drive::started(Policy::default(), vec![task("a", &[])]);
+    for _ in 0..5 {
+        let (run, fence) = (drive.firing("a"), drive.fence("a"));
+        let unit = LeaseUnit::Run { run, fence };
+        drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::GivenBack, cursor: None })).unwrap();
+        assert!(drive.fence("a") > fence, "offered again under a new fence");
+    }
+    assert_eq!(drive.state.run(drive.firing("a")).unwrap().losses, 0);
+    assert_eq!(drive.done("a"), "completed");
 }

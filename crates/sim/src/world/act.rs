@@ -72,14 +72,14 @@ impl World {
     }
 
     fn worker_dies(&mut self, generation: u32) -> Result<(), Broken> {
-        let lost = LeaseLost { unit: LeaseUnit::Execution { generation }, started: true, cursor: None };
+        let lost = LeaseLost { unit: LeaseUnit::Execution { generation }, loss: Loss::Started, cursor: None };
         let shown = |accepted| Some(What::LostWhole { generation, accepted });
         self.give(Input::LeaseLost(lost), shown).map(drop)
     }
 
     fn lose(&mut self, firing: Firing, fence: u64, started: bool) -> Result<(), Broken> {
         let unit = LeaseUnit::Run { run: RunId(firing), fence: Fence(fence) };
-        let lost = LeaseLost { unit, started, cursor: None };
+        let lost = LeaseLost { unit, loss: Loss::of(started), cursor: None };
         self.give(Input::LeaseLost(lost), |accepted| Some(What::Lost { firing, fence, started, accepted }))
             .map(drop)
     }
@@ -207,12 +207,12 @@ impl World {
             }
             1 => Input::LeaseLost(LeaseLost {
                 unit: LeaseUnit::Run { run, fence },
-                started: true,
+                loss: Loss::Started,
                 cursor: None,
             }),
             2 => Input::LeaseLost(LeaseLost {
                 unit: LeaseUnit::Execution { generation: 77 },
-                started: true,
+                loss: Loss::Started,
                 cursor: None,
             }),
             3 => Input::TimerDue(Timer::Backoff { run }),
