@@ -1,0 +1,175 @@
+//! What is written. A batch of writes is one transaction; after the store has answered, it is on disk.
+
+use crate::rows::Rows;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use windlass_kernel::{Create, ExecutionId, Fence, Input, Millis, Net, NetDigest, Record, RunId};
+
+/// Chosen by the writer, kept with the journal row: whoever lost the answer can learn whether it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitId(pub u128);
+
+/// Place of a journal row among all rows of all executions; rises with every commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub i64);
+
+/// Place of a row in the inbox; rises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MailId(pub i64);
+
+/// A worker's registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Session(pub u64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DefinitionId(pub i64);
+
+#[derive(Debug, Clone)]
+pub enum Write {
+    Commit(Box<Commit>),
+    /// A definition and its net; known already when name, source and net are.
+    Define(Box<Definition>),
+    /// A worker takes an offer that stood in the queue, or says that it has begun with one it has.
+    Lease(Lease),
+    /// Where the pipeline of a leased offer stands (R14).
+    Checkpoint {
+        execution: ExecutionId,
+        run: RunId,
+        fence: Fence,
+        cursor: Arc<Value>,
+    },
+    /// An input for an execution, to be decided by whoever owns it.
+    Accept(Mail),
+    /// The end of mail that changed nothing: refused, or accepted without a record. It is not given again.
+    Settle {
+        mail: MailId,
+        refused: Option<String>,
+    },
+    /// Whoever waited for the answer of this mail has it; the row goes.
+    Fetched {
+        mail: MailId,
+    },
+    /// What had to stop has stopped (R7).
+    Stopped(Stop),
+    Log(LogChunk),
+}
+
+/// Everything one decision, or several of one execution, changes.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    pub id: CommitId,
+    pub execution: ExecutionId,
+    /// The version this was decided on; 0 creates the execution.
+    pub expected: u64,
+    pub creation: Option<Creation>,
+    /// Offers that were answered: each must be the open one in the store, too (K3).
+    pub answered: Vec<(RunId, Fence)>,
+    pub records: Arc<Vec<Record>>,
+    pub rows: Rows,
+    /// Offers of this very commit that go to a free slot at once.
+    pub leases: Vec<Lease>,
+    /// Stop obligations that begin.
+    pub stops: Vec<Stop>,
+    pub mail: Vec<Mail>,
+    /// Mail that was decided by this; each row must still be there.
+    pub consumed: Vec<MailId>,
+}
+
+/// What is written once, when an execution begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Creation {
+    pub definition: Option<DefinitionId>,
+    pub net: NetDigest,
+    pub inputs: Arc<Value>,
+    pub parent: Option<ExecutionId>,
+    /// `manual`, `workflow`, …
+    pub trigger: String,
+    pub at: Millis,
+}
+
+#[derive(Debug, Clone)]
+pub struct Definition {
+    pub name: String,
+    pub dialect: String,
+    /// What the user wrote.
+    pub source: String,
+    /// Defaults of the inputs: an object.
+    pub workload: Value,
+    pub net: Arc<Net>,
+    pub at: Millis,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    pub execution: ExecutionId,
+    pub run: RunId,
+    pub fence: Fence,
+    pub session: Session,
+    pub claimed_at: Millis,
+    /// None: claimed, and not known to have begun.
+    pub started_at: Option<Millis>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stop {
+    pub execution: ExecutionId,
+    pub run: RunId,
+    pub fence: Fence,
+    pub session: Session,
+}
+
+/// Something on its way to an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mail {
+    pub to: ExecutionId,
+    pub letter: Letter,
+    /// Another process waits for the answer: the row stays, answered, until it has been fetched.
+    pub answered: bool,
+    pub at: Millis,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Letter {
+    Input(Input),
+    /// A step-run asks for an execution of this definition (R15).
+    Start {
+        definition: Arc<Value>,
+        create: Box<Create>,
+    },
+    /// To the parent: the child has ended. What came of it is in the child's journal.
+    Ended {
+        child: ExecutionId,
+        run: RunId,
+        fence: Fence,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogChunk {
+    pub execution: ExecutionId,
+    pub run: RunId,
+    pub step: String,
+    pub attempt: u32,
+    /// Lines as they go to readers, a JSON array.
+    pub lines: Vec<u8>,
+    pub at: Millis,
+}
+
+/// What became of one write of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    Committed(Position),
+    /// A lease, a checkpoint, a refusal, a stop or log lines: it is there.
+    Done,
+    /// A definition, new or known.
+    Defined(DefinitionId, u32),
+    Accepted(MailId),
+    /// Someone else wrote this execution meanwhile, or an earlier commit of it in the batch was refused.
+    Conflict,
+    /// The fence is not the open one, its lease is someone else's, or there is no such execution.
+    Fenced,
+    /// It was written before: the execution exists, the mail was settled, the work had stopped.
+    Duplicate,
+}

@@ -1,0 +1,204 @@
+//! What is listed: offers, executions, definitions, logs.
+
+use super::world::{World, chain, circle, definition, net, task};
+use super::{Place, answered, commit, pages, reader, written};
+use crate::commit::{Applied, DefinitionId, LogChunk, Position, Write};
+use crate::store::{DueTimer, Listed, Offer, Query, Reader, Status, Store, StoredLog};
+use serde_json::json;
+
+use windlass_kernel::{Cancel, Event, ExecutionId, Fence, Input, Millis, Outcome, Phase, RunId, Timer};
+
+pub fn offers_are_listed_page_by_page<P: Place>(place: &P) {
+    let mut store = place.open();
+    let wide = net(json!({
+        "steps": (0..4).map(|n| task(&format!("s{n}"), &[])).collect::<Vec<_>>(), "policy": { "join": "all" }
+    }));
+    let mut expected = Vec::new();
+    for id in [5, 3, 9] {
+        let (mut world, created) = World::create(&wide, id);
+        written(&mut store, &[commit(created), commit(world.done(json!(1)))]);
+        expected.extend(world.open().into_iter().map(|(run, fence)| (world.id(), run, fence)));
+    }
+    expected.sort_unstable();
+    for size in 1..12 {
+        let mut reader = reader(&store);
+        let offers = pages(size, |after: Option<&Offer>, limit| {
+            reader.offers(after.map(|offer| (offer.execution, offer.run)), limit).expect("offers")
+        });
+        let mut found: Vec<(ExecutionId, RunId, Fence)> =
+            offers.iter().map(|offer| (offer.execution, offer.run, offer.fence)).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "pages of {size}");
+    }
+}
+
+fn list(store: &impl Store, status: Option<Status>, size: usize) -> Vec<Listed> {
+    let mut reader = reader(store);
+    pages(size, |after: Option<&Listed>, limit| {
+        let before = after.map(|listed| listed.execution);
+        reader.list(&Query { status, before, limit }).expect("a list")
+    })
+}
+
+fn ids(listed: &[Listed]) -> Vec<u128> {
+    listed.iter().map(|listed| listed.execution.0).collect()
+}
+
+pub fn executions_are_listed_newest_first<P: Place>(place: &P) {
+    let mut store = place.open();
+    let net = chain(2);
+    let defined = written(&mut store, &[Write::Define(Box::new(definition("d", "source", &net)))]);
+    let Applied::Defined(id, 1) = defined[0] else { panic!("{defined:?}") };
+    let mut last = None;
+    for number in [4, 2, 9] {
+        let mut world = World { definition: (number == 2).then_some(id), ..World::new(&net) };
+        let create = windlass_kernel::Create::new(ExecutionId(number), json!({}));
+        written(&mut store, &[commit(world.begin(create))]);
+        last = Some(world);
+    }
+    for size in 1..5 {
+        assert_eq!(ids(&list(&store, None, size)), [9, 2, 4], "pages of {size}");
+    }
+    let found = list(&store, None, 10);
+    assert_eq!((&found[1].name, found[1].version), (&Some("d".to_owned()), Some(1)));
+    assert_eq!((found[1].definition, found[1].dialect.as_deref()), (Some(id), Some("playbook")));
+    assert_eq!((&found[0].name, found[0].version, found[0].definition), (&None, None, None));
+    let mut world = last.expect("the last one");
+    world.now = Millis(7_000);
+    written(&mut store, &[commit(world.give(&Input::Hold { by: "me".into(), reason: String::new() }))]);
+    let held = &list(&store, None, 1)[0];
+    assert_eq!((held.phase, held.held, held.trigger.as_str()), (world.state.phase(), true, "manual"));
+    assert_eq!((held.created_at, held.at), (Millis(1_000), Millis(7_000)));
+}
+
+pub fn executions_are_listed_by_phase<P: Place>(place: &P) {
+    let mut store = place.open();
+    let net = chain(1);
+    for id in 1..=9 {
+        let (mut world, created) = World::create(&net, id);
+        written(&mut store, &[commit(created)]);
+        let end = match id % 3 {
+            0 => commit(world.done(json!(1))),
+            1 => commit(world.give(&Input::Cancel(Cancel::default()))),
+            _ => continue,
+        };
+        written(&mut store, &[end]);
+    }
+    let of = |phase: Phase, size| ids(&list(&store, Some(Status::Phase(phase)), size));
+    for size in 1..5 {
+        assert_eq!(of(Phase::Ended(Outcome::Completed), size), [9, 6, 3]);
+        assert_eq!(of(Phase::Ended(Outcome::Cancelled), size), [7, 4, 1]);
+        assert_eq!(of(Phase::Running, size), [8, 5, 2]);
+        assert!(of(Phase::Paused, size).is_empty());
+        assert_eq!(ids(&list(&store, Some(Status::Open), size)), [8, 5, 2]);
+        assert_eq!(ids(&list(&store, None, size)), [9, 8, 7, 6, 5, 4, 3, 2, 1]);
+    }
+}
+
+pub fn what_goes_on_by_itself_is_found<P: Place>(place: &P) {
+    let mut store = place.open();
+    let pure = |n: u32| json!({ "name": format!("s{n}"), "work": { "pure": {} }, "router": { "arcs": [{ "to": n + 1 }] } });
+    let steps: Vec<_> = (0..5).map(pure).chain([task("s5", &[])]).collect();
+    let policy = json!({ "join": "each", "limits": { "firings_per_decide": 2 } });
+    let (mut world, created) = World::create(&net(json!({ "steps": steps, "policy": policy })), 1);
+    let (_, other) = World::create(&circle(), 2);
+    written(&mut store, &[commit(created), commit(other)]);
+    let mut rounds = 0;
+    while !reader(&store).unfinished(10).expect("a list").is_empty() {
+        assert_eq!(reader(&store).unfinished(10), Ok(vec![world.id()]));
+        let next = world.give(&Input::Continue);
+        let goes_on = matches!(next.records.last().map(|record| &record.event), Some(Event::Continued));
+        written(&mut store, &[commit(next)]);
+        rounds += 1;
+        assert_eq!(reader(&store).unfinished(10).expect("a list").len(), usize::from(goes_on));
+    }
+    assert!(rounds > 1, "it went on {rounds} times");
+}
+
+pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
+    let mut store = place.open();
+    let (short, long) = (chain(1), chain(2));
+    let define = |name: &str, source: &str, net| Write::Define(Box::new(definition(name, source, net)));
+    let batch = [
+        define("a", "one", &short),
+        define("a", "two", &long),
+        define("b", "one", &short),
+        define("a", "one", &short),
+        // The same text means another net: a later program compiles it otherwise.
+        define("a", "one", &long),
+    ];
+    let defined: Vec<(DefinitionId, u32)> = written(&mut store, &batch)
+        .into_iter()
+        .map(|applied| match applied {
+            Applied::Defined(id, version) => (id, version),
+            other => panic!("a definition was answered {other:?}"),
+        })
+        .collect();
+    let versions: Vec<u32> = defined.iter().map(|(_, version)| *version).collect();
+    assert_eq!(versions, [1, 2, 1, 1, 3]);
+    assert_eq!(defined[0].0, defined[3].0);
+    drop(store);
+    let store = place.open();
+    let newest = reader(&store).find_definition("a").expect("an answer").expect("it is known");
+    assert_eq!((newest.id, newest.version, newest.net), (defined[4].0, 3, long.digest()));
+    let first = reader(&store).definition(defined[0].0).expect("an answer").expect("it is known");
+    assert_eq!((first.name.as_str(), first.source.as_str(), first.version), ("a", "one", 1));
+    assert_eq!(
+        (first.dialect.as_str(), first.workload, first.net),
+        ("playbook", json!({ "n": 1 }), short.digest())
+    );
+    assert!(reader(&store).find_definition("c").expect("an answer").is_none());
+    assert!(reader(&store).definition(DefinitionId(99)).expect("an answer").is_none());
+}
+
+pub fn nets_are_found_by_digest<P: Place>(place: &P) {
+    let mut store = place.open();
+    let net = circle();
+    assert!(reader(&store).net(net.digest()).expect("an answer").is_none());
+    written(&mut store, &[Write::Define(Box::new(definition("n", "s", &net)))]);
+    let found = reader(&store).net(net.digest()).expect("an answer").expect("it is known");
+    assert_eq!((found.digest(), found.spec()), (net.digest(), net.spec()));
+}
+
+pub fn logs_are_read_on_from_a_place<P: Place>(place: &P) {
+    let mut store = place.open();
+    let chunk = |id: u128, n: u32| LogChunk {
+        execution: ExecutionId(id),
+        run: RunId(u64::from(n)),
+        step: format!("s{n}"),
+        attempt: n,
+        lines: format!("[\"line {n} of {id}\"]").into_bytes(),
+        at: Millis(1),
+    };
+    assert_eq!(answered(&mut store, Write::Log(chunk(1, 0))), Applied::Fenced, "there is no such execution");
+    for id in [1, 2] {
+        written(&mut store, &[commit(World::create(&circle(), id).1)]);
+    }
+    for n in 0..7 {
+        written(&mut store, &[Write::Log(chunk(1, n)), Write::Log(chunk(2, n))]);
+    }
+    for size in 1..9 {
+        let mut reader = reader(&store);
+        let found = pages(size, |after: Option<&StoredLog>, limit| {
+            let after = after.map_or(Position(0), |log| log.position);
+            reader.logs(ExecutionId(2), after, limit).expect("logs")
+        });
+        let told: Vec<_> = found.into_iter().map(|log| (log.run, log.step, log.attempt, log.lines)).collect();
+        let sent: Vec<_> =
+            (0..7).map(|n| chunk(2, n)).map(|log| (log.run, log.step, log.attempt, log.lines)).collect();
+        assert_eq!(told, sent, "pages of {size}");
+    }
+    assert!(reader(&store).logs(ExecutionId(3), Position(0), 9).expect("logs").is_empty());
+}
+
+pub fn lists_do_not_go_on_from_nowhere<P: Place>(place: &P) {
+    let mut store = place.open();
+    written(&mut store, &[commit(World::create(&circle(), 1).1)]);
+    let mut reader = reader(&store);
+    let nowhere = ExecutionId(99);
+    let timer = DueTimer { at: Millis(1), execution: nowhere, timer: Timer::Start };
+    let query = Query { status: None, before: Some(nowhere), limit: 5 };
+    assert!(reader.offers(Some((nowhere, RunId(1))), 5).is_err());
+    assert!(reader.due(Some(&timer), Millis(9), 5).is_err());
+    assert!(reader.list(&query).is_err());
+}

@@ -1,0 +1,159 @@
+//! Values that decisions need: what the store finds is what the whole journal tells.
+
+use super::world::{World, net, reported, task, with};
+use super::{Place, commit, reader, written};
+use crate::commit::Commit;
+use crate::store::Reader;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_kernel::*;
+
+/// Asks for every value that could be, and compares with the journal.
+pub(super) fn compare(reader: &mut impl Reader, world: &World) {
+    let rows = reader.journal(world.id(), 0, usize::MAX).expect("a journal");
+    let journal: Vec<Record> = rows.into_iter().flat_map(|row| row.records).collect();
+    let mut needs = Vec::new();
+    for record in &journal {
+        needs.extend(answer(record).map(|((run, fence), _)| Need::Answer(run, fence)));
+        match &record.event {
+            Event::Offered { run, fence, .. }
+            | Event::ChildStarted { run, fence, .. }
+            | Event::AwaitingManual { run, fence, .. } => needs.push(Need::Answer(*run, *fence)),
+            Event::Done { run, .. } if world.net.reads_outputs() => needs.push(Need::Output(*run)),
+            Event::LoopStarted { run, .. } => needs.push(Need::Items(*run)),
+            _ => {}
+        }
+    }
+    needs.extend([Need::Output(RunId(1 << 40)), Need::Items(RunId(0)), Need::Artifact("a".into())]);
+    needs.extend([Need::Answer(RunId(3), Fence(0)), Need::Answer(RunId(0), Fence(u64::MAX >> 1))]);
+    let mut told = Values::default();
+    told.load(&journal, &needs);
+    let found = reader.values(world.id(), &needs).expect("values");
+    assert_eq!(found.outputs, told.outputs);
+    assert_eq!(found.items, told.items);
+    assert_eq!(found.answers, told.answers);
+    assert!(found.artifacts.is_empty(), "artifacts are not in a store");
+}
+
+pub fn outputs_and_items_are_loaded_by_need<P: Place>(place: &P) {
+    let mut store = place.open();
+    let items = json!({ "for_each": { "items": [{ "n": 0.1 }, { "n": 2 }] } });
+    let repeat = json!({ "kind": items, "iterator": "item", "cap": 1, "body": "own" });
+    let looped = with(task("loop", &[1]), json!({ "repeat": repeat }));
+    let empty =
+        json!({ "kind": { "for_each": { "items": [] } }, "iterator": "item", "cap": 1, "body": "own" });
+    let nothing = with(task("nothing", &[2]), json!({ "repeat": empty }));
+    let reads = with(task("reads", &[]), json!({ "reads": [0, 1] }));
+    let net = net(json!({ "steps": [looped, nothing, reads], "policy": { "join": "all" } }));
+    let (mut world, created) = World::create(&net, 1);
+    let loop_run = created.records.iter().find_map(|record| match &record.event {
+        Event::LoopStarted { run, .. } => Some(*run),
+        _ => None,
+    });
+    written(&mut store, &[commit(created)]);
+    while !world.open().is_empty() {
+        written(&mut store, &[commit(world.done(json!({ "float": 0.3, "text": "ü" })))]);
+        compare(&mut reader(&store), &world);
+    }
+    let run = loop_run.expect("a loop began");
+    let values = reader(&store).values(world.id(), &[Need::Items(run)]).expect("values");
+    assert_eq!(values.items[&run], Arc::new(json!([{ "n": 0.1 }, { "n": 2 }])));
+    let nowhere = reader(&store).values(ExecutionId(9), &[Need::Items(run)]).expect("values");
+    assert!(nowhere.items.is_empty());
+}
+
+pub fn imported_outputs_are_loaded_by_need<P: Place>(place: &P) {
+    let mut store = place.open();
+    let steps = [task("a", &[1]), task("b", &[2]), with(task("c", &[]), json!({ "reads": [0, 1] }))];
+    let net = net(json!({ "steps": steps, "policy": { "join": "all" } }));
+    let mut world = World::new(&net);
+    let mut create = Create::new(ExecutionId(1), json!({}));
+    let emitted = Some(vec![Emission { arc: 0, token: TokenValue::Live(None) }]);
+    create.imports = vec![Import { step: StepId(0), output: Arc::new(json!({ "old": 1 })), emitted }];
+    written(&mut store, &[commit(world.begin(create))]);
+    written(&mut store, &[commit(world.done(json!({ "new": 2 })))]);
+    let (old, new) = (RunId::first(1), RunId::first(1).next());
+    let values = reader(&store).values(world.id(), &[Need::Output(new), Need::Output(old)]).expect("values");
+    assert_eq!(values.outputs[&old], Arc::new(json!({ "old": 1 })));
+    assert_eq!(values.outputs[&new], Arc::new(json!({ "new": 2 })));
+}
+
+pub fn answers_are_loaded_as_the_journal_tells_them<P: Place>(place: &P) {
+    let mut store = place.open();
+    let retry = json!({ "attempts_max": 9, "initial_ms": 1 });
+    let steps: Vec<Value> = vec![
+        with(task("a", &[1]), json!({ "retry": retry })),
+        with(task("b", &[2]), json!({ "completion": { "manual": {} } })),
+        json!({ "name": "c", "work": { "child": { "definition": "d", "inputs": {} } }, "router": { "arcs": [{ "to": 3 }] } }),
+        task("d", &[]),
+    ];
+    let net = net(json!({ "steps": steps, "policy": { "join": "all" } }));
+    let (mut world, created) = World::create(&net, 1);
+    let mut give = |world: &mut World, made: Commit| {
+        written(&mut store, &[commit(made)]);
+        compare(&mut reader(&store), world);
+    };
+    give(&mut world, created);
+    let report = |world: &World, result| {
+        let (run, fence) = world.open()[0];
+        reported(run, fence, result)
+    };
+    let down = WorkResult::Failed(Failure::of_code("SERVICE_UNAVAILABLE", "down"));
+    let later = WorkResult::Later { delay_ms: 5, cursor: Some(Arc::new(json!({ "at": 2 }))) };
+    for result in [down.clone(), later, down] {
+        let made = world.give(&report(&world.clone(), result));
+        give(&mut world, made);
+        world.now = world.now.plus(60_000);
+        let (timer, _) = world.state.timers()[0];
+        let made = world.give(&Input::TimerDue(timer));
+        give(&mut world, made);
+    }
+    let made = world.done(json!(1));
+    give(&mut world, made);
+    let made = world.done(json!(2));
+    give(&mut world, made);
+    let (run, fence) = waiting(&world);
+    let note =
+        ManualNote { outcome: ManualOutcome::Succeeded, actor: "me".into(), notes: None, evidence: vec![] };
+    let made = world.give(&Input::Complete { run, fence, note: Box::new(note) });
+    give(&mut world, made);
+    let (run, fence) = waiting(&world);
+    let Some(RunState::Child { child, .. }) = world.state.run(run).map(|run| run.state.clone()) else {
+        panic!("a child runs");
+    };
+    let result = ChildResult { outcome: Outcome::Completed, output: Arc::new(json!(3)), failure: None };
+    let made = world.give(&Input::ChildEnded { run, fence, child, result });
+    give(&mut world, made);
+    let made = world.give(&report(&world.clone(), WorkResult::Failed(Failure::of_code("X", "no"))));
+    give(&mut world, made);
+    let by_child = reader(&store).values(world.id(), &[Need::Answer(run, fence)]).expect("values");
+    assert_eq!(by_child.answers[&(run, fence)], Some(Answer::Child));
+}
+
+/// The one step-run, which waits for a person or a child.
+fn waiting(world: &World) -> (RunId, Fence) {
+    let found = world.state.runs.iter().find_map(|(run, step_run)| match step_run.state {
+        RunState::Manual { fence, .. } | RunState::Child { fence, .. } => Some((*run, fence)),
+        _ => None,
+    });
+    found.expect("one waits")
+}
+
+pub fn numbers_come_back_as_they_were<P: Place>(place: &P) {
+    let mut store = place.open();
+    let steps = [task("a", &[1]), with(task("b", &[]), json!({ "reads": [0] }))];
+    let (mut world, created) = World::create(&net(json!({ "steps": steps, "policy": { "join": "all" } })), 1);
+    let numbers = json!([0.24324074771567494, -3.597847523160892e-242, 1.0, u64::MAX, i64::MIN, 1e300, -0.0]);
+    let run = world.open()[0].0;
+    let patch = Patch::from([("numbers".to_owned(), Arc::new(numbers.clone()))]);
+    written(&mut store, &[commit(created), commit(world.give(&Input::Patch { patch, by: "me".into() }))]);
+    written(&mut store, &[commit(world.done(numbers.clone()))]);
+    let values = reader(&store).values(world.id(), &[Need::Output(run)]).expect("values");
+    // Compared as text: two numbers that are equal may still be written differently.
+    assert_eq!(values.outputs[&run].to_string(), numbers.to_string());
+    let stored = reader(&store).load(world.id()).expect("a state").expect("it is there");
+    assert_eq!(stored.state.head.ctx["numbers"].to_string(), numbers.to_string());
+    let journal = reader(&store).journal(world.id(), 0, 10).expect("a journal");
+    let told = replay(&world.net, journal.iter().flat_map(|row| &row.records)).expect("a sound journal");
+    assert_eq!(told.head.ctx["numbers"].to_string(), numbers.to_string());
+}

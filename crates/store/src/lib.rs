@@ -1,0 +1,31 @@
+//! What is on disk: commits and the rows that follow from them.
+//!
+//! A [`Commit`] is everything one decision changes; a store writes all of it or nothing. Its rows are made by
+//! [`project`], one pure function, so they can be made again from the journal and compared (K1). Stores hold no
+//! rules: they check versions and fences, and write.
+
+pub mod check;
+mod codec;
+mod commit;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+#[cfg(test)]
+mod golden;
+mod journal;
+mod project;
+mod rows;
+pub mod sqlite;
+mod store;
+
+pub use codec::{assemble, decode};
+pub use commit::{
+    Applied, Commit, CommitId, Creation, Definition, DefinitionId, Lease, Letter, LogChunk, Mail, MailId,
+    Position, Session, Stop, Write,
+};
+pub use journal::{FORMAT, Sealed, open, seal};
+pub use project::project;
+pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
+pub use store::{
+    Damage, DueTimer, JournalRow, Listed, Offer, Query, Reader, Status, Store, StoreError, Stored,
+    StoredDefinition, StoredLog, StoredMail,
+};

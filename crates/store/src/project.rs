@@ -1,0 +1,93 @@
+//! From what a commit changed to the rows it writes: the only place where rows come from (K1).
+
+use crate::codec::encode;
+use crate::rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
+use serde::Serialize;
+use windlass_kernel::{
+    Change, Changes, Delta, Event, Execution, Head, Kind, Millis, Net, Record, RunId, StepRun,
+};
+
+/// Rows of a commit. Over `Changes::whole` of a replayed state, with its whole journal, they are all rows there are.
+#[must_use]
+pub fn project(net: &Net, changes: &Changes, records: &[Record]) -> Rows {
+    Rows {
+        head: head(&changes.head, records),
+        ctx: changes.ctx.then(|| encode(&changes.head.ctx)),
+        runs: changes.runs.iter().map(|(run, change)| run_row(*run, change)).collect(),
+        parts: parts(changes),
+        facts: facts(net, records),
+    }
+}
+
+fn head(head: &Head, records: &[Record]) -> HeadRow {
+    HeadRow {
+        version: head.version,
+        phase: head.phase,
+        held: head.held,
+        at: head.at,
+        due: head.timer().map(|(_, due)| due),
+        goes_on: matches!(records.last().map(|record| &record.event), Some(Event::Continued)),
+        state: encode(head),
+    }
+}
+
+fn run_row(run: RunId, change: &Change<Box<StepRun>, Kind>) -> RunRow {
+    let live = |after: &StepRun| LiveRun {
+        class: class(after.state.kind()),
+        fence: after.fence,
+        due: Execution::timer_of(run, after).map(|(_, due)| due),
+        state: encode(after),
+    };
+    RunRow { run, before: change.before.map(class), after: change.after.as_deref().map(live) }
+}
+
+fn class(kind: Kind) -> Class {
+    match kind {
+        Kind::Offered => Class::Offered,
+        Kind::Ready
+        | Kind::Waiting
+        | Kind::Delayed
+        | Kind::Backoff
+        | Kind::Manual
+        | Kind::Child
+        | Kind::Looping => Class::Other,
+    }
+}
+
+fn parts(changes: &Changes) -> Vec<PartRow> {
+    let mut rows = Vec::new();
+    take(&mut rows, Part::Arrived, &changes.arrived, |_| None);
+    take(&mut rows, Part::Gated, &changes.gated, |gate| gate.deadline);
+    take(&mut rows, Part::Join, &changes.joins, |_| None);
+    take(&mut rows, Part::Ready, &changes.ready, |()| None);
+    take(&mut rows, Part::Hungry, &changes.hungry, |()| None);
+    take(&mut rows, Part::Scope, &changes.scopes, |_| None);
+    take(&mut rows, Part::Region, &changes.regions, |_| None);
+    take(&mut rows, Part::Latest, &changes.latest, |_| None);
+    take(&mut rows, Part::Owed, &changes.owed, |_| None);
+    rows
+}
+
+fn take<K: Serialize, V: Serialize>(
+    rows: &mut Vec<PartRow>,
+    part: Part,
+    delta: &Delta<K, V>,
+    due: impl Fn(&V) -> Option<Millis>,
+) {
+    rows.extend(delta.iter().map(|(key, change)| PartRow {
+        part,
+        key: encode(key),
+        due: change.after.as_ref().and_then(&due),
+        value: change.after.as_ref().map(encode),
+    }));
+}
+
+/// Which step-runs' values a later decision may ask for. Outputs nothing reads are found in the journal only.
+pub(crate) fn facts(net: &Net, records: &[Record]) -> Vec<RunId> {
+    let of = |record: &Record| match &record.event {
+        Event::Done { run, .. } if net.reads_outputs() => Some(*run),
+        Event::LoopStarted { run, items: Some(_), .. } => Some(*run),
+        _ => None,
+    };
+    records.iter().filter_map(of).collect()
+}

@@ -1,0 +1,91 @@
+//! Rows of one execution, typed: what `project` makes and stores write. Values are bytes that only [`crate::codec`]
+//! reads.
+
+use windlass_kernel::{Fence, Millis, Phase, RunId};
+
+/// Upserts and deletes of one commit.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rows {
+    pub head: HeadRow,
+    /// Present when the context changed.
+    pub ctx: Option<Vec<u8>>,
+    pub runs: Vec<RunRow>,
+    pub parts: Vec<PartRow>,
+    /// Step-runs whose output or list of items later decisions may read: they are in this commit's journal row.
+    pub facts: Vec<RunId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadRow {
+    /// After the commit.
+    pub version: u64,
+    pub phase: Phase,
+    pub held: bool,
+    pub at: Millis,
+    /// The execution's own timer: its start or its deadline.
+    pub due: Option<Millis>,
+    /// The newest record is `Continued`: more follows without an input from outside.
+    pub goes_on: bool,
+    pub state: Vec<u8>,
+}
+
+impl Default for HeadRow {
+    fn default() -> Self {
+        HeadRow {
+            version: 0,
+            phase: Phase::Blank,
+            held: false,
+            at: Millis(0),
+            due: None,
+            goes_on: false,
+            state: Vec::new(),
+        }
+    }
+}
+
+/// Where a live step-run's row lies: what has to be found at once after a crash lies together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    Offered = 0,
+    Other = 1,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    pub run: RunId,
+    /// Where the row lies before this commit, if it is there.
+    pub before: Option<Class>,
+    /// None: it has ended.
+    pub after: Option<LiveRun>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveRun {
+    pub class: Class,
+    pub fence: Option<Fence>,
+    pub due: Option<Millis>,
+    pub state: Vec<u8>,
+}
+
+/// The other tables of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Arrived = 1,
+    Gated = 2,
+    Join = 3,
+    Ready = 4,
+    Hungry = 5,
+    Scope = 6,
+    Region = 7,
+    Latest = 8,
+    Owed = 9,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartRow {
+    pub part: Part,
+    pub key: Vec<u8>,
+    pub due: Option<Millis>,
+    /// None deletes.
+    pub value: Option<Vec<u8>>,
+}

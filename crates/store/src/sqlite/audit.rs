@@ -1,0 +1,153 @@
+//! What a check sees of this store.
+
+use super::chain;
+use super::columns::{digest, id, limit, parsed};
+use super::lists::{all, place};
+use super::reader::SqliteReader;
+use super::state;
+use crate::check::{Audit, Problem, SealedRow};
+use crate::commit::{Creation, DefinitionId, Position};
+use crate::store::StoreError;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params};
+use std::sync::Arc;
+use windlass_kernel::{ExecutionId, Millis, RunId};
+
+/// Tables whose rows belong to an execution: the column with its number, and how a row is named.
+const OWNED: [(&str, &str, &str); 7] = [
+    ("heads", "key", "key"),
+    ("contexts", "key", "key"),
+    ("step_runs", "execution", "execution || '/' || run"),
+    ("parts", "execution", "execution || '/' || part"),
+    ("facts", "execution", "execution || '/' || run"),
+    ("stops", "execution", "execution || '/' || run"),
+    ("logs", "execution", "position"),
+];
+
+/// What else must not be: `(table, what is wrong, query)`. The query names the row and, if it has one, its execution.
+const WRONG: [(&str, &str, &str); 5] = [
+    (
+        "executions",
+        "has no head",
+        "SELECT e.key, e.id FROM executions e LEFT JOIN heads h ON h.key = e.key WHERE h.key IS NULL",
+    ),
+    (
+        "executions",
+        "has a definition that is not there",
+        "SELECT e.key, e.id FROM executions e LEFT JOIN definitions d ON d.id = e.definition \
+         WHERE e.definition IS NOT NULL AND d.id IS NULL",
+    ),
+    (
+        "definitions",
+        "has a net that is not there",
+        "SELECT d.id, NULL FROM definitions d LEFT JOIN nets n ON n.digest = d.net WHERE n.key IS NULL",
+    ),
+    (
+        "step_runs",
+        "has a lease or a cursor without an open offer",
+        "SELECT s.run, e.id FROM step_runs s LEFT JOIN executions e ON e.key = s.execution \
+         WHERE (s.class <> 0 AND (s.session IS NOT NULL OR s.cursor IS NOT NULL)) \
+         OR (s.session IS NULL) <> (s.claimed_at IS NULL)",
+    ),
+    (
+        "inbox",
+        "is mail for an execution that is not there and that no mail starts",
+        "SELECT i.seq, i.target FROM inbox i LEFT JOIN executions e ON e.id = i.target \
+         WHERE e.key IS NULL AND i.settled = 0 AND NOT EXISTS \
+         (SELECT 1 FROM inbox s WHERE s.target = i.target AND s.letter -> '$.start' IS NOT NULL)",
+    ),
+];
+
+impl Audit for SqliteReader {
+    fn medium(&mut self) -> Result<Vec<String>, StoreError> {
+        let found = all(&self.conn, "PRAGMA integrity_check(100)", [], |row| Ok(row.get::<_, String>(0)?))?;
+        Ok(found.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    fn executions(
+        &mut self,
+        after: Option<ExecutionId>,
+        count: usize,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        self.at_once(|conn| {
+            let after = after.map_or(Ok(i64::MIN), |id| place(conn, id))?;
+            let sql = "SELECT id FROM executions WHERE key > ?1 ORDER BY key LIMIT ?2";
+            all(conn, sql, [after, limit(count)], |row| Ok(id(row.get(0)?)))
+        })
+    }
+
+    fn creation(&mut self, execution: ExecutionId) -> Result<Option<Creation>, StoreError> {
+        self.of(execution, |chain| {
+            let sql = "SELECT definition, net, inputs, parent, trigger, created_at FROM executions \
+                       WHERE key = ?1";
+            let found = all(chain.conn, sql, [chain.key], creation)?;
+            found
+                .into_iter()
+                .next()
+                .ok_or_else(|| StoreError::Corrupt("it went while it was read".to_owned()))
+        })
+    }
+
+    fn sealed(&mut self, after: Position, count: usize) -> Result<Vec<SealedRow>, StoreError> {
+        let sql = "SELECT j.position, j.version, j.commit_id, j.format, j.checksum, j.records, e.id \
+                   FROM journal j LEFT JOIN executions e ON e.key = j.execution \
+                   WHERE j.position > ?1 ORDER BY j.position LIMIT ?2";
+        all(&self.conn, sql, params![after.0, limit(count)], |row| {
+            let (position, version, commit, sealed) = chain::sealed(row)?;
+            let execution = row.get::<_, Option<[u8; 16]>>(6)?.map(id);
+            Ok(SealedRow { position, execution, version, commit, sealed })
+        })
+    }
+
+    fn facts(&mut self, execution: ExecutionId) -> Result<Vec<(RunId, Position)>, StoreError> {
+        let found = self.of(execution, |chain| state::facts(chain.conn, chain.key))?.unwrap_or_default();
+        Ok(found.into_iter().map(|(run, position)| (run, Position(position))).collect())
+    }
+
+    fn strays(&mut self, count: usize) -> Result<Vec<Problem>, StoreError> {
+        self.at_once(|conn| {
+            let mut found = Vec::new();
+            for (table, column, name) in OWNED {
+                let sql = format!(
+                    "SELECT {name}, NULL FROM {table} \
+                     WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.key = {table}.{column})"
+                );
+                found.extend(strays(conn, table, "belongs to no execution", &sql, count)?);
+            }
+            for (table, what, sql) in WRONG {
+                found.extend(strays(conn, table, what, sql, count)?);
+            }
+            Ok(found)
+        })
+    }
+}
+
+fn creation(row: &Row<'_>) -> Result<Creation, StoreError> {
+    Ok(Creation {
+        definition: row.get::<_, Option<i64>>(0)?.map(DefinitionId),
+        net: digest(row.get(1)?),
+        inputs: Arc::new(parsed(&row.get::<_, String>(2)?, "its inputs")?),
+        parent: row.get::<_, Option<[u8; 16]>>(3)?.map(id),
+        trigger: row.get(4)?,
+        at: Millis(row.get(5)?),
+    })
+}
+
+fn strays(
+    conn: &Connection,
+    table: &'static str,
+    what: &str,
+    sql: &str,
+    count: usize,
+) -> Result<Vec<Problem>, StoreError> {
+    all(conn, &format!("{sql} LIMIT ?1"), [limit(count)], |row| {
+        let which: Value = row.get(0)?;
+        let which = match which {
+            Value::Integer(number) => number.to_string(),
+            Value::Text(text) => text,
+            other => format!("{other:?}"),
+        };
+        let execution = row.get::<_, Option<[u8; 16]>>(1)?.map(id);
+        Ok(Problem { execution, version: None, table, what: format!("row {which} {what}") })
+    })
+}

@@ -1,0 +1,174 @@
+//! Keeps the write-ahead log short. Copying it into the database takes long and is done beside the writer, on a
+//! thread of its own; but the log can begin anew only when nothing in it is left to copy, and under load something
+//! always is. So the writer copies the small rest itself, between two batches.
+
+use super::connect;
+use crate::store::StoreError;
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Lengths of the log, in pages of 4 KiB.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// From here on it is copied. Pages that are written again and again are copied once, so a longer log is less
+    /// work; but the disk takes longer for each copy, and commits wait behind it.
+    pub(super) start: i64,
+    /// At most so much is left to the writer.
+    pub(super) rest: i64,
+    /// If the thread does not get ahead of the writer, the writer copies all that is left.
+    pub(super) soft: i64,
+    /// A reader that looks at an old state for long keeps the log from beginning anew. Here the writer waits for it.
+    pub(super) hard: i64,
+    /// How long it waits there, before it gives up.
+    pub(super) patience: Duration,
+}
+
+/// Readers that are at it when the writer copies the rest are waited for so long. They take less, and those that come
+/// later are not in the way.
+const READERS_WAIT: Duration = Duration::from_millis(5);
+
+/// 32 MiB, 2 MiB, 64 MiB and 256 MiB.
+pub(super) const BOUNDS: Bounds = Bounds {
+    start: 8 * 1024,
+    rest: 512,
+    soft: 16 * 1024,
+    hard: 64 * 1024,
+    patience: Duration::from_secs(30),
+};
+
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    bounds: Bounds,
+    wake: Option<SyncSender<()>>,
+    done: Receiver<Result<(), StoreError>>,
+    thread: Option<JoinHandle<()>>,
+    /// The thread is at it.
+    running: bool,
+    /// Length of the log when the writer last tried to begin it anew.
+    tried_at: i64,
+}
+
+/// Pages in the log, and how many of them are copied.
+#[derive(Debug, Clone, Copy)]
+struct Log {
+    pages: i64,
+    copied: i64,
+}
+
+impl Checkpoints {
+    pub(super) fn start(path: &Path, bounds: Bounds) -> Result<Checkpoints, StoreError> {
+        let conn = connect::writing(path)?;
+        let (wake, woken) = sync_channel::<()>(1);
+        let (tell, done) = sync_channel(1);
+        let thread = thread::Builder::new().name("checkpoints".into()).spawn(move || {
+            while woken.recv().is_ok() {
+                if tell.send(copy(&conn, "PASSIVE").map(drop)).is_err() {
+                    return;
+                }
+            }
+        });
+        let thread =
+            thread.map_err(|error| StoreError::Io(format!("a thread cannot be started: {error}")))?;
+        let (wake, thread) = (Some(wake), Some(thread));
+        Ok(Checkpoints { bounds, wake, done, thread, running: false, tried_at: 0 })
+    }
+
+    /// Before a batch: tells what the thread met, and keeps the log within its bounds.
+    pub(super) fn keep_short(&mut self, conn: &Connection) -> Result<(), StoreError> {
+        self.look_after_thread()?;
+        let Bounds { start, rest, soft, hard, .. } = self.bounds;
+        let log = copy(conn, "NOOP")?;
+        if log.pages < start {
+            self.tried_at = 0;
+            return Ok(());
+        }
+        if log.pages >= hard {
+            return self.insist(conn);
+        }
+        if self.running {
+            return Ok(());
+        }
+        if log.pages - log.copied > rest && log.pages < soft {
+            return self.wake();
+        }
+        // A reader that is in the way is not waited for before every batch.
+        if self.tried_at == 0 || log.pages - self.tried_at >= rest {
+            self.tried_at = log.pages;
+            begin_anew(conn, READERS_WAIT)?;
+        }
+        Ok(())
+    }
+
+    fn look_after_thread(&mut self) -> Result<(), StoreError> {
+        if !self.running {
+            return Ok(());
+        }
+        match self.done.try_recv() {
+            Ok(result) => {
+                self.running = false;
+                result
+            }
+            Err(TryRecvError::Empty) => Ok(()),
+            Err(TryRecvError::Disconnected) => Err(gone()),
+        }
+    }
+
+    fn wake(&mut self) -> Result<(), StoreError> {
+        self.running = self.wake.as_ref().is_some_and(|wake| wake.send(()).is_ok());
+        if self.running { Ok(()) } else { Err(gone()) }
+    }
+
+    /// Waits for the thread and for readers of old states; they are short, unless somebody forgot a transaction.
+    fn insist(&mut self, conn: &Connection) -> Result<(), StoreError> {
+        if self.running {
+            let done = self.done.recv_timeout(self.bounds.patience);
+            let late = |_: RecvTimeoutError| StoreError::Io("copying the log takes too long".into());
+            self.running = false;
+            done.map_err(late)??;
+        }
+        let log = begin_anew(conn, self.bounds.patience)?;
+        if log.copied < log.pages {
+            return Err(StoreError::Io(format!(
+                "the write-ahead log has grown to {} pages because somebody has been reading an old state for \
+                 long: end that transaction or process",
+                log.pages
+            )));
+        }
+        Ok(())
+    }
+
+    /// At a clean end: everything is in the database file, the log is empty.
+    pub(super) fn close(&mut self, conn: &Connection) {
+        self.stop();
+        // Whoever reads or writes at this moment keeps the log; the next to close it copies it.
+        let emptied = conn.busy_timeout(Duration::ZERO).map_err(StoreError::from);
+        let _ = emptied.and_then(|()| copy(conn, "TRUNCATE"));
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::Io("the thread that copies the write-ahead log has ended".to_owned())
+}
+
+/// Copies what is left, waits for readers of the log, and lets the next batch write it from its beginning.
+fn begin_anew(conn: &Connection, wait: Duration) -> Result<Log, StoreError> {
+    conn.busy_timeout(wait)?;
+    let log = copy(conn, "RESTART");
+    conn.busy_timeout(connect::BUSY_WAIT)?;
+    log
+}
+
+fn copy(conn: &Connection, how: &str) -> Result<Log, StoreError> {
+    let mut statement = conn.prepare_cached(&format!("PRAGMA wal_checkpoint({how})"))?;
+    Ok(statement.query_row([], |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
+}

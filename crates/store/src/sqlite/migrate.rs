@@ -1,0 +1,109 @@
+//! The schema and its history. Every step is a file that never changes; its digest is recorded when it is applied
+//! and compared at every opening.
+
+use super::errors::at;
+use crate::store::StoreError;
+use rusqlite::{Connection, params};
+use sha2::{Digest as _, Sha256};
+use std::path::Path;
+
+/// Written into the file's header by the first step.
+const APPLICATION_ID: i64 = 0x5744_4c53;
+
+struct Migration {
+    number: u32,
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// Numbered from 1 without a gap.
+const MIGRATIONS: [Migration; 1] =
+    [Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") }];
+
+pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
+
+const HISTORY: &str =
+    "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT, sha256 BLOB) STRICT";
+
+/// How many steps were applied to this file; it is only read. What this program does not know is refused.
+pub(super) fn applied(conn: &Connection, path: &Path) -> Result<u32, StoreError> {
+    let application: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    if application != APPLICATION_ID {
+        let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if application == 0 && tables == 0 {
+            return Ok(0);
+        }
+        let what = format!("{} is a database of another program", path.display());
+        return Err(StoreError::Corrupt(what));
+    }
+    let recorded = recorded(conn)?;
+    let found = recorded.iter().map(|(number, ..)| *number).max().unwrap_or(0);
+    if found > KNOWN {
+        return Err(StoreError::Newer { path: path.display().to_string(), found, known: KNOWN });
+    }
+    for ((number, name, sha256), known) in recorded.iter().zip(&MIGRATIONS) {
+        if *number != known.number || sha256[..] != digest(known)[..] {
+            return Err(StoreError::Corrupt(format!(
+                "{}: step {number} (`{name}`) of its schema is not the one this program knows: the checksum \
+                 differs, so it was written by another build; use that one",
+                path.display()
+            )));
+        }
+    }
+    Ok(found)
+}
+
+/// Applies what is missing, each step with its record as one transaction.
+pub(super) fn migrate(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+    while applied(conn, path)? < KNOWN {
+        conn.execute_batch("BEGIN IMMEDIATE")?;
+        // Another process may have been faster: only now nobody else writes.
+        let result = applied(conn, path).and_then(|done| apply_next(conn, done));
+        match result {
+            Ok(()) => conn.execute_batch("COMMIT")?,
+            Err(error) => {
+                conn.execute_batch("ROLLBACK")?;
+                return Err(at(path.display())(error));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn apply_next(conn: &Connection, done: u32) -> Result<(), StoreError> {
+    let Some(next) = MIGRATIONS.iter().find(|step| step.number == done + 1) else { return Ok(()) };
+    conn.execute_batch(HISTORY)?;
+    conn.execute_batch(next.sql)?;
+    let row = params![next.number, next.name, &digest(next)[..]];
+    conn.execute("INSERT INTO migrations (number, name, sha256) VALUES (?1, ?2, ?3)", row)?;
+    Ok(())
+}
+
+fn recorded(conn: &Connection) -> Result<Vec<(u32, String, Vec<u8>)>, StoreError> {
+    let mut statement = conn.prepare("SELECT number, name, sha256 FROM migrations ORDER BY number")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn digest(step: &Migration) -> [u8; 32] {
+    Sha256::digest(step.sql.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_numbered_without_a_gap() {
+        assert!(MIGRATIONS.iter().map(|step| step.number).eq(1..=KNOWN));
+    }
+
+    /// A released step never changes; what must change becomes the next step.
+    #[test]
+    fn released_steps_are_as_they_were() {
+        let hex =
+            |step: &Migration| digest(step).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let found: Vec<String> = MIGRATIONS.iter().map(hex).collect();
+        assert_eq!(found, ["713dc6772f61770273697c950fbe68dcd0ff03155af748924d127cb4ba77c2bb"]);
+    }
+}

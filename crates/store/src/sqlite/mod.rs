@@ -1,0 +1,96 @@
+//! The embedded store: one SQLite file in WAL mode, one writer, readers beside it.
+
+mod audit;
+mod chain;
+mod checkpoint;
+mod columns;
+mod commit;
+mod connect;
+mod due;
+mod errors;
+mod keys;
+mod lists;
+mod migrate;
+mod post;
+mod reader;
+mod state;
+#[cfg(test)]
+mod tests;
+mod values;
+mod write;
+
+use crate::commit::{Applied, Write};
+use crate::store::{Store, StoreError};
+use checkpoint::{BOUNDS, Bounds, Checkpoints};
+use keys::Keys;
+pub use reader::SqliteReader;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    conn: Connection,
+    keys: Keys,
+    checkpoints: Checkpoints,
+    /// After a failed write nothing is known of the disk; only a new opening finds out.
+    failed: Option<StoreError>,
+}
+
+impl Sqlite {
+    /// Opens a store, makes it if there is none, and brings its schema up to date. One written by a newer version is
+    /// refused before anything is changed.
+    pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
+        Sqlite::open_within(path, BOUNDS)
+    }
+
+    fn open_within(path: &Path, bounds: Bounds) -> Result<Sqlite, StoreError> {
+        connect::inspect(path)?;
+        let conn = connect::writing(path)?;
+        migrate::migrate(&conn, path)?;
+        let checkpoints = Checkpoints::start(path, bounds)?;
+        Ok(Sqlite { path: path.to_owned(), conn, keys: Keys::default(), checkpoints, failed: None })
+    }
+
+    /// Reads beside whoever writes; nothing is made or changed.
+    pub fn read_only(path: &Path) -> Result<SqliteReader, StoreError> {
+        connect::inspect_existing(path)?;
+        SqliteReader::open(path)
+    }
+}
+
+impl Store for Sqlite {
+    type Reader = SqliteReader;
+
+    fn reader(&self) -> Result<SqliteReader, StoreError> {
+        SqliteReader::open(&self.path)
+    }
+
+    fn write(&mut self, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
+        if let Some(error) = &self.failed {
+            let what =
+                format!("an earlier write failed ({error}); nothing is written until it is opened again");
+            return Err(StoreError::Io(what));
+        }
+        let applied = self.checkpoints.keep_short(&self.conn).and_then(|()| {
+            if batch.is_empty() {
+                return Ok(Vec::new());
+            }
+            write::apply(&self.conn, &mut self.keys, batch)
+        });
+        self.failed = applied.as_ref().err().cloned();
+        applied
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        if self.failed.is_none() {
+            return self.checkpoints.close(&self.conn);
+        }
+        // What the disk did with the failed write is not known: the log is left as it is.
+        self.checkpoints.stop();
+        let _ = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    }
+}

@@ -1,0 +1,163 @@
+//! Reads beside the writer. Each call is one transaction, so what it sees belongs together.
+
+use super::chain::Chain;
+use super::columns::{digest, parsed};
+use super::connect;
+use super::lists::{self, key_of};
+use super::{due, state, values};
+use crate::codec::assemble;
+use crate::commit::{DefinitionId, MailId, Position, Stop};
+use crate::rows::Rows;
+use crate::store::{
+    DueTimer, JournalRow, Listed, Offer, Query, Reader, StoreError, Stored, StoredDefinition, StoredLog,
+    StoredMail,
+};
+use rusqlite::{Connection, OptionalExtension};
+use std::path::Path;
+use std::sync::Arc;
+use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, NetSpec, RunId, Values};
+
+#[derive(Debug)]
+pub struct SqliteReader {
+    pub(super) conn: Connection,
+}
+
+impl SqliteReader {
+    pub(super) fn open(path: &Path) -> Result<SqliteReader, StoreError> {
+        Ok(SqliteReader { conn: connect::reading(path)? })
+    }
+
+    /// Everything `read` sees is of one moment.
+    pub(super) fn at_once<T>(
+        &mut self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let transaction = self.conn.transaction()?;
+        let found = read(&transaction)?;
+        transaction.finish()?;
+        Ok(found)
+    }
+
+    /// Of an execution that is there.
+    pub(super) fn of<T>(
+        &mut self,
+        execution: ExecutionId,
+        read: impl FnOnce(Chain<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        self.at_once(|conn| {
+            let Some(key) = key_of(conn, execution)? else { return Ok(None) };
+            read(Chain { conn, execution, key })
+                .map(Some)
+                .map_err(super::errors::at(format!("execution {execution}")))
+        })
+    }
+}
+
+impl Reader for SqliteReader {
+    fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError> {
+        self.of(execution, |Chain { conn, key, .. }| {
+            let (inputs, definition, trigger, net): (String, Option<i64>, String, [u8; 32]) = conn
+                .prepare_cached("SELECT inputs, definition, trigger, net FROM executions WHERE key = ?1")?
+                .query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            let inputs = Arc::new(parsed(&inputs, "its list of inputs")?);
+            let (head, ctx) = (state::head(conn, key)?, state::ctx(conn, key)?);
+            let (runs, parts) = (state::runs(conn, key)?, state::parts(conn, key)?);
+            let state = assemble(execution, digest(net), inputs, &head, ctx.as_deref(), &runs, &parts)?;
+            Ok(Stored { state, definition: definition.map(DefinitionId), trigger })
+        })
+    }
+
+    fn journal(
+        &mut self,
+        execution: ExecutionId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        Ok(self.of(execution, |chain| chain.rows(from, limit))?.unwrap_or_default())
+    }
+
+    fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {
+        Ok(self.of(execution, |chain| values::values(chain, needs))?.unwrap_or_default())
+    }
+
+    fn net(&mut self, digest: NetDigest) -> Result<Option<Net>, StoreError> {
+        let mut statement = self.conn.prepare_cached("SELECT spec FROM nets WHERE digest = ?1")?;
+        let spec: Option<String> = statement.query_row([digest.0], |row| row.get(0)).optional()?;
+        let Some(spec) = spec else { return Ok(None) };
+        let spec: NetSpec = parsed(&spec, "a net")?;
+        let net = Net::new(spec)
+            .map_err(|error| StoreError::Corrupt(format!("a stored net is refused: {error}")))?;
+        if net.digest() != digest {
+            return Err(StoreError::Corrupt("a stored net is not the one its digest names".to_owned()));
+        }
+        Ok(Some(net))
+    }
+
+    fn due(
+        &mut self,
+        after: Option<&DueTimer>,
+        until: Millis,
+        limit: usize,
+    ) -> Result<Vec<DueTimer>, StoreError> {
+        self.at_once(|conn| due::due(conn, after, until, limit))
+    }
+
+    fn offers(
+        &mut self,
+        after: Option<(ExecutionId, RunId)>,
+        limit: usize,
+    ) -> Result<Vec<Offer>, StoreError> {
+        self.at_once(|conn| lists::offers(conn, after, limit))
+    }
+
+    fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+        self.at_once(|conn| lists::unfinished(conn, limit))
+    }
+
+    fn stops(&mut self, after: Option<&Stop>, limit: usize) -> Result<Vec<Stop>, StoreError> {
+        self.at_once(|conn| lists::stops(conn, after, limit))
+    }
+
+    fn inbox(&mut self, after: Option<MailId>, limit: usize) -> Result<Vec<StoredMail>, StoreError> {
+        lists::inbox(&self.conn, after, limit)
+    }
+
+    fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError> {
+        let mut statement = self.conn.prepare_cached("SELECT settled, refused FROM inbox WHERE seq = ?1")?;
+        let found: Option<(bool, Option<String>)> =
+            statement.query_row([mail.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        match found {
+            Some((false, _)) => Ok(None),
+            Some((true, refused)) => Ok(Some(refused.map_or(Ok(()), Err))),
+            None => Err(StoreError::Io(format!(
+                "mail {} is not in the store: nobody waited for its answer, or it was fetched before",
+                mail.0
+            ))),
+        }
+    }
+
+    fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+        self.at_once(|conn| lists::list(conn, query))
+    }
+
+    fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError> {
+        lists::definition(&self.conn, "id = ?1", id.0)
+    }
+
+    fn find_definition(&mut self, name: &str) -> Result<Option<StoredDefinition>, StoreError> {
+        lists::definition(&self.conn, "name = ?1 ORDER BY version DESC", name)
+    }
+
+    fn logs(
+        &mut self,
+        execution: ExecutionId,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<StoredLog>, StoreError> {
+        self.at_once(|conn| lists::logs(conn, execution, after, limit))
+    }
+
+    fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError> {
+        self.of(execution, |Chain { conn, key, .. }| state::rows(conn, key))
+    }
+}

@@ -1,0 +1,141 @@
+//! What is opened, and what is refused.
+
+use super::{Folder, log_of, worlds};
+use crate::commit::Write;
+use crate::conformance::world::{World, circle, definition};
+use crate::sqlite::Sqlite;
+use crate::store::{Reader as _, Store as _, StoreError};
+use std::fs;
+use std::path::Path;
+use windlass_kernel::ExecutionId;
+
+/// Opening is refused either way, with these words, and not a byte of the file changes.
+fn refused(path: &Path, words: &str) -> StoreError {
+    let before = fs::read(path).ok();
+    let error = Sqlite::open(path).unwrap_err();
+    assert!(error.to_string().contains(words), "{error}");
+    let reading = Sqlite::read_only(path).map(drop).unwrap_err();
+    assert!(reading.to_string().contains(words), "{reading}");
+    assert_eq!(fs::read(path).ok(), before, "the file was changed");
+    error
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_refused_untouched() {
+    for left_open in [false, true] {
+        let folder = Folder::new();
+        let mut store = folder.open();
+        worlds(&mut store);
+        drop(store);
+        let raw = folder.raw();
+        raw.execute_batch("INSERT INTO migrations VALUES (2, 'later', x'00'), (7, 'much later', x'00')")
+            .unwrap();
+        // A newer process may have been killed and left its log.
+        let copy = folder.copy();
+        drop(raw);
+        let folder = if left_open { copy } else { folder };
+        let log = fs::read(log_of(&folder.path())).unwrap_or_default();
+        let newer = refused(&folder.path(), "written by a newer version (schema 7, this program knows 1)");
+        let path = folder.path().display().to_string();
+        assert_eq!(newer, StoreError::Newer { path, found: 7, known: 1 });
+        assert_eq!(fs::read(log_of(&folder.path())).unwrap_or_default(), log, "the log was changed");
+    }
+}
+
+#[test]
+fn a_store_whose_schema_was_made_otherwise_is_refused() {
+    let folder = Folder::new();
+    drop(folder.open());
+    folder.raw().execute_batch("UPDATE migrations SET sha256 = zeroblob(32)").unwrap();
+    refused(&folder.path(), "the checksum differs");
+}
+
+#[test]
+fn a_file_that_is_no_store_is_refused() {
+    let folder = Folder::new();
+    fs::write(
+        folder.path(),
+        "this is a text file, and long enough to be taken for something else".repeat(90),
+    )
+    .unwrap();
+    let error = refused(&folder.path(), "not a database");
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}");
+    let other = Folder::new();
+    other.raw().execute_batch("CREATE TABLE songs (name TEXT)").unwrap();
+    let error = refused(&other.path(), "is a database of another program");
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told() {
+    let folder = Folder::new();
+    let is_a_folder = folder.0.path();
+    for path in [Path::new("/proc/windlass.db"), &folder.0.path().join("missing/windlass.db"), is_a_folder] {
+        let error = Sqlite::open(path).unwrap_err();
+        assert!(matches!(error, StoreError::Io(_)), "{error:?}");
+        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+    }
+}
+
+#[test]
+fn there_is_nothing_to_read_where_there_is_no_store() {
+    let folder = Folder::new();
+    let error = Sqlite::read_only(&folder.path()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("there is no store at"), "{error}");
+    assert!(!folder.path().exists(), "reading makes no file");
+    fs::write(folder.path(), "").unwrap();
+    let error = Sqlite::read_only(&folder.path()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("there is no store at"), "{error}");
+}
+
+#[test]
+fn a_store_whose_making_was_interrupted_is_made() {
+    let folder = Folder::new();
+    fs::write(folder.path(), "").unwrap();
+    drop(folder.open());
+    let folder = Folder::new();
+    folder.raw().execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    let mut store = folder.open();
+    assert_eq!(worlds(&mut store).len(), 3);
+}
+
+#[test]
+fn a_reader_in_another_place_sees_what_was_answered_before() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let mut reader = Sqlite::read_only(&folder.path()).unwrap();
+    for id in 0..5 {
+        let (world, created) = World::create(&circle(), id);
+        super::write(&mut store, [created]);
+        assert_eq!(reader.load(ExecutionId(id)).unwrap().unwrap().state, world.state);
+    }
+    drop(store);
+    assert!(reader.load(ExecutionId(4)).unwrap().is_some(), "after a clean end, too");
+}
+
+#[test]
+fn a_clean_end_leaves_nothing_in_the_log() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    worlds(&mut store);
+    let reader = store.reader().unwrap();
+    assert!(fs::metadata(log_of(&folder.path())).unwrap().len() > 0);
+    drop(store);
+    assert_eq!(fs::metadata(log_of(&folder.path())).map_or(0, |file| file.len()), 0);
+    drop(reader);
+}
+
+#[test]
+fn two_processes_may_write_side_by_side() {
+    let folder = Folder::new();
+    let (mut one, mut two) = (folder.open(), folder.open());
+    let net = circle();
+    let (mut world, created) = World::create(&net, 1);
+    super::write(&mut one, [created]);
+    two.write(&[Write::Define(Box::new(definition("n", "s", &net)))]).unwrap();
+    super::write(&mut two, [world.done(serde_json::json!(1))]);
+    super::write(&mut one, [world.done(serde_json::json!(2))]);
+    drop(two);
+    super::write(&mut one, [world.done(serde_json::json!(3))]);
+    assert_eq!(one.reader().unwrap().load(world.id()).unwrap().unwrap().state, world.state);
+}

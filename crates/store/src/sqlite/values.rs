@@ -1,0 +1,70 @@
+//! Values that a decision needs and the live state does not hold.
+
+use super::chain::Chain;
+use super::lists::all;
+use crate::store::StoreError;
+use std::collections::BTreeSet;
+use windlass_kernel::{Event, Fence, Need, Record, RunId, Values, answer};
+
+pub(super) fn values(chain: Chain<'_>, needs: &[Need]) -> Result<Values, StoreError> {
+    let mut values = Values::default();
+    let mut positions = BTreeSet::new();
+    let mut of_runs = Vec::new();
+    for need in needs {
+        match need {
+            Need::Output(run) | Need::Items(run) => {
+                positions.extend(places(chain, *run)?);
+                of_runs.push(need.clone());
+            }
+            Need::Answer(run, fence) => {
+                let records = since_offer(chain, *run, *fence)?;
+                values.load(&records, std::slice::from_ref(need));
+            }
+            Need::Artifact(_) => {}
+        }
+    }
+    let mut records = Vec::new();
+    for position in positions {
+        records.extend(chain.row(position)?.records);
+    }
+    values.load(&records, &of_runs);
+    Ok(values)
+}
+
+/// Journal rows with a step-run's values. What was taken over from another execution is in the first row.
+fn places(chain: Chain<'_>, run: RunId) -> Result<Vec<i64>, StoreError> {
+    let sql = "SELECT position FROM facts WHERE execution = ?1 AND run = ?2";
+    let mut found = all(chain.conn, sql, [chain.key, run.0.cast_signed()], |row| Ok(row.get(0)?))?;
+    if found.is_empty() {
+        found.extend(chain.rows(0, 1)?.first().map(|row| row.position.0));
+    }
+    Ok(found)
+}
+
+/// What was said under a fence, with the record that opened it; read backwards, one row at a time.
+fn since_offer(chain: Chain<'_>, run: RunId, fence: Fence) -> Result<Vec<Record>, StoreError> {
+    let mut kept = Vec::new();
+    let mut row = chain.row_before(None)?;
+    while let Some(at) = row {
+        let about = |record: &&Record| {
+            opened(record) == Some(fence) || answer(record).is_some_and(|(key, _)| key == (run, fence))
+        };
+        kept.extend(at.records.iter().rev().filter(about).cloned());
+        if at.records.iter().any(|record| opened(record).is_some_and(|open| open <= fence)) {
+            break;
+        }
+        row = chain.row_before(Some(&at))?;
+    }
+    kept.reverse();
+    Ok(kept)
+}
+
+/// The fence that a record opens. They rise, so nothing under a fence lies before a lower one.
+fn opened(record: &Record) -> Option<Fence> {
+    match &record.event {
+        Event::Offered { fence, .. }
+        | Event::ChildStarted { fence, .. }
+        | Event::AwaitingManual { fence, .. } => Some(*fence),
+        _ => None,
+    }
+}

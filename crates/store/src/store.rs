@@ -1,0 +1,203 @@
+//! The port to the disk: one writer, readers beside it.
+
+use crate::commit::{Applied, CommitId, DefinitionId, Lease, Letter, MailId, Position, Stop, Write};
+use crate::rows::Rows;
+use serde_json::Value;
+use std::sync::Arc;
+use windlass_kernel::{
+    Execution, ExecutionId, Fence, Millis, Need, Net, NetDigest, Phase, Record, RunId, Timer, Values,
+};
+
+/// The one that writes.
+pub trait Store: Send + 'static {
+    type Reader: Reader;
+
+    /// Writes a batch in order, as one transaction, and answers for each. After `Ok` a crash loses none of what was
+    /// answered as written. `Err`: the outcome is unknown, and the writer must not go on.
+    fn write(&mut self, batch: &[Write]) -> Result<Vec<Applied>, StoreError>;
+
+    /// A reader that sees everything that was answered before it reads.
+    fn reader(&self) -> Result<Self::Reader, StoreError>;
+}
+
+/// Reads what is durable. Every list has a bound and goes on after an entry it gave; every call stands alone and sees
+/// one moment.
+pub trait Reader: Send + 'static {
+    /// The live state of an execution, from its rows.
+    fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError>;
+
+    /// Journal rows of an execution, from the row that holds version `from` on.
+    fn journal(
+        &mut self,
+        execution: ExecutionId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<JournalRow>, StoreError>;
+
+    /// Values a decision needs, as far as the store has them. Artifacts are not here.
+    fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError>;
+
+    fn net(&mut self, digest: NetDigest) -> Result<Option<Net>, StoreError>;
+
+    /// Timers that are due until then, the earliest first, after the given place. Those that run: a hold lets only the
+    /// execution's own come due.
+    fn due(
+        &mut self,
+        after: Option<&DueTimer>,
+        until: Millis,
+        limit: usize,
+    ) -> Result<Vec<DueTimer>, StoreError>;
+
+    /// Open offers in (execution, run) order of the store, leased or not.
+    fn offers(&mut self, after: Option<(ExecutionId, RunId)>, limit: usize)
+    -> Result<Vec<Offer>, StoreError>;
+
+    /// Executions whose newest commit was cut short and goes on by itself (`HeadRow::goes_on`).
+    fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
+
+    /// Stop obligations that nobody has fulfilled (R7).
+    fn stops(&mut self, after: Option<&Stop>, limit: usize) -> Result<Vec<Stop>, StoreError>;
+
+    fn inbox(&mut self, after: Option<MailId>, limit: usize) -> Result<Vec<StoredMail>, StoreError>;
+
+    /// What became of mail that somebody waits for: None while it is open, then `Ok` or why it was refused. Mail that
+    /// nobody waits for, or whose answer was fetched, is an error.
+    fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError>;
+
+    fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError>;
+
+    fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError>;
+
+    /// The newest definition of that name.
+    fn find_definition(&mut self, name: &str) -> Result<Option<StoredDefinition>, StoreError>;
+
+    /// Log chunks of an execution after a place.
+    fn logs(
+        &mut self,
+        execution: ExecutionId,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<StoredLog>, StoreError>;
+
+    /// All rows of an execution as they lie there, for checking (K1): in the form `project` gives over a whole state.
+    fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error("the disk is full: {0}. What was answered is safe; free some space and start again")]
+    Full(String),
+    #[error("the store cannot be read or written: {0}")]
+    Io(String),
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+    #[error(
+        "the data in {path} was written by a newer version (schema {found}, this program knows {known}): use that version, nothing was changed"
+    )]
+    Newer { path: String, found: u32, known: u32 },
+}
+
+/// A journal row that is not what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("journal of execution {execution}, row at version {version}: {what}")]
+pub struct Damage {
+    pub execution: ExecutionId,
+    pub version: u64,
+    pub what: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct Stored {
+    pub state: Execution<'static>,
+    pub definition: Option<DefinitionId>,
+    /// Who started it: `manual`, `workflow`, …
+    pub trigger: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalRow {
+    pub position: Position,
+    pub commit: CommitId,
+    /// Of the first record: how many there are before it.
+    pub version: u64,
+    pub records: Vec<Record>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DueTimer {
+    pub at: Millis,
+    pub execution: ExecutionId,
+    pub timer: Timer,
+}
+
+/// An open offer and its lease, if it has one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    pub execution: ExecutionId,
+    pub run: RunId,
+    pub fence: Fence,
+    pub lease: Option<Lease>,
+    pub cursor: Option<Arc<Value>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredMail {
+    pub id: MailId,
+    pub to: ExecutionId,
+    pub letter: Letter,
+    pub answered: bool,
+}
+
+/// Newest first, from before the given execution.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    pub status: Option<Status>,
+    pub before: Option<ExecutionId>,
+    pub limit: usize,
+}
+
+/// Phases as a list is filtered by them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Not ended.
+    Open,
+    Phase(Phase),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    pub execution: ExecutionId,
+    pub definition: Option<DefinitionId>,
+    pub name: Option<String>,
+    pub version: Option<u32>,
+    pub dialect: Option<String>,
+    pub trigger: String,
+    pub phase: Phase,
+    pub held: bool,
+    pub created_at: Millis,
+    /// Time of the newest event.
+    pub at: Millis,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredDefinition {
+    pub id: DefinitionId,
+    pub name: String,
+    pub version: u32,
+    pub dialect: String,
+    pub source: String,
+    pub workload: Value,
+    pub net: NetDigest,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredLog {
+    pub position: Position,
+    pub run: RunId,
+    pub step: String,
+    pub attempt: u32,
+    /// A JSON array of lines.
+    pub lines: Vec<u8>,
+}
