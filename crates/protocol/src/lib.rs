@@ -1,5 +1,10 @@
 //! What engine and worker say to each other: serialised types, without logic.
 
 mod pipeline;
+mod work;
 
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
+pub use work::{
+    Beat, Checkpoint, Failure, Iter, LEASE_TTL_MS, Line, Log, Order, Outcome, PROTOCOL_VERSION, Register,
+    Report, Scope, SessionId, Stream, Unit, Verdict, Work,
+};

@@ -1,0 +1,199 @@
+//! What passes between engine and worker: work one way, reports, checkpoints, beats and log lines the other.
+//!
+//! Everything names the offer it is about by a [`Unit`]. What comes under a fence that is no longer open changes
+//! nothing and is answered with [`Verdict::Stale`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Raised when a message of an older worker can no longer be understood.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// A lease not renewed for this long is lost.
+pub const LEASE_TTL_MS: u64 = 30_000;
+
+/// One offer of one step-run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Unit {
+    #[serde(with = "hex")]
+    pub execution: u128,
+    pub run: u64,
+    pub fence: u64,
+}
+
+/// A worker process as the engine knows it; it has a new one each time it registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SessionId(pub u64);
+
+/// A worker registers: it can have `slots` pieces of work at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Register {
+    pub protocol: u32,
+    pub worker: String,
+    pub slots: u32,
+}
+
+/// One attempt of a step-run, with everything its templates may read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    pub unit: Unit,
+    pub step: String,
+    /// Iteration numbers from the outermost loop inwards.
+    pub path: Vec<u32>,
+    /// Counts from 1.
+    pub attempt: u32,
+    /// The step's own description of the work; a [`crate::Pipeline`] for playbooks.
+    pub spec: Arc<Value>,
+    pub scope: Scope,
+    /// Where an earlier lease of this attempt left off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Arc<Value>>,
+    /// Of the whole attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Values as of the dispatch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Scope {
+    pub workload: Arc<Value>,
+    pub ctx: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iter: Option<Iter>,
+    /// Results of the earlier steps that the work names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<(String, Arc<Value>)>,
+}
+
+/// The iteration the work belongs to; `name` is the loop's iterator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Iter {
+    pub name: String,
+    pub item: Value,
+    pub index: u32,
+    /// How many iterations there are, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub unit: Unit,
+    pub outcome: Outcome,
+    /// Context keys to set.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub patch: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Done {
+        output: Value,
+    },
+    Failed(Failure),
+    /// It was asked to stop and did.
+    Stopped,
+    /// It waits longer than it may hold a slot, and goes on at the cursor.
+    Later {
+        delay_ms: u64,
+        cursor: Value,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A class of the taxonomy: `timeout`, `transport`, …; an unknown one counts as `unknown`.
+    pub class: String,
+    pub code: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retryable: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub details: Value,
+}
+
+/// Where a pipeline stands (R14); kept with the lease.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    pub unit: Unit,
+    /// Rises from checkpoint to checkpoint of a unit: a late copy of an earlier one changes nothing.
+    pub number: u64,
+    pub cursor: Arc<Value>,
+}
+
+/// Renews the leases of everything the worker still has; the answer names what it must stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beat {
+    pub session: SessionId,
+    pub holds: Vec<Unit>,
+}
+
+/// Lines of one stream, in the order they were written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    pub unit: Unit,
+    pub step: String,
+    pub attempt: u32,
+    pub lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Milliseconds since the Unix epoch.
+    pub at: i64,
+    pub stream: Stream,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Out,
+    Err,
+    /// Said by the worker itself: a task began, a retry follows.
+    Worker,
+}
+
+/// The engine's answer to a report, a checkpoint or a beat, after it is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    Accepted,
+    /// The work was given to someone else, was stopped or has ended: what was sent changed nothing.
+    Stale,
+    /// The fence was answered before, with something else (R16).
+    Conflict,
+}
+
+/// What the engine says to a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    Run(Box<Work>),
+    /// Stop it: TERM, then KILL after `grace_ms`; answered by a report, `Stopped` if nothing better is known.
+    Stop {
+        unit: Unit,
+        grace_ms: u64,
+    },
+    /// The engine does not know this session any more: everything it has is lost, it must register again.
+    Unknown,
+}
+
+mod hex {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(id: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{id:032x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
+}

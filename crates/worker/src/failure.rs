@@ -1,0 +1,61 @@
+//! The failures a worker itself finds, in the words of the taxonomy.
+
+use serde_json::{Value, json};
+use windlass_protocol::Failure;
+
+/// A source text in a message is cut after this many characters.
+const SHOWN_MAX: usize = 200;
+
+pub(crate) fn failure(class: &str, code: &str, message: impl Into<String>) -> Box<Failure> {
+    Box::new(Failure {
+        class: class.to_owned(),
+        code: code.to_owned(),
+        message: message.into(),
+        retryable: None,
+        retry_after_ms: None,
+        details: Value::Null,
+    })
+}
+
+/// What was configured cannot be done, now or ever.
+pub(crate) fn invalid(message: impl Into<String>) -> Box<Failure> {
+    failure("validation", "INVALID_CONFIGURATION", message)
+}
+
+/// `place` says where the expression stands.
+pub(crate) fn expression(place: &str, source: &Value, error: &dyn std::fmt::Display) -> Box<Failure> {
+    let source = source.as_str().map_or_else(|| source.to_string(), str::to_owned);
+    let message = format!("{place} cannot be evaluated: {error}, in `{}`", shown(&source));
+    failure("validation", "EXPRESSION_ERROR", message)
+}
+
+pub(crate) fn timeout(what: &str, limit_ms: u64) -> Box<Failure> {
+    let message = format!("{what} took longer than its timeout of {limit_ms} ms and was stopped");
+    failure("timeout", "NETWORK_TIMEOUT", message)
+}
+
+/// Tells which task failed, beside what the tool says.
+pub(crate) fn in_task(mut failure: Box<Failure>, label: &str) -> Box<Failure> {
+    match &mut failure.details {
+        Value::Object(details) => {
+            details.insert("task".to_owned(), json!(label));
+        }
+        details @ Value::Null => *details = json!({ "task": label }),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {}
+    }
+    failure
+}
+
+/// What the failure says about trying again, or else what its class does.
+pub(crate) fn is_retryable(failure: &Failure) -> bool {
+    let transient = ["timeout", "rate_limit", "transient_5xx", "transport"];
+    failure.retryable.unwrap_or_else(|| transient.contains(&failure.class.as_str()))
+}
+
+/// The beginning of a text, for a message.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

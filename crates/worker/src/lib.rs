@@ -1,0 +1,23 @@
+//! Runs the work of step-runs: pipelines of tool calls, in sessions with an engine.
+//!
+//! | part | is |
+//! |---|---|
+//! | [`Run`] | the pipeline runner: which call is next, what an outcome means, where to go on after a crash; no IO |
+//! | [`session`] | the worker's side of the protocol: leases, resent reports, checkpoints; no IO |
+//! | [`Pool`] | both of them over threads, processes and the clock, with an engine behind a [`Port`] |
+//! | [`guard`] | a process that ends what a killed worker leaves behind |
+
+mod failure;
+pub mod guard;
+mod halt;
+mod pipeline;
+mod pool;
+mod process;
+pub mod session;
+mod stream;
+mod tools;
+
+pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
+pub use pool::{CHUNK_MAX, Orders, Pool, PoolConfig, PoolError, Port, Reply};
+pub use stream::{LINE_MAX, TAIL_MAX};
+pub use tools::GRACE_MS;

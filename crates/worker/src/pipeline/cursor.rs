@@ -1,0 +1,78 @@
+//! Where a run stands: all of it that changes, so that another worker can go on from here (R14).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Raised when a cursor of an older worker can no longer be understood.
+const VERSION: u32 = 1;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Cursor {
+    version: u32,
+    /// The label of the next task.
+    pub(super) at: String,
+    /// The step's arguments: rendered once, so that every worker sees the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) args: Option<Value>,
+    /// A pause that is still to be made before the next task.
+    #[serde(default)]
+    pub(super) wait_ms: u64,
+    #[serde(default)]
+    pub(super) calls: u32,
+    /// Tries of a label since it last succeeded.
+    #[serde(default)]
+    pub(super) tries: BTreeMap<String, u32>,
+    /// The result of the last task that succeeded.
+    #[serde(default)]
+    pub(super) prev: Value,
+    #[serde(default)]
+    pub(super) results: Map<String, Value>,
+    #[serde(default)]
+    pub(super) iter: Map<String, Value>,
+    #[serde(default)]
+    pub(super) ctx: Map<String, Value>,
+    /// Keys of `ctx` that no report has carried yet.
+    #[serde(default)]
+    pub(super) unsent: BTreeSet<String>,
+}
+
+impl Cursor {
+    pub(super) fn start(label: &str) -> Cursor {
+        Cursor {
+            version: VERSION,
+            at: label.to_owned(),
+            args: None,
+            wait_ms: 0,
+            calls: 0,
+            tries: BTreeMap::new(),
+            prev: Value::Null,
+            results: Map::new(),
+            iter: Map::new(),
+            ctx: Map::new(),
+            unsent: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn read(stored: &Value) -> Result<Cursor, String> {
+        let cursor = Cursor::deserialize(stored).map_err(|error| error.to_string())?;
+        match cursor.version {
+            VERSION => Ok(cursor),
+            other => Err(format!("it has version {other}, and this worker knows {VERSION}")),
+        }
+    }
+
+    pub(super) fn stored(&self) -> Value {
+        serde_json::to_value(self).expect("every map of a cursor has text keys")
+    }
+
+    pub(super) fn write_ctx(&mut self, fields: Map<String, Value>) {
+        self.unsent.extend(fields.keys().cloned());
+        self.ctx.extend(fields);
+    }
+
+    /// What the context is to be told with the next report.
+    pub(super) fn patch(&self) -> Map<String, Value> {
+        self.unsent.iter().filter_map(|key| Some((key.clone(), self.ctx.get(key)?.clone()))).collect()
+    }
+}

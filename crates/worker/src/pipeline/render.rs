@@ -1,0 +1,36 @@
+//! Templates of a pipeline, rendered field by field so that an error can name its place.
+
+use super::scope::View;
+use crate::failure;
+use serde_json::{Map, Value};
+use windlass_expr::{Expr, Template};
+use windlass_protocol::Failure;
+
+type Fields = Map<String, Value>;
+
+/// `place` is the part of the pipeline that the fields stand in.
+pub(super) fn fields(view: &View<'_>, fields: &Fields, place: &str) -> Result<Fields, Box<Failure>> {
+    fields.iter().map(|(key, value)| Ok((key.clone(), field(view, key, value, place)?))).collect()
+}
+
+pub(super) fn field(view: &View<'_>, key: &str, value: &Value, place: &str) -> Result<Value, Box<Failure>> {
+    let named =
+        |error: &dyn std::fmt::Display| failure::expression(&format!("`{key}` of {place}"), value, error);
+    let template = Template::compile(value).map_err(|error| named(&error))?;
+    template.render(view).map_err(|error| named(&error))
+}
+
+pub(super) fn truth(view: &View<'_>, condition: &str, place: &str) -> Result<bool, Box<Failure>> {
+    let source = Value::from(condition);
+    let named =
+        |error: &dyn std::fmt::Display| failure::expression(&format!("a rule of {place}"), &source, error);
+    let condition = Expr::compile(condition).map_err(|error| named(&error))?;
+    condition.truthy(view).map_err(|error| named(&error))
+}
+
+/// `over` laid over `under`, key by key; what is no object counts as nothing to lay.
+pub(super) fn laid(under: Option<&Value>, over: Fields) -> Value {
+    let mut laid = under.and_then(Value::as_object).cloned().unwrap_or_default();
+    laid.extend(over);
+    Value::Object(laid)
+}

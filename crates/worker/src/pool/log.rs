@@ -1,0 +1,132 @@
+//! Log lines of one unit on their way to the engine: gathered into chunks, and held back when the engine is slow.
+
+use super::port::Port;
+use crate::halt::Halt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, sleep, timeout_at};
+use windlass_protocol::{Line, Log, Stream, Work};
+
+/// Text of one chunk.
+pub const CHUNK_MAX: usize = 64 * 1024;
+
+/// A line waits at most this long for others to share its chunk.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// Chunks without an answer: enough to keep a disk busy, few enough to be held for every slot.
+const UNANSWERED_MAX: usize = 4;
+
+/// What a line costs beside its text.
+const LINE_COST: usize = 32;
+
+/// Reads that wait to be gathered.
+const QUEUE: usize = 4;
+
+/// How long work that was stopped waits for an engine that takes no more log.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Where tools write. Sending waits while the engine is behind.
+#[derive(Debug, Clone)]
+pub(crate) struct Lines(mpsc::Sender<Vec<Line>>);
+
+impl Lines {
+    pub(crate) async fn send(&self, stream: Stream, texts: Vec<String>) {
+        if texts.is_empty() {
+            return;
+        }
+        let at = now_ms();
+        let lines = texts.into_iter().map(|text| Line { at, stream, text }).collect();
+        // The reader lives as long as the unit, so nobody is left to miss them.
+        let _ = self.0.send(lines).await;
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(super) struct Pump {
+    port: Arc<dyn Port>,
+    lines: mpsc::Receiver<Vec<Line>>,
+    room: Arc<Semaphore>,
+    /// A chunk without its lines.
+    head: Log,
+    halt: Halt,
+    /// The work was stopped, and the engine took no more in time.
+    is_deaf: bool,
+}
+
+pub(super) fn log(port: Arc<dyn Port>, work: &Work, halt: Halt) -> (Lines, Pump) {
+    let (sender, lines) = mpsc::channel(QUEUE);
+    let head = Log { unit: work.unit, step: work.step.clone(), attempt: work.attempt, lines: Vec::new() };
+    let room = Arc::new(Semaphore::new(UNANSWERED_MAX));
+    (Lines(sender), Pump { port, lines, room, head, halt, is_deaf: false })
+}
+
+impl Pump {
+    /// Until every sender is gone and everything is sent.
+    pub(super) async fn run(mut self) {
+        let mut chunk = Chunk::default();
+        while let Some(lines) = self.lines.recv().await {
+            self.add(lines, &mut chunk).await;
+            let until = Instant::now() + GATHER;
+            while let Ok(Some(lines)) = timeout_at(until, self.lines.recv()).await {
+                self.add(lines, &mut chunk).await;
+            }
+            self.send(&mut chunk).await;
+        }
+    }
+
+    async fn add(&mut self, lines: Vec<Line>, chunk: &mut Chunk) {
+        for line in lines {
+            let cost = line.text.len() + LINE_COST;
+            if chunk.bytes + cost > CHUNK_MAX {
+                self.send(chunk).await;
+            }
+            chunk.bytes += cost;
+            chunk.lines.push(line);
+        }
+    }
+
+    async fn send(&mut self, chunk: &mut Chunk) {
+        let Chunk { lines, .. } = std::mem::take(chunk);
+        if lines.is_empty() {
+            return;
+        }
+        // To a deaf engine they are lost. Whoever writes them is not kept from ending.
+        if let Some(room) = self.room().await {
+            let log = Log { lines, ..self.head.clone() };
+            self.port.log(log, Box::new(move |_| drop(room)));
+        }
+    }
+
+    async fn room(&mut self) -> Option<OwnedSemaphorePermit> {
+        if self.is_deaf {
+            return None;
+        }
+        let room = Arc::clone(&self.room).acquire_owned();
+        tokio::select! {
+            biased;
+            room = room => room.ok(),
+            () = stopped(&mut self.halt) => {
+                self.is_deaf = true;
+                None
+            }
+        }
+    }
+}
+
+async fn stopped(halt: &mut Halt) {
+    if !halt.is_pulled() {
+        halt.pulled().await;
+    }
+    sleep(LAST_WORDS).await;
+}
+
+#[derive(Default)]
+struct Chunk {
+    lines: Vec<Line>,
+    bytes: usize,
+}

@@ -1,0 +1,251 @@
+//! The in-process pool: the session and the pipelines over threads, processes and the clock.
+//!
+//! One thread with one loop. Everything that can happen comes in as an [`Input`]; units are tasks beside the loop that talk
+//! to it in the same words.
+
+mod log;
+mod port;
+mod unit;
+
+pub use log::CHUNK_MAX;
+pub(crate) use log::Lines;
+pub use port::{Orders, Port, Reply};
+
+use crate::failure::failure;
+use crate::guard::{Guard, GuardCommand, GuardError};
+use crate::halt::{Puller, halt};
+use crate::process::SharedGuard;
+use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
+use crate::tools::GRACE_MS;
+use serde_json::Map;
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle, available_parallelism};
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout};
+use unit::Wires;
+use windlass_protocol::{Failure, Outcome, PROTOCOL_VERSION, Register, Report, Unit, Work};
+
+/// Steps mostly wait: for servers, for other processes, for disks. Four to a core keep the cores busy, and are few enough
+/// that steps that do compute still share them well.
+const SLOTS_PER_CORE: u32 = 4;
+
+#[derive(Debug, Clone)]
+pub struct PoolConfig {
+    /// The worker's name, for people.
+    pub worker: String,
+    /// Pieces of work at a time.
+    pub slots: u32,
+    /// Between TERM and KILL when an attempt takes too long and when the pool is shut down.
+    pub grace_ms: u64,
+    pub guard: GuardCommand,
+}
+
+impl PoolConfig {
+    #[must_use]
+    pub fn new(worker: impl Into<String>, guard: GuardCommand) -> PoolConfig {
+        let cores = available_parallelism().map_or(1, NonZero::get);
+        let slots = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SLOTS_PER_CORE);
+        PoolConfig { worker: worker.into(), slots, grace_ms: GRACE_MS, guard }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    #[error("the worker's thread cannot be started: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A running pool. Dropped, it is shut down.
+#[derive(Debug)]
+pub struct Pool {
+    inputs: mpsc::UnboundedSender<Input>,
+    grace_ms: u64,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// Registers with the engine and runs what it orders, until it is shut down.
+    pub fn start(config: PoolConfig, port: Arc<dyn Port>) -> Result<Pool, PoolError> {
+        let guard = Arc::new(Mutex::new(Guard::spawn(config.guard)?));
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
+        // its way.
+        let (inputs, received) = mpsc::unbounded_channel();
+        let register = Register { protocol: PROTOCOL_VERSION, worker: config.worker, slots: config.slots };
+        let floor = Floor {
+            session: Session::new(register),
+            port,
+            guard,
+            grace_ms: config.grace_ms,
+            inputs: inputs.clone(),
+            units: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            ids: BTreeMap::new(),
+            began: std::time::Instant::now(),
+        };
+        let run = move || runtime.block_on(floor.run(received));
+        let thread = thread::Builder::new().name("windlass-pool".to_owned()).spawn(run)?;
+        Ok(Pool { inputs, grace_ms: config.grace_ms, thread: Some(thread) })
+    }
+
+    /// Kills what runs, reports none of it, and waits until its processes are gone.
+    pub fn shutdown(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let _ = self.inputs.send(Input::Shutdown { grace_ms: self.grace_ms });
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Where the work is done.
+struct Floor {
+    session: Session,
+    port: Arc<dyn Port>,
+    guard: SharedGuard,
+    grace_ms: u64,
+    inputs: mpsc::UnboundedSender<Input>,
+    units: BTreeMap<Unit, Local>,
+    tasks: JoinSet<unit::Result>,
+    ids: BTreeMap<Id, Unit>,
+    began: std::time::Instant,
+}
+
+/// The pool's lines to a unit.
+struct Local {
+    halt: Puller,
+    proceed: mpsc::Sender<()>,
+}
+
+impl Floor {
+    async fn run(mut self, mut received: mpsc::UnboundedReceiver<Input>) {
+        let mut input = Input::Tick;
+        while !self.session.is_closed() {
+            let now = self.now();
+            for output in self.session.handle(now, input) {
+                self.carry_out(output);
+            }
+            input = if self.session.is_closed() { Input::Tick } else { self.happening(&mut received).await };
+        }
+        self.leave().await;
+    }
+
+    /// An engine that does not answer finds out by itself that the session is gone.
+    async fn leave(&self) {
+        let Some(session) = self.session.id() else { return };
+        let (answered, answer) = oneshot::channel();
+        self.port.leave(
+            session,
+            Box::new(move |verdict| {
+                // Nobody waits any more.
+                let _ = answered.send(verdict);
+            }),
+        );
+        let _ = timeout(Duration::from_millis(LAST_ANSWERS_MS), answer).await;
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    async fn happening(&mut self, received: &mut mpsc::UnboundedReceiver<Input>) -> Input {
+        let wake_at = self.session.wake_at();
+        let wake = Instant::from_std(self.began) + Duration::from_millis(wake_at.unwrap_or_default());
+        tokio::select! {
+            input = received.recv() => input.unwrap_or(Input::Shutdown { grace_ms: self.grace_ms }),
+            Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
+            () = sleep_until(wake), if wake_at.is_some() => Input::Tick,
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(Id, unit::Result), JoinError>) -> Input {
+        let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+        let unit = self.ids.remove(&id).expect("a task is listed when it is spawned");
+        self.units.remove(&unit);
+        let report = match ended {
+            Ok((_, report)) => report,
+            Err(error) => {
+                let outcome = Outcome::Failed(*broken(&error));
+                Some(Box::new(Report { unit, outcome, patch: Map::new() }))
+            }
+        };
+        Input::Ended { unit, report }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        let inputs = self.inputs.clone();
+        match output {
+            Output::Register { number, register } => {
+                let orders = self.inputs.clone();
+                let orders = move |order| drop(orders.send(Input::Ordered { number, order }));
+                let reply = move |session| drop(inputs.send(Input::Registered { number, session }));
+                self.port.register(register, Box::new(orders), Box::new(reply));
+            }
+            Output::Beat { number, beat } => {
+                let reply = move |verdict| drop(inputs.send(Input::BeatAnswered { number, verdict }));
+                self.port.beat(beat, Box::new(reply));
+            }
+            Output::Checkpoint { number, checkpoint } => {
+                let unit = checkpoint.unit;
+                let reply =
+                    move |verdict| drop(inputs.send(Input::CheckpointAnswered { unit, number, verdict }));
+                self.port.checkpoint(checkpoint, Box::new(reply));
+            }
+            Output::Report(report) => {
+                let unit = report.unit;
+                let reply = move |verdict| drop(inputs.send(Input::ReportAnswered { unit, verdict }));
+                self.port.report(*report, Box::new(reply));
+            }
+            Output::Start(work) => self.start(*work),
+            Output::Proceed(unit) => {
+                if let Some(local) = self.units.get(&unit) {
+                    // There is room for the one word the unit waits for; one that ended waits for none.
+                    let _ = local.proceed.try_send(());
+                }
+            }
+            Output::Stop { unit, grace_ms } => {
+                if let Some(local) = self.units.get(&unit) {
+                    local.halt.pull(grace_ms);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, work: Work) {
+        let unit = work.unit;
+        let (puller, halt) = halt();
+        let (proceed, kept) = mpsc::channel(1);
+        let wires = Wires {
+            port: Arc::clone(&self.port),
+            inputs: self.inputs.clone(),
+            proceed: kept,
+            guard: Arc::clone(&self.guard),
+            grace_ms: self.grace_ms,
+        };
+        let task = self.tasks.spawn(unit::run(work, wires, halt));
+        self.ids.insert(task.id(), unit);
+        self.units.insert(unit, Local { halt: puller, proceed });
+    }
+}
+
+/// A defect of the worker itself ends the one unit it met.
+fn broken(error: &JoinError) -> Box<Failure> {
+    failure("unknown", "WORKER_DEFECT", format!("the worker has a defect and could not go on: {error}"))
+}

@@ -1,0 +1,98 @@
+//! One unit of work: its pipeline driven over real tools and real time.
+
+use super::log::{Lines, Pump, log};
+use super::port::Port;
+use crate::failure;
+use crate::halt::{Halt, limited};
+use crate::pipeline::{Call, Next, Run};
+use crate::process::SharedGuard;
+use crate::session::Input;
+use crate::tools::{self, Desk};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use windlass_protocol::{Outcome, Report, Stream, Unit, Work};
+
+pub(super) type Result = Option<Box<Report>>;
+
+/// The unit's lines to the pool.
+pub(super) struct Wires {
+    pub(super) port: Arc<dyn Port>,
+    pub(super) inputs: mpsc::UnboundedSender<Input>,
+    /// One word per checkpoint that is kept.
+    pub(super) proceed: mpsc::Receiver<()>,
+    pub(super) guard: SharedGuard,
+    pub(super) grace_ms: u64,
+}
+
+/// Until the work is over and its processes are gone; None when it was halted before it knew anything.
+pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
+    let (unit, timeout_ms) = (work.unit, work.timeout_ms);
+    let (lines, pump): (Lines, Pump) = log(Arc::clone(&wires.port), &work, halt.clone());
+    let desk = Desk::new(&work, lines, Arc::clone(&wires.guard));
+    let mut run = Run::begin(work);
+    let grace_ms = wires.grace_ms;
+    let work = async {
+        let driven =
+            limited(timeout_ms, grace_ms, halt, |halt| drive(&mut run, &desk, &mut wires, unit, halt)).await;
+        // The log ends with its last writer.
+        drop(desk);
+        driven
+    };
+    let (driven, ()) = tokio::join!(work, pump.run());
+    match timeout_ms {
+        Some(limit_ms) if driven.timed_out => {
+            let failed = failure::timeout(&format!("step `{}`", run.work().step), limit_ms);
+            Some(run.report_now(Outcome::Failed(*failed)))
+        }
+        _ => driven.result,
+    }
+}
+
+async fn drive(run: &mut Run, desk: &Desk, wires: &mut Wires, unit: Unit, mut halt: Halt) -> Result {
+    loop {
+        match run.advance() {
+            Next::Report(report) => return Some(report),
+            Next::Wait { delay_ms } => {
+                tokio::select! {
+                    () = sleep(Duration::from_millis(delay_ms)) => {}
+                    _ = halt.pulled() => return None,
+                }
+            }
+            Next::Call(call) => {
+                announce(run, &call, &desk.lines).await;
+                let called = tools::call(&call, desk, halt.clone()).await;
+                if halt.is_pulled() {
+                    return None;
+                }
+                run.answer(called);
+                if let Some(cursor) = run.checkpoint() {
+                    kept(cursor, wires, unit, &mut halt).await?;
+                }
+            }
+        }
+    }
+}
+
+/// A log with the output of several calls says where each begins.
+async fn announce(run: &Run, call: &Call, lines: &Lines) {
+    let Call { label, kind, try_number, .. } = call;
+    let said = match (run.tasks(), try_number) {
+        (..=1, 1) => return,
+        (_, 1) => format!("task {label} ({kind})"),
+        (_, number) => format!("task {label} ({kind}), try {number}"),
+    };
+    lines.send(Stream::Worker, vec![said]).await;
+}
+
+/// Waits until the engine has the cursor: a worker that takes over must not do again what was done before.
+async fn kept(cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
+    // The pool lives longer than its units.
+    let _ = wires.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });
+    tokio::select! {
+        proceed = wires.proceed.recv() => proceed,
+        _ = halt.pulled() => None,
+    }
+}

@@ -1,0 +1,243 @@
+//! What the session has: one entry per offer, from the order to the answered report.
+
+use super::{Again, LEASE_GRACE_MS, LEASE_MARGIN_MS, Output, Session};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use windlass_protocol::{Checkpoint, LEASE_TTL_MS, Outcome, Report, Unit, Verdict, Work};
+
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) lease_from: u64,
+    pub(super) phase: Phase,
+}
+
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Begins when an older lease of the same step-run is gone from here.
+    Queued(Box<Work>),
+    Running,
+    Checkpointing {
+        number: u64,
+        checkpoint: Checkpoint,
+        again: Again,
+    },
+    /// It was told to end.
+    Stopping {
+        then: Then,
+    },
+    Reporting {
+        report: Box<Report>,
+        again: Again,
+    },
+}
+
+/// What follows when stopped work is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    Report,
+    /// Its lease is lost, or nobody is to be told.
+    Nothing,
+}
+
+impl Held {
+    /// Something of it may be running in this worker.
+    pub(super) fn is_local(&self) -> bool {
+        match self.phase {
+            Phase::Running | Phase::Checkpointing { .. } | Phase::Stopping { .. } => true,
+            Phase::Queued(_) | Phase::Reporting { .. } => false,
+        }
+    }
+
+    /// Whether the end of the lease still means something to it.
+    fn needs_lease(&self) -> bool {
+        match self.phase {
+            Phase::Queued(_) | Phase::Running | Phase::Checkpointing { .. } => true,
+            Phase::Stopping { then } => then == Then::Report,
+            Phase::Reporting { .. } => false,
+        }
+    }
+
+    fn give_up_at(&self) -> u64 {
+        self.lease_from + LEASE_TTL_MS - LEASE_MARGIN_MS
+    }
+
+    pub(super) fn wake_at(&self) -> Option<u64> {
+        let again = match &self.phase {
+            Phase::Checkpointing { again, .. } | Phase::Reporting { again, .. } => Some(again.at),
+            Phase::Queued(_) | Phase::Running | Phase::Stopping { .. } => None,
+        };
+        let lease = self.needs_lease().then(|| self.give_up_at());
+        again.into_iter().chain(lease).min()
+    }
+}
+
+impl Session {
+    pub(super) fn run(&mut self, now: u64, work: Box<Work>, lease_from: u64) {
+        let unit = work.unit;
+        // Without a lease that will last, it is better not to begin.
+        if now >= lease_from + LEASE_TTL_MS - LEASE_MARGIN_MS {
+            return;
+        }
+        let known = self.held.contains_key(&unit);
+        if !known && self.closing.is_none() && self.recent.contains(&unit) {
+            // It ended here, perhaps unheard: whoever orders it again must know that it is not here any more.
+            return self.report(now, stopped(unit), lease_from);
+        }
+        let of_run = Unit { fence: u64::MIN, ..unit }..=Unit { fence: u64::MAX, ..unit };
+        let others: Vec<Unit> = self.held.range(of_run).map(|(unit, _)| *unit).collect();
+        if known || self.closing.is_some() || others.iter().any(|other| other.fence > unit.fence) {
+            return;
+        }
+        for older in &others {
+            self.give_up(*older, LEASE_GRACE_MS);
+        }
+        let phase = if others.iter().any(|older| self.held.contains_key(older)) {
+            Phase::Queued(work)
+        } else {
+            self.out.push(Output::Start(work));
+            Phase::Running
+        };
+        self.held.insert(unit, Held { lease_from, phase });
+    }
+
+    /// What is not here is stopped already, and what ended is not begun again by a late order.
+    pub(super) fn stop(&mut self, now: u64, unit: Unit, grace_ms: u64, lease_from: u64) {
+        let Some(held) = self.held.get_mut(&unit) else {
+            return self.report(now, stopped(unit), lease_from);
+        };
+        match &mut held.phase {
+            Phase::Reporting { .. } => {}
+            Phase::Queued(_) => {
+                let lease_from = held.lease_from;
+                self.report(now, stopped(unit), lease_from);
+            }
+            Phase::Stopping { .. } => self.out.push(Output::Stop { unit, grace_ms }),
+            phase @ (Phase::Running | Phase::Checkpointing { .. }) => {
+                *phase = Phase::Stopping { then: Then::Report };
+                self.out.push(Output::Stop { unit, grace_ms });
+            }
+        }
+    }
+
+    pub(super) fn reached(&mut self, now: u64, unit: Unit, cursor: Arc<Value>) {
+        let number = self.number();
+        let Some(held) = self.held.get_mut(&unit) else { return };
+        if let Phase::Running = held.phase {
+            let checkpoint = Checkpoint { unit, number, cursor };
+            self.out.push(Output::Checkpoint { number, checkpoint: checkpoint.clone() });
+            held.phase = Phase::Checkpointing { number, checkpoint, again: Again::first(now) };
+        }
+    }
+
+    pub(super) fn kept(&mut self, unit: Unit, answered: u64, verdict: Verdict) {
+        let Some(held) = self.held.get_mut(&unit) else { return };
+        match held.phase {
+            Phase::Checkpointing { number, .. } if number == answered => {}
+            _ => return,
+        }
+        match verdict {
+            Verdict::Accepted => {
+                held.phase = Phase::Running;
+                self.out.push(Output::Proceed(unit));
+            }
+            Verdict::Stale | Verdict::Conflict => self.give_up(unit, 0),
+        }
+    }
+
+    pub(super) fn ended(&mut self, now: u64, unit: Unit, report: Option<Box<Report>>) {
+        let Some(held) = self.held.get(&unit) else { return };
+        let lease_from = held.lease_from;
+        let report = match held.phase {
+            Phase::Running | Phase::Checkpointing { .. } => report,
+            Phase::Stopping { then: Then::Report } => report.or_else(|| Some(stopped(unit))),
+            Phase::Stopping { then: Then::Nothing } => None,
+            Phase::Queued(_) | Phase::Reporting { .. } => return,
+        };
+        match report {
+            Some(report) => self.report(now, report, lease_from),
+            None => self.remove(unit),
+        }
+        self.begin_next(unit);
+    }
+
+    fn report(&mut self, now: u64, report: Box<Report>, lease_from: u64) {
+        self.out.push(Output::Report(report.clone()));
+        let unit = report.unit;
+        let phase = Phase::Reporting { report, again: Again::first(now) };
+        self.held.insert(unit, Held { lease_from, phase });
+    }
+
+    /// Whatever the answer is, it is the last word: accepted, or too late to change anything.
+    pub(super) fn reported(&mut self, unit: Unit, _: Verdict) {
+        if let Some(Held { phase: Phase::Reporting { .. }, .. }) = self.held.get(&unit) {
+            self.remove(unit);
+        }
+    }
+
+    fn remove(&mut self, unit: Unit) {
+        self.held.remove(&unit);
+        self.recent.add(unit);
+    }
+
+    /// Ends it without a report; it is forgotten once nothing of it runs.
+    fn give_up(&mut self, unit: Unit, grace_ms: u64) {
+        let Some(held) = self.held.get_mut(&unit) else { return };
+        if held.is_local() {
+            held.phase = Phase::Stopping { then: Then::Nothing };
+            self.out.push(Output::Stop { unit, grace_ms });
+        } else {
+            self.remove(unit);
+        }
+    }
+
+    /// Reports of work that is over are kept: they may still be heard.
+    pub(super) fn give_up_all(&mut self, grace_ms: u64) {
+        let unfinished = |held: &Held| !matches!(held.phase, Phase::Reporting { .. });
+        let units: Vec<Unit> =
+            self.held.iter().filter(|(_, held)| unfinished(held)).map(|(unit, _)| *unit).collect();
+        for unit in units {
+            self.give_up(unit, grace_ms);
+        }
+    }
+
+    fn begin_next(&mut self, gone: Unit) {
+        let of_run = Unit { fence: u64::MIN, ..gone }..=Unit { fence: u64::MAX, ..gone };
+        let mut of_run = self.held.range_mut(of_run);
+        let Some((_, held)) = of_run.find(|(_, held)| matches!(held.phase, Phase::Queued(_))) else { return };
+        if let Phase::Queued(work) = std::mem::replace(&mut held.phase, Phase::Running) {
+            self.out.push(Output::Start(work));
+        }
+    }
+
+    /// Stops everything whose lease may end soon: no beat that listed it was accepted in time.
+    pub(super) fn leases(&mut self, now: u64) {
+        let lost = |held: &Held| held.needs_lease() && now >= held.give_up_at();
+        let units: Vec<Unit> =
+            self.held.iter().filter(|(_, held)| lost(held)).map(|(unit, _)| *unit).collect();
+        for unit in units {
+            self.give_up(unit, LEASE_GRACE_MS);
+        }
+    }
+
+    pub(super) fn resend(&mut self, now: u64) {
+        for held in self.held.values_mut() {
+            match &mut held.phase {
+                Phase::Checkpointing { number, checkpoint, again } if now >= again.at => {
+                    *again = again.later(now);
+                    let checkpoint = checkpoint.clone();
+                    self.out.push(Output::Checkpoint { number: *number, checkpoint });
+                }
+                Phase::Reporting { report, again } if now >= again.at => {
+                    *again = again.later(now);
+                    self.out.push(Output::Report(report.clone()));
+                }
+                Phase::Queued(_) | Phase::Running | Phase::Stopping { .. } => {}
+                Phase::Checkpointing { .. } | Phase::Reporting { .. } => {}
+            }
+        }
+    }
+}
+
+fn stopped(unit: Unit) -> Box<Report> {
+    Box::new(Report { unit, outcome: Outcome::Stopped, patch: Map::new() })
+}

@@ -1,0 +1,319 @@
+//! The worker's side of the protocol: a machine without IO, clock or chance. Inputs come with the time, outputs say
+//! what to do. Messages may be lost, doubled, late or out of order; what is sent is sent again until it is answered.
+//!
+//! Three promises: an offer is begun at most once here; work whose lease may have ended is dead before it ends; two
+//! leases of one step-run never run beside each other in one worker.
+
+mod held;
+mod recent;
+
+use held::Held;
+use recent::Recent;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_protocol::{
+    Beat, Checkpoint, LEASE_TTL_MS, Order, Register, Report, SessionId, Unit, Verdict, Work,
+};
+
+pub const BEAT_EVERY_MS: u64 = LEASE_TTL_MS / 2;
+
+/// A beat that is not answered is sent again this soon: one lost message must not cost the leases.
+pub const BEAT_AGAIN_MS: u64 = 2_000;
+
+/// Work is stopped this long before its lease can end: the grace, and as long again for the processes to be gone.
+pub const LEASE_MARGIN_MS: u64 = 6_000;
+
+/// Between TERM and KILL when the lease runs out.
+pub const LEASE_GRACE_MS: u64 = 2_000;
+
+/// Everything else that is not answered is sent again after this, then after twice as long, up to the longest.
+pub const RESEND_MS: u64 = 1_000;
+pub const RESEND_MAX_MS: u64 = 10_000;
+
+/// How long a shutdown waits for answers to reports of work that had ended before.
+pub const LAST_ANSWERS_MS: u64 = 2_000;
+
+/// Something happened. Numbers are those of the output it answers: an answer to an earlier one is told apart.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// Time passed; due at [`Session::wake_at`].
+    Tick,
+    Registered {
+        number: u64,
+        session: SessionId,
+    },
+    /// Under the registration of that number.
+    Ordered {
+        number: u64,
+        order: Order,
+    },
+    BeatAnswered {
+        number: u64,
+        verdict: Verdict,
+    },
+    CheckpointAnswered {
+        unit: Unit,
+        number: u64,
+        verdict: Verdict,
+    },
+    ReportAnswered {
+        unit: Unit,
+        verdict: Verdict,
+    },
+    /// The work waits until its cursor is kept.
+    Reached {
+        unit: Unit,
+        cursor: Arc<Value>,
+    },
+    /// The work is over and its processes are gone. None: it was stopped before it knew anything.
+    Ended {
+        unit: Unit,
+        report: Option<Box<Report>>,
+    },
+    /// Stop everything and begin nothing; unfinished work is not reported and will be offered again.
+    Shutdown {
+        grace_ms: u64,
+    },
+}
+
+/// Something is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    Register {
+        number: u64,
+        register: Register,
+    },
+    Beat {
+        number: u64,
+        beat: Beat,
+    },
+    Checkpoint {
+        number: u64,
+        checkpoint: Checkpoint,
+    },
+    Report(Box<Report>),
+    /// Begin the work.
+    Start(Box<Work>),
+    /// The cursor is kept: the work may go on.
+    Proceed(Unit),
+    /// End the work: TERM, and KILL after the grace. It may come twice, with a shorter grace.
+    Stop {
+        unit: Unit,
+        grace_ms: u64,
+    },
+}
+
+#[derive(Debug)]
+pub struct Session {
+    register: Register,
+    link: Link,
+    held: BTreeMap<Unit, Held>,
+    recent: Recent,
+    /// Beats without an answer: when they were sent, and what they listed.
+    beats: BTreeMap<u64, (u64, Vec<Unit>)>,
+    numbers: u64,
+    closing: Option<u64>,
+    out: Vec<Output>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Link {
+    /// What the last session left behind has to end before there is a new one.
+    Emptying,
+    Registering {
+        number: u64,
+        sent_at: u64,
+        again: Again,
+    },
+    Open {
+        number: u64,
+        session: SessionId,
+        lease_from: u64,
+        beat_at: u64,
+    },
+}
+
+/// When something unanswered is sent again.
+#[derive(Debug, Clone, Copy)]
+struct Again {
+    at: u64,
+    delay_ms: u64,
+}
+
+impl Again {
+    fn first(now: u64) -> Again {
+        Again { at: now + RESEND_MS, delay_ms: RESEND_MS }
+    }
+
+    fn later(self, now: u64) -> Again {
+        let delay_ms = (self.delay_ms * 2).min(RESEND_MAX_MS);
+        Again { at: now + delay_ms, delay_ms }
+    }
+}
+
+impl Session {
+    /// The first [`Input::Tick`] registers it.
+    #[must_use]
+    pub fn new(register: Register) -> Session {
+        Session {
+            register,
+            link: Link::Emptying,
+            held: BTreeMap::new(),
+            recent: Recent::default(),
+            beats: BTreeMap::new(),
+            numbers: 0,
+            closing: None,
+            out: Vec::new(),
+        }
+    }
+
+    /// `now` is in milliseconds and never falls; its zero is anybody's choice.
+    pub fn handle(&mut self, now: u64, input: Input) -> Vec<Output> {
+        match input {
+            Input::Tick => {}
+            Input::Registered { number, session } => self.registered(number, session),
+            Input::Ordered { number, order } => self.ordered(now, number, order),
+            Input::BeatAnswered { number, verdict } => self.beat_answered(number, verdict),
+            Input::CheckpointAnswered { unit, number, verdict } => self.kept(unit, number, verdict),
+            Input::ReportAnswered { unit, verdict } => self.reported(unit, verdict),
+            Input::Reached { unit, cursor } => self.reached(now, unit, cursor),
+            Input::Ended { unit, report } => self.ended(now, unit, report),
+            Input::Shutdown { grace_ms } => self.shut_down(now, grace_ms),
+        }
+        self.due(now);
+        std::mem::take(&mut self.out)
+    }
+
+    /// When the next [`Input::Tick`] is due, if nothing else happens.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<u64> {
+        let link = match self.link {
+            Link::Emptying => None,
+            Link::Registering { again, .. } => Some(again.at).filter(|_| self.closing.is_none()),
+            Link::Open { beat_at, .. } => Some(beat_at),
+        };
+        let held = self.held.values().filter_map(Held::wake_at);
+        let last = self.closing.filter(|_| self.held.values().any(|held| !held.is_local()));
+        held.chain(link).chain(last).min()
+    }
+
+    /// Under which the engine knows it; None while it does not.
+    #[must_use]
+    pub fn id(&self) -> Option<SessionId> {
+        match self.link {
+            Link::Open { session, .. } => Some(session),
+            Link::Emptying | Link::Registering { .. } => None,
+        }
+    }
+
+    /// Everything it still has, as the next beat will say.
+    pub fn holds(&self) -> impl Iterator<Item = Unit> {
+        self.held.keys().copied()
+    }
+
+    /// After a shutdown: nothing runs any more, and nobody has to be told anything.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closing.is_some() && self.held.is_empty()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn registered(&mut self, number: u64, session: SessionId) {
+        if let Link::Registering { number: asked, sent_at, .. } = self.link
+            && asked == number
+        {
+            let beat_at = sent_at + BEAT_EVERY_MS;
+            self.link = Link::Open { number, session, lease_from: sent_at, beat_at };
+        }
+    }
+
+    /// Counted from here for what comes in now: the engine cannot have granted it earlier.
+    fn lease_from(&self, number: u64) -> Option<u64> {
+        match self.link {
+            Link::Registering { number: current, sent_at, .. } => (current == number).then_some(sent_at),
+            Link::Open { number: current, lease_from, .. } => (current == number).then_some(lease_from),
+            Link::Emptying => None,
+        }
+    }
+
+    fn ordered(&mut self, now: u64, number: u64, order: Order) {
+        let Some(lease_from) = self.lease_from(number) else { return };
+        match order {
+            Order::Run(work) => self.run(now, work, lease_from),
+            Order::Stop { unit, grace_ms } => self.stop(now, unit, grace_ms, lease_from),
+            Order::Unknown => self.forgotten(),
+        }
+    }
+
+    /// Whoever answers so does not know this session: all it has is lost.
+    fn forgotten(&mut self) {
+        self.link = Link::Emptying;
+        self.beats.clear();
+        self.give_up_all(LEASE_GRACE_MS);
+        self.held.retain(|_, held| held.is_local());
+    }
+
+    fn beat_answered(&mut self, number: u64, verdict: Verdict) {
+        let Some((sent_at, listed)) = self.beats.remove(&number) else { return };
+        if verdict != Verdict::Accepted {
+            return self.forgotten();
+        }
+        if let Link::Open { lease_from, beat_at, .. } = &mut self.link {
+            *lease_from = (*lease_from).max(sent_at);
+            *beat_at = (*beat_at).max(sent_at + BEAT_EVERY_MS);
+        }
+        for unit in listed {
+            if let Some(held) = self.held.get_mut(&unit) {
+                held.lease_from = held.lease_from.max(sent_at);
+            }
+        }
+        self.beats.retain(|_, (earlier, _)| *earlier > sent_at);
+    }
+
+    fn shut_down(&mut self, now: u64, grace_ms: u64) {
+        self.closing = Some(now + LAST_ANSWERS_MS);
+        self.give_up_all(grace_ms);
+    }
+
+    fn due(&mut self, now: u64) {
+        self.leases(now);
+        self.resend(now);
+        if self.closing.is_some_and(|until| now >= until) {
+            self.held.retain(|_, held| held.is_local());
+        }
+        match self.link {
+            Link::Emptying if self.held.is_empty() && self.closing.is_none() => {
+                self.send_register(now, Again::first(now));
+            }
+            Link::Registering { again, .. } if now >= again.at && self.closing.is_none() => {
+                self.send_register(now, again.later(now));
+            }
+            Link::Open { session, beat_at, .. } if now >= beat_at => self.send_beat(now, session),
+            Link::Emptying | Link::Registering { .. } | Link::Open { .. } => {}
+        }
+    }
+
+    /// Each time under a new number: what comes for an earlier one is from a session nobody listens to.
+    fn send_register(&mut self, now: u64, again: Again) {
+        let number = self.number();
+        self.link = Link::Registering { number, sent_at: now, again };
+        self.out.push(Output::Register { number, register: self.register.clone() });
+    }
+
+    fn send_beat(&mut self, now: u64, session: SessionId) {
+        let number = self.number();
+        let holds: Vec<Unit> = self.holds().collect();
+        // One that is older than the leases it would renew renews nothing.
+        self.beats.retain(|_, (sent_at, _)| *sent_at + LEASE_TTL_MS > now);
+        self.beats.insert(number, (now, holds.clone()));
+        if let Link::Open { beat_at, .. } = &mut self.link {
+            *beat_at = now + BEAT_AGAIN_MS;
+        }
+        self.out.push(Output::Beat { number, beat: Beat { session, holds } });
+    }
+}

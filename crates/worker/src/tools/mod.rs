@@ -1,0 +1,94 @@
+//! The tools there are, and the only place that knows all of them. A tool is a file and a row here.
+
+mod noop;
+mod shell;
+
+use crate::failure;
+use crate::halt::{Halt, limited};
+use crate::pipeline::{Call, CallResult, execution_id};
+use crate::pool::Lines;
+use crate::process::SharedGuard;
+use std::time::Duration;
+use windlass_protocol::{Failure, Work};
+
+/// Between TERM and KILL when a task takes too long or leaves processes behind.
+pub const GRACE_MS: u64 = 5_000;
+
+/// What a task can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    Noop,
+    Shell,
+}
+
+const TOOLS: [(&str, Tool); 2] = [("noop", Tool::Noop), ("shell", Tool::Shell)];
+
+/// Who calls, and what a tool may use beside its configuration.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    /// Told to processes in their environment.
+    pub(crate) names: [(&'static str, String); 4],
+    pub(crate) lines: Lines,
+    pub(crate) guard: SharedGuard,
+}
+
+impl Desk {
+    pub(crate) fn new(work: &Work, lines: Lines, guard: SharedGuard) -> Desk {
+        let execution = execution_id(work);
+        let key = format!("{execution}:{}", work.unit.run);
+        let names = [
+            ("WINDLASS_EXECUTION_ID", execution),
+            ("WINDLASS_STEP", work.step.clone()),
+            ("WINDLASS_ATTEMPT", work.attempt.to_string()),
+            // Of the firing: the same on all attempts.
+            ("WINDLASS_IDEMPOTENCY_KEY", key),
+        ];
+        Desk { names, lines, guard }
+    }
+}
+
+/// Makes one call. It ends early when the halt is pulled or its own time is up, and never before its processes have.
+pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
+    let Some((_, tool)) = TOOLS.iter().find(|(kind, _)| *kind == call.kind) else {
+        return Err(unknown(&call.kind)).into();
+    };
+    let limit_ms = match limit_ms(call) {
+        Ok(limit_ms) => limit_ms,
+        Err(failure) => return Err(failure).into(),
+    };
+    let called = limited(limit_ms, GRACE_MS, halt, |halt| run(*tool, call, desk, halt)).await;
+    match limit_ms {
+        Some(limit_ms) if called.timed_out => {
+            Err(failure::timeout(&format!("task `{}`", call.label), limit_ms)).into()
+        }
+        _ => called.result,
+    }
+}
+
+async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
+    match tool {
+        Tool::Noop => Ok(noop::run(&call.config)).into(),
+        Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
+    }
+}
+
+/// A task's own timeout, or the tool's field of that name; the shorter of both.
+fn limit_ms(call: &Call) -> Result<Option<u64>, Box<Failure>> {
+    let Some(field) = call.config.get("timeout_seconds").filter(|field| !field.is_null()) else {
+        return Ok(call.timeout_ms);
+    };
+    let seconds = field.as_f64().or_else(|| field.as_str()?.trim().parse().ok());
+    let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0 && seconds.is_finite()) else {
+        let label = &call.label;
+        let message =
+            format!("`timeout_seconds` of task `{label}` is a number of seconds above 0, not {field}");
+        return Err(failure::invalid(message));
+    };
+    let own_ms = Duration::try_from_secs_f64(seconds).map_or(u64::MAX, |limit| limit.as_millis() as u64);
+    Ok(Some(own_ms.max(1).min(call.timeout_ms.unwrap_or(u64::MAX))))
+}
+
+fn unknown(kind: &str) -> Box<Failure> {
+    let known: Vec<&str> = TOOLS.iter().map(|(kind, _)| *kind).collect();
+    failure::invalid(format!("this worker has no tool `{kind}`; it has {}", known.join(", ")))
+}

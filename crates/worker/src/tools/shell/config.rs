@@ -1,0 +1,129 @@
+//! A shell task's fields, read and checked.
+
+use crate::failure::invalid;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use windlass_protocol::Failure;
+
+const FIELDS: [&str; 9] =
+    ["command", "cmds", "shell", "env", "cwd", "timeout_seconds", "args", "input", "name"];
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Script {
+    pub(super) shell: String,
+    pub(super) text: String,
+    pub(super) cwd: Option<String>,
+    pub(super) env: BTreeMap<String, String>,
+}
+
+impl Script {
+    pub(super) fn read(config: &Map<String, Value>) -> Result<Script, Box<Failure>> {
+        if let Some(unknown) = config.keys().find(|key| !FIELDS.contains(&key.as_str())) {
+            return Err(invalid(format!("the shell has no field `{unknown}`; it has {}", FIELDS.join(", "))));
+        }
+        Ok(Script {
+            shell: text(config, "shell")?.unwrap_or_else(|| "sh".to_owned()),
+            text: script(config)?,
+            cwd: text(config, "cwd")?,
+            env: env(config)?,
+        })
+    }
+}
+
+/// A field without a value is as good as none.
+fn given<'c>(config: &'c Map<String, Value>, key: &str) -> Option<&'c Value> {
+    config.get(key).filter(|value| !value.is_null())
+}
+
+fn text(config: &Map<String, Value>, key: &str) -> Result<Option<String>, Box<Failure>> {
+    match given(config, key) {
+        None => Ok(None),
+        Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
+        Some(other) => Err(invalid(format!("`{key}` of the shell is a text, not {other}"))),
+    }
+}
+
+fn script(config: &Map<String, Value>) -> Result<String, Box<Failure>> {
+    let both = given(config, "command").is_some() && given(config, "cmds").is_some();
+    let found = given(config, "command").or_else(|| given(config, "cmds")).filter(|_| !both);
+    let Some(found) = found else {
+        return Err(invalid("the shell needs either `command` or `cmds`, a text or a list of texts"));
+    };
+    match found {
+        Value::Array(lines) => {
+            let lines = lines.iter().map(line).collect::<Result<Vec<_>, _>>()?;
+            Ok(format!("set -e\n{}", lines.join("\n")))
+        }
+        single => line(single),
+    }
+}
+
+fn line(value: &Value) -> Result<String, Box<Failure>> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        // A template may leave a number or a boolean behind: `{{ args.count }}`, `true`.
+        Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
+        other => Err(invalid(format!("a command of the shell is a text, not {other}"))),
+    }
+}
+
+fn env(config: &Map<String, Value>) -> Result<BTreeMap<String, String>, Box<Failure>> {
+    let fields = match given(config, "env") {
+        None => return Ok(BTreeMap::new()),
+        Some(Value::Object(fields)) => fields,
+        Some(other) => return Err(invalid(format!("`env` of the shell is a map, not {other}"))),
+    };
+    let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Ok(fields
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name.clone(), written(value)))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(config: Value, expected: Result<(&str, &str), &str>) {
+        let read = Script::read(config.as_object().unwrap());
+        let told = read.as_ref().map(|script| (script.shell.as_str(), script.text.as_str()));
+        assert_eq!(told.map_err(|failure| failure.message.as_str()), expected, "{config}");
+    }
+
+    #[test]
+    fn a_script_is_a_text_or_a_list() {
+        check(json!({ "command": "ls" }), Ok(("sh", "ls")));
+        check(json!({ "cmds": "ls", "command": null, "shell": "bash" }), Ok(("bash", "ls")));
+        check(
+            json!({ "cmds": ["cd /", "ls"], "args": { "x": 1 }, "name": "n" }),
+            Ok(("sh", "set -e\ncd /\nls")),
+        );
+        check(json!({ "command": true }), Ok(("sh", "true")));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let neither = "the shell needs either `command` or `cmds`, a text or a list of texts";
+        check(json!({}), Err(neither));
+        check(json!({ "command": "ls", "cmds": ["ls"] }), Err(neither));
+        check(json!({ "cmds": [["ls"]] }), Err("a command of the shell is a text, not [\"ls\"]"));
+        check(json!({ "command": "ls", "cwd": 3 }), Err("`cwd` of the shell is a text, not 3"));
+        check(json!({ "command": "ls", "env": [] }), Err("`env` of the shell is a map, not []"));
+        check(
+            json!({ "comand": "ls" }),
+            Err(
+                "the shell has no field `comand`; it has command, cmds, shell, env, cwd, timeout_seconds, args, input, name",
+            ),
+        );
+    }
+
+    #[test]
+    fn the_environment_is_text() {
+        let config = json!({ "command": "x", "env": { "A": "a", "N": 1, "L": [1], "none": null } });
+        let script = Script::read(config.as_object().unwrap()).unwrap();
+        let told: Vec<(&str, &str)> = script.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(told, [("A", "a"), ("L", "[1]"), ("N", "1")]);
+    }
+}

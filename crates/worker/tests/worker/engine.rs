@@ -1,0 +1,209 @@
+//! An engine that says yes, and tells the test what it hears.
+
+use crate::guard::guard_command;
+use serde_json::{Value, json};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use windlass_protocol::*;
+use windlass_worker::{CHUNK_MAX, Orders, Pool, PoolConfig, Port, Reply};
+
+/// Nothing here takes so long unless it is broken.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Chunks that a worker sends without an answer.
+pub const UNANSWERED_MAX: usize = 4;
+
+pub enum Heard {
+    Registered,
+    Line(Line),
+    Checkpoint(Checkpoint, Reply<Verdict>),
+    Report(Box<Report>),
+    Left(SessionId),
+}
+
+/// Log chunks are answered at once, or kept until `release`.
+#[derive(Default)]
+pub struct Engine {
+    orders: Mutex<Option<Orders>>,
+    heard: Mutex<Option<Sender<Heard>>>,
+    held_back: Mutex<Option<Vec<Reply<Verdict>>>>,
+}
+
+impl Engine {
+    fn tell(&self, heard: Heard) {
+        if let Some(heard_by) = &*self.heard.lock().unwrap() {
+            let _ = heard_by.send(heard);
+        }
+    }
+
+    pub fn hold_back_logs(&self) {
+        *self.held_back.lock().unwrap() = Some(Vec::new());
+    }
+
+    pub fn unanswered_logs(&self) -> usize {
+        self.held_back.lock().unwrap().as_ref().map_or(0, Vec::len)
+    }
+
+    pub fn release_logs(&self) {
+        let held_back = self.held_back.lock().unwrap().take();
+        held_back.into_iter().flatten().for_each(|reply| reply(Verdict::Accepted));
+    }
+}
+
+impl Port for Engine {
+    fn register(&self, _: Register, orders: Orders, reply: Reply<SessionId>) {
+        *self.orders.lock().unwrap() = Some(orders);
+        reply(SessionId(1));
+        self.tell(Heard::Registered);
+    }
+
+    fn beat(&self, _: Beat, reply: Reply<Verdict>) {
+        reply(Verdict::Accepted);
+    }
+
+    fn report(&self, report: Report, reply: Reply<Verdict>) {
+        reply(Verdict::Accepted);
+        self.tell(Heard::Report(Box::new(report)));
+    }
+
+    fn checkpoint(&self, checkpoint: Checkpoint, reply: Reply<Verdict>) {
+        self.tell(Heard::Checkpoint(checkpoint, reply));
+    }
+
+    fn leave(&self, session: SessionId, reply: Reply<Verdict>) {
+        reply(Verdict::Accepted);
+        self.tell(Heard::Left(session));
+    }
+
+    fn log(&self, log: Log, reply: Reply<Verdict>) {
+        assert!(log.lines.iter().map(|line| line.text.len()).sum::<usize>() <= CHUNK_MAX);
+        match &mut *self.held_back.lock().unwrap() {
+            Some(held_back) => held_back.push(reply),
+            None => reply(Verdict::Accepted),
+        }
+        log.lines.into_iter().for_each(|line| self.tell(Heard::Line(line)));
+    }
+}
+
+/// A pool with its engine.
+pub struct Shop {
+    pub engine: Arc<Engine>,
+    pub pool: Option<Pool>,
+    heard: Receiver<Heard>,
+}
+
+/// All that was heard of one unit up to its report.
+pub struct Told {
+    pub outcome: Outcome,
+    pub lines: Vec<Line>,
+}
+
+impl Told {
+    pub fn text(&self, stream: Stream) -> Vec<&str> {
+        self.lines.iter().filter(|line| line.stream == stream).map(|line| line.text.as_str()).collect()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.text(Stream::Out).iter().map(|line| line.len() + 1).sum()
+    }
+
+    pub fn output(&self) -> &Value {
+        match &self.outcome {
+            Outcome::Done { output } => output,
+            other => panic!("it is not done: {other:?}"),
+        }
+    }
+
+    pub fn failure(&self) -> &Failure {
+        match &self.outcome {
+            Outcome::Failed(failure) => failure,
+            other => panic!("it did not fail: {other:?}"),
+        }
+    }
+}
+
+impl Shop {
+    pub fn open() -> Shop {
+        let (sender, heard) = channel();
+        let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), ..Engine::default() });
+        let config = PoolConfig::new("test", guard_command());
+        let pool = Pool::start(config, Arc::clone(&engine) as Arc<dyn Port>).unwrap();
+        let shop = Shop { engine, pool: Some(pool), heard };
+        assert!(matches!(shop.hear(), Heard::Registered));
+        shop
+    }
+
+    pub fn hear(&self) -> Heard {
+        self.heard.recv_timeout(PATIENCE).expect("the worker says something in time")
+    }
+
+    pub fn order(&self, order: Order) {
+        (self.engine.orders.lock().unwrap().as_ref().unwrap())(order);
+    }
+
+    /// The next line that begins with the prefix; other lines are passed over.
+    pub fn line(&self, prefix: &str) -> String {
+        loop {
+            match self.hear() {
+                Heard::Line(line) if line.text.starts_with(prefix) => {
+                    return line.text[prefix.len()..].to_owned();
+                }
+                Heard::Report(report) => panic!("it ended before `{prefix}`: {:?}", report.outcome),
+                Heard::Registered | Heard::Line(_) | Heard::Checkpoint(..) | Heard::Left(_) => {}
+            }
+        }
+    }
+
+    /// Until as many chunks as are allowed wait for an answer. Tells how many bytes came.
+    pub fn until_logs_wait(&self) -> usize {
+        let mut bytes = 0;
+        while self.engine.unanswered_logs() < UNANSWERED_MAX {
+            let Heard::Line(line) = self.hear() else { panic!("only lines come") };
+            bytes += line.text.len() + 1;
+        }
+        bytes
+    }
+
+    /// Up to the report. Checkpoints are accepted.
+    pub fn told(&self) -> Told {
+        let mut lines = Vec::new();
+        loop {
+            match self.hear() {
+                Heard::Registered | Heard::Left(_) => {}
+                Heard::Line(line) => lines.push(line),
+                Heard::Checkpoint(_, reply) => reply(Verdict::Accepted),
+                Heard::Report(report) => return Told { outcome: report.outcome, lines },
+            }
+        }
+    }
+
+    pub fn run(&self, work: Work) -> Told {
+        self.order(Order::Run(Box::new(work)));
+        self.told()
+    }
+
+    /// Nothing is heard any more once the pool is gone.
+    pub fn shut_down(mut self) -> Vec<Heard> {
+        self.pool.take().unwrap().shutdown();
+        *self.engine.heard.lock().unwrap() = None;
+        self.heard.try_iter().collect()
+    }
+}
+
+pub const UNIT: Unit = Unit { execution: 0xabc, run: 7, fence: 1 };
+
+pub fn pipeline(spec: Value) -> Work {
+    let (step, spec) = ("a step".to_owned(), Arc::new(spec));
+    let scope = Scope::default();
+    Work { unit: UNIT, step, path: vec![], attempt: 2, spec, scope, cursor: None, timeout_ms: None }
+}
+
+/// A step with one shell task of these fields.
+pub fn shell(config: Value) -> Work {
+    pipeline(json!({ "tasks": [{ "label": "cmd", "kind": "shell", "config": config }] }))
+}
+
+pub fn command(text: &str) -> Work {
+    shell(json!({ "command": text }))
+}

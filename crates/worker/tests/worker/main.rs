@@ -1,0 +1,12 @@
+//! The worker from outside: its machines driven by hand, its pool with real processes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod chaos;
+mod engine;
+mod guard;
+mod names;
+mod pipeline;
+mod pool;
+mod resume;
+mod session;
+mod shell;

@@ -1,0 +1,80 @@
+//! Runs told line by line. Every pipeline of these tests is also run with a new worker after every call, which must say
+//! the same.
+
+use crate::pipeline::called;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use windlass_protocol::{Outcome, Work};
+use windlass_worker::{Next, Run};
+
+/// `label[#try] kind config`, `wait MS`, `later MS`, `done OUTPUT` or `failed CLASS CODE: MESSAGE DETAILS`, each with what it
+/// sets in the context.
+pub fn tell(work: &Work, answers: &[Value]) -> Vec<String> {
+    let through = told(work, answers, Worker::Same);
+    assert_eq!(
+        told(work, answers, Worker::NewAfterEachCall),
+        through,
+        "a run that is taken over goes on alike"
+    );
+    through
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Worker {
+    Same,
+    NewAfterEachCall,
+}
+
+fn told(work: &Work, answers: &[Value], worker: Worker) -> Vec<String> {
+    let mut answers = answers.iter();
+    let mut run = Run::begin(work.clone());
+    let mut lines = Vec::new();
+    loop {
+        let next = run.advance();
+        match next {
+            Next::Wait { delay_ms } => lines.push(format!("wait {delay_ms}")),
+            Next::Call(ref call) => {
+                assert_eq!(run.advance(), next, "asked again, it is the same call");
+                let number =
+                    if call.try_number == 1 { String::new() } else { format!("#{}", call.try_number) };
+                let config = Value::Object(call.config.clone());
+                lines.push(format!("{}{number} {} {config}", call.label, call.kind));
+                run.answer(called(answers.next().expect("the run wants more answers than there are")));
+                if let (Worker::NewAfterEachCall, Some(cursor)) = (worker, run.checkpoint()) {
+                    run = Run::begin(at(work, cursor));
+                }
+            }
+            Next::Report(report) => {
+                lines.push(format!("{}{}", end(&report.outcome), set(&report.patch)));
+                let Outcome::Later { cursor, .. } = report.outcome else { break };
+                run = Run::begin(at(work, cursor));
+            }
+        }
+    }
+    assert_eq!(answers.next(), None, "the run ended before all answers were used: {lines:?}");
+    lines
+}
+
+/// As a stored cursor comes back: through text.
+fn at(work: &Work, cursor: Value) -> Work {
+    let stored = serde_json::from_str(&cursor.to_string()).unwrap();
+    Work { cursor: Some(Arc::new(stored)), ..work.clone() }
+}
+
+fn end(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Done { output } => format!("done {output}"),
+        Outcome::Failed(failure) if failure.details.is_null() => {
+            format!("failed {} {}: {}", failure.class, failure.code, failure.message)
+        }
+        Outcome::Failed(failure) => {
+            format!("failed {} {}: {} {}", failure.class, failure.code, failure.message, failure.details)
+        }
+        Outcome::Stopped => "stopped".to_owned(),
+        Outcome::Later { delay_ms, .. } => format!("later {delay_ms}"),
+    }
+}
+
+fn set(patch: &Map<String, Value>) -> String {
+    if patch.is_empty() { String::new() } else { format!(" set {}", Value::Object(patch.clone())) }
+}
