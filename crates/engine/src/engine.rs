@@ -1,0 +1,341 @@
+//! A lane on threads: the loop, the writer, the reader. While a large batch is on its way to the disk the loop goes
+//! on deciding; a small one it writes itself, which is over before another thread would have begun.
+
+use crate::ids::IdMap;
+use crate::lane::{Config, Lane};
+use crate::reading::look_up;
+use crate::wake::{Answer, Effect, Fatal, Found, Lookup, Now, ReadId, Request, Wake};
+use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use windlass_kernel::Millis;
+use windlass_protocol::{Order, SessionId};
+use windlass_store::{Applied, Store, StoreError, Write};
+
+/// Requests that wait for the loop; whoever asks more waits until there is room.
+const REQUESTS_MAX: usize = 4_096;
+/// Requests taken in one turn before what was decided is handed to the disk.
+const REQUESTS_PER_TURN_MAX: usize = 512;
+/// A batch up to this size is written by the loop itself when nothing else waits: handing it over costs more than
+/// deciding beside it would save.
+const WRITES_ON_THE_SPOT_MAX: usize = 8;
+/// The loop looks at the clock at least this often.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+pub type Reply = Box<dyn FnOnce(Answer) + Send>;
+type Orders = Box<dyn Fn(Order) + Send>;
+type Asked = (Request, Reply, Option<Orders>);
+
+/// What the other threads have done.
+enum Happened<S> {
+    /// The store comes back with the answer.
+    Written(Box<S>, Result<Vec<Applied>, StoreError>),
+    Found(ReadId, Result<Found, StoreError>),
+    /// A thread ended in the middle of its work.
+    Died(&'static str),
+}
+
+/// A running engine over one store.
+#[derive(Debug)]
+pub struct Engine {
+    handle: Handle,
+    stop: Sender<()>,
+    threads: Vec<JoinHandle<()>>,
+    ended: Receiver<Option<Fatal>>,
+}
+
+/// Asks the engine; every caller has its own.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    requests: Sender<Asked>,
+}
+
+impl Engine {
+    /// Starts the threads. What the last process left to be done is taken up at once.
+    pub fn start<S: Store>(store: S, seed: u64) -> Result<Engine, StoreError> {
+        let reader = store.reader()?;
+        let (requests, asked) = bounded(REQUESTS_MAX);
+        let late = asked.clone();
+        let (stop, stopped) = bounded(1);
+        let (told, ended) = bounded(1);
+        let (events, happened) = unbounded();
+        let (batches, to_write) = bounded(1);
+        let (lookups, to_read) = unbounded();
+        let written = events.clone();
+        let writer = spawn("writer", move || write_batches(&to_write, &written));
+        let reading = spawn("reader", move || answer_lookups(reader, &to_read, &events));
+        let began = Instant::now();
+        let turn = Turn {
+            lane: Lane::new(Config { seed, ..Config::default() }, now(began)),
+            store: Some(Box::new(store)),
+            on_the_spot: None,
+            asked,
+            happened,
+            stopped,
+            batches,
+            lookups,
+            sessions: Arc::default(),
+            began,
+        };
+        let looping = spawn("lane", move || {
+            let fatal = turn.run();
+            // Nobody may listen any more.
+            let _ = told.send(fatal);
+            // Whoever asks after the end learns it from a reply that is dropped.
+            spawn("late", move || late.iter().for_each(drop));
+        });
+        Ok(Engine { handle: Handle { requests }, stop, threads: vec![looping, writer, reading], ended })
+    }
+
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Told when the engine has ended, with the reason if it was not asked to.
+    #[must_use]
+    pub fn ended(&self) -> &Receiver<Option<Fatal>> {
+        &self.ended
+    }
+
+    /// Finishes and writes what was begun, answers everyone, and ends.
+    pub fn stop(self) -> Option<Fatal> {
+        let _ = self.stop.send(());
+        let fatal = self.ended.recv().unwrap_or(None);
+        drop(self.handle);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        fatal
+    }
+}
+
+impl Handle {
+    /// Asks and is called back from the engine's thread: the callback must be quick. Blocks while too many wait.
+    /// After the engine has ended the callback is dropped without a call.
+    pub fn ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) {
+        let _ = self.requests.send((request, Box::new(reply), None));
+    }
+
+    /// Registers a worker; its orders come through `orders`, called from the engine's thread.
+    pub fn register(
+        &self,
+        register: windlass_protocol::Register,
+        orders: impl Fn(Order) + Send + 'static,
+        reply: impl FnOnce(Answer) + Send + 'static,
+    ) {
+        let asked = (Request::Register(register), Box::new(reply) as Reply, Some(Box::new(orders) as Orders));
+        let _ = self.requests.send(asked);
+    }
+
+    /// Asks and waits; None when the engine has ended.
+    #[must_use]
+    pub fn call(&self, request: Request) -> Option<Answer> {
+        let (sender, receiver) = bounded(1);
+        self.ask(request, move |answer| {
+            let _ = sender.send(answer);
+        });
+        receiver.recv().ok()
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    let builder = std::thread::Builder::new().name(format!("windlass-{name}"));
+    builder.spawn(work).expect("the system can start a thread")
+}
+
+fn write_batches<S: Store>(batches: &Receiver<(Box<S>, Vec<Write>)>, events: &Sender<Happened<S>>) {
+    let _last_words = LastWords("writer", events);
+    for (mut store, batch) in batches {
+        let result = store.write(&batch);
+        if events.send(Happened::Written(store, result)).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer_lookups<S: Store>(
+    mut reader: S::Reader,
+    lookups: &Receiver<(ReadId, Lookup)>,
+    events: &Sender<Happened<S>>,
+) {
+    let _last_words = LastWords("reader", events);
+    for (id, lookup) in lookups {
+        let found = look_up(&mut reader, &lookup);
+        if events.send(Happened::Found(id, found)).is_err() {
+            return;
+        }
+    }
+}
+
+/// A thread that panics says so: whoever waits for its answer would wait for ever.
+struct LastWords<'e, S>(&'static str, &'e Sender<Happened<S>>);
+
+impl<S> Drop for LastWords<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.1.send(Happened::Died(self.0));
+        }
+    }
+}
+
+/// The loop of a lane.
+struct Turn<S> {
+    lane: Lane<Reply>,
+    /// Not here while the writer has it.
+    store: Option<Box<S>>,
+    /// The loop wrote a batch itself.
+    on_the_spot: Option<Happened<S>>,
+    asked: Receiver<Asked>,
+    happened: Receiver<Happened<S>>,
+    stopped: Receiver<()>,
+    batches: Sender<(Box<S>, Vec<Write>)>,
+    lookups: Sender<(ReadId, Lookup)>,
+    sessions: Arc<Mutex<IdMap<SessionId, Orders>>>,
+    began: Instant,
+}
+
+impl<S: Store> Turn<S> {
+    fn run(mut self) -> Option<Fatal> {
+        loop {
+            self.lane.settle();
+            if let Some(end) = self.act() {
+                return end;
+            }
+            self.listen();
+        }
+    }
+
+    /// Waits for something to happen and takes all that has.
+    fn listen(&mut self) {
+        match self.on_the_spot.take() {
+            Some(written) => self.heard(written),
+            None => self.wait(),
+        }
+        while let Ok(happened) = self.happened.try_recv() {
+            self.heard(happened);
+        }
+        for _ in 0..REQUESTS_PER_TURN_MAX {
+            if self.lane.is_full() {
+                break;
+            }
+            let Ok(asked) = self.asked.try_recv() else { break };
+            self.take(asked);
+        }
+    }
+
+    fn wait(&mut self) {
+        let sleep = Duration::from_millis(self.lane.sleep_ms()).min(SLEEP_MAX);
+        let full = never();
+        let asked = if self.lane.is_full() { &full } else { &self.asked };
+        crossbeam_channel::select! {
+            recv(self.happened) -> happened => self.heard(happened.unwrap_or(Happened::Died("writer and reader"))),
+            recv(asked) -> asked => match asked {
+                Ok(asked) => self.take(asked),
+                // Every handle is gone: nobody can ask for anything any more.
+                Err(_) => self.wake(Wake::Stop),
+            },
+            recv(self.stopped) -> _ => self.wake(Wake::Stop),
+            default(sleep) => self.wake(Wake::Tick),
+        }
+    }
+
+    fn wake(&mut self, wake: Wake<Reply>) {
+        self.lane.wake(wake, now(self.began));
+    }
+
+    fn heard(&mut self, happened: Happened<S>) {
+        let wake = match happened {
+            Happened::Written(store, result) => {
+                self.store = Some(store);
+                Wake::Written(result)
+            }
+            Happened::Found(id, found) => Wake::Found(id, found),
+            Happened::Died(thread) => Wake::Written(Err(StoreError::Io(format!(
+                "the {thread} thread has died; its last words are above"
+            )))),
+        };
+        self.wake(wake);
+    }
+
+    fn take(&mut self, (request, reply, orders): Asked) {
+        let reply = match orders {
+            None => reply,
+            Some(orders) => self.registering(orders, reply),
+        };
+        self.wake(Wake::Ask(request, reply));
+    }
+
+    /// The session's orders are known before its first one is given.
+    fn registering(&self, orders: Orders, reply: Reply) -> Reply {
+        let sessions = self.sessions.clone();
+        Box::new(move |answer| {
+            if let Answer::Registered(id) = &answer {
+                let mut sessions = sessions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                sessions.insert(*id, orders);
+            }
+            reply(answer);
+        })
+    }
+
+    /// Does what the lane wants; `Some` ends the loop.
+    fn act(&mut self) -> Option<Option<Fatal>> {
+        let mut small = None;
+        for effect in self.lane.take_effects() {
+            match effect {
+                Effect::Answer(reply, answer) => reply(answer),
+                Effect::Write(batch) if batch.len() > WRITES_ON_THE_SPOT_MAX => self.hand_over(batch),
+                Effect::Write(batch) => small = Some(batch),
+                Effect::Read(id, lookup) => drop(self.lookups.send((id, lookup))),
+                Effect::Order(session, order) => self.order(session, order),
+                Effect::Stopped => return Some(None),
+                Effect::Fatal(fatal) => return Some(Some(fatal)),
+            }
+        }
+        if let Some(batch) = small {
+            self.write(batch);
+        }
+        None
+    }
+
+    /// Comes last: nobody who can be told something waits for the disk.
+    fn write(&mut self, batch: Vec<Write>) {
+        if !self.asked.is_empty() || !self.happened.is_empty() {
+            return self.hand_over(batch);
+        }
+        let mut store = self.take_store();
+        let result = store.write(&batch);
+        self.on_the_spot = Some(Happened::Written(store, result));
+    }
+
+    fn hand_over(&mut self, batch: Vec<Write>) {
+        let store = self.take_store();
+        // A writer that is gone has said so.
+        let _ = self.batches.send((store, batch));
+    }
+
+    fn take_store(&mut self) -> Box<S> {
+        self.store.take().expect("at most one batch is out at a time")
+    }
+
+    fn order(&self, session: SessionId, order: Order) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(orders) = sessions.get(&session) {
+            let last = matches!(order, Order::Unknown);
+            orders(order);
+            if last {
+                sessions.remove(&session);
+            }
+        }
+    }
+}
+
+fn now(began: Instant) -> Now {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let steady = began.elapsed();
+    Now {
+        wall: Millis(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX)),
+        steady: u64::try_from(steady.as_millis()).unwrap_or(u64::MAX),
+    }
+}

@@ -1,0 +1,137 @@
+//! The data folder: who holds it, and where things lie in it. The lock dies with its process, so whoever gets it
+//! knows that the last holder is gone.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long somebody who only asks may have the lock, and how many of them are waited for.
+const ASKER: Duration = Duration::from_millis(2);
+const ASKERS_MAX: u32 = 10;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    #[error(
+        "the data folder {} is in use by {holder}: wait for it to end, or choose another folder with --data",
+        .path.display()
+    )]
+    InUse { path: PathBuf, holder: String },
+    #[error("cannot use the data folder {}: {source}", .path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// A data folder that this process holds until the value is dropped or the process ends.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes the folder if it is missing and takes it for this process; `what` says what the process does.
+    pub fn hold(path: &Path, what: &str) -> Result<Folder, FolderError> {
+        let io = |source| FolderError::Io { path: path.to_owned(), source };
+        std::fs::create_dir_all(path).map_err(io)?;
+        let file = path.join("lock");
+        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&file);
+        let mut lock = options.map_err(io)?;
+        match exclusive(&lock) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(FolderError::InUse { path: path.to_owned(), holder: holder(&mut lock) });
+            }
+            Err(errno) => return Err(io(errno.into())),
+        }
+        note(&mut lock, what).map_err(io)?;
+        Ok(Folder { path: path.to_owned(), _lock: lock })
+    }
+
+    /// Who holds the folder at this moment; nothing is made or changed.
+    pub fn holder(path: &Path) -> Result<Option<String>, FolderError> {
+        let io = |source| FolderError::Io { path: path.to_owned(), source };
+        let mut lock = match File::open(path.join("lock")) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io(error)),
+        };
+        // Shared, so that two who ask do not take each other for a holder.
+        match flock(&lock, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(None),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(Some(holder(&mut lock))),
+            Err(errno) => Err(io(errno.into())),
+        }
+    }
+
+    /// Where the store of a folder lies, held or not.
+    #[must_use]
+    pub fn store(path: &Path) -> PathBuf {
+        path.join("windlass.db")
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Those who ask for the holder have the lock for an instant: they are waited for.
+fn exclusive(lock: &File) -> rustix::io::Result<()> {
+    for _ in 0..ASKERS_MAX {
+        match flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(ASKER),
+            other => return other,
+        }
+    }
+    flock(lock, FlockOperation::NonBlockingLockExclusive)
+}
+
+fn note(lock: &mut File, what: &str) -> io::Result<()> {
+    lock.set_len(0)?;
+    lock.seek(io::SeekFrom::Start(0))?;
+    write!(lock, "process {} ({what})", std::process::id())
+}
+
+fn holder(lock: &mut File) -> String {
+    let mut text = String::new();
+    match lock.read_to_string(&mut text) {
+        Ok(read) if read > 0 => text,
+        _ => "another process".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_is_told_who_is_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Folder::hold(folder.path(), "windlass run a.yaml").unwrap();
+        let error = Folder::hold(folder.path(), "windlass serve").unwrap_err().to_string();
+        let expected = format!("process {} (windlass run a.yaml)", std::process::id());
+        assert!(error.contains(&expected), "{error}");
+        drop(first);
+        Folder::hold(folder.path(), "windlass serve").unwrap();
+    }
+
+    #[test]
+    fn whoever_asks_for_the_holder_is_told_and_holds_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Folder::holder(&folder.path().join("missing")).unwrap(), None);
+        let first = Folder::hold(folder.path(), "windlass serve").unwrap();
+        let told = Folder::holder(folder.path()).unwrap().unwrap();
+        assert!(told.contains("windlass serve"), "{told}");
+        drop(first);
+        assert_eq!(Folder::holder(folder.path()).unwrap(), None);
+        Folder::hold(folder.path(), "windlass run").unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_told_with_its_path() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = Folder::hold(&file.path().join("data"), "windlass run").unwrap_err().to_string();
+        assert!(error.contains("data"), "{error}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Maps by ids. Ids are random or counted, and nobody outside decides which of them are kept, so a hash that only
+//! spreads them is enough; it is the same in every run.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+
+/// An odd number without a pattern: 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+const LOW: u128 = u64::MAX as u128;
+
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    /// Both halves of the product, so that every bit of the number reaches every bit of the hash.
+    fn write_u64(&mut self, number: u64) {
+        let product = u128::from(self.0 ^ number ^ SPREAD) * u128::from(SPREAD);
+        self.0 = (product & LOW) as u64 ^ (product >> 64) as u64;
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        self.write_u64((number & LOW) as u64);
+        self.write_u64((number >> 64) as u64);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::hash::{BuildHasher, Hash};
+
+    fn hash(key: impl Hash) -> u64 {
+        BuildHasherDefault::<IdHasher>::default().hash_one(key)
+    }
+
+    #[test]
+    fn ids_that_differ_in_one_place_only_are_spread() {
+        // A table looks at the low bits first and at the highest seven then.
+        let check = |what: &str, hashes: Vec<u64>| {
+            let low: HashSet<u64> = hashes.iter().map(|hash| hash & 0xfff).collect();
+            let high: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
+            let (low, high) = (low.len(), high.len());
+            assert!(low > 2_400 && high == 128, "{what}: {low} and {high} different ends of 4096 hashes");
+        };
+        check("counted", (0..4_096u64).map(hash).collect());
+        check("in the upper half", (0..4_096u128).map(|id| hash(id << 100)).collect());
+        check("times", (0..4_096u128).map(|id| hash(id << 80 | 0x7_1234)).collect());
+        check("offers", (0..4_096u64).map(|fence| hash((7u128, 1u64 << 32, fence))).collect());
+        check("bytes", (0..4_096u32).map(|number| hash([number.to_le_bytes(), [0; 4]])).collect());
+    }
+}

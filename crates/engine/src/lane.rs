@@ -1,0 +1,231 @@
+//! A lane: one loop that owns its executions. It is a machine without threads, disk or clock: [`Lane::wake`] takes
+//! one wake-up and the time, [`Lane::take_effects`] gives what must be done.
+//!
+//! Inputs are decided at once on the state in memory, which runs ahead of the disk. What was decided collects in the
+//! open batch; when the batch before it is on disk, it is written as a whole, and only then answers, orders and mail
+//! of its commits go out (K7).
+
+mod batch;
+mod deciding;
+mod dispatch;
+mod live;
+mod mail;
+mod outcome;
+mod reading;
+mod recovery;
+mod sessions;
+mod timers;
+
+/// How many rows each lookup reads at a time.
+pub(crate) mod pages {
+    pub use super::mail::PAGE as INBOX;
+    pub use super::recovery::PAGE as RECOVERY;
+    pub use super::timers::PAGE as DUE;
+}
+
+use crate::wake::{Answer, Effect, Fatal, Lookup, Now, ReadId, Request, Wake};
+use batch::Batch;
+use deciding::{Pending, What};
+use dispatch::Queue;
+use live::Executions;
+use reading::Reads;
+use sessions::Sessions;
+use timers::Timers;
+use windlass_kernel::{ExecutionId, Millis};
+use windlass_protocol as protocol;
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Chooses execution ids, commit ids and random bits; the same seed and wake-ups give the same effects.
+    pub seed: u64,
+    /// Idle executions kept in memory; others are loaded when something happens to them.
+    pub idle_max: usize,
+    /// How often mail from other processes is looked for.
+    pub inbox_poll_ms: u64,
+    pub lease_ttl_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { seed: 0, idle_max: 2_048, inbox_poll_ms: 100, lease_ttl_ms: protocol::LEASE_TTL_MS }
+    }
+}
+
+#[derive(Debug)]
+pub struct Lane<R> {
+    config: Config,
+    now: Now,
+    random: u64,
+    executions: Executions<R>,
+    open: Batch<R>,
+    /// On its way to the disk.
+    syncing: Option<Batch<R>>,
+    sessions: Sessions,
+    queue: Queue,
+    timers: Timers,
+    reads: Reads<R>,
+    mail: mail::Inbox,
+    recovery: recovery::Recovery,
+    stopping: bool,
+    effects: Vec<Effect<R>>,
+}
+
+impl<R> Lane<R> {
+    /// Begins with recovery: what was offered, due or posted when the last process ended is looked up first.
+    #[must_use]
+    pub fn new(config: Config, now: Now) -> Lane<R> {
+        let mut lane = Lane {
+            random: config.seed ^ 0x9e37_79b9_7f4a_7c15,
+            config,
+            now,
+            executions: Executions::default(),
+            open: Batch::default(),
+            syncing: None,
+            sessions: Sessions::default(),
+            queue: Queue::default(),
+            timers: Timers::default(),
+            reads: Reads::default(),
+            mail: mail::Inbox::default(),
+            recovery: recovery::Recovery::default(),
+            stopping: false,
+            effects: Vec::new(),
+        };
+        lane.recover();
+        lane
+    }
+
+    pub fn wake(&mut self, wake: Wake<R>, now: Now) {
+        self.now = now;
+        match wake {
+            Wake::Ask(request, reply) if self.stopping => self.ask_late(request, reply),
+            Wake::Ask(request, reply) => self.ask(request, reply),
+            Wake::Written(Ok(applied)) => self.written(applied),
+            Wake::Found(id, Ok(found)) => self.found(id, found),
+            Wake::Written(Err(error)) | Wake::Found(_, Err(error)) => self.fatal(error),
+            Wake::Tick => {}
+            Wake::Stop => self.stopping = true,
+        }
+        self.time_passes();
+    }
+
+    /// Called when no further wake-up waits: hands the open batch to the disk if the disk is free.
+    pub fn settle(&mut self) {
+        self.dispatch();
+        self.flush();
+        if self.stopping && self.is_at_rest() {
+            for reply in self.executions.take_waiters() {
+                self.answer(reply, Answer::Stopping);
+            }
+            self.effects.push(Effect::Stopped);
+        }
+    }
+
+    pub fn take_effects(&mut self) -> Vec<Effect<R>> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// When the next `Tick` is wanted at the latest, in milliseconds from now.
+    #[must_use]
+    pub fn sleep_ms(&self) -> u64 {
+        if self.stopping {
+            return u64::MAX;
+        }
+        let timer = self.timers.next().map(|due| due.since(self.now.wall));
+        let steady = [self.sessions.next_expiry(), self.mail.next_poll(), self.timers.next_read()];
+        let steady = steady.into_iter().flatten().map(|at| at.saturating_sub(self.now.steady));
+        steady.chain(timer).min().unwrap_or(u64::MAX)
+    }
+
+    /// The open batch is as large as one transaction should be: no more requests until it is handed over.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.open.is_full()
+    }
+
+    /// Everything from before the start has been looked up and given to its execution.
+    #[must_use]
+    pub fn is_recovered(&self) -> bool {
+        self.recovery.is_over()
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.open.is_empty() && self.syncing.is_none() && !self.reads.are_awaited()
+    }
+
+    fn ask(&mut self, request: Request, reply: R) {
+        match request {
+            Request::Define(definition) => self.define(definition, reply),
+            Request::Start(start) => self.start(*start, reply),
+            Request::Give { execution, input } => {
+                self.give(
+                    execution,
+                    Pending { what: What::Input(Box::new(input)), reply: Some(reply), mail: None },
+                );
+            }
+            Request::Await(execution) => {
+                self.give(execution, Pending { what: What::Await, reply: Some(reply), mail: None });
+            }
+            Request::Register(register) => self.register(&register, reply),
+            Request::Leave(session) => self.leave(session, reply),
+            Request::Report(report) => self.report(*report, reply),
+            Request::Checkpoint(checkpoint) => self.checkpoint(checkpoint, reply),
+            Request::Beat(beat) => self.beat(&beat, reply),
+            Request::Log(log) => self.log(log, reply),
+        }
+    }
+
+    /// What workers have finished is still taken while the lane stops; new work is not.
+    fn ask_late(&mut self, request: Request, reply: R) {
+        match request {
+            Request::Report(_) | Request::Checkpoint(_) | Request::Log(_) | Request::Leave(_) => {
+                self.ask(request, reply);
+            }
+            _ => self.answer(reply, Answer::Stopping),
+        }
+    }
+
+    fn time_passes(&mut self) {
+        if self.stopping {
+            // What comes due now is found in its row by the next process.
+            return;
+        }
+        self.due_timers();
+        self.expire_sessions();
+        self.poll_inbox();
+    }
+
+    fn answer(&mut self, reply: R, answer: Answer) {
+        self.effects.push(Effect::Answer(reply, answer));
+    }
+
+    fn fatal(&mut self, fatal: impl Into<Fatal>) {
+        self.effects.push(Effect::Fatal(fatal.into()));
+    }
+
+    fn read(&mut self, lookup: Lookup, why: reading::Why<R>) {
+        let id: ReadId = self.reads.expect(why);
+        self.effects.push(Effect::Read(id, lookup));
+    }
+
+    /// splitmix64: enough for jitter and ids, the same in every run of a seed.
+    fn random_bits(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    fn random_wide(&mut self) -> u128 {
+        u128::from(self.random_bits()) << 64 | u128::from(self.random_bits())
+    }
+
+    /// A UUID of version 7: ordered by time, so new executions lie together on disk.
+    fn new_execution_id(&mut self) -> ExecutionId {
+        let Millis(wall) = self.now.wall;
+        let time = u128::from(u64::try_from(wall).unwrap_or(0)) << 80;
+        let tail = self.random_wide() & ((1 << 80) - 1);
+        let versioned = tail & !(0xf << 76) | (0x7 << 76);
+        ExecutionId(time | versioned & !(0b11 << 62) | (0b10 << 62))
+    }
+}

@@ -1,0 +1,352 @@
+//! The open batch: what was decided while the batch before it is on its way to the disk.
+
+use super::Lane;
+use super::deciding::{Pending, What};
+use crate::ids::IdMap;
+use crate::wake::{Answer, Effect, Refusal};
+use std::sync::Arc;
+use windlass_kernel::{Changes, ExecutionId, Fence, Net, Record, Rejected, RunId};
+use windlass_protocol as protocol;
+use windlass_store::{
+    Applied, Commit, CommitId, Creation, DueTimer, Lease, Mail, MailId, Stop, Write, project,
+};
+
+/// Inputs of one execution in one commit: a thousand reports cost a few commits, and no commit is huge.
+const INPUTS_PER_COMMIT_MAX: usize = 256;
+/// Writes in one transaction: what a disk takes in a few tens of milliseconds.
+const WRITES_MAX: usize = 4_096;
+
+#[derive(Debug)]
+pub(super) struct Batch<R> {
+    pub commits: Vec<Building<R>>,
+    places: IdMap<ExecutionId, usize>,
+    pub writes: Vec<Write>,
+    /// What each write leads to.
+    thens: Vec<Then<R>>,
+    /// Answers that rest on what is not on disk yet.
+    pub answers: Vec<(ExecutionId, Pending<R>, Answer)>,
+    /// Executions with inputs that wait for the next batch.
+    pub deferred: Vec<ExecutionId>,
+}
+
+impl<R> Default for Batch<R> {
+    fn default() -> Self {
+        let (commits, places) = (Vec::new(), IdMap::default());
+        let (writes, thens) = (Vec::new(), Vec::new());
+        Batch { commits, places, writes, thens, answers: Vec::new(), deferred: Vec::new() }
+    }
+}
+
+/// What a write leads to once it is on disk.
+#[derive(Debug)]
+pub(super) enum Then<R> {
+    Nothing,
+    Verdict(R),
+    Defined(R, Arc<Net>),
+    /// Work goes out to a worker that took it from the queue.
+    Deliver(protocol::SessionId, Box<protocol::Work>),
+}
+
+/// A commit while it grows.
+#[derive(Debug)]
+pub(super) struct Building<R> {
+    pub id: ExecutionId,
+    pub expected: u64,
+    pub net: Arc<Net>,
+    pub creation: Option<Creation>,
+    pub records: Arc<Vec<Record>>,
+    pub changes: Vec<Changes>,
+    /// What was decided, to be answered, or decided again if someone else was first.
+    pub decided: Vec<(Pending<R>, Answer)>,
+    pub answered: Vec<(RunId, Fence)>,
+    pub consumed: Vec<MailId>,
+    pub mail: Vec<Mail>,
+    pub stops: Vec<Stop>,
+    pub leases: Vec<Lease>,
+    pub orders: Vec<(protocol::SessionId, protocol::Order)>,
+    /// Offers for the queue.
+    pub queued: Vec<(RunId, Fence)>,
+    /// Offers that nobody has and nobody wants any more.
+    pub withdrawn: Vec<(RunId, Fence)>,
+    pub timers: Vec<DueTimer>,
+    /// It has mail for other executions.
+    posts: bool,
+    /// The kernel stopped half way; the rest is a commit of its own.
+    pub goes_on: bool,
+}
+
+impl<R> Building<R> {
+    pub fn new(id: ExecutionId, expected: u64, net: Arc<Net>) -> Building<R> {
+        Building {
+            id,
+            expected,
+            net,
+            creation: None,
+            records: Arc::default(),
+            changes: Vec::new(),
+            decided: Vec::new(),
+            answered: Vec::new(),
+            consumed: Vec::new(),
+            mail: Vec::new(),
+            stops: Vec::new(),
+            leases: Vec::new(),
+            orders: Vec::new(),
+            queued: Vec::new(),
+            withdrawn: Vec::new(),
+            timers: Vec::new(),
+            posts: false,
+            goes_on: false,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.goes_on || self.decided.len() >= INPUTS_PER_COMMIT_MAX
+    }
+
+    fn close(&mut self, id: CommitId) -> Commit {
+        self.posts = !self.mail.is_empty();
+        let changes = Changes::folded(std::mem::take(&mut self.changes));
+        Commit {
+            id,
+            execution: self.id,
+            expected: self.expected,
+            creation: self.creation.clone(),
+            answered: std::mem::take(&mut self.answered),
+            rows: project(&self.net, &changes, &self.records),
+            records: self.records.clone(),
+            leases: self.leases.clone(),
+            stops: std::mem::take(&mut self.stops),
+            mail: std::mem::take(&mut self.mail),
+            consumed: std::mem::take(&mut self.consumed),
+        }
+    }
+}
+
+impl<R> Batch<R> {
+    pub fn is_empty(&self) -> bool {
+        self.commits.is_empty() && self.writes.is_empty() && self.answers.is_empty()
+    }
+
+    /// Handing it over leads to no further decision.
+    fn is_complete(&self) -> bool {
+        self.deferred.is_empty() && !self.commits.iter().any(|commit| commit.goes_on)
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.commits.len() + self.writes.len() >= WRITES_MAX
+    }
+
+    pub fn write(&mut self, write: Write, then: Then<R>) {
+        self.writes.push(write);
+        self.thens.push(then);
+    }
+
+    pub fn commit(&mut self, id: ExecutionId) -> Option<&mut Building<R>> {
+        let place = *self.places.get(&id)?;
+        self.commits.get_mut(place)
+    }
+
+    pub fn begin(&mut self, building: Building<R>) {
+        self.places.insert(building.id, self.commits.len());
+        self.commits.push(building);
+    }
+
+    /// The execution's next input belongs to the next commit.
+    pub fn is_closed_for(&self, id: ExecutionId) -> bool {
+        self.places.get(&id).and_then(|place| self.commits.get(*place)).is_some_and(Building::is_full)
+    }
+
+    pub fn records_of(&self, id: ExecutionId) -> Option<&Arc<Vec<Record>>> {
+        self.places.get(&id).and_then(|place| self.commits.get(*place)).map(|building| &building.records)
+    }
+
+    /// Takes a commit out, because what it was decided on is not so.
+    fn withdraw(&mut self, id: ExecutionId) -> Option<Building<R>> {
+        let place = self.places.remove(&id)?;
+        let taken = self.commits.remove(place);
+        for other in self.places.values_mut().filter(|other| **other > place) {
+            *other -= 1;
+        }
+        Some(taken)
+    }
+}
+
+impl<R> Lane<R> {
+    /// Hands the open batch over if the disk is free.
+    pub(super) fn flush(&mut self) {
+        if self.syncing.is_some() || self.open.is_empty() {
+            return;
+        }
+        let mut batch = std::mem::take(&mut self.open);
+        if batch.commits.is_empty() && batch.writes.is_empty() {
+            // What these answers rest on is on disk by now.
+            return self.give_answers(batch.answers);
+        }
+        let mut writes = Vec::with_capacity(batch.commits.len() + batch.writes.len());
+        for building in &mut batch.commits {
+            let id = CommitId(self.random_wide());
+            writes.push(Write::Commit(Box::new(building.close(id))));
+        }
+        writes.append(&mut batch.writes);
+        self.effects.push(Effect::Write(writes));
+        let going_on: Vec<_> =
+            batch.commits.iter().filter(|commit| commit.goes_on).map(|commit| commit.id).collect();
+        let deferred = std::mem::take(&mut batch.deferred);
+        self.syncing = Some(batch);
+        for id in going_on {
+            self.go_on(id);
+        }
+        for id in deferred {
+            self.resume(id);
+        }
+    }
+
+    /// The batch is on disk: now, and not before, everything it decided becomes visible (K7).
+    pub(super) fn written(&mut self, applied: Vec<Applied>) {
+        let Some(batch) = self.syncing.take() else { return };
+        let stands = applied.iter().take(batch.commits.len()).all(|one| matches!(one, Applied::Committed(_)));
+        if stands && self.open.is_complete() {
+            // What was decided meanwhile stands on this batch: the disk need not wait until everyone is told.
+            self.flush();
+        }
+        let mut results = applied.into_iter();
+        let mut posted = false;
+        for building in batch.commits {
+            posted |= building.posts;
+            match results.next() {
+                Some(Applied::Committed(_)) => self.committed(building),
+                Some(Applied::Duplicate) if building.creation.is_some() => self.existed(building),
+                _ => self.overtaken(building),
+            }
+        }
+        for then in batch.thens {
+            let result = results.next();
+            self.wrote(then, result);
+        }
+        self.give_answers(batch.answers);
+        if posted {
+            self.mail.poke();
+        }
+    }
+
+    fn committed(&mut self, building: Building<R>) {
+        let id = building.id;
+        for (pending, answer) in building.decided {
+            if let Some(reply) = pending.reply {
+                self.answer(reply, answer);
+            }
+        }
+        for (session, order) in building.orders {
+            self.give_order(session, order);
+        }
+        for (run, fence) in building.queued {
+            self.queue.push(id, run, fence);
+        }
+        for timer in building.timers {
+            self.timers.arm(timer);
+        }
+        self.caught_up(id);
+    }
+
+    fn give_order(&mut self, session: protocol::SessionId, order: protocol::Order) {
+        match &order {
+            protocol::Order::Run(work) => self.sessions.sent(work.unit, self.now.steady),
+            protocol::Order::Stop { unit, .. } => self.sessions.told(*unit),
+            protocol::Order::Unknown => {}
+        }
+        self.effects.push(Effect::Order(session, order));
+    }
+
+    fn give_answers(&mut self, answers: Vec<(ExecutionId, Pending<R>, Answer)>) {
+        for (_, pending, answer) in answers {
+            if let Some(reply) = pending.reply {
+                self.answer(reply, answer);
+            }
+        }
+    }
+
+    fn wrote(&mut self, then: Then<R>, result: Option<Applied>) {
+        match (then, result) {
+            (Then::Nothing, _) => {}
+            (Then::Verdict(reply), Some(Applied::Done)) => {
+                self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
+            }
+            (Then::Verdict(reply), _) => self.answer(reply, Answer::Verdict(protocol::Verdict::Stale)),
+            (Then::Defined(reply, net), Some(Applied::Defined(id, version))) => {
+                self.executions.keep_definition(id, &net);
+                self.answer(reply, Answer::Defined { id, version });
+            }
+            (Then::Defined(reply, _), _) => self.answer(reply, Answer::Refused(Refusal::NoDefinition)),
+            (Then::Deliver(session, work), Some(Applied::Done)) => {
+                self.give_order(session, protocol::Order::Run(work));
+            }
+            // The offer was gone before the lease was written.
+            (Then::Deliver(_, work), _) => self.not_delivered(work.unit),
+        }
+    }
+
+    /// One commit less is on its way; an execution that rests is told to those who wait for it.
+    fn caught_up(&mut self, id: ExecutionId) {
+        let Some(live) = self.executions.get_mut(id) else { return };
+        live.unwritten = live.unwritten.saturating_sub(1);
+        if live.unwritten == 0 && live.rests() {
+            let phase = live.state.phase();
+            let waiters = std::mem::take(&mut live.waiters);
+            waiters.into_iter().for_each(|reply| self.answer(reply, Answer::Rested(phase)));
+        }
+        self.trim(id);
+    }
+
+    pub(super) fn trim(&mut self, id: ExecutionId) {
+        if let Some(live) = self.executions.get_mut(id) {
+            live.trim_values();
+        }
+        self.executions.rest(id, self.config.idle_max);
+    }
+
+    /// The id was taken: that execution began before.
+    fn existed(&mut self, building: Building<R>) {
+        self.forget(&building);
+        let _ = self.executions.take(building.id);
+        for (pending, _) in building.decided {
+            self.settle_mail(pending.mail, Some("the execution exists already".to_owned()));
+            if let Some(reply) = pending.reply {
+                self.answer(reply, Answer::Refused(Refusal::Rejected(Rejected::Exists)));
+            }
+        }
+    }
+
+    /// Someone else wrote the execution first: everything decided since then is decided again on what they wrote.
+    fn overtaken(&mut self, building: Building<R>) {
+        let id = building.id;
+        self.forget(&building);
+        let later = self.open.withdraw(id);
+        if let Some(later) = &later {
+            self.forget(later);
+        }
+        let waiting = match self.executions.take(id) {
+            Some(super::live::Place::Live(live)) => {
+                let waiters = live.waiters.into_iter();
+                let awaits =
+                    waiters.map(|reply| Pending { what: What::Await, reply: Some(reply), mail: None });
+                live.waiting.into_iter().chain(awaits).collect()
+            }
+            _ => Vec::new(),
+        };
+        let decided = building.decided.into_iter().chain(later.into_iter().flat_map(|later| later.decided));
+        let answers = std::mem::take(&mut self.open.answers).into_iter();
+        let (again, kept): (Vec<_>, Vec<_>) = answers.partition(|(of, ..)| *of == id);
+        self.open.answers = kept;
+        let again = again.into_iter().map(|(_, pending, _)| pending);
+        for pending in decided.map(|(pending, _)| pending).chain(again).chain(waiting) {
+            self.give(id, pending);
+        }
+    }
+
+    /// Slots that were promised to offers which never came to be are free again.
+    fn forget(&mut self, building: &Building<R>) {
+        for lease in &building.leases {
+            self.sessions.release(super::dispatch::unit(building.id, lease.run, lease.fence));
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Inputs on their way through the kernel: waiting for their execution, decided, or refused.
+
+use super::Lane;
+use super::batch::{Building, Then};
+use super::dispatch::unit;
+use super::live::{Live, Place};
+use super::reading::Why;
+use crate::wake::{Answer, Fatal, Lookup, Refusal, Start};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use windlass_kernel::{
+    Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
+    Net, Record, Rejected, RunId, Values, decide,
+};
+use windlass_protocol as protocol;
+use windlass_store::{Creation, Definition, DefinitionId, MailId, Write};
+
+/// Something that waits for its execution or is being decided.
+#[derive(Debug)]
+pub(super) struct Pending<R> {
+    pub what: What,
+    pub reply: Option<R>,
+    /// The inbox row it came from.
+    pub mail: Option<MailId>,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    Input(Box<Input>),
+    /// A worker's: answered with a verdict.
+    Report(Box<Input>),
+    Create(Box<Input>, Creation),
+    Await,
+    /// A queued offer has a slot.
+    Dispatch {
+        run: RunId,
+        fence: Fence,
+    },
+    /// The worker of an offer does not name it: it may not have heard of it.
+    Again {
+        run: RunId,
+        fence: Fence,
+    },
+}
+
+impl<R> Pending<R> {
+    pub fn input(input: Input) -> Pending<R> {
+        Pending { what: What::Input(Box::new(input)), reply: None, mail: None }
+    }
+}
+
+impl<R> Lane<R> {
+    pub(super) fn start(&mut self, start: Start, reply: R) {
+        let definition = start.definition;
+        match self.executions.definition(definition) {
+            Some(net) => self.start_of(&net, start, reply),
+            None => self.read(Lookup::Definition(definition), Why::Start(Box::new(start), reply)),
+        }
+    }
+
+    pub(super) fn start_of(&mut self, net: &Arc<Net>, start: Start, reply: R) {
+        let id = self.new_execution_id();
+        let create =
+            Create { timeout_ms: start.timeout_ms, start: start.when, ..Create::new(id, start.inputs) };
+        self.create(net, create, start.definition, &start.trigger, (Some(reply), None));
+    }
+
+    pub(super) fn define(&mut self, definition: Box<Definition>, reply: R) {
+        let net = definition.net.clone();
+        self.open.write(Write::Define(definition), Then::Defined(reply, net));
+    }
+
+    /// A new execution; the store tells if its id was taken.
+    pub(super) fn create(
+        &mut self,
+        net: &Arc<Net>,
+        create: Create,
+        definition: DefinitionId,
+        trigger: &str,
+        (reply, mail): (Option<R>, Option<MailId>),
+    ) {
+        let id = create.id;
+        let creation = Creation {
+            definition: Some(definition),
+            net: net.digest(),
+            inputs: create.inputs.clone(),
+            parent: create.parent.as_ref().map(|parent| parent.execution),
+            trigger: trigger.to_owned(),
+            at: self.now.wall,
+        };
+        self.executions.keep_net(net);
+        let mut live = Live::new(Execution::default(), net.clone());
+        let waiting = match self.executions.take(id) {
+            Some(Place::Loading(waiting)) => waiting,
+            _ => VecDeque::new(),
+        };
+        let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
+        live.waiting.push_back(Pending { what, reply, mail });
+        live.waiting.extend(waiting);
+        self.executions.put(id, Place::Live(Box::new(live)));
+        self.resume(id);
+    }
+
+    /// In order, as soon as the execution is in memory and nothing is in the way.
+    pub(super) fn give(&mut self, id: ExecutionId, pending: Pending<R>) {
+        match self.executions.place(id) {
+            Some(Place::Loading(waiting)) => waiting.push_back(pending),
+            Some(Place::Live(live)) if live.blocked || !live.waiting.is_empty() => {
+                live.waiting.push_back(pending)
+            }
+            Some(Place::Live(_)) => self.handle(id, pending),
+            None => {
+                self.executions.put(id, Place::Loading(VecDeque::from([pending])));
+                self.read(Lookup::Execution(id), Why::Load(id));
+            }
+        }
+    }
+
+    /// Whatever waits goes on until something is in the way again.
+    pub(super) fn resume(&mut self, id: ExecutionId) {
+        while let Some(live) = self.executions.get_mut(id)
+            && !live.blocked
+            && !self.open.is_closed_for(id)
+            && let Some(pending) = live.waiting.pop_front()
+        {
+            self.handle(id, pending);
+        }
+        if self.open.is_closed_for(id) && self.executions.get(id).is_some_and(|live| !live.waiting.is_empty())
+        {
+            self.open.deferred.push(id);
+        }
+        self.executions.rest(id, self.config.idle_max);
+    }
+
+    pub(super) fn go_on(&mut self, id: ExecutionId) {
+        let goes_on = Pending::input(Input::Continue);
+        if let Some(live) = self.executions.get_mut(id) {
+            live.waiting.push_front(goes_on);
+            self.resume(id);
+        } else {
+            self.give(id, goes_on);
+        }
+    }
+
+    fn handle(&mut self, id: ExecutionId, pending: Pending<R>) {
+        match pending.what {
+            What::Await => self.await_rest(id, pending),
+            What::Dispatch { run, fence } => self.hand_out(id, run, fence),
+            What::Again { run, fence } => self.send_again(unit(id, run, fence)),
+            What::Input(_) | What::Report(_) | What::Create(..) => self.decide(id, pending),
+        }
+    }
+
+    fn await_rest(&mut self, id: ExecutionId, pending: Pending<R>) {
+        let (Some(live), Some(reply)) = (self.executions.get_mut(id), pending.reply) else { return };
+        if live.unwritten == 0 && live.rests() {
+            let phase = live.state.phase();
+            self.answer(reply, Answer::Rested(phase));
+        } else {
+            live.waiters.push(reply);
+        }
+    }
+
+    fn decide(&mut self, id: ExecutionId, pending: Pending<R>) {
+        if self.open.is_closed_for(id) {
+            self.open.deferred.push(id);
+            if let Some(live) = self.executions.get_mut(id) {
+                live.waiting.push_front(pending);
+            }
+            return;
+        }
+        let random = self.random_bits();
+        let Some(live) = self.executions.get_mut(id) else { return };
+        let (What::Input(input) | What::Report(input) | What::Create(input, _)) = &pending.what else {
+            return;
+        };
+        let given = Given { now: self.now.wall, random, values: &live.values };
+        let decided = decide(&live.state, &live.net, input, &given);
+        match decided {
+            Ok(decision) => self.decided(id, pending, decision),
+            Err(Rejected::Needs(needs)) => self.need(id, pending, needs),
+            Err(Rejected::Broken(illegal)) => {
+                self.fatal(Fatal::Broken { execution: id, what: illegal.to_string() });
+            }
+            Err(rejected) => self.refused(id, pending, rejected),
+        }
+    }
+
+    fn decided(&mut self, id: ExecutionId, mut pending: Pending<R>, decision: Decision) {
+        let answer = match &pending.what {
+            What::Create(..) => Answer::Started(id),
+            What::Report(_) => Answer::Verdict(protocol::Verdict::Accepted),
+            What::Input(_) | What::Await | What::Dispatch { .. } | What::Again { .. } => Answer::Accepted,
+        };
+        let Some(live) = self.executions.get_mut(id) else { return };
+        live.values.answers.clear();
+        if decision.records.is_empty() {
+            self.settle_mail(pending.mail, None);
+            return self.answer_when_written(id, pending, answer);
+        }
+        remember(&mut live.values, &live.net, &decision.records);
+        if self.open.commit(id).is_none() {
+            live.unwritten += 1;
+            self.open.begin(Building::new(id, live.state.head.version, live.net.clone()));
+        }
+        let answers = live.answered_by(&pending.what);
+        live.state.apply(&decision.changes);
+        let Some(building) = self.open.commit(id) else { return };
+        building.consumed.extend(pending.mail);
+        if let What::Create(_, creation) = &mut pending.what {
+            building.creation = Some(creation.clone());
+        }
+        building.answered.extend(answers);
+        building.decided.push((pending, answer));
+        self.follow(id, &decision);
+        let Some(building) = self.open.commit(id) else { return };
+        building.goes_on =
+            matches!(decision.records.last().map(|record| &record.event), Some(Event::Continued));
+        building.changes.push(decision.changes);
+        Arc::make_mut(&mut building.records).extend(decision.records);
+        for (run, fence) in std::mem::take(&mut building.withdrawn) {
+            let unit = LeaseUnit::Run { run, fence };
+            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
+            self.give(id, Pending::input(Input::LeaseLost(lost)));
+        }
+    }
+
+    /// Values that a decision asked for: of commits that are not on disk yet, else from the disk.
+    pub(super) fn need(&mut self, id: ExecutionId, pending: Pending<R>, needs: Vec<Need>) {
+        let mut found = Values::default();
+        let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
+        for records in [self.open.records_of(id), syncing].into_iter().flatten() {
+            let mut part = Values::default();
+            part.load(records, &needs);
+            // That there is no answer in one of them says nothing about the other.
+            part.answers.retain(|_, answer| answer.is_some());
+            take_over(&mut found, part);
+        }
+        let Some(live) = self.executions.get_mut(id) else { return };
+        live.waiting.push_front(pending);
+        let missing: Vec<Need> = needs.into_iter().filter(|need| !holds(&found, need)).collect();
+        take_over(&mut live.values, found);
+        if missing.is_empty() {
+            return self.resume(id);
+        }
+        live.blocked = true;
+        self.read(Lookup::Values(id, missing.clone()), Why::Values(id, missing));
+    }
+
+    pub(super) fn values_found(&mut self, id: ExecutionId, needs: &[Need], mut found: Values) {
+        for need in needs {
+            match need {
+                // Nothing was answered under that fence, or nobody keeps what is referred to.
+                Need::Answer(run, fence) => drop(found.answers.entry((*run, *fence)).or_default()),
+                Need::Artifact(key) => drop(found.artifacts.entry(key.clone()).or_default()),
+                Need::Output(_) | Need::Items(_) if !holds(&found, need) => {
+                    let what = format!("{need:?} is in no journal row");
+                    return self.fatal(Fatal::Broken { execution: id, what });
+                }
+                Need::Output(_) | Need::Items(_) => {}
+            }
+        }
+        let Some(live) = self.executions.get_mut(id) else { return };
+        take_over(&mut live.values, found);
+        live.blocked = false;
+        self.resume(id);
+    }
+
+    fn refused(&mut self, id: ExecutionId, pending: Pending<R>, rejected: Rejected) {
+        if let Some(live) = self.executions.get_mut(id) {
+            live.values.answers.clear();
+        }
+        if let What::Create(..) = &pending.what {
+            self.drop_unborn(id);
+        }
+        if let (What::Input(input), Rejected::NotDue { until }) = (&pending.what, &rejected)
+            && let Input::TimerDue(timer) = **input
+        {
+            self.timers.arm(windlass_store::DueTimer { at: *until, execution: id, timer });
+        }
+        let answer = match &pending.what {
+            What::Report(_) => Answer::Verdict(verdict(&rejected)),
+            _ => Answer::Refused(Refusal::Rejected(rejected.clone())),
+        };
+        self.mail_refused(&pending, &rejected);
+        self.answer_when_written(id, pending, answer);
+        self.executions.rest(id, self.config.idle_max);
+    }
+
+    /// An answer that rests on a decision which is not on disk waits for it: a crash would make it untrue.
+    fn answer_when_written(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
+        if self.executions.get(id).is_some_and(|live| live.unwritten > 0) {
+            self.open.answers.push((id, pending, answer));
+        } else if let Some(reply) = pending.reply {
+            self.answer(reply, answer);
+        }
+    }
+
+    /// Mail that led to no commit is taken out of the inbox all the same.
+    pub(super) fn settle_mail(&mut self, mail: Option<MailId>, refused: Option<String>) {
+        if let Some(mail) = mail {
+            self.open.write(Write::Settle { mail, refused }, Then::Nothing);
+        }
+    }
+}
+
+fn verdict(rejected: &Rejected) -> protocol::Verdict {
+    match rejected {
+        Rejected::OtherAnswer { .. } | Rejected::Malformed(_) => protocol::Verdict::Conflict,
+        _ => protocol::Verdict::Stale,
+    }
+}
+
+fn holds(values: &Values, need: &Need) -> bool {
+    match need {
+        Need::Output(run) => values.outputs.contains_key(run),
+        Need::Items(run) => values.items.contains_key(run),
+        Need::Artifact(key) => values.artifacts.contains_key(key),
+        Need::Answer(run, fence) => values.answers.contains_key(&(*run, *fence)),
+    }
+}
+
+fn take_over(values: &mut Values, found: Values) {
+    values.outputs.extend(found.outputs);
+    values.items.extend(found.items);
+    values.artifacts.extend(found.artifacts);
+    values.answers.extend(found.answers);
+}
+
+/// What later decisions may ask for stays at hand, at least until it is on disk.
+fn remember(values: &mut Values, net: &Net, records: &[Record]) {
+    for record in records {
+        match &record.event {
+            Event::Done { run, output, .. } if net.reads_outputs() => {
+                values.outputs.insert(*run, output.clone());
+            }
+            Event::LoopStarted { run, items: Some(items), .. } => {
+                values.items.insert(*run, items.clone());
+            }
+            _ => {}
+        }
+    }
+}

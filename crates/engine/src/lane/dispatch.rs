@@ -1,0 +1,197 @@
+//! Offers on their way to workers: the queue, and the work as a worker gets it.
+
+use super::Lane;
+use super::batch::Then;
+use super::deciding::{Pending, What};
+use super::live::Live;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use windlass_kernel::net::{LoopKind, Work};
+use windlass_kernel::{Execution, ExecutionId, Fence, Need, RunId, RunState, StepRun, Timer};
+use windlass_protocol as protocol;
+use windlass_store::{DueTimer, Lease, Session, Write};
+
+/// A worker says itself when an attempt took too long; this much later the engine does not wait for it any more.
+const ATTEMPT_GRACE_MS: u64 = 1_000;
+
+/// Offers that found no free slot, oldest first. An entry whose offer is gone is dropped when its turn comes.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    offers: VecDeque<(ExecutionId, RunId, Fence)>,
+    /// Taken out and on their way to a slot.
+    leaving: usize,
+}
+
+impl Queue {
+    pub fn push(&mut self, execution: ExecutionId, run: RunId, fence: Fence) {
+        self.offers.push_back((execution, run, fence));
+    }
+
+    /// One that was taken out has found its slot, or is gone.
+    pub fn left(&mut self) {
+        self.leaving = self.leaving.saturating_sub(1);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.offers.is_empty() && self.leaving == 0
+    }
+}
+
+pub(super) fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> protocol::Unit {
+    protocol::Unit { execution: execution.0, run: run.0, fence: fence.0 }
+}
+
+impl<R> Lane<R> {
+    /// Free slots take what waits longest.
+    pub(super) fn dispatch(&mut self) {
+        while !self.stopping && self.sessions.free() > self.queue.leaving {
+            let Some((execution, run, fence)) = self.queue.offers.pop_front() else { return };
+            self.queue.leaving += 1;
+            let what = What::Dispatch { run, fence };
+            self.give(execution, Pending { what, reply: None, mail: None });
+        }
+    }
+
+    /// A new offer goes to a free slot in its own commit, if nobody waits longer and its values are at hand.
+    pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        let straight = self.queue.is_empty() && !self.stopping && self.sessions.free() > 0;
+        let work = if straight { self.work(id, run, fence) } else { None };
+        let session = work.as_ref().and_then(|_| self.sessions.take_slot());
+        let now = self.now.wall;
+        let Some(building) = self.open.commit(id) else { return };
+        let (Some(Ok(work)), Some(session)) = (work, session) else {
+            building.queued.push((run, fence));
+            return;
+        };
+        building.leases.push(lease(id, run, fence, session, now));
+        building.timers.extend(attempt_timer(id, run, fence, &work, now));
+        building.orders.push((session, protocol::Order::Run(Box::new(work))));
+        self.sessions.hold(session, unit(id, run, fence), now);
+    }
+
+    /// A queued offer has its turn.
+    pub(super) fn hand_out(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        let work = match self.work(id, run, fence) {
+            Some(Err(needs)) => {
+                let what = What::Dispatch { run, fence };
+                return self.need(id, Pending { what, reply: None, mail: None }, needs);
+            }
+            Some(Ok(work)) => Some(work),
+            None => None,
+        };
+        self.queue.left();
+        // Queued twice: by recovery and by this process.
+        let work = work.filter(|work| !self.sessions.is_held(work.unit));
+        let Some(work) = work else { return };
+        let Some(session) = self.sessions.take_slot() else {
+            self.queue.offers.push_front((id, run, fence));
+            return;
+        };
+        let now = self.now.wall;
+        self.sessions.hold(session, unit(id, run, fence), now);
+        if let Some(timer) = attempt_timer(id, run, fence, &work, now) {
+            self.timers.arm(timer);
+        }
+        let write = Write::Lease(lease(id, run, fence, session, now));
+        self.open.write(write, Then::Deliver(session, Box::new(work)));
+    }
+
+    /// What the worker gets; None when the offer is not open any more, `Err` when values have to be read first.
+    pub(super) fn work(
+        &self,
+        id: ExecutionId,
+        run: RunId,
+        fence: Fence,
+    ) -> Option<Result<protocol::Work, Vec<Need>>> {
+        let live = self.executions.get(id)?;
+        let step_run = live.state.run(run)?;
+        let is_open = matches!(step_run.state, RunState::Offered { fence: open } if open == fence);
+        let Work::Task { spec } = Execution::work_of(&live.net, step_run) else { return None };
+        is_open.then(|| {
+            let step = live.net.step(step_run.step);
+            Ok(protocol::Work {
+                unit: unit(id, run, fence),
+                step: step.name.clone(),
+                path: step_run.path.0.clone(),
+                attempt: step_run.attempts + 1,
+                spec: spec.clone(),
+                scope: scope(live, step_run)?,
+                cursor: step_run.cursor.clone(),
+                timeout_ms: step.timeout_ms,
+            })
+        })
+    }
+}
+
+fn lease(
+    id: ExecutionId,
+    run: RunId,
+    fence: Fence,
+    session: protocol::SessionId,
+    now: windlass_kernel::Millis,
+) -> Lease {
+    let session = Session(session.0);
+    Lease { execution: id, run, fence, session, claimed_at: now, started_at: Some(now) }
+}
+
+fn attempt_timer(
+    execution: ExecutionId,
+    run: RunId,
+    fence: Fence,
+    work: &protocol::Work,
+    now: windlass_kernel::Millis,
+) -> Option<DueTimer> {
+    let at = now.plus(work.timeout_ms?.saturating_add(ATTEMPT_GRACE_MS));
+    Some(DueTimer { at, execution, timer: Timer::Attempt { run, fence } })
+}
+
+fn scope<R>(live: &Live<R>, run: &StepRun) -> Result<protocol::Scope, Vec<Need>> {
+    let mut needs = Vec::new();
+    let mut steps = Vec::with_capacity(run.reads.len());
+    for (step, firing) in &run.reads {
+        match live.values.outputs.get(firing) {
+            Some(output) => steps.push((live.net.step(*step).name.clone(), output.clone())),
+            None => needs.push(Need::Output(*firing)),
+        }
+    }
+    let iter = iteration(live, run, &mut needs);
+    if !needs.is_empty() {
+        return Err(needs);
+    }
+    let ctx = run.ctx.as_ref().unwrap_or(&live.state.head.ctx);
+    Ok(protocol::Scope {
+        workload: live.state.head.inputs.clone(),
+        ctx: ctx.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect(),
+        args: run.args.clone(),
+        iter,
+        steps,
+    })
+}
+
+fn iteration<R>(live: &Live<R>, run: &StepRun, needs: &mut Vec<Need>) -> Option<protocol::Iter> {
+    let (of, index) = live.state.iteration_of(&live.net, run)?;
+    let looping = live.state.run(of)?;
+    let spec = live.net.step(looping.step).repeat.as_ref()?;
+    let total = match &looping.state {
+        RunState::Looping(state) => state.total,
+        _ => None,
+    };
+    let item = match &spec.kind {
+        LoopKind::ForEach { .. } => match live.values.items.get(&of) {
+            Some(items) => items.get(index as usize).cloned().unwrap_or_default(),
+            None => {
+                needs.push(Need::Items(of));
+                return None;
+            }
+        },
+        LoopKind::Count { .. } | LoopKind::While { .. } => index.into(),
+    };
+    Some(protocol::Iter { name: spec.iterator.clone(), item, index, total })
+}
+
+/// Shared by reports and lost leases.
+pub(super) fn parts(unit: protocol::Unit) -> (ExecutionId, RunId, Fence) {
+    (ExecutionId(unit.execution), RunId(unit.run), Fence(unit.fence))
+}
+
+pub(super) type Cursor = Option<Arc<serde_json::Value>>;

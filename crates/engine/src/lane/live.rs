@@ -1,0 +1,190 @@
+//! Executions in memory: those that something happens to, and some that wait. All others are on disk only.
+
+use super::deciding::{Pending, What};
+use crate::ids::IdMap;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use windlass_kernel::{Execution, ExecutionId, Fence, Input, Net, NetDigest, Phase, RunId, RunState, Values};
+use windlass_store::DefinitionId;
+
+/// Outputs and loop lists of one execution kept for its next decisions; beyond this they are read again.
+const VALUES_MAX: usize = 256;
+/// Compiled nets kept; beyond this they are read and checked again.
+const NETS_MAX: usize = 512;
+
+#[derive(Debug)]
+pub(super) struct Live<R> {
+    pub state: Execution<'static>,
+    pub net: Arc<Net>,
+    pub values: Values,
+    /// Commits that are not on disk yet.
+    pub unwritten: u32,
+    /// Inputs that wait, in order: for values, or for the next batch.
+    pub waiting: VecDeque<Pending<R>>,
+    /// Values are being read; until then nothing is decided.
+    pub blocked: bool,
+    /// Answered when it rests.
+    pub waiters: Vec<R>,
+}
+
+impl<R> Live<R> {
+    pub fn new(state: Execution<'static>, net: Arc<Net>) -> Live<R> {
+        Live {
+            state,
+            net,
+            values: Values::default(),
+            unwritten: 0,
+            waiting: VecDeque::new(),
+            blocked: false,
+            waiters: Vec::new(),
+        }
+    }
+
+    /// Ended, or only people can move it. What is held waits for its release.
+    pub fn rests(&self) -> bool {
+        match self.state.phase() {
+            Phase::Ended(_) => true,
+            Phase::Paused => !self.state.head.held,
+            Phase::Blank
+            | Phase::Queued
+            | Phase::Starting
+            | Phase::Running
+            | Phase::Draining
+            | Phase::Compensating
+            | Phase::Finalizing => false,
+        }
+    }
+
+    /// The open offer that a report answers. One that is only said again answers none, even where the execution goes
+    /// on with what it left half way.
+    pub fn answered_by(&self, what: &What) -> Option<(RunId, Fence)> {
+        let What::Report(input) = what else { return None };
+        let Input::Report(report) = &**input else { return None };
+        let state = &self.state.run(report.run)?.state;
+        let open = matches!(state, RunState::Offered { fence } if *fence == report.fence);
+        open.then_some((report.run, report.fence))
+    }
+
+    /// Nothing in memory that is not on disk, nobody waits, no worker has a part of it.
+    pub fn is_idle(&self) -> bool {
+        let in_flight = self.state.head.census.offered > 0 && !self.state.phase().is_ended();
+        self.unwritten == 0
+            && self.waiting.is_empty()
+            && !self.blocked
+            && self.waiters.is_empty()
+            && !in_flight
+    }
+
+    /// Old values go; those of commits that are not on disk could not be read again.
+    pub fn trim_values(&mut self) {
+        if self.unwritten > 0 {
+            return;
+        }
+        if self.values.outputs.len() > VALUES_MAX {
+            self.values.outputs.clear();
+        }
+        if self.values.items.len() > VALUES_MAX {
+            self.values.items.clear();
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Place<R> {
+    /// Being read; inputs wait in order.
+    Loading(VecDeque<Pending<R>>),
+    Live(Box<Live<R>>),
+}
+
+#[derive(Debug)]
+pub(super) struct Executions<R> {
+    places: IdMap<ExecutionId, Place<R>>,
+    nets: IdMap<NetDigest, Arc<Net>>,
+    definitions: IdMap<DefinitionId, Arc<Net>>,
+    /// Became idle, oldest first; an entry may be out of date.
+    idle: VecDeque<ExecutionId>,
+}
+
+impl<R> Default for Executions<R> {
+    fn default() -> Self {
+        let (nets, definitions) = (IdMap::default(), IdMap::default());
+        Executions { places: IdMap::default(), nets, definitions, idle: VecDeque::new() }
+    }
+}
+
+impl<R> Executions<R> {
+    pub fn get(&self, id: ExecutionId) -> Option<&Live<R>> {
+        match self.places.get(&id) {
+            Some(Place::Live(live)) => Some(live),
+            Some(Place::Loading(_)) | None => None,
+        }
+    }
+
+    pub fn get_mut(&mut self, id: ExecutionId) -> Option<&mut Live<R>> {
+        match self.places.get_mut(&id) {
+            Some(Place::Live(live)) => Some(live),
+            Some(Place::Loading(_)) | None => None,
+        }
+    }
+
+    pub fn place(&mut self, id: ExecutionId) -> Option<&mut Place<R>> {
+        self.places.get_mut(&id)
+    }
+
+    pub fn put(&mut self, id: ExecutionId, place: Place<R>) {
+        self.places.insert(id, place);
+    }
+
+    pub fn take(&mut self, id: ExecutionId) -> Option<Place<R>> {
+        self.places.remove(&id)
+    }
+
+    pub fn net(&self, digest: NetDigest) -> Option<Arc<Net>> {
+        self.nets.get(&digest).cloned()
+    }
+
+    pub fn keep_net(&mut self, net: &Arc<Net>) {
+        if self.nets.len() >= NETS_MAX {
+            self.nets.clear();
+        }
+        self.nets.insert(net.digest(), net.clone());
+    }
+
+    pub fn definition(&self, id: DefinitionId) -> Option<Arc<Net>> {
+        self.definitions.get(&id).cloned()
+    }
+
+    pub fn keep_definition(&mut self, id: DefinitionId, net: &Arc<Net>) {
+        if self.definitions.len() >= NETS_MAX {
+            self.definitions.clear();
+        }
+        self.definitions.insert(id, net.clone());
+    }
+
+    /// Everyone who waits for an execution to rest, in the order of the executions.
+    pub fn take_waiters(&mut self) -> Vec<R> {
+        let mut waited: Vec<_> = self.places.iter_mut().collect();
+        waited.sort_by_key(|(id, _)| **id);
+        let waiters = waited.into_iter().flat_map(|(_, place)| match place {
+            Place::Live(live) => std::mem::take(&mut live.waiters),
+            Place::Loading(_) => Vec::new(),
+        });
+        waiters.collect()
+    }
+
+    /// Ended executions leave memory at once, waiting ones when there are too many.
+    pub fn rest(&mut self, id: ExecutionId, idle_max: usize) {
+        let Some(live) = self.get(id).filter(|live| live.is_idle()) else { return };
+        if live.state.phase().is_ended() {
+            self.places.remove(&id);
+            return;
+        }
+        self.idle.push_back(id);
+        while self.idle.len() > idle_max {
+            let Some(oldest) = self.idle.pop_front() else { break };
+            if self.places.len() > idle_max && self.get(oldest).is_some_and(Live::is_idle) {
+                self.places.remove(&oldest);
+            }
+        }
+    }
+}

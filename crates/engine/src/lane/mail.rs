@@ -1,0 +1,151 @@
+//! Mail: inputs that reach an execution through the inbox, from other executions and from other processes. A row is
+//! consumed by the commit that decides it, so it takes effect exactly once.
+
+use super::Lane;
+use super::deciding::{Pending, What};
+use super::live::Place;
+use super::reading::Why;
+use crate::wake::Lookup;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use windlass_kernel::{
+    Cancel, ChildResult, Create, ErrorClass, ExecutionId, Failure, Fence, Input, Net, Outcome, Parent,
+    Rejected, RunId,
+};
+use windlass_store::{Letter, Mail, MailId, StoredDefinition, StoredMail};
+
+/// Rows read at a time.
+pub const PAGE: usize = 256;
+
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    seen: Option<MailId>,
+    reading: bool,
+    /// On the steady clock.
+    next_poll: u64,
+}
+
+impl Inbox {
+    /// There is mail: it is read at the next moment.
+    pub fn poke(&mut self) {
+        self.next_poll = 0;
+    }
+
+    pub fn next_poll(&self) -> Option<u64> {
+        (!self.reading).then_some(self.next_poll)
+    }
+}
+
+impl<R> Lane<R> {
+    pub(super) fn poll_inbox(&mut self) {
+        if self.mail.reading || self.stopping || self.now.steady < self.mail.next_poll {
+            return;
+        }
+        self.mail.reading = true;
+        self.mail.next_poll = self.now.steady + self.config.inbox_poll_ms;
+        self.read(Lookup::Inbox { after: self.mail.seen }, Why::Inbox);
+    }
+
+    pub(super) fn inbox_found(&mut self, mail: Vec<StoredMail>) {
+        self.mail.reading = false;
+        if mail.len() >= PAGE {
+            self.mail.poke();
+        }
+        for letter in mail {
+            self.mail.seen = Some(letter.id);
+            self.deliver(letter);
+        }
+    }
+
+    fn deliver(&mut self, mail: StoredMail) {
+        match mail.letter {
+            Letter::Input(input) => {
+                let what = What::Input(Box::new(input));
+                self.give(mail.to, Pending { what, reply: None, mail: Some(mail.id) });
+            }
+            Letter::Start { definition, create } => {
+                let name =
+                    ["path", "catalog_id", "name"].iter().find_map(|key| definition.get(key)?.as_str());
+                let name = name.or(definition.as_str()).unwrap_or_default().to_owned();
+                let why = Why::StartChild { mail: mail.id, create, name: name.clone() };
+                // Later mail to the child waits for its start.
+                self.executions.put(mail.to, Place::Loading(VecDeque::new()));
+                self.read(Lookup::Named(name), why);
+            }
+            Letter::Ended { child, run, fence } => {
+                let why = Why::ChildEnded { mail: mail.id, parent: mail.to, child, run, fence };
+                self.read(Lookup::Result(child), why);
+            }
+        }
+    }
+
+    pub(super) fn start_child(
+        &mut self,
+        mail: MailId,
+        create: Create,
+        name: &str,
+        found: Option<(StoredDefinition, Arc<Net>)>,
+    ) {
+        match found {
+            Some((definition, net)) => {
+                self.create(&net, create, definition.id, "workflow", (None, Some(mail)))
+            }
+            None => {
+                self.missing(create.id);
+                let message = format!("there is no definition `{name}`: register it first");
+                self.child_failed(mail, &create, Failure::of_code("RESOURCE_NOT_FOUND", message));
+            }
+        }
+    }
+
+    /// The child never began: whoever asked for it is told in its place.
+    fn child_failed(&mut self, mail: MailId, create: &Create, failure: Failure) {
+        let Some(Parent { execution, run, fence }) = create.parent.clone() else {
+            return self.settle_mail(Some(mail), Some(failure.message));
+        };
+        let result = ChildResult { outcome: Outcome::Failed, output: Arc::default(), failure: Some(failure) };
+        let input = Input::ChildEnded { run, fence, child: create.id, result };
+        self.give(execution, Pending { what: What::Input(Box::new(input)), reply: None, mail: Some(mail) });
+    }
+
+    pub(super) fn child_ended(
+        &mut self,
+        mail: MailId,
+        parent: ExecutionId,
+        (child, run, fence): (ExecutionId, RunId, Fence),
+        result: Option<ChildResult>,
+    ) {
+        let Some(result) = result else {
+            return self.settle_mail(Some(mail), Some(format!("execution {child} has not ended")));
+        };
+        let what = What::Input(Box::new(Input::ChildEnded { run, fence, child, result }));
+        self.give(parent, Pending { what, reply: None, mail: Some(mail) });
+    }
+
+    pub(super) fn mail_refused(&mut self, pending: &Pending<R>, rejected: &Rejected) {
+        let Some(mail) = pending.mail else { return };
+        if let What::Create(input, _) = &pending.what
+            && let Input::Create(create) = &**input
+        {
+            let failure = Failure::new(ErrorClass::Validation, "VALIDATION_ERROR", rejected.to_string());
+            return self.child_failed(mail, create, failure);
+        }
+        self.settle_mail(Some(mail), Some(rejected.to_string()));
+    }
+
+    pub(super) fn post(&mut self, from: ExecutionId, to: ExecutionId, letter: Letter) {
+        let at = self.now.wall;
+        if let Some(building) = self.open.commit(from) {
+            building.mail.push(Mail { to, letter, answered: false, at });
+        }
+    }
+
+    pub(super) fn cancel_child(&mut self, from: ExecutionId, child: ExecutionId) {
+        let cancel = Cancel {
+            by: format!("execution {from}"),
+            reason: "its parent stopped".into(),
+            ..Cancel::default()
+        };
+        self.post(from, child, Letter::Input(Input::Cancel(cancel)));
+    }
+}

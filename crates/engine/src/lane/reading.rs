@@ -1,0 +1,152 @@
+//! What is being looked up, and what to do when it is found.
+
+use super::Lane;
+use super::deciding::{Pending, What};
+use super::live::{Live, Place};
+use crate::ids::IdMap;
+use crate::wake::{Answer, Fatal, Found, Lookup, ReadId, Refusal, Start};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use windlass_kernel::{Create, ExecutionId, Fence, Need, Net, RunId};
+use windlass_store::{MailId, Stored, StoredDefinition};
+
+/// Why something is looked up.
+#[derive(Debug)]
+pub(super) enum Why<R> {
+    Load(ExecutionId),
+    Net(ExecutionId, Box<Stored>),
+    Values(ExecutionId, Vec<Need>),
+    Start(Box<Start>, R),
+    StartChild { mail: MailId, create: Box<Create>, name: String },
+    ChildEnded { mail: MailId, parent: ExecutionId, child: ExecutionId, run: RunId, fence: Fence },
+    Due,
+    Offers,
+    Stops,
+    Unfinished,
+    Inbox,
+}
+
+#[derive(Debug)]
+pub(super) struct Reads<R> {
+    next: u64,
+    open: IdMap<ReadId, Why<R>>,
+}
+
+impl<R> Default for Reads<R> {
+    fn default() -> Self {
+        Reads { next: 0, open: IdMap::default() }
+    }
+}
+
+impl<R> Reads<R> {
+    pub fn expect(&mut self, why: Why<R>) -> ReadId {
+        let id = ReadId(self.next);
+        self.next += 1;
+        self.open.insert(id, why);
+        id
+    }
+
+    /// Somebody's input cannot be decided before it is found.
+    pub fn are_awaited(&self) -> bool {
+        self.open.values().any(|why| match why {
+            Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) => true,
+            Why::StartChild { .. } | Why::ChildEnded { .. } => false,
+            Why::Due | Why::Offers | Why::Stops | Why::Unfinished | Why::Inbox => false,
+        })
+    }
+}
+
+impl<R> Lane<R> {
+    pub(super) fn found(&mut self, id: ReadId, found: Found) {
+        let Some(why) = self.reads.open.remove(&id) else { return };
+        match (why, found) {
+            (Why::Load(id), Found::Execution(stored)) => self.loaded(id, stored),
+            (Why::Net(id, stored), Found::Net(net)) => self.net_found(id, *stored, net),
+            (Why::Values(id, needs), Found::Values(values)) => self.values_found(id, &needs, values),
+            (Why::Start(start, reply), Found::Definition(found)) => self.start_found(*start, found, reply),
+            (Why::StartChild { mail, create, name }, Found::Definition(found)) => {
+                self.start_child(mail, *create, &name, found);
+            }
+            (Why::ChildEnded { mail, parent, child, run, fence }, Found::Result(result)) => {
+                self.child_ended(mail, parent, (child, run, fence), result);
+            }
+            (Why::Due, Found::Due(due)) => self.due_found(&due),
+            (Why::Offers, Found::Offers(offers)) => self.offers_found(&offers),
+            (Why::Stops, Found::Stops(stops)) => self.stops_found(&stops),
+            (Why::Unfinished, Found::Unfinished(ids)) => self.unfinished_found(ids),
+            (Why::Inbox, Found::Inbox(mail)) => self.inbox_found(mail),
+            // Each lookup has one kind of answer.
+            (_, found) => debug_assert!(false, "an answer to another question: {found:?}"),
+        }
+    }
+
+    fn loaded(&mut self, id: ExecutionId, stored: Option<Box<Stored>>) {
+        let Some(stored) = stored else { return self.missing(id) };
+        match self.executions.net(stored.state.head.net) {
+            Some(net) => self.put_live(id, *stored, net),
+            None => {
+                let digest = stored.state.head.net;
+                self.read(Lookup::Net(digest), Why::Net(id, stored));
+            }
+        }
+    }
+
+    fn net_found(&mut self, id: ExecutionId, stored: Stored, net: Option<Arc<Net>>) {
+        let Some(net) = net else {
+            let what = "its net is not in the store".to_owned();
+            return self.fatal(Fatal::Broken { execution: id, what });
+        };
+        self.executions.keep_net(&net);
+        self.put_live(id, stored, net);
+    }
+
+    fn put_live(&mut self, id: ExecutionId, stored: Stored, net: Arc<Net>) {
+        let waiting = match self.executions.take(id) {
+            Some(Place::Loading(waiting)) => waiting,
+            Some(live) => return self.executions.put(id, live),
+            None => return,
+        };
+        let mut live = Live::new(stored.state, net);
+        live.waiting = waiting;
+        self.executions.put(id, Place::Live(Box::new(live)));
+        self.resume(id);
+    }
+
+    pub(super) fn missing(&mut self, id: ExecutionId) {
+        let Some(Place::Loading(waiting)) = self.executions.take(id) else { return };
+        self.refuse_all(id, waiting);
+    }
+
+    /// An execution that was not to be: whatever waited for it learns that it does not exist.
+    pub(super) fn drop_unborn(&mut self, id: ExecutionId) {
+        if let Some(Place::Live(live)) = self.executions.take(id) {
+            self.refuse_all(id, live.waiting);
+        }
+    }
+
+    fn refuse_all(&mut self, id: ExecutionId, waiting: VecDeque<Pending<R>>) {
+        for pending in waiting {
+            if let What::Dispatch { .. } = pending.what {
+                self.queue.left();
+            }
+            let refusal = Refusal::NoExecution(id);
+            self.settle_mail(pending.mail, Some(refusal.to_string()));
+            let Pending { what, reply, .. } = pending;
+            let answer = match what {
+                What::Report(_) => Answer::Verdict(windlass_protocol::Verdict::Stale),
+                _ => Answer::Refused(refusal),
+            };
+            if let Some(reply) = reply {
+                self.answer(reply, answer);
+            }
+        }
+    }
+
+    fn start_found(&mut self, start: Start, found: Option<(StoredDefinition, Arc<Net>)>, reply: R) {
+        let Some((definition, net)) = found else {
+            return self.answer(reply, Answer::Refused(Refusal::NoDefinition));
+        };
+        self.executions.keep_definition(definition.id, &net);
+        self.start_of(&net, start, reply);
+    }
+}

@@ -1,0 +1,346 @@
+//! Workers: who is there, what each has, and whether it is still alive. Slots are freed by what a worker says, never
+//! by what was decided about its work: a process that must stop runs until it is known to be gone (R7).
+
+use super::Lane;
+use super::batch::Then;
+use super::deciding::{Pending, What};
+use super::dispatch::{Cursor, parts, unit};
+use crate::ids::IdMap;
+use crate::wake::{Answer, Effect};
+use std::collections::{BTreeMap, VecDeque};
+use windlass_kernel::{
+    ErrorClass, ExecutionId, Failure, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Report, RunId,
+    RunState, Times, WorkResult,
+};
+use windlass_protocol as protocol;
+use windlass_store::{LogChunk, Session as StoredSession, Stop, Write};
+
+/// Between TERM and KILL.
+const STOP_GRACE_MS: u64 = 5_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    sessions: BTreeMap<protocol::SessionId, Session>,
+    held: IdMap<protocol::Unit, protocol::SessionId>,
+    /// Sessions in turn; those without a free slot are passed over.
+    turns: VecDeque<protocol::SessionId>,
+    free: usize,
+}
+
+#[derive(Debug)]
+struct Session {
+    slots: u32,
+    holds: BTreeMap<protocol::Unit, Held>,
+    /// On the steady clock.
+    expires: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Held {
+    at: Millis,
+    cursor: Cursor,
+    /// Which checkpoint the cursor is of.
+    checkpoint: u64,
+    /// It must stop, with this much grace.
+    stop: Option<u64>,
+    /// The decision to stop is on disk.
+    told: bool,
+    /// On the steady clock: when the order went out. None: it is not on disk yet.
+    sent: Option<u64>,
+}
+
+impl Sessions {
+    /// Free slots of all sessions.
+    pub fn free(&self) -> usize {
+        self.free
+    }
+
+    pub fn next_expiry(&self) -> Option<u64> {
+        self.sessions.values().map(|session| session.expires).min()
+    }
+
+    /// A slot of the next session in turn that has one.
+    pub fn take_slot(&mut self) -> Option<protocol::SessionId> {
+        for _ in 0..self.turns.len() {
+            let id = self.turns.pop_front()?;
+            self.turns.push_back(id);
+            if self.sessions.get(&id).is_some_and(Session::has_slot) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    pub fn is_held(&self, unit: protocol::Unit) -> bool {
+        self.held.contains_key(&unit)
+    }
+
+    pub fn knows(&self, id: protocol::SessionId) -> bool {
+        self.sessions.contains_key(&id)
+    }
+
+    /// The order to stop is out.
+    pub fn told(&mut self, unit: protocol::Unit) {
+        if let Some(held) = self.held_mut(unit) {
+            held.told = true;
+        }
+    }
+
+    /// The order to run it is out.
+    pub fn sent(&mut self, unit: protocol::Unit, now: u64) {
+        if let Some(held) = self.held_mut(unit) {
+            held.sent = Some(now);
+        }
+    }
+
+    pub fn hold(&mut self, id: protocol::SessionId, unit: protocol::Unit, at: Millis) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.holds.insert(unit, Held { at, ..Held::default() });
+        self.held.insert(unit, id);
+        self.free = self.free.saturating_sub(1);
+    }
+
+    /// The slot is free; tells since when it was held, and whether it was to stop.
+    pub fn release(&mut self, unit: protocol::Unit) -> Option<(protocol::SessionId, Millis, bool)> {
+        let id = self.held.remove(&unit)?;
+        let held = self.sessions.get_mut(&id)?.holds.remove(&unit)?;
+        self.free += 1;
+        Some((id, held.at, held.stop.is_some()))
+    }
+
+    fn held_mut(&mut self, unit: protocol::Unit) -> Option<&mut Held> {
+        let id = self.held.get(&unit)?;
+        self.sessions.get_mut(id)?.holds.get_mut(&unit)
+    }
+
+    fn remove(&mut self, id: protocol::SessionId) -> Option<Session> {
+        let session = self.sessions.remove(&id)?;
+        self.turns.retain(|other| *other != id);
+        self.free -= session.slots as usize - session.holds.len().min(session.slots as usize);
+        for unit in session.holds.keys() {
+            self.held.remove(unit);
+        }
+        Some(session)
+    }
+}
+
+impl Session {
+    fn has_slot(&self) -> bool {
+        self.holds.len() < self.slots as usize
+    }
+}
+
+impl<R> Lane<R> {
+    pub(super) fn register(&mut self, register: &protocol::Register, reply: R) {
+        let id = protocol::SessionId(self.random_bits());
+        let expires = self.now.steady + self.config.lease_ttl_ms;
+        self.sessions.sessions.insert(id, Session { slots: register.slots, holds: BTreeMap::new(), expires });
+        self.sessions.turns.push_back(id);
+        self.sessions.free += register.slots as usize;
+        self.answer(reply, Answer::Registered(id));
+    }
+
+    /// The worker is alive; what it must stop and what may not have reached it is said again.
+    pub(super) fn beat(&mut self, beat: &protocol::Beat, reply: R) {
+        let expires = self.now.steady + self.config.lease_ttl_ms;
+        let Some(session) = self.sessions.sessions.get_mut(&beat.session) else {
+            self.effects.push(Effect::Order(beat.session, protocol::Order::Unknown));
+            return self.answer(reply, Answer::Verdict(protocol::Verdict::Stale));
+        };
+        session.expires = expires;
+        let overdue = self.now.steady.saturating_sub(self.config.lease_ttl_ms / 4);
+        let mut missing = Vec::new();
+        for (unit, held) in &session.holds {
+            let listed = beat.holds.contains(unit);
+            let missed = !listed && held.sent.is_some_and(|sent| sent <= overdue);
+            match held.stop {
+                // A worker answers for what it does not have, too: it has stopped.
+                Some(grace_ms) if held.told && (listed || missed) => {
+                    let stop = protocol::Order::Stop { unit: *unit, grace_ms };
+                    self.effects.push(Effect::Order(beat.session, stop));
+                }
+                // The order never arrived, or everything about it was lost since.
+                None if missed => missing.push(*unit),
+                Some(_) | None => {}
+            }
+        }
+        self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
+        for unit in missing {
+            self.send_again(unit);
+        }
+    }
+
+    /// A worker that has the work already takes no notice of a second order for it; one that had it says so.
+    pub(super) fn send_again(&mut self, unit: protocol::Unit) {
+        let (execution, run, fence) = parts(unit);
+        let Some(session) = self.sessions.held.get(&unit).copied() else { return };
+        match self.work(execution, run, fence) {
+            Some(Ok(work)) => {
+                self.sessions.sent(unit, self.now.steady);
+                self.effects.push(Effect::Order(session, protocol::Order::Run(Box::new(work))));
+            }
+            Some(Err(needs)) => {
+                let what = What::Again { run, fence };
+                self.need(execution, Pending { what, reply: None, mail: None }, needs);
+            }
+            None => self.lost(unit, Loss::NotStarted),
+        }
+    }
+
+    pub(super) fn expire_sessions(&mut self) {
+        let now = self.now.steady;
+        let late = |(id, session): (&protocol::SessionId, &Session)| (session.expires <= now).then_some(*id);
+        let expired: Vec<_> = self.sessions.sessions.iter().filter_map(late).collect();
+        for id in expired {
+            let Some(session) = self.sessions.remove(id) else { continue };
+            for (unit, held) in session.holds {
+                self.lease_ended(id, unit, &held, Loss::Started);
+            }
+        }
+    }
+
+    /// A worker shuts down: what it has not finished is offered again.
+    pub(super) fn leave(&mut self, id: protocol::SessionId, reply: R) {
+        let holds = self.sessions.remove(id).map(|session| session.holds).unwrap_or_default();
+        for (unit, held) in holds {
+            self.lease_ended(id, unit, &held, Loss::GivenBack);
+        }
+        self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
+    }
+
+    /// One piece of work is not where it should be.
+    fn lost(&mut self, unit: protocol::Unit, loss: Loss) {
+        let Some(held) = self.sessions.held_mut(unit).cloned() else { return };
+        let Some((session, ..)) = self.sessions.release(unit) else { return };
+        self.lease_ended(session, unit, &held, loss);
+    }
+
+    fn lease_ended(&mut self, session: protocol::SessionId, unit: protocol::Unit, held: &Held, loss: Loss) {
+        let loss = if self.retract(unit) { Loss::NotStarted } else { loss };
+        let (execution, run, fence) = parts(unit);
+        if held.stop.is_some() {
+            self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
+        }
+        // An execution that drains still waits for what it asked to stop.
+        let unit = LeaseUnit::Run { run, fence };
+        let lost = Input::LeaseLost(LeaseLost { unit, loss, cursor: held.cursor.clone() });
+        self.give(execution, Pending::input(lost));
+    }
+
+    /// The worker never got it, so there is nothing to stop either.
+    pub(super) fn not_delivered(&mut self, unit: protocol::Unit) {
+        let (execution, run, fence) = parts(unit);
+        if let Some((session, _, true)) = self.sessions.release(unit) {
+            self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
+        }
+    }
+
+    pub(super) fn stopped(&mut self, stop: Stop) {
+        self.open.write(Write::Stopped(stop), Then::Nothing);
+    }
+
+    /// Work that nobody wants any more: its worker is told, and holds its slot until it says that it has stopped.
+    pub(super) fn ask_to_stop(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        let unit = unit(id, run, fence);
+        if self.retract(unit) {
+            self.sessions.release(unit);
+        }
+        let Some(held) = self.sessions.held_mut(unit) else { return self.withdraw(id, run, fence) };
+        if held.stop.is_some() {
+            return;
+        }
+        held.stop = Some(STOP_GRACE_MS);
+        let Some(session) = self.sessions.held.get(&unit).copied() else { return };
+        let Some(building) = self.open.commit(id) else { return };
+        building.stops.push(Stop { execution: id, run, fence, session: StoredSession(session.0) });
+        building.orders.push((session, protocol::Order::Stop { unit, grace_ms: STOP_GRACE_MS }));
+    }
+
+    /// A lease that is still in the open batch is taken out of it: nobody has heard of it.
+    fn retract(&mut self, unit: protocol::Unit) -> bool {
+        let (execution, run, fence) = parts(unit);
+        let Some(building) = self.open.commit(execution) else { return false };
+        let before = building.leases.len();
+        building.leases.retain(|lease| (lease.run, lease.fence) != (run, fence));
+        building
+            .orders
+            .retain(|(_, order)| !matches!(order, protocol::Order::Run(work) if work.unit == unit));
+        building.leases.len() < before
+    }
+
+    /// Nobody has it, so nobody has to stop; an execution that drains must not wait for a worker to take it first.
+    fn withdraw(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+        let state = self.executions.get(id).and_then(|live| live.state.run(run)).map(|run| &run.state);
+        let is_open = matches!(state, Some(RunState::Offered { fence: open }) if *open == fence);
+        if is_open && let Some(building) = self.open.commit(id) {
+            building.withdrawn.push((run, fence));
+        }
+    }
+
+    pub(super) fn report(&mut self, report: protocol::Report, reply: R) {
+        let (execution, run, fence) = parts(report.unit);
+        let cursor = self.sessions.held_mut(report.unit).and_then(|held| held.cursor.clone());
+        let released = self.sessions.release(report.unit);
+        if report.outcome == protocol::Outcome::Stopped && released.is_some_and(|(_, _, asked)| !asked) {
+            // Nobody asked it to stop: the worker gave it up when its lease seemed to end.
+            let unit = LeaseUnit::Run { run, fence };
+            let lost = Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor });
+            let what = What::Report(Box::new(lost));
+            return self.give(execution, Pending { what, reply: Some(reply), mail: None });
+        }
+        if let Some((session, _, true)) = released {
+            self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
+        }
+        let times = released.map(|(_, at, _)| Times { claimed_at: at, started_at: at });
+        let patch = report.patch.into_iter().map(|(key, value)| (key, value.into())).collect();
+        let report = Report { run, fence, result: result(report.outcome), patch, times };
+        let what = What::Report(Box::new(Input::Report(Box::new(report))));
+        self.give(execution, Pending { what, reply: Some(reply), mail: None });
+    }
+
+    pub(super) fn checkpoint(&mut self, checkpoint: protocol::Checkpoint, reply: R) {
+        let (execution, run, fence) = parts(checkpoint.unit);
+        let cursor = checkpoint.cursor;
+        // Work of the last process is lost, whatever its lease on disk says: the loss is on its way with an older cursor.
+        let Some(held) = self.sessions.held_mut(checkpoint.unit) else {
+            return self.answer(reply, Answer::Verdict(protocol::Verdict::Stale));
+        };
+        // A late copy of an earlier one must not take the newest back; the newest is written again in its place.
+        let cursor = held.cursor.clone().filter(|_| checkpoint.number < held.checkpoint).unwrap_or(cursor);
+        held.checkpoint = held.checkpoint.max(checkpoint.number);
+        held.cursor = Some(cursor.clone());
+        self.open.write(Write::Checkpoint { execution, run, fence, cursor }, Then::Verdict(reply));
+    }
+
+    pub(super) fn log(&mut self, log: protocol::Log, reply: R) {
+        let (execution, run, _) = parts(log.unit);
+        // Plain data: there is no error that writing it could meet.
+        let lines = serde_json::to_vec(&log.lines).unwrap_or_default();
+        let chunk =
+            LogChunk { execution, run, step: log.step, attempt: log.attempt, lines, at: self.now.wall };
+        self.open.write(Write::Log(chunk), Then::Verdict(reply));
+    }
+}
+
+fn result(outcome: protocol::Outcome) -> WorkResult {
+    match outcome {
+        protocol::Outcome::Done { output } => WorkResult::Done { output: output.into() },
+        protocol::Outcome::Failed(failure) => WorkResult::Failed(kernel_failure(failure)),
+        protocol::Outcome::Stopped => WorkResult::Stopped,
+        protocol::Outcome::Later { delay_ms, cursor } => {
+            WorkResult::Later { delay_ms, cursor: Some(cursor.into()) }
+        }
+    }
+}
+
+fn kernel_failure(failure: protocol::Failure) -> Failure {
+    let named = serde_json::from_value::<ErrorClass>(failure.class.into());
+    Failure {
+        class: named.unwrap_or(ErrorClass::Unknown),
+        code: failure.code,
+        message: failure.message,
+        retryable: failure.retryable,
+        retry_after_ms: failure.retry_after_ms,
+        details: failure.details,
+    }
+}

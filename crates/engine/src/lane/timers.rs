@@ -1,0 +1,101 @@
+//! Durable timers. All of them are rows; the nearest are in memory, a window at a time, so that a million that wait
+//! cost nothing per tick.
+
+use super::Lane;
+use super::deciding::Pending;
+use super::reading::Why;
+use crate::wake::Lookup;
+use std::collections::BTreeSet;
+use windlass_kernel::{ExecutionId, Input, Millis};
+use windlass_store::DueTimer;
+
+/// How far ahead timers are read.
+const WINDOW_MS: u64 = 60_000;
+/// The next window is read this much before the last one ends.
+const AHEAD_MS: u64 = 10_000;
+/// Timers read at a time.
+pub const PAGE: usize = 1_000;
+/// Timers given to their executions in one wake-up; the rest follow in the next.
+const DUE_PER_WAKE_MAX: usize = 1_000;
+/// Timers in memory; if a window has more, it is cut short.
+const ARMED_MAX: usize = 100_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    armed: BTreeSet<DueTimer>,
+    /// All timers due before this are armed.
+    until: Option<Millis>,
+    /// Being read: timers up to there that come meanwhile are armed as well.
+    reading: Option<Millis>,
+    /// Where the read goes on.
+    after: Option<DueTimer>,
+    /// On the steady clock.
+    next_read: u64,
+}
+
+impl Timers {
+    /// A timer that runs from now on. One beyond the window is found when its window is read.
+    pub fn arm(&mut self, timer: DueTimer) {
+        let known = self.until.max(self.reading);
+        let attempt = matches!(timer.timer, windlass_kernel::Timer::Attempt { .. });
+        // Attempts' timers lie with the lease, not in a row of their own.
+        if attempt || known.is_some_and(|known| timer.at <= known) {
+            self.armed.insert(timer);
+        }
+    }
+
+    pub fn next(&self) -> Option<Millis> {
+        self.armed.first().map(|timer| timer.at)
+    }
+
+    pub fn next_read(&self) -> Option<u64> {
+        self.reading.is_none().then_some(self.next_read)
+    }
+}
+
+impl<R> Lane<R> {
+    pub(super) fn due_timers(&mut self) {
+        for _ in 0..DUE_PER_WAKE_MAX {
+            if self.timers.next().is_none_or(|at| at > self.now.wall) {
+                break;
+            }
+            let Some(timer) = self.timers.armed.pop_first() else { break };
+            self.give(timer.execution, Pending::input(Input::TimerDue(timer.timer)));
+        }
+        if self.timers.reading.is_none() && self.now.steady >= self.timers.next_read {
+            self.read_window();
+        }
+    }
+
+    fn read_window(&mut self) {
+        let until = self.now.wall.plus(WINDOW_MS);
+        self.timers.reading = Some(until);
+        self.timers.after = None;
+        self.read(Lookup::Due { after: None, until }, Why::Due);
+    }
+
+    pub(super) fn due_found(&mut self, due: &[DueTimer]) {
+        let Some(until) = self.timers.reading else { return };
+        self.timers.armed.extend(due);
+        let full = self.timers.armed.len() >= ARMED_MAX;
+        if due.len() >= PAGE && !full {
+            self.timers.after = due.last().copied();
+            return self.read(Lookup::Due { after: self.timers.after, until }, Why::Due);
+        }
+        self.timers.reading = None;
+        self.timers.until = Some(match due.last() {
+            Some(last) if due.len() >= PAGE => last.at,
+            _ => until,
+        });
+        let left = self.timers.until.unwrap_or(until).since(self.now.wall);
+        self.timers.next_read = self.now.steady + left.saturating_sub(AHEAD_MS).max(1);
+    }
+
+    /// A hold kept them from firing; they are due at once if their time has passed.
+    pub(super) fn arm_all(&mut self, id: ExecutionId) {
+        let Some(live) = self.executions.get(id) else { return };
+        for (timer, at) in live.state.timers() {
+            self.timers.arm(DueTimer { at, execution: id, timer });
+        }
+    }
+}

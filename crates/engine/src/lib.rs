@@ -1,0 +1,16 @@
+//! The engine: inputs in, decisions out, nothing visible before it is on disk.
+//!
+//! [`Lane`] is the machine, [`Engine`] runs one on threads over a store. Only this crate calls `decide` and commits.
+
+mod engine;
+mod folder;
+mod ids;
+mod lane;
+mod reading;
+mod wake;
+
+pub use engine::{Engine, Handle};
+pub use folder::{Folder, FolderError};
+pub use lane::{Config, Lane};
+pub use reading::{journal, look_up};
+pub use wake::{Answer, Effect, Fatal, Found, Lookup, Now, ReadId, Refusal, Request, Start, Wake};

@@ -1,0 +1,64 @@
+//! Lookups as a reader answers them.
+
+use crate::lane::pages;
+use crate::wake::{Found, Lookup};
+use std::sync::Arc;
+use windlass_kernel::{ChildResult, ExecutionId, Net, Record, child_result};
+use windlass_store::{Reader, StoreError, StoredDefinition};
+
+/// Journal rows read at a time.
+const JOURNAL_PAGE: usize = 1_000;
+
+/// Answers one lookup of a lane.
+pub fn look_up(reader: &mut impl Reader, lookup: &Lookup) -> Result<Found, StoreError> {
+    Ok(match lookup {
+        Lookup::Execution(id) => Found::Execution(reader.load(*id)?.map(Box::new)),
+        Lookup::Net(digest) => Found::Net(reader.net(*digest)?.map(Arc::new)),
+        Lookup::Values(id, needs) => Found::Values(reader.values(*id, needs)?),
+        Lookup::Definition(id) => {
+            let found = reader.definition(*id)?;
+            Found::Definition(with_net(reader, found)?)
+        }
+        Lookup::Named(name) => {
+            let found = reader.find_definition(name)?;
+            Found::Definition(with_net(reader, found)?)
+        }
+        Lookup::Result(child) => Found::Result(result(reader, *child)?),
+        Lookup::Due { after, until } => Found::Due(reader.due(after.as_ref(), *until, pages::DUE)?),
+        Lookup::Offers { after } => Found::Offers(reader.offers(*after, pages::RECOVERY)?),
+        Lookup::Stops { after } => Found::Stops(reader.stops(after.as_ref(), pages::RECOVERY)?),
+        Lookup::Unfinished => Found::Unfinished(reader.unfinished(pages::RECOVERY)?),
+        Lookup::Inbox { after } => Found::Inbox(reader.inbox(*after, pages::INBOX)?),
+    })
+}
+
+fn with_net(
+    reader: &mut impl Reader,
+    found: Option<StoredDefinition>,
+) -> Result<Option<(StoredDefinition, Arc<Net>)>, StoreError> {
+    let Some(definition) = found else { return Ok(None) };
+    match reader.net(definition.net)? {
+        Some(net) => Ok(Some((definition, Arc::new(net)))),
+        None => Err(StoreError::Corrupt(format!("the net of definition `{}` is missing", definition.name))),
+    }
+}
+
+fn result(reader: &mut impl Reader, child: ExecutionId) -> Result<Option<ChildResult>, StoreError> {
+    let Some(stored) = reader.load(child)? else { return Ok(None) };
+    let Some(net) = reader.net(stored.state.head.net)? else { return Ok(None) };
+    let journal = journal(reader, child)?;
+    Ok(child_result(&net, &journal))
+}
+
+/// The whole journal of an execution.
+pub fn journal(reader: &mut impl Reader, execution: ExecutionId) -> Result<Vec<Record>, StoreError> {
+    let mut records = Vec::new();
+    loop {
+        let rows = reader.journal(execution, records.len() as u64, JOURNAL_PAGE)?;
+        let more = rows.len() >= JOURNAL_PAGE;
+        records.extend(rows.into_iter().flat_map(|row| row.records));
+        if !more {
+            return Ok(records);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Everything that wakes a lane, and everything it wants done: two closed enums. A simulator sends the same values
+//! that the threads of a real engine do.
+
+use std::sync::Arc;
+use windlass_kernel::{
+    ChildResult, ExecutionId, Input, Millis, Need, Net, NetDigest, Phase, Rejected, StartWhen, Values,
+};
+use windlass_protocol as protocol;
+use windlass_store::{
+    Applied, Definition, DefinitionId, DueTimer, MailId, Offer, Stop, StoreError, Stored, StoredDefinition,
+    StoredMail, Write,
+};
+
+/// Time as a lane is told it. Instants in journals come from the wall; leases are counted on a clock that no one sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    pub wall: Millis,
+    /// Milliseconds since some moment before the lane began.
+    pub steady: u64,
+}
+
+/// `R` is how the asker is answered.
+#[derive(Debug)]
+pub enum Wake<R> {
+    Ask(Request, R),
+    /// The batch that was handed out is on disk, or the store is broken.
+    Written(Result<Vec<Applied>, StoreError>),
+    Found(ReadId, Result<Found, StoreError>),
+    /// Time has passed.
+    Tick,
+    /// Finish what was begun and stop.
+    Stop,
+}
+
+#[derive(Debug)]
+pub enum Effect<R> {
+    Answer(R, Answer),
+    /// At most one batch is out at a time.
+    Write(Vec<Write>),
+    Read(ReadId, Lookup),
+    Order(protocol::SessionId, protocol::Order),
+    /// Everything is answered and on disk.
+    Stopped,
+    /// The lane must not go on: an invariant is broken or the store cannot be trusted.
+    Fatal(Fatal),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Fatal {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("execution {execution}: {what}. Nothing of it was written")]
+    Broken { execution: ExecutionId, what: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReadId(pub u64);
+
+#[derive(Debug)]
+pub enum Request {
+    Define(Box<Definition>),
+    Start(Box<Start>),
+    Give {
+        execution: ExecutionId,
+        input: Input,
+    },
+    /// Answered when the execution has ended or only people can move it.
+    Await(ExecutionId),
+    Register(protocol::Register),
+    /// The worker shuts down and has stopped everything it had.
+    Leave(protocol::SessionId),
+    Report(Box<protocol::Report>),
+    Checkpoint(protocol::Checkpoint),
+    Beat(protocol::Beat),
+    Log(protocol::Log),
+}
+
+#[derive(Debug)]
+pub struct Start {
+    pub definition: DefinitionId,
+    pub inputs: serde_json::Value,
+    pub timeout_ms: Option<u64>,
+    pub when: StartWhen,
+    pub trigger: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Defined {
+        id: DefinitionId,
+        version: u32,
+    },
+    Started(ExecutionId),
+    /// The input took effect, or had before.
+    Accepted,
+    Refused(Refusal),
+    Rested(Phase),
+    Registered(protocol::SessionId),
+    Verdict(protocol::Verdict),
+    /// The lane stops; ask again after the restart.
+    Stopping,
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+    #[error("execution {0} does not exist")]
+    NoExecution(ExecutionId),
+    #[error("the definition does not exist")]
+    NoDefinition,
+}
+
+/// What a lane has to look up on disk before it can go on with an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Lookup {
+    Execution(ExecutionId),
+    Net(NetDigest),
+    Values(ExecutionId, Vec<Need>),
+    Definition(DefinitionId),
+    /// The newest definition that a child's start names.
+    Named(String),
+    /// What an ended child gave.
+    Result(ExecutionId),
+    Due {
+        after: Option<DueTimer>,
+        until: Millis,
+    },
+    Offers {
+        after: Option<(ExecutionId, windlass_kernel::RunId)>,
+    },
+    Stops {
+        after: Option<Stop>,
+    },
+    Unfinished,
+    Inbox {
+        after: Option<MailId>,
+    },
+}
+
+#[derive(Debug)]
+pub enum Found {
+    Execution(Option<Box<Stored>>),
+    Net(Option<Arc<Net>>),
+    Values(Values),
+    Definition(Option<(StoredDefinition, Arc<Net>)>),
+    Result(Option<ChildResult>),
+    Due(Vec<DueTimer>),
+    Offers(Vec<Offer>),
+    Stops(Vec<Stop>),
+    Unfinished(Vec<ExecutionId>),
+    Inbox(Vec<StoredMail>),
+}

@@ -1,0 +1,229 @@
+//! An engine in a temporary folder, and a worker that is the test itself.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use windlass_engine::{Answer, Engine, Request, Start};
+use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
+use windlass_kernel::{Event, ExecutionId, Millis, Net, StartWhen, StepId};
+use windlass_protocol::{self as protocol, Order, Outcome, Register, Report, SessionId, Verdict};
+use windlass_store::sqlite::{Sqlite, SqliteReader};
+use windlass_store::{Applied, Definition, DefinitionId, Reader, Store, StoreError, Write};
+
+/// A test that waits this long for an order has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Rig {
+    folder: tempfile::TempDir,
+    engine: Option<Engine>,
+    orders: Receiver<Order>,
+    session: SessionId,
+    pub slots: u32,
+}
+
+pub fn task(name: &str, to: &[u32]) -> Step {
+    let mut step = Step::new(name, Work::task(json!({ "tasks": [] })));
+    step.router.arcs = to.iter().map(|to| JoinArc::to(StepId(*to))).collect();
+    step
+}
+
+pub fn net(policy: Policy, steps: Vec<Step>) -> Arc<Net> {
+    Arc::new(Net::new(NetSpec { steps, policy }).unwrap())
+}
+
+pub fn chain(length: u32) -> Arc<Net> {
+    let next = |n: u32| if n + 1 < length { vec![n + 1] } else { Vec::new() };
+    net(Policy::default(), (0..length).map(|n| task(&format!("s{n}"), &next(n))).collect())
+}
+
+impl Rig {
+    pub fn new() -> Rig {
+        Rig::with_slots(8)
+    }
+
+    pub fn with_slots(slots: u32) -> Rig {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
+        Rig::over(folder, store, slots)
+    }
+
+    /// The store fails after that many batches.
+    pub fn failing_after(batches: u32) -> Rig {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
+        Rig::over(folder, Failing { store, left: batches }, 1)
+    }
+
+    fn over(folder: tempfile::TempDir, store: impl Store, slots: u32) -> Rig {
+        let engine = Engine::start(store, 7).unwrap();
+        let (session, orders) = register(&engine, slots);
+        Rig { folder, engine: Some(engine), orders, session, slots }
+    }
+
+    /// Everything the process had in memory is gone; the worker is a new one.
+    pub fn restart(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            assert_eq!(engine.stop(), None);
+        }
+        let store = Sqlite::open(&self.folder.path().join("windlass.db")).unwrap();
+        let engine = Engine::start(store, 8).unwrap();
+        (self.session, self.orders) = register(&engine, self.slots);
+        self.engine = Some(engine);
+    }
+
+    /// The worker says goodbye; another one takes its place.
+    pub fn leave(&mut self) {
+        assert_eq!(self.call(Request::Leave(self.session)), Answer::Verdict(Verdict::Accepted));
+        (self.session, self.orders) = register(self.engine.as_ref().unwrap(), self.slots);
+    }
+
+    /// As a process ends that was asked to: the worker first, then the engine.
+    pub fn restart_in_order(&mut self) {
+        assert_eq!(self.call(Request::Leave(self.session)), Answer::Verdict(Verdict::Accepted));
+        self.restart();
+    }
+
+    pub fn call(&self, request: Request) -> Answer {
+        self.engine.as_ref().unwrap().handle().call(request).unwrap()
+    }
+
+    pub fn define(&self, name: &str, net: Arc<Net>) -> DefinitionId {
+        let definition = Definition {
+            name: name.into(),
+            dialect: "playbook".into(),
+            source: format!("{name} {:?}", net.digest()),
+            workload: json!({}),
+            net,
+            at: Millis(0),
+        };
+        match self.call(Request::Define(Box::new(definition))) {
+            Answer::Defined { id, .. } => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn define_only(&self, name: &str, net: Arc<Net>) {
+        assert_eq!(self.define(name, net), DefinitionId(1));
+    }
+
+    pub fn start(&self, name: &str, net: Arc<Net>, inputs: Value) -> ExecutionId {
+        let definition = self.define(name, net);
+        match self.call(Request::Start(Box::new(start(definition, inputs)))) {
+            Answer::Started(id) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn ask_start(&self) -> Option<Answer> {
+        let request = Request::Start(Box::new(start(DefinitionId(1), json!({}))));
+        self.engine.as_ref().unwrap().handle().call(request)
+    }
+
+    pub fn order(&self) -> Order {
+        self.orders.recv_timeout(PATIENCE).expect("an order for the worker")
+    }
+
+    pub fn work(&self) -> protocol::Work {
+        match self.order() {
+            Order::Run(work) => *work,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// No order is there. What was answered before has led to its orders by now: both leave in one go.
+    pub fn idle(&self) -> bool {
+        self.orders.try_recv().is_err()
+    }
+
+    pub fn done(&self, work: &protocol::Work, output: Value) -> Verdict {
+        self.report(work, Outcome::Done { output })
+    }
+
+    pub fn report(&self, work: &protocol::Work, outcome: Outcome) -> Verdict {
+        match self.call(Request::Report(Box::new(report(work, outcome)))) {
+            Answer::Verdict(verdict) => verdict,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// All at once, without waiting for one answer before the next report.
+    pub fn done_all(&self, all: &[protocol::Work]) {
+        let (sender, answers) = channel();
+        let handle = self.engine.as_ref().unwrap().handle();
+        for work in all {
+            let sender = sender.clone();
+            let report = report(work, Outcome::Done { output: json!(1) });
+            handle.ask(Request::Report(Box::new(report)), move |answer| sender.send(answer).unwrap());
+        }
+        for _ in all {
+            assert_eq!(answers.recv_timeout(PATIENCE), Ok(Answer::Verdict(Verdict::Accepted)));
+        }
+    }
+
+    fn reader(&self) -> SqliteReader {
+        Sqlite::read_only(&self.folder.path().join("windlass.db")).unwrap()
+    }
+
+    pub fn rows(&self, id: ExecutionId) -> usize {
+        self.reader().journal(id, 0, 100_000).unwrap().len()
+    }
+
+    pub fn events(&self, id: ExecutionId) -> Vec<Event> {
+        let journal = windlass_engine::journal(&mut self.reader(), id).unwrap();
+        journal.into_iter().map(|record| record.event).collect()
+    }
+
+    pub fn stops(&self) -> usize {
+        self.reader().stops(None, 100).unwrap().len()
+    }
+
+    pub fn fatal(&self) -> String {
+        let ended = self.engine.as_ref().unwrap().ended().recv_timeout(PATIENCE).unwrap();
+        ended.expect("it ended by itself").to_string()
+    }
+}
+
+fn start(definition: DefinitionId, inputs: Value) -> Start {
+    Start { definition, inputs, timeout_ms: None, when: StartWhen::Now, trigger: "manual".into() }
+}
+
+fn report(work: &protocol::Work, outcome: Outcome) -> Report {
+    Report { unit: work.unit, outcome, patch: serde_json::Map::new() }
+}
+
+fn register(engine: &Engine, slots: u32) -> (SessionId, Receiver<Order>) {
+    let (sender, orders) = channel();
+    let (registered, answer) = channel();
+    let register = Register { protocol: protocol::PROTOCOL_VERSION, worker: "test".into(), slots };
+    engine.handle().register(
+        register,
+        move |order| drop(sender.send(order)),
+        move |answer| drop(registered.send(answer)),
+    );
+    match answer.recv_timeout(PATIENCE) {
+        Ok(Answer::Registered(session)) => (session, orders),
+        other => panic!("{other:?}"),
+    }
+}
+
+struct Failing {
+    store: Sqlite,
+    left: u32,
+}
+
+impl Store for Failing {
+    type Reader = SqliteReader;
+
+    fn write(&mut self, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
+        if self.left == 0 {
+            return Err(StoreError::Full("no space".into()));
+        }
+        self.left -= 1;
+        self.store.write(batch)
+    }
+
+    fn reader(&self) -> Result<SqliteReader, StoreError> {
+        self.store.reader()
+    }
+}
