@@ -1,6 +1,14 @@
 //! `windlass`: thin commands over the crates. Data goes to stdout, words to stderr.
 
 mod commands;
+mod data;
+mod embedded;
+mod exit;
+mod follow;
+mod ids;
+mod progress;
+mod signals;
+mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
@@ -16,18 +24,29 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Sim(commands::sim::Sim),
+    Run(commands::run::Run),
     Validate(commands::validate::Validate),
+    Executions(commands::executions::Executions),
+    Admin(commands::admin::Admin),
+    Bench(commands::bench::Bench),
+    Sim(commands::sim::Sim),
     /// Print completions for a shell
     Completions {
         shell: clap_complete::Shell,
     },
+    #[command(name = embedded::GUARD, hide = true)]
+    Guard,
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Sim(sim) => sim.run(),
+        Command::Run(run) => run.run(),
         Command::Validate(validate) => validate.run(),
+        Command::Executions(executions) => executions.run(),
+        Command::Admin(admin) => admin.run(),
+        Command::Bench(bench) => bench.run(),
+        Command::Sim(sim) => sim.run(),
+        Command::Guard => Ok(commands::guard::run()),
         Command::Completions { shell } => {
             // Made whole first: the generator panics when its writer fails, and a reader may hang up.
             let mut script = Vec::new();
@@ -36,7 +55,15 @@ fn main() -> ExitCode {
         }
     };
     done.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        ExitCode::FAILURE
+        if !is_hung_up(&error) {
+            progress::say(&format!("error: {error:#}"));
+        }
+        ExitCode::from(exit::of_error(&error))
     })
+}
+
+/// The reader of stdout has enough, and knows it.
+fn is_hung_up(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

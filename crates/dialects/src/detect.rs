@@ -23,6 +23,12 @@ impl Dialect {
             Dialect::Actions => "actions",
         }
     }
+
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Dialect> {
+        let all = [Dialect::Plan, Dialect::Playbook, Dialect::Workflow, Dialect::Actions];
+        all.into_iter().find(|dialect| dialect.name() == name)
+    }
 }
 
 pub(crate) fn detect(root: &Node, problems: &mut Problems) -> Option<Dialect> {

@@ -8,6 +8,7 @@ mod diagnostic;
 mod document;
 mod names;
 mod playbook;
+pub mod view;
 
 pub use detect::Dialect;
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};

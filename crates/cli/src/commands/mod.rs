@@ -1,9 +1,18 @@
 //! One file per noun of the command line.
 
+pub mod admin;
+pub mod bench;
+pub mod executions;
+pub mod guard;
+pub mod run;
 pub mod sim;
+mod source;
+mod told;
 pub mod validate;
 
+use std::fmt::Display;
+
 /// `1 step`, `2 steps`.
-fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == N::from(1) { "" } else { "s" })
 }

@@ -1,15 +1,13 @@
 //! `windlass validate`: is this a definition that can run?
 
 use super::counted;
-use anyhow::Context;
+use super::source::Source;
+use crate::exit;
 use serde_json::json;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use windlass_dialects::{Compiled, compile};
-
-/// Bad definition or usage.
-const INVALID: u8 = 2;
 
 /// Check a definition without running it
 #[derive(Debug, clap::Args)]
@@ -23,67 +21,46 @@ pub struct Validate {
 
 impl Validate {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let text = match self.text() {
-            Ok(text) => text,
-            Err(error) => {
-                eprintln!("error: {error:#}");
-                return Ok(ExitCode::from(INVALID));
-            }
-        };
-        let compiled = compile(&text);
+        let source = Source::read(&self.file)?;
+        let compiled = compile(&source.text);
         if self.json {
-            self.print_json(&compiled)?;
+            print_json(&compiled)?;
         } else {
-            self.print(&compiled, &text)?;
+            print(&compiled, &source)?;
         }
-        Ok(if compiled.is_valid() { ExitCode::SUCCESS } else { ExitCode::from(INVALID) })
-    }
-
-    fn text(&self) -> anyhow::Result<String> {
-        let bytes = if self.file.as_os_str() == "-" {
-            let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
-            bytes
-        } else {
-            std::fs::read(&self.file).with_context(|| format!("cannot read {}", self.file.display()))?
-        };
-        String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8 text", self.shown()))
-    }
-
-    fn shown(&self) -> String {
-        if self.file.as_os_str() == "-" { "<stdin>".to_owned() } else { self.file.display().to_string() }
-    }
-
-    fn print_json(&self, compiled: &Compiled) -> anyhow::Result<()> {
-        let told = json!({
-            "valid": compiled.is_valid(),
-            "dialect": compiled.dialect,
-            "name": compiled.name,
-            "errors": compiled.errors().collect::<Vec<_>>(),
-            "warnings": compiled.warnings().collect::<Vec<_>>(),
-        });
-        Ok(writeln!(std::io::stdout(), "{told}")?)
-    }
-
-    fn print(&self, compiled: &Compiled, text: &str) -> anyhow::Result<()> {
-        let file = self.shown();
-        for diagnostic in &compiled.diagnostics {
-            eprintln!("{}", diagnostic.render(text, &file));
-        }
-        let counts = problems(compiled);
-        match (&compiled.net, compiled.dialect) {
-            (Some(net), Some(dialect)) => {
-                let name = compiled.name.as_deref().unwrap_or("without a name");
-                let steps = counted(net.spec().steps.len(), "step");
-                writeln!(std::io::stdout(), "{file}: {} {name}, {steps}, {counts}", dialect.name())?;
-            }
-            _ => eprintln!("{file}: {counts}"),
-        }
-        Ok(())
+        Ok(if compiled.is_valid() { ExitCode::SUCCESS } else { ExitCode::from(exit::USAGE) })
     }
 }
 
-fn problems(compiled: &Compiled) -> String {
+fn print_json(compiled: &Compiled) -> anyhow::Result<()> {
+    let told = json!({
+        "valid": compiled.is_valid(),
+        "dialect": compiled.dialect,
+        "name": compiled.name,
+        "errors": compiled.errors().collect::<Vec<_>>(),
+        "warnings": compiled.warnings().collect::<Vec<_>>(),
+    });
+    Ok(writeln!(std::io::stdout(), "{told}")?)
+}
+
+fn print(compiled: &Compiled, source: &Source) -> anyhow::Result<()> {
+    let file = &source.shown;
+    for diagnostic in &compiled.diagnostics {
+        eprintln!("{}", diagnostic.render(&source.text, file));
+    }
+    let counts = problems(compiled);
+    match (&compiled.net, compiled.dialect) {
+        (Some(net), Some(dialect)) => {
+            let name = compiled.name.as_deref().unwrap_or("without a name");
+            let steps = counted(net.spec().steps.len(), "step");
+            writeln!(std::io::stdout(), "{file}: {} {name}, {steps}, {counts}", dialect.name())?;
+        }
+        _ => eprintln!("{file}: {counts}"),
+    }
+    Ok(())
+}
+
+pub fn problems(compiled: &Compiled) -> String {
     let (errors, warnings) = (compiled.errors().count(), compiled.warnings().count());
     match (errors, warnings) {
         (0, 0) => "no problem".to_owned(),

@@ -138,7 +138,8 @@ fn the_examples_can_be_started() {
     for (text, expected) in [
         (include_str!("../../../../examples/hello.yaml"), "greet Running"),
         (include_str!("../../../../examples/fanout.yaml"), "disk files kernel Running"),
-        (include_str!("../../../../examples/loop.yaml"), "measure measure measure measure Running"),
+        (include_str!("../../../../examples/loop.yaml"), "measure measure Running"),
+        (include_str!("../../../../examples/approval.yaml"), "prepare Running"),
     ] {
         let compiled = windlass_dialects::compile(text);
         assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);

@@ -1,0 +1,111 @@
+//! `windlass admin`: care for a data folder.
+
+use super::counted;
+use super::told::print_json;
+use crate::data::Data;
+use crate::exit;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Write, stderr};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use windlass_dialects::view::execution_id;
+use windlass_store::check::{self, Problem, Report};
+
+/// How often a terminal is told how far the check is.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Care for the data folder
+#[derive(Debug, clap::Args)]
+pub struct Admin {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    data: Data,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(Check),
+}
+
+/// Check that everything in the data folder is as it was written
+///
+/// Opens every row of every journal, replays every execution, and compares the result with what is stored beside it.
+/// Nothing is changed. It may run beside an engine: what that one writes meanwhile is read on. The exit code is 1 if
+/// there is a problem.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Admin {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        match &self.command {
+            Command::Check(check) => check.run(&self.data),
+        }
+    }
+}
+
+impl Check {
+    fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
+        let report = check::check(&mut data.read()?, &mut progress())?;
+        if stderr().is_terminal() {
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+        if self.json {
+            print_json(&as_json(&report))?;
+        } else {
+            print(&report)?;
+        }
+        Ok(ExitCode::from(if report.is_sound() { exit::COMPLETED } else { exit::FAILED }))
+    }
+}
+
+/// Tells a terminal now and then how much was seen.
+fn progress() -> impl FnMut(&Report) {
+    let mut next = stderr().is_terminal().then(Instant::now);
+    move |report| {
+        if next.is_some_and(|next| Instant::now() >= next) {
+            next = Some(Instant::now() + TELL_EVERY);
+            let _ = write!(stderr(), "\r{}\x1b[K", seen(report));
+        }
+    }
+}
+
+fn seen(report: &Report) -> String {
+    let executions = counted(report.executions, "execution");
+    let rows = counted(report.journal_rows, "journal row");
+    format!("{executions}, {rows}, {}", counted(report.records, "record"))
+}
+
+fn print(report: &Report) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for problem in &report.problems {
+        writeln!(out, "{problem}")?;
+    }
+    let problems = report.problems.len() as u64 + report.more;
+    let found = if problems == 0 { "no problem".to_owned() } else { counted(problems, "problem") };
+    writeln!(out, "{}: {found}", seen(report))?;
+    Ok(())
+}
+
+fn as_json(report: &Report) -> Value {
+    let problem = |problem: &Problem| {
+        json!({
+            "executionId": problem.execution.map(execution_id),
+            "version": problem.version,
+            "table": problem.table,
+            "what": problem.what,
+        })
+    };
+    json!({
+        "executions": report.executions,
+        "journalRows": report.journal_rows,
+        "records": report.records,
+        "problems": report.problems.iter().map(problem).collect::<Vec<_>>(),
+        "problemsNotListed": report.more,
+    })
+}

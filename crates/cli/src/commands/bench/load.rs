@@ -1,0 +1,163 @@
+//! Executions that are started and awaited, a fixed number of them at a time: when one ends, the next begins.
+
+use super::figures::Latencies;
+use super::progress::Progress;
+use super::rig::Rig;
+use anyhow::{anyhow, bail};
+use crossbeam_channel::{Receiver, Sender, select, unbounded};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use windlass_engine::{Answer, Request, Start};
+use windlass_kernel::{ExecutionId, Outcome, Phase, StartWhen};
+use windlass_store::DefinitionId;
+
+/// What is asked of an engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    pub definition: DefinitionId,
+    /// Executions at a time.
+    pub concurrency: usize,
+    pub until: Until,
+    /// Of each execution.
+    pub steps: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Until {
+    /// No execution is started after that; those that run are awaited.
+    Seconds(f64),
+    Count(usize),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Driven {
+    pub executions: Vec<ExecutionId>,
+    /// From the start asked to the end answered.
+    pub latencies: Latencies,
+    /// From the first start asked to the last end answered.
+    pub wall: Duration,
+}
+
+impl Load {
+    pub fn drive(self, rig: &Rig, progress: &Progress) -> anyhow::Result<Driven> {
+        let (answers, answered) = unbounded();
+        let began = Instant::now();
+        let mut driver = Driver {
+            load: self,
+            rig,
+            answers,
+            began,
+            asked: vec![began; self.concurrency],
+            running: 0,
+            started: 0,
+            executions: Vec::new(),
+            latencies: Latencies::default(),
+        };
+        (0..self.concurrency).for_each(|place| driver.start(place));
+        while driver.running > 0 {
+            driver.next(&answered)?;
+            progress.show(|| driver.told());
+        }
+        Ok(Driven { executions: driver.executions, latencies: driver.latencies, wall: began.elapsed() })
+    }
+}
+
+struct Driver<'r> {
+    load: Load,
+    rig: &'r Rig,
+    answers: Sender<(usize, Answered)>,
+    began: Instant,
+    /// When the execution at each place was asked for.
+    asked: Vec<Instant>,
+    running: usize,
+    started: usize,
+    executions: Vec<ExecutionId>,
+    latencies: Latencies,
+}
+
+enum Answered {
+    Started(Answer),
+    Rested(ExecutionId, Answer),
+}
+
+impl Driver<'_> {
+    fn start(&mut self, place: usize) {
+        let goes_on = match self.load.until {
+            Until::Seconds(seconds) => self.began.elapsed().as_secs_f64() < seconds,
+            Until::Count(count) => self.started < count,
+        };
+        if !goes_on {
+            return;
+        }
+        self.started += 1;
+        self.running += 1;
+        self.asked[place] = Instant::now();
+        let (answers, tally) = (self.answers.clone(), self.rig.tally().clone());
+        self.rig.handle().ask(start_of(self.load.definition), move |answer| {
+            if let Some(trace) = &tally.trace {
+                trace.started(&answer);
+            }
+            let _ = answers.send((place, Answered::Started(answer)));
+        });
+    }
+
+    fn next(&mut self, answered: &Receiver<(usize, Answered)>) -> anyhow::Result<()> {
+        select! {
+            recv(answered) -> message => {
+                let (place, answer) = message?;
+                self.take(place, answer)
+            }
+            recv(self.rig.engine().ended()) -> fatal => match fatal {
+                Ok(Some(fatal)) => Err(anyhow!(fatal).context("the engine ended")),
+                Ok(None) | Err(_) => bail!("the engine ended before it was asked to"),
+            },
+        }
+    }
+
+    fn take(&mut self, place: usize, answered: Answered) -> anyhow::Result<()> {
+        match answered {
+            Answered::Started(Answer::Started(id)) => {
+                self.executions.push(id);
+                self.wait_for(place, id);
+            }
+            Answered::Rested(_, Answer::Rested(Phase::Ended(Outcome::Completed))) => {
+                self.latencies.push(self.asked[place].elapsed());
+                self.running -= 1;
+                self.start(place);
+            }
+            Answered::Started(answer) => bail!("an execution was not started: {answer:?}"),
+            Answered::Rested(id, answer) => bail!("execution {id} did not complete: {answer:?}"),
+        }
+        Ok(())
+    }
+
+    fn wait_for(&self, place: usize, id: ExecutionId) {
+        let (answers, tally): (_, Arc<_>) = (self.answers.clone(), self.rig.tally().clone());
+        self.rig.handle().ask(Request::Await(id), move |answer| {
+            if let Some(trace) = &tally.trace {
+                trace.rested(id, &answer);
+            }
+            let _ = answers.send((place, Answered::Rested(id, answer)));
+        });
+    }
+
+    fn told(&self) -> String {
+        let ended = self.latencies.count() as u64;
+        let rate = super::figures::rate(ended * self.load.steps, self.began.elapsed());
+        format!("{ended} executions, {rate:.0} steps/s")
+    }
+}
+
+/// An execution without inputs, from now on.
+pub fn start_of(definition: DefinitionId) -> Request {
+    let (timeout_ms, when) = (None, StartWhen::Now);
+    Request::Start(Box::new(Start {
+        definition,
+        inputs: json!({}),
+        timeout_ms,
+        when,
+        trigger: "manual".into(),
+    }))
+}

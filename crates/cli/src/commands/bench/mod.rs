@@ -1,0 +1,208 @@
+//! `windlass bench`: how fast the engine is with everything synced to disk, and whether what it did was right.
+//! What each name measures is in docs/benchmarks.md.
+
+mod backlog;
+mod chain;
+mod commits;
+mod figures;
+mod footprint;
+mod limit;
+mod load;
+mod machine;
+mod nets;
+mod outcome;
+mod progress;
+mod rig;
+mod rounds;
+mod trace;
+mod verify;
+mod watched;
+mod worker;
+
+use anyhow::Context;
+use outcome::Outcome;
+use progress::Progress;
+use rig::{Rig, Setup};
+use serde_json::{Map, Value};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use verify::Expected;
+
+/// Measure the engine with everything synced to disk
+#[derive(Debug, clap::Args)]
+pub struct Bench {
+    name: Name,
+    /// How long to measure, where that is not given by the benchmark itself
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// Executions at a time
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    concurrency: u16,
+    /// Where the fresh folder is made that holds the store; the current directory if nothing is given
+    #[arg(long, env = "WINDLASS_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Replay all journals afterwards and compare them with the rows (the default)
+    #[arg(long, conflicts_with = "no_verify")]
+    verify: bool,
+    /// Give figures that nobody has checked
+    #[arg(long)]
+    no_verify: bool,
+    /// Check for every answer that what it tells was on disk before; slower
+    #[arg(long)]
+    trace: bool,
+    /// chain: measure again after that many ended executions have been stored
+    #[arg(long, value_name = "N")]
+    stored: Option<usize>,
+    /// backlog: executions that wait on timers
+    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+    backlog: usize,
+    /// Leave the folder with the store there
+    #[arg(long)]
+    keep: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Name {
+    /// Ten steps one after another, many executions at a time
+    Chain,
+    /// One execution of one step at a time
+    Single,
+    /// 1,000 steps beside each other and a join
+    Fanout,
+    /// One chain of 5,000 steps
+    Long,
+    /// One loop of 10,000 iterations
+    Loop,
+    /// Chain, while a million executions wait on timers
+    Backlog,
+    /// Chain with outputs of 4 KB
+    Payload,
+    /// Start, memory, disk
+    Footprint,
+    /// What disk and store can do without the engine
+    Limit,
+    All,
+    /// Opens a store, says so, and waits for the end of its input: what `footprint` starts
+    #[value(hide = true)]
+    Ready,
+}
+
+const ALL: [Name; 9] = [
+    Name::Chain,
+    Name::Single,
+    Name::Fanout,
+    Name::Long,
+    Name::Loop,
+    Name::Backlog,
+    Name::Payload,
+    Name::Footprint,
+    Name::Limit,
+];
+
+impl Bench {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        match self.name {
+            Name::Ready => footprint::ready(self.data.as_deref().context("--data is missing")?)?,
+            Name::All => self.run_all()?,
+            name => {
+                let told = self.measure(name)?;
+                self.print(&told)?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn run_all(&self) -> anyhow::Result<()> {
+        let mut all = Map::new();
+        for name in ALL {
+            let told = self.measure(name)?;
+            if self.json {
+                all.insert(told.name.to_owned(), told.json());
+            } else {
+                self.print(&told)?;
+            }
+        }
+        if self.json { Ok(writeln!(std::io::stdout(), "{}", Value::Object(all))?) } else { Ok(()) }
+    }
+
+    fn print(&self, told: &Outcome) -> anyhow::Result<()> {
+        let text = if self.json { told.json().to_string() } else { told.table() };
+        Ok(writeln!(std::io::stdout(), "{text}")?)
+    }
+
+    fn measure(&self, name: Name) -> anyhow::Result<Outcome> {
+        let folder = self.folder()?;
+        let site = Site { bench: self, folder: folder.path(), progress: Progress::new() };
+        let filesystem = machine::filesystem(site.folder);
+        if machine::is_in_memory(&filesystem) {
+            eprintln!("warning: {} is on {filesystem}: nothing is on a disk there", site.folder.display());
+        }
+        let measured = site.measure(name);
+        site.progress.clear();
+        if self.keep {
+            eprintln!("the store is kept in {}", folder.keep().display());
+        }
+        measured
+    }
+
+    /// Not in the system's folder for temporary files, which may lie in memory.
+    fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
+        let parent = self.data.as_deref().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(parent)
+            .and_then(|()| tempfile::Builder::new().prefix("bench-").tempdir_in(parent))
+            .with_context(|| format!("cannot make a folder in {}", parent.display()))
+    }
+
+    fn verifies(&self) -> bool {
+        self.verify || !self.no_verify
+    }
+}
+
+/// One benchmark in its folder.
+struct Site<'b> {
+    bench: &'b Bench,
+    folder: &'b Path,
+    progress: Progress,
+}
+
+impl Site<'_> {
+    fn measure(&self, name: Name) -> anyhow::Result<Outcome> {
+        match name {
+            Name::Chain => chain::chain(self),
+            Name::Payload => chain::payload(self),
+            Name::Single => chain::single(self),
+            Name::Fanout => rounds::fanout(self),
+            Name::Long => rounds::long(self),
+            Name::Loop => rounds::looped(self),
+            Name::Backlog => backlog::backlog(self),
+            Name::Footprint => footprint::footprint(self),
+            Name::Limit => limit::limit(self),
+            Name::All | Name::Ready => unreachable!("these are not measured by themselves"),
+        }
+    }
+
+    fn rig(&self, setup: Setup) -> anyhow::Result<Rig> {
+        Rig::open(self.folder, Setup { trace: self.bench.trace, ..setup })
+    }
+
+    /// Ends the run, and holds what it did against what it should have done.
+    fn finish(&self, rig: Rig, outcome: Outcome, expected: &[Expected]) -> anyhow::Result<Outcome> {
+        let tally = rig.tally().clone();
+        self.progress.phase("closing");
+        rig.close()?;
+        let mut outcome = outcome.counted(&tally);
+        if let Some(trace) = &tally.trace {
+            outcome = outcome.traced(&trace.findings())?;
+        }
+        if self.bench.verifies() {
+            self.progress.phase("verifying");
+            let verified = verify::verify(self.folder, expected, &self.progress)?;
+            outcome = outcome.verified(&verified);
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,122 @@
+//! Whether a run did what it was asked to: every journal is read and replayed, its rows are compared with it (K1),
+//! and its steps are counted. A run that does not hold has no figures.
+
+use super::progress::Progress;
+use anyhow::{Context, bail, ensure};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use windlass_engine::{Folder, journal};
+use windlass_kernel::{Event, ExecutionId, Outcome, Phase, Record};
+use windlass_store::check::{Audit, Report, check};
+use windlass_store::sqlite::Sqlite;
+use windlass_store::{Query, Reader, Store};
+
+/// Executions read at a time.
+const PAGE: usize = 1_000;
+
+/// What became of a group of executions.
+#[derive(Debug)]
+pub struct Expected {
+    executions: Vec<ExecutionId>,
+    end: End,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Each step was answered once.
+    Completed { steps: u64 },
+    /// On a timer.
+    Waiting,
+}
+
+impl Expected {
+    pub fn completed(executions: Vec<ExecutionId>, steps: u64) -> Expected {
+        Expected { executions, end: End::Completed { steps } }
+    }
+
+    pub fn waiting(executions: Vec<ExecutionId>) -> Expected {
+        Expected { executions, end: End::Waiting }
+    }
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Verified {
+    pub executions: u64,
+    pub steps: u64,
+    pub records: u64,
+}
+
+/// Reads the whole store; the first thing that is not as expected is told.
+pub fn verify(folder: &Path, expected: &[Expected], progress: &Progress) -> anyhow::Result<Verified> {
+    let store = Sqlite::open(&Folder::store(folder))?;
+    let mut verifier =
+        Verifier { reader: store.reader()?, open: open(expected), verified: Verified::default() };
+    let mut before = None;
+    loop {
+        let page = verifier.reader.list(&Query { status: None, before, limit: PAGE })?;
+        let Some(last) = page.last() else { break };
+        before = Some(last.execution);
+        for listed in &page {
+            verifier.execution(listed.execution, listed.phase)?;
+            progress.show(|| format!("{} executions", verifier.verified.executions));
+        }
+    }
+    if let Some(id) = verifier.open.keys().next() {
+        bail!("{} executions that were started are not in the store, {id} is one", verifier.open.len());
+    }
+    sound(&mut verifier.reader, progress)?;
+    Ok(verifier.verified)
+}
+
+/// Journals replayed and compared with the rows (K1).
+fn sound(reader: &mut impl Audit, progress: &Progress) -> anyhow::Result<()> {
+    let mut tell = |so_far: &Report| progress.show(|| format!("{} executions replayed", so_far.executions));
+    let report = check(reader, &mut tell)?;
+    let Some(first) = report.problems.first() else { return Ok(()) };
+    bail!("the store is not what its journals say, in {} places: {first}", report.problems.len());
+}
+
+fn open(expected: &[Expected]) -> HashMap<ExecutionId, End> {
+    expected.iter().flat_map(|group| group.executions.iter().map(|id| (*id, group.end))).collect()
+}
+
+struct Verifier<D> {
+    reader: D,
+    /// Not met yet.
+    open: HashMap<ExecutionId, End>,
+    verified: Verified,
+}
+
+impl<D: Reader> Verifier<D> {
+    fn execution(&mut self, id: ExecutionId, phase: Phase) -> anyhow::Result<()> {
+        let end = self.open.remove(&id).with_context(|| format!("nobody started execution {id}"))?;
+        let records = journal(&mut self.reader, id)?;
+        let steps = judge(&records, phase, end).with_context(|| format!("execution {id}"))?;
+        self.verified.executions += 1;
+        self.verified.steps += steps;
+        self.verified.records += records.len() as u64;
+        Ok(())
+    }
+}
+
+/// Steps that were done, each once; what else there is should not be.
+fn judge(records: &[Record], phase: Phase, end: End) -> anyhow::Result<u64> {
+    let mut done = HashSet::new();
+    for record in records {
+        match &record.event {
+            Event::Done { run, fence: Some(_), .. } => ensure!(done.insert(*run), "{run:?} was done twice"),
+            Event::Lost { run, .. } | Event::RetryScheduled { run, .. } | Event::Failed { run, .. } => {
+                bail!("{run:?} did not go through at once")
+            }
+            _ => {}
+        }
+    }
+    let (expected, reached) = match end {
+        End::Completed { steps } => (steps, phase == Phase::Ended(Outcome::Completed)),
+        End::Waiting => (0, phase == Phase::Running),
+    };
+    ensure!(reached, "it is {phase:?}, and should be {end:?}");
+    ensure!(done.len() as u64 == expected, "{} steps were done, not {expected}", done.len());
+    Ok(expected)
+}

@@ -1,0 +1,170 @@
+//! The worker of the benchmarks: it speaks the protocol of every worker, and answers each order at once.
+
+use super::figures::Latencies;
+use super::watched::Tally;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use serde_json::Value;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use windlass_engine::{Answer, Handle, Request};
+use windlass_protocol::{
+    Beat, LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Report, SessionId, Unit, Verdict, Work,
+};
+
+/// More than any benchmark has in flight: no step waits for a slot.
+const SLOTS: u32 = 4_096;
+/// A session that says nothing for its time to live is taken for dead.
+const BEAT_EVERY: Duration = Duration::from_millis(LEASE_TTL_MS / 3);
+
+#[derive(Debug)]
+pub struct Worker {
+    thread: JoinHandle<()>,
+    notes: Arc<Notes>,
+    stop: Sender<Note>,
+}
+
+/// What the worker saw.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// From the report to its answer, which comes after the commit is on disk.
+    latencies: Mutex<Latencies>,
+    /// When each order came, in order, where that is wanted.
+    moments: Option<Mutex<Vec<Instant>>>,
+    refused: AtomicU64,
+}
+
+enum Note {
+    Order(Order),
+    Stop,
+}
+
+/// How the worker answers, and what it writes down.
+#[derive(Debug, Clone)]
+pub struct Habits {
+    pub output: Value,
+    pub keeps_moments: bool,
+}
+
+impl Worker {
+    /// Registers and begins to answer.
+    pub fn start(handle: &Handle, habits: Habits, tally: Arc<Tally>) -> anyhow::Result<Worker> {
+        let (notes, arriving) = unbounded();
+        let session = register(handle, notes.clone(), tally.clone())?;
+        let written =
+            Arc::new(Notes { moments: habits.keeps_moments.then(Mutex::default), ..Notes::default() });
+        let answering = Answering {
+            handle: handle.clone(),
+            session,
+            output: habits.output,
+            notes: written.clone(),
+            tally,
+            beat_at: Instant::now() + BEAT_EVERY,
+        };
+        let builder = std::thread::Builder::new().name("bench-worker".into());
+        let thread = builder.spawn(move || answering.run(&arriving))?;
+        Ok(Worker { thread, notes: written, stop: notes })
+    }
+
+    pub fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    pub fn stop(self) {
+        let _ = self.stop.send(Note::Stop);
+        let _ = self.thread.join();
+    }
+}
+
+fn register(handle: &Handle, notes: Sender<Note>, tally: Arc<Tally>) -> anyhow::Result<SessionId> {
+    let register = Register { protocol: PROTOCOL_VERSION, worker: "bench".into(), slots: SLOTS };
+    let (answered, answer) = crossbeam_channel::bounded(1);
+    let orders = move |order: Order| {
+        if let Some(trace) = &tally.trace {
+            trace.ordered(&order);
+        }
+        let _ = notes.send(Note::Order(order));
+    };
+    handle.register(register, orders, move |answer| drop(answered.send(answer)));
+    match answer.recv() {
+        Ok(Answer::Registered(session)) => Ok(session),
+        other => anyhow::bail!("the engine did not register the worker: {other:?}"),
+    }
+}
+
+impl Notes {
+    /// What was written down since it was last taken.
+    pub fn take_latencies(&self) -> Latencies {
+        std::mem::take(&mut *lock(&self.latencies))
+    }
+
+    pub fn take_moments(&self) -> Vec<Instant> {
+        self.moments.as_ref().map(|moments| std::mem::take(&mut *lock(moments))).unwrap_or_default()
+    }
+
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    fn judged(&self, asked: Instant, answer: &Answer) {
+        if *answer == Answer::Verdict(Verdict::Accepted) {
+            lock(&self.latencies).push(asked.elapsed());
+        } else {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+struct Answering {
+    handle: Handle,
+    session: SessionId,
+    output: Value,
+    notes: Arc<Notes>,
+    tally: Arc<Tally>,
+    beat_at: Instant,
+}
+
+impl Answering {
+    fn run(mut self, arriving: &Receiver<Note>) {
+        loop {
+            match arriving.recv_deadline(self.beat_at) {
+                Ok(Note::Order(Order::Run(work))) => self.answer(&work),
+                // Nothing runs here that could be stopped, and every report was given already.
+                Ok(Note::Order(Order::Stop { .. })) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Note::Order(Order::Unknown) | Note::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.beat();
+        }
+    }
+
+    fn answer(&self, work: &Work) {
+        let asked = Instant::now();
+        if let Some(moments) = &self.notes.moments {
+            lock(moments).push(asked);
+        }
+        let unit: Unit = work.unit;
+        let outcome = Outcome::Done { output: self.output.clone() };
+        let report = Report { unit, outcome, patch: serde_json::Map::new() };
+        let (notes, tally) = (self.notes.clone(), self.tally.clone());
+        self.handle.ask(Request::Report(Box::new(report)), move |answer| {
+            if let Some(trace) = &tally.trace {
+                trace.judged(unit, &answer);
+            }
+            notes.judged(asked, &answer);
+        });
+    }
+
+    /// It holds nothing: what it got is answered.
+    fn beat(&mut self) {
+        let now = Instant::now();
+        if now >= self.beat_at {
+            self.beat_at = now + BEAT_EVERY;
+            self.handle.ask(Request::Beat(Beat { session: self.session, holds: Vec::new() }), drop);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,93 @@
+//! `windlass executions get`
+
+use super::watch::nobody_works;
+use crate::commands::told::{how_to_move_on, net_of, print_json, response_of, stored};
+use crate::data::Data;
+use crate::ids;
+use crate::words::{duration, plain};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::process::ExitCode;
+use windlass_kernel::Phase;
+
+/// Show one execution: its steps, inputs, outputs and errors
+#[derive(Debug, clap::Args)]
+pub struct Get {
+    /// Its id, or a part of it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Get {
+    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
+        let mut reader = data.read()?;
+        let id = ids::find(&mut reader, &self.id)?;
+        let told = response_of(&mut reader, id)?;
+        if self.json {
+            print_json(&told)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut text = page(&told)?;
+        let state = stored(&mut reader, id)?.state;
+        if state.phase() == Phase::Paused {
+            writeln!(text, "\n{}", how_to_move_on(&net_of(&mut reader, &state)?, &state, data))?;
+        }
+        std::io::stdout().write_all(text.as_bytes())?;
+        if !state.phase().is_ended() && state.phase() != Phase::Paused {
+            nobody_works(data, id);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The same object for reading.
+fn page(told: &Value) -> anyhow::Result<String> {
+    let mut out = String::new();
+    let text = |key: &str| told[key].as_str().unwrap_or("-");
+    writeln!(out, "{}", text("executionId"))?;
+    writeln!(out, "  definition  {}, version {}", text("workflowName"), told["workflowVersion"])?;
+    writeln!(out, "  status      {}{}", text("status"), took(told))?;
+    writeln!(out, "  created     {}", text("createdAt"))?;
+    if told["completedAt"].is_string() {
+        writeln!(out, "  ended       {}", text("completedAt"))?;
+    }
+    writeln!(out, "  inputs      {}", told["inputs"])?;
+    let entries = told["nodeExecutions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let width = entries.iter().filter_map(|entry| entry["nodeId"].as_str()).map(str::len).max().unwrap_or(0);
+    writeln!(out, "steps")?;
+    for entry in entries {
+        step(&mut out, entry, width)?;
+    }
+    for error in told["errors"].as_array().into_iter().flatten() {
+        let message = error["message"].as_str().unwrap_or_default();
+        let at = error["nodeId"].as_str().map(|node| format!("step {node}: ")).unwrap_or_default();
+        writeln!(out, "error  {at}{} ({})", plain(message), error["code"].as_str().unwrap_or_default())?;
+    }
+    if told["outputs"].is_object() {
+        writeln!(out, "outputs\n{}", serde_json::to_string_pretty(&told["outputs"])?)?;
+    }
+    Ok(out)
+}
+
+fn took(told: &Value) -> String {
+    told["duration"].as_u64().map(|ms| format!(" in {}", duration(ms))).unwrap_or_default()
+}
+
+fn step(out: &mut String, entry: &Value, width: usize) -> std::fmt::Result {
+    let (name, status) = (entry["nodeId"].as_str().unwrap_or("-"), entry["status"].as_str().unwrap_or("-"));
+    let firing = match entry["firing"].as_u64() {
+        Some(number @ 2..) => format!(", firing {number}"),
+        _ => String::new(),
+    };
+    let iterations = entry["iterations"].as_array().map(|all| format!(", {} iterations", all.len()));
+    let retries = match entry["retryCount"].as_u64() {
+        Some(count @ 1..) => format!(", {count} retries"),
+        _ => String::new(),
+    };
+    let (took, iterations) = (took(entry), iterations.unwrap_or_default());
+    writeln!(out, "  {name:width$}  {status}{took}{firing}{iterations}{retries}")
+}

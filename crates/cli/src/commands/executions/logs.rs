@@ -1,0 +1,98 @@
+//! `windlass executions logs`
+
+use super::watch::{Watching, nobody_works};
+use crate::commands::told::print_json;
+use crate::data::Data;
+use crate::exit::Usage;
+use crate::follow::{Follower, LogLine, Seen};
+use crate::ids;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::ExitCode;
+use windlass_dialects::view::{execution_id, time};
+use windlass_kernel::{ExecutionId, Net};
+use windlass_protocol::Stream;
+
+/// Show what the steps printed
+#[derive(Debug, clap::Args)]
+pub struct Logs {
+    /// Its id, or a part of it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Only lines of this step
+    #[arg(long)]
+    step: Option<String>,
+    /// Wait for more until the execution has ended
+    #[arg(long)]
+    follow: bool,
+    /// Print each line as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Logs {
+    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
+        let mut reader = data.read()?;
+        let id = ids::find(&mut reader, &self.id)?;
+        let mut follower = Follower::new(reader, id)?;
+        self.check_step(follower.net())?;
+        let mut watching = Watching::new(self.follow);
+        loop {
+            for seen in follower.poll()? {
+                match seen {
+                    Seen::Line(line) if self.wants(&line) => self.print(id, &line)?,
+                    Seen::Line(_) | Seen::Record(_) => {}
+                }
+            }
+            if watching.is_over(follower.state()) {
+                return Ok(ExitCode::SUCCESS);
+            }
+            watching.once(|| nobody_works(data, id));
+            watching.rest();
+        }
+    }
+
+    fn check_step(&self, net: &Net) -> Result<(), Usage> {
+        match &self.step {
+            Some(step) if net.find(step).is_none() => {
+                let known: Vec<&str> = net.steps().map(|(_, step)| step.name.as_str()).collect();
+                let hint = format!("its steps are {}", known.join(", "));
+                Err(Usage::new(format!("the definition has no step `{step}`")).hint(hint))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn wants(&self, line: &LogLine) -> bool {
+        self.step.as_ref().is_none_or(|step| *step == line.step)
+    }
+
+    fn print(&self, id: ExecutionId, line: &LogLine) -> anyhow::Result<()> {
+        if self.json {
+            return print_json(&as_json(id, line));
+        }
+        Ok(writeln!(std::io::stdout(), "{}", line.shown())?)
+    }
+}
+
+fn as_json(id: ExecutionId, line: &LogLine) -> Value {
+    let (level, stream) = match line.stream {
+        Stream::Out => ("info", "stdout"),
+        // What a program says beside its output need not be an error.
+        Stream::Err => ("warn", "stderr"),
+        Stream::Worker => ("debug", "worker"),
+    };
+    let mut told = json!({
+        "executionId": execution_id(id),
+        "timestamp": time(line.at),
+        "level": level,
+        "nodeId": line.step,
+        "nodeName": line.step,
+        "message": line.text,
+        "data": { "stream": stream, "attempt": line.attempt },
+    });
+    if !line.path.is_empty() {
+        told["data"]["path"] = json!(line.path);
+    }
+    told
+}

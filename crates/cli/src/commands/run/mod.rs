@@ -1,0 +1,225 @@
+//! `windlass run`: an engine in this process, one definition, and the wait for its end.
+
+pub mod inputs;
+mod wait;
+
+use super::counted;
+use super::source::Source;
+use super::told::{print_json, response_of, tell_end};
+use super::validate::problems;
+use crate::data::Data;
+use crate::embedded::{Embedded, Workers, now};
+use crate::exit::{self, Usage};
+use crate::progress::say;
+use crate::{ids, signals};
+use anyhow::{Context, anyhow};
+use crossbeam_channel::{Receiver, unbounded};
+use inputs::Inputs;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use wait::{Waited, wait};
+use windlass_dialects::view::{execution_id, status};
+use windlass_dialects::{Compiled, compile};
+use windlass_engine::{Answer, Request, Start};
+use windlass_kernel::{ExecutionId, Phase, StartWhen};
+use windlass_store::{Definition, DefinitionId, Query, Reader, Status};
+
+/// Executions read at a time.
+const PAGE: usize = 1_000;
+
+/// Run a definition here and wait for its end
+///
+/// Exit codes: 0 completed, 1 failed, 2 bad definition or usage, 3 cancelled, 4 partly successful, 5 paused until a
+/// person moves it on, 130 interrupted.
+#[derive(Debug, clap::Args)]
+pub struct Run {
+    /// The definition, YAML or JSON; `-` reads standard input
+    #[arg(required_unless_present = "resume")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    inputs: Inputs,
+    /// Carry on what was interrupted: one execution, or all that have not ended
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with_all = ["file", "single", "object", "times"])]
+    resume: Option<Option<String>>,
+    /// Start so many executions of the definition
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    times: u32,
+    #[command(flatten)]
+    data: Data,
+    /// Print each execution as one JSON object on a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        match (&self.resume, &self.file) {
+            (Some(id), _) => self.resume(id.as_deref()),
+            (None, Some(file)) => self.start(&Source::read(file)?),
+            (None, None) => Err(Usage::new("name a FILE to run, or --resume").into()),
+        }
+    }
+
+    /// Nothing is written before the definition and the inputs are known to be good.
+    fn start(&self, source: &Source) -> anyhow::Result<ExitCode> {
+        let mut compiled = compile(&source.text);
+        for diagnostic in &compiled.diagnostics {
+            say(&diagnostic.render(&source.text, &source.shown));
+        }
+        let Some(definition) = definition(&mut compiled, source) else {
+            say(&format!("{}: {}; nothing was run", source.shown, problems(&compiled)));
+            return Ok(ExitCode::from(exit::USAGE));
+        };
+        let inputs = self.inputs.over(compiled.workload)?;
+        let signals = signals::listen().context("cannot listen to signals")?;
+        let what = format!("windlass run {}", source.shown);
+        let embedded = Embedded::start(self.data.folder(), &what, Workers::Pool)?;
+        let ids = begin(&embedded, definition, &inputs, self.times)?;
+        self.wait(embedded, &ids, &signals)
+    }
+
+    fn resume(&self, id: Option<&str>) -> anyhow::Result<ExitCode> {
+        let mut reader = self.data.read()?;
+        let ids = match id {
+            Some(text) => vec![ids::find(&mut reader, text)?],
+            None => open(&mut reader)?.into_iter().map(|(id, _)| id).collect(),
+        };
+        drop(reader);
+        if ids.is_empty() {
+            say("nothing to resume: every execution in this data folder has ended");
+            return Ok(ExitCode::SUCCESS);
+        }
+        let signals = signals::listen().context("cannot listen to signals")?;
+        let embedded = Embedded::start(self.data.folder(), "windlass run --resume", Workers::Pool)?;
+        self.wait(embedded, &ids, &signals)
+    }
+
+    fn wait(
+        &self,
+        embedded: Embedded,
+        ids: &[ExecutionId],
+        signals: &Receiver<i32>,
+    ) -> anyhow::Result<ExitCode> {
+        let waited = wait(&embedded, &self.data, ids, signals);
+        if let Ok(Waited::Interrupted(_)) = waited {
+            say("interrupted: ending what runs (once more: at once)");
+        }
+        let stopped = embedded.stop();
+        let waited = waited?;
+        stopped?;
+        match waited {
+            Waited::Rested(rested) => {
+                self.print(&rested)?;
+                self.tell_of_others(ids)?;
+                Ok(ExitCode::from(exit::of_all(rested.iter().map(|(_, phase)| *phase))))
+            }
+            Waited::Interrupted(signal) => {
+                self.tell_how_to_resume(ids);
+                Ok(ExitCode::from(exit::of_signal(signal)))
+            }
+        }
+    }
+
+    fn tell_how_to_resume(&self, ids: &[ExecutionId]) {
+        match ids {
+            [id] => say(&format!("carry on with:\n  {}", self.data.resume(*id))),
+            _ => say(&format!("carry on with:\n  windlass run --resume{}", self.data.flag())),
+        }
+    }
+
+    /// Whatever was unfinished in the folder went on meanwhile, as far as it came.
+    fn tell_of_others(&self, ids: &[ExecutionId]) -> anyhow::Result<()> {
+        let ids: BTreeSet<ExecutionId> = ids.iter().copied().collect();
+        let open = open(&mut self.data.read()?)?;
+        let others = open.iter().filter(|(id, phase)| !ids.contains(id) && *phase != Phase::Paused).count();
+        if others > 0 {
+            let others = counted(others, "other execution");
+            say(&format!(
+                "not ended: {others} in this folder; carry on with:\n  windlass run --resume{}",
+                self.data.flag()
+            ));
+        }
+        Ok(())
+    }
+
+    fn print(&self, rested: &[(ExecutionId, Phase)]) -> anyhow::Result<()> {
+        let mut reader = self.data.read()?;
+        for (id, phase) in rested {
+            if self.json {
+                print_json(&response_of(&mut reader, *id)?)?;
+            } else if let [_] = rested {
+                tell_end(&mut reader, &self.data, *id)?;
+            } else {
+                writeln!(std::io::stdout(), "{} {}", execution_id(*id), status(*phase))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// None when the definition has errors.
+fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition> {
+    let (net, dialect) = (compiled.net.take()?, compiled.dialect?);
+    Some(Definition {
+        name: compiled.name.clone().unwrap_or_else(|| source.shown.clone()),
+        dialect: dialect.name().to_owned(),
+        source: source.text.clone(),
+        workload: compiled.workload.clone(),
+        net: Arc::new(net),
+        at: now(),
+    })
+}
+
+fn begin(
+    embedded: &Embedded,
+    definition: Definition,
+    inputs: &Value,
+    times: u32,
+) -> anyhow::Result<Vec<ExecutionId>> {
+    let handle = embedded.handle();
+    let definition = match embedded.ask(Request::Define(Box::new(definition)))? {
+        Answer::Defined { id, .. } => id,
+        other => return Err(refused(other)),
+    };
+    let (sender, answers) = unbounded();
+    for _ in 0..times {
+        let sender = sender.clone();
+        handle.ask(start_of(definition, inputs.clone()), move |answer| drop(sender.send(answer)));
+    }
+    let started = (0..times).map(|_| match embedded.wait_for(&answers)? {
+        Answer::Started(id) => Ok(id),
+        other => Err(refused(other)),
+    });
+    started.collect()
+}
+
+fn start_of(definition: DefinitionId, inputs: Value) -> Request {
+    let (timeout_ms, when, trigger) = (None, StartWhen::Now, "manual".to_owned());
+    Request::Start(Box::new(Start { definition, inputs, timeout_ms, when, trigger }))
+}
+
+fn refused(answer: Answer) -> anyhow::Error {
+    match answer {
+        Answer::Refused(refusal) => refusal.into(),
+        other => anyhow!("the engine gave an answer that does not fit the question: {other:?}"),
+    }
+}
+
+/// All that have not ended, the oldest first.
+fn open(reader: &mut impl Reader) -> anyhow::Result<Vec<(ExecutionId, Phase)>> {
+    let mut query = Query { status: Some(Status::Open), before: None, limit: PAGE };
+    let mut found = Vec::new();
+    loop {
+        let page = reader.list(&query)?;
+        found.extend(page.iter().map(|listed| (listed.execution, listed.phase)));
+        query.before = page.last().map(|listed| listed.execution);
+        if page.len() < PAGE {
+            found.reverse();
+            return Ok(found);
+        }
+    }
+}

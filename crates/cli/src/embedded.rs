@@ -1,0 +1,151 @@
+//! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
+
+use anyhow::{Context, anyhow};
+use crossbeam_channel::{Receiver, bounded, select};
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request};
+use windlass_kernel::Millis;
+use windlass_protocol::{Beat, Checkpoint, Log, Register, Report, SessionId, Verdict};
+use windlass_store::sqlite::Sqlite;
+use windlass_worker::guard::GuardCommand;
+use windlass_worker::{Orders, Pool, PoolConfig, Port, Reply};
+
+/// The subcommand that the guard process is started with.
+pub const GUARD: &str = "guard";
+
+#[derive(Debug)]
+pub struct Embedded {
+    pool: Option<Pool>,
+    engine: Engine,
+    /// Held as long as the engine runs.
+    folder: Folder,
+}
+
+/// Whether this process does the work that the engine offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workers {
+    Pool,
+    /// What becomes ready stays queued.
+    None,
+}
+
+impl Embedded {
+    /// Takes the folder, or says who has it. What an earlier process left to be done is taken up at once.
+    pub fn start(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Embedded> {
+        Embedded::in_folder(Folder::hold(data, what)?, workers)
+    }
+
+    pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
+        let store = Sqlite::open(&Folder::store(folder.path()))?;
+        let engine = Engine::start(store, seed())?;
+        let pool = match workers {
+            Workers::Pool => Some(pool(&engine)?),
+            Workers::None => None,
+        };
+        Ok(Embedded { pool, engine, folder })
+    }
+
+    pub fn handle(&self) -> Handle {
+        self.engine.handle()
+    }
+
+    /// Told when the engine has ended by itself, which it does only when it must not go on.
+    pub fn ended(&self) -> &Receiver<Option<Fatal>> {
+        self.engine.ended()
+    }
+
+    /// Asks and waits.
+    pub fn ask(&self, request: Request) -> anyhow::Result<Answer> {
+        let (sender, answers) = bounded(1);
+        self.handle().ask(request, move |answer| drop(sender.send(answer)));
+        self.wait_for(&answers)
+    }
+
+    /// The next answer. An engine that ends meanwhile may leave questions unanswered; then its reason is the error.
+    pub fn wait_for<T>(&self, answers: &Receiver<T>) -> anyhow::Result<T> {
+        select! {
+            recv(answers) -> answer => match answer {
+                Ok(answer) => Ok(answer),
+                Err(_) => Err(ended(self.ended().recv().ok().flatten())),
+            },
+            recv(self.ended()) -> fatal => Err(ended(fatal.ok().flatten())),
+        }
+    }
+
+    /// Ends what runs in the pool, which gives it back to the engine, then the engine; what was decided is written.
+    pub fn stop(self) -> anyhow::Result<()> {
+        drop(self.pool);
+        let fatal = self.engine.stop();
+        drop(self.folder);
+        fatal.map_or(Ok(()), |fatal| Err(fatal.into()))
+    }
+}
+
+/// An engine that ended by itself must not be taken for one that did its work.
+pub fn ended(fatal: Option<Fatal>) -> anyhow::Error {
+    fatal.map_or_else(|| anyhow!("the engine has ended and told no reason"), Into::into)
+}
+
+pub fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The system's randomness, as the standard library draws it for its maps.
+fn seed() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+fn pool(engine: &Engine) -> anyhow::Result<Pool> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let guard = GuardCommand { program, args: vec![GUARD.into()] };
+    let config = PoolConfig::new(format!("process {}", std::process::id()), guard);
+    Ok(Pool::start(config, Arc::new(Wire(engine.handle())))?)
+}
+
+/// The pool's way to the engine beside it. A call waits only while thousands of others do.
+struct Wire(Handle);
+
+impl Wire {
+    fn ask(&self, request: Request, reply: Reply<Verdict>) {
+        self.0.ask(request, move |answer| {
+            // Any other answer is none: the pool asks again.
+            if let Answer::Verdict(verdict) = answer {
+                reply(verdict);
+            }
+        });
+    }
+}
+
+impl Port for Wire {
+    fn register(&self, register: Register, orders: Orders, reply: Reply<SessionId>) {
+        self.0.register(register, orders, move |answer| {
+            if let Answer::Registered(session) = answer {
+                reply(session);
+            }
+        });
+    }
+
+    fn beat(&self, beat: Beat, reply: Reply<Verdict>) {
+        self.ask(Request::Beat(beat), reply);
+    }
+
+    fn report(&self, report: Report, reply: Reply<Verdict>) {
+        self.ask(Request::Report(Box::new(report)), reply);
+    }
+
+    fn checkpoint(&self, checkpoint: Checkpoint, reply: Reply<Verdict>) {
+        self.ask(Request::Checkpoint(checkpoint), reply);
+    }
+
+    fn leave(&self, session: SessionId, reply: Reply<Verdict>) {
+        self.ask(Request::Leave(session), reply);
+    }
+
+    fn log(&self, log: Log, reply: Reply<Verdict>) {
+        self.ask(Request::Log(log), reply);
+    }
+}

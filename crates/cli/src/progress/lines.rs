@@ -1,0 +1,37 @@
+//! One line per change, for pipes and files.
+
+use super::say;
+use crate::follow::{Happened, Seen};
+use crate::words::{duration, sentence};
+use windlass_kernel::{Event, Millis, Net};
+
+#[derive(Debug, Default)]
+pub struct Lines {
+    started_at: Option<Millis>,
+}
+
+impl Lines {
+    pub fn tell(&mut self, net: &Net, seen: &[Seen]) {
+        for seen in seen {
+            match seen {
+                Seen::Line(line) => say(&line.shown()),
+                Seen::Record(happened) => self.record(net, happened),
+            }
+        }
+    }
+
+    fn record(&mut self, net: &Net, happened: &Happened) {
+        let at = happened.record.at;
+        let took = match happened.record.event {
+            Event::Started { .. } => {
+                self.started_at = Some(at);
+                None
+            }
+            Event::Ended { .. } => self.started_at.map(|from| format!(" after {}", duration(at.since(from)))),
+            _ => None,
+        };
+        if let Some(sentence) = sentence(net, happened) {
+            say(&format!("{sentence}{}", took.unwrap_or_default()));
+        }
+    }
+}

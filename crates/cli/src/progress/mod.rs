@@ -1,0 +1,108 @@
+//! What is told of executions while they run: a list that is drawn anew on a terminal, lines in a pipe.
+
+mod board;
+mod lines;
+mod screen;
+
+use crate::follow::Follower;
+use lines::Lines;
+use screen::Screen;
+use std::io::{IsTerminal, Write, stderr};
+use std::time::Duration;
+use windlass_kernel::Execution;
+use windlass_store::Reader;
+
+/// Nothing is drawn or looked for more often.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// One execution, told on stderr.
+#[derive(Debug)]
+pub struct Progress<R> {
+    follower: Follower<R>,
+    shown: Shown,
+}
+
+#[derive(Debug)]
+enum Shown {
+    Lines(Lines),
+    Screen(Box<Screen>),
+}
+
+impl<R: Reader> Progress<R> {
+    pub fn new(follower: Follower<R>) -> Progress<R> {
+        let shown = if stderr().is_terminal() {
+            Shown::Screen(Box::new(Screen::new(Style::for_stderr())))
+        } else {
+            Shown::Lines(Lines::default())
+        };
+        Progress { follower, shown }
+    }
+
+    /// Tells what came since the last time.
+    pub fn tick(&mut self) -> anyhow::Result<()> {
+        let seen = self.follower.poll()?;
+        match &mut self.shown {
+            Shown::Lines(lines) => lines.tell(self.follower.net(), &seen),
+            Shown::Screen(screen) => {
+                let leases = self.follower.leases()?;
+                screen.tell(&seen, self.follower.state(), &leases);
+            }
+        }
+        Ok(())
+    }
+
+    /// As of the last tick.
+    pub fn state(&self) -> &Execution<'static> {
+        self.follower.state()
+    }
+
+    /// The last state stays on the screen.
+    pub fn end(mut self) -> anyhow::Result<Follower<R>> {
+        self.tick()?;
+        if let Shown::Screen(screen) = self.shown {
+            screen.end();
+        }
+        Ok(self.follower)
+    }
+}
+
+/// To stderr; whoever hung up does not want to know.
+pub fn say(text: &str) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Colours, where they are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    colours: bool,
+}
+
+impl Style {
+    pub fn for_stderr() -> Style {
+        Style { colours: stderr().is_terminal() && is_unset("NO_COLOR") }
+    }
+
+    pub fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
+    pub fn yellow(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    pub fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+fn is_unset(variable: &str) -> bool {
+    std::env::var_os(variable).is_none_or(|value| value.is_empty())
+}

@@ -1,0 +1,105 @@
+//! The real program on a real disk, killed at random moments and started again, and stopped by a disk that takes no
+//! more. Whatever happens, every execution comes to its end and no step that was committed runs again.
+
+mod ledger;
+mod place;
+mod random;
+
+use ledger::Ledger;
+use place::{End, Place, STEPS};
+use random::Random;
+use std::time::Duration;
+
+/// Which moments are chosen; another seed is another story.
+const SEED: u64 = 20_261_115;
+
+/// How much is done to the program.
+struct Story {
+    chains: usize,
+    kills: usize,
+    /// A process is killed within this time after it began, or after it took work.
+    life: Duration,
+}
+
+#[test]
+fn what_is_killed_goes_on_where_it_was() {
+    check(&Story { chains: 300, kills: 50, life: Duration::from_millis(300) });
+}
+
+#[test]
+#[ignore = "takes many minutes: cargo test --release -p windlass-cli --test kill -- --ignored --nocapture"]
+fn what_is_killed_a_thousand_times_goes_on_where_it_was() {
+    check(&Story { chains: 3_000, kills: 1_000, life: Duration::from_millis(600) });
+}
+
+fn check(story: &Story) {
+    let place = Place::new();
+    let (mut random, mut ledger, mut accepted) = (Random(SEED), Ledger::default(), Vec::new());
+    while ledger.kills() < story.kills {
+        let missing = story.chains.saturating_sub(ledger.executions());
+        let end = match (missing, random.below(2)) {
+            (0, 0) => place.start(&ledger, &["run", "--resume"]).kill(random.moment(story.life)),
+            (0, _) => {
+                let mut life = place.start(&ledger, &["run", "chain.yaml"]);
+                accepted.extend(life.first_word());
+                life.kill(random.moment(story.life))
+            }
+            (missing, _) => {
+                let times = missing.to_string();
+                let life = place.start(&ledger, &["run", "chain.yaml", "--times", &times]);
+                life.kill(random.moment(story.life))
+            }
+        };
+        ledger.close_life(&place, end);
+    }
+    carry_on(&place, &mut ledger);
+    in_time(&mut accepted);
+}
+
+/// To the end, without another disturbance.
+fn carry_on(place: &Place, ledger: &mut Ledger) {
+    place.windlass(ledger, &["run", "--resume"]).expect(0);
+    ledger.close_life(place, End::ByItself);
+    ledger.judge(place);
+    place.windlass(ledger, &["admin", "check"]).expect(0);
+}
+
+/// From the start of a process to its word that it has taken new work. The middle one counts: a busy machine may hold
+/// up a single one.
+fn in_time(accepted: &mut [Duration]) {
+    accepted.sort();
+    let (middle, worst) = (accepted[accepted.len() / 2], accepted[accepted.len() - 1]);
+    println!("{} restarts took new work within {middle:?} (middle), {worst:?} (worst)", accepted.len());
+    assert!(middle < Duration::from_secs(1), "restarts take {middle:?} to accept work");
+}
+
+#[test]
+fn a_file_that_may_not_grow_stops_it_and_nothing_is_lost() {
+    let place = Place::new();
+    let mut ledger = Ledger::default();
+    let told = place.limited(&ledger, 2 * 1024 * 1024, &["run", "chain.yaml", "--times", "40"]).expect(1);
+    assert!(told.err.contains("error: the store cannot be read or written"), "{}", told.err);
+    ledger.close_life(&place, End::ByItself);
+    in_the_middle(&ledger);
+    place.windlass(&ledger, &["admin", "check"]).expect(0);
+    carry_on(&place, &mut ledger);
+}
+
+#[test]
+#[ignore = "needs user namespaces: it mounts a disk of two megabytes"]
+fn a_full_disk_stops_it_and_nothing_is_lost() {
+    let place = Place::new();
+    let mut ledger = Ledger::default();
+    let told =
+        place.on_small_disk(&ledger, 2 * 1024 * 1024, &["run", "chain.yaml", "--times", "40"]).expect(1);
+    assert!(told.err.contains("error: the disk is full"), "{}", told.err);
+    assert!(told.err.contains("free some space and start again"), "{}", told.err);
+    ledger.close_life(&place, End::ByItself);
+    in_the_middle(&ledger);
+    carry_on(&place, &mut ledger);
+}
+
+fn in_the_middle(ledger: &Ledger) {
+    let (all, done) = (ledger.executions() * STEPS, ledger.done());
+    assert!(0 < done && done < all, "it was stopped in the middle, not after {done} of {all} steps");
+}

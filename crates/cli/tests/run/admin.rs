@@ -1,0 +1,94 @@
+//! `windlass admin check`, and data that is not as it was written.
+
+use crate::binary::{Place, playbook, process_of};
+use rusqlite::Connection;
+use rustix::process::Signal;
+use std::fs;
+
+const STEPS: &str = "workflow:\n- {step: a, tool: {kind: shell, command: 'true'}, next: b}\n- {step: b}\n";
+
+fn database(place: &Place) -> Connection {
+    Connection::open(place.path("data/windlass.db")).expect("the database opens")
+}
+
+fn ran() -> (Place, String) {
+    let place = Place::new(STEPS);
+    let id = place.run(&[], 0)["executionId"].as_str().expect("an id").to_owned();
+    (place, id)
+}
+
+#[test]
+fn a_good_folder_passes() {
+    let (place, _) = ran();
+    place.run(&[], 0);
+    let told = place.windlass(&["admin", "check"]).expect(0);
+    assert!(told.out.contains("2 executions") && told.out.contains("no problem"), "{}", told.out);
+    let told = place.windlass(&["admin", "check", "--json"]).expect(0).json();
+    assert_eq!((&told["executions"], &told["problems"]), (&2.into(), &serde_json::json!([])));
+}
+
+#[test]
+fn a_changed_journal_row_is_told_with_its_place() {
+    let (place, id) = ran();
+    let changed = database(&place)
+        .execute("UPDATE journal SET records = CAST(replace(CAST(records AS TEXT), 'offered', 'offerEd') AS BLOB) WHERE version = 0", [])
+        .expect("the row changes");
+    assert_eq!(changed, 1);
+    let bare = id.strip_prefix("exec_").expect("a prefix");
+    for args in [&["admin", "check"][..], &["executions", "get", &id], &["executions", "events", &id]] {
+        let told = place.windlass(args).expect(1);
+        let all = format!("{}{}", told.out, told.err);
+        assert!(
+            all.contains(bare) && all.contains("version 0") && all.contains("checksum"),
+            "{args:?}: {all}"
+        );
+    }
+    let told = place.windlass(&["admin", "check", "--json"]).expect(1).json();
+    assert_eq!(told["problems"].as_array().map(Vec::len), Some(1), "{told}");
+}
+
+#[test]
+fn rows_that_do_not_follow_from_the_journal_are_told() {
+    let (place, id) = ran();
+    database(&place).execute("UPDATE heads SET at = at + 1", []).expect("the row changes");
+    let told = place.windlass(&["admin", "check"]).expect(1);
+    let bare = id.strip_prefix("exec_").expect("a prefix");
+    assert!(told.out.contains(bare), "{}", told.out);
+}
+
+#[test]
+fn an_engine_that_must_not_go_on_ends_the_run_and_says_why() {
+    let place = Place::new(
+        "workflow:\n- {step: a, tool: {kind: shell, command: 'echo $$ > pid; exec sleep 1000'}}\n",
+    );
+    let running = place.start(&["run", "play.yaml"]);
+    process_of(&place, "pid");
+    running.signal(Signal::KILL);
+    running.end();
+    database(&place).execute("UPDATE heads SET state = x'c1'", []).expect("the row changes");
+    place.write(
+        "other.yaml",
+        &playbook("workflow:\n- {step: b, tool: {kind: shell, command: 'sleep 1000'}}\n"),
+    );
+    let told = place.windlass(&["run", "other.yaml"]).expect(1).says("damaged").says("state row");
+    assert_eq!(told.out, "");
+}
+
+#[test]
+fn data_of_a_newer_version_is_refused_and_left_alone() {
+    let (place, id) = ran();
+    database(&place)
+        .execute("INSERT INTO migrations (number, name, sha256) VALUES (999, 'later', x'00')", [])
+        .expect("the row is added");
+    let before = fs::read(place.path("data/windlass.db")).expect("the file is there");
+    for args in [
+        &["run", "play.yaml"][..],
+        &["run", "--resume"],
+        &["executions", "get", &id],
+        &["executions", "cancel", &id],
+        &["admin", "check"],
+    ] {
+        place.windlass(args).expect(1).says("newer version").says("999");
+    }
+    assert!(before == fs::read(place.path("data/windlass.db")).expect("the file is there"));
+}

@@ -1,0 +1,75 @@
+//! Commands that change an execution while nobody holds the folder.
+
+use crate::binary::Place;
+
+const GATE: &str = "workflow:
+- step: g
+  spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}, {else: {then: {allow: false}}}]}}}
+  tool: {kind: shell, command: 'echo passed >> told'}
+";
+
+/// Paused at the gate.
+fn paused() -> (Place, String) {
+    let place = Place::new(GATE);
+    let id = place.run(&[], 5)["executionId"].as_str().expect("an id").to_owned();
+    (place, id)
+}
+
+#[test]
+fn a_gate_is_opened_by_a_patch_and_resume_does_the_work() {
+    let (place, id) = paused();
+    let told = place.windlass(&["executions", "patch", &id, "other=1"]).expect(0);
+    assert_eq!(told.out, format!("{id} paused\n"));
+    place.windlass(&["run", "--resume", &id]).expect(5);
+    let told = place.windlass(&["executions", "patch", &id, "go=true"]).expect(0);
+    assert_eq!(told.out, format!("{id} running\n"));
+    told.says(&format!("nobody works on it at the moment; carry on with:\n  windlass run --resume {id}\n"));
+    assert!(place.lines("told").is_empty(), "nothing runs without a worker");
+    let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
+    assert_eq!((&told["status"], &told["view"]["ctx"]["go"]), (&"completed".into(), &true.into()));
+    assert_eq!(place.lines("told"), ["passed"]);
+}
+
+#[test]
+fn a_cancelled_execution_stays_cancelled_and_exits_3() {
+    let (place, id) = paused();
+    let told =
+        place.windlass(&["executions", "cancel", &id, "--reason", "enough", "--json"]).expect(0).json();
+    assert_eq!(told["status"], "cancelled");
+    let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(3).json();
+    assert_eq!(
+        (&told["errors"][0]["code"], &told["errors"][0]["message"]),
+        (&"CANCELLED".into(), &"enough".into())
+    );
+}
+
+#[test]
+fn a_held_execution_is_released_by_resume() {
+    let (place, id) = paused();
+    place.windlass(&["executions", "pause", &id]).expect(0).says(&format!("windlass executions resume {id}"));
+    place.windlass(&["executions", "resume", &id]).expect(0);
+    place.windlass(&["executions", "resume", &id]).expect(1).says("it is not held");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_in_words() {
+    let (place, id) = paused();
+    place.windlass(&["executions", "cancel", &id]).expect(0);
+    for args in [&["cancel"][..], &["pause"], &["patch", "go=true"]] {
+        let all = [&["executions", args[0], &id], &args[1..]].concat();
+        let told = place.windlass(&all).expect(1).says(&format!("{id} was refused"));
+        let told = told.says("has ended (cancelled)");
+        assert!(!told.err.contains("Ended("), "{}", told.err);
+    }
+}
+
+#[test]
+fn what_names_nothing_exits_2() {
+    let (place, id) = paused();
+    place.windlass(&["executions", "patch", &id, "go"]).expect(2).says("KEY=VALUE");
+    place.windlass(&["executions", "patch", &id]).expect(2);
+    let missing = format!("exec_{}", "0".repeat(32));
+    for command in ["cancel", "pause", "resume"] {
+        place.windlass(&["executions", command, &missing]).expect(2).says("there is no execution");
+    }
+}

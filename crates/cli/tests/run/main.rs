@@ -1,0 +1,9 @@
+//! `windlass run`, `executions` and `admin` from outside: the real program on real folders.
+
+mod admin;
+mod binary;
+mod changes;
+mod ends;
+mod interrupted;
+mod looking;
+mod second_process;

@@ -1,0 +1,136 @@
+//! A second process beside one that holds the data folder.
+
+use crate::binary::{Place, Running, until};
+use rusqlite::Connection;
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+use std::fs::File;
+
+/// Runs until the file `go` is there.
+const LASTING: &str = "workflow:
+- step: lasting
+  tool: {kind: shell, command: 'echo begun; while ! test -e go; do sleep 0.02; done; echo over'}
+  next: gate
+- step: gate
+  spec: {policy: {admit: {rules: [{when: '{{ ctx.open }}', then: {allow: true}}]}}}
+";
+
+/// The program at work, and its execution's id.
+fn lasting(place: &Place) -> (Running, String) {
+    let mut running = place.start(&["run", "play.yaml"]);
+    let line = running.until_says("exec_");
+    running.until_says("lasting | begun");
+    (running, line.split(':').next().expect("an id").to_owned())
+}
+
+#[test]
+fn a_second_run_in_the_same_folder_is_told_who_has_it() {
+    let place = Place::new(LASTING);
+    let (running, _) = lasting(&place);
+    let holder = format!("in use by process {} (windlass run play.yaml)", running.pid());
+    place.windlass(&["run", "play.yaml"]).expect(1).says(&holder);
+    place.windlass(&["run", "--resume"]).expect(1).says(&holder);
+    place.write("go", "");
+    assert_eq!(running.end().0, Some(5));
+}
+
+#[test]
+fn looking_works_beside_a_running_engine() {
+    let place = Place::new(LASTING);
+    let (running, id) = lasting(&place);
+    let told = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
+    assert_eq!((&told["status"], &told["progress"]["currentNode"]), (&"running".into(), &"lasting".into()));
+    assert_eq!(told["nodeExecutions"][0]["status"], "running");
+    assert!(place.windlass(&["executions", "list", "--status", "running"]).expect(0).out.contains(&id));
+    assert!(place.windlass(&["executions", "events", &id]).expect(0).out.contains("step.offered"));
+    assert_eq!(place.windlass(&["executions", "logs", &id]).expect(0).out, "lasting | begun\n");
+    place.windlass(&["admin", "check"]).expect(0);
+    place.write("go", "");
+    running.end();
+}
+
+#[test]
+fn a_gate_is_opened_from_a_second_process_before_it_is_reached() {
+    let place = Place::new(LASTING);
+    let (running, id) = lasting(&place);
+    let told = place.windlass(&["executions", "patch", &id, "open=true", "--json"]).expect(0).json();
+    assert_eq!(told["status"], "running");
+    place.write("go", "");
+    let (code, _, err) = running.end();
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("context changed by owner: open"), "{err}");
+}
+
+#[test]
+fn a_cancel_from_a_second_process_ends_the_run_with_3() {
+    let place = Place::new(LASTING);
+    let (running, id) = lasting(&place);
+    let told = place.windlass(&["executions", "cancel", &id, "--reason", "enough"]).expect(0);
+    assert_eq!(told.out, format!("{id} cancelled\n"));
+    let (code, _, err) = running.end();
+    assert_eq!((code, err.contains("enough (CANCELLED)")), (Some(3), true), "{err}");
+}
+
+#[test]
+fn a_refusal_through_the_inbox_says_why() {
+    let place = Place::new(LASTING);
+    let (running, id) = lasting(&place);
+    place.windlass(&["executions", "resume", &id]).expect(1).says("it is not held");
+    place.write("go", "");
+    running.end();
+}
+
+#[test]
+fn a_request_outlives_a_holder_that_never_read_it() {
+    let place = Place::new(
+        "workflow:\n- {step: g, spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}}\n",
+    );
+    let told = place.run(&[], 5);
+    let lock = File::open(place.path("data/lock")).expect("the lock is there");
+    flock(&lock, FlockOperation::LockExclusive).expect("nobody holds the folder");
+    let running =
+        place.start(&["executions", "patch", told["executionId"].as_str().expect("an id"), "go=true"]);
+    let database = Connection::open(place.path("data/windlass.db")).expect("the database opens");
+    until("the request is in the inbox", || {
+        let count: i64 = database.query_row("SELECT count(*) FROM inbox", [], |row| row.get(0)).ok()?;
+        (count == 1).then_some(())
+    });
+    drop(lock);
+    let (code, out, err) = running.end();
+    assert_eq!((code, out.ends_with(" completed\n")), (Some(0), true), "{out}{err}");
+}
+
+#[test]
+fn a_hold_from_a_second_process_keeps_the_next_step_back() {
+    let place = Place::new(LASTING);
+    let (mut running, id) = lasting(&place);
+    place.windlass(&["executions", "patch", &id, "open=true"]).expect(0);
+    assert_eq!(place.windlass(&["executions", "pause", &id]).expect(0).out, format!("{id} paused\n"));
+    place.write("go", "");
+    running.until_says("step lasting done");
+    let told = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
+    assert_eq!(
+        (&told["status"], &told["nodeExecutions"][1]["status"]),
+        (&"paused".into(), &"pending".into())
+    );
+    place.windlass(&["executions", "resume", &id]).expect(0);
+    assert_eq!(running.end().0, Some(0));
+}
+
+#[test]
+fn what_is_followed_comes_as_it_happens_and_ends_with_the_execution() {
+    let place = Place::new(LASTING);
+    let (running, id) = lasting(&place);
+    let mut watch = place.start(&["executions", "watch", &id]);
+    watch.until_says("lasting | begun");
+    let events = place.start(&["executions", "events", &id, "--follow", "--json"]);
+    let logs = place.start(&["executions", "logs", &id, "--follow"]);
+    place.windlass(&["executions", "patch", &id, "open=true"]).expect(0);
+    place.write("go", "");
+    assert_eq!(watch.end().0, Some(0));
+    assert_eq!(logs.end().1, "lasting | begun\nlasting | over\n");
+    let (code, out, _) = events.end();
+    let last: Value = serde_json::from_str(out.lines().last().expect("a line")).expect("an object");
+    assert_eq!((code, last["event"].as_str()), (Some(0), Some("execution.completed")));
+    assert_eq!(running.end().0, Some(0));
+}

@@ -1,0 +1,135 @@
+//! An entry of `nodeExecutions`.
+//!
+//! One entry is one firing: one token that a step consumed. The iterations of a step's own loop consume none, so they
+//! are told inside their loop's entry (`iterations`), and counting entries counts firings. Steps of a body of several
+//! steps have entries of their own, with `path`: the iteration numbers from the outermost loop inwards, from 0.
+
+use super::firing::{End, Firing};
+use super::response::Leases;
+use super::story::Story;
+use super::wire::time;
+use serde_json::{Map, Value, json};
+use windlass_kernel::error::codes;
+use windlass_kernel::net::{Step, Work};
+use windlass_kernel::{ErrorClass, Failure, Kind, Millis, Net, SkipReason};
+use windlass_protocol::Pipeline;
+
+pub(super) fn entry(net: &Net, story: &Story, leases: &Leases, firing: &Firing) -> Value {
+    let step = net.step(firing.step);
+    let mut entry = Map::new();
+    entry.insert("nodeId".into(), json!(step.name));
+    entry.insert("nodeName".into(), json!(step.name));
+    entry.insert("nodeType".into(), json!(node_type(step)));
+    entry.insert("firing".into(), json!(firing.number));
+    if !firing.path.0.is_empty() {
+        entry.insert("path".into(), json!(firing.path));
+    }
+    tell(&mut entry, net, story, leases, firing);
+    let iterations: Vec<Value> =
+        story.iterations(firing.run).map(|part| iteration(net, story, leases, part)).collect();
+    if step.repeat.is_some() && !iterations.is_empty() {
+        entry.insert("iterations".into(), Value::Array(iterations));
+    }
+    if let Some(hook) = story.hook(firing.run) {
+        let mut told = Map::new();
+        tell(&mut told, net, story, leases, hook);
+        entry.insert("compensation".into(), Value::Object(told));
+    }
+    Value::Object(entry)
+}
+
+fn iteration(net: &Net, story: &Story, leases: &Leases, part: &Firing) -> Value {
+    let mut told = Map::from_iter([("index".to_owned(), json!(part.path.index()))]);
+    tell(&mut told, net, story, leases, part);
+    Value::Object(told)
+}
+
+/// What firings, iterations and hooks have in common.
+fn tell(entry: &mut Map<String, Value>, net: &Net, story: &Story, leases: &Leases, firing: &Firing) {
+    entry.insert("status".into(), json!(node_status(story, leases, firing)));
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            entry.insert(key.to_owned(), value);
+        }
+    };
+    let leased = leases.get(&firing.run).copied().filter(|_| firing.end.is_none());
+    put("startedAt", leased.or(firing.started_at()).map(|at| json!(time(at))));
+    put("completedAt", firing.ended_at.map(|at| json!(time(at))));
+    put("duration", firing.duration_ms().map(Value::from));
+    put("retryCount", Some(json!(firing.attempts.saturating_sub(1))));
+    put("output", firing.output.as_deref().cloned());
+    put("error", node_error(net, story, firing));
+    if let Some(End::Skipped(Some(reason))) = firing.end {
+        put("skipReason", Some(json!(skip_reason(reason))));
+    }
+}
+
+/// Statuses of the workflow document.
+pub(super) fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'static str {
+    match firing.end {
+        Some(End::Completed) => "completed",
+        Some(End::Failed { .. }) => "failed",
+        Some(End::Cancelled) if firing.began_at.is_some() => "failed",
+        Some(End::Skipped(_) | End::Cancelled) => "skipped",
+        None => match story.state.run(firing.run).map(|run| run.state.kind()) {
+            Some(Kind::Offered) if leases.contains_key(&firing.run) => "running",
+            Some(Kind::Delayed | Kind::Manual | Kind::Child | Kind::Looping) => "running",
+            Some(Kind::Backoff) => "retrying",
+            Some(Kind::Ready | Kind::Waiting | Kind::Offered) | None => "pending",
+        },
+    }
+}
+
+fn node_error(net: &Net, story: &Story, firing: &Firing) -> Option<Value> {
+    let name = Some(net.step(firing.step).name.as_str());
+    match (&firing.failure, firing.end) {
+        (_, Some(End::Cancelled)) if firing.began_at.is_some() => {
+            let why = story.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
+            let failure = Failure::new(ErrorClass::Policy, codes::CANCELLED, why);
+            Some(error(&failure, name, firing.ended_at?))
+        }
+        (Some(failure), None | Some(End::Failed { .. })) => Some(error(failure, name, firing.failed_at?)),
+        _ => None,
+    }
+}
+
+/// The document's ExecutionError.
+pub(super) fn error(failure: &Failure, node: Option<&str>, at: Millis) -> Value {
+    let mut told = json!({ "code": failure.code, "message": failure.message });
+    if let Some(node) = node {
+        told["nodeId"] = json!(node);
+        told["nodeName"] = json!(node);
+    }
+    told["timestamp"] = json!(time(at));
+    told["retryable"] = json!(failure.class.retryable().or(failure.retryable).unwrap_or(false));
+    if failure.details.is_object() {
+        told["details"] = failure.details.clone();
+    }
+    told
+}
+
+fn skip_reason(reason: SkipReason) -> &'static str {
+    match reason {
+        SkipReason::NotTaken => "not_taken",
+        SkipReason::Upstream => "upstream",
+        SkipReason::Condition => "condition",
+    }
+}
+
+/// The tool's kind; `pipeline` when a step has several kinds.
+fn node_type(step: &Step) -> String {
+    let spec = match &step.work {
+        Work::Pure { .. } => return "noop".to_owned(),
+        Work::Child { .. } => return "playbook".to_owned(),
+        Work::Approval { .. } => return "approval".to_owned(),
+        Work::Delay { .. } => return "delay".to_owned(),
+        Work::Task { spec } => spec,
+    };
+    let pipeline: Pipeline = serde_json::from_value((**spec).clone()).unwrap_or_default();
+    let mut kinds: Vec<&str> = pipeline.tasks.iter().map(|task| task.kind.as_str()).collect();
+    kinds.dedup();
+    match kinds[..] {
+        [kind] => kind.to_owned(),
+        _ => "pipeline".to_owned(),
+    }
+}

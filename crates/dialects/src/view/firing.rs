@@ -1,0 +1,102 @@
+//! One firing of a step, as the journal tells it.
+
+use serde_json::Value;
+use std::sync::Arc;
+use windlass_kernel::{Args, Failure, Millis, Path, Role, RunId, SkipReason, StepId, Times};
+
+#[derive(Debug, Clone)]
+pub struct Firing {
+    pub run: RunId,
+    pub step: StepId,
+    pub path: Path,
+    pub role: Role,
+    pub args: Args,
+    /// Among the firings of its step, from 1; 0 for an iteration or a hook, which belong to another firing.
+    pub number: u32,
+    /// Attempts begun.
+    pub attempts: u32,
+    pub fired_at: Option<Millis>,
+    /// First offered, or begun without a worker. An offer that waits for a slot counts: the journal knows no slots.
+    pub began_at: Option<Millis>,
+    pub ended_at: Option<Millis>,
+    /// None while it lives.
+    pub end: Option<End>,
+    pub output: Option<Arc<Value>>,
+    /// The newest, whether a retry follows or not.
+    pub failure: Option<Failure>,
+    pub failed_at: Option<Millis>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Completed,
+    Failed { handled: bool },
+    Skipped(Option<SkipReason>),
+    Cancelled,
+}
+
+impl Firing {
+    pub(super) fn new(run: RunId, step: StepId, path: Path, role: Role) -> Firing {
+        Firing {
+            run,
+            step,
+            path,
+            role,
+            args: None,
+            number: 0,
+            attempts: 0,
+            fired_at: None,
+            began_at: None,
+            ended_at: None,
+            end: None,
+            output: None,
+            failure: None,
+            failed_at: None,
+        }
+    }
+
+    pub(super) fn begin(&mut self, attempt: u32, at: Millis) {
+        self.attempts = attempt;
+        self.began_at.get_or_insert(at);
+    }
+
+    pub(super) fn fail(&mut self, failure: &Failure, at: Millis) {
+        self.failure = Some(failure.clone());
+        self.failed_at = Some(at);
+    }
+
+    pub(super) fn end(&mut self, end: End, at: Millis, times: Option<&Times>) {
+        // The lease knows better than the offer when the work began; it tells of the newest attempt only.
+        if let Some(times) = times
+            && self.attempts == 1
+        {
+            self.began_at = Some(times.started_at);
+        }
+        if end == End::Completed {
+            self.failure = None;
+        }
+        self.end = Some(end);
+        self.ended_at = Some(at);
+    }
+
+    /// Pure work begins when it is fired.
+    #[must_use]
+    pub fn started_at(&self) -> Option<Millis> {
+        let pure = matches!(self.end, Some(End::Completed | End::Failed { .. }));
+        self.began_at.or(self.fired_at.filter(|_| pure))
+    }
+
+    #[must_use]
+    pub fn duration_ms(&self) -> Option<u64> {
+        Some(self.ended_at?.since(self.started_at()?))
+    }
+
+    /// A firing of its own, not a part of another one.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        match self.role {
+            Role::Routed | Role::Final | Role::Tool { .. } => true,
+            Role::Iteration { .. } | Role::Hook { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Executions as users see them: the journal told as one JSON object, the same for every dialect, with a part in the
+//! dialect's own words. Everything here is a function of the net and the journal; nothing is looked up.
+
+mod entry;
+mod firing;
+mod playbook;
+mod response;
+mod story;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use firing::{End, Firing};
+pub use playbook::gate_keys;
+pub use response::{Facts, Leases, Workflow, response, status};
+pub use story::{GateStory, Story};
+pub use wire::{definition_id, execution_id, time};

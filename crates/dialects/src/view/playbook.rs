@@ -1,0 +1,89 @@
+//! A playbook's execution in the playbook's words: tokens, gates, context, branches. Results are not repeated here,
+//! they are with the firings in `nodeExecutions`.
+
+use super::firing::{End, Firing};
+use super::story::{GateStory, Story};
+use super::wire::time;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
+
+pub(super) fn view(net: &Net, story: &Story) -> Value {
+    let head = &story.state.head;
+    let ctx: Map<String, Value> =
+        head.ctx.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect();
+    json!({
+        "status": status(story.state.phase()),
+        "ctx": ctx,
+        "steps": story.firings.iter().filter(|firing| firing.is_whole()).map(|f| step(net, story, f)).collect::<Vec<_>>(),
+        "gates": story.gates().iter().map(|found| gate(net, found)).collect::<Vec<_>>(),
+        "branches": { "well": head.counts.branches_well, "failed": head.counts.branches_failed },
+    })
+}
+
+fn status(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Blank | Phase::Queued => "pending",
+        Phase::Starting | Phase::Running | Phase::Draining | Phase::Compensating | Phase::Finalizing => {
+            "running"
+        }
+        Phase::Paused => "paused",
+        Phase::Ended(Outcome::Completed) => "success",
+        Phase::Ended(Outcome::Partial) => "partial",
+        Phase::Ended(Outcome::Failed) => "failed",
+        Phase::Ended(Outcome::Cancelled) => "cancelled",
+    }
+}
+
+/// `event` is what the arcs of the step saw; a live firing has none yet.
+fn step(net: &Net, story: &Story, firing: &Firing) -> Value {
+    let is_loop = net.step(firing.step).repeat.is_some();
+    let (status, event) = match firing.end {
+        Some(End::Completed) if is_loop => ("done", Some("loop.done")),
+        Some(End::Completed) => ("done", Some("step.done")),
+        Some(End::Failed { .. }) => ("failed", Some("step.failed")),
+        Some(End::Skipped(_)) => ("skipped", None),
+        Some(End::Cancelled) => ("cancelled", None),
+        None => (live(story, firing), None),
+    };
+    let mut told = json!({ "step": net.step(firing.step).name, "firing": firing.number, "status": status });
+    if let Some(event) = event {
+        told["event"] = json!(event);
+    }
+    if let Some(End::Failed { handled }) = firing.end {
+        told["handled"] = json!(handled);
+    }
+    if let Some(args) = &firing.args {
+        told["args"] = (**args).clone();
+    }
+    told
+}
+
+fn live(story: &Story, firing: &Firing) -> &'static str {
+    match story.state.run(firing.run).map(|run| run.state.kind()) {
+        Some(Kind::Ready) | None => "ready",
+        Some(Kind::Backoff) => "retrying",
+        Some(Kind::Waiting | Kind::Delayed | Kind::Manual) => "waiting",
+        Some(Kind::Offered | Kind::Child | Kind::Looping) => "started",
+    }
+}
+
+/// `reads`: context keys that its rules look at; a patch of one of them may open it.
+fn gate(net: &Net, gate: &GateStory) -> Value {
+    let mut told = json!({ "step": net.step(gate.step).name, "reads": gate_keys(net, gate.step) });
+    if let Some(since) = gate.since {
+        told["since"] = json!(time(since));
+    }
+    if let Some(deadline) = gate.deadline {
+        told["deadline"] = json!(time(deadline));
+    }
+    told
+}
+
+/// Context keys that the rules of a step's gate read.
+#[must_use]
+pub fn gate_keys(net: &Net, step: StepId) -> BTreeSet<&str> {
+    let rules = net.step(step).admit.iter().flat_map(|admit| &admit.rules);
+    let reads = rules.filter_map(|rule| rule.when.as_ref()).flat_map(|when| when.reads());
+    reads.filter(|read| read.root == "ctx").filter_map(|read| read.key.as_deref()).collect()
+}

@@ -1,0 +1,156 @@
+//! The workflow document's WorkflowExecutionResponse, for an execution of any dialect. `links` are not in it: only a
+//! server has something that they could lead to.
+
+use super::entry::{entry, error, node_status};
+use super::firing::{End, Firing};
+use super::playbook;
+use super::story::Story;
+use super::wire::{definition_id, execution_id, time};
+use crate::detect::Dialect;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use windlass_kernel::{ExecutionId, Illegal, Millis, Net, Outcome, Phase, Record, RunId, StepId, outputs};
+
+/// Offers that a worker has, and since when.
+pub type Leases = BTreeMap<RunId, Millis>;
+
+/// What is known of an execution beside its journal.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    pub execution: ExecutionId,
+    /// None: its definition was removed.
+    pub workflow: Option<Workflow>,
+    /// `manual`, `workflow`, …
+    pub trigger: String,
+    pub leases: Leases,
+}
+
+#[derive(Debug, Clone)]
+pub struct Workflow {
+    pub number: i64,
+    pub name: String,
+    pub version: u32,
+    pub dialect: Option<Dialect>,
+}
+
+/// The execution as one object. Refuses a journal that is not whole.
+pub fn response(facts: &Facts, net: &Net, journal: &[Record]) -> Result<Value, Illegal> {
+    let story = Story::of(net, journal)?;
+    let phase = story.state.phase();
+    let workflow = facts.workflow.as_ref();
+    let mut told = json!({
+        "executionId": execution_id(facts.execution),
+        "workflowId": workflow.map(|workflow| definition_id(workflow.number)),
+        "workflowName": workflow.map(|workflow| &workflow.name),
+        "workflowVersion": workflow.map(|workflow| workflow.version),
+        "status": status(phase),
+    });
+    times(&mut told, &story);
+    told["progress"] = progress(net, &story, &facts.leases);
+    told["inputs"] = (*story.state.head.inputs).clone();
+    told["outputs"] = if phase.is_ended() { outputs(net, journal) } else { Value::Null };
+    told["nodeExecutions"] = whole(&story).map(|firing| entry(net, &story, &facts.leases, firing)).collect();
+    told["errors"] = errors(net, &story);
+    told["metadata"] = metadata(facts, &story);
+    let dialect = workflow.and_then(|workflow| workflow.dialect);
+    told["dialect"] = json!(dialect.map(Dialect::name));
+    told["view"] = match dialect {
+        Some(Dialect::Playbook) => playbook::view(net, &story),
+        // No definition of these compiles yet.
+        Some(Dialect::Plan | Dialect::Workflow | Dialect::Actions) | None => Value::Null,
+    };
+    Ok(told)
+}
+
+/// Statuses of the workflow document.
+#[must_use]
+pub fn status(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Blank | Phase::Queued => "queued",
+        Phase::Starting => "initializing",
+        Phase::Running | Phase::Draining | Phase::Compensating | Phase::Finalizing => "running",
+        Phase::Paused => "paused",
+        Phase::Ended(Outcome::Completed) => "completed",
+        Phase::Ended(Outcome::Partial) => "partial_success",
+        Phase::Ended(Outcome::Failed) => "failed",
+        Phase::Ended(Outcome::Cancelled) => "cancelled",
+    }
+}
+
+fn whole(story: &Story) -> impl Iterator<Item = &Firing> {
+    story.firings.iter().filter(|firing| firing.is_whole())
+}
+
+fn times(told: &mut Value, story: &Story) {
+    for (key, at) in
+        [("createdAt", story.created_at), ("startedAt", story.started_at), ("completedAt", story.ended_at)]
+    {
+        if let Some(at) = at {
+            told[key] = json!(time(at));
+        }
+    }
+    if let (Some(from), Some(to)) = (story.started_at.or(story.created_at), story.ended_at) {
+        told["duration"] = json!(to.since(from));
+    }
+}
+
+/// Settled steps among all steps of the definition. A routed execution leaves steps out, so it may jump to the end.
+fn progress(net: &Net, story: &Story, leases: &Leases) -> Value {
+    let newest: BTreeMap<StepId, &Firing> = whole(story).map(|firing| (firing.step, firing)).collect();
+    let count = |wanted: fn(End) -> bool| newest.values().filter(|f| f.end.is_some_and(wanted)).count();
+    let completed = count(|end| end == End::Completed);
+    let settled = completed + count(|end| matches!(end, End::Skipped(_)));
+    let total = net.spec().steps.len();
+    let percentage = match story.state.phase() {
+        Phase::Ended(Outcome::Completed) => 100,
+        // Whole only at the end.
+        _ => (settled * 100 / total.max(1)).min(99),
+    };
+    let mut told = json!({ "percentage": percentage, "completedNodes": completed, "totalNodes": total });
+    if let Some(step) = current(story, leases) {
+        told["currentNode"] = json!(net.step(step).name);
+    }
+    told
+}
+
+/// What runs; else what waits for its turn; else what waits for a person.
+fn current(story: &Story, leases: &Leases) -> Option<StepId> {
+    let live = || whole(story).filter(|firing| firing.end.is_none());
+    let runs = live().filter(|firing| node_status(story, leases, firing) == "running").last();
+    let gate = || story.gates().first().map(|gate| gate.step);
+    runs.or_else(|| live().last()).map(|firing| firing.step).or_else(gate)
+}
+
+/// Failures that nothing handled, and what ended the execution if that is none of them.
+fn errors(net: &Net, story: &Story) -> Value {
+    let unhandled = whole(story).filter(|firing| firing.end == Some(End::Failed { handled: false }));
+    let mut told: Vec<Value> = unhandled
+        .filter_map(|firing| {
+            Some(error(firing.failure.as_ref()?, Some(&net.step(firing.step).name), firing.failed_at?))
+        })
+        .collect();
+    if let Some((failure, at)) = &story.failure {
+        let same = |told: &Value| told["code"] == failure.code && told["message"] == failure.message;
+        if !told.iter().any(same) {
+            told.push(error(failure, None, *at));
+        }
+    }
+    Value::Array(told)
+}
+
+fn metadata(facts: &Facts, story: &Story) -> Value {
+    let parent = story.state.head.parent.as_ref().map(|parent| execution_id(parent.execution));
+    // Whoever works on the data folder itself is its owner.
+    let by = parent.clone().unwrap_or_else(|| "owner".to_owned());
+    let mut told = Map::new();
+    told.insert("triggeredBy".into(), json!(by));
+    told.insert("triggerType".into(), json!(facts.trigger));
+    told.insert("tags".into(), json!([]));
+    if let Some(parent) = parent {
+        told.insert("parentExecutionId".into(), json!(parent));
+    }
+    if story.state.head.restarts > 0 {
+        told.insert("restarts".into(), json!(story.state.head.restarts));
+    }
+    Value::Object(told)
+}

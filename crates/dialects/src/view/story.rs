@@ -1,0 +1,195 @@
+//! The whole journal of an execution, folded into what its user wants to know.
+
+use super::firing::{End, Firing};
+use std::collections::BTreeMap;
+use windlass_kernel::{
+    Create, Event, Execution, Failure, Gone, Illegal, Millis, Net, Record, Role, RunId, StepId, TokenId,
+    evolve,
+};
+
+#[derive(Debug)]
+pub struct Story {
+    /// As it stands after the last record.
+    pub state: Execution<'static>,
+    pub created_at: Option<Millis>,
+    pub started_at: Option<Millis>,
+    pub ended_at: Option<Millis>,
+    /// In order; those of the newest generation (R11).
+    pub firings: Vec<Firing>,
+    /// Why it ended or is about to, and when that was decided.
+    pub failure: Option<(Failure, Millis)>,
+    places: BTreeMap<RunId, usize>,
+    /// Iterations of a loop and the hook of a firing, by the firing they belong to.
+    parts: BTreeMap<RunId, Vec<usize>>,
+    numbers: BTreeMap<StepId, u32>,
+    denied: BTreeMap<TokenId, Millis>,
+}
+
+/// A token that waits before a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GateStory {
+    pub step: StepId,
+    pub since: Option<Millis>,
+    pub deadline: Option<Millis>,
+}
+
+impl Story {
+    /// Refuses a journal that does not belong to the net or is not whole.
+    pub fn of<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Result<Story, Illegal> {
+        let mut story = Story {
+            state: Execution::default(),
+            created_at: None,
+            started_at: None,
+            ended_at: None,
+            firings: Vec::new(),
+            failure: None,
+            places: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            denied: BTreeMap::new(),
+        };
+        for record in journal {
+            story.note(record);
+            evolve(&mut story.state, net, record)?;
+        }
+        Ok(story)
+    }
+
+    #[must_use]
+    pub fn gates(&self) -> Vec<GateStory> {
+        let told = self.state.gated.iter().map(|((step, token), gate)| GateStory {
+            step: *step,
+            since: self.denied.get(token).copied(),
+            deadline: gate.deadline,
+        });
+        told.collect()
+    }
+
+    /// Iterations of a loop, in order.
+    pub fn iterations(&self, of: RunId) -> impl Iterator<Item = &Firing> {
+        self.parts_of(of).filter(|firing| matches!(firing.role, Role::Iteration { .. }))
+    }
+
+    /// What undoes the firing.
+    #[must_use]
+    pub fn hook(&self, of: RunId) -> Option<&Firing> {
+        self.parts_of(of).find(|firing| matches!(firing.role, Role::Hook { .. }))
+    }
+
+    fn parts_of(&self, run: RunId) -> impl Iterator<Item = &Firing> {
+        self.parts.get(&run).into_iter().flatten().map(|place| &self.firings[*place])
+    }
+
+    fn note(&mut self, record: &Record) {
+        let at = record.at;
+        match &record.event {
+            Event::Created(created) => {
+                self.created_at = Some(at);
+                self.import(&created.create);
+            }
+            Event::Forked(_) => self.created_at = Some(at),
+            Event::Started { .. } => self.started_at = Some(at),
+            Event::Draining { failure: Some(failure), .. } => self.failure = Some((failure.clone(), at)),
+            Event::Ended { failure, .. } => {
+                self.ended_at = Some(at);
+                let decided = self.failure.take().map_or(at, |(_, decided)| decided);
+                self.failure = failure.clone().map(|failure| (failure, decided));
+            }
+            Event::Restarted { .. } => self.begin_anew(),
+            Event::Denied { token, .. } => drop(self.denied.insert(*token, at)),
+            Event::Cleared(cleared) => {
+                for (run, _, how) in &cleared.dropped {
+                    self.drop_run(*run, *how, at);
+                }
+            }
+            event => self.note_run(event, at),
+        }
+    }
+
+    fn note_run(&mut self, event: &Event, at: Millis) {
+        match event {
+            Event::Fired { run, step, path, role, args, .. } => {
+                let firing = Firing::new(*run, *step, path.clone(), role.clone());
+                self.push(Firing { fired_at: Some(at), args: args.clone(), ..firing });
+            }
+            Event::Skipped { run, step, path, reason, .. } => {
+                let mut firing = Firing::new(*run, *step, path.clone(), Role::Routed);
+                firing.end(End::Skipped(Some(*reason)), at, None);
+                self.push(firing);
+            }
+            Event::Offered { run, attempt, .. } | Event::ChildStarted { run, attempt, .. } => {
+                self.change(*run, |firing| firing.begin(*attempt, at));
+            }
+            Event::Delayed { run, .. }
+            | Event::LoopStarted { run, .. }
+            | Event::AwaitingManual { run, .. } => {
+                self.change(*run, |firing| firing.begin(firing.attempts.max(1), at));
+            }
+            Event::RetryScheduled { run, failure, .. } => {
+                self.change(*run, |firing| firing.fail(failure, at))
+            }
+            Event::Done { run, output, times, .. } => self.change(*run, |firing| {
+                firing.output = Some(output.clone());
+                firing.end(End::Completed, at, times.as_ref());
+            }),
+            Event::Failed { run, failure, handled, output, times, .. } => self.change(*run, |firing| {
+                firing.fail(failure, at);
+                firing.output.clone_from(output);
+                firing.end(End::Failed { handled: *handled }, at, times.as_ref());
+            }),
+            Event::Dropped { run, how, .. } => self.drop_run(*run, *how, at),
+            _ => {}
+        }
+    }
+
+    /// Completed steps of an earlier execution are the first firings of this one, in their order.
+    fn import(&mut self, create: &Create) {
+        let mut run = RunId::first(1);
+        for import in &create.imports {
+            let mut firing = Firing::new(run, import.step, windlass_kernel::Path::default(), Role::Routed);
+            firing.output = Some(import.output.clone());
+            firing.end = Some(End::Completed);
+            self.push(firing);
+            run = run.next();
+        }
+    }
+
+    fn push(&mut self, mut firing: Firing) {
+        match firing.role {
+            Role::Iteration { of, .. } | Role::Hook { of } => {
+                self.parts.entry(of).or_default().push(self.firings.len());
+            }
+            Role::Routed | Role::Final | Role::Tool { .. } => {
+                let number = self.numbers.entry(firing.step).or_default();
+                *number += 1;
+                firing.number = *number;
+            }
+        }
+        self.places.insert(firing.run, self.firings.len());
+        self.firings.push(firing);
+    }
+
+    fn change(&mut self, run: RunId, change: impl FnOnce(&mut Firing)) {
+        if let Some(place) = self.places.get(&run) {
+            change(&mut self.firings[*place]);
+        }
+    }
+
+    fn drop_run(&mut self, run: RunId, how: Gone, at: Millis) {
+        let end = match how {
+            Gone::Skipped => End::Skipped(None),
+            Gone::Cancelled | Gone::Abandoned => End::Cancelled,
+        };
+        self.change(run, |firing| firing.end(end, at, None));
+    }
+
+    fn begin_anew(&mut self) {
+        self.started_at = None;
+        self.failure = None;
+        self.firings.clear();
+        self.places.clear();
+        self.parts.clear();
+        self.numbers.clear();
+        self.denied.clear();
+    }
+}

@@ -1,0 +1,243 @@
+//! Playbooks driven through the kernel by hand, and how they are told.
+
+use super::{Facts, Leases, Workflow, response};
+use crate::{Dialect, compile};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_kernel::*;
+
+struct Driven {
+    net: Net,
+    state: Execution<'static>,
+    journal: Vec<Record>,
+    now: i64,
+}
+
+impl Driven {
+    fn start(steps: &str, inputs: Value) -> Driven {
+        let text = format!("metadata: {{name: told}}\nworkflow:\n{steps}");
+        let net = compile(&text).net.expect("the playbook compiles");
+        let mut driven = Driven { net, state: Execution::default(), journal: Vec::new(), now: 0 };
+        driven.send(&Input::Create(Box::new(Create::new(ExecutionId(7), inputs))));
+        driven
+    }
+
+    /// Every input is a second later than the one before.
+    fn send(&mut self, input: &Input) {
+        self.now += 1_000;
+        let mut values = Values::default();
+        let decision = loop {
+            let given = Given { now: Millis(self.now), random: 0, values: &values };
+            match decide(&self.state, &self.net, input, &given) {
+                Err(Rejected::Needs(needs)) => values.load(&self.journal, &needs),
+                other => break other.expect("the input is accepted"),
+            }
+        };
+        for record in decision.records {
+            evolve(&mut self.state, &self.net, &record).expect("what was decided can be folded");
+            self.journal.push(record);
+        }
+    }
+
+    fn offered(&self) -> (RunId, Fence) {
+        let mut open = self.state.runs.iter().filter_map(|(run, live)| match live.state {
+            RunState::Offered { fence } => Some((*run, fence)),
+            _ => None,
+        });
+        open.next().expect("something is offered")
+    }
+
+    /// The oldest open offer is answered; its worker had it for the last 400 ms.
+    fn report(mut self, result: WorkResult) -> Driven {
+        let (run, fence) = self.offered();
+        let began = Millis(self.now + 600);
+        let times = Some(Times { claimed_at: began, started_at: began });
+        self.send(&Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times })));
+        self
+    }
+
+    fn done(self, output: Value) -> Driven {
+        self.report(WorkResult::Done { output: Arc::new(output) })
+    }
+
+    fn failed(self, message: &str) -> Driven {
+        self.report(WorkResult::Failed(Failure::of_code("SERVICE_UNAVAILABLE", message)))
+    }
+
+    fn told_with(&self, leases: Leases) -> Value {
+        let workflow =
+            Workflow { number: 5, name: "told".into(), version: 2, dialect: Some(Dialect::Playbook) };
+        let facts =
+            Facts { execution: ExecutionId(7), workflow: Some(workflow), trigger: "manual".into(), leases };
+        response(&facts, &self.net, &self.journal).expect("the journal is whole")
+    }
+
+    fn told(&self) -> Value {
+        self.told_with(Leases::new())
+    }
+}
+
+const SHELL: &str = "tool: {kind: shell, command: ls}";
+
+fn two_steps() -> String {
+    format!("- {{step: a, {SHELL}, next: b}}\n- {{step: b, {SHELL}}}\n")
+}
+
+/// nodeId, firing, status of every entry.
+fn entries(told: &Value) -> Vec<String> {
+    let entries = told["nodeExecutions"].as_array().expect("a list");
+    entries
+        .iter()
+        .map(|e| format!("{} {} {}", e["nodeId"], e["firing"], e["status"]).replace('"', ""))
+        .collect()
+}
+
+#[test]
+fn a_completed_execution_is_told_whole() {
+    let driven = Driven::start(&two_steps(), json!({ "n": 1 })).done(json!({ "x": 1 })).done(json!("end"));
+    let told = driven.told();
+    let expected = json!({
+        "executionId": "exec_00000000000000000000000000000007",
+        "workflowId": "wf_00000000000000000000000000000005",
+        "workflowName": "told",
+        "workflowVersion": 2,
+        "status": "completed",
+        "createdAt": "1970-01-01T00:00:01.000Z",
+        "startedAt": "1970-01-01T00:00:01.000Z",
+        "completedAt": "1970-01-01T00:00:03.000Z",
+        "duration": 2000,
+        "progress": { "percentage": 100, "completedNodes": 2, "totalNodes": 2 },
+        "inputs": { "n": 1 },
+        "outputs": { "b": "end" },
+        "nodeExecutions": [
+            {
+                "nodeId": "a", "nodeName": "a", "nodeType": "shell", "firing": 1, "status": "completed",
+                "startedAt": "1970-01-01T00:00:01.600Z", "completedAt": "1970-01-01T00:00:02.000Z", "duration": 400,
+                "retryCount": 0, "output": { "x": 1 },
+            },
+            {
+                "nodeId": "b", "nodeName": "b", "nodeType": "shell", "firing": 1, "status": "completed",
+                "startedAt": "1970-01-01T00:00:02.600Z", "completedAt": "1970-01-01T00:00:03.000Z", "duration": 400,
+                "retryCount": 0, "output": "end",
+            },
+        ],
+        "errors": [],
+        "metadata": { "triggeredBy": "owner", "triggerType": "manual", "tags": [] },
+        "dialect": "playbook",
+        "view": {
+            "status": "success",
+            "ctx": {},
+            "steps": [
+                { "step": "a", "firing": 1, "status": "done", "event": "step.done" },
+                { "step": "b", "firing": 1, "status": "done", "event": "step.done" },
+            ],
+            "gates": [],
+            "branches": { "well": 1, "failed": 0 },
+        },
+    });
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn an_offer_is_pending_until_a_worker_has_it() {
+    let driven = Driven::start(&two_steps(), json!({}));
+    assert_eq!(entries(&driven.told()), ["a 1 pending"]);
+    let (run, _) = driven.offered();
+    let told = driven.told_with(Leases::from([(run, Millis(1_250))]));
+    assert_eq!(entries(&told), ["a 1 running"]);
+    assert_eq!(told["nodeExecutions"][0]["startedAt"], "1970-01-01T00:00:01.250Z");
+    let progress = json!({ "percentage": 0, "completedNodes": 0, "totalNodes": 2, "currentNode": "a" });
+    assert_eq!(
+        (&told["status"], &told["progress"], &told["outputs"]),
+        (&json!("running"), &progress, &Value::Null)
+    );
+}
+
+#[test]
+fn a_failure_is_with_its_firing_and_among_the_errors_once() {
+    let told = Driven::start(&two_steps(), json!({})).failed("busy").told();
+    // An unguarded arc goes on after a failure, so `b` is offered.
+    assert_eq!(entries(&told), ["a 1 failed", "b 1 pending"]);
+    let error = json!({
+        "code": "SERVICE_UNAVAILABLE", "message": "busy", "nodeId": "a", "nodeName": "a",
+        "timestamp": "1970-01-01T00:00:02.000Z", "retryable": true,
+    });
+    assert_eq!(told["nodeExecutions"][0]["error"], error);
+    let ended = Driven::start(&two_steps(), json!({})).failed("busy").done(json!(1)).told();
+    assert_eq!((&ended["status"], &ended["errors"]), (&json!("failed"), &json!([error])));
+}
+
+#[test]
+fn a_handled_failure_is_no_error_of_the_execution() {
+    let steps = format!(
+        "- {{step: a, {SHELL}, next: [{{step: b, when: \"{{{{ event.name == 'step.failed' }}}}\"}}]}}\n- {{step: b, {SHELL}}}\n"
+    );
+    let told = Driven::start(&steps, json!({})).failed("busy").done(json!(1)).told();
+    assert_eq!((&told["status"], &told["errors"]), (&json!("completed"), &json!([])));
+    assert_eq!(told["view"]["steps"][0]["handled"], true);
+}
+
+#[test]
+fn a_step_that_fires_twice_has_two_entries() {
+    let steps = format!(
+        "- step: a\n  next: {{spec: {{mode: inclusive}}, arcs: [{{step: b, args: {{k: 1}}}}, {{step: b}}]}}\n- {{step: b, {SHELL}}}\n"
+    );
+    let told = Driven::start(&steps, json!({})).done(json!(1)).done(json!(2)).told();
+    assert_eq!(entries(&told), ["a 1 completed", "b 1 completed", "b 2 completed"]);
+    assert_eq!(told["nodeExecutions"][0]["nodeType"], "noop");
+    assert_eq!(told["view"]["steps"][1]["args"], json!({ "k": 1 }));
+}
+
+#[test]
+fn iterations_are_told_inside_the_one_firing_of_their_loop() {
+    let steps = format!("- {{step: a, {SHELL}, loop: {{in: '{{{{ workload.xs }}}}', iterator: x}}}}\n");
+    let driven = Driven::start(&steps, json!({ "xs": ["p", "q"] })).done(json!(1));
+    let told = driven.told();
+    assert_eq!(entries(&told), ["a 1 running"]);
+    let told = driven.failed("busy").told();
+    assert_eq!(entries(&told), ["a 1 failed"]);
+    let iterations = told["nodeExecutions"][0]["iterations"].as_array().expect("iterations");
+    let brief: Vec<_> = iterations.iter().map(|i| (&i["index"], &i["status"], &i["output"])).collect();
+    let (zero, one) = (json!(0), json!(1));
+    assert_eq!(brief, [(&zero, &json!("completed"), &one), (&one, &json!("failed"), &Value::Null)]);
+    assert_eq!(iterations[1]["error"]["message"], "busy");
+}
+
+#[test]
+fn a_gate_is_told_with_the_keys_that_may_open_it() {
+    let steps = "- step: g\n  spec: {policy: {admit: {rules: [{when: '{{ ctx.go and ctx.really }}', then: {allow: true}}]}}}\n";
+    let mut driven = Driven::start(steps, json!({}));
+    let told = driven.told();
+    assert_eq!((&told["status"], &told["progress"]["currentNode"]), (&json!("paused"), &json!("g")));
+    let gate = json!({ "step": "g", "reads": ["go", "really"], "since": "1970-01-01T00:00:01.000Z" });
+    assert_eq!((&told["view"]["status"], &told["view"]["gates"]), (&json!("paused"), &json!([gate])));
+    let patch = Patch::from([("go".into(), json!(true).into()), ("really".into(), json!(1).into())]);
+    driven.send(&Input::Patch { patch, by: "me".into() });
+    let told = driven.told();
+    assert_eq!((&told["status"], &told["view"]["gates"]), (&json!("completed"), &json!([])));
+    assert_eq!(told["view"]["ctx"], json!({ "go": true, "really": 1 }));
+}
+
+#[test]
+fn what_ran_when_it_was_cancelled_has_failed_so() {
+    let mut driven = Driven::start(&two_steps(), json!({}));
+    let cancel = Cancel { by: "me".into(), reason: "enough".into(), ..Cancel::default() };
+    driven.send(&Input::Cancel(cancel));
+    let told = driven.told();
+    assert_eq!((&told["status"], entries(&told)), (&json!("cancelled"), vec!["a 1 failed".to_owned()]));
+    assert_eq!(told["nodeExecutions"][0]["error"]["code"], "CANCELLED");
+    let error = json!({
+        "code": "CANCELLED", "message": "enough", "timestamp": "1970-01-01T00:00:02.000Z", "retryable": false,
+        "details": { "by": "me" },
+    });
+    assert_eq!(told["errors"], json!([error]));
+}
+
+#[test]
+fn a_journal_of_another_net_is_refused() {
+    let driven = Driven::start(&two_steps(), json!({}));
+    let other = Driven::start(&format!("- {{step: z, {SHELL}}}\n"), json!({}));
+    let facts =
+        Facts { execution: ExecutionId(7), workflow: None, trigger: "manual".into(), leases: Leases::new() };
+    assert!(response(&facts, &other.net, &driven.journal).is_err());
+}

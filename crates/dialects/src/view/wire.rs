@@ -1,0 +1,44 @@
+//! Ids and times as they go over the wire.
+
+use jiff::Timestamp;
+use windlass_kernel::{ExecutionId, Millis};
+
+pub const EXECUTION: &str = "exec_";
+const DEFINITION: &str = "wf_";
+
+#[must_use]
+pub fn execution_id(id: ExecutionId) -> String {
+    format!("{EXECUTION}{id}")
+}
+
+/// From the number a store gave the definition.
+#[must_use]
+pub fn definition_id(number: i64) -> String {
+    format!("{DEFINITION}{number:032x}")
+}
+
+/// RFC 3339 in UTC, with milliseconds.
+#[must_use]
+pub fn time(at: Millis) -> String {
+    // Beyond the years that can be written stands the last one that can.
+    let last = if at.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    Timestamp::from_millisecond(at.0).unwrap_or(last).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_a_prefix_and_32_digits() {
+        assert_eq!(execution_id(ExecutionId(0x1f)), "exec_0000000000000000000000000000001f");
+        assert_eq!(definition_id(26), "wf_0000000000000000000000000000001a");
+    }
+
+    #[test]
+    fn times_have_milliseconds_always() {
+        assert_eq!(time(Millis(0)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(time(Millis(1_769_428_845_007)), "2026-01-26T12:00:45.007Z");
+        assert_eq!(time(Millis(i64::MAX)).len(), 24);
+    }
+}
