@@ -264,7 +264,7 @@ fn wfl_26_resume_goes_on_at_what_did_not_complete() {
     drive.done_with("a", json!({ "n": 1 }));
     assert_eq!(
         redo(&drive.net, &drive.journal, None).unwrap_err().to_string(),
-        "not possible while the execution is Running: it has not ended"
+        "not possible while the execution is running: it has not ended"
     );
     drive.fail("b", "X");
     let imports = redo(&drive.net, &drive.journal, None).unwrap();
