@@ -14,6 +14,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
+/// Small values are made on one thread and dropped on another all the time; this one is made for that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A durable workflow engine: what was committed is never lost and never silently run again.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, about)]

@@ -17,8 +17,8 @@ use windlass_store::{Applied, Store, StoreError, Write};
 const REQUESTS_MAX: usize = 4_096;
 /// Requests taken in one turn before what was decided is handed to the disk.
 const REQUESTS_PER_TURN_MAX: usize = 512;
-/// A batch up to this size is written by the loop itself when nothing else waits: handing it over costs more than
-/// deciding beside it would save.
+/// A batch up to this size is written by the loop itself when nothing else waits and no more than this is expected:
+/// handing it over costs more than deciding beside it would save.
 const WRITES_ON_THE_SPOT_MAX: usize = 8;
 /// The loop looks at the clock at least this often.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -217,7 +217,8 @@ impl<S: Store> Turn<S> {
             self.heard(happened);
         }
         for _ in 0..REQUESTS_PER_TURN_MAX {
-            if self.lane.is_full() {
+            // A disk that has become free gets what is decided so far; the rest is decided while it writes.
+            if self.lane.is_full() || !self.happened.is_empty() {
                 break;
             }
             let Ok(asked) = self.asked.try_recv() else { break };
@@ -301,7 +302,8 @@ impl<S: Store> Turn<S> {
 
     /// Comes last: nobody who can be told something waits for the disk.
     fn write(&mut self, batch: Vec<Write>) {
-        if !self.asked.is_empty() || !self.happened.is_empty() {
+        let expects_more = self.lane.in_flight() > WRITES_ON_THE_SPOT_MAX;
+        if expects_more || !self.asked.is_empty() || !self.happened.is_empty() {
             return self.hand_over(batch);
         }
         let mut store = self.take_store();

@@ -142,6 +142,12 @@ impl<R> Lane<R> {
         self.open.is_full()
     }
 
+    /// Pieces of work that workers have: so many reports may come at any moment.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.sessions.held()
+    }
+
     /// Everything from before the start has been looked up and given to its execution.
     #[must_use]
     pub fn is_recovered(&self) -> bool {

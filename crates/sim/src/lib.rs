@@ -10,4 +10,5 @@ pub mod rng;
 pub mod sabotage;
 pub mod scenario;
 pub mod seen;
+pub mod system;
 pub mod world;

@@ -173,16 +173,19 @@ fn throughput(name: &str, executions: u128, size: usize, steps: usize) {
     let portion = (20_000 / size).max(1);
     let warm: Vec<Vec<Write>> = (0..portion).map(|_| place.batch(size)).collect();
     warm.iter().for_each(|batch| written(&mut place.store, batch));
-    let mut times = Vec::new();
+    let (mut times, mut busy) = (Vec::new(), 0);
     while times.len() * size < steps {
         let batches: Vec<Vec<Write>> = (0..portion).map(|_| place.batch(size)).collect();
+        let before = busy_ns();
         for batch in &batches {
             let begin = Instant::now();
             written(&mut place.store, batch);
             times.push(begin.elapsed());
         }
+        busy += busy_ns() - before;
     }
     tell(name, size, &mut times, None);
+    println!("    {:.1} us of CPU a commit", busy as f64 / 1_000.0 / (times.len() * size) as f64);
     let path = place.folder.path().join("windlass.db");
     let before = place.size();
     drop(place.store);
@@ -227,6 +230,12 @@ fn load(name: &str, executions: u128) {
     });
     tell(name, 64, &mut times, Some(begin.elapsed()));
     println!("    the log grew to {} MiB, the database to {} MiB", log >> 20, place.size().0 >> 20);
+}
+
+/// Nanoseconds this thread has been on a CPU: what a busy machine does not falsify.
+fn busy_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 fn tell(name: &str, size: usize, times: &mut [Duration], wall: Option<Duration>) {

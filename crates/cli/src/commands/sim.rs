@@ -1,4 +1,6 @@
-//! `windlass sim`: the kernel in random worlds, watched by the oracle.
+//! `windlass sim`: the kernel, or the whole system, in random worlds, watched by an oracle.
+
+mod system;
 
 use super::counted;
 use anyhow::Context;
@@ -16,9 +18,12 @@ pub struct Sim {
     /// The first seed; a seed is a whole story
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many executions to simulate, one seed each
+    /// How many executions to simulate, one seed each; with --system at least so many, several in a seed
     #[arg(long, default_value_t = 1)]
     executions: u64,
+    /// Simulate the whole system: engine, store, workers, network, crashes
+    #[arg(long)]
+    system: bool,
     /// Show what was seen and journaled in the first seed
     #[arg(long)]
     tell: bool,
@@ -32,6 +37,9 @@ pub struct Sim {
 
 impl Sim {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
+        if self.system {
+            return self.run_system();
+        }
         if self.tell {
             print!("{}", world::tell(self.seed));
             return Ok(ExitCode::SUCCESS);
@@ -54,7 +62,7 @@ impl Sim {
     }
 
     fn keep_violations(&self, violations: &[Box<Violation>]) -> anyhow::Result<Vec<PathBuf>> {
-        violations.iter().map(|violation| keep(&self.keep, violation)).collect()
+        violations.iter().map(|violation| keep(&self.keep, violation.seed, violation)).collect()
     }
 
     fn print(&self, summary: &Summary, kept: &[PathBuf], seconds: f64) -> anyhow::Result<()> {
@@ -114,8 +122,8 @@ impl Sim {
     }
 }
 
-fn keep(folder: &Path, violation: &Violation) -> anyhow::Result<PathBuf> {
-    let file = folder.join(format!("seed-{}.txt", violation.seed));
+fn keep(folder: &Path, seed: u64, violation: &impl std::fmt::Display) -> anyhow::Result<PathBuf> {
+    let file = folder.join(format!("seed-{seed}.txt"));
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     std::fs::write(&file, violation.to_string())

@@ -141,6 +141,15 @@ impl<R> Batch<R> {
         self.thens.push(then);
     }
 
+    /// Takes out the lease of an offer from the queue; false if it is not here.
+    pub fn unlease(&mut self, unit: protocol::Unit) -> bool {
+        let delivers = |then: &Then<R>| matches!(then, Then::Deliver(_, work) if work.unit == unit);
+        let Some(place) = self.thens.iter().position(delivers) else { return false };
+        self.writes.remove(place);
+        self.thens.remove(place);
+        true
+    }
+
     pub fn commit(&mut self, id: ExecutionId) -> Option<&mut Building<R>> {
         let place = *self.places.get(&id)?;
         self.commits.get_mut(place)

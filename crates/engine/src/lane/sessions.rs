@@ -50,6 +50,11 @@ struct Held {
 }
 
 impl Sessions {
+    /// Pieces of work that workers have.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Free slots of all sessions.
     pub fn free(&self) -> usize {
         self.free
@@ -259,6 +264,9 @@ impl<R> Lane<R> {
     /// A lease that is still in the open batch is taken out of it: nobody has heard of it.
     fn retract(&mut self, unit: protocol::Unit) -> bool {
         let (execution, run, fence) = parts(unit);
+        if self.open.unlease(unit) {
+            return true;
+        }
         let Some(building) = self.open.commit(execution) else { return false };
         let before = building.leases.len();
         building.leases.retain(|lease| (lease.run, lease.fence) != (run, fence));

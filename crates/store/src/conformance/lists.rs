@@ -77,19 +77,21 @@ pub fn executions_are_listed_by_phase<P: Place>(place: &P) {
     for id in 1..=9 {
         let (mut world, created) = World::create(&net, id);
         written(&mut store, &[commit(created)]);
-        let end = match id % 3 {
+        let next = match id % 3 {
             0 => commit(world.done(json!(1))),
             1 => commit(world.give(&Input::Cancel(Cancel::default()))),
+            _ if id == 5 => commit(world.give(&Input::Hold { by: "me".into(), reason: String::new() })),
             _ => continue,
         };
-        written(&mut store, &[end]);
+        written(&mut store, &[next]);
     }
     let of = |phase: Phase, size| ids(&list(&store, Some(Status::Phase(phase)), size));
     for size in 1..5 {
         assert_eq!(of(Phase::Ended(Outcome::Completed), size), [9, 6, 3]);
         assert_eq!(of(Phase::Ended(Outcome::Cancelled), size), [7, 4, 1]);
-        assert_eq!(of(Phase::Running, size), [8, 5, 2]);
-        assert!(of(Phase::Paused, size).is_empty());
+        assert_eq!(of(Phase::Running, size), [8, 2]);
+        assert_eq!(of(Phase::Paused, size), [5]);
+        assert!(of(Phase::Draining, size).is_empty());
         assert_eq!(ids(&list(&store, Some(Status::Open), size)), [8, 5, 2]);
         assert_eq!(ids(&list(&store, None, size)), [9, 8, 7, 6, 5, 4, 3, 2, 1]);
     }

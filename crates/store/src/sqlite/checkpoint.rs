@@ -54,6 +54,9 @@ pub(super) struct Checkpoints {
 /// Pages in the log, and how many of them are copied.
 #[derive(Debug, Clone, Copy)]
 struct Log {
+    /// Somebody was in the way: what was asked for was not done, or not all of it.
+    busy: bool,
+    /// Less than none: nothing was done, another process copies.
     pages: i64,
     copied: i64,
 }
@@ -130,7 +133,7 @@ impl Checkpoints {
             done.map_err(late)??;
         }
         let log = begin_anew(conn, self.bounds.patience)?;
-        if log.copied < log.pages {
+        if log.busy && log.pages >= 0 {
             return Err(StoreError::Io(format!(
                 "the write-ahead log has grown to {} pages because somebody has been reading an old state for \
                  long: end that transaction or process",
@@ -170,5 +173,6 @@ fn begin_anew(conn: &Connection, wait: Duration) -> Result<Log, StoreError> {
 
 fn copy(conn: &Connection, how: &str) -> Result<Log, StoreError> {
     let mut statement = conn.prepare_cached(&format!("PRAGMA wal_checkpoint({how})"))?;
-    Ok(statement.query_row([], |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
+    Ok(statement
+        .query_row([], |row| Ok(Log { busy: row.get(0)?, pages: row.get(1)?, copied: row.get(2)? }))?)
 }

@@ -2,7 +2,7 @@
 
 use super::{Folder, log_of, worlds, write};
 use crate::check::check;
-use crate::commit::Write;
+use crate::commit::{Commit, Write};
 use crate::conformance::world::{World, circle, definition};
 use crate::sqlite::Sqlite;
 use crate::store::{Damage, Reader as _, Store as _, StoreError};
@@ -140,6 +140,26 @@ fn a_flipped_bit_in_a_journal_row_is_told_when_it_is_read() {
         }
     }
     assert!(Sqlite::read_only(&folder.path()).unwrap().journal(worlds[1].id(), 0, 100).is_ok());
+}
+
+#[test]
+fn a_row_that_must_be_there_and_is_not_stops_the_writer() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let mut worlds = worlds(&mut store);
+    folder.raw().execute_batch("DELETE FROM step_runs WHERE class = 0 AND execution = 2").unwrap();
+    let (before, good) = (worlds[0].state.clone(), worlds[0].done(json!(1)));
+    let bad = Commit { answered: Vec::new(), ..worlds[1].done(json!(2)) };
+    let error = store.write(&[good, bad].map(|commit| Write::Commit(Box::new(commit)))).unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt(what) if what.contains("(K1)")), "{error}");
+    let again = store.write(&[]).unwrap_err();
+    assert!(again.to_string().contains("an earlier write failed"), "{again}");
+    // Nothing of the batch is kept, and nothing of it keeps others from writing.
+    let mut reader = store.reader().unwrap();
+    assert_eq!(reader.load(worlds[0].id()).unwrap().unwrap().state, before);
+    let mut other = folder.open();
+    write(&mut other, [worlds[2].done(json!(3))]);
+    assert_eq!(reader.load(worlds[2].id()).unwrap().unwrap().state, worlds[2].state);
 }
 
 #[test]

@@ -58,7 +58,9 @@ fn a_reader_that_never_ends_stops_the_writer_before_the_disk_is_full() {
     // What failed is not tried again, even though nothing is in the way any more.
     let again = store.write(&[]).unwrap_err();
     assert!(matches!(&again, StoreError::Io(what) if what.contains("an earlier write failed")), "{again}");
+    let log = std::fs::read(log_of(&folder.path())).unwrap();
     drop(store);
+    assert_eq!(std::fs::read(log_of(&folder.path())).unwrap(), log, "after a failure the log is left alone");
     let mut store = Sqlite::open_within(&folder.path(), SMALL).unwrap();
     assert_eq!(store.reader().unwrap().load(world.id()).unwrap().unwrap().state, durable);
     world.state = durable;

@@ -1,0 +1,134 @@
+//! Many seeds at once, on all cores.
+
+use super::story::{Story, Violation};
+use super::world::Counts;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Violations that are kept; after that many the rest is not worth the time.
+const VIOLATIONS_MAX: usize = 20;
+/// Seeds between two looks at whether there have been enough.
+const ROUND_MAX: u64 = 512;
+/// Executions of a world, roughly: so many seeds more are run when executions are still to come.
+const EXECUTIONS_PER_SEED: u64 = 4;
+
+#[derive(Debug, Default)]
+pub struct Summary {
+    pub seeds: u64,
+    /// Seeds that ran on the production store.
+    pub on_file: u64,
+    pub counts: Counts,
+    /// Executions by their outcome.
+    pub ends: BTreeMap<String, u64>,
+    pub violations: Vec<Box<Violation>>,
+}
+
+/// How much is enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    Seeds(u64),
+    /// At least so many executions, in as many worlds as they take.
+    Executions(u64),
+}
+
+/// Runs the seeds from `first` on. Each runs twice and must tell the same story.
+pub fn run(first: u64, extent: Extent, progress: &(dyn Fn(&Summary) + Sync)) -> Summary {
+    let mut summary = Summary::default();
+    loop {
+        let left = match extent {
+            Extent::Seeds(seeds) => seeds.saturating_sub(summary.seeds),
+            Extent::Executions(executions) => {
+                executions.saturating_sub(summary.counts.executions).div_ceil(EXECUTIONS_PER_SEED)
+            }
+        };
+        if left == 0 || summary.violations.len() >= VIOLATIONS_MAX {
+            summary.violations.sort_by_key(|violation| violation.seed);
+            return summary;
+        }
+        let from = first + summary.seeds;
+        summary = round(from, left.min(ROUND_MAX), summary, progress);
+    }
+}
+
+fn round(first: u64, count: u64, so_far: Summary, progress: &(dyn Fn(&Summary) + Sync)) -> Summary {
+    let next = AtomicU64::new(first);
+    let summary = Mutex::new(so_far);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        return;
+                    }
+                    let story = twice(seed);
+                    let mut summary = summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    summary.add(story);
+                    progress(&summary);
+                }
+            });
+        }
+    });
+    summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn twice(seed: u64) -> Result<Story, Box<Violation>> {
+    let story = super::run(seed, None)?;
+    let again = super::run(seed, None)?;
+    if story.hash == again.hash {
+        return Ok(story);
+    }
+    let mut violation = super::tell(seed);
+    violation.rule = "K6".into();
+    violation.what = "the seed told another story the second time".into();
+    Err(Box::new(violation))
+}
+
+impl Summary {
+    fn add(&mut self, story: Result<Story, Box<Violation>>) {
+        self.seeds += 1;
+        match story {
+            Ok(story) => {
+                self.on_file += u64::from(story.on_file);
+                self.counts.add(&story.counts);
+                for (end, count) in story.ends {
+                    *self.ends.entry(end).or_default() += count;
+                }
+            }
+            Err(violation) => self.violations.push(violation),
+        }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        let Counts {
+            executions,
+            commits,
+            engine_deaths,
+            worker_deaths,
+            messages,
+            lost,
+            doubled,
+            failed_writes,
+            mail,
+            happenings,
+            simulated_ms,
+            rest_ms,
+        } = other;
+        self.executions += executions;
+        self.commits += commits;
+        self.engine_deaths += engine_deaths;
+        self.worker_deaths += worker_deaths;
+        self.messages += messages;
+        self.lost += lost;
+        self.doubled += doubled;
+        self.failed_writes += failed_writes;
+        self.mail += mail;
+        self.happenings += happenings;
+        self.simulated_ms += simulated_ms;
+        self.rest_ms = self.rest_ms.max(*rest_ms);
+    }
+}

@@ -1,0 +1,78 @@
+//! Sabotages: ways to break the system from outside, by what lies around the engine and the workers. None has a switch
+//! in production code. Each must be caught, or the simulation is worth nothing.
+
+use super::disk::Laxity;
+use super::store::Forgets;
+
+macro_rules! sabotages {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Sabotage { $($(#[$doc])* $name),* }
+        impl Sabotage {
+            pub const ALL: &'static [Sabotage] = &[$(Sabotage::$name),*];
+        }
+    };
+}
+
+sabotages! {
+    /// At a crash the disk loses the newest batch that it had acknowledged.
+    CommitForgotten,
+    /// The engine hears that a batch is on disk when it has only been handed over.
+    EffectBeforeSync,
+    TimersLostAtRestart,
+    MailLostAtRestart,
+    /// Leases are not found again, the offers they are for are.
+    LeasesLostAtRestart,
+    OffersLostAtRestart,
+    /// Executions that were cut short in the middle are not taken up again.
+    UnfinishedLostAtRestart,
+    /// The disk hands mail out again that was consumed, and lets it be consumed again.
+    MailConsumedTwice,
+        MailPostedTwice,
+    /// The inbox is read from its end.
+    MailOutOfOrder,
+    /// At a crash the disk keeps the first half of the batch on its way.
+    BatchTorn,
+    /// Checkpoints are acknowledged and forgotten.
+    CheckpointNotKept,
+    /// The disk takes leases, checkpoints and answers under any fence.
+    FenceNotChecked,
+    RowsDropped,
+    JournalRowDropped,
+    RecordsDatedBack,
+    /// A worker is told that its report was accepted, and the engine never hears of it.
+    VerdictForged,
+    /// A worker goes on with work that it must stop.
+    StopIgnored,
+    /// A worker begins again what it ended, when the order comes twice.
+    OrderBegunTwice,
+    /// The engine's clock of leases runs fast: it takes work back too early.
+    LeasesEndEarly,
+}
+
+impl Sabotage {
+    pub(super) fn lax(self) -> Laxity {
+        Laxity {
+            fences: self == Sabotage::FenceNotChecked,
+            mail: self == Sabotage::MailConsumedTwice,
+            mail_twice: self == Sabotage::MailPostedTwice,
+            drops_rows: self == Sabotage::RowsDropped,
+            drops_journal: self == Sabotage::JournalRowDropped,
+            old_times: self == Sabotage::RecordsDatedBack,
+            cursors: self == Sabotage::CheckpointNotKept,
+        }
+    }
+
+    /// What a process does not find, and how it finds the rest.
+    pub(super) fn forgets(self, is_first: bool) -> Forgets {
+        let later = |sabotage| self == sabotage && !is_first;
+        Forgets {
+            timers: later(Sabotage::TimersLostAtRestart),
+            mail: later(Sabotage::MailLostAtRestart),
+            leases: later(Sabotage::LeasesLostAtRestart),
+            offers: later(Sabotage::OffersLostAtRestart),
+            unfinished: later(Sabotage::UnfinishedLostAtRestart),
+            order: self == Sabotage::MailOutOfOrder,
+        }
+    }
+}

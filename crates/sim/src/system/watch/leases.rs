@@ -1,0 +1,313 @@
+//! Who may work on what, and who does: leases as the disk has them, and work as the workers run it.
+
+use super::journal::Shadow;
+use crate::invariants::Broken;
+use crate::rng::Rng;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use windlass_kernel::{Event, ExecutionId, Fence, Millis, Record, RunId, RunState};
+use windlass_protocol::{SessionId, Unit, Work};
+use windlass_store::{Applied, Lease, Reader, Session, Write};
+
+type Shadows = BTreeMap<ExecutionId, Shadow>;
+
+#[derive(Debug, Default)]
+pub(in crate::system) struct Leases {
+    granted: BTreeMap<Unit, u64>,
+    /// When each lease was given, on the wall clock.
+    claimed: BTreeMap<Unit, Millis>,
+    /// The engine's life in which each session was opened.
+    sessions: BTreeMap<u64, u32>,
+    /// The life that the engine is in.
+    pub life: u32,
+    begun: BTreeSet<Unit>,
+    running: BTreeSet<Unit>,
+    /// The engine has written down that nobody ever began these.
+    never: BTreeSet<Unit>,
+    /// Sessions of workers that ended in order and gave back what they had.
+    left: BTreeSet<u64>,
+    /// Work that is to stop, as far as the disk knows.
+    owed: BTreeSet<Unit>,
+    /// Calls that an accepted checkpoint says were made, by attempt.
+    reached: BTreeMap<(ExecutionId, RunId, u32), u64>,
+}
+
+pub(super) fn parts(unit: Unit) -> (ExecutionId, RunId, Fence) {
+    (ExecutionId(unit.execution), RunId(unit.run), Fence(unit.fence))
+}
+
+fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> Unit {
+    Unit { execution: execution.0, run: run.0, fence: fence.0 }
+}
+
+pub(super) fn is_open(shadows: &Shadows, unit: Unit) -> bool {
+    let (execution, run, fence) = parts(unit);
+    let state = shadows.get(&execution).and_then(|shadow| shadow.state.run(run)).map(|run| &run.state);
+    matches!(state, Some(RunState::Offered { fence: open }) if *open == fence)
+}
+
+impl Leases {
+    pub fn left(&mut self, session: SessionId) {
+        self.left.insert(session.0);
+    }
+
+    pub fn opened(&mut self, session: SessionId) {
+        self.sessions.insert(session.0, self.life);
+    }
+
+    pub fn written(&mut self, write: &Write, applied: Applied, shadows: &Shadows) -> Result<(), Broken> {
+        match (write, applied) {
+            (Write::Commit(commit), Applied::Committed(_)) => {
+                for lease in &commit.leases {
+                    self.grant(lease)?;
+                }
+                for stop in &commit.stops {
+                    self.owed.insert(unit(stop.execution, stop.run, stop.fence));
+                }
+                for record in &*commit.records {
+                    self.recorded(commit.execution, record)?;
+                }
+            }
+            (Write::Lease(lease), Applied::Done) => {
+                let unit = unit(lease.execution, lease.run, lease.fence);
+                if !is_open(shadows, unit) {
+                    return Err(Broken::new(
+                        "K3",
+                        format!("a lease was written for {unit:?}, which is not open"),
+                    ));
+                }
+                self.grant(lease)?;
+            }
+            (Write::Stopped(stop), Applied::Done) => {
+                let unit = unit(stop.execution, stop.run, stop.fence);
+                if self.is_alive(unit) {
+                    let what = format!("{unit:?} was called stopped while a worker runs it");
+                    return Err(Broken::new("R7", what));
+                }
+                self.owed.remove(&unit);
+            }
+            (Write::Checkpoint { execution, run, fence, cursor }, Applied::Done) => {
+                let unit = unit(*execution, *run, *fence);
+                if !is_open(shadows, unit) || !self.granted.contains_key(&unit) {
+                    let what = format!("a checkpoint was kept for {unit:?}, which nobody has");
+                    return Err(Broken::new("K3", what));
+                }
+                let attempt = attempt(shadows, *execution, *run);
+                let made = self.reached.entry((*execution, *run, attempt)).or_default();
+                *made = (*made).max(calls(Some(cursor)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn grant(&mut self, lease: &Lease) -> Result<(), Broken> {
+        let unit = unit(lease.execution, lease.run, lease.fence);
+        self.claimed.insert(unit, lease.claimed_at);
+        match self.granted.insert(unit, lease.session.0) {
+            Some(other) if other != lease.session.0 => {
+                Err(Broken::new("K3", format!("{unit:?} was leased to two sessions")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn recorded(&mut self, execution: ExecutionId, record: &Record) -> Result<(), Broken> {
+        let lost = |failure: &windlass_kernel::Failure| failure.code == "WORKER_LOST";
+        match &record.event {
+            Event::Lost { run, fence, started: false, .. } => {
+                let unit = unit(execution, *run, *fence);
+                self.never.insert(unit);
+                if self.begun.contains(&unit) && !self.is_given_back(unit) {
+                    let what = format!("{unit:?} was called lost before it began, and a worker had begun it");
+                    return Err(Broken::new("lost, not started", what));
+                }
+            }
+            Event::Lost { run, fence, started: true, .. } => self.gone(unit(execution, *run, *fence))?,
+            Event::RetryScheduled { run, fence: Some(fence), failure, reported: false, .. }
+            | Event::Failed { run, fence: Some(fence), failure, reported: false, .. }
+                if lost(failure) =>
+            {
+                self.gone(unit(execution, *run, *fence))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A lease that was let run out: whoever had it must be done with it before. Leases of an engine that died are
+    /// taken back at once; what their workers still do changes nothing.
+    fn gone(&self, unit: Unit) -> Result<(), Broken> {
+        if self.is_alive(unit) {
+            return Err(Broken::new(
+                "a lease outlived",
+                format!("the lease of {unit:?} ended while it runs"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Its worker ended in order, or with the engine that gave it the work: that it had begun is not held against it.
+    fn is_given_back(&self, unit: Unit) -> bool {
+        let Some(session) = self.granted.get(&unit) else { return false };
+        self.left.contains(session) || self.sessions.get(session) != Some(&self.life)
+    }
+
+    /// A worker of this life of the engine runs it.
+    fn is_alive(&self, unit: Unit) -> bool {
+        let life = self.granted.get(&unit).and_then(|session| self.sessions.get(session));
+        self.running.contains(&unit) && life == Some(&self.life)
+    }
+
+    /// An order to run goes out: the offer is open on disk, leased to that session, and goes on where it was left.
+    pub fn ordered(&self, session: SessionId, work: &Work, shadows: &Shadows) -> Result<(), Broken> {
+        let unit = work.unit;
+        if !is_open(shadows, unit) || self.granted.get(&unit) != Some(&session.0) {
+            let what = format!("{unit:?} was handed out, and its lease is not on disk");
+            return Err(Broken::new("K7", what));
+        }
+        let (execution, run, fence) = parts(unit);
+        let shadow = shadows.get(&execution);
+        let stopped = |event: &Event| match event {
+            Event::StopAsked { leases, .. } => leases.contains(&(run, fence)),
+            _ => false,
+        };
+        if shadow.is_some_and(|shadow| shadow.records().any(|record| stopped(&record.event))) {
+            return Err(Broken::new("stopped work", format!("{unit:?} is to stop and was handed out")));
+        }
+        // An order that is said again is for whoever never heard it.
+        if self.begun.contains(&unit) {
+            return Ok(());
+        }
+        let made = self.reached.get(&(execution, run, work.attempt)).copied().unwrap_or(0);
+        if calls(work.cursor.as_deref()) < made {
+            let what = format!(
+                "{unit:?} begins after {} calls, and a checkpoint of {made} was kept",
+                calls(work.cursor.as_deref())
+            );
+            return Err(Broken::new("R14", what));
+        }
+        Ok(())
+    }
+
+    /// No attempt of this life of the engine had to be over before that moment and is open.
+    pub fn attempts_are_on_time(&self, before: Millis, shadows: &Shadows) -> Result<(), Broken> {
+        for (unit, claimed) in &self.claimed {
+            let life = self.granted.get(unit).and_then(|session| self.sessions.get(session));
+            if life != Some(&self.life) || !is_open(shadows, *unit) {
+                continue;
+            }
+            let (execution, run, _) = parts(*unit);
+            let timeout_ms = shadows.get(&execution).and_then(|shadow| {
+                let step = shadow.net.step(shadow.state.run(run)?.step);
+                step.timeout_ms
+            });
+            if timeout_ms.is_some_and(|timeout_ms| claimed.plus(timeout_ms) < before) {
+                let what = format!("{unit:?} was given at {} for {timeout_ms:?} ms", claimed.0);
+                return Err(Broken::new("attempts on time", what));
+            }
+        }
+        Ok(())
+    }
+
+    /// A worker begins what a life of the engine ordered. If that has died since, it may not know that others went on.
+    pub fn begin(&mut self, unit: Unit, ordered_in: u32, shadows: &Shadows) -> Result<(), Broken> {
+        let (execution, run, _) = parts(unit);
+        let done = shadows.get(&execution).is_some_and(|shadow| shadow.done.contains(&run));
+        // An order that was long on its way may come when its attempt is over and others went on; as long as the engine
+        // knows that it has to be stopped, that is no surprise.
+        let stray = ordered_in != self.life || self.owed.contains(&unit);
+        if done && !stray {
+            return Err(Broken::new("done once", format!("{unit:?} is done on disk and runs again")));
+        }
+        if self.never.contains(&unit) && !stray {
+            let what = format!("{unit:?} was called lost before it began, and now it begins");
+            return Err(Broken::new("lost, not started", what));
+        }
+        if !self.begun.insert(unit) {
+            return Err(Broken::new("begun once", format!("{unit:?} was begun twice")));
+        }
+        self.running.insert(unit);
+        Ok(())
+    }
+
+    pub fn end(&mut self, unit: Unit) {
+        self.running.remove(&unit);
+    }
+
+    pub fn straggler(&self, shadows: &Shadows, rng: &mut Rng) -> Option<Vec<Write>> {
+        let units: Vec<Unit> = self.granted.keys().copied().collect();
+        let chosen = *units.get(rng.index(units.len()))?;
+        let (execution, run, fence) = parts(chosen);
+        let at = Millis(0);
+        let session = Session(rng.bits());
+        let lease = Lease { execution, run, fence, session, claimed_at: at, started_at: Some(at) };
+        let mut writes = vec![Write::Lease(lease)];
+        if !is_open(shadows, chosen) {
+            let cursor = Arc::new(json!({ "calls": 99 }));
+            writes.push(Write::Checkpoint { execution, run, fence, cursor });
+        }
+        Some(writes)
+    }
+
+    /// The disk after a crash: leases and cursors that were acknowledged are there.
+    pub fn recovered(&mut self, reader: &mut impl Reader, shadows: &Shadows) -> Result<(), Broken> {
+        let stops = reader.stops(None, usize::MAX >> 1).map_err(super::store)?;
+        self.owed = stops.iter().map(|stop| unit(stop.execution, stop.run, stop.fence)).collect();
+        for offer in reader.offers(None, usize::MAX >> 1).map_err(super::store)? {
+            let unit = unit(offer.execution, offer.run, offer.fence);
+            match (&offer.lease, self.granted.get(&unit)) {
+                (Some(lease), _) => self.grant(lease)?,
+                (None, Some(_)) => {
+                    return Err(Broken::new("durability", format!("the lease of {unit:?} is gone")));
+                }
+                (None, None) => {}
+            }
+            let attempt = attempt(shadows, offer.execution, offer.run);
+            let before = shadows
+                .get(&offer.execution)
+                .and_then(|shadow| shadow.state.run(offer.run))
+                .and_then(|run| run.cursor.as_deref());
+            let made = self.reached.get(&(offer.execution, offer.run, attempt)).copied().unwrap_or(0);
+            if calls(offer.cursor.as_deref()).max(calls(before)) < made {
+                return Err(Broken::new("durability", format!("a checkpoint of {unit:?} is gone")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of the leases in the batch on its way when the engine died: how many are on disk, and how many are not.
+pub(super) fn survivors(
+    outstanding: &[Write],
+    kept_commits: bool,
+    reader: &mut impl Reader,
+) -> Result<(usize, usize), Broken> {
+    let offers = reader.offers(None, usize::MAX >> 1).map_err(super::store)?;
+    let (mut kept, mut lost) = (0, 0);
+    let leases = outstanding.iter().flat_map(|write| match write {
+        Write::Lease(lease) => vec![*lease],
+        Write::Commit(commit) if kept_commits => commit.leases.clone(),
+        _ => Vec::new(),
+    });
+    for lease in leases {
+        let place = (lease.execution, lease.run, lease.fence);
+        let offer = offers.iter().find(|offer| (offer.execution, offer.run, offer.fence) == place);
+        match offer.map(|offer| offer.lease) {
+            Some(Some(found)) => kept += usize::from(found.session == lease.session),
+            Some(None) => lost += 1,
+            None => {}
+        }
+    }
+    Ok((kept, lost))
+}
+
+fn attempt(shadows: &Shadows, execution: ExecutionId, run: RunId) -> u32 {
+    let found = shadows.get(&execution).and_then(|shadow| shadow.state.run(run));
+    found.map_or(0, |run| run.attempts + 1)
+}
+
+pub(super) fn calls(cursor: Option<&Value>) -> u64 {
+    cursor.and_then(|cursor| cursor["calls"].as_u64()).unwrap_or(0)
+}

@@ -1,0 +1,189 @@
+//! Mail on disk: posted once, taken once, and from one sender to one receiver in order.
+
+use super::journal::Shadow;
+use crate::invariants::Broken;
+use crate::system::definitions::NOWHERE;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_kernel::{Event, ExecutionId};
+use windlass_store::{Applied, Commit, Letter, MailId, Reader, StoredMail, Write};
+
+#[derive(Debug, Default)]
+pub(in crate::system) struct Mailbook {
+    open: BTreeMap<MailId, Posted>,
+    taken: BTreeSet<MailId>,
+    newest: Option<MailId>,
+    pub posted: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Posted {
+    /// None: from another process.
+    from: Option<ExecutionId>,
+    to: ExecutionId,
+}
+
+/// Whoever is started, told to stop or told of an end hears of it by mail of the very commit that says so.
+pub(super) fn goes_with(commit: &Commit, shadows: &BTreeMap<ExecutionId, Shadow>) -> Result<(), Broken> {
+    let parent = shadows.get(&commit.execution).and_then(|shadow| shadow.state.head.parent.clone());
+    let sent = |to: ExecutionId, is: fn(&Letter) -> bool| {
+        commit.mail.iter().any(|mail| mail.to == to && is(&mail.letter))
+    };
+    for record in &*commit.records {
+        let told = match &record.event {
+            Event::ChildStarted { child, .. } => {
+                sent(*child, |letter| matches!(letter, Letter::Start { .. }))
+            }
+            Event::StopAsked { children, .. } => {
+                children.iter().all(|child| sent(*child, |letter| matches!(letter, Letter::Input(_))))
+            }
+            Event::Ended { .. } => parent
+                .as_ref()
+                .is_none_or(|parent| sent(parent.execution, |letter| matches!(letter, Letter::Ended { .. }))),
+            _ => true,
+        };
+        if !told {
+            let what = format!("a commit of {} says {:?} and sends no mail", commit.execution, record.event);
+            return Err(Broken::new("mail with its commit", what));
+        }
+    }
+    Ok(())
+}
+
+impl Mailbook {
+    pub fn written(
+        &mut self,
+        batch: &[Write],
+        applied: &[Applied],
+        reader: &mut impl Reader,
+    ) -> Result<(), Broken> {
+        let mut senders = Vec::new();
+        for (write, applied) in batch.iter().zip(applied) {
+            match (write, applied) {
+                (Write::Commit(commit), Applied::Committed(_)) => {
+                    senders.extend(commit.mail.iter().map(|_| Some(commit.execution)));
+                    for mail in &commit.consumed {
+                        self.take(*mail)?;
+                    }
+                }
+                (Write::Settle { mail, .. }, Applied::Done) => self.take(*mail)?,
+                (Write::Accept(_), Applied::Accepted(_)) => senders.push(None),
+                _ => {}
+            }
+        }
+        let posted = self.unseen(reader)?;
+        if posted.len() != senders.len() {
+            let what =
+                format!("{} letters were posted, and {} lie in the inbox", senders.len(), posted.len());
+            return Err(Broken::new("mail once", what));
+        }
+        for (mail, from) in posted.into_iter().zip(senders) {
+            self.post(&mail, from);
+        }
+        Ok(())
+    }
+
+    fn post(&mut self, mail: &StoredMail, from: Option<ExecutionId>) {
+        self.posted += 1;
+        // Where nothing can begin, nothing waits for its beginning.
+        let nowhere = match &mail.letter {
+            Letter::Start { definition, .. } => definition.to_string().contains(NOWHERE),
+            Letter::Input(_) | Letter::Ended { .. } => false,
+        };
+        let from = from.filter(|_| !nowhere);
+        self.open.insert(mail.id, Posted { from, to: mail.to });
+        self.newest = Some(mail.id);
+    }
+
+    fn unseen(&self, reader: &mut impl Reader) -> Result<Vec<StoredMail>, Broken> {
+        reader.inbox(self.newest, usize::MAX >> 1).map_err(super::store)
+    }
+
+    fn take(&mut self, id: MailId) -> Result<(), Broken> {
+        let Some(posted) = self.open.remove(&id) else {
+            return Err(Broken::new("mail once", format!("mail {} was taken again or never posted", id.0)));
+        };
+        self.taken.insert(id);
+        let Some(from) = posted.from else { return Ok(()) };
+        let earlier = self.open.iter().find(|(_, other)| other.from == Some(from) && other.to == posted.to);
+        if let Some((first, _)) = earlier.filter(|(first, _)| **first < id) {
+            let what = format!("mail {} from {from} to {} came before mail {}", id.0, posted.to, first.0);
+            return Err(Broken::new("mail in order", what));
+        }
+        Ok(())
+    }
+
+    /// Of the mail that the batch on its way was to settle: how much is settled, and how much is not.
+    pub fn survivors(
+        &self,
+        outstanding: &[Write],
+        reader: &mut impl Reader,
+    ) -> Result<(usize, usize), Broken> {
+        let open = reader.inbox(None, usize::MAX >> 1).map_err(super::store)?;
+        let (mut kept, mut lost) = (0, 0);
+        for write in outstanding {
+            match write {
+                Write::Settle { mail, .. } if !self.open.contains_key(mail) => {}
+                Write::Settle { mail, .. } if open.iter().any(|found| found.id == *mail) => lost += 1,
+                Write::Settle { .. } => kept += 1,
+                _ => {}
+            }
+        }
+        Ok((kept, lost))
+    }
+
+    /// After a crash the inbox says which of the batch on its way came to be.
+    pub fn recovered(
+        &mut self,
+        outstanding: &[Write],
+        kept: bool,
+        reader: &mut impl Reader,
+    ) -> Result<(), Broken> {
+        let open: BTreeSet<MailId> =
+            reader.inbox(None, usize::MAX >> 1).map_err(super::store)?.iter().map(|mail| mail.id).collect();
+        let gone: Vec<MailId> = self.open.keys().copied().filter(|id| !open.contains(id)).collect();
+        let was_taken = |id: &MailId| {
+            outstanding.iter().any(|write| match write {
+                Write::Commit(commit) => commit.consumed.contains(id),
+                Write::Settle { mail, .. } => mail == id,
+                _ => false,
+            })
+        };
+        for id in gone {
+            if !was_taken(&id) {
+                return Err(Broken::new("durability", format!("mail {} is gone", id.0)));
+            }
+            self.take(id)?;
+        }
+        if let Some(id) = open.iter().find(|id| self.taken.contains(id)) {
+            return Err(Broken::new("durability", format!("mail {} is back", id.0)));
+        }
+        let senders = outstanding.iter().flat_map(|write| match write {
+            Write::Commit(commit) if kept => vec![Some(commit.execution); commit.mail.len()],
+            _ => Vec::new(),
+        });
+        let (unseen, senders) = (self.unseen(reader)?, senders.collect::<Vec<_>>());
+        if unseen.len() != senders.len() {
+            let what = format!("after a crash {} letters came, where {} belong", unseen.len(), senders.len());
+            return Err(Broken::new("all or nothing", what));
+        }
+        for (mail, from) in unseen.into_iter().zip(senders) {
+            self.post(&mail, from);
+        }
+        Ok(())
+    }
+
+    /// Whoever was asked for by a name that is known exists.
+    pub fn over(&self, shadows: &BTreeMap<ExecutionId, Shadow>) -> Result<(), Broken> {
+        for (id, shadow) in shadows {
+            for record in &shadow.journal {
+                let Event::ChildStarted { child, definition, .. } = &record.event else { continue };
+                let unknown = definition.to_string().contains(NOWHERE);
+                if !shadows.contains_key(child) && !unknown {
+                    let what = format!("execution {id} asked for {child}, which never began");
+                    return Err(Broken::new("mail once", what));
+                }
+            }
+        }
+        Ok(())
+    }
+}

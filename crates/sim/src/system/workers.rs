@@ -1,0 +1,291 @@
+//! Worker processes: the production session machine and the production pipelines, over simulated tools.
+
+mod tools;
+
+use super::engine::{About, Ticket};
+use super::sabotage::Sabotage;
+
+use super::world::{Happening, World};
+use crate::invariants::Broken;
+use std::collections::{BTreeMap, VecDeque};
+use tools::Bench;
+use windlass_engine::{Request, Wake};
+use windlass_protocol::{
+    Beat, Checkpoint, Order, PROTOCOL_VERSION, Register, Report, SessionId, Unit, Verdict, Work,
+};
+use windlass_worker::session::{Input, Output, Session};
+
+/// How long a worker is away.
+const AWAY_MS: [u64; 3] = [100, 5_000, 50_000];
+const SHUTDOWN_GRACE_MS: u64 = 1_000;
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    number: usize,
+    slots: u32,
+    /// Counts its processes.
+    life: u32,
+    process: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    began: u64,
+    session: Session,
+    wake_at: u64,
+    bench: BTreeMap<Unit, Bench>,
+    /// In which life of the engine each order was given.
+    ordered_in: BTreeMap<Unit, u32>,
+    /// The session that each registration was first answered with: nobody listens for the orders of another.
+    sessions: BTreeMap<u64, SessionId>,
+}
+
+/// What a worker hears.
+#[derive(Debug, Clone)]
+pub(super) enum Heard {
+    Answer(Input),
+    /// To a session, under the registration of that number.
+    Order(SessionId, u64, Order),
+}
+
+/// What a worker sends.
+#[derive(Debug, Clone)]
+pub(super) enum Sent {
+    Register {
+        number: u64,
+        register: Register,
+    },
+    Beat {
+        number: u64,
+        beat: Beat,
+    },
+    Checkpoint {
+        number: u64,
+        checkpoint: Checkpoint,
+    },
+    Report(Box<Report>),
+    /// It ends in order, and has nothing any more.
+    Leave(SessionId),
+}
+
+impl Sent {
+    fn request(self) -> (Request, About) {
+        match self {
+            Sent::Register { number, register } => (Request::Register(register), About::Registration(number)),
+            Sent::Beat { number, beat } => (Request::Beat(beat), About::Beat(number)),
+            Sent::Checkpoint { number, checkpoint } => {
+                let about = About::Checkpoint(checkpoint.unit, number, checkpoint.cursor.clone());
+                (Request::Checkpoint(checkpoint), about)
+            }
+            Sent::Report(report) => (Request::Report(report.clone()), About::Report(report)),
+            Sent::Leave(session) => (Request::Leave(session), About::Leave),
+        }
+    }
+}
+
+impl Worker {
+    pub fn new(number: usize, slots: u32) -> Worker {
+        Worker { number, slots, life: 0, process: None }
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.process.is_some()
+    }
+}
+
+impl World {
+    pub(super) fn worker_starts(&mut self, worker: usize) -> Result<(), Broken> {
+        let now = self.now;
+        let this = &mut self.workers[worker];
+        if this.is_up() {
+            return Ok(());
+        }
+        this.life += 1;
+        let register = Register {
+            protocol: PROTOCOL_VERSION,
+            worker: format!("worker {}", this.number),
+            slots: this.slots,
+        };
+        this.process = Some(Running {
+            began: now,
+            session: Session::new(register),
+            wake_at: u64::MAX,
+            bench: BTreeMap::new(),
+            ordered_in: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+        });
+        self.telling.say(now, || format!("worker {worker} starts"));
+        self.feed(worker, Input::Tick)
+    }
+
+    pub(super) fn worker_dies(&mut self, worker: usize) -> Result<(), Broken> {
+        // A worker inside the engine's process dies with it, not alone.
+        if self.plan.embedded || !self.workers[worker].is_up() {
+            return Ok(());
+        }
+        self.counts.worker_deaths += 1;
+        self.worker_is_gone(worker);
+        self.worker_comes_back(worker);
+        Ok(())
+    }
+
+    fn worker_comes_back(&mut self, worker: usize) {
+        let longest = *self.rng.pick(&AWAY_MS);
+        let at = self.now + 1 + self.rng.below(longest);
+        self.agenda.plan(at, Happening::WorkerStarts(worker));
+    }
+
+    pub(super) fn worker_is_gone(&mut self, worker: usize) {
+        let Some(process) = self.workers[worker].process.take() else { return };
+        self.telling.say(self.now, || format!("worker {worker} is gone"));
+        for unit in process.bench.keys() {
+            self.watch.leases.end(*unit);
+        }
+    }
+
+    /// It is asked to end: it stops what it has and reports none of it.
+    pub(super) fn worker_stops(&mut self, worker: usize) -> Result<(), Broken> {
+        if self.plan.embedded || !self.workers[worker].is_up() {
+            return Ok(());
+        }
+        self.telling.say(self.now, || format!("worker {worker} is asked to stop"));
+        self.feed(worker, Input::Shutdown { grace_ms: SHUTDOWN_GRACE_MS })
+    }
+
+    pub(super) fn worker_wakes(&mut self, worker: usize, life: u32) -> Result<(), Broken> {
+        let due = self.process(worker, life).is_some_and(|process| process.wake_at == self.now);
+        if due { self.feed(worker, Input::Tick) } else { Ok(()) }
+    }
+
+    fn process(&self, worker: usize, life: u32) -> Option<&Running> {
+        let this = &self.workers[worker];
+        this.process.as_ref().filter(|_| this.life == life)
+    }
+
+    /// A message from the engine's life `from`.
+    pub(super) fn hears(&mut self, worker: usize, life: u32, heard: Heard, from: u32) -> Result<(), Broken> {
+        let this = &mut self.workers[worker];
+        let Some(process) = this.process.as_mut().filter(|_| this.life == life) else { return Ok(()) };
+        match heard {
+            Heard::Order(session, number, _) if process.sessions.get(&number) != Some(&session) => Ok(()),
+            Heard::Order(_, number, order) => {
+                let run = match &order {
+                    Order::Run(work) => Some(work.clone()),
+                    Order::Stop { .. } | Order::Unknown => None,
+                };
+                if let Some(work) = &run {
+                    process.ordered_in.entry(work.unit).or_insert(from);
+                }
+                self.feed(worker, Input::Ordered { number, order })?;
+                let twice = self.sabotage == Some(Sabotage::OrderBegunTwice) && self.rng.percent(30);
+                run.filter(|_| twice).map_or(Ok(()), |work| self.begin_work(worker, *work))
+            }
+            Heard::Answer(input) => {
+                match &input {
+                    Input::Registered { number, session } => {
+                        process.sessions.entry(*number).or_insert(*session);
+                    }
+                    Input::ReportAnswered { unit, verdict: Verdict::Accepted } => self.watch.heard(*unit)?,
+                    _ => {}
+                }
+                self.feed(worker, input)
+            }
+        }
+    }
+
+    /// One input to the session, and all that follows from it inside the worker.
+    pub(super) fn feed(&mut self, worker: usize, input: Input) -> Result<(), Broken> {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            let now = self.now;
+            let Some(process) = &mut self.workers[worker].process else { return Ok(()) };
+            let outputs = process.session.handle(now - process.began, input);
+            for output in outputs {
+                self.carry_out(worker, output)?;
+            }
+            inputs.extend(self.finished(worker));
+        }
+        self.plan_wake(worker);
+        self.leave_if_closed(worker);
+        Ok(())
+    }
+
+    fn plan_wake(&mut self, worker: usize) {
+        let this = &mut self.workers[worker];
+        let Some(process) = &mut this.process else { return };
+        let Some(at) = process.session.wake_at() else { return };
+        let at = (process.began + at).max(self.now);
+        if process.wake_at != at || at == self.now {
+            process.wake_at = at;
+            self.agenda.plan(at, Happening::WorkerWakes { worker, life: this.life });
+        }
+    }
+
+    fn leave_if_closed(&mut self, worker: usize) {
+        let closed = self.workers[worker].process.as_ref().is_some_and(|process| process.session.is_closed());
+        if closed {
+            let process = self.workers[worker].process.as_ref();
+            let newest = process.and_then(|process| process.sessions.values().next_back().copied());
+            if let Some(session) = newest {
+                self.watch.leases.left(session);
+                self.send(worker, Sent::Leave(session));
+            }
+            self.worker_is_gone(worker);
+            self.worker_comes_back(worker);
+        }
+    }
+
+    fn carry_out(&mut self, worker: usize, output: Output) -> Result<(), Broken> {
+        match output {
+            Output::Register { number, register } => self.send(worker, Sent::Register { number, register }),
+            Output::Beat { number, beat } => self.send(worker, Sent::Beat { number, beat }),
+            Output::Checkpoint { number, checkpoint } => {
+                self.send(worker, Sent::Checkpoint { number, checkpoint });
+            }
+            Output::Report(report) => self.report(worker, report),
+            Output::Start(work) => return self.begin_work(worker, *work),
+            Output::Proceed(unit) => self.proceed(worker, unit),
+            Output::Stop { unit, grace_ms } => self.stop(worker, unit, grace_ms),
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, worker: usize, report: Box<Report>) {
+        let forged = self.sabotage == Some(Sabotage::VerdictForged) && self.rng.percent(20);
+        if forged {
+            let (unit, verdict) = (report.unit, Verdict::Accepted);
+            let (life, from) = (self.workers[worker].life, self.life);
+            let heard = Box::new(Heard::Answer(Input::ReportAnswered { unit, verdict }));
+            return self.agenda.plan(self.now + 1, Happening::Hears { worker, life, heard, from });
+        }
+        self.send(worker, Sent::Report(report));
+    }
+
+    fn send(&mut self, worker: usize, sent: Sent) {
+        let life = self.workers[worker].life;
+        let arrivals = match self.plan.embedded {
+            true => vec![self.now],
+            false => self.network.send(worker, self.now, &mut self.rng),
+        };
+        for at in arrivals {
+            self.agenda.plan(at, Happening::Reaches { worker, life, sent: Box::new(sent.clone()) });
+        }
+    }
+
+    /// A message finds the engine, or nobody.
+    pub(super) fn reaches(&mut self, worker: usize, life: u32, sent: Sent) -> Result<(), Broken> {
+        let (request, about) = sent.request();
+        self.wake(Wake::Ask(request, Ticket::Worker { worker, life, about }));
+        Ok(())
+    }
+
+    fn begin_work(&mut self, worker: usize, work: Work) -> Result<(), Broken> {
+        let unit = work.unit;
+        let Some(process) = &self.workers[worker].process else { return Ok(()) };
+        let ordered_in = process.ordered_in.get(&unit).copied().unwrap_or(self.life);
+        self.telling.say(self.now, || format!("worker {worker} begins {}", super::telling::unit(unit)));
+        self.watch.begun(unit, ordered_in)?;
+        self.put_on_bench(worker, work);
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Work on a worker's bench: a pipeline, and the one thing it waits for. Tools take time and fail as chance has it.
+
+use super::super::sabotage::Sabotage;
+use super::super::world::{Happening, World};
+use crate::invariants::Broken;
+use serde_json::{Map, Value, json};
+use windlass_protocol::{Failure, Outcome, Report, Unit, Work};
+use windlass_worker::session::Input;
+use windlass_worker::{CallResult, Next, Run};
+
+#[derive(Debug)]
+pub(super) struct Bench {
+    run: Run,
+    waits: Waits,
+    /// Counts what it waited for, so that what comes too late is told apart.
+    serial: u64,
+    halted: bool,
+    /// It is over; the session is to hear of it.
+    over: Option<Option<Box<Report>>>,
+}
+
+#[derive(Debug)]
+enum Waits {
+    /// A tool, that will come to this.
+    Call(Box<CallResult>),
+    Pause,
+    /// For its cursor to be kept.
+    Kept,
+    Nothing,
+}
+
+impl World {
+    pub(super) fn put_on_bench(&mut self, worker: usize, work: Work) {
+        let (unit, timeout_ms) = (work.unit, work.timeout_ms);
+        let life = self.workers[worker].life;
+        let bench =
+            Bench { run: Run::begin(work), waits: Waits::Nothing, serial: 0, halted: false, over: None };
+        if let Some(process) = &mut self.workers[worker].process {
+            process.bench.insert(unit, bench);
+        }
+        if let Some(timeout_ms) = timeout_ms {
+            let at = self.now + timeout_ms;
+            self.agenda.plan(at, Happening::TimesUp { worker, life, unit });
+        }
+        self.advance(worker, unit);
+    }
+
+    fn bench(&mut self, worker: usize, unit: Unit) -> Option<&mut Bench> {
+        self.workers[worker].process.as_mut()?.bench.get_mut(&unit)
+    }
+
+    /// The pipeline says what is next.
+    fn advance(&mut self, worker: usize, unit: Unit) {
+        let Some(bench) = self.bench(worker, unit) else { return };
+        let (waits, delay_ms) = match bench.run.advance() {
+            Next::Report(report) => {
+                bench.waits = Waits::Nothing;
+                bench.over = Some(Some(report));
+                return;
+            }
+            Next::Wait { delay_ms } => (Waits::Pause, delay_ms),
+            Next::Call(_) => {
+                let (result, takes_ms) = self.call();
+                (Waits::Call(Box::new(result)), takes_ms)
+            }
+        };
+        let (at, life) = (self.now + delay_ms, self.workers[worker].life);
+        let Some(bench) = self.bench(worker, unit) else { return };
+        bench.waits = waits;
+        bench.serial += 1;
+        let serial = bench.serial;
+        self.agenda.plan(at, Happening::ToolEnds { worker, life, unit, serial });
+    }
+
+    fn call(&mut self) -> (CallResult, u64) {
+        let takes_ms = match self.rng.below(100) {
+            _ if self.rng.percent(self.plan.tools.long) => self.rng.between(20_000, 70_000),
+            0..=59 => self.rng.between(1, 400),
+            60..=89 => self.rng.between(1, 3_000),
+            _ => self.rng.between(1, 9_000),
+        };
+        let outcome = match self.rng.percent(self.plan.tools.fails) {
+            false => Ok(json!({ "n": self.rng.below(11) })),
+            true => Err(Box::new(self.failure())),
+        };
+        (outcome.into(), takes_ms)
+    }
+
+    fn failure(&mut self) -> Failure {
+        let (class, code) = *self.rng.pick(&[
+            ("transient_5xx", "SERVICE_UNAVAILABLE"),
+            ("transient_5xx", "SERVICE_UNAVAILABLE"),
+            ("unknown", "ODD"),
+            ("validation", "VALIDATION_ERROR"),
+        ]);
+        failure(class, code, "a simulated failure")
+    }
+
+    pub(in crate::system) fn tool_ends(
+        &mut self,
+        worker: usize,
+        life: u32,
+        unit: Unit,
+        serial: u64,
+    ) -> Result<(), Broken> {
+        if self.process(worker, life).is_none() {
+            return Ok(());
+        }
+        let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
+        if bench.serial != serial || bench.halted || bench.over.is_some() {
+            return Ok(());
+        }
+        if let Waits::Call(result) = std::mem::replace(&mut bench.waits, Waits::Nothing) {
+            bench.run.answer(*result);
+            if let Some(cursor) = bench.run.checkpoint() {
+                bench.waits = Waits::Kept;
+                return self.feed(worker, Input::Reached { unit, cursor: cursor.into() });
+            }
+        }
+        self.advance(worker, unit);
+        self.hand_in(worker)
+    }
+
+    pub(super) fn proceed(&mut self, worker: usize, unit: Unit) {
+        let waits = self.bench(worker, unit).is_some_and(|bench| matches!(bench.waits, Waits::Kept));
+        if waits {
+            self.advance(worker, unit);
+        }
+    }
+
+    /// Processes take up to the grace to go.
+    pub(super) fn stop(&mut self, worker: usize, unit: Unit, grace_ms: u64) {
+        if self.sabotage == Some(Sabotage::StopIgnored) {
+            return;
+        }
+        let life = self.workers[worker].life;
+        let at = self.now + self.rng.below(grace_ms + 1);
+        if let Some(bench) = self.bench(worker, unit) {
+            bench.halted = true;
+            self.agenda.plan(at, Happening::Gone { worker, life, unit });
+        }
+    }
+
+    pub(in crate::system) fn gone(&mut self, worker: usize, life: u32, unit: Unit) -> Result<(), Broken> {
+        if self.process(worker, life).is_none() {
+            return Ok(());
+        }
+        if let Some(bench) = self.bench(worker, unit)
+            && bench.over.is_none()
+        {
+            bench.over = Some(None);
+        }
+        self.hand_in(worker)
+    }
+
+    /// The attempt took too long; the worker itself says so.
+    pub(in crate::system) fn times_up(&mut self, worker: usize, life: u32, unit: Unit) -> Result<(), Broken> {
+        if self.process(worker, life).is_none() {
+            return Ok(());
+        }
+        if let Some(bench) = self.bench(worker, unit)
+            && !bench.halted
+            && bench.over.is_none()
+        {
+            let failed = failure("timeout", "NETWORK_TIMEOUT", "the attempt took too long");
+            bench.over = Some(Some(bench.run.report_now(Outcome::Failed(failed))));
+        }
+        self.hand_in(worker)
+    }
+
+    fn hand_in(&mut self, worker: usize) -> Result<(), Broken> {
+        for input in self.finished(worker) {
+            self.feed(worker, input)?;
+        }
+        Ok(())
+    }
+
+    /// What is over leaves the bench.
+    pub(super) fn finished(&mut self, worker: usize) -> Vec<Input> {
+        let Some(process) = &mut self.workers[worker].process else { return Vec::new() };
+        let over: Vec<Unit> =
+            process.bench.iter().filter(|(_, bench)| bench.over.is_some()).map(|(unit, _)| *unit).collect();
+        let mut inputs = Vec::new();
+        for unit in over {
+            let Some(report) = process.bench.remove(&unit).and_then(|bench| bench.over) else { continue };
+            self.watch.leases.end(unit);
+            self.telling.say(self.now, || {
+                let how = report.as_ref().map_or("it was stopped".to_owned(), |report| told(&report.outcome));
+                format!("worker {worker} is done with {}: {how}", super::super::telling::unit(unit))
+            });
+            inputs.push(Input::Ended { unit, report });
+        }
+        inputs
+    }
+}
+
+fn told(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Done { .. } => "done".into(),
+        Outcome::Failed(failure) => format!("failed, {}", failure.code),
+        Outcome::Stopped => "stopped".into(),
+        Outcome::Later { delay_ms, .. } => format!("goes on in {delay_ms} ms"),
+    }
+}
+
+fn failure(class: &str, code: &str, message: &str) -> Failure {
+    Failure {
+        class: class.into(),
+        code: code.into(),
+        message: message.into(),
+        retryable: None,
+        retry_after_ms: None,
+        details: Value::Object(Map::new()),
+    }
+}
