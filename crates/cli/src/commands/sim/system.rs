@@ -41,7 +41,7 @@ impl Sim {
     }
 
     fn system_json(&self, summary: &Summary, kept: &[PathBuf], seconds: f64) -> serde_json::Value {
-        let told = |(violation, file): (&Box<Violation>, &PathBuf)| json!({ "seed": violation.seed, "rule": violation.rule, "what": violation.what, "file": file });
+        let told = |violation: &Violation, file: &PathBuf| json!({ "seed": violation.seed, "rule": violation.rule, "what": violation.what, "file": file });
         let counts = &summary.counts;
         json!({
             "firstSeed": self.seed,
@@ -57,7 +57,7 @@ impl Sim {
             "mail": counts.mail,
             "ends": summary.ends,
             "seconds": seconds,
-            "violations": summary.violations.iter().zip(kept).map(told).collect::<Vec<_>>(),
+            "violations": summary.violations.iter().zip(kept).map(|(violation, file)| told(violation, file)).collect::<Vec<_>>(),
         })
     }
 
