@@ -7,16 +7,16 @@ const SEEDS: u64 = 300;
 /// Rules that may catch it; each sabotage is seen for what it is, not by chance.
 fn expected(sabotage: Sabotage) -> &'static [&'static str] {
     match sabotage {
-        Sabotage::CommitForgotten => &["durability"],
-        Sabotage::EffectBeforeSync => &["K7"],
-        Sabotage::TimersLostAtRestart
-        | Sabotage::MailLostAtRestart
+        Sabotage::CommitForgotten => &["durability", "K7"],
+        Sabotage::EffectBeforeSync => &["K7", "stop"],
+        Sabotage::TimersLostAtRestart => &["timers on time", "K8"],
+        Sabotage::MailLostAtRestart
         | Sabotage::LeasesLostAtRestart
         | Sabotage::OffersLostAtRestart
         | Sabotage::UnfinishedLostAtRestart => &["K8"],
         Sabotage::MailConsumedTwice => &["mail once", "durability"],
         Sabotage::MailPostedTwice => &["mail once"],
-        Sabotage::MailOutOfOrder => &["mail in order"],
+        Sabotage::MailOutOfOrder => &["mail in order", "one writer"],
         Sabotage::BatchTorn => &["all or nothing"],
         Sabotage::CheckpointNotKept => &["K7"],
         Sabotage::FenceNotChecked => &["K3"],
