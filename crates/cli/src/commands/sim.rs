@@ -86,10 +86,11 @@ impl Sim {
         for (end, count) in &summary.ends {
             writeln!(out, "{count:>9}  {end}")?;
         }
-        let rate = summary.executions as f64 / seconds.max(1e-9);
+        // The same seed has the same words on standard output; how long it took is another thing.
+        eprintln!("{seconds:.1} s, {:.0} executions/s", summary.executions as f64 / seconds.max(1e-9));
         writeln!(
             out,
-            "{}, the first of seed {}, each run twice: {} events, {seconds:.1} s, {rate:.0} executions/s",
+            "{}, the first of seed {}, each run twice: {} events",
             counted(summary.executions, "execution"),
             self.seed,
             summary.events

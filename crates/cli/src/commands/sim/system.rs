@@ -69,17 +69,17 @@ impl Sim {
         seconds: f64,
     ) -> anyhow::Result<()> {
         let counts = &summary.counts;
+        eprintln!("{seconds:.1} s, {:.0} executions/s", counts.executions as f64 / seconds.max(1e-9));
         for (end, count) in &summary.ends {
             writeln!(out, "{count:>9}  {end}")?;
         }
         writeln!(
             out,
-            "{} in {} from seed {} on, each run twice: {} commits, {seconds:.1} s, {:.0} executions/s",
+            "{} in {} from seed {} on, each run twice: {} commits",
             counted(counts.executions, "execution"),
             counted(summary.seeds, "world"),
             self.seed,
-            counts.commits,
-            counts.executions as f64 / seconds.max(1e-9)
+            counts.commits
         )?;
         writeln!(
             out,
