@@ -3,6 +3,9 @@
 mod pipeline;
 mod work;
 
+/// How a value that stands elsewhere, or a secret, is written in a message.
+pub use windlass_artifact as reference;
+
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
 pub use work::{
     Beat, Checkpoint, Failure, Iter, LEASE_TTL_MS, Line, Log, Order, Outcome, PROTOCOL_VERSION, Register,

@@ -1,0 +1,42 @@
+//! How long a value's JSON is, without writing it.
+
+use serde_json::Value;
+
+/// Counting stops as soon as the answer is known.
+pub(crate) fn exceeds(value: &Value, bytes: usize) -> bool {
+    spend(value, bytes).is_none()
+}
+
+/// What is left of the bytes after the value; None when they are not enough.
+fn spend(value: &Value, left: usize) -> Option<usize> {
+    match value {
+        Value::Null | Value::Bool(true) => left.checked_sub(4),
+        Value::Bool(false) => left.checked_sub(5),
+        Value::Number(number) => left.checked_sub(number.to_string().len()),
+        Value::String(text) => text_in(text, left),
+        Value::Array(items) => {
+            let left = left.checked_sub(2 + items.len().saturating_sub(1))?;
+            items.iter().try_fold(left, |left, item| spend(item, left))
+        }
+        Value::Object(fields) => {
+            let left = left.checked_sub(2 + fields.len().saturating_sub(1))?;
+            fields
+                .iter()
+                .try_fold(left, |left, (key, value)| spend(value, text_in(key, left)?.checked_sub(1)?))
+        }
+    }
+}
+
+fn text_in(text: &str, left: usize) -> Option<usize> {
+    let left = left.checked_sub(2 + text.len())?;
+    text.bytes().try_fold(left, |left, byte| left.checked_sub(escape(byte)))
+}
+
+/// Bytes beyond the one itself.
+fn escape(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0x00..=0x1f => 5,
+        _ => 0,
+    }
+}
