@@ -366,10 +366,13 @@ mod the_checks_themselves {
     #[test]
     fn a_use_against_the_direction_is_told() {
         let told = |from, to, dev| forbidden_use(&edge(from, to, dev)).unwrap_or_default();
-        assert_eq!(told("windlass-kernel", "windlass-sim", false), "`kernel` uses `sim`; it may use: expr");
+        assert_eq!(
+            told("windlass-kernel", "windlass-sim", false),
+            "`kernel` uses `sim`; it may use: artifact, expr"
+        );
         assert_eq!(
             told("windlass-kernel", "windlass-store", true),
-            "`kernel` uses `store`; it may use: expr"
+            "`kernel` uses `store`; it may use: artifact, expr"
         );
         assert_eq!(told("windlass-expr", "windlass-kernel", false), "`expr` uses `kernel`; it may use: none");
         assert_eq!(told("windlass-kernel", "windlass-expr", false), "");
