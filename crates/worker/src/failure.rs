@@ -52,6 +52,28 @@ pub(crate) fn is_retryable(failure: &Failure) -> bool {
     failure.retryable.unwrap_or_else(|| transient.contains(&failure.class.as_str()))
 }
 
+/// The word of playbooks for what went wrong, by the code where that says more than the class.
+pub(crate) fn kind(failure: &Failure) -> &'static str {
+    match (failure.code.as_str(), failure.class.as_str()) {
+        ("RESOURCE_NOT_FOUND", _) => "not_found",
+        ("VALIDATION_ERROR", _) | (_, "conflict") => "client_error",
+        ("RESULT_NOT_JSON", _) => "schema",
+        ("PYTHON_SYNTAX", _) => "parse",
+        ("EXPRESSION_ERROR", _) => "transform",
+        ("INVALID_CONFIGURATION", _) => "config",
+        ("DB_CONNECTION", _) => "db_connection",
+        ("DB_CONSTRAINT", _) => "db_constraint",
+        ("DB_DEADLOCK", _) => "db_deadlock",
+        ("DB_TIMEOUT", _) => "db_timeout",
+        (_, "timeout") => "timeout",
+        (_, "rate_limit") => "rate_limit",
+        (_, "transient_5xx") => "server_error",
+        (_, "transport") => "connection",
+        (_, "auth" | "policy") => "auth",
+        _ => "unknown",
+    }
+}
+
 /// The beginning of a text, for a message.
 pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {

@@ -20,6 +20,9 @@ pub(super) struct Cursor {
     pub(super) wait_ms: u64,
     #[serde(default)]
     pub(super) calls: u32,
+    /// Calls that control has moved on from; other tries of a call do not count.
+    #[serde(default)]
+    pub(super) passed: u32,
     /// Tries of a label since it last succeeded.
     #[serde(default)]
     pub(super) tries: BTreeMap<String, u32>,
@@ -45,6 +48,7 @@ impl Cursor {
             args: None,
             wait_ms: 0,
             calls: 0,
+            passed: 0,
             tries: BTreeMap::new(),
             prev: Value::Null,
             results: Map::new(),

@@ -35,9 +35,14 @@ pub struct Call {
     pub kind: String,
     /// Rendered.
     pub config: Map<String, Value>,
+    /// The task's own arguments laid over the step's; null when there are none.
+    pub args: Value,
     pub timeout_ms: Option<u64>,
     /// Counts from 1, again after each success.
     pub try_number: u32,
+    /// How many calls of this firing came before it. Another try of a call has the same number, also in another attempt
+    /// or on another worker.
+    pub number: u32,
 }
 
 /// What a call came to.
@@ -57,7 +62,7 @@ impl From<Result<Value, Box<Failure>>> for CallResult {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     /// To be answered with `answer`. Asked again before that, it is the same call.
-    Call(Call),
+    Call(Box<Call>),
     /// At most [`PAUSE_MAX_MS`]; then `advance` again.
     Wait { delay_ms: u64 },
     /// The run is over. The patch holds every context key written and not yet reported.
@@ -103,7 +108,7 @@ impl Run {
             return Next::Wait { delay_ms: std::mem::take(&mut self.cursor.wait_ms) };
         }
         match self.call() {
-            Ok(call) => Next::Call(call),
+            Ok(call) => Next::Call(Box::new(call)),
             Err(failure) => {
                 self.fail(*in_task(failure, &self.cursor.at));
                 self.advance()
@@ -117,6 +122,7 @@ impl Run {
         let label = self.cursor.at.clone();
         self.cursor.calls += 1;
         *self.cursor.tries.entry(label.clone()).or_default() += 1;
+        let called = outcome::judged(called);
         let followed = self.decide(&args, &called).and_then(|action| self.follow(&action, called));
         if let Err(failure) = followed {
             self.fail(*in_task(failure, &label));
@@ -180,7 +186,8 @@ impl Run {
         view.task = Some((&task.label, try_number));
         let (config, args) = configured(task, &view)?;
         let (label, kind) = (task.label.clone(), task.kind.clone());
-        let call = Call { label, kind, config, timeout_ms: task.timeout_ms, try_number };
+        let (timeout_ms, number) = (task.timeout_ms, self.cursor.passed);
+        let call = Call { label, kind, config, args: args.clone(), timeout_ms, try_number, number };
         self.asked = Some(args);
         Ok(call)
     }
@@ -189,7 +196,7 @@ impl Run {
     fn decide(&mut self, args: &Value, called: &CallResult) -> Result<Action, Box<Failure>> {
         let task = self.task(&self.cursor.at)?;
         let try_number = self.cursor.tries[&task.label];
-        let told = outcome::told(called, try_number);
+        let told = outcome::told(called, &task.kind, try_number);
         let mut view = View::new(&self.work, &self.cursor);
         view.args = Some(args).filter(|args| !args.is_null());
         view.task = Some((&task.label, try_number));
@@ -237,7 +244,9 @@ impl Run {
             self.cursor.prev = result.clone();
             self.cursor.tries.remove(&label);
         }
-        self.cursor.results.insert(label, outcome::kept(called));
+        let kind = self.task(&label).map(|task| task.kind.clone()).unwrap_or_default();
+        self.cursor.results.insert(label, outcome::kept(called, &kind));
+        self.cursor.passed += 1;
     }
 
     fn retry(

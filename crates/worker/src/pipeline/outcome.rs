@@ -1,16 +1,36 @@
 //! What a call came to, as rules see it, and what the whole step hands on.
 
 use super::CallResult;
-use crate::failure;
+use crate::failure::{self, failure, shown};
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Failure, Pipeline};
 
+/// A result that itself says `status: "error"` is an error, whichever tool it comes from.
+pub(super) fn judged(called: CallResult) -> CallResult {
+    let CallResult { outcome, facts } = called;
+    let outcome =
+        outcome.and_then(|result| if result["status"] == "error" { Err(said(result)) } else { Ok(result) });
+    CallResult { outcome, facts }
+}
+
+fn said(result: Value) -> Box<Failure> {
+    let error = &result["error"];
+    let words = [&error["message"], error, &result["message"]].into_iter().find_map(Value::as_str);
+    let words = words.filter(|words| !words.is_empty());
+    let message = words.map_or_else(|| "the result has the status `error`".to_owned(), shown);
+    let code = [&error["code"], &result["code"]].into_iter().find_map(Value::as_str);
+    let mut failed = failure("unknown", code.unwrap_or("TASK_ERROR"), message);
+    failed.retryable = error["retryable"].as_bool();
+    failed.details = result;
+    failed
+}
+
 /// `{status: "ok", result}` or `{status: "error", error}`, with `meta` and what the tool tells beside it (`http`, …).
-pub(super) fn told(called: &CallResult, attempt: u32) -> Value {
+pub(super) fn told(called: &CallResult, tool: &str, attempt: u32) -> Value {
     let mut told = called.facts.clone();
     let (status, key, value) = match &called.outcome {
         Ok(result) => ("ok", "result", result.clone()),
-        Err(failure) => ("error", "error", error(failure)),
+        Err(failure) => ("error", "error", error(failure, tool, &called.facts)),
     };
     told.insert("status".to_owned(), json!(status));
     told.insert(key.to_owned(), value);
@@ -18,14 +38,27 @@ pub(super) fn told(called: &CallResult, attempt: u32) -> Value {
     Value::Object(told)
 }
 
-fn error(failure: &Failure) -> Value {
+/// Facts of the tool that say more about an error: where they stand, and their name in the error.
+const EVIDENCE: [(&str, &str, &str); 3] = [
+    ("http", "status", "http_status"),
+    ("pg", "code", "pg_code"),
+    ("py", "exception_type", "exception_type"),
+];
+
+fn error(failure: &Failure, tool: &str, facts: &Map<String, Value>) -> Value {
     let mut error = json!({
-        "kind": failure.class,
+        "kind": failure::kind(failure),
         "class": failure.class,
         "code": failure.code,
         "message": failure.message,
         "retryable": failure::is_retryable(failure),
+        "source": tool,
     });
+    for (fact, key, name) in EVIDENCE {
+        if let Some(value) = facts.get(fact).and_then(|fact| fact.get(key)) {
+            error[name] = value.clone();
+        }
+    }
     if let Some(delay_ms) = failure.retry_after_ms {
         error["retry_after"] = json!(delay_ms as f64 / 1000.0);
     }
@@ -36,10 +69,10 @@ fn error(failure: &Failure) -> Value {
 }
 
 /// What stands under a task's label once control has moved on: its result, or how it failed.
-pub(super) fn kept(called: CallResult) -> Value {
+pub(super) fn kept(called: CallResult, tool: &str) -> Value {
     match called.outcome {
         Ok(result) => result,
-        Err(failure) => json!({ "status": "error", "error": error(&failure) }),
+        Err(failure) => json!({ "status": "error", "error": error(&failure, tool, &called.facts) }),
     }
 }
 

@@ -1,6 +1,9 @@
 //! The tools there are, and the only place that knows all of them. A tool is a file and a row here.
 
+mod fields;
 mod noop;
+mod program;
+mod python;
 mod shell;
 
 use crate::failure;
@@ -8,7 +11,6 @@ use crate::halt::{Halt, limited};
 use crate::pipeline::{Call, CallResult, execution_id};
 use crate::pool::Lines;
 use crate::process::SharedGuard;
-use std::time::Duration;
 use windlass_protocol::{Failure, Work};
 
 /// Between TERM and KILL when a task takes too long or leaves processes behind.
@@ -19,9 +21,10 @@ pub const GRACE_MS: u64 = 5_000;
 enum Tool {
     Noop,
     Shell,
+    Python,
 }
 
-const TOOLS: [(&str, Tool); 2] = [("noop", Tool::Noop), ("shell", Tool::Shell)];
+const TOOLS: [(&str, Tool); 3] = [("noop", Tool::Noop), ("shell", Tool::Shell), ("python", Tool::Python)];
 
 /// Who calls, and what a tool may use beside its configuration.
 #[derive(Debug)]
@@ -69,6 +72,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match tool {
         Tool::Noop => Ok(noop::run(&call.config)).into(),
         Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
+        Tool::Python => python::run(call, desk, halt).await,
     }
 }
 
@@ -77,15 +81,14 @@ fn limit_ms(call: &Call) -> Result<Option<u64>, Box<Failure>> {
     let Some(field) = call.config.get("timeout_seconds").filter(|field| !field.is_null()) else {
         return Ok(call.timeout_ms);
     };
-    let seconds = field.as_f64().or_else(|| field.as_str()?.trim().parse().ok());
-    let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0 && seconds.is_finite()) else {
+    let Some(limit) = fields::seconds(field) else {
         let label = &call.label;
         let message =
             format!("`timeout_seconds` of task `{label}` is a number of seconds above 0, not {field}");
         return Err(failure::invalid(message));
     };
-    let own_ms = Duration::try_from_secs_f64(seconds).map_or(u64::MAX, |limit| limit.as_millis() as u64);
-    Ok(Some(own_ms.max(1).min(call.timeout_ms.unwrap_or(u64::MAX))))
+    let own_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    Ok(Some(own_ms.min(call.timeout_ms.unwrap_or(u64::MAX))))
 }
 
 fn unknown(kind: &str) -> Box<Failure> {

@@ -7,6 +7,7 @@ mod guard;
 mod names;
 mod pipeline;
 mod pool;
+mod python;
 mod resume;
 mod session;
 mod shell;

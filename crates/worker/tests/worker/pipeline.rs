@@ -86,7 +86,7 @@ fn pbk_21_rules_say_retry_jump_break_fail_or_continue() {
             r#"done {"result":1,"status":"ok","results":{"a":1,"b":1,"c":1}}"#,
         ],
     );
-    let kept = r#""b":{"status":"error","error":{"kind":"unknown","class":"unknown","code":"E","message":"it broke","retryable":false}}"#;
+    let kept = r#""b":{"status":"error","error":{"kind":"unknown","class":"unknown","code":"E","message":"it broke","retryable":false,"source":"noop"}}"#;
     check(
         three(json!({ "do": "jump", "to": "a" })),
         &[ok.clone(), broken.clone(), ok.clone(), ok.clone(), ok.clone()],
@@ -424,4 +424,88 @@ fn an_answer_nobody_asked_for_changes_nothing() {
     run.answer(Ok(json!(3)).into());
     let Next::Report(report) = run.advance() else { panic!("it is over") };
     assert_eq!(report.outcome, windlass_protocol::Outcome::Done { output: json!(2) });
+}
+
+#[test]
+fn a_result_that_says_error_is_an_error_whatever_the_tool() {
+    let says = |result: Value| {
+        let told = tell(&work(json!({ "tasks": [noop("a", json!([]))] })), &[json!({ "ok": result })]);
+        told[1].clone()
+    };
+    assert_eq!(
+        says(json!({ "status": "error", "error": { "message": "no room", "code": "FULL" } })),
+        r#"failed unknown FULL: no room {"status":"error","error":{"message":"no room","code":"FULL"},"task":"a"}"#
+    );
+    assert_eq!(
+        says(json!({ "status": "error", "error": "no room" })),
+        r#"failed unknown TASK_ERROR: no room {"status":"error","error":"no room","task":"a"}"#
+    );
+    assert_eq!(
+        says(json!({ "status": "error" })),
+        r#"failed unknown TASK_ERROR: the result has the status `error` {"status":"error","task":"a"}"#
+    );
+    for fine in [
+        json!({ "status": "failed" }),
+        json!("error"),
+        json!(["error"]),
+        json!({ "data": { "status": "error" } }),
+    ] {
+        assert_eq!(says(fine.clone()), format!("done {fine}"));
+    }
+}
+
+#[test]
+fn the_kind_of_an_error_is_a_word_of_playbooks_and_its_class_one_of_the_taxonomy() {
+    let kind = |class: &str, code: &str| {
+        let rules = json!([{ "action": { "do": "break" }, "set_ctx": { "kind": "{{ outcome.error.kind }}/{{ outcome.error.class }}" } }]);
+        let spec = json!({ "tasks": [noop("a", rules)] });
+        let told = tell(&work(spec), &[json!({ "class": class, "code": code })]);
+        told[1].split("set ").nth(1).unwrap().to_owned()
+    };
+    let check = |class: &str, code: &str, expected: &str| {
+        assert_eq!(kind(class, code), format!(r#"{{"kind":"{expected}/{class}"}}"#), "{class} {code}");
+    };
+    check("timeout", "NETWORK_TIMEOUT", "timeout");
+    check("timeout", "DB_TIMEOUT", "db_timeout");
+    check("rate_limit", "RATE_LIMIT_EXCEEDED", "rate_limit");
+    check("transient_5xx", "SERVICE_UNAVAILABLE", "server_error");
+    check("transport", "CONNECTION_RESET", "connection");
+    check("transport", "DB_CONNECTION", "db_connection");
+    check("auth", "AUTHENTICATION_FAILED", "auth");
+    check("policy", "PERMISSION_DENIED", "auth");
+    check("validation", "RESOURCE_NOT_FOUND", "not_found");
+    check("validation", "VALIDATION_ERROR", "client_error");
+    check("validation", "INVALID_CONFIGURATION", "config");
+    check("conflict", "CONFLICT", "client_error");
+    check("unknown", "SHELL_EXIT", "unknown");
+}
+
+#[test]
+fn tries_of_a_call_share_its_number_and_later_calls_have_others() {
+    let retry = json!({ "do": "retry", "attempts": 3, "backoff": "constant", "delay_ms": 0 });
+    let rules = json!([
+        { "when": "outcome.status == 'error'", "action": retry },
+        { "when": "outcome.result < 2", "action": { "do": "jump", "to": "a" } },
+    ]);
+    let work = work(json!({ "tasks": [noop("a", rules), noop("b", json!([]))] }));
+    let answers = [
+        json!({ "code": "E" }),
+        json!({ "ok": 1 }),
+        json!({ "code": "E" }),
+        json!({ "ok": 2 }),
+        json!({ "ok": 3 }),
+    ];
+    let mut run = Run::begin(work.clone());
+    let mut numbers = Vec::new();
+    for answer in &answers {
+        let Next::Call(call) = run.advance() else { panic!("it goes on") };
+        numbers.push((call.label, call.number));
+        run.answer(called(answer));
+        // Another worker takes over.
+        if let Some(cursor) = run.checkpoint() {
+            run = Run::begin(Work { cursor: Some(Arc::new(cursor)), ..work.clone() });
+        }
+    }
+    let numbers: Vec<(&str, u32)> = numbers.iter().map(|(label, number)| (label.as_str(), *number)).collect();
+    assert_eq!(numbers, [("a", 0), ("a", 0), ("a", 1), ("a", 1), ("b", 2)]);
 }

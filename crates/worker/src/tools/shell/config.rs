@@ -1,9 +1,12 @@
 //! A shell task's fields, read and checked.
 
 use crate::failure::invalid;
+use crate::tools::fields::Fields;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use windlass_protocol::Failure;
+
+pub(super) const TOOL: &str = "the shell";
 
 const FIELDS: [&str; 9] =
     ["command", "cmds", "shell", "env", "cwd", "timeout_seconds", "args", "input", "name"];
@@ -18,36 +21,19 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn read(config: &Map<String, Value>) -> Result<Script, Box<Failure>> {
-        if let Some(unknown) = config.keys().find(|key| !FIELDS.contains(&key.as_str())) {
-            return Err(invalid(format!("the shell has no field `{unknown}`; it has {}", FIELDS.join(", "))));
-        }
+        let fields = Fields::of(TOOL, config, &FIELDS)?;
         Ok(Script {
-            shell: text(config, "shell")?.unwrap_or_else(|| "sh".to_owned()),
-            text: script(config)?,
-            cwd: text(config, "cwd")?,
-            env: env(config)?,
+            shell: fields.text("shell")?.unwrap_or_else(|| "sh".to_owned()),
+            text: script(fields)?,
+            cwd: fields.text("cwd")?,
+            env: fields.env()?,
         })
     }
 }
 
-/// A field without a value is as good as none.
-fn given<'c>(config: &'c Map<String, Value>, key: &str) -> Option<&'c Value> {
-    config.get(key).filter(|value| !value.is_null())
-}
-
-fn text(config: &Map<String, Value>, key: &str) -> Result<Option<String>, Box<Failure>> {
-    match given(config, key) {
-        None => Ok(None),
-        Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
-        Some(other) => Err(invalid(format!("`{key}` of the shell is a text, not {other}"))),
-    }
-}
-
-fn script(config: &Map<String, Value>) -> Result<String, Box<Failure>> {
-    let both = given(config, "command").is_some() && given(config, "cmds").is_some();
-    let found = given(config, "command").or_else(|| given(config, "cmds")).filter(|_| !both);
-    let Some(found) = found else {
-        return Err(invalid("the shell needs either `command` or `cmds`, a text or a list of texts"));
+fn script(fields: Fields<'_>) -> Result<String, Box<Failure>> {
+    let Some((_, found)) = fields.one_of(&["command", "cmds"])? else {
+        return Err(invalid("the shell needs `command` or `cmds`, a text or a list of texts"));
     };
     match found {
         Value::Array(lines) => {
@@ -65,20 +51,6 @@ fn line(value: &Value) -> Result<String, Box<Failure>> {
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         other => Err(invalid(format!("a command of the shell is a text, not {other}"))),
     }
-}
-
-fn env(config: &Map<String, Value>) -> Result<BTreeMap<String, String>, Box<Failure>> {
-    let fields = match given(config, "env") {
-        None => return Ok(BTreeMap::new()),
-        Some(Value::Object(fields)) => fields,
-        Some(other) => return Err(invalid(format!("`env` of the shell is a map, not {other}"))),
-    };
-    let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Ok(fields
-        .iter()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(name, value)| (name.clone(), written(value)))
-        .collect())
 }
 
 #[cfg(test)]
@@ -105,9 +77,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
-        let neither = "the shell needs either `command` or `cmds`, a text or a list of texts";
+        let neither = "the shell needs `command` or `cmds`, a text or a list of texts";
         check(json!({}), Err(neither));
-        check(json!({ "command": "ls", "cmds": ["ls"] }), Err(neither));
+        check(
+            json!({ "command": "ls", "cmds": ["ls"] }),
+            Err("the shell has both `command` and `cmds`, which mean the same; keep one of them"),
+        );
         check(json!({ "cmds": [["ls"]] }), Err("a command of the shell is a text, not [\"ls\"]"));
         check(json!({ "command": "ls", "cwd": 3 }), Err("`cwd` of the shell is a text, not 3"));
         check(json!({ "command": "ls", "env": [] }), Err("`env` of the shell is a map, not []"));

@@ -1,0 +1,87 @@
+//! A task's fields, read with errors that name the tool and the field.
+
+use crate::failure::{invalid, shown};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use windlass_protocol::Failure;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields<'c> {
+    /// As in "the shell has no field …".
+    tool: &'static str,
+    config: &'c Map<String, Value>,
+}
+
+impl<'c> Fields<'c> {
+    /// A field that no tool of this name reads is a slip of the pen, and would be silently without effect.
+    pub(super) fn of(
+        tool: &'static str,
+        config: &'c Map<String, Value>,
+        known: &[&str],
+    ) -> Result<Fields<'c>, Box<Failure>> {
+        if let Some(unknown) = config.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(invalid(format!("{tool} has no field `{unknown}`; it has {}", known.join(", "))));
+        }
+        Ok(Fields { tool, config })
+    }
+
+    /// A field without a value is as good as none.
+    pub(super) fn given(&self, key: &str) -> Option<&'c Value> {
+        self.config.get(key).filter(|value| !value.is_null())
+    }
+
+    /// The only one of several spellings that is given.
+    pub(super) fn one_of(
+        &self,
+        keys: &[&'static str],
+    ) -> Result<Option<(&'static str, &'c Value)>, Box<Failure>> {
+        let mut found = keys.iter().filter_map(|key| Some((*key, self.given(key)?)));
+        match (found.next(), found.next()) {
+            (Some((first, _)), Some((second, _))) => Err(invalid(format!(
+                "{} has both `{first}` and `{second}`, which mean the same; keep one of them",
+                self.tool
+            ))),
+            (first, _) => Ok(first),
+        }
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<Option<String>, Box<Failure>> {
+        match self.given(key) {
+            None => Ok(None),
+            Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
+            Some(other) => Err(self.is_not(key, "a text", other)),
+        }
+    }
+
+    pub(super) fn map(&self, key: &str) -> Result<Option<&'c Map<String, Value>>, Box<Failure>> {
+        match self.given(key) {
+            None => Ok(None),
+            Some(Value::Object(fields)) => Ok(Some(fields)),
+            Some(other) => Err(self.is_not(key, "a map", other)),
+        }
+    }
+
+    /// A map of texts, as for an environment; what is no text is written as JSON.
+    pub(super) fn env(&self) -> Result<BTreeMap<String, String>, Box<Failure>> {
+        let Some(fields) = self.map("env")? else { return Ok(BTreeMap::new()) };
+        let given = fields.iter().filter(|(_, value)| !value.is_null());
+        Ok(given.map(|(name, value)| (name.clone(), plain(value))).collect())
+    }
+
+    pub(super) fn is_not(&self, key: &str, wanted: &str, found: &Value) -> Box<Failure> {
+        invalid(format!("`{key}` of {} is {wanted}, not {}", self.tool, shown(&found.to_string())))
+    }
+}
+
+/// A text as it is, anything else as JSON.
+pub(super) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A number of seconds above 0, also as a text; None is anything else.
+pub(super) fn seconds(value: &Value) -> Option<Duration> {
+    let seconds = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+    let seconds = seconds.filter(|seconds| *seconds > 0.0 && seconds.is_finite())?;
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(Duration::from_millis(1)))
+}

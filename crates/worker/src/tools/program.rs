@@ -1,0 +1,159 @@
+//! One program with its group, from its start to the end of all it started: what `shell` and `python` share.
+
+use super::{Desk, GRACE_MS};
+use crate::failure::{self, failure, shown};
+use crate::halt::Halt;
+use crate::pool::Lines;
+use crate::process::Group;
+use crate::stream::{Splitter, Tail};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use windlass_protocol::{Failure, Stream};
+
+/// What an error holds of each stream; errors are stored and sent far more often than results.
+pub(super) const ERROR_TAIL_MAX: usize = 4 * 1024;
+
+/// Taken from a pipe at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// After the group is gone, its last output is in the pipe already. Who still holds the pipe open left the group, and
+/// its output is no longer the step's.
+const LAST_READ: Duration = Duration::from_millis(500);
+/// The largest pipe the system makes.
+const LAST_BYTES: usize = 1024 * 1024;
+
+/// Lets the command begin only when the guard knows of it: a worker that dies before writes no line, and the command
+/// never was. Then nothing reads what is typed: input is empty.
+const GATE: &str = "read -r windlass_gate_ || exit 125; exec \"$@\" </dev/null";
+
+/// What is started, and how messages call it.
+#[derive(Debug)]
+pub(super) struct Program<'p> {
+    /// As in "`cwd` of the shell".
+    pub(super) tool: &'static str,
+    pub(super) not_started: &'static str,
+    pub(super) argv: Vec<&'p OsStr>,
+    pub(super) env: &'p BTreeMap<String, String>,
+    pub(super) cwd: Option<&'p str>,
+}
+
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) out: Tail,
+    pub(super) err: Tail,
+}
+
+impl Program<'_> {
+    pub(super) async fn run(&self, desk: &Desk, halt: Halt) -> Result<Ended, Box<Failure>> {
+        let mut child = self.spawn(desk)?;
+        let group = Group::of(&child, &desk.guard).map_err(|error| self.cannot_start(&error))?;
+        let Some(group) = group else { return Err(self.cannot_start(&"it ended at once")) };
+        follow(&mut child, &group, desk, halt).await.map_err(|error| self.cannot_start(&error))
+    }
+
+    fn spawn(&self, desk: &Desk) -> Result<Child, Box<Failure>> {
+        let mut command = Command::new("sh");
+        command.args(["-c", GATE, "sh"]).args(&self.argv);
+        command.envs(self.env).envs(desk.names.iter().map(|(name, value)| (*name, value)));
+        if let Some(cwd) = self.cwd {
+            command.current_dir(cwd);
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        command.spawn().map_err(|error| self.refused(&error))
+    }
+
+    /// The system's trouble, not the definition's: another try may do better.
+    pub(super) fn cannot_start(&self, error: &dyn std::fmt::Display) -> Box<Failure> {
+        let message = format!("the command of {} could not be started: {error}", self.tool);
+        let mut failed = failure("unknown", self.not_started, message);
+        failed.retryable = Some(true);
+        failed
+    }
+
+    fn refused(&self, error: &io::Error) -> Box<Failure> {
+        let tool = self.tool;
+        match (self.cwd, error.kind()) {
+            (Some(cwd), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                failure::invalid(format!("`cwd` of {tool} is no directory: `{}`", shown(cwd)))
+            }
+            (_, io::ErrorKind::ArgumentListTooLong) => failure::invalid(
+                "the command and its environment are longer than the system allows; use a file",
+            ),
+            (_, io::ErrorKind::InvalidInput) => {
+                failure::invalid("the command or its environment holds a NUL character or a bad name")
+            }
+            _ => self.cannot_start(error),
+        }
+    }
+}
+
+async fn follow(child: &mut Child, group: &Group, desk: &Desk, mut halt: Halt) -> io::Result<Ended> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(mut gate), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+        return Err(io::Error::other("its streams are not there"));
+    };
+    if !halt.is_pulled() {
+        gate.write_all(b"go\n").await?;
+    }
+    drop(gate);
+    let (gone, is_gone) = watch::channel(false);
+    let life = async {
+        let status = group.ended(child, &mut halt, GRACE_MS).await;
+        gone.send_replace(true);
+        status
+    };
+    let (status, out, err) = tokio::join!(
+        life,
+        capture(stdout, Stream::Out, &desk.lines, is_gone.clone()),
+        capture(stderr, Stream::Err, &desk.lines, is_gone),
+    );
+    Ok(Ended { status: status?, out, err })
+}
+
+/// Reads to the end. The log can be slower than the command: then the pipe fills and the command waits.
+async fn capture(
+    mut pipe: impl AsyncRead + Unpin,
+    stream: Stream,
+    lines: &Lines,
+    mut gone: watch::Receiver<bool>,
+) -> Tail {
+    let (mut tail, mut splitter) = (Tail::default(), Splitter::default());
+    let mut buffer = vec![0; READ_BYTES];
+    let mut left = LAST_BYTES;
+    loop {
+        let read = tokio::select! {
+            biased;
+            read = pipe.read(&mut buffer) => read,
+            () = silence(&mut gone) => break,
+        };
+        let Ok(length @ 1..) = read else { break };
+        if *gone.borrow() {
+            left = left.saturating_sub(length);
+        }
+        tail.push(&buffer[..length]);
+        let mut texts = Vec::new();
+        splitter.push(&buffer[..length], &mut texts);
+        lines.send(stream, texts).await;
+        if left == 0 {
+            break;
+        }
+    }
+    let mut texts = Vec::new();
+    splitter.end(&mut texts);
+    lines.send(stream, texts).await;
+    tail
+}
+
+async fn silence(gone: &mut watch::Receiver<bool>) {
+    // A sender that is gone is as good: nothing runs any more.
+    let _ = gone.wait_for(|gone| *gone).await;
+    sleep(LAST_READ).await;
+}

@@ -1,0 +1,110 @@
+//! Code in Python, run by the system's interpreter.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `code` | the source |
+//! | `script` | instead of `code`: the path of a file, also as `{uri}`; a relative one counts from `cwd` |
+//! | `args` or `input` | laid over the step's arguments; each is a global of its name, and `args` and `input_data` hold them all |
+//! | `libs` | `{alias: module}` is imported under the alias; a list must be importable and is imported under its own names |
+//! | `python` | the interpreter; `python3` by default |
+//! | `env` | laid over the worker's environment; what is no text is written as JSON |
+//! | `cwd` | the directory, also looked in for modules; the worker's by default |
+//! | `timeout_seconds` | as `spec.timeout` |
+//!
+//! The result is what a `return` outside of functions returns, or else the global `result`, or else what `main` returns,
+//! called with those of the arguments that it takes. Without any of them it is `{status: "success", message}`. It must
+//! be JSON. An exception is an error with the fact `py: {exception_type, traceback}`. What the code prints is in the log.
+//!
+//! Arguments may hold secrets: they pass through a file in a directory that only this user can open, and stand neither
+//! in the environment nor among the arguments of the process.
+
+mod config;
+mod papers;
+
+use super::Desk;
+use super::program::{self, ERROR_TAIL_MAX, Ended};
+use crate::failure::{self, failure, shown};
+use crate::halt::Halt;
+use crate::pipeline::{Call, CallResult};
+use config::Program;
+use papers::{Answer, Exception, Papers};
+use serde_json::{Map, Value, json};
+use std::os::unix::process::ExitStatusExt;
+use windlass_protocol::Failure;
+
+pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
+    match answered(call, desk, halt).await {
+        Err(failure) => Err(failure).into(),
+        Ok(Answer::Exception(exception)) => raised(exception),
+        Ok(answer) => result(answer).into(),
+    }
+}
+
+async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<Answer, Box<Failure>> {
+    let program = Program::read(&call.config)?;
+    let papers = Papers::write(&program, &call.args).await?;
+    let started = program::Program {
+        tool: config::TOOL,
+        not_started: "PYTHON_NOT_STARTED",
+        argv: vec![program.python.as_ref(), papers.runner()],
+        env: &program.env,
+        cwd: program.cwd.as_deref(),
+    };
+    let ended = started.run(desk, halt).await;
+    let answer = papers.read().await;
+    let ended = ended?;
+    match answer? {
+        Some(answer) if ended.status.success() => Ok(answer),
+        answer => Err(unanswered(ended, &program.python, answer.is_some())),
+    }
+}
+
+fn result(answer: Answer) -> Result<Value, Box<Failure>> {
+    match answer {
+        Answer::Result(result) => Ok(result),
+        Answer::Unset(()) => Ok(json!({ "status": "success", "message": "the code gave no result" })),
+        Answer::NotJson(message) => Err(failure("validation", "RESULT_NOT_JSON", message)),
+        Answer::NoLibrary(message) => Err(failure::invalid(message)),
+        Answer::Exception(exception) => raised(exception).outcome,
+    }
+}
+
+fn raised(exception: Exception) -> CallResult {
+    let Exception { exception_type, message, traceback, trouble } = exception;
+    let (class, code) = match trouble.as_deref() {
+        Some("timeout") => ("timeout", "NETWORK_TIMEOUT"),
+        Some("connection") => ("transport", "CONNECTION_RESET"),
+        Some("syntax") => ("validation", "PYTHON_SYNTAX"),
+        _ => ("unknown", "PYTHON_EXCEPTION"),
+    };
+    let message =
+        if message.is_empty() { exception_type.clone() } else { format!("{exception_type}: {message}") };
+    let facts = json!({ "exception_type": exception_type, "traceback": traceback });
+    let mut failed = failure(class, code, shown(&message));
+    failed.details = facts.clone();
+    CallResult { outcome: Err(failed), facts: Map::from_iter([("py".to_owned(), facts)]) }
+}
+
+/// The interpreter did not come to its end.
+fn unanswered(ended: Ended, python: &str, had_answered: bool) -> Box<Failure> {
+    let Ended { status, mut out, mut err } = ended;
+    let (stdout, stderr) = (out.text(ERROR_TAIL_MAX).0, err.text(ERROR_TAIL_MAX).0);
+    let when = if had_answered { "after it had its result" } else { "before it had a result" };
+    let mut failed = match (status.code(), status.signal()) {
+        (Some(127), _) if !had_answered => failure::invalid(format!(
+            "the interpreter `{}` was not found; install it, or name another one in `python`",
+            shown(python)
+        )),
+        (Some(code), _) => {
+            failure("unknown", "PYTHON_EXIT", format!("python ended with exit code {code} {when}"))
+        }
+        (None, signal) => {
+            let signal =
+                signal.map_or_else(|| "an unknown signal".to_owned(), |signal| format!("signal {signal}"));
+            failure("unknown", "PYTHON_SIGNAL", format!("python was killed by {signal} {when}"))
+        }
+    };
+    failed.details =
+        json!({ "exit_code": status.code(), "signal": status.signal(), "stdout": stdout, "stderr": stderr });
+    failed
+}

@@ -1,0 +1,145 @@
+//! What worker and interpreter tell each other: files in a directory that only this user can open, and that is gone
+//! when the task is.
+
+use super::config::{Program, Source, TOOL};
+use crate::failure::{failure, invalid};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tokio::task::spawn_blocking;
+use windlass_protocol::Failure;
+
+const RUNNER: &str = include_str!("runner.py");
+
+/// A script is written by hand; what is larger was named by mistake.
+const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
+
+/// A result is kept with the execution; what is larger belongs in a file or a database.
+const ANSWER_MAX: u64 = 32 * 1024 * 1024;
+
+/// What the runner says.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    Result(Value),
+    Unset(()),
+    NotJson(String),
+    NoLibrary(String),
+    Exception(Exception),
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Exception {
+    pub(super) exception_type: String,
+    pub(super) message: String,
+    pub(super) traceback: String,
+    pub(super) trouble: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Papers {
+    dir: TempDir,
+    runner: PathBuf,
+}
+
+impl Papers {
+    pub(super) async fn write(program: &Program, args: &Value) -> Result<Papers, Box<Failure>> {
+        let code = code(&program.source).await?;
+        let args = if args.is_null() { json!({}) } else { args.clone() };
+        let name = program.source.name();
+        let request = json!({ "code": code, "name": name, "args": args, "libs": program.libs });
+        let written = blocking(move || written(&request)).await;
+        written.map_err(|error| unusable(&error))
+    }
+
+    pub(super) fn runner(&self) -> &OsStr {
+        self.runner.as_os_str()
+    }
+
+    /// None when the interpreter left none. The directory is gone afterwards.
+    pub(super) async fn read(self) -> Result<Option<Answer>, Box<Failure>> {
+        let read = blocking(move || answer(self.dir.path())).await.map_err(|error| unusable(&error))?;
+        let Some(bytes) = read else { return Ok(None) };
+        if bytes.len() as u64 > ANSWER_MAX {
+            let message = format!(
+                "the result of python is larger than {ANSWER_MAX} bytes; write it to a file and return its path"
+            );
+            return Err(failure("validation", "RESULT_TOO_LARGE", message));
+        }
+        let parsed = serde_json::from_slice(&bytes);
+        parsed.map(Some).map_err(|error| {
+            failure("validation", "RESULT_NOT_JSON", format!("the result of python cannot be read: {error}"))
+        })
+    }
+}
+
+fn written(request: &Value) -> io::Result<Papers> {
+    let dir = tempfile::Builder::new()
+        .prefix("windlass-python-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir()?;
+    let runner = dir.path().join("run.py");
+    private(&runner)?.write_all(RUNNER.as_bytes())?;
+    private(&dir.path().join("request.json"))?.write_all(&serde_json::to_vec(request)?)?;
+    Ok(Papers { dir, runner })
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+fn answer(dir: &Path) -> io::Result<Option<Vec<u8>>> {
+    match File::open(dir.join("answer.json")) {
+        Ok(file) => bounded(file, ANSWER_MAX).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// One byte more than allowed tells that there is more.
+fn bounded(file: File, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(max + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+async fn code(source: &Source) -> Result<String, Box<Failure>> {
+    let path = match source {
+        Source::Inline(code) => return Ok(code.clone()),
+        Source::File(path) => path.clone(),
+    };
+    let shown = path.display().to_string();
+    let refused = |why: String| invalid(format!("`script` of python, `{shown}`, {why}"));
+    let is_file = {
+        let path = path.clone();
+        blocking(move || fs::metadata(&path).map(|found| found.is_file())).await
+    };
+    match is_file {
+        Err(error) => return Err(refused(format!("cannot be read: {error}"))),
+        Ok(false) => return Err(refused("is no file".to_owned())),
+        Ok(true) => {}
+    }
+    let read = blocking(move || bounded(File::open(&path)?, SCRIPT_MAX)).await;
+    let bytes = read.map_err(|error| refused(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > SCRIPT_MAX {
+        return Err(refused(format!("is larger than {SCRIPT_MAX} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| refused("is no UTF-8 text".to_owned()))
+}
+
+/// The pool has one thread; a slow disk must not hold up the others.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+fn unusable(error: &io::Error) -> Box<Failure> {
+    let message = format!("the directory through which {TOOL} is called cannot be used: {error}");
+    let mut failed = failure("unknown", "PYTHON_NOT_STARTED", message);
+    failed.retryable = Some(true);
+    failed
+}

@@ -1,0 +1,252 @@
+"""Runs one python task. The request lies beside this file, and the answer is put there."""
+
+import ast
+import asyncio
+import importlib
+import inspect
+import json
+import linecache
+import os
+import sys
+import traceback
+import types
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TRACEBACK_MAX = 16 * 1024
+DEPTH_MAX = 100
+# What a JSON number holds exactly on the other side.
+INT_MIN, INT_MAX = -(2**63), 2**64 - 1
+UNSET = object()
+
+
+class NotJson(Exception):
+    """The result cannot be handed on."""
+
+
+class BadLibrary(Exception):
+    """Something in `libs` cannot be imported."""
+
+
+def plain(value, place="result", depth=0):
+    """The value in the types of JSON, or an error that names the place and the type that is none of them."""
+    if depth > DEPTH_MAX:
+        raise NotJson(f"`{place[:80]}…` is nested deeper than {DEPTH_MAX} levels")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return text(value, place)
+    if isinstance(value, int):
+        if not INT_MIN <= value <= INT_MAX:
+            raise NotJson(f"`{place}` is an integer beyond 64 bits; return it as a text with str()")
+        return int(value)
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise NotJson(f"`{place}` is {value}, and JSON has no such number")
+        return float(value)
+    if isinstance(value, dict):
+        return {key(k, place): plain(v, f"{place}.{k}", depth + 1) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(value)]
+    raise NotJson(f"`{place}` is of type `{named(type(value))}`, which is no JSON; convert it first")
+
+
+def text(value, place):
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise NotJson(f"`{place}` is a text with lone surrogates, which is no JSON") from None
+    return str(value)
+
+
+def key(value, place):
+    if isinstance(value, str):
+        return text(value, place)
+    if value is None or isinstance(value, (bool, int, float)):
+        return json.dumps(value)
+    raise NotJson(f"`{place}` has a key of type `{named(type(value))}`; keys of JSON are texts")
+
+
+def named(kind):
+    module = kind.__module__
+    return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
+
+
+def imported(libs):
+    """A map is imported under its aliases; a list must be there, and is imported under its own names."""
+    wanted = libs.items() if isinstance(libs, dict) else [(lib.split(".")[0], lib) for lib in libs or []]
+    found = {}
+    for alias, module in wanted:
+        try:
+            loaded = importlib.import_module(module)
+        except ImportError as error:
+            raise BadLibrary(f"the library `{module}` cannot be imported: {error}") from None
+        found[alias] = loaded if isinstance(libs, dict) else sys.modules[alias]
+    return found
+
+
+class Returns(ast.NodeVisitor):
+    """Whether a body returns by itself, not in a function of its own."""
+
+    found = False
+
+    def visit_Return(self, node):
+        self.found = True
+
+    def leave_out(self, node):
+        pass
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = leave_out
+
+
+class Unannotated(ast.NodeTransformer):
+    """A name that is declared global may not be annotated."""
+
+    def visit_AnnAssign(self, node):
+        if not isinstance(node.target, ast.Name):
+            return node
+        plainly = ast.Pass() if node.value is None else ast.Assign(targets=[node.target], value=node.value)
+        return ast.fix_missing_locations(ast.copy_location(plainly, node))
+
+    def leave_out(self, node):
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = leave_out
+
+
+def compiled(source, name):
+    """A callable that runs the source in the globals given to it and returns what the source returns."""
+    tree = ast.parse(source, name)
+    returns = Returns()
+    returns.visit(tree)
+    if not returns.found:
+        code = compile(tree, name, "exec")
+        return lambda scope: exec(code, scope) or UNSET
+    tree = Unannotated().visit(tree)
+    # Its names stay names of the module: first it is seen which ones it sets, then they are declared global.
+    local = function_code(tree.body, name)
+    names = [n for n in local.co_varnames + local.co_cellvars if n.isidentifier()]
+    code = function_code([ast.Global(names=names)] * bool(names) + tree.body, name)
+    code = code.replace(co_name="<module>")
+    return lambda scope: types.FunctionType(code, scope)()
+
+
+def function_code(body, name):
+    module = ast.parse("def body(): pass", name)
+    module.body[0].body = body
+    code = compile(ast.fix_missing_locations(module), name, "exec")
+    return next(part for part in code.co_consts if isinstance(part, types.CodeType))
+
+
+def bound(function, args):
+    """What `main` is called with: the parameters it takes, by name."""
+    positional, named_args = [], {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            named_args.update({k: v for k, v in args.items() if k not in named_args})
+            continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            continue
+        value = args.get(name, args if name in ("input_data", "args") else UNSET)
+        if value is UNSET:
+            if parameter.default is parameter.empty:
+                raise TypeError(f"main() takes `{name}`, and the task's args have no `{name}`")
+            continue
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(value)
+        else:
+            named_args[name] = value
+    return function(*positional, **named_args)
+
+
+def run(request):
+    args = request["args"]
+    module = types.ModuleType("windlass_task")
+    scope = module.__dict__
+    # Some libraries look up the module that a class comes from.
+    sys.modules[module.__name__] = module
+    scope.update(imported(request["libs"]))
+    scope.update(args)
+    scope.setdefault("args", args)
+    scope.setdefault("input_data", args)
+    source, name = request["code"], request["name"]
+    # Lines of the source are shown in tracebacks, though there may be no such file.
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    given = scope.get("result", UNSET)
+    value = compiled(source, name)(scope)
+    if value is not UNSET:
+        return value
+    # An argument of that name is no result until the code sets it.
+    if scope.get("result", UNSET) is not given:
+        return scope["result"]
+    main = scope.get("main")
+    if not callable(main):
+        return UNSET
+    value = bound(main, args)
+    return asyncio.run(awaited(value)) if inspect.isawaitable(value) else value
+
+
+async def awaited(value):
+    return await value
+
+
+def told(error):
+    """An exception as the worker gets it, without the frames of this file."""
+    trace = error.__traceback__
+    while trace and os.path.abspath(trace.tb_frame.f_code.co_filename) == os.path.abspath(__file__):
+        trace = trace.tb_next
+    lines = "".join(traceback.format_exception(type(error), error.with_traceback(trace), trace))
+    trouble = None
+    if isinstance(error, TimeoutError):
+        trouble = "timeout"
+    elif isinstance(error, ConnectionError):
+        trouble = "connection"
+    elif isinstance(error, SyntaxError):
+        trouble = "syntax"
+    try:
+        message = str(error)
+    except Exception:
+        message = "its message cannot be read"
+    replace = lambda words: words.encode("utf-8", "replace").decode("utf-8")
+    return {
+        "exception_type": type(error).__name__,
+        "message": replace(message[:TRACEBACK_MAX]),
+        "traceback": replace(lines[-TRACEBACK_MAX:]),
+        "trouble": trouble,
+    }
+
+
+def answer(request):
+    try:
+        try:
+            value = run(request)
+        except SystemExit as ended:
+            if ended.code not in (None, 0):
+                raise
+            module = sys.modules["windlass_task"]
+            value = module.__dict__.get("result", UNSET)
+        return {"unset": None} if value is UNSET else {"result": plain(value)}
+    except NotJson as error:
+        return {"not_json": str(error)}
+    except BadLibrary as error:
+        return {"no_library": str(error)}
+    except BaseException as error:
+        return {"exception": told(error)}
+
+
+def main():
+    # Modules are looked for where the task runs, not beside this file.
+    if sys.path and os.path.abspath(sys.path[0] or ".") == HERE:
+        sys.path[0] = os.getcwd()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    path = os.path.join(HERE, "request.json")
+    with open(path, encoding="utf-8") as file:
+        request = json.load(file)
+    os.remove(path)
+    told = json.dumps(answer(request))
+    path = os.path.join(HERE, "answer.json")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(told)
+
+
+main()
