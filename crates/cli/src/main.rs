@@ -8,6 +8,7 @@ mod follow;
 mod ids;
 mod progress;
 mod signals;
+mod vault;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -31,6 +32,7 @@ enum Command {
     Run(commands::run::Run),
     Validate(commands::validate::Validate),
     Executions(commands::executions::Executions),
+    Secrets(commands::secrets::Secrets),
     Admin(commands::admin::Admin),
     Bench(commands::bench::Bench),
     Sim(commands::sim::Sim),
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Validate(validate) => validate.run(),
         Command::Executions(executions) => executions.run(),
+        Command::Secrets(secrets) => secrets.run(),
         Command::Admin(admin) => admin.run(),
         Command::Bench(bench) => bench.run(),
         Command::Sim(sim) => sim.run(),

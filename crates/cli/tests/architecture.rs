@@ -7,17 +7,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Which crates of the workspace a crate may use. Whoever adds a crate gives it a row.
-const USES: [(&str, &[&str]); 12] = [
+const USES: [(&str, &[&str]); 13] = [
     ("artifact", &[]),
     ("expr", &[]),
     ("kernel", &["artifact", "expr"]),
     ("protocol", &["artifact"]),
-    ("dialects", &["kernel", "expr", "protocol"]),
+    ("secrets", &[]),
+    ("dialects", &["kernel", "expr", "protocol", "secrets"]),
     ("schedule", &[]),
     ("store", &["artifact", "kernel"]),
     ("engine", &["artifact", "kernel", "schedule", "store", "protocol"]),
-    ("worker", &["artifact", "protocol", "expr"]),
-    ("server", &["engine", "dialects", "worker", "kernel", "expr", "schedule", "store", "protocol"]),
+    ("worker", &["artifact", "protocol", "expr", "secrets"]),
+    (
+        "server",
+        &["engine", "dialects", "worker", "kernel", "expr", "schedule", "store", "protocol", "secrets"],
+    ),
     (
         "sim",
         &[
@@ -28,8 +32,8 @@ const USES: [(&str, &[&str]); 12] = [
     (
         "cli",
         &[
-            "artifact", "expr", "kernel", "dialects", "schedule", "store", "protocol", "engine", "worker",
-            "server", "sim",
+            "artifact", "expr", "kernel", "dialects", "schedule", "store", "protocol", "secrets", "engine",
+            "worker", "server", "sim",
         ],
     ),
 ];

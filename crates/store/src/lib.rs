@@ -14,6 +14,7 @@ mod golden;
 mod journal;
 mod project;
 mod rows;
+mod secrets;
 pub mod sqlite;
 mod store;
 
@@ -25,6 +26,7 @@ pub use commit::{
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use project::project;
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
+pub use secrets::{Secrets, StoredSecret, TENANT};
 pub use store::{
     Damage, DueTimer, JournalRow, Listed, Offer, Query, Reader, Status, Store, StoreError, Stored,
     StoredDefinition, StoredLog, StoredMail,

@@ -17,8 +17,10 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 1] =
-    [Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") }];
+const MIGRATIONS: [Migration; 2] = [
+    Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
+    Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
+];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
 
@@ -104,6 +106,10 @@ mod tests {
         let hex =
             |step: &Migration| digest(step).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let found: Vec<String> = MIGRATIONS.iter().map(hex).collect();
-        assert_eq!(found, ["713dc6772f61770273697c950fbe68dcd0ff03155af748924d127cb4ba77c2bb"]);
+        let expected = [
+            "713dc6772f61770273697c950fbe68dcd0ff03155af748924d127cb4ba77c2bb",
+            "654482b450c0eae4a1ce4722bf5bcc1180938195246da5d7bb523cf7c28fc874",
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -13,6 +13,7 @@ mod lists;
 mod migrate;
 mod post;
 mod reader;
+mod secrets;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use keys::Keys;
 pub use reader::SqliteReader;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+pub use secrets::SqliteSecrets;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]

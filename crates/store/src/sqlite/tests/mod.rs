@@ -5,6 +5,7 @@ mod full;
 mod log;
 mod opening;
 mod plans;
+mod secrets;
 
 use crate::commit::{Applied, Commit, Write};
 use crate::conformance::world::{World, definition, net, task, with};

@@ -1,0 +1,200 @@
+//! `windlass secrets`: values that steps may use and nobody may read, beside a running engine or without one.
+
+use super::counted;
+use super::told::print_json;
+use crate::data::Data;
+use crate::embedded::now;
+use crate::exit::Usage;
+use crate::progress::say;
+use crate::vault::LocalVault;
+use crate::words::{age, plain};
+use anyhow::Context;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::io::{IsTerminal, Read, Write, stdin};
+use std::process::ExitCode;
+use windlass_dialects::view::time;
+use windlass_engine::Folder;
+use windlass_secrets::{SHORT_BYTES, VALUE_MAX, Zeroizing, check_name, check_value};
+use windlass_store::StoredSecret;
+
+/// Keep secrets for steps
+///
+/// Values are stored encrypted in the data folder and never shown again. The key is in DATA/master.key, which only
+/// its owner can read, or in WINDLASS_MASTER_KEY: 32 bytes in base64, several with commas between them, the first of
+/// which seals. Whatever a step prints, returns or fails with has its secrets replaced by [redacted].
+#[derive(Debug, clap::Args)]
+pub struct Secrets {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    data: Data,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Set(Set),
+    List(List),
+    Delete(Delete),
+    Rotate(Rotate),
+}
+
+/// Store a value under a name, or a new value
+///
+/// The value comes from standard input, or is asked for on a terminal without showing it; it is never an argument,
+/// which other processes could see. One line end at the end of it is left out. It has at least 4 bytes.
+#[derive(Debug, clap::Args)]
+struct Set {
+    name: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// List names, versions and times
+#[derive(Debug, clap::Args)]
+struct List {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Delete a secret
+#[derive(Debug, clap::Args)]
+struct Delete {
+    name: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Put all secrets under a new master key
+///
+/// With DATA/master.key a new key is made and the old one is forgotten. With WINDLASS_MASTER_KEY put the new key in
+/// front of the old one, rotate, then remove the old one.
+#[derive(Debug, clap::Args)]
+struct Rotate {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Secrets {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        match &self.command {
+            Command::Set(set) => set.run(&self.data)?,
+            Command::List(list) => list.run(&self.data)?,
+            Command::Delete(delete) => delete.run(&self.data)?,
+            Command::Rotate(rotate) => rotate.run(&self.data)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Set {
+    /// Name and value are known to be good before anything is made.
+    fn run(&self, data: &Data) -> anyhow::Result<()> {
+        let refused = |error: windlass_secrets::Refused| Usage::new(error.to_string());
+        check_name(&self.name).map_err(refused)?;
+        let value = self.value()?;
+        check_value(&value).map_err(refused)?;
+        let secret = LocalVault::make(data.folder())?.set(&self.name, &value)?;
+        if value.len() < SHORT_BYTES {
+            say(&format!(
+                "warning: the value of `{}` is short; wherever the same {} bytes stand in an output, they are redacted",
+                self.name,
+                value.len()
+            ));
+        }
+        match self.json {
+            true => print_json(&as_json(&secret)),
+            false => {
+                say(&format!("secret `{}` is set (version {})", secret.name, secret.version));
+                Ok(())
+            }
+        }
+    }
+
+    fn value(&self) -> anyhow::Result<Zeroizing<String>> {
+        if stdin().is_terminal() {
+            let asked = rpassword::prompt_password(format!("value of `{}` (not shown): ", self.name));
+            return asked.map(Zeroizing::new).context("cannot ask for the value");
+        }
+        let mut bytes = Zeroizing::new(Vec::new());
+        // One more than fits, and a line end.
+        stdin().take(VALUE_MAX as u64 + 3).read_to_end(&mut bytes).context("cannot read standard input")?;
+        let Ok(text) = std::str::from_utf8(&bytes) else {
+            let hint = "encode it, for example with `base64`, and decode it in the step";
+            return Err(Usage::new("the value is not UTF-8 text").hint(hint).into());
+        };
+        let text = text.strip_suffix('\n').map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
+        Ok(Zeroizing::new(text.to_owned()))
+    }
+}
+
+impl List {
+    fn run(&self, data: &Data) -> anyhow::Result<()> {
+        let secrets = existing(data)?.list()?;
+        if self.json {
+            let told: Vec<Value> = secrets.iter().map(as_json).collect();
+            return print_json(&json!({ "secrets": told }));
+        }
+        let mut out = std::io::stdout().lock();
+        let width = secrets.iter().map(|secret| secret.name.len()).max().unwrap_or(0);
+        for StoredSecret { name, version, updated_at, .. } in &secrets {
+            let age = age(now().since(*updated_at));
+            writeln!(out, "{:width$}  version {version:<4} {age:>6} ago", plain(name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Delete {
+    fn run(&self, data: &Data) -> anyhow::Result<()> {
+        if !existing(data)?.delete(&self.name)? {
+            let what = format!("there is no secret `{}`", plain(&self.name));
+            let hint = format!("`windlass secrets list{}` shows the names", data.flag());
+            return Err(Usage::new(what).hint(hint).into());
+        }
+        match self.json {
+            true => print_json(&json!({ "name": self.name, "deleted": true })),
+            false => {
+                say(&format!("secret `{}` is deleted", self.name));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Rotate {
+    fn run(&self, data: &Data) -> anyhow::Result<()> {
+        let rotated = existing(data)?.rotate()?;
+        match self.json {
+            true => print_json(&json!({ "keyId": rotated.key, "secrets": rotated.secrets })),
+            false => {
+                let secrets = counted(rotated.secrets, "secret");
+                say(&format!("{secrets} under the new master key {}", rotated.key));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn existing(data: &Data) -> anyhow::Result<LocalVault> {
+    if !Folder::store(data.folder()).exists() {
+        let what = format!("there are no secrets in {}", data.folder().display());
+        let hint = "`windlass secrets set NAME` makes the folder; another one is named with --data DIR";
+        return Err(Usage::new(what).hint(hint).into());
+    }
+    LocalVault::of(data.folder())
+}
+
+fn as_json(secret: &StoredSecret) -> Value {
+    json!({
+        "name": secret.name,
+        "version": secret.version,
+        "keyId": secret.key,
+        "createdAt": time(secret.created_at),
+        "updatedAt": time(secret.updated_at),
+    })
+}

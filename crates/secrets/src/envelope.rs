@@ -1,0 +1,223 @@
+//! A value on disk: sealed under a key of its own, which is wrapped by a master key.
+//!
+//! ```text
+//! 1 | nonce 24 | wrapped key 32 + 16 | nonce 24 | value + 16
+//! ```
+//! XChaCha20-Poly1305 with random nonces. Tenant, name and version are associated data of both parts, so that a row
+//! opens only where it was put. Rewrapping changes the first part alone.
+
+use crate::keyring::{KeyError, KeyId, Keyring, random};
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use std::fmt;
+use zeroize::Zeroizing;
+
+const FORMAT: u8 = 1;
+const NONCE: usize = 24;
+const KEY: usize = 32;
+const TAG: usize = 16;
+/// Where the value's own nonce begins.
+const VALUE_AT: usize = 1 + NONCE + KEY + TAG;
+
+/// Where a value belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'p> {
+    pub tenant: &'p str,
+    pub name: &'p str,
+    pub version: u32,
+}
+
+/// What is stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sealed {
+    pub key: KeyId,
+    pub bytes: Vec<u8>,
+}
+
+impl fmt::Debug for Sealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealed({} bytes under {})", self.bytes.len(), self.key)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SealedError {
+    #[error(
+        "secret `{name}` is sealed under the master key {key}, which is not here: use the key file or the value of WINDLASS_MASTER_KEY that it was set with, or set it again"
+    )]
+    NoKey { name: String, key: KeyId },
+    #[error(
+        "secret `{name}` (version {version}) cannot be opened: what is stored was changed, or belongs to another place; set it again"
+    )]
+    Broken { name: String, version: u32 },
+    #[error(
+        "secret `{name}` is stored in format {format}, and this program knows {FORMAT}: use the program that set it"
+    )]
+    Format { name: String, format: u8 },
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// Seals a value under a new key, and that under the newest of the ring.
+pub fn seal(ring: &Keyring, place: Place<'_>, value: &[u8]) -> Result<Sealed, SealedError> {
+    let mut own = Zeroizing::new([0; KEY]);
+    random(&mut *own)?;
+    let mut bytes = vec![FORMAT];
+    bytes.extend(wrap(ring, place, &own)?);
+    bytes.extend(encrypt(&own, &place.associated("value"), value)?);
+    Ok(Sealed { key: ring.newest().clone(), bytes })
+}
+
+pub fn open(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, SealedError> {
+    let own = unwrap(ring, place, sealed)?;
+    decrypt(&own, &place.associated("value"), &sealed.bytes[VALUE_AT..]).ok_or_else(|| place.broken())
+}
+
+/// The same value, its key wrapped by the newest of the ring.
+pub fn rewrap(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Sealed, SealedError> {
+    // A row that does not open is told, not carried on.
+    open(ring, place, sealed)?;
+    let own = unwrap(ring, place, sealed)?;
+    let mut bytes = vec![FORMAT];
+    bytes.extend(wrap(ring, place, &own)?);
+    bytes.extend(&sealed.bytes[VALUE_AT..]);
+    Ok(Sealed { key: ring.newest().clone(), bytes })
+}
+
+impl Place<'_> {
+    /// Lengths stand before the texts, so that no two places read alike.
+    fn associated(&self, part: &str) -> Vec<u8> {
+        let mut bytes = b"windlass secret".to_vec();
+        for text in [part, self.tenant, self.name] {
+            bytes.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        bytes.extend(self.version.to_be_bytes());
+        bytes
+    }
+
+    fn broken(&self) -> SealedError {
+        SealedError::Broken { name: self.name.to_owned(), version: self.version }
+    }
+}
+
+fn wrap(ring: &Keyring, place: Place<'_>, own: &[u8; KEY]) -> Result<Vec<u8>, SealedError> {
+    let master = ring.key(ring.newest()).ok_or_else(|| place.broken())?;
+    encrypt(master, &place.associated("key"), own)
+}
+
+fn unwrap(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Zeroizing<[u8; KEY]>, SealedError> {
+    match sealed.bytes.first() {
+        Some(&FORMAT) if sealed.bytes.len() >= VALUE_AT + NONCE + TAG => {}
+        Some(&FORMAT) | None => return Err(place.broken()),
+        Some(&format) => return Err(SealedError::Format { name: place.name.to_owned(), format }),
+    }
+    let name = || place.name.to_owned();
+    let master =
+        ring.key(&sealed.key).ok_or_else(|| SealedError::NoKey { name: name(), key: sealed.key.clone() })?;
+    let own = decrypt(master, &place.associated("key"), &sealed.bytes[1..VALUE_AT]);
+    let own = own.and_then(|own| own.as_slice().try_into().ok());
+    own.map(Zeroizing::new).ok_or_else(|| place.broken())
+}
+
+/// The nonce, then the text and its tag.
+fn encrypt(key: &[u8; KEY], aad: &[u8], msg: &[u8]) -> Result<Vec<u8>, SealedError> {
+    let mut nonce = [0; NONCE];
+    random(&mut nonce)?;
+    let sealed = XChaCha20Poly1305::new(key.into()).encrypt(&XNonce::from(nonce), Payload { msg, aad });
+    let sealed = sealed.expect("a value is far shorter than the cipher's bound");
+    Ok([&nonce[..], &sealed].concat())
+}
+
+fn decrypt(key: &[u8; KEY], aad: &[u8], bytes: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    let (nonce, msg) = bytes.split_first_chunk::<NONCE>()?;
+    let opened = XChaCha20Poly1305::new(key.into()).decrypt(&XNonce::from(*nonce), Payload { msg, aad });
+    opened.ok().map(Zeroizing::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place<'_> = Place { tenant: "default", name: "api", version: 3 };
+
+    fn rings() -> (Keyring, Sealed) {
+        let ring = Keyring::generate().unwrap();
+        let sealed = seal(&ring, PLACE, b"swordfish").unwrap();
+        (ring, sealed)
+    }
+
+    #[test]
+    fn a_value_opens_where_it_was_put() {
+        let (ring, sealed) = rings();
+        assert_eq!(open(&ring, PLACE, &sealed).unwrap().as_slice(), b"swordfish");
+        let again = seal(&ring, PLACE, b"swordfish").unwrap();
+        assert_ne!(again.bytes, sealed.bytes, "the same value never has the same bytes");
+    }
+
+    #[test]
+    fn a_value_opens_nowhere_else() {
+        let (ring, sealed) = rings();
+        for place in [
+            Place { tenant: "other", ..PLACE },
+            Place { name: "apj", ..PLACE },
+            Place { version: 4, ..PLACE },
+            Place { tenant: "defaulta", name: "pi", ..PLACE },
+        ] {
+            assert!(matches!(open(&ring, place, &sealed), Err(SealedError::Broken { .. })), "{place:?}");
+            assert!(matches!(rewrap(&ring, place, &sealed), Err(SealedError::Broken { .. })), "{place:?}");
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let (ring, sealed) = rings();
+        for at in 0..sealed.bytes.len() {
+            let mut changed = sealed.clone();
+            changed.bytes[at] ^= 1;
+            assert!(open(&ring, PLACE, &changed).is_err(), "byte {at}");
+        }
+        for length in 0..sealed.bytes.len() {
+            let cut = Sealed { bytes: sealed.bytes[..length].to_vec(), ..sealed.clone() };
+            assert!(open(&ring, PLACE, &cut).is_err(), "cut to {length}");
+        }
+    }
+
+    #[test]
+    fn parts_of_two_rows_do_not_go_together() {
+        let (ring, sealed) = rings();
+        let other = seal(&ring, PLACE, b"marlin").unwrap();
+        let mixed = [&sealed.bytes[..VALUE_AT], &other.bytes[VALUE_AT..]].concat();
+        let mixed = Sealed { bytes: mixed, ..sealed };
+        assert!(matches!(open(&ring, PLACE, &mixed), Err(SealedError::Broken { .. })));
+    }
+
+    #[test]
+    fn another_key_does_not_open_and_is_named() {
+        let (ring, sealed) = rings();
+        let other = Keyring::generate().unwrap();
+        let expected = SealedError::NoKey { name: "api".into(), key: ring.newest().clone() };
+        assert_eq!(open(&other, PLACE, &sealed).unwrap_err(), expected);
+        let lying = Sealed { key: other.newest().clone(), ..sealed };
+        assert!(matches!(open(&other, PLACE, &lying), Err(SealedError::Broken { .. })));
+    }
+
+    #[test]
+    fn after_a_rotation_the_new_key_alone_opens() {
+        let (ring, sealed) = rings();
+        let both = ring.renewed().unwrap();
+        let rewrapped = rewrap(&both, PLACE, &sealed).unwrap();
+        assert_eq!(&rewrapped.key, both.newest());
+        assert_eq!(open(&both.newest_alone(), PLACE, &rewrapped).unwrap().as_slice(), b"swordfish");
+        assert!(open(&ring, PLACE, &rewrapped).is_err());
+        assert!(open(&both, PLACE, &sealed).is_ok(), "older keys still open");
+    }
+
+    #[test]
+    fn a_later_format_is_told_as_one() {
+        let (ring, mut sealed) = rings();
+        sealed.bytes[0] = 2;
+        let error = open(&ring, PLACE, &sealed).unwrap_err();
+        assert!(matches!(error, SealedError::Format { format: 2, .. }), "{error}");
+    }
+}

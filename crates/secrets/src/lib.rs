@@ -1,0 +1,30 @@
+//! Secrets: how a value is kept on disk, and how it is kept out of everything else (K9).
+//!
+//! | part | is |
+//! |---|---|
+//! | [`seal`], [`open`], [`rewrap`] | the envelope: a value under its own key, that key under a master key |
+//! | [`Keyring`], [`MasterKeys`] | master keys in memory, and where they come from |
+//! | [`Redactor`], [`Stream`] | takes known values out of texts, JSON and output that comes in pieces |
+//! | [`check_name`], [`check_value`] | what may be a secret at all |
+
+mod decode;
+mod envelope;
+mod forms;
+mod keyring;
+mod master;
+mod redactor;
+mod rules;
+mod stream;
+
+pub use envelope::{Place, Sealed, SealedError, open, rewrap, seal};
+pub use keyring::{KEYS_MAX, KeyError, KeyId, Keyring};
+pub use master::{KEY_FILE, KEY_VARIABLE, KeyLock, MasterError, MasterKeys};
+pub use redactor::{REPLACEMENT, Redactor};
+pub use rules::{
+    NAME_MAX, Refused, SHORT_BYTES, VALUE_MAX, VALUE_MIN, check_name, check_value, is_public_field,
+};
+pub use stream::Stream;
+pub use zeroize::Zeroizing;
+
+/// Variables of the engine itself. Processes of steps do not get them, and no template can ask for them.
+pub const ENGINE_VARIABLES: [&str; 3] = [KEY_VARIABLE, "WINDLASS_TOKEN", "WINDLASS_DATABASE_URL"];

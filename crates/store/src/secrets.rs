@@ -1,0 +1,48 @@
+//! The port to stored secrets: sealed values, which the store cannot open.
+
+use crate::store::StoreError;
+use windlass_kernel::Millis;
+
+/// The only tenant there is so far.
+pub const TENANT: &str = "default";
+
+/// One secret as it lies there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSecret {
+    pub name: String,
+    /// Counts from 1; another value is another version.
+    pub version: u32,
+    /// The name of the master key it is sealed under.
+    pub key: String,
+    pub sealed: Vec<u8>,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+/// Secrets of one tenant, beside whoever else writes. Every call stands alone; what it changed is on disk before it
+/// returns, and after an `Err` nothing of it is.
+pub trait Secrets: Send {
+    /// Puts the first version, or the one after the version that is there. False when another version is there:
+    /// nothing was written then.
+    fn put(&mut self, secret: &StoredSecret) -> Result<bool, StoreError>;
+
+    fn get(&mut self, name: &str) -> Result<Option<StoredSecret>, StoreError>;
+
+    /// In the order of their names.
+    fn all(&mut self) -> Result<Vec<StoredSecret>, StoreError>;
+
+    /// Whether it was there.
+    fn delete(&mut self, name: &str) -> Result<bool, StoreError>;
+
+    /// Gives every secret to `change` and puts what it makes of key and sealed value, all of it or nothing. An error
+    /// of `change` ends it. Says how many there are.
+    fn rewrap<E: From<StoreError>>(
+        &mut self,
+        change: &mut dyn FnMut(&StoredSecret) -> Result<(String, Vec<u8>), E>,
+    ) -> Result<usize, E>
+    where
+        Self: Sized;
+
+    /// Rises with every change.
+    fn changes(&mut self) -> Result<u64, StoreError>;
+}
