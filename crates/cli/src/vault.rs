@@ -45,12 +45,9 @@ impl LocalVault {
         check_name(name)?;
         check_value(value)?;
         let _lock = self.keys.lock()?;
-        let ring = self.keys.load_or_create()?;
-        let there = self.store.get(name)?;
-        // With another key than the others, half of the vault would be lost unnoticed.
-        if let Some(other) = self.store.all()?.iter().find(|other| other.name != name) {
-            opened(&ring, other).context("a secret that is there cannot be opened; nothing was written")?;
-        }
+        let all = self.store.all()?;
+        let ring = self.ring_for(&all)?;
+        let there = all.into_iter().find(|secret| secret.name == name);
         let version = there.as_ref().map_or(0, |there| there.version) + 1;
         let Sealed { key, bytes } = seal(&ring, place(name, version), value.as_bytes())?;
         let secret = StoredSecret {
@@ -65,6 +62,17 @@ impl LocalVault {
             true => Ok(secret),
             false => bail!("secret `{name}` was changed at this moment by someone else; nothing was written"),
         }
+    }
+
+    /// The first secret makes a key. Later ones need the key of those that are there: with another one, half of the
+    /// vault would be lost unnoticed.
+    fn ring_for(&self, all: &[StoredSecret]) -> anyhow::Result<Keyring> {
+        let Some(first) = all.first() else { return Ok(self.keys.load_or_create()?) };
+        let ring = self.keys.load().map_err(anyhow::Error::from);
+        let usable = ring.and_then(|ring| opened(&ring, first).map(|_| ring).map_err(Into::into));
+        usable.context(
+            "nothing was written: put the key back, or delete what it cannot open with `windlass secrets delete`",
+        )
     }
 
     /// In the order of their names.

@@ -1,0 +1,7 @@
+//! Secrets through the binary: set, listed, rotated, used; and never seen again (K9).
+
+#[path = "../run/binary.rs"]
+#[expect(dead_code, reason = "shared with the tests of `run`")]
+mod binary;
+mod commands;
+mod place;
