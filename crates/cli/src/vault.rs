@@ -9,7 +9,7 @@ use windlass_secrets::{
     rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
-use windlass_store::{Secrets, StoreError, StoredSecret, TENANT};
+use windlass_store::{Secrets, StoreError, StoredSecret, TENANT, Wrapped};
 
 /// What others are told about the process while it makes the folder.
 const WHAT: &str = "windlass secrets";
@@ -114,10 +114,10 @@ impl LocalVault {
     }
 
     fn rewrap(&mut self, ring: &Keyring) -> anyhow::Result<Rotated> {
-        let secrets = self.store.rewrap::<anyhow::Error>(&mut |secret| {
+        let secrets = self.store.rewrap(|secret| -> anyhow::Result<Wrapped> {
             let rewrapped = rewrap(ring, place(&secret.name, secret.version), &sealed(secret));
             let Sealed { key, bytes } = rewrapped.context("nothing was changed")?;
-            Ok((key.as_str().to_owned(), bytes))
+            Ok(Wrapped { key: key.as_str().to_owned(), sealed: bytes })
         })?;
         Ok(Rotated { secrets, key: ring.newest().as_str().to_owned() })
     }

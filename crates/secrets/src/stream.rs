@@ -74,7 +74,7 @@ mod tests {
         check("begin hunter22 end\nhunter2", "begin [redacted] end\nhunter2");
         check(&format!("{KEY}\n"), "[redacted]\n");
         check(&format!("  a\n    {}\n", KEY.replace('\n', "\n    ")), "  a\n    [redacted]\n");
-        check(&format!("{:?}\n", KEY), "\"[redacted]\"\n");
+        check(&format!("{KEY:?}\n"), "\"[redacted]\"\n");
         check("swordfish%2Fand%20chips, swordfish\\/and\\u0020chips", "[redacted], [redacted]");
         check("50%\nhunt\nhunter23\n", "50%\nhunt\nhunter23\n");
     }

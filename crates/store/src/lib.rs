@@ -26,7 +26,7 @@ pub use commit::{
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use project::project;
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
-pub use secrets::{Secrets, StoredSecret, TENANT};
+pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 pub use store::{
     Damage, DueTimer, JournalRow, Listed, Offer, Query, Reader, Status, Store, StoreError, Stored,
     StoredDefinition, StoredLog, StoredMail,

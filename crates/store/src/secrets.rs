@@ -19,6 +19,13 @@ pub struct StoredSecret {
     pub updated_at: Millis,
 }
 
+/// What a rotation makes of a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrapped {
+    pub key: String,
+    pub sealed: Vec<u8>,
+}
+
 /// Secrets of one tenant, beside whoever else writes. Every call stands alone; what it changed is on disk before it
 /// returns, and after an `Err` nothing of it is.
 pub trait Secrets: Send {
@@ -34,14 +41,12 @@ pub trait Secrets: Send {
     /// Whether it was there.
     fn delete(&mut self, name: &str) -> Result<bool, StoreError>;
 
-    /// Gives every secret to `change` and puts what it makes of key and sealed value, all of it or nothing. An error
-    /// of `change` ends it. Says how many there are.
+    /// Gives every secret to `change` and puts what it makes of it, all of it or nothing. An error of `change` ends it.
+    /// Says how many there are.
     fn rewrap<E: From<StoreError>>(
         &mut self,
-        change: &mut dyn FnMut(&StoredSecret) -> Result<(String, Vec<u8>), E>,
-    ) -> Result<usize, E>
-    where
-        Self: Sized;
+        change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,
+    ) -> Result<usize, E>;
 
     /// Rises with every change.
     fn changes(&mut self) -> Result<u64, StoreError>;

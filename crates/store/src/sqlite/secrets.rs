@@ -1,7 +1,7 @@
 //! Secrets over a connection of their own: the engine may have the store, or nobody.
 
 use super::{Sqlite, connect};
-use crate::secrets::{Secrets, StoredSecret, TENANT};
+use crate::secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 use crate::store::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::path::Path;
@@ -81,12 +81,12 @@ impl Secrets for SqliteSecrets {
 
     fn rewrap<E: From<StoreError>>(
         &mut self,
-        change: &mut dyn FnMut(&StoredSecret) -> Result<(String, Vec<u8>), E>,
+        mut change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,
     ) -> Result<usize, E> {
         self.whole(|conn| {
             let secrets = all(conn)?;
             for secret in &secrets {
-                let (key, sealed) = change(secret)?;
+                let Wrapped { key, sealed } = change(secret)?;
                 let sql = "UPDATE secrets SET key = ?3, sealed = ?4 WHERE tenant = ?1 AND name = ?2";
                 conn.execute(sql, params![TENANT, secret.name, key, sealed]).map_err(StoreError::from)?;
             }
