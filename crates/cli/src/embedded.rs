@@ -95,7 +95,7 @@ pub fn now() -> Millis {
 }
 
 /// The system's randomness, as the standard library draws it for its maps.
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 

@@ -39,6 +39,7 @@ pub fn sentence(net: &Net, happened: &Happened) -> Option<String> {
     let at = happened.record.at;
     Some(match &happened.record.event {
         Event::Started { .. } => "started".to_owned(),
+        Event::Forked(fork) => format!("takes over from {}", execution_id(fork.parent)),
         Event::Paused { reason: PauseReason::Waiting, .. } => {
             "paused: only a person can move it on".to_owned()
         }

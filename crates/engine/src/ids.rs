@@ -1,10 +1,20 @@
-//! Maps by ids. Ids are random or counted, and nobody outside decides which of them are kept, so a hash that only
+//! Ids of executions, and maps by ids. Ids are random or counted, and nobody outside decides which of them are kept, so a hash that only
 //! spreads them is enough; it is the same in every run.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use windlass_kernel::{ExecutionId, Millis};
 
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+
+/// A UUID of version 7: ordered by time, so new executions lie together on disk.
+#[must_use]
+pub fn new_execution_id(wall: Millis, random: u128) -> ExecutionId {
+    let time = u128::from(u64::try_from(wall.0).unwrap_or(0)) << 80;
+    let tail = random & ((1 << 80) - 1);
+    let versioned = tail & !(0xf << 76) | (0x7 << 76);
+    ExecutionId(time | versioned & !(0b11 << 62) | (0b10 << 62))
+}
 
 /// An odd number without a pattern: 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -13,6 +13,7 @@ mod mail;
 mod outcome;
 mod reading;
 mod recovery;
+mod retry;
 mod sessions;
 mod timers;
 
@@ -23,6 +24,7 @@ pub(crate) mod pages {
     pub use super::timers::PAGE as DUE;
 }
 
+use crate::ids::new_execution_id;
 use crate::wake::{Answer, Effect, Fatal, Lookup, Now, ReadId, Request, Wake};
 use batch::Batch;
 use deciding::{Pending, What};
@@ -31,7 +33,7 @@ use live::Executions;
 use reading::Reads;
 use sessions::Sessions;
 use timers::Timers;
-use windlass_kernel::{ExecutionId, Millis};
+use windlass_kernel::ExecutionId;
 use windlass_protocol as protocol;
 
 #[derive(Debug, Clone)]
@@ -162,6 +164,10 @@ impl<R> Lane<R> {
         match request {
             Request::Define(definition) => self.define(definition, reply),
             Request::Start(start) => self.start(*start, reply),
+            Request::Retry(retry) => {
+                let id = self.new_execution_id();
+                self.retry(id, retry, (Some(reply), None));
+            }
             Request::Give { execution, input } => {
                 self.give(
                     execution,
@@ -226,12 +232,8 @@ impl<R> Lane<R> {
         u128::from(self.random_bits()) << 64 | u128::from(self.random_bits())
     }
 
-    /// A UUID of version 7: ordered by time, so new executions lie together on disk.
     fn new_execution_id(&mut self) -> ExecutionId {
-        let Millis(wall) = self.now.wall;
-        let time = u128::from(u64::try_from(wall).unwrap_or(0)) << 80;
-        let tail = self.random_wide() & ((1 << 80) - 1);
-        let versioned = tail & !(0xf << 76) | (0x7 << 76);
-        ExecutionId(time | versioned & !(0b11 << 62) | (0b10 << 62))
+        let random = self.random_wide();
+        new_execution_id(self.now.wall, random)
     }
 }

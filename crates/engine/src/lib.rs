@@ -10,7 +10,10 @@ mod reading;
 mod wake;
 
 pub use engine::{Engine, Handle};
+pub use ids::new_execution_id;
 pub use folder::{Folder, FolderError};
 pub use lane::{Config, Lane};
 pub use reading::{journal, look_up};
-pub use wake::{Answer, Effect, Fatal, Found, Lookup, Now, ReadId, Refusal, Request, Start, Wake};
+pub use wake::{
+    Answer, Effect, Fatal, Found, Lookup, NotRetried, Now, Past, ReadId, Refusal, Request, Start, Wake,
+};

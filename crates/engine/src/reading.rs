@@ -1,7 +1,7 @@
 //! Lookups as a reader answers them.
 
 use crate::lane::pages;
-use crate::wake::{Found, Lookup};
+use crate::wake::{Found, Lookup, Past};
 use std::sync::Arc;
 use windlass_kernel::{ChildResult, ExecutionId, Net, Record, child_result};
 use windlass_store::{Reader, StoreError, StoredDefinition};
@@ -23,6 +23,7 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup) -> Result<Found, Store
             let found = reader.find_definition(name)?;
             Found::Definition(with_net(reader, found)?)
         }
+        Lookup::Past(id) => Found::Past(past(reader, *id)?.map(Box::new)),
         Lookup::Result(child) => Found::Result(result(reader, *child)?),
         Lookup::Due { after, until } => Found::Due(reader.due(after.as_ref(), *until, pages::DUE)?),
         Lookup::Offers { after } => Found::Offers(reader.offers(*after, pages::RECOVERY)?),
@@ -48,6 +49,15 @@ fn result(reader: &mut impl Reader, child: ExecutionId) -> Result<Option<ChildRe
     let Some(net) = reader.net(stored.state.head.net)? else { return Ok(None) };
     let journal = journal(reader, child)?;
     Ok(child_result(&net, &journal))
+}
+
+fn past(reader: &mut impl Reader, id: ExecutionId) -> Result<Option<Past>, StoreError> {
+    let Some(stored) = reader.load(id)? else { return Ok(None) };
+    let Some(net) = reader.net(stored.state.head.net)? else {
+        return Err(StoreError::Corrupt(format!("the net of execution {id} is missing")));
+    };
+    let journal = journal(reader, id)?;
+    Ok(Some(Past { stored, net: Arc::new(net), journal }))
 }
 
 /// The whole journal of an execution.

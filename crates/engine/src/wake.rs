@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 use windlass_kernel::{
-    ChildResult, ExecutionId, Input, Millis, Need, Net, NetDigest, Phase, Rejected, StartWhen, Values,
+    ChildResult, ExecutionId, Input, Millis, Need, Net, NetDigest, Phase, Record, Rejected, StartWhen, Values,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
-    Applied, Definition, DefinitionId, DueTimer, MailId, Offer, Stop, StoreError, Stored, StoredDefinition,
+    Applied, Definition, DefinitionId, DueTimer, MailId, Offer, Retry, Stop, StoreError, Stored, StoredDefinition,
     StoredMail, Write,
 };
 
@@ -60,6 +60,8 @@ pub struct ReadId(pub u64);
 pub enum Request {
     Define(Box<Definition>),
     Start(Box<Start>),
+    /// An ended execution is done again as a new one (R12).
+    Retry(Retry),
     Give {
         execution: ExecutionId,
         input: Input,
@@ -109,6 +111,27 @@ pub enum Refusal {
     NoExecution(ExecutionId),
     #[error("the definition does not exist")]
     NoDefinition,
+    #[error(transparent)]
+    NotRetried(#[from] NotRetried),
+}
+
+/// Why an execution cannot be done again from there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotRetried {
+    #[error("its definition has no step `{step}`; its steps are {}", .known.join(", "))]
+    NoStep { step: String, known: Vec<String> },
+    #[error("step `{step}` never ran, so nothing can be done again from there")]
+    NeverFired { step: String },
+    #[error("step `{step}` fired {fired} times, so it has no firing {firing}; they are counted from 1")]
+    NoFiring { step: String, firing: u32, fired: u32 },
+    #[error("firing {firing} of step `{step}` was skipped: there is nothing to do again")]
+    Skipped { step: String, firing: u32 },
+    #[error(
+        "step `{step}` ran as the final step, which no token leads to; it runs again at the end of every retry"
+    )]
+    Final { step: String },
+    #[error("only playbooks are retried from one firing of a step; leave the firing out")]
+    NoFirings,
 }
 
 /// What a lane has to look up on disk before it can go on with an execution.
@@ -118,6 +141,8 @@ pub enum Lookup {
     Net(NetDigest),
     Values(ExecutionId, Vec<Need>),
     Definition(DefinitionId),
+    /// An execution with all that happened to it.
+    Past(ExecutionId),
     /// The newest definition that a child's start names.
     Named(String),
     /// What an ended child gave.
@@ -139,11 +164,19 @@ pub enum Lookup {
 }
 
 #[derive(Debug)]
+pub struct Past {
+    pub stored: Stored,
+    pub net: Arc<Net>,
+    pub journal: Vec<Record>,
+}
+
+#[derive(Debug)]
 pub enum Found {
     Execution(Option<Box<Stored>>),
     Net(Option<Arc<Net>>),
     Values(Values),
     Definition(Option<(StoredDefinition, Arc<Net>)>),
+    Past(Option<Box<Past>>),
     Result(Option<ChildResult>),
     Due(Vec<DueTimer>),
     Offers(Vec<Offer>),

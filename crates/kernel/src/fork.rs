@@ -4,10 +4,12 @@
 use crate::decide::{Draft, settle};
 use crate::event::{Event, Fork, Record};
 use crate::evolve::replay;
+use crate::execution::Execution;
 use crate::ids::{ExecutionId, RunId};
 use crate::input::{Given, Rejected};
 use crate::net::{Join, Net};
-use crate::phase::{Outcome, Phase};
+use crate::phase::Phase;
+use crate::redo::can_be_retried;
 use crate::step_run::Role;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -26,19 +28,12 @@ pub fn fork(
     if net.policy().join != Join::Each {
         return Err(Rejected::Malformed("only a playbook is forked; elsewhere steps are redone"));
     }
-    match journal.last().map(|record| &record.event) {
-        Some(Event::Ended { outcome: Outcome::Failed | Outcome::Partial | Outcome::Cancelled, .. }) => {}
-        Some(Event::Ended { outcome, .. }) => {
-            let why = "only a failed, partial or cancelled execution can be retried";
-            return Err(Rejected::Conflict { phase: Phase::Ended(*outcome), why });
-        }
-        _ => return Err(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" }),
-    }
+    can_be_retried(journal)?;
     let prefix = &journal[..firing(journal, at)?];
     let state = replay(net, prefix)?;
     let mut draft = Draft::new(&state, net, given);
     let fork = Fork {
-        parent: state.head.id,
+        parent: name(journal, &state),
         id,
         generation: state.head.generation + 1,
         inputs,
@@ -47,6 +42,15 @@ pub fn fork(
     draft.emit(Event::Forked(Box::new(fork)))?;
     settle(&mut draft)?;
     Ok(prefix.iter().cloned().chain(draft.records).collect())
+}
+
+/// Whose journal it is. A fork in the part that it took over itself stands before its own name.
+fn name(journal: &[Record], state: &Execution<'_>) -> ExecutionId {
+    let own = journal.iter().rev().find_map(|record| match &record.event {
+        Event::Forked(fork) => Some(fork.id),
+        _ => None,
+    });
+    own.unwrap_or(state.head.id)
 }
 
 /// Where the firing stands in the journal. An iteration belongs to its loop's firing.

@@ -42,6 +42,6 @@ pub use input::{
 pub use net::{Net, NetDigest, NetError, NetSpec};
 pub use outputs::{child_result, outputs};
 pub use phase::{Move, Outcome, Phase};
-pub use redo::redo;
+pub use redo::{can_be_retried, redo};
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 pub use table::Table;

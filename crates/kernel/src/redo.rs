@@ -21,21 +21,26 @@ pub fn redo(net: &Net, journal: &[Record], from: Option<StepId>) -> Result<Vec<I
     {
         return Err(Rejected::UnknownStep(step));
     }
+    can_be_retried(journal)?;
     let mut past = Past::default();
     journal.iter().for_each(|record| past.see(&record.event));
-    match past.outcome {
-        Some(Outcome::Failed | Outcome::Partial | Outcome::Cancelled) => {}
-        Some(Outcome::Completed) => {
-            let why = "only a failed, partial or cancelled execution can be retried";
-            return Err(Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), why });
-        }
-        None => return Err(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" }),
-    }
     let again = from.map(|step| net.descendants(net.outermost(step))).unwrap_or_default();
     let kept = past.completed.into_iter().filter(|(step, done)| {
         net.step(*step).region.is_none() && !again.contains(step) && !past.undone.contains(&done.run)
     });
     Ok(kept.map(|(step, done)| Import { step, output: done.output, emitted: done.emitted }).collect())
+}
+
+/// Only what ended, and did not end well, is done again.
+pub fn can_be_retried(journal: &[Record]) -> Result<(), Rejected> {
+    match journal.last().map(|record| &record.event) {
+        Some(Event::Ended { outcome: Outcome::Failed | Outcome::Partial | Outcome::Cancelled, .. }) => Ok(()),
+        Some(Event::Ended { outcome: Outcome::Completed, .. }) => {
+            let why = "only a failed, partial or cancelled execution can be retried";
+            Err(Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), why })
+        }
+        _ => Err(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" }),
+    }
 }
 
 /// What a journal says about completed steps outside loops.
@@ -44,7 +49,6 @@ struct Past {
     live: BTreeMap<RunId, (StepId, Role)>,
     completed: BTreeMap<StepId, Completed>,
     undone: BTreeSet<RunId>,
-    outcome: Option<Outcome>,
 }
 
 struct Completed {
@@ -74,7 +78,6 @@ impl Past {
                 }
             }
             Event::Restarted { .. } => *self = Past::default(),
-            Event::Ended { outcome, .. } => self.outcome = Some(*outcome),
             _ => {}
         }
     }

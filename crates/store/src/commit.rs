@@ -82,6 +82,7 @@ pub struct Creation {
     pub definition: Option<DefinitionId>,
     pub net: NetDigest,
     pub inputs: Arc<Value>,
+    /// The execution that started it, or that it is a retry of.
     pub parent: Option<ExecutionId>,
     /// `manual`, `workflow`, …
     pub trigger: String,
@@ -138,12 +139,32 @@ pub enum Letter {
         definition: Arc<Value>,
         create: Box<Create>,
     },
+    /// To an execution that does not exist yet: it is to do another one again.
+    Retry(Box<Retry>),
     /// To the parent: the child has ended. What came of it is in the child's journal.
     Ended {
         child: ExecutionId,
         run: RunId,
         fence: Fence,
     },
+}
+
+/// An ended execution is to be done again, as a new one (R12).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Retry {
+    pub of: ExecutionId,
+    /// None: from where it failed or was stopped.
+    pub from: Option<RetryFrom>,
+    /// None: those it had.
+    pub inputs: Option<Arc<Value>>,
+    pub trigger: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryFrom {
+    pub step: String,
+    /// Counted from 1, as views count the firings of a step.
+    pub firing: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ mod store;
 pub use codec::{assemble, decode};
 pub use commit::{
     Applied, Commit, CommitId, Creation, Definition, DefinitionId, Lease, Letter, LogChunk, Mail, MailId,
-    Position, Session, Stop, Write,
+    Position, Retry, RetryFrom, Session, Stop, Write,
 };
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use project::project;

@@ -169,6 +169,8 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     pub execution: ExecutionId,
+    /// The execution that started it, or that it is a retry of.
+    pub parent: Option<ExecutionId>,
     pub definition: Option<DefinitionId>,
     pub name: Option<String>,
     pub version: Option<u32>,

@@ -33,6 +33,15 @@ pub fn net_of(reader: &mut impl Reader, state: &Execution<'_>) -> anyhow::Result
     })
 }
 
+pub fn known_step(net: &Net, name: &str) -> Result<(), Usage> {
+    if net.find(name).is_some() {
+        return Ok(());
+    }
+    let known: Vec<&str> = net.steps().map(|(_, step)| step.name.as_str()).collect();
+    let hint = format!("its steps are {}", known.join(", "));
+    Err(Usage::new(format!("the definition has no step `{name}`")).hint(hint))
+}
+
 /// The object that stands for an execution everywhere.
 pub fn response_of(reader: &mut impl Reader, id: ExecutionId) -> anyhow::Result<Value> {
     let stored = stored(reader, id)?;

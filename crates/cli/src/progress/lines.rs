@@ -12,7 +12,9 @@ pub struct Lines {
 
 impl Lines {
     pub fn tell(&mut self, net: &Net, seen: &[Seen]) {
-        for seen in seen {
+        // What a fork took over happened to another execution, and was told there.
+        let own = seen.iter().rposition(is_fork).unwrap_or(0);
+        for seen in &seen[own..] {
             match seen {
                 Seen::Line(line) => say(&line.shown()),
                 Seen::Record(happened) => self.record(net, happened),
@@ -23,7 +25,7 @@ impl Lines {
     fn record(&mut self, net: &Net, happened: &Happened) {
         let at = happened.record.at;
         let took = match happened.record.event {
-            Event::Started { .. } => {
+            Event::Started { .. } | Event::Forked(_) => {
                 self.started_at = Some(at);
                 None
             }
@@ -34,4 +36,8 @@ impl Lines {
             say(&format!("{sentence}{}", took.unwrap_or_default()));
         }
     }
+}
+
+fn is_fork(seen: &Seen) -> bool {
+    matches!(seen, Seen::Record(happened) if matches!(happened.record.event, Event::Forked(_)))
 }

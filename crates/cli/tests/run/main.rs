@@ -6,4 +6,5 @@ mod changes;
 mod ends;
 mod interrupted;
 mod looking;
+mod retry;
 mod second_process;

@@ -139,15 +139,20 @@ fn errors(net: &Net, story: &Story) -> Value {
 }
 
 fn metadata(facts: &Facts, story: &Story) -> Value {
-    let parent = story.state.head.parent.as_ref().map(|parent| execution_id(parent.execution));
+    let starter = story.state.head.parent.as_ref().map(|parent| execution_id(parent.execution));
+    let retry_of = story.retry_of.map(execution_id);
     // Whoever works on the data folder itself is its owner.
-    let by = parent.clone().unwrap_or_else(|| "owner".to_owned());
+    let by = starter.clone().unwrap_or_else(|| "owner".to_owned());
     let mut told = Map::new();
     told.insert("triggeredBy".into(), json!(by));
     told.insert("triggerType".into(), json!(facts.trigger));
     told.insert("tags".into(), json!([]));
-    if let Some(parent) = parent {
+    // The document calls both so: the execution that asked for this one, and the one that it does again.
+    if let Some(parent) = starter.or_else(|| retry_of.clone()) {
         told.insert("parentExecutionId".into(), json!(parent));
+    }
+    if let Some(retry_of) = retry_of {
+        told.insert("retryOf".into(), json!(retry_of));
     }
     if story.state.head.restarts > 0 {
         told.insert("restarts".into(), json!(story.state.head.restarts));

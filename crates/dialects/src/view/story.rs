@@ -3,7 +3,7 @@
 use super::firing::{End, Firing};
 use std::collections::BTreeMap;
 use windlass_kernel::{
-    Create, Event, Execution, Failure, Gone, Illegal, Millis, Net, Record, Role, RunId, StepId, TokenId,
+    Create, Event, Execution, ExecutionId, Failure, Gone, Illegal, Millis, Net, Record, Role, RunId, StepId, TokenId,
     evolve,
 };
 
@@ -14,6 +14,8 @@ pub struct Story {
     pub created_at: Option<Millis>,
     pub started_at: Option<Millis>,
     pub ended_at: Option<Millis>,
+    /// The execution that this one does again (R12).
+    pub retry_of: Option<ExecutionId>,
     /// In order; those of the newest generation (R11).
     pub firings: Vec<Firing>,
     /// Why it ended or is about to, and when that was decided.
@@ -41,6 +43,7 @@ impl Story {
             created_at: None,
             started_at: None,
             ended_at: None,
+            retry_of: None,
             firings: Vec::new(),
             failure: None,
             places: BTreeMap::new(),
@@ -85,9 +88,14 @@ impl Story {
         match &record.event {
             Event::Created(created) => {
                 self.created_at = Some(at);
+                self.retry_of = created.create.retry_of;
                 self.import(&created.create);
             }
-            Event::Forked(_) => self.created_at = Some(at),
+            Event::Forked(fork) => {
+                self.created_at = Some(at);
+                self.started_at = self.started_at.map(|_| at);
+                self.retry_of = Some(fork.parent);
+            }
             Event::Started { .. } => self.started_at = Some(at),
             Event::Draining { failure: Some(failure), .. } => self.failure = Some((failure.clone(), at)),
             Event::Ended { failure, .. } => {

@@ -5,6 +5,7 @@ use super::batch::{Building, Then};
 use super::dispatch::unit;
 use super::live::{Live, Place};
 use super::reading::Why;
+use super::retry::Forking;
 use crate::wake::{Answer, Fatal, Lookup, Refusal, Start};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(super) enum What {
     /// A worker's: answered with a verdict.
     Report(Box<Input>),
     Create(Box<Input>, Creation),
+    Fork(Box<Forking>),
     Await,
     /// A queued offer has a slot.
     Dispatch {
@@ -77,9 +79,8 @@ impl<R> Lane<R> {
         create: Create,
         definition: DefinitionId,
         trigger: &str,
-        (reply, mail): (Option<R>, Option<MailId>),
+        asked: (Option<R>, Option<MailId>),
     ) {
-        let id = create.id;
         let creation = Creation {
             definition: Some(definition),
             net: net.digest(),
@@ -88,15 +89,29 @@ impl<R> Lane<R> {
             trigger: trigger.to_owned(),
             at: self.now.wall,
         };
+        self.create_as(net, create, creation, asked);
+    }
+
+    pub(super) fn create_as(
+        &mut self,
+        net: &Arc<Net>,
+        create: Create,
+        creation: Creation,
+        (reply, mail): (Option<R>, Option<MailId>),
+    ) {
+        let id = create.id;
+        let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
+        self.bear(id, net, Pending { what, reply, mail });
+    }
+
+    /// An execution that is not on disk yet. What came for it before its beginning follows it.
+    pub(super) fn bear(&mut self, id: ExecutionId, net: &Arc<Net>, beginning: Pending<R>) {
         self.executions.keep_net(net);
         let mut live = Live::new(Execution::default(), net.clone());
-        let waiting = match self.executions.take(id) {
-            Some(Place::Loading(waiting)) => waiting,
-            _ => VecDeque::new(),
-        };
-        let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
-        live.waiting.push_back(Pending { what, reply, mail });
-        live.waiting.extend(waiting);
+        live.waiting.push_back(beginning);
+        if let Some(Place::Loading(waiting)) = self.executions.take(id) {
+            live.waiting.extend(waiting);
+        }
         self.executions.put(id, Place::Live(Box::new(live)));
         self.resume(id);
     }
@@ -147,6 +162,7 @@ impl<R> Lane<R> {
             What::Await => self.await_rest(id, pending),
             What::Dispatch { run, fence } => self.hand_out(id, run, fence),
             What::Again { run, fence } => self.send_again(unit(id, run, fence)),
+            What::Fork(_) => self.fork(id, pending),
             What::Input(_) | What::Report(_) | What::Create(..) => self.decide(id, pending),
         }
     }
@@ -186,9 +202,9 @@ impl<R> Lane<R> {
         }
     }
 
-    fn decided(&mut self, id: ExecutionId, mut pending: Pending<R>, decision: Decision) {
+    pub(super) fn decided(&mut self, id: ExecutionId, mut pending: Pending<R>, decision: Decision) {
         let answer = match &pending.what {
-            What::Create(..) => Answer::Started(id),
+            What::Create(..) | What::Fork(_) => Answer::Started(id),
             What::Report(_) => Answer::Verdict(protocol::Verdict::Accepted),
             What::Input(_) | What::Await | What::Dispatch { .. } | What::Again { .. } => Answer::Accepted,
         };
@@ -207,8 +223,13 @@ impl<R> Lane<R> {
         live.state.apply(&decision.changes);
         let Some(building) = self.open.commit(id) else { return };
         building.consumed.extend(pending.mail);
-        if let What::Create(_, creation) = &mut pending.what {
-            building.creation = Some(creation.clone());
+        match &mut pending.what {
+            What::Create(_, creation) => building.creation = Some(creation.clone()),
+            What::Fork(forking) => {
+                building.creation = Some(forking.creation.clone());
+                building.records = Arc::new(std::mem::take(&mut forking.taken_over));
+            }
+            _ => {}
         }
         building.answered.extend(answers);
         building.decided.push((pending, answer));
@@ -266,11 +287,11 @@ impl<R> Lane<R> {
         self.resume(id);
     }
 
-    fn refused(&mut self, id: ExecutionId, pending: Pending<R>, rejected: Rejected) {
+    pub(super) fn refused(&mut self, id: ExecutionId, pending: Pending<R>, rejected: Rejected) {
         if let Some(live) = self.executions.get_mut(id) {
             live.values.answers.clear();
         }
-        if let What::Create(..) = &pending.what {
+        if let What::Create(..) | What::Fork(_) = &pending.what {
             self.drop_unborn(id);
         }
         if let (What::Input(input), Rejected::NotDue { until }) = (&pending.what, &rejected)

@@ -72,6 +72,7 @@ impl<R> Lane<R> {
                 self.executions.put(mail.to, Place::Loading(VecDeque::new()));
                 self.read(Lookup::Named(name), why);
             }
+            Letter::Retry(retry) => self.retry(mail.to, *retry, (None, Some(mail.id))),
             Letter::Ended { child, run, fence } => {
                 let why = Why::ChildEnded { mail: mail.id, parent: mail.to, child, run, fence };
                 self.read(Lookup::Result(child), why);

@@ -3,6 +3,7 @@
 use super::Lane;
 use super::deciding::{Pending, What};
 use super::live::{Live, Place};
+use super::retry::Retrying;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Fatal, Found, Lookup, ReadId, Refusal, Start};
 use std::collections::VecDeque;
@@ -19,6 +20,7 @@ pub(super) enum Why<R> {
     Start(Box<Start>, R),
     StartChild { mail: MailId, create: Box<Create>, name: String },
     ChildEnded { mail: MailId, parent: ExecutionId, child: ExecutionId, run: RunId, fence: Fence },
+    Retry(Box<Retrying<R>>),
     Due,
     Offers,
     Stops,
@@ -50,6 +52,7 @@ impl<R> Reads<R> {
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
             Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) => true,
+            Why::Retry(retrying) => retrying.is_awaited(),
             Why::StartChild { .. } | Why::ChildEnded { .. } => false,
             Why::Due | Why::Offers | Why::Stops | Why::Unfinished | Why::Inbox => false,
         })
@@ -70,6 +73,7 @@ impl<R> Lane<R> {
             (Why::ChildEnded { mail, parent, child, run, fence }, Found::Result(result)) => {
                 self.child_ended(mail, parent, (child, run, fence), result);
             }
+            (Why::Retry(retrying), Found::Past(past)) => self.past_found(*retrying, past),
             (Why::Due, Found::Due(due)) => self.due_found(&due),
             (Why::Offers, Found::Offers(offers)) => self.offers_found(&offers),
             (Why::Stops, Found::Stops(stops)) => self.stops_found(&stops),

@@ -461,6 +461,35 @@ fn a_playbook_is_retried_by_a_fork_at_a_firing() {
     }
 }
 
+#[test]
+fn a_fork_of_a_fork_names_the_one_it_was_made_of() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[1]), task("b", &[])]);
+    let first = drive.firing("a");
+    drive.done("a");
+    drive.fail("b", "X");
+    let values = Values::default();
+    let given = Given { now: Millis(50), random: 0, values: &values };
+    let journal = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given).unwrap();
+    let state = replay(&drive.net, &journal).unwrap();
+    let net = Net::new(drive.net.spec().clone()).unwrap();
+    let mut second = Drive::at(net, state, journal, 50);
+    second.fail("b", "X");
+    // Both before and after the place where the second one began.
+    let own = second.journal.iter().rev().find_map(|record| match record.event {
+        Event::Fired { run, .. } => Some(run),
+        _ => None,
+    });
+    for at in [None, Some(first), own] {
+        let third = fork(&drive.net, &second.journal, at, ExecutionId(9), None, &given);
+        let Ok(third) = third else { panic!("{at:?}: {third:?}") };
+        let named = third.iter().rev().find_map(|record| match &record.event {
+            Event::Forked(fork) => Some((fork.parent, fork.id)),
+            _ => None,
+        });
+        assert_eq!(named, Some((ExecutionId(8), ExecutionId(9))), "{at:?}");
+    }
+}
+
 fn fence_of(record: &Record) -> Option<Fence> {
     match record.event {
         Event::Offered { fence, .. } => Some(fence),

@@ -63,6 +63,7 @@ fn letter(mail: &Mail) -> String {
             format!("{kind} to {to}")
         }
         Letter::Start { definition, .. } => format!("Start of {definition} as {to}"),
+        Letter::Retry(retry) => format!("Retry of {} as {to}", execution(retry.of)),
         Letter::Ended { child, .. } => format!("Ended {} to {to}", execution(*child)),
     }
 }

@@ -1,9 +1,9 @@
 //! Values that decisions need: what the store finds is what the whole journal tells.
 
 use super::world::{World, net, reported, task, with};
-use super::{Place, commit, reader, written};
-use crate::commit::Commit;
-use crate::store::Reader;
+use super::{Place, commit, everything, reader, written};
+use crate::commit::{Applied, Commit};
+use crate::store::{Query, Reader, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_kernel::*;
@@ -76,6 +76,43 @@ pub fn imported_outputs_are_loaded_by_need<P: Place>(place: &P) {
     let values = reader(&store).values(world.id(), &[Need::Output(new), Need::Output(old)]).expect("values");
     assert_eq!(values.outputs[&old], Arc::new(json!({ "old": 1 })));
     assert_eq!(values.outputs[&new], Arc::new(json!({ "new": 2 })));
+}
+
+pub fn a_forked_journal_is_an_execution_of_its_own<P: Place>(place: &P) {
+    let mut store = place.open();
+    let steps = [task("a", &[1, 2]), task("b", &[]), with(task("c", &[]), json!({ "reads": [0] }))];
+    let split = json!({ "mode": "inclusive", "arcs": [{ "to": 1 }, { "to": 2 }] });
+    let steps = [with(steps[0].clone(), json!({ "router": split })), steps[1].clone(), steps[2].clone()];
+    let (mut old, created) = World::create(&net(json!({ "steps": steps, "policy": { "join": "each" } })), 1);
+    written(&mut store, &[commit(created), commit(old.done(json!({ "kept": 1 })))]);
+    let (run, fence) = old.open()[0];
+    let failed = reported(run, fence, WorkResult::Failed(Failure::of_code("VALIDATION_ERROR", "no")));
+    written(&mut store, &[commit(old.give(&failed))]);
+    written(&mut store, &[commit(old.done(json!(2)))]);
+    assert_eq!(old.state.phase(), Phase::Ended(Outcome::Failed));
+    let rows = reader(&store).journal(old.id(), 0, usize::MAX).expect("a journal");
+    let journal: Vec<Record> = rows.into_iter().flat_map(|row| row.records).collect();
+    let before = everything(&mut reader(&store), old.id());
+
+    let (mut new, forked) = old.fork(&journal, ExecutionId(2));
+    written(&mut store, &[commit(forked)]);
+    let stored = reader(&store).load(new.id()).expect("a state").expect("it was created");
+    assert_eq!(stored.state, new.state);
+    assert_eq!(new.open().len(), 2, "what was in flight is offered again");
+    compare(&mut reader(&store), &new);
+    while !new.open().is_empty() {
+        written(&mut store, &[commit(new.done(json!({ "new": 1 })))]);
+        compare(&mut reader(&store), &new);
+    }
+    assert_eq!(new.state.phase(), Phase::Ended(Outcome::Completed));
+    let (_, again) = old.fork(&journal, ExecutionId(2));
+    let refused = store.write(&[commit(again)]).expect("a healthy store");
+    assert_eq!(refused, [Applied::Duplicate], "its id is taken");
+    let listed = reader(&store).list(&Query { limit: 9, ..Query::default() }).expect("a list");
+    let parents: Vec<_> = listed.iter().map(|listed| (listed.execution, listed.parent)).collect();
+    assert_eq!(parents, [(new.id(), Some(old.id())), (old.id(), None)]);
+    let after = everything(&mut reader(&store), old.id());
+    assert_eq!(after, before, "the old one is as it was");
 }
 
 pub fn answers_are_loaded_as_the_journal_tells_them<P: Place>(place: &P) {

@@ -2,6 +2,7 @@
 
 use crate::commit::{Commit, CommitId, Creation, Definition, DefinitionId, Lease, Session};
 use crate::project::project;
+use crate::rows::Rows;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_kernel::*;
@@ -93,6 +94,27 @@ impl World {
         commit
     }
 
+    /// A new execution with the journal of an ended one up to its failure, as one commit (R12).
+    #[must_use]
+    pub fn fork(&self, journal: &[Record], id: ExecutionId) -> (World, Commit) {
+        let values = Values::default();
+        let given = Given { now: self.now, random: 0, values: &values };
+        let records = fork(&self.net, journal, None, id, None, &given).expect("it can be forked");
+        let state = replay(&self.net, &records).expect("a sound journal");
+        let creation = Creation {
+            definition: self.definition,
+            net: self.net.digest(),
+            inputs: state.head.inputs.clone(),
+            parent: Some(self.id()),
+            trigger: "manual".to_owned(),
+            at: self.now,
+        };
+        let rows = project(&self.net, &Changes::whole(&state), &records);
+        let world = World { state, ..self.clone() };
+        let commit = Commit { creation: Some(creation), ..world.commit(0, records, rows) };
+        (world, commit)
+    }
+
     #[must_use]
     pub fn id(&self) -> ExecutionId {
         self.state.head.id
@@ -133,19 +155,24 @@ impl World {
         let given = Given { now: self.now, random: expected, values };
         let Decision { records, changes } = decide(&self.state, &self.net, input, &given)?;
         self.state.apply(&changes);
-        Ok(Commit {
+        let rows = project(&self.net, &changes, &records);
+        Ok(self.commit(expected, records, rows))
+    }
+
+    fn commit(&self, expected: u64, records: Vec<Record>, rows: Rows) -> Commit {
+        Commit {
             id: CommitId(self.id().0 << 64 | u128::from(expected)),
             execution: self.id(),
             expected,
             creation: None,
             answered: Vec::new(),
-            rows: project(&self.net, &changes, &records),
+            rows,
             records: Arc::new(records),
             leases: Vec::new(),
             stops: Vec::new(),
             mail: Vec::new(),
             consumed: Vec::new(),
-        })
+        }
     }
 }
 

@@ -54,7 +54,7 @@ const WRONG: [(&str, &str, &str); 5] = [
         "is mail for an execution that is not there and that no mail starts",
         "SELECT i.seq, i.target FROM inbox i LEFT JOIN executions e ON e.id = i.target \
          WHERE e.key IS NULL AND i.settled = 0 AND NOT EXISTS \
-         (SELECT 1 FROM inbox s WHERE s.target = i.target AND s.letter -> '$.start' IS NOT NULL)",
+         (SELECT 1 FROM inbox s WHERE s.target = i.target AND (s.letter -> '$.start' IS NOT NULL OR s.letter -> '$.retry' IS NOT NULL))",
     ),
 ];
 

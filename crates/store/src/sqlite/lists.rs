@@ -149,7 +149,7 @@ pub(super) fn list(conn: &Connection, query: &Query) -> Result<Vec<Listed>, Stor
 fn listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
     let mut statement = conn.prepare_cached(
         "SELECT e.id, e.definition, d.name, d.version, d.dialect, e.trigger, h.held, e.created_at, h.at, \
-         h.phase FROM heads h JOIN executions e ON e.key = h.key \
+         h.phase, e.parent FROM heads h JOIN executions e ON e.key = h.key \
          LEFT JOIN definitions d ON d.id = e.definition WHERE h.key = ?1",
     )?;
     let mut rows = statement.query([key])?;
@@ -165,6 +165,7 @@ fn listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
         created_at: Millis(row.get(7)?),
         at: Millis(row.get(8)?),
         phase: phase(row.get(9)?)?,
+        parent: row.get::<_, Option<_>>(10)?.map(id),
     })
 }
 

@@ -24,7 +24,7 @@ use windlass_store::{Letter, Mail, MailId, Reader};
 /// Who does it, as the journal tells it. Whoever can write to the data folder is its owner.
 const BY: &str = "owner";
 /// What others are told about the process while it holds the folder.
-const WHAT: &str = "windlass executions";
+pub(super) const WHAT: &str = "windlass executions";
 /// An engine looks into its inbox ten times a second; one that does not answer for this long is in trouble.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -112,7 +112,7 @@ impl Patch {
 
 /// Who took the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taken {
+pub(super) enum Taken {
     /// An engine of this process, which has no workers and is gone again.
     Here,
     ByHolder,
@@ -123,32 +123,34 @@ impl Change {
         let id = ids::find(&mut data.read()?, &self.id)?;
         let taken = match Folder::hold(data.folder(), WHAT) {
             Ok(folder) => give_here(folder, id, input)?,
-            Err(FolderError::InUse { .. }) => post(data, id, input)?,
+            Err(FolderError::InUse { .. }) => post(data, id, Letter::Input(input))?,
             Err(error) => return Err(error.into()),
         };
-        self.tell(data, id, taken)
-    }
-
-    fn tell(&self, data: &Data, id: ExecutionId, taken: Taken) -> anyhow::Result<ExitCode> {
-        let mut reader = data.read()?;
-        let state = stored(&mut reader, id)?.state;
-        let phase = state.phase();
+        let phase = stored(&mut data.read()?, id)?.state.phase();
         if self.json {
             print_json(&json!({ "executionId": execution_id(id), "status": status(phase) }))?;
         } else {
             writeln!(std::io::stdout(), "{} {}", execution_id(id), status(phase))?;
         }
-        match (taken, phase) {
-            (_, Phase::Ended(_)) | (Taken::ByHolder, _) => {}
-            (Taken::Here, Phase::Paused) => {
-                say(&how_to_move_on(&net_of(&mut reader, &state)?, &state, data));
-            }
-            (Taken::Here, _) => {
-                say(&format!("nobody works on it at the moment; carry on with:\n  {}", data.resume(id)));
-            }
-        }
+        tell_who_goes_on(data, id, taken)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// An engine that was there for the moment only leaves the rest to somebody else.
+pub(super) fn tell_who_goes_on(data: &Data, id: ExecutionId, taken: Taken) -> anyhow::Result<()> {
+    let mut reader = data.read()?;
+    let state = stored(&mut reader, id)?.state;
+    match (taken, state.phase()) {
+        (_, Phase::Ended(_)) | (Taken::ByHolder, _) => {}
+        (Taken::Here, Phase::Paused) => {
+            say(&how_to_move_on(&net_of(&mut reader, &state)?, &state, data));
+        }
+        (Taken::Here, _) => {
+            say(&format!("nobody works on it at the moment; carry on with:\n  {}", data.resume(id)));
+        }
+    }
+    Ok(())
 }
 
 fn give_here(folder: Folder, execution: ExecutionId, input: Input) -> anyhow::Result<Taken> {
@@ -162,8 +164,13 @@ fn give_here(folder: Folder, execution: ExecutionId, input: Input) -> anyhow::Re
     }
 }
 
-fn post(data: &Data, to: ExecutionId, input: Input) -> anyhow::Result<Taken> {
-    let mail = Mail { to, letter: Letter::Input(input), answered: true, at: now() };
+/// Through the inbox of whoever holds the data folder.
+pub(super) fn post(data: &Data, to: ExecutionId, letter: Letter) -> anyhow::Result<Taken> {
+    let about = match &letter {
+        Letter::Retry(retry) => retry.of,
+        Letter::Input(_) | Letter::Start { .. } | Letter::Ended { .. } => to,
+    };
+    let mail = Mail { to, letter, answered: true, at: now() };
     let posted = Sqlite::post(&Folder::store(data.folder()), &mail)?;
     let mut keeper = None;
     let answer = wait_for_answer(data, posted, &mut keeper)?;
@@ -171,7 +178,7 @@ fn post(data: &Data, to: ExecutionId, input: Input) -> anyhow::Result<Taken> {
     keeper.map_or(Ok(()), Embedded::stop)?;
     match answer {
         Ok(()) => Ok(taken),
-        Err(why) => Err(refused(to, why)),
+        Err(why) => Err(refused(about, why)),
     }
 }
 
@@ -208,6 +215,6 @@ fn wait_for_answer(
     }
 }
 
-fn refused(id: ExecutionId, why: impl Display) -> anyhow::Error {
+pub(super) fn refused(id: ExecutionId, why: impl Display) -> anyhow::Error {
     anyhow!("{} was refused: {why}", execution_id(id))
 }

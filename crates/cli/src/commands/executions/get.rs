@@ -51,6 +51,12 @@ fn page(told: &Value) -> anyhow::Result<String> {
     writeln!(out, "{}", text("executionId"))?;
     writeln!(out, "  definition  {}, version {}", text("workflowName"), told["workflowVersion"])?;
     writeln!(out, "  status      {}{}", text("status"), took(told))?;
+    let metadata = &told["metadata"];
+    match (metadata["retryOf"].as_str(), metadata["parentExecutionId"].as_str()) {
+        (Some(old), _) => writeln!(out, "  retry of    {old}")?,
+        (None, Some(parent)) => writeln!(out, "  started by  {parent}")?,
+        (None, None) => {}
+    }
     writeln!(out, "  created     {}", text("createdAt"))?;
     if told["completedAt"].is_string() {
         writeln!(out, "  ended       {}", text("completedAt"))?;

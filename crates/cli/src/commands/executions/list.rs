@@ -114,6 +114,9 @@ fn as_json(row: &Listed) -> Value {
         "createdAt": time(row.created_at),
         "updatedAt": time(row.at),
     });
+    if let Some(parent) = row.parent {
+        told["parentExecutionId"] = json!(execution_id(parent));
+    }
     if row.phase.is_ended() {
         told["completedAt"] = json!(time(row.at));
     }

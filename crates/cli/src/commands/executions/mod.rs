@@ -5,6 +5,7 @@ mod events;
 mod get;
 mod list;
 mod logs;
+mod retry;
 mod watch;
 
 use crate::data::Data;
@@ -33,6 +34,7 @@ enum Command {
     Pause(change::Pause),
     Resume(change::Resume),
     Patch(change::Patch),
+    Retry(retry::Retry),
 }
 
 impl Executions {
@@ -48,6 +50,7 @@ impl Executions {
             Command::Pause(pause) => pause.run(data),
             Command::Resume(resume) => resume.run(data),
             Command::Patch(patch) => patch.run(data),
+            Command::Retry(retry) => retry.run(data),
         }
     }
 }

@@ -14,6 +14,10 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    pub fn is_given(&self) -> bool {
+        self.object.is_some() || !self.single.is_empty()
+    }
+
     /// Objects are merged key by key, anything else is replaced; a single input wins.
     pub fn over(&self, defaults: Value) -> Result<Value, Usage> {
         let mut inputs = defaults;

@@ -1,11 +1,11 @@
 //! `windlass run`: an engine in this process, one definition, and the wait for its end.
 
+pub mod ending;
 pub mod inputs;
+
 mod wait;
 
-use super::counted;
 use super::source::Source;
-use super::told::{print_json, response_of, tell_end};
 use super::validate::problems;
 use crate::data::Data;
 use crate::embedded::{Embedded, Workers, now};
@@ -13,23 +13,17 @@ use crate::exit::{self, Usage};
 use crate::progress::say;
 use crate::{ids, signals};
 use anyhow::{Context, anyhow};
-use crossbeam_channel::{Receiver, unbounded};
+use crossbeam_channel::unbounded;
+use ending::{Ending, open};
 use inputs::Inputs;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use wait::{Waited, wait};
-use windlass_dialects::view::{execution_id, status};
 use windlass_dialects::{Compiled, compile};
 use windlass_engine::{Answer, Request, Start};
-use windlass_kernel::{ExecutionId, Phase, StartWhen};
-use windlass_store::{Definition, DefinitionId, Query, Reader, Status};
-
-/// Executions read at a time.
-const PAGE: usize = 1_000;
+use windlass_kernel::{ExecutionId, StartWhen};
+use windlass_store::{Definition, DefinitionId};
 
 /// Run a definition here and wait for its end
 ///
@@ -79,7 +73,11 @@ impl Run {
         let what = format!("windlass run {}", source.shown);
         let embedded = Embedded::start(self.data.folder(), &what, Workers::Pool)?;
         let ids = begin(&embedded, definition, &inputs, self.times)?;
-        self.wait(embedded, &ids, &signals)
+        self.ending().until_rest(embedded, &ids, &signals)
+    }
+
+    fn ending(&self) -> Ending<'_> {
+        Ending { data: &self.data, json: self.json }
     }
 
     fn resume(&self, id: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -95,69 +93,7 @@ impl Run {
         }
         let signals = signals::listen().context("cannot listen to signals")?;
         let embedded = Embedded::start(self.data.folder(), "windlass run --resume", Workers::Pool)?;
-        self.wait(embedded, &ids, &signals)
-    }
-
-    fn wait(
-        &self,
-        embedded: Embedded,
-        ids: &[ExecutionId],
-        signals: &Receiver<i32>,
-    ) -> anyhow::Result<ExitCode> {
-        let waited = wait(&embedded, &self.data, ids, signals);
-        if let Ok(Waited::Interrupted(_)) = waited {
-            say("interrupted: ending what runs (once more: at once)");
-        }
-        let stopped = embedded.stop();
-        let waited = waited?;
-        stopped?;
-        match waited {
-            Waited::Rested(rested) => {
-                self.print(&rested)?;
-                self.tell_of_others(ids)?;
-                Ok(ExitCode::from(exit::of_all(rested.iter().map(|(_, phase)| *phase))))
-            }
-            Waited::Interrupted(signal) => {
-                self.tell_how_to_resume(ids);
-                Ok(ExitCode::from(exit::of_signal(signal)))
-            }
-        }
-    }
-
-    fn tell_how_to_resume(&self, ids: &[ExecutionId]) {
-        match ids {
-            [id] => say(&format!("carry on with:\n  {}", self.data.resume(*id))),
-            _ => say(&format!("carry on with:\n  windlass run --resume{}", self.data.flag())),
-        }
-    }
-
-    /// Whatever was unfinished in the folder went on meanwhile, as far as it came.
-    fn tell_of_others(&self, ids: &[ExecutionId]) -> anyhow::Result<()> {
-        let ids: BTreeSet<ExecutionId> = ids.iter().copied().collect();
-        let open = open(&mut self.data.read()?)?;
-        let others = open.iter().filter(|(id, phase)| !ids.contains(id) && *phase != Phase::Paused).count();
-        if others > 0 {
-            let others = counted(others, "other execution");
-            say(&format!(
-                "not ended: {others} in this folder; carry on with:\n  windlass run --resume{}",
-                self.data.flag()
-            ));
-        }
-        Ok(())
-    }
-
-    fn print(&self, rested: &[(ExecutionId, Phase)]) -> anyhow::Result<()> {
-        let mut reader = self.data.read()?;
-        for (id, phase) in rested {
-            if self.json {
-                print_json(&response_of(&mut reader, *id)?)?;
-            } else if let [_] = rested {
-                tell_end(&mut reader, &self.data, *id)?;
-            } else {
-                writeln!(std::io::stdout(), "{} {}", execution_id(*id), status(*phase))?;
-            }
-        }
-        Ok(())
+        self.ending().until_rest(embedded, &ids, &signals)
     }
 }
 
@@ -202,24 +138,9 @@ fn start_of(definition: DefinitionId, inputs: Value) -> Request {
     Request::Start(Box::new(Start { definition, inputs, timeout_ms, when, trigger }))
 }
 
-fn refused(answer: Answer) -> anyhow::Error {
+pub fn refused(answer: Answer) -> anyhow::Error {
     match answer {
         Answer::Refused(refusal) => refusal.into(),
         other => anyhow!("the engine gave an answer that does not fit the question: {other:?}"),
-    }
-}
-
-/// All that have not ended, the oldest first.
-fn open(reader: &mut impl Reader) -> anyhow::Result<Vec<(ExecutionId, Phase)>> {
-    let mut query = Query { status: Some(Status::Open), before: None, limit: PAGE };
-    let mut found = Vec::new();
-    loop {
-        let page = reader.list(&query)?;
-        found.extend(page.iter().map(|listed| (listed.execution, listed.phase)));
-        query.before = page.last().map(|listed| listed.execution);
-        if page.len() < PAGE {
-            found.reverse();
-            return Ok(found);
-        }
     }
 }

@@ -204,6 +204,7 @@ impl Disk {
         let definition = shelf.creation.definition.and_then(|id| self.definitions.get(&id));
         Listed {
             execution,
+            parent: shelf.creation.parent,
             definition: shelf.creation.definition,
             name: definition.map(|definition| definition.name.clone()),
             version: definition.map(|definition| definition.version),

@@ -87,7 +87,7 @@ impl Mailbook {
         // Where nothing can begin, nothing waits for its beginning.
         let nowhere = match &mail.letter {
             Letter::Start { definition, .. } => definition.to_string().contains(NOWHERE),
-            Letter::Input(_) | Letter::Ended { .. } => false,
+            Letter::Input(_) | Letter::Retry(_) | Letter::Ended { .. } => false,
         };
         let from = from.filter(|_| !nowhere);
         self.open.insert(mail.id, Posted { from, to: mail.to });

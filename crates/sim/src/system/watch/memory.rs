@@ -158,6 +158,7 @@ impl Watch {
             (Refusal::NoExecution(_), None) => None,
             (Refusal::NoExecution(_), Some(_)) => Some("it is on disk".into()),
             (Refusal::NoDefinition, _) => Some("every definition was registered".into()),
+            (Refusal::NotRetried(_), _) => Some("nobody named a step to begin at".into()),
             (Refusal::Rejected(_), None) => Some("there is no such execution".into()),
             (Refusal::Rejected(Rejected::Ended(outcome)), Some(shadow)) => {
                 let ended = shadow.state.phase() == windlass_kernel::Phase::Ended(*outcome);

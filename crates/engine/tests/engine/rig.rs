@@ -3,13 +3,15 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use windlass_engine::{Answer, Engine, Request, Start};
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::{Event, ExecutionId, Millis, Net, StartWhen, StepId};
 use windlass_protocol::{self as protocol, Order, Outcome, Register, Report, SessionId, Verdict};
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{Applied, Definition, DefinitionId, Reader, Store, StoreError, Write};
+use windlass_store::{
+    Applied, Definition, DefinitionId, Mail, MailId, Reader, Store, StoreError, Write,
+};
 
 /// A test that waits this long for an order has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,6 +22,8 @@ pub struct Rig {
     orders: Receiver<Order>,
     session: SessionId,
     pub slots: u32,
+    /// No two processes draw the same ids.
+    life: u64,
 }
 
 pub fn task(name: &str, to: &[u32]) -> Step {
@@ -58,16 +62,42 @@ impl Rig {
     fn over(folder: tempfile::TempDir, store: impl Store, slots: u32) -> Rig {
         let engine = Engine::start(store, 7).unwrap();
         let (session, orders) = register(&engine, slots);
-        Rig { folder, engine: Some(engine), orders, session, slots }
+        Rig { folder, engine: Some(engine), orders, session, slots, life: 0 }
+    }
+
+    /// The process ends; `restart` begins the next.
+    pub fn stop(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            assert_eq!(engine.stop(), None);
+        }
+    }
+
+    /// From another process.
+    pub fn post(&self, mail: &Mail) -> MailId {
+        Sqlite::post(&self.folder.path().join("windlass.db"), mail).unwrap()
+    }
+
+    pub fn letter_answer(&self, mail: MailId) -> Option<Result<(), String>> {
+        self.reader().answer(mail).unwrap()
+    }
+
+    pub fn until_answered(&self, mail: MailId) -> Result<(), String> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(answer) = self.letter_answer(mail) {
+                return answer;
+            }
+            assert!(Instant::now() < end, "the letter is not answered");
+            std::thread::yield_now();
+        }
     }
 
     /// Everything the process had in memory is gone; the worker is a new one.
     pub fn restart(&mut self) {
-        if let Some(engine) = self.engine.take() {
-            assert_eq!(engine.stop(), None);
-        }
+        self.stop();
         let store = Sqlite::open(&self.folder.path().join("windlass.db")).unwrap();
-        let engine = Engine::start(store, 8).unwrap();
+        self.life += 1;
+        let engine = Engine::start(store, 7 + self.life).unwrap();
         (self.session, self.orders) = register(&engine, self.slots);
         self.engine = Some(engine);
     }

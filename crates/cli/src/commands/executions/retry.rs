@@ -1,0 +1,109 @@
+//! `windlass executions retry`
+
+use super::change::{Taken, WHAT, post, refused, tell_who_goes_on};
+use crate::commands::run::ending::Ending;
+use crate::commands::run::inputs::Inputs;
+use crate::commands::told::{known_step, net_of, print_json, stored};
+use crate::data::Data;
+use crate::embedded::{Embedded, Workers, now, seed};
+use crate::progress::say;
+use crate::{ids, signals};
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use windlass_dialects::view::{execution_id, status};
+use windlass_engine::{Answer, Folder, FolderError, Request, new_execution_id};
+use windlass_kernel::ExecutionId;
+use windlass_store::{Letter, RetryFrom};
+
+/// Do an execution again that failed or was cancelled, as a new one
+///
+/// What had completed before the step is kept with its results. Without --from it goes on where the first failure was
+/// that nothing handled, or where it was cancelled. Waits for the end like `run`, with its exit codes; beside a
+/// running engine it is handed over to that, and the new id is told.
+#[derive(Debug, clap::Args)]
+pub struct Retry {
+    /// Its id, or a part of it
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Begin at this step
+    #[arg(long, value_name = "STEP")]
+    from: Option<String>,
+    /// Which time the step ran, from 1; else where it failed, or the last time
+    #[arg(long, value_name = "N", requires = "from", value_parser = clap::value_parser!(u32).range(1..))]
+    firing: Option<u32>,
+    #[command(flatten)]
+    inputs: Inputs,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Retry {
+    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
+        let retry = self.asked(data)?;
+        let signals = signals::listen().context("cannot listen to signals")?;
+        match Folder::hold(data.folder(), WHAT) {
+            Ok(folder) => {
+                let embedded = Embedded::in_folder(folder, Workers::Pool)?;
+                let id = begin(&embedded, retry)?;
+                Ending { data, json: self.json }.until_rest(embedded, &[id], &signals)
+            }
+            Err(FolderError::InUse { .. }) => self.hand_over(data, retry),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The step and the inputs are known to be good before anything is asked of an engine.
+    fn asked(&self, data: &Data) -> anyhow::Result<windlass_store::Retry> {
+        let mut reader = data.read()?;
+        let of = ids::find(&mut reader, &self.id)?;
+        let state = stored(&mut reader, of)?.state;
+        if let Some(step) = &self.from {
+            known_step(&net_of(&mut reader, &state)?, step)?;
+        }
+        let inputs = match self.inputs.is_given() {
+            true => Some(Arc::new(self.inputs.over((*state.head.inputs).clone())?)),
+            false => None,
+        };
+        let from = self.from.clone().map(|step| RetryFrom { step, firing: self.firing });
+        Ok(windlass_store::Retry { of, from, inputs, trigger: "manual".to_owned() })
+    }
+
+    /// The id is chosen here, so that it is known whoever answers.
+    fn hand_over(&self, data: &Data, retry: windlass_store::Retry) -> anyhow::Result<ExitCode> {
+        let of = retry.of;
+        let id = new_execution_id(now(), u128::from(seed()) << 64 | u128::from(seed()));
+        let taken = post(data, id, Letter::Retry(Box::new(retry)))?;
+        self.tell(data, of, id)?;
+        match taken {
+            Taken::ByHolder => say(&format!("the engine at work in {} runs it", data.folder().display())),
+            Taken::Here => tell_who_goes_on(data, id, taken)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn tell(&self, data: &Data, of: ExecutionId, id: ExecutionId) -> anyhow::Result<()> {
+        let status = status(stored(&mut data.read()?, id)?.state.phase());
+        if !self.json {
+            return Ok(writeln!(std::io::stdout(), "{} {status}", execution_id(id))?);
+        }
+        let (id, of) = (execution_id(id), execution_id(of));
+        let mut told = json!({ "executionId": id, "parentExecutionId": of, "status": status });
+        if let Some(step) = &self.from {
+            told["retryFromNode"] = Value::from(step.as_str());
+        }
+        print_json(&told)
+    }
+}
+
+fn begin(embedded: &Embedded, retry: windlass_store::Retry) -> anyhow::Result<ExecutionId> {
+    let of = retry.of;
+    match embedded.ask(Request::Retry(retry))? {
+        Answer::Started(id) => Ok(id),
+        Answer::Refused(refusal) => Err(refused(of, refusal)),
+        other => bail!("the engine gave an answer that does not fit the question: {other:?}"),
+    }
+}

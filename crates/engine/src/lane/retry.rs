@@ -1,0 +1,237 @@
+//! An ended execution done again as a new one (R12). A playbook forks: the new execution has its journal up to a firing
+//! and goes on from there. Elsewhere the new execution imports the steps that are not done again.
+
+use super::Lane;
+use super::deciding::{Pending, What};
+use super::live::Place;
+use super::reading::Why;
+use crate::wake::{Answer, Lookup, NotRetried, Past, Refusal};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use windlass_kernel::net::Join;
+use windlass_kernel::{
+    Changes, Create, Decision, Event, ExecutionId, Given, Millis, Net, Record, Rejected, Role,
+    RunId, StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
+};
+use windlass_store::{Creation, MailId, Retry, RetryFrom};
+
+/// A retry whose past is being read.
+#[derive(Debug)]
+pub(super) struct Retrying<R> {
+    id: ExecutionId,
+    retry: Retry,
+    reply: Option<R>,
+    mail: Option<MailId>,
+}
+
+impl<R> Retrying<R> {
+    pub fn is_awaited(&self) -> bool {
+        self.reply.is_some()
+    }
+}
+
+/// What a fork is made from.
+#[derive(Debug)]
+pub(super) struct Forking {
+    pub creation: Creation,
+    /// At first the whole past; then what the new execution has of it.
+    pub taken_over: Vec<Record>,
+    net: Arc<Net>,
+    at: Option<RunId>,
+    inputs: Option<Arc<serde_json::Value>>,
+}
+
+impl Forking {
+    /// What the new execution does at once; `taken_over` becomes the journal before that.
+    fn decide(&mut self, id: ExecutionId, now: Millis, random: u64) -> Result<Decision, Rejected> {
+        let past = std::mem::take(&mut self.taken_over);
+        let mut records = self.records(&past, id, now, random)?;
+        let state = replay(&self.net, &records)?;
+        let forked = |record: &Record| matches!(record.event, Event::Forked(_));
+        let first = records.iter().rposition(forked).unwrap_or(records.len());
+        let own = records.split_off(first);
+        self.taken_over = records;
+        Ok(Decision { records: own, changes: Changes::whole(&state) })
+    }
+
+    fn records(
+        &self,
+        past: &[Record],
+        id: ExecutionId,
+        now: Millis,
+        random: u64,
+    ) -> Result<Vec<Record>, Rejected> {
+        let mut values = Values::default();
+        let mut asked = Vec::new();
+        loop {
+            let given = Given { now, random, values: &values };
+            match fork(&self.net, past, self.at, id, self.inputs.clone(), &given) {
+                // Whatever a decision reads is in the journal it stands on.
+                Err(Rejected::Needs(needs)) if needs != asked => {
+                    values.load(past, &needs);
+                    asked = needs;
+                }
+                decided => return decided,
+            }
+        }
+    }
+}
+
+impl<R> Lane<R> {
+    pub(super) fn retry(
+        &mut self,
+        id: ExecutionId,
+        retry: Retry,
+        (reply, mail): (Option<R>, Option<MailId>),
+    ) {
+        // Later mail to the new execution waits for its beginning.
+        self.executions.put(id, Place::Loading(VecDeque::new()));
+        let of = retry.of;
+        self.read(Lookup::Past(of), Why::Retry(Box::new(Retrying { id, retry, reply, mail })));
+    }
+
+    pub(super) fn past_found(&mut self, retrying: Retrying<R>, past: Option<Box<Past>>) {
+        let Retrying { id, retry, reply, mail } = retrying;
+        let now = self.now.wall;
+        let found = past.ok_or(Refusal::NoExecution(retry.of)).and_then(|past| again(id, retry, *past, now));
+        match found {
+            Ok(Again::Fork(forking)) => self.begin_fork(id, forking, (reply, mail)),
+            Ok(Again::Create(net, create, creation)) => {
+                self.create_as(&net, *create, creation, (reply, mail));
+            }
+            Err(refusal) => {
+                self.missing(id);
+                self.settle_mail(mail, Some(refusal.to_string()));
+                if let Some(reply) = reply {
+                    self.answer(reply, Answer::Refused(refusal));
+                }
+            }
+        }
+    }
+
+    fn begin_fork(
+        &mut self,
+        id: ExecutionId,
+        forking: Forking,
+        (reply, mail): (Option<R>, Option<MailId>),
+    ) {
+        let net = forking.net.clone();
+        self.bear(id, &net, Pending { what: What::Fork(Box::new(forking)), reply, mail });
+    }
+
+    pub(super) fn fork(&mut self, id: ExecutionId, mut pending: Pending<R>) {
+        let (now, random) = (self.now.wall, self.random_bits());
+        let What::Fork(forking) = &mut pending.what else { return };
+        match forking.decide(id, now, random) {
+            Ok(decision) => self.decided(id, pending, decision),
+            Err(rejected) => self.refused(id, pending, rejected),
+        }
+    }
+}
+
+/// How the new execution begins.
+enum Again {
+    Fork(Forking),
+    Create(Arc<Net>, Box<Create>, Creation),
+}
+
+fn again(id: ExecutionId, retry: Retry, past: Past, now: Millis) -> Result<Again, Refusal> {
+    can_be_retried(&past.journal)?;
+    let Past { stored, net, journal } = past;
+    let head = &stored.state.head;
+    let inputs = retry.inputs.clone().unwrap_or_else(|| head.inputs.clone());
+    let creation = Creation {
+        definition: stored.definition,
+        net: net.digest(),
+        inputs: inputs.clone(),
+        parent: Some(retry.of),
+        trigger: retry.trigger,
+        at: now,
+    };
+    if net.policy().join == Join::Each {
+        let at = retry.from.map(|from| firing(&net, &journal, &from)).transpose()?;
+        return Ok(Again::Fork(Forking { creation, taken_over: journal, net, at, inputs: retry.inputs }));
+    }
+    let imports = redo(&net, &journal, from_step(&net, retry.from.as_ref())?)?;
+    let create = Create {
+        imports,
+        retry_of: Some(retry.of),
+        timeout_ms: head.timeout_ms,
+        start: StartWhen::Now,
+        ..Create::new(id, (*inputs).clone())
+    };
+    Ok(Again::Create(net, Box::new(create), creation))
+}
+
+fn step(net: &Net, name: &str) -> Result<StepId, NotRetried> {
+    net.find(name).ok_or_else(|| {
+        let known = net.steps().map(|(_, step)| step.name.clone()).collect();
+        NotRetried::NoStep { step: name.to_owned(), known }
+    })
+}
+
+fn from_step(net: &Net, from: Option<&RetryFrom>) -> Result<Option<StepId>, NotRetried> {
+    match from {
+        Some(RetryFrom { firing: Some(_), .. }) => Err(NotRetried::NoFirings),
+        Some(from) => step(net, &from.step).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// One firing of the step that a retry begins at.
+#[derive(Clone, Copy)]
+struct Firing {
+    run: RunId,
+    /// None: it was skipped.
+    role: Option<FiringRole>,
+    failed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum FiringRole {
+    Routed,
+    Final,
+}
+
+/// The firing that is named; without a number the first that failed and was not handled, else the newest.
+fn firing(net: &Net, journal: &[Record], from: &RetryFrom) -> Result<RunId, NotRetried> {
+    let firings = firings(journal, step(net, &from.step)?);
+    let step = from.step.clone();
+    let fired = u32::try_from(firings.len()).unwrap_or(u32::MAX);
+    let chosen = match from.firing {
+        Some(number) => number.checked_sub(1).and_then(|place| firings.get(place as usize)),
+        None => firings.iter().find(|firing| firing.failed).or(firings.last()),
+    };
+    match (chosen, from.firing) {
+        (Some(Firing { run, role: Some(FiringRole::Routed), .. }), _) => Ok(*run),
+        (Some(Firing { role: Some(FiringRole::Final), .. }), _) => Err(NotRetried::Final { step }),
+        (Some(_), number) => Err(NotRetried::Skipped { step, firing: number.unwrap_or(fired) }),
+        (None, Some(firing)) if fired > 0 => Err(NotRetried::NoFiring { step, firing, fired }),
+        (None, _) => Err(NotRetried::NeverFired { step }),
+    }
+}
+
+/// In the order in which views number them.
+fn firings(journal: &[Record], of: StepId) -> Vec<Firing> {
+    let mut found: Vec<Firing> = Vec::new();
+    for record in journal {
+        match &record.event {
+            Event::Fired { run, step, role, .. } if *step == of => {
+                let role = match role {
+                    Role::Routed => FiringRole::Routed,
+                    Role::Final => FiringRole::Final,
+                    Role::Iteration { .. } | Role::Hook { .. } | Role::Tool { .. } => continue,
+                };
+                found.push(Firing { run: *run, role: Some(role), failed: false });
+            }
+            Event::Skipped { run, step, .. } if *step == of => {
+                found.push(Firing { run: *run, role: None, failed: false });
+            }
+            Event::Failed { run, handled: false, .. } => {
+                found.iter_mut().filter(|firing| firing.run == *run).for_each(|firing| firing.failed = true);
+            }
+            _ => {}
+        }
+    }
+    found
+}

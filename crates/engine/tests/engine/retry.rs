@@ -1,0 +1,302 @@
+//! Executions done again, over a real store, with a worker that answers from the test (R12).
+
+use crate::rig::{Rig, net, task};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_engine::{Answer, NotRetried, Refusal, Request};
+use windlass_kernel::net::{Finish, Join, Policy, RouterMode, Step, Work};
+use windlass_kernel::{Cancel, Event, ExecutionId, Input, Millis, Net, Outcome, Phase, Rejected, StepId};
+use windlass_protocol::{self as protocol, Verdict};
+use windlass_store::{Letter, Mail, Retry, RetryFrom};
+
+const COMPLETED: Answer = Answer::Rested(Phase::Ended(Outcome::Completed));
+const FAILED: Answer = Answer::Rested(Phase::Ended(Outcome::Failed));
+
+fn playbook(finish: Finish) -> Policy {
+    Policy { join: Join::Each, entry: Some(StepId(0)), finish, ..Policy::default() }
+}
+
+/// `a`, then `b` and `c` side by side; `c` reads what `a` gave.
+fn split() -> Arc<Net> {
+    let mut a = task("a", &[1, 2]);
+    a.router.mode = RouterMode::Inclusive;
+    let mut c = task("c", &[]);
+    c.reads = vec![StepId(0)];
+    net(playbook(Finish::Nothing), vec![a, task("b", &[]), c])
+}
+
+fn of(of: ExecutionId) -> Retry {
+    Retry { of, from: None, inputs: None, trigger: "manual".into() }
+}
+
+fn from(of: ExecutionId, step: &str, firing: Option<u32>) -> Retry {
+    Retry { from: Some(RetryFrom { step: step.into(), firing }), ..self::of(of) }
+}
+
+fn retried(rig: &Rig, retry: Retry) -> ExecutionId {
+    match rig.call(Request::Retry(retry)) {
+        Answer::Started(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fail(rig: &Rig, work: &protocol::Work) {
+    assert_eq!(rig.report(work, failed_as("validation")), Verdict::Accepted);
+}
+
+fn failed_as(class: &str) -> protocol::Outcome {
+    let failure = json!({ "class": class, "code": "X", "message": "no" });
+    protocol::Outcome::Failed(serde_json::from_value(failure).unwrap())
+}
+
+/// The next pieces of work, by the names of their steps.
+fn works(rig: &Rig, count: usize) -> Vec<protocol::Work> {
+    let mut all: Vec<_> = (0..count).map(|_| rig.work()).collect();
+    all.sort_by(|one, other| one.step.cmp(&other.step));
+    all
+}
+
+fn names(all: &[protocol::Work]) -> Vec<&str> {
+    all.iter().map(|work| work.step.as_str()).collect()
+}
+
+/// `a` done, `b` failed, `c` done: ended as failed.
+fn failed(rig: &Rig) -> ExecutionId {
+    let id = rig.start("split", split(), json!({ "n": 1 }));
+    rig.done(&rig.work(), json!({ "k": 1 }));
+    let all = works(rig, 2);
+    fail(rig, &all[0]);
+    rig.done(&all[1], json!(1));
+    assert_eq!(rig.call(Request::Await(id)), FAILED);
+    id
+}
+
+#[test]
+fn a_fork_does_again_what_was_open_at_the_failure_and_keeps_the_rest() {
+    let rig = Rig::new();
+    let old = failed(&rig);
+    let journal = rig.events(old);
+    let new = retried(&rig, of(old));
+    let all = works(&rig, 2);
+    assert_eq!(names(&all), ["b", "c"], "c was in flight when b fired");
+    assert_eq!(all[1].scope.steps, vec![("a".to_owned(), Arc::new(json!({ "k": 1 })))]);
+    assert!(all.iter().all(|work| work.unit.execution == new.0));
+    rig.done_all(&all);
+    assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+    assert_eq!(rig.events(old), journal, "the old one is as it was");
+    assert_eq!(rig.call(Request::Await(old)), FAILED);
+}
+
+#[test]
+fn a_fork_outlives_a_crash_right_after_its_commit_and_is_made_once() {
+    let mut rig = Rig::new();
+    let old = failed(&rig);
+    let new = retried(&rig, of(old));
+    let lost = works(&rig, 2);
+    rig.restart();
+    let again = works(&rig, 2);
+    assert_eq!(names(&again), ["b", "c"]);
+    assert_eq!(again[1].scope.steps, vec![("a".to_owned(), Arc::new(json!({ "k": 1 })))]);
+    assert!(again.iter().zip(&lost).all(|(new, old)| new.unit.fence > old.unit.fence));
+    assert_eq!(rig.done(&lost[0], json!(1)), Verdict::Stale);
+    rig.done_all(&again);
+    assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+    assert!(rig.idle());
+}
+
+#[test]
+fn a_letter_that_asks_for_a_retry_survives_a_crash_and_is_carried_out_once() {
+    let mut rig = Rig::new();
+    let old = failed(&rig);
+    let new = ExecutionId(77);
+    rig.stop();
+    let mail = Mail {
+        to: new,
+        letter: Letter::Retry(Box::new(from(old, "b", None))),
+        answered: true,
+        at: Millis(0),
+    };
+    let posted = rig.post(&mail);
+    rig.restart();
+    assert_eq!(names(&works(&rig, 2)), ["b", "c"]);
+    assert_eq!(rig.letter_answer(posted), Some(Ok(())));
+    rig.restart();
+    let again = works(&rig, 2);
+    assert!(again.iter().all(|work| work.unit.execution == new.0));
+    rig.done_all(&again);
+    assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+    assert!(rig.idle(), "the letter is not read twice");
+}
+
+#[test]
+fn a_letter_that_cannot_be_carried_out_is_answered_with_the_reason() {
+    let mut rig = Rig::new();
+    let old = failed(&rig);
+    rig.stop();
+    let letter = Letter::Retry(Box::new(from(old, "nowhere", None)));
+    let mail =
+        Mail { to: ExecutionId(77), letter, answered: true, at: Millis(0) };
+    let posted = rig.post(&mail);
+    rig.restart();
+    let told = rig.until_answered(posted).unwrap_err();
+    assert!(told.contains("no step `nowhere`") && told.contains("a, b, c"), "{told}");
+    let unknown = Answer::Refused(Refusal::NoExecution(ExecutionId(77)));
+    assert_eq!(rig.call(Request::Await(ExecutionId(77))), unknown);
+}
+
+#[test]
+fn the_firing_is_chosen_by_its_number_or_by_its_failure() {
+    let mut again = task("a", &[]);
+    again.router.arcs = serde_json::from_value(json!([{ "to": 0, "guard": "a.again" }])).unwrap();
+    let rig = Rig::new();
+    let id = rig.start("round", net(playbook(Finish::Nothing), vec![again]), json!({}));
+    for n in [1, 2] {
+        rig.done(&rig.work(), json!({ "again": true, "n": n }));
+    }
+    fail(&rig, &rig.work());
+    assert_eq!(rig.call(Request::Await(id)), FAILED);
+    for (number, fired) in [(Some(1), 1), (Some(2), 2), (Some(3), 3), (None, 3)] {
+        let new = retried(&rig, from(id, "a", number));
+        rig.done(&rig.work(), json!({ "again": false }));
+        assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+        let count = rig.events(new).iter().filter(|event| matches!(event, Event::Fired { .. })).count();
+        assert_eq!(count, fired, "{number:?}");
+    }
+    let refused = rig.call(Request::Retry(from(id, "a", Some(4))));
+    let none = NotRetried::NoFiring { step: "a".into(), firing: 4, fired: 3 };
+    assert_eq!(refused, Answer::Refused(none.into()));
+}
+
+#[test]
+fn what_cannot_be_retried_is_refused_with_the_reason() {
+    let rig = Rig::new();
+    let finish = Finish::Step(StepId(2));
+    let steps = vec![task("a", &[]), task("b", &[]), task("end", &[])];
+    let id = rig.start("final", net(playbook(finish), steps), json!({}));
+    let check = |retry: Retry, expected: Refusal| {
+        assert_eq!(rig.call(Request::Retry(retry)), Answer::Refused(expected));
+    };
+    let running = Rejected::Conflict { phase: Phase::Running, why: "it has not ended" };
+    check(of(id), running.into());
+    fail(&rig, &rig.work());
+    rig.done(&rig.work(), json!(1));
+    assert_eq!(rig.call(Request::Await(id)), FAILED);
+    let known = ["a", "b", "end"].map(String::from).to_vec();
+    check(from(id, "x", None), NotRetried::NoStep { step: "x".into(), known }.into());
+    check(from(id, "b", None), NotRetried::NeverFired { step: "b".into() }.into());
+    check(from(id, "end", None), NotRetried::Final { step: "end".into() }.into());
+    check(of(ExecutionId(5)), Refusal::NoExecution(ExecutionId(5)));
+    let new = retried(&rig, of(id));
+    rig.done(&rig.work(), json!(1));
+    rig.done(&rig.work(), json!(1));
+    assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+    let why = "only a failed, partial or cancelled execution can be retried";
+    let completed = Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), why };
+    check(of(new), completed.into());
+}
+
+#[test]
+fn a_cancelled_execution_goes_on_where_it_stood_with_other_inputs() {
+    let rig = Rig::new();
+    let id = rig.start("split", split(), json!({ "n": 1 }));
+    rig.done(&rig.work(), json!({ "k": 1 }));
+    let all = works(&rig, 2);
+    let cancel = Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() });
+    assert_eq!(rig.call(Request::Give { execution: id, input: cancel }), Answer::Accepted);
+    for _ in &all {
+        assert!(matches!(rig.order(), protocol::Order::Stop { .. }));
+    }
+    let new = retried(&rig, Retry { inputs: Some(Arc::new(json!({ "n": 2 }))), ..of(id) });
+    // The stopped ones hold their slots until they say so; there are more.
+    let again = works(&rig, 2);
+    assert_eq!(names(&again), ["b", "c"]);
+    assert_eq!(*again[0].scope.workload, json!({ "n": 2 }));
+    rig.done_all(&again);
+    assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+}
+
+#[test]
+fn what_backed_off_before_the_fork_is_tried_again_by_its_timer() {
+    let mut slow = task("slow", &[]);
+    slow.retry = serde_json::from_value(json!({ "attempts_max": 2, "initial_ms": 30 })).unwrap();
+    let mut a = task("a", &[1, 2]);
+    a.router.mode = RouterMode::Inclusive;
+    let rig = Rig::new();
+    let steps = vec![a, slow, task("b", &[3]), task("c", &[])];
+    let id = rig.start("backoff", net(playbook(Finish::Nothing), steps), json!({}));
+    rig.done(&rig.work(), json!(1));
+    let all = works(&rig, 2);
+    assert_eq!(rig.report(&all[1], failed_as("transient_5xx")), Verdict::Accepted);
+    rig.done(&all[0], json!(1));
+    let (mut slow, mut c) = (None, None);
+    for work in [rig.work(), rig.work()] {
+        match work.step.as_str() {
+            "slow" => slow = Some(work),
+            _ => c = Some(work),
+        }
+    }
+    fail(&rig, &c.unwrap());
+    rig.done(&slow.unwrap(), json!(1));
+    assert_eq!(rig.call(Request::Await(id)), FAILED);
+    let new = retried(&rig, from(id, "b", None));
+    // It backed off, or had not yet failed, when b fired: either way it comes by itself.
+    let all = works(&rig, 2);
+    assert_eq!(names(&all), ["b", "slow"]);
+    rig.done_all(&all);
+    rig.done(&rig.work(), json!(1));
+    assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+}
+
+#[test]
+fn a_child_that_ran_at_the_fork_is_started_anew_under_another_id() {
+    let rig = Rig::new();
+    rig.define("child", net(Policy::default(), vec![task("inner", &[])]));
+    let child: Work = work(json!({ "child": { "definition": { "path": "child" }, "inputs": {} } }));
+    let mut a = task("a", &[1, 2]);
+    a.router.mode = RouterMode::Inclusive;
+    let steps = vec![a, Step::new("c", child), task("b", &[])];
+    let id = rig.start("parent", net(playbook(Finish::Nothing), steps), json!({}));
+    rig.done(&rig.work(), json!(1));
+    let all = works(&rig, 2);
+    assert_eq!(names(&all), ["b", "inner"]);
+    fail(&rig, &all[0]);
+    rig.done(&all[1], json!(1));
+    assert_eq!(rig.call(Request::Await(id)), FAILED);
+    let new = retried(&rig, of(id));
+    let again = works(&rig, 2);
+    assert_eq!(names(&again), ["b", "inner"]);
+    assert_ne!(again[1].unit.execution, all[1].unit.execution);
+    rig.done_all(&again);
+    assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+}
+
+fn work(stored: Value) -> Work {
+    serde_json::from_value(stored).unwrap()
+}
+
+#[test]
+fn elsewhere_what_completed_is_imported_and_the_rest_is_done_again() {
+    let rig = Rig::new();
+    let policy = Policy { join: Join::All, ..Policy::default() };
+    let mut last = task("c", &[]);
+    last.reads = vec![StepId(0)];
+    let steps = vec![task("a", &[1]), task("b", &[2]), last];
+    let id = rig.start("plan", net(policy, steps), json!({ "n": 1 }));
+    rig.done(&rig.work(), json!({ "k": 1 }));
+    fail(&rig, &rig.work());
+    assert_eq!(rig.call(Request::Await(id)), FAILED);
+    let refused = rig.call(Request::Retry(from(id, "b", Some(1))));
+    assert_eq!(refused, Answer::Refused(NotRetried::NoFirings.into()));
+    for (retry, expected) in [(of(id), vec!["b", "c"]), (from(id, "a", None), vec!["a", "b", "c"])] {
+        let new = retried(&rig, retry);
+        for name in expected {
+            let work = rig.work();
+            assert_eq!((work.step.as_str(), work.unit.execution), (name, new.0));
+            if name == "c" {
+                assert_eq!(work.scope.steps.len(), 1);
+            }
+            rig.done(&work, json!({ "k": 1 }));
+        }
+        assert_eq!(rig.call(Request::Await(new)), COMPLETED);
+    }
+}
