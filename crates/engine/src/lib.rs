@@ -10,8 +10,8 @@ mod reading;
 mod wake;
 
 pub use engine::{Engine, Handle};
-pub use ids::new_execution_id;
 pub use folder::{Folder, FolderError};
+pub use ids::new_execution_id;
 pub use lane::{Config, Lane};
 pub use reading::{journal, look_up};
 pub use wake::{

@@ -7,8 +7,8 @@ use windlass_kernel::{
 };
 use windlass_protocol as protocol;
 use windlass_store::{
-    Applied, Definition, DefinitionId, DueTimer, MailId, Offer, Retry, Stop, StoreError, Stored, StoredDefinition,
-    StoredMail, Write,
+    Applied, Definition, DefinitionId, DueTimer, MailId, Offer, Retry, Stop, StoreError, Stored,
+    StoredDefinition, StoredMail, Write,
 };
 
 /// Time as a lane is told it. Instants in journals come from the wall; leases are counted on a clock that no one sets.

@@ -4,7 +4,6 @@
 use crate::decide::{Draft, settle};
 use crate::event::{Event, Fork, Record};
 use crate::evolve::replay;
-use crate::execution::Execution;
 use crate::ids::{ExecutionId, RunId};
 use crate::input::{Given, Rejected};
 use crate::net::{Join, Net};
@@ -31,9 +30,14 @@ pub fn fork(
     can_be_retried(journal)?;
     let prefix = &journal[..firing(journal, at)?];
     let state = replay(net, prefix)?;
+    // The firing may lie in what the old execution took over itself, before its own name.
+    let own = journal.iter().rev().find_map(|record| match &record.event {
+        Event::Forked(fork) => Some(fork.id),
+        _ => None,
+    });
     let mut draft = Draft::new(&state, net, given);
     let fork = Fork {
-        parent: name(journal, &state),
+        parent: own.unwrap_or(state.head.id),
         id,
         generation: state.head.generation + 1,
         inputs,
@@ -42,15 +46,6 @@ pub fn fork(
     draft.emit(Event::Forked(Box::new(fork)))?;
     settle(&mut draft)?;
     Ok(prefix.iter().cloned().chain(draft.records).collect())
-}
-
-/// Whose journal it is. A fork in the part that it took over itself stands before its own name.
-fn name(journal: &[Record], state: &Execution<'_>) -> ExecutionId {
-    let own = journal.iter().rev().find_map(|record| match &record.event {
-        Event::Forked(fork) => Some(fork.id),
-        _ => None,
-    });
-    own.unwrap_or(state.head.id)
 }
 
 /// Where the firing stands in the journal. An iteration belongs to its loop's firing.

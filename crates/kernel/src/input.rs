@@ -256,7 +256,7 @@ pub enum Rejected {
     NotCreated,
     #[error("the execution exists already")]
     Exists,
-    #[error("not possible while the execution is {}: {why}", phase_word(*.phase))]
+    #[error("not possible while the execution is {}: {why}", word(.phase))]
     Conflict { phase: Phase, why: &'static str },
     #[error("step-run {0:?} does not exist in this execution")]
     UnknownRun(RunId),
@@ -284,14 +284,7 @@ pub enum Rejected {
 
 /// The name of a phase or an outcome, for people.
 fn word(name: &impl std::fmt::Debug) -> String {
-    format!("{name:?}").to_lowercase()
-}
-
-fn phase_word(phase: Phase) -> String {
-    match phase {
-        Phase::Ended(outcome) => word(&outcome),
-        phase => word(&phase),
-    }
+    format!("{name:?}").to_lowercase().replace("ended(", "").replace(')', "")
 }
 
 /// An event that cannot follow the events before it.

@@ -115,8 +115,7 @@ workflow:
 }
 
 /// A definition that runs until the file `end` is there, so that an engine holds the folder.
-const LASTING: &str =
-    "workflow:\n- step: lasting\n  tool: {kind: shell, command: 'echo begun; while ! test -e end; do sleep 0.02; done'}\n";
+const LASTING: &str = "workflow:\n- step: lasting\n  tool: {kind: shell, command: 'echo begun; while ! test -e end; do sleep 0.02; done'}\n";
 
 #[test]
 fn beside_a_running_engine_the_retry_is_handed_over_and_its_id_is_told() {

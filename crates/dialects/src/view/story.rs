@@ -3,8 +3,8 @@
 use super::firing::{End, Firing};
 use std::collections::BTreeMap;
 use windlass_kernel::{
-    Create, Event, Execution, ExecutionId, Failure, Gone, Illegal, Millis, Net, Record, Role, RunId, StepId, TokenId,
-    evolve,
+    Create, Event, Execution, ExecutionId, Failure, Gone, Illegal, Millis, Net, Record, Role, RunId, StepId,
+    TokenId, evolve,
 };
 
 #[derive(Debug)]

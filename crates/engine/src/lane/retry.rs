@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::net::Join;
 use windlass_kernel::{
-    Changes, Create, Decision, Event, ExecutionId, Given, Millis, Net, Record, Rejected, Role,
-    RunId, StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
+    Changes, Create, Decision, Event, ExecutionId, Given, Millis, Net, Record, Rejected, Role, RunId,
+    StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
 };
 use windlass_store::{Creation, MailId, Retry, RetryFrom};
 
@@ -109,12 +109,7 @@ impl<R> Lane<R> {
         }
     }
 
-    fn begin_fork(
-        &mut self,
-        id: ExecutionId,
-        forking: Forking,
-        (reply, mail): (Option<R>, Option<MailId>),
-    ) {
+    fn begin_fork(&mut self, id: ExecutionId, forking: Forking, (reply, mail): (Option<R>, Option<MailId>)) {
         let net = forking.net.clone();
         self.bear(id, &net, Pending { what: What::Fork(Box::new(forking)), reply, mail });
     }

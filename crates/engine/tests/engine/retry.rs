@@ -134,8 +134,7 @@ fn a_letter_that_cannot_be_carried_out_is_answered_with_the_reason() {
     let old = failed(&rig);
     rig.stop();
     let letter = Letter::Retry(Box::new(from(old, "nowhere", None)));
-    let mail =
-        Mail { to: ExecutionId(77), letter, answered: true, at: Millis(0) };
+    let mail = Mail { to: ExecutionId(77), letter, answered: true, at: Millis(0) };
     let posted = rig.post(&mail);
     rig.restart();
     let told = rig.until_answered(posted).unwrap_err();

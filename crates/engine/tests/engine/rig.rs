@@ -9,9 +9,7 @@ use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::{Event, ExecutionId, Millis, Net, StartWhen, StepId};
 use windlass_protocol::{self as protocol, Order, Outcome, Register, Report, SessionId, Verdict};
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{
-    Applied, Definition, DefinitionId, Mail, MailId, Reader, Store, StoreError, Write,
-};
+use windlass_store::{Applied, Definition, DefinitionId, Mail, MailId, Reader, Store, StoreError, Write};
 
 /// A test that waits this long for an order has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
