@@ -1,5 +1,6 @@
 //! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
 
+use crate::exit::Usage;
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
 use std::hash::{BuildHasher, RandomState};
@@ -10,6 +11,7 @@ use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request};
 use windlass_kernel::Millis;
 use windlass_protocol::{Beat, Checkpoint, Log, Register, Report, SessionId, Verdict};
 use windlass_store::sqlite::Sqlite;
+use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
 use windlass_worker::{Orders, Pool, PoolConfig, Port, Reply};
 
@@ -102,8 +104,16 @@ pub fn seed() -> u64 {
 fn pool(engine: &Engine) -> anyhow::Result<Pool> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let guard = GuardCommand { program, args: vec![GUARD.into()] };
-    let config = PoolConfig::new(format!("process {}", std::process::id()), guard);
+    let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard);
+    config.egress = egress()?;
     Ok(Pool::start(config, Arc::new(Wire(engine.handle())))?)
+}
+
+/// Who runs a file here may reach what this machine reaches; what no definition may reach stays closed.
+fn egress() -> anyhow::Result<Egress> {
+    let list = std::env::var("WINDLASS_EGRESS_ALLOW").unwrap_or_default();
+    let local = Egress { allow_private: true, allow: Vec::new() };
+    local.allowing(&list).map_err(|bad| Usage::new(format!("WINDLASS_EGRESS_ALLOW: {bad}")).into())
 }
 
 /// The pool's way to the engine beside it. A call waits only while thousands of others do.

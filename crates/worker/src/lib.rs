@@ -5,8 +5,10 @@
 //! | [`Run`] | the pipeline runner: which call is next, what an outcome means, where to go on after a crash; no IO |
 //! | [`session`] | the worker's side of the protocol: leases, resent reports, checkpoints; no IO |
 //! | [`Pool`] | both of them over threads, processes and the clock, with an engine behind a [`Port`] |
+//! | [`egress`] | where requests of definitions may go to |
 //! | [`guard`] | a process that ends what a killed worker leaves behind |
 
+pub mod egress;
 mod failure;
 pub mod guard;
 mod halt;

@@ -93,7 +93,12 @@ impl Place {
 
     #[track_caller]
     pub fn windlass(&self, args: &[&str]) -> Told {
-        let told = self.command(args).output().expect("the program runs");
+        self.told(self.command(args))
+    }
+
+    #[track_caller]
+    pub fn told(&self, mut command: Command) -> Told {
+        let told = command.output().expect("the program runs");
         let text = |bytes| String::from_utf8(bytes).expect("the output is text");
         Told {
             code: told.status.code().expect("an exit code"),

@@ -6,5 +6,6 @@ mod changes;
 mod ends;
 mod interrupted;
 mod looking;
+mod reach;
 mod retry;
 mod second_process;

@@ -11,12 +11,13 @@ pub use log::CHUNK_MAX;
 pub(crate) use log::Lines;
 pub use port::{Orders, Port, Reply};
 
+use crate::egress::Egress;
 use crate::failure::failure;
 use crate::guard::{Guard, GuardCommand, GuardError};
 use crate::halt::{Puller, halt};
 use crate::process::SharedGuard;
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
-use crate::tools::GRACE_MS;
+use crate::tools::{Clients, GRACE_MS};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::io;
@@ -44,6 +45,8 @@ pub struct PoolConfig {
     /// Between TERM and KILL when an attempt takes too long and when the pool is shut down.
     pub grace_ms: u64,
     pub guard: GuardCommand,
+    /// Where requests of tasks may go to. A new one allows no private ranges.
+    pub egress: Egress,
 }
 
 impl PoolConfig {
@@ -51,7 +54,7 @@ impl PoolConfig {
     pub fn new(worker: impl Into<String>, guard: GuardCommand) -> PoolConfig {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let slots = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SLOTS_PER_CORE);
-        PoolConfig { worker: worker.into(), slots, grace_ms: GRACE_MS, guard }
+        PoolConfig { worker: worker.into(), slots, grace_ms: GRACE_MS, guard, egress: Egress::default() }
     }
 }
 
@@ -84,6 +87,7 @@ impl Pool {
             session: Session::new(register),
             port,
             guard,
+            clients: Arc::new(Clients::new(config.egress)),
             grace_ms: config.grace_ms,
             inputs: inputs.clone(),
             units: BTreeMap::new(),
@@ -120,6 +124,7 @@ struct Floor {
     session: Session,
     port: Arc<dyn Port>,
     guard: SharedGuard,
+    clients: Arc<Clients>,
     grace_ms: u64,
     inputs: mpsc::UnboundedSender<Input>,
     units: BTreeMap<Unit, Local>,
@@ -237,6 +242,7 @@ impl Floor {
             inputs: self.inputs.clone(),
             proceed: kept,
             guard: Arc::clone(&self.guard),
+            clients: Arc::clone(&self.clients),
             grace_ms: self.grace_ms,
         };
         let task = self.tasks.spawn(unit::run(work, wires, halt));

@@ -7,7 +7,7 @@ use crate::halt::{Halt, limited};
 use crate::pipeline::{Call, Next, Run};
 use crate::process::SharedGuard;
 use crate::session::Input;
-use crate::tools::{self, Desk};
+use crate::tools::{self, Clients, Desk};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,7 @@ pub(super) struct Wires {
     /// One word per checkpoint that is kept.
     pub(super) proceed: mpsc::Receiver<()>,
     pub(super) guard: SharedGuard,
+    pub(super) clients: Arc<Clients>,
     pub(super) grace_ms: u64,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct Wires {
 pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     let (unit, timeout_ms) = (work.unit, work.timeout_ms);
     let (lines, pump): (Lines, Pump) = log(Arc::clone(&wires.port), &work, halt.clone());
-    let desk = Desk::new(&work, lines, Arc::clone(&wires.guard));
+    let desk = Desk::new(&work, lines, Arc::clone(&wires.guard), Arc::clone(&wires.clients));
     let mut run = Run::begin(work);
     let grace_ms = wires.grace_ms;
     let work = async {

@@ -62,6 +62,17 @@ impl<'c> Fields<'c> {
         }
     }
 
+    /// Templates often leave a text behind: `"true"`.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, Box<Failure>> {
+        match self.given(key) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(Value::String(text)) if text.trim().eq_ignore_ascii_case("true") => Ok(Some(true)),
+            Some(Value::String(text)) if text.trim().eq_ignore_ascii_case("false") => Ok(Some(false)),
+            Some(other) => Err(self.is_not(key, "true or false", other)),
+        }
+    }
+
     /// A map of texts, as for an environment; what is no text is written as JSON.
     pub(super) fn env(&self) -> Result<BTreeMap<String, String>, Box<Failure>> {
         let Some(fields) = self.map("env")? else { return Ok(BTreeMap::new()) };

@@ -1,6 +1,8 @@
 //! The tools there are, and the only place that knows all of them. A tool is a file and a row here.
 
+mod auth;
 mod fields;
+mod http;
 mod noop;
 mod program;
 mod python;
@@ -11,6 +13,9 @@ use crate::halt::{Halt, limited};
 use crate::pipeline::{Call, CallResult, execution_id};
 use crate::pool::Lines;
 use crate::process::SharedGuard;
+pub(crate) use http::Clients;
+use serde_json::Value;
+use std::sync::Arc;
 use windlass_protocol::{Failure, Work};
 
 /// Between TERM and KILL when a task takes too long or leaves processes behind.
@@ -22,9 +27,11 @@ enum Tool {
     Noop,
     Shell,
     Python,
+    Http,
 }
 
-const TOOLS: [(&str, Tool); 3] = [("noop", Tool::Noop), ("shell", Tool::Shell), ("python", Tool::Python)];
+const TOOLS: [(&str, Tool); 4] =
+    [("noop", Tool::Noop), ("shell", Tool::Shell), ("python", Tool::Python), ("http", Tool::Http)];
 
 /// Who calls, and what a tool may use beside its configuration.
 #[derive(Debug)]
@@ -33,20 +40,31 @@ pub(crate) struct Desk {
     pub(crate) names: [(&'static str, String); 4],
     pub(crate) lines: Lines,
     pub(crate) guard: SharedGuard,
+    pub(crate) clients: Arc<Clients>,
 }
 
 impl Desk {
-    pub(crate) fn new(work: &Work, lines: Lines, guard: SharedGuard) -> Desk {
+    pub(crate) fn new(work: &Work, lines: Lines, guard: SharedGuard, clients: Arc<Clients>) -> Desk {
         let execution = execution_id(work);
         let key = format!("{execution}:{}", work.unit.run);
         let names = [
             ("WINDLASS_EXECUTION_ID", execution),
             ("WINDLASS_STEP", work.step.clone()),
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
-            // Of the firing: the same on all attempts.
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
-        Desk { names, lines, guard }
+        Desk { names, lines, guard, clients }
+    }
+
+    /// Of the firing: the same on all attempts.
+    pub(crate) fn key(&self) -> &str {
+        let [.., (_, key)] = &self.names;
+        key
+    }
+
+    /// What a secret holds: a text, or a map of fields.
+    pub(crate) fn credential(&self, name: &str) -> Result<Value, Box<Failure>> {
+        Err(failure::invalid(format!("there is no secret `{}`", failure::shown(name))))
     }
 }
 
@@ -73,6 +91,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::Noop => Ok(noop::run(&call.config)).into(),
         Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
         Tool::Python => python::run(call, desk, halt).await,
+        Tool::Http => http::run(call, desk, halt).await,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use windlass_protocol::*;
+use windlass_worker::egress::Egress;
 use windlass_worker::{CHUNK_MAX, Orders, Pool, PoolConfig, Port, Reply};
 
 /// Nothing here takes so long unless it is broken.
@@ -124,10 +125,15 @@ impl Told {
 }
 
 impl Shop {
+    /// May reach this machine.
     pub fn open() -> Shop {
+        Shop::reaching(Egress { allow_private: true, allow: vec![] })
+    }
+
+    pub fn reaching(egress: Egress) -> Shop {
         let (sender, heard) = channel();
         let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), ..Engine::default() });
-        let config = PoolConfig::new("test", guard_command());
+        let config = PoolConfig { egress, ..PoolConfig::new("test", guard_command()) };
         let pool = Pool::start(config, Arc::clone(&engine) as Arc<dyn Port>).unwrap();
         let shop = Shop { engine, pool: Some(pool), heard };
         assert!(matches!(shop.hear(), Heard::Registered));

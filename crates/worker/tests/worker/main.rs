@@ -4,10 +4,12 @@
 mod chaos;
 mod engine;
 mod guard;
+mod http;
 mod names;
 mod pipeline;
 mod pool;
 mod python;
 mod resume;
+mod server;
 mod session;
 mod shell;

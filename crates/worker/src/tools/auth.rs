@@ -1,0 +1,69 @@
+//! `auth` of a task: an object as it stands, or the name of a secret that holds one.
+
+use super::Desk;
+use crate::failure::{invalid, shown};
+use serde_json::{Map, Value};
+use windlass_protocol::Failure;
+
+/// What a task uses to show who it is. Its fields are secret: no message holds their values.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Auth {
+    /// A secret that is only a text.
+    Text(String),
+    Fields(Map<String, Value>),
+}
+
+/// Keys that name a secret inside of an object; what stands beside them wins over the secret's own fields.
+const NAMES: [&str; 2] = ["credential", "secret"];
+
+impl Auth {
+    pub(super) fn read(value: &Value, desk: &Desk) -> Result<Auth, Box<Failure>> {
+        match value {
+            Value::String(name) => Auth::named(name, desk),
+            Value::Object(fields) => Auth::given(fields, desk),
+            _ => Err(invalid("`auth` is the name of a secret or a map of its fields")),
+        }
+    }
+
+    fn named(name: &str, desk: &Desk) -> Result<Auth, Box<Failure>> {
+        match desk.credential(name)? {
+            Value::String(text) => Ok(Auth::Text(text)),
+            Value::Object(fields) => Ok(Auth::Fields(flat(fields))),
+            _ => Err(invalid(format!("the secret `{}` is neither a text nor a map", shown(name)))),
+        }
+    }
+
+    fn given(fields: &Map<String, Value>, desk: &Desk) -> Result<Auth, Box<Failure>> {
+        let name = NAMES.iter().find_map(|key| fields.get(*key)?.as_str());
+        let own = fields.iter().filter(|(key, _)| !NAMES.contains(&key.as_str()));
+        let own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let mut found = match name.map(|name| Auth::named(name, desk)).transpose()? {
+            None => Map::new(),
+            Some(Auth::Fields(fields)) => fields,
+            Some(Auth::Text(text)) => Map::from_iter([("value".to_owned(), Value::String(text))]),
+        };
+        found.extend(flat(own));
+        Ok(Auth::Fields(found))
+    }
+
+    /// The first of several spellings; numbers are written out.
+    pub(super) fn field(&self, keys: &[&str]) -> Option<String> {
+        let Auth::Fields(fields) = self else { return None };
+        keys.iter().find_map(|key| match fields.get(*key)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        })
+    }
+}
+
+/// Stored credentials are often `{type, data: {…}}`.
+fn flat(mut fields: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Object(data)) = fields.get("data").cloned() {
+        fields.remove("data");
+        data.into_iter().for_each(|(key, value)| {
+            fields.entry(key).or_insert(value);
+        });
+    }
+    fields
+}

@@ -1,0 +1,90 @@
+//! Requests over HTTP.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `url` or `endpoint` | where to; `http` or `https` |
+//! | `method` | `GET` by default |
+//! | `headers` | a map; what is null is left out |
+//! | `params` | laid into the query: null is left out, lists are repeated |
+//! | `body` or `payload` | a text as it is, anything else as JSON |
+//! | `json` | as JSON, texts too |
+//! | `form` | a map, sent as a form |
+//! | `data` | `{query, body}`: as `params` and `body`; anything else as `body` |
+//! | `auth` | the name of a secret, or `{type: bearer, token}`, `{type: basic, username, password}`, `{type: api_key, header, value}` |
+//! | `timeout` | seconds for all of it, 30 by default; or `{connect, read}`, for the connection and between pieces of the answer |
+//! | `timeout_seconds` | as `spec.timeout`; with one of them the default of `timeout` does not count |
+//! | `follow_redirects` | up to 10, which is the default; credentials do not go along to another origin |
+//! | `max_response_bytes` | 32 MiB by default |
+//! | `args`, `input` | for templates of the other fields |
+//!
+//! The result is `{status_code, headers, url, elapsed, data}`: `data` is JSON when the answer says so, a text when it is
+//! one, and `{"$base64": …}` otherwise. Every answer gives the fact `http: {status, headers}`. A status beyond 2xx is an
+//! error, classed by it. Where requests may go to is said in [`crate::egress`].
+//!
+//! Requests that may change something carry `Idempotency-Key`, the same on every try of the same call.
+
+mod answer;
+mod auth;
+mod clients;
+mod config;
+mod exchange;
+#[cfg(test)]
+mod tests;
+
+use super::Desk;
+use super::fields::seconds;
+use crate::failure;
+use crate::halt::Halt;
+use crate::pipeline::{Call, CallResult};
+pub(crate) use clients::Clients;
+use config::Request;
+use std::time::Duration;
+use tokio::time::timeout;
+use windlass_protocol::Failure;
+
+/// A server that says nothing for so long is not going to.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult {
+    let request = match Request::read(&call.config, desk, &key(call, desk)) {
+        Ok(request) => request,
+        Err(failure) => return Err(failure).into(),
+    };
+    tokio::select! {
+        biased;
+        // Its answer is not asked for any more; the connection is closed.
+        _ = halt.pulled() => Err(stopped()).into(),
+        called = limited(&request, call, &desk.clients) => called,
+    }
+}
+
+async fn limited(request: &Request, call: &Call, clients: &Clients) -> CallResult {
+    let has_own = call.timeout_ms.is_some()
+        || call.config.get("timeout_seconds").is_some_and(|own| seconds(own).is_some());
+    let default = Some(TIMEOUT).filter(|_| !has_own && request.limits.is_empty());
+    let work = exchange::exchange(request, clients);
+    match request.limits.total.or(default) {
+        None => work.await,
+        Some(limit) => match timeout(limit, work).await {
+            Ok(called) => called,
+            Err(_) => Err(too_slow(request, limit)).into(),
+        },
+    }
+}
+
+/// Of the firing for its first call, and another one for each call after that.
+fn key(call: &Call, desk: &Desk) -> String {
+    match call.number {
+        0 => desk.key().to_owned(),
+        number => format!("{}:{number}", desk.key()),
+    }
+}
+
+fn too_slow(request: &Request, limit: Duration) -> Box<Failure> {
+    let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    failure::timeout(&request.told(), limit_ms)
+}
+
+fn stopped() -> Box<Failure> {
+    failure::failure("unknown", "CANCELLED", "the request was stopped")
+}

@@ -1,0 +1,200 @@
+//! An answer as a result, or as an error by its status.
+
+use super::config::Request;
+use super::exchange::{broken, in_time};
+use crate::failure::failure;
+use crate::pipeline::CallResult;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use jiff::fmt::rfc2822;
+use jiff::{Timestamp, Zoned};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Response, StatusCode, Url};
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+use windlass_protocol::Failure;
+
+/// What an error holds of the answer; errors are stored and sent far more often than results.
+const EXCERPT_MAX: usize = 4 * 1024;
+
+/// Nobody waits a year because a server says so.
+const RETRY_AFTER_MAX_S: u64 = 365 * 24 * 60 * 60;
+
+pub(super) struct Answer(pub(super) Response);
+
+pub(super) async fn told(answer: Answer, hop: &Request, began: Instant) -> CallResult {
+    let Answer(response) = answer;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let facts = json!({ "status": status.as_u16(), "headers": listed(&headers) });
+    let outcome = if status.is_success() {
+        whole(response, hop).await.and_then(|body| {
+            let data = data(&headers, body, hop)?;
+            Ok(json!({
+                "status_code": status.as_u16(),
+                "headers": listed(&headers),
+                "url": shown_url(&hop.url),
+                "elapsed": began.elapsed().as_secs_f64(),
+                "data": data,
+            }))
+        })
+    } else {
+        let body = excerpt(response, hop).await;
+        Err(by_status(status, &headers, &body, hop))
+    };
+    CallResult { outcome, facts: Map::from_iter([("http".to_owned(), facts)]) }
+}
+
+/// Read in pieces: what is too large is known before it is held.
+async fn whole(mut response: Response, hop: &Request) -> Result<Vec<u8>, Box<Failure>> {
+    let max = hop.response_max;
+    if response.content_length().is_some_and(|length| length > max) {
+        return Err(too_large(hop));
+    }
+    let mut body = Vec::new();
+    while let Some(piece) =
+        in_time(hop, hop.limits.read, response.chunk()).await?.map_err(|error| broken(hop, error))?
+    {
+        if (body.len() + piece.len()) as u64 > max {
+            return Err(too_large(hop));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
+}
+
+/// As much as comes; an error is told even when its body is cut off.
+async fn excerpt(mut response: Response, hop: &Request) -> String {
+    let mut body = Vec::new();
+    while body.len() < EXCERPT_MAX
+        && let Ok(Ok(Some(piece))) = in_time(hop, hop.limits.read, response.chunk()).await
+    {
+        body.extend_from_slice(&piece);
+    }
+    body.truncate(EXCERPT_MAX);
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+fn too_large(hop: &Request) -> Box<Failure> {
+    let message = format!(
+        "the answer to {} is larger than {} bytes; `max_response_bytes` allows more",
+        hop.told(),
+        hop.response_max
+    );
+    failure("validation", "RESPONSE_TOO_LARGE", message)
+}
+
+fn data(headers: &HeaderMap, body: Vec<u8>, hop: &Request) -> Result<Value, Box<Failure>> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.to_ascii_lowercase();
+    if is_json(&kind) {
+        if body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Value::Null);
+        }
+        return serde_json::from_slice(&body).map_err(|error| not_json(hop, &error, &body));
+    }
+    Ok(match String::from_utf8(body) {
+        Ok(text) => Value::String(text),
+        Err(error) if kind.contains("iso-8859-1") => {
+            Value::String(error.as_bytes().iter().map(|byte| char::from(*byte)).collect())
+        }
+        Err(error) => json!({ "$base64": BASE64_STANDARD.encode(error.as_bytes()) }),
+    })
+}
+
+fn is_json(kind: &str) -> bool {
+    let media = kind.split(';').next().unwrap_or_default().trim();
+    media == "application/json" || media == "text/json" || media.ends_with("+json")
+}
+
+fn not_json(hop: &Request, error: &serde_json::Error, body: &[u8]) -> Box<Failure> {
+    let message = format!("the answer to {} says that it is JSON, and is not: {error}", hop.told());
+    let mut failed = failure("validation", "RESPONSE_NOT_JSON", message);
+    failed.details = json!({ "body": String::from_utf8_lossy(&body[..body.len().min(EXCERPT_MAX)]) });
+    failed
+}
+
+/// One text per name; several lines of a name stand one after the other.
+fn listed(headers: &HeaderMap) -> Value {
+    let mut listed: Map<String, Value> = Map::new();
+    for (name, value) in headers {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let told = match listed.get(name.as_str()).and_then(Value::as_str) {
+            Some(earlier) => format!("{earlier}, {value}"),
+            None => value.into_owned(),
+        };
+        listed.insert(name.as_str().to_owned(), Value::String(told));
+    }
+    Value::Object(listed)
+}
+
+/// Without a user and a password in it.
+fn shown_url(url: &Url) -> String {
+    let mut url = url.clone();
+    // Only URLs without a host refuse that, and those are not asked.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.into()
+}
+
+fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request) -> Box<Failure> {
+    let (class, code) = match status.as_u16() {
+        401 => ("auth", "AUTHENTICATION_FAILED"),
+        403 => ("auth", "PERMISSION_DENIED"),
+        404 | 410 => ("validation", "RESOURCE_NOT_FOUND"),
+        408 => ("timeout", "NETWORK_TIMEOUT"),
+        409 | 412 => ("conflict", "CONFLICT"),
+        429 => ("rate_limit", "RATE_LIMIT_EXCEEDED"),
+        500..=599 => ("transient_5xx", "SERVICE_UNAVAILABLE"),
+        _ => ("validation", "VALIDATION_ERROR"),
+    };
+    let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
+    let message = format!("{} was answered with {}{reason}", hop.told(), status.as_u16());
+    let mut failed = failure(class, code, message);
+    failed.retry_after_ms = retry_after_ms(headers, Timestamp::now());
+    failed.details = json!({ "status_code": status.as_u16(), "url": shown_url(&hop.url), "body": body });
+    failed
+}
+
+/// Seconds, or a date.
+fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Some(seconds.min(RETRY_AFTER_MAX_S) * 1000);
+    }
+    let at: Zoned = rfc2822::parse(text).ok()?;
+    let wait_ms = at.timestamp().as_millisecond() - now.as_millisecond();
+    Some(u64::try_from(wait_ms).unwrap_or_default().min(RETRY_AFTER_MAX_S * 1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_says_when_to_come_again_in_seconds_or_by_a_date() {
+        let now: Timestamp = "1994-11-06T08:49:07Z".parse().unwrap();
+        let check = |text: &'static str, expected: Option<u64>| {
+            let headers =
+                HeaderMap::from_iter([(RETRY_AFTER, reqwest::header::HeaderValue::from_static(text))]);
+            assert_eq!(retry_after_ms(&headers, now), expected, "{text}");
+        };
+        check("120", Some(120_000));
+        check("0", Some(0));
+        check("99999999999999", Some(RETRY_AFTER_MAX_S * 1000));
+        check("Sun, 06 Nov 1994 08:49:37 GMT", Some(30_000));
+        check("Sun, 06 Nov 1994 08:49:00 GMT", Some(0));
+        check("soon", None);
+        check("-3", None);
+        assert_eq!(retry_after_ms(&HeaderMap::new(), now), None);
+    }
+
+    #[test]
+    fn json_is_told_by_its_content_type() {
+        for kind in ["application/json", "application/json; charset=utf-8", "application/problem+json"] {
+            assert!(is_json(kind), "{kind}");
+        }
+        for kind in ["", "text/plain", "application/jsonl", "text/html; x=application/json"] {
+            assert!(!is_json(kind), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! An http task's fields, read and checked.
+
+use super::auth;
+use crate::failure::{invalid, shown};
+use crate::tools::Desk;
+use crate::tools::auth::Auth;
+use crate::tools::fields::{Fields, plain, seconds};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use windlass_protocol::Failure;
+
+pub(super) const TOOL: &str = "http";
+
+const FIELDS: [&str; 18] = [
+    "url",
+    "endpoint",
+    "method",
+    "headers",
+    "params",
+    "body",
+    "payload",
+    "json",
+    "form",
+    "data",
+    "auth",
+    "timeout",
+    "timeout_seconds",
+    "follow_redirects",
+    "max_response_bytes",
+    "args",
+    "input",
+    "name",
+];
+
+/// An answer is held in memory and kept with the execution.
+const RESPONSE_MAX: u64 = 32 * 1024 * 1024;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Vec<u8>>,
+    /// Headers that say who asks, beside the well-known ones.
+    pub(super) secret: Vec<HeaderName>,
+    pub(super) limits: Limits,
+    pub(super) follows: bool,
+    pub(super) response_max: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Limits {
+    pub(super) total: Option<Duration>,
+    pub(super) connect: Option<Duration>,
+    pub(super) read: Option<Duration>,
+}
+
+impl Limits {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Limits::default()
+    }
+
+    /// Up to the first piece of an answer there is the connection and one read.
+    pub(super) fn first_answer(&self) -> Option<Duration> {
+        self.read.map(|read| read.saturating_add(self.connect.unwrap_or_default()))
+    }
+}
+
+impl Request {
+    pub(super) fn read(config: &Map<String, Value>, desk: &Desk, key: &str) -> Result<Request, Box<Failure>> {
+        let fields = Fields::of(TOOL, config, &FIELDS)?;
+        let mut request = Request {
+            method: method(fields)?,
+            url: url(fields)?,
+            headers: headers(fields)?,
+            body: None,
+            secret: Vec::new(),
+            limits: limits(fields)?,
+            follows: fields.flag("follow_redirects")?.unwrap_or(true),
+            response_max: response_max(fields)?,
+        };
+        request.put_content(fields)?;
+        if let Some(auth) = fields.given("auth") {
+            auth::apply(&Auth::read(auth, desk)?, &mut request)?;
+        }
+        if !request.method.is_safe() {
+            let key = HeaderValue::from_str(key).map_err(|_| invalid("the idempotency key is no header"))?;
+            request.headers.entry(IDEMPOTENCY_KEY).or_insert(key);
+        }
+        Ok(request)
+    }
+
+    /// For messages: the query and the user may be secret.
+    pub(super) fn told(&self) -> String {
+        format!("{} {}", self.method, place(&self.url))
+    }
+
+    pub(super) fn put_params(&mut self, params: &Map<String, Value>, key: &str) -> Result<(), Box<Failure>> {
+        let pairs = pairs(params, key)?;
+        if !pairs.is_empty() {
+            self.url.query_pairs_mut().extend_pairs(pairs);
+        }
+        Ok(())
+    }
+
+    fn put_content(&mut self, fields: Fields<'_>) -> Result<(), Box<Failure>> {
+        if let Some(params) = fields.map("params")? {
+            self.put_params(params, "params")?;
+        }
+        match fields.one_of(&["body", "payload", "json", "form", "data"])? {
+            None => Ok(()),
+            Some(("json", value)) => self.put_body(value.to_string().into_bytes(), "application/json"),
+            Some(("form", Value::Object(form))) => self.put_form(form),
+            Some(("form", other)) => Err(fields.is_not("form", "a map", other)),
+            Some(("data", Value::Object(data))) if is_in_parts(data) => self.put_data(fields, data),
+            Some((_, value)) => self.put_value(value),
+        }
+    }
+
+    fn put_data(&mut self, fields: Fields<'_>, data: &Map<String, Value>) -> Result<(), Box<Failure>> {
+        match data.get("query") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(query)) => self.put_params(query, "data.query")?,
+            Some(other) => return Err(fields.is_not("data.query", "a map", other)),
+        }
+        match data.get("body") {
+            None | Some(Value::Null) => Ok(()),
+            Some(body) => self.put_value(body),
+        }
+    }
+
+    fn put_value(&mut self, value: &Value) -> Result<(), Box<Failure>> {
+        match value {
+            Value::String(text) => self.put_body(text.clone().into_bytes(), "text/plain; charset=utf-8"),
+            other => self.put_body(other.to_string().into_bytes(), "application/json"),
+        }
+    }
+
+    fn put_form(&mut self, form: &Map<String, Value>) -> Result<(), Box<Failure>> {
+        // A URL of no importance writes the pairs as forms do.
+        let mut scratch = self.url.clone();
+        scratch.set_query(None);
+        scratch.query_pairs_mut().extend_pairs(pairs(form, "form")?);
+        let body = scratch.query().unwrap_or_default().to_owned().into_bytes();
+        self.put_body(body, "application/x-www-form-urlencoded")
+    }
+
+    fn put_body(&mut self, body: Vec<u8>, kind: &'static str) -> Result<(), Box<Failure>> {
+        self.headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(kind));
+        self.body = Some(body);
+        Ok(())
+    }
+}
+
+/// A URL without what may be secret in it.
+pub(super) fn place(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    shown(&format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path()))
+}
+
+fn is_in_parts(data: &Map<String, Value>) -> bool {
+    !data.is_empty() && data.keys().all(|key| key == "query" || key == "body")
+}
+
+fn method(fields: Fields<'_>) -> Result<Method, Box<Failure>> {
+    let Some(text) = fields.text("method")? else { return Ok(Method::GET) };
+    Method::from_bytes(text.trim().to_ascii_uppercase().as_bytes())
+        .map_err(|_| invalid(format!("`method` of http is a word like GET, not `{}`", shown(&text))))
+}
+
+fn url(fields: Fields<'_>) -> Result<Url, Box<Failure>> {
+    let Some((key, given)) = fields.one_of(&["url", "endpoint"])? else {
+        return Err(invalid("http needs `url`, an address with http:// or https://"));
+    };
+    let Value::String(text) = given else { return Err(fields.is_not(key, "a text", given)) };
+    let url = Url::parse(text.trim())
+        .map_err(|error| invalid(format!("`{key}` of http is no URL ({error}): `{}`", shown(text))))?;
+    if !["http", "https"].contains(&url.scheme()) || !url.has_host() {
+        return Err(invalid(format!(
+            "`{key}` of http begins with http:// or https://, not `{}:`",
+            url.scheme()
+        )));
+    }
+    Ok(url)
+}
+
+/// No message holds the value: it may be secret.
+fn headers(fields: Fields<'_>) -> Result<HeaderMap, Box<Failure>> {
+    let mut headers = HeaderMap::new();
+    let given = fields.map("headers")?.into_iter().flatten().filter(|(_, value)| !value.is_null());
+    for (name, value) in given {
+        let bad = |what: &str| invalid(format!("the header `{}` of http {what}", shown(name)));
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("has a name that is none"))?;
+        if value.is_array() || value.is_object() {
+            return Err(bad("is a text, not a list or a map"));
+        }
+        let value = HeaderValue::from_str(plain(value).trim());
+        headers.insert(key, value.map_err(|_| bad("has characters that no header can have"))?);
+    }
+    Ok(headers)
+}
+
+fn pairs(params: &Map<String, Value>, key: &str) -> Result<Vec<(String, String)>, Box<Failure>> {
+    let mut pairs = Vec::new();
+    for (name, value) in params {
+        let values = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+        for value in values.iter().filter(|value| !value.is_null()) {
+            if value.is_array() || value.is_object() {
+                let name = shown(name);
+                return Err(invalid(format!("`{key}.{name}` of http is a text, a number or a list of them")));
+            }
+            pairs.push((name.clone(), plain(value)));
+        }
+    }
+    Ok(pairs)
+}
+
+fn limits(fields: Fields<'_>) -> Result<Limits, Box<Failure>> {
+    let Some(given) = fields.given("timeout") else { return Ok(Limits::default()) };
+    let wrong = || fields.is_not("timeout", "a number of seconds above 0, or {connect, read} of them", given);
+    let Value::Object(parts) = given else {
+        return Ok(Limits { total: Some(seconds(given).ok_or_else(wrong)?), ..Limits::default() });
+    };
+    let mut limits = Limits::default();
+    for (part, value) in parts {
+        let limit = Some(seconds(value).ok_or_else(wrong)?);
+        match part.as_str() {
+            "connect" => limits.connect = limit,
+            "read" => limits.read = limit,
+            "total" => limits.total = limit,
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(limits)
+}
+
+fn response_max(fields: Fields<'_>) -> Result<u64, Box<Failure>> {
+    let Some(given) = fields.given("max_response_bytes") else { return Ok(RESPONSE_MAX) };
+    let number = given.as_u64().or_else(|| given.as_str()?.trim().parse().ok());
+    number.ok_or_else(|| fields.is_not("max_response_bytes", "a number of bytes", given))
+}

@@ -1,0 +1,143 @@
+//! A request with its redirects, up to the last answer.
+
+use super::answer::{self, Answer};
+use super::clients::Clients;
+use super::config::{Request, place};
+use crate::egress::Refused;
+use crate::failure::{self, failure, shown};
+use crate::pipeline::CallResult;
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderName, LOCATION,
+    PROXY_AUTHORIZATION,
+};
+use reqwest::{Client, Method, Response, StatusCode, Url};
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+use windlass_protocol::Failure;
+
+const HOPS_MAX: usize = 10;
+
+/// Headers that say who asks, whoever wrote them.
+const SECRET: [HeaderName; 6] = [
+    AUTHORIZATION,
+    COOKIE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-auth-token"),
+];
+
+pub(super) async fn exchange(request: &Request, clients: &Clients) -> CallResult {
+    let began = Instant::now();
+    let client = match clients.with(request.limits.connect).await {
+        Ok(client) => client,
+        Err(error) => return Err(failure("unknown", "HTTP_NOT_STARTED", error)).into(),
+    };
+    let mut hop = request.clone();
+    match answered(&mut hop, &client, clients).await {
+        Err(failure) => Err(failure).into(),
+        Ok(response) => answer::told(response, &hop, began).await,
+    }
+}
+
+/// Follows redirects; the hop is the last request that was made.
+async fn answered(hop: &mut Request, client: &Client, clients: &Clients) -> Result<Answer, Box<Failure>> {
+    for _ in 0..=HOPS_MAX {
+        let host = hop.url.host_str().unwrap_or_default();
+        clients.egress.check_host(host).map_err(|refused| not_allowed(hop, &refused))?;
+        let response = sent(hop, client).await?;
+        match redirect(hop, &response)? {
+            Some(next) => *hop = next,
+            None => return Ok(Answer(response)),
+        }
+    }
+    let message = format!("{} was redirected more than {HOPS_MAX} times", hop.told());
+    Err(failure("validation", "TOO_MANY_REDIRECTS", message))
+}
+
+async fn sent(hop: &Request, client: &Client) -> Result<Response, Box<Failure>> {
+    let mut builder = client.request(hop.method.clone(), hop.url.clone()).headers(hop.headers.clone());
+    if let Some(body) = &hop.body {
+        builder = builder.body(body.clone());
+    }
+    let response = in_time(hop, hop.limits.first_answer(), builder.send()).await?;
+    response.map_err(|error| broken(hop, error))
+}
+
+/// A limit on what one wait may take; None waits for ever.
+pub(super) async fn in_time<T>(
+    hop: &Request,
+    limit: Option<Duration>,
+    work: impl Future<Output = T>,
+) -> Result<T, Box<Failure>> {
+    let Some(limit) = limit else { return Ok(work.await) };
+    let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    timeout(limit, work).await.map_err(|_| failure::timeout(&hop.told(), limit_ms))
+}
+
+/// The next request, if the answer asks for one.
+fn redirect(hop: &Request, response: &Response) -> Result<Option<Request>, Box<Failure>> {
+    let status = response.status();
+    let Some(location) = response.headers().get(LOCATION).filter(|_| hop.follows && is_redirect(status))
+    else {
+        return Ok(None);
+    };
+    let target = location.to_str().ok().and_then(|location| hop.url.join(location).ok());
+    let target = target.filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
+    let Some(url) = target else {
+        let location = shown(&String::from_utf8_lossy(location.as_bytes()));
+        let message = format!("{} was redirected to `{location}`, which is no address for it", hop.told());
+        return Err(failure("validation", "BAD_REDIRECT", message));
+    };
+    let mut next = Request { url, ..hop.clone() };
+    if changes_to_get(status, &hop.method) {
+        next.method = Method::GET;
+        next.body = None;
+        [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING].iter().for_each(|name| {
+            next.headers.remove(name);
+        });
+    }
+    if !is_same_origin(&hop.url, &next.url) {
+        SECRET.iter().chain(&hop.secret).for_each(|name| {
+            next.headers.remove(name);
+        });
+    }
+    Ok(Some(next))
+}
+
+fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn changes_to_get(status: StatusCode, method: &Method) -> bool {
+    match status.as_u16() {
+        303 => method != Method::HEAD && method != Method::GET,
+        301 | 302 => method == Method::POST,
+        _ => false,
+    }
+}
+
+fn is_same_origin(one: &Url, other: &Url) -> bool {
+    one.origin() == other.origin()
+}
+
+/// The request came to no answer, or the answer to no end.
+pub(super) fn broken(hop: &Request, error: reqwest::Error) -> Box<Failure> {
+    let causes = || std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+    if let Some(refused) = causes().find_map(|cause| cause.downcast_ref::<Refused>()) {
+        return not_allowed(hop, refused);
+    }
+    let root = causes().last().map(|cause| shown(&cause.to_string())).unwrap_or_default();
+    let message = format!("{} failed: {root}", hop.told());
+    if error.is_builder() {
+        return failure::invalid(message);
+    }
+    if error.is_timeout() {
+        return failure("timeout", "NETWORK_TIMEOUT", message);
+    }
+    failure("transport", "CONNECTION_RESET", message)
+}
+
+fn not_allowed(hop: &Request, refused: &Refused) -> Box<Failure> {
+    failure("policy", "EGRESS_REFUSED", format!("{} {} is not made: {refused}", hop.method, place(&hop.url)))
+}
