@@ -80,7 +80,10 @@ pub enum Request {
 #[derive(Debug)]
 pub struct Start {
     pub definition: DefinitionId,
+    /// What the caller gave. It lies over the defaults and is never evaluated.
     pub inputs: serde_json::Value,
+    /// The definition's own inputs; templates in them are rendered when the execution has its id.
+    pub defaults: serde_json::Value,
     pub timeout_ms: Option<u64>,
     pub when: StartWhen,
     pub trigger: String,
@@ -111,6 +114,8 @@ pub enum Refusal {
     NoExecution(ExecutionId),
     #[error("the definition does not exist")]
     NoDefinition,
+    #[error("{0}")]
+    BadInputs(String),
     #[error(transparent)]
     NotRetried(#[from] NotRetried),
 }

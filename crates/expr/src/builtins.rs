@@ -11,8 +11,8 @@ use minijinja::{Environment, Error, Output, State, UndefinedBehavior, Value as J
 use minijinja_contrib::pycompat;
 
 use crate::cost::{Cost, pay};
-use crate::limits::{Charged, FUEL_MAX, failed};
-use crate::operators;
+use crate::limits::{Charged, FUEL_MAX, ITEM_BYTES, failed};
+use crate::{encoded, operators};
 
 /// What every expression is compiled and run with.
 pub(crate) struct Builtins {
@@ -63,10 +63,13 @@ impl Builtins {
     }
 
     fn text_filters(&mut self) {
+        self.filter("b64decode", Cost::Text(1), encoded::b64decode);
+        self.filter("b64encode", Cost::Text(2), encoded::b64encode);
         self.filter("capitalize", Cost::Text(3), filters::capitalize);
         self.filter("e", Cost::Escape, filters::escape);
         self.filter("escape", Cost::Escape, filters::escape);
         self.filter("format", Cost::Printf, filters::format);
+        self.filter("fromjson", Cost::Parse, encoded::fromjson);
         self.filter("indent", Cost::Indent, filters::indent);
         self.filter("join", Cost::Join, filters::join);
         self.filter("lines", Cost::Lines, filters::lines);
@@ -88,6 +91,7 @@ impl Builtins {
         self.filter("dictsort", Cost::Sort(128), filters::dictsort);
         self.filter("groupby", Cost::Sort(96), filters::groupby);
         self.filter("items", Cost::Items(64), filters::items);
+        self.filter("keys", Cost::Items(ITEM_BYTES), keys);
         self.filter("list", Cost::Items(24), filters::list);
         self.filter("map", Cost::Items(24), filters::map);
         self.filter("reject", Cost::Items(24), filters::reject);
@@ -98,6 +102,7 @@ impl Builtins {
         self.filter("slice", Cost::Slices, filters::slice);
         self.filter("sort", Cost::Sort(32), filters::sort);
         self.filter("unique", Cost::Unique, filters::unique);
+        self.filter("values", Cost::Items(ITEM_BYTES), values);
         self.filter("zip", Cost::Items(64), filters::zip);
     }
 
@@ -110,6 +115,7 @@ impl Builtins {
         self.filter("default", Cost::Free, filters::default);
         self.filter("first", Cost::Free, filters::first);
         self.filter("float", Cost::Free, filters::float);
+        self.filter("get", Cost::Free, get);
         self.filter("int", Cost::Free, filters::int);
         self.filter("last", Cost::Free, filters::last);
         self.filter("length", Cost::Free, filters::length);
@@ -255,6 +261,26 @@ fn chain(first: &Jinja, others: &[Jinja]) -> Result<Jinja, Error> {
     }
     let pairs = parts.iter().filter_map(|part| part.as_object()?.try_iter_pairs()).flatten();
     Ok(Jinja::from_pairs(pairs))
+}
+
+fn keys(map: &Jinja) -> Result<Jinja, Error> {
+    pairs(map, "keys").map(|pairs| pairs.into_iter().map(|(key, _)| key).collect())
+}
+
+fn values(map: &Jinja) -> Result<Jinja, Error> {
+    pairs(map, "values").map(|pairs| pairs.into_iter().map(|(_, value)| value).collect())
+}
+
+fn pairs(map: &Jinja, filter: &str) -> Result<Vec<(Jinja, Jinja)>, Error> {
+    let object = map.as_object().filter(|_| map.kind() == ValueKind::Map);
+    let pairs = object.and_then(|object| object.try_iter_pairs());
+    pairs.map(Iterator::collect).ok_or_else(|| failed(format!("`{filter}` needs a map, not a {}", map.kind())))
+}
+
+/// The value under a key or an index; what is not there is the default, or none.
+fn get(value: &Jinja, key: &Jinja, default: Option<Jinja>) -> Result<Jinja, Error> {
+    let found = operators::item(value, key).ok().filter(|found| !found.is_undefined());
+    Ok(found.or(default).unwrap_or(Jinja::from(())))
 }
 
 /// minijinja's own panics on zero.

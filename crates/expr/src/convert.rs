@@ -91,7 +91,7 @@ impl Object for Keyed {
 }
 
 /// `None` when the value is nested too deep.
-fn to_jinja(value: &Value, depth: usize) -> Option<Jinja> {
+pub(crate) fn to_jinja(value: &Value, depth: usize) -> Option<Jinja> {
     if depth > DEPTH_MAX {
         return None;
     }

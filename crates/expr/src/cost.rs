@@ -37,6 +37,8 @@ pub(crate) enum Cost {
     Lines,
     Indent,
     Json,
+    /// JSON text: one of its digits may become an item of a list.
+    Parse,
     Printf,
     StrFormat,
 }
@@ -45,7 +47,13 @@ impl Cost {
     pub(crate) fn makes_lists(self) -> bool {
         matches!(
             self,
-            Cost::Items(_) | Cost::Sort(_) | Cost::Unique | Cost::Batch | Cost::Slices | Cost::Reverse
+            Cost::Items(_)
+                | Cost::Sort(_)
+                | Cost::Unique
+                | Cost::Batch
+                | Cost::Slices
+                | Cost::Reverse
+                | Cost::Parse
         )
     }
 }
@@ -105,6 +113,11 @@ pub(crate) fn pay(cost: Cost, args: &[Jinja]) -> Result<(), Error> {
             charge(lines.saturating_mul(width).saturating_add(text.len()))
         }
         Cost::Json => json(value, args),
+        Cost::Parse => {
+            let text = text(value)?;
+            let parts = text.bytes().filter(|byte| b",[{:".contains(byte)).count() + 1;
+            charge(text.len() + parts * ITEM_BYTES)
+        }
         Cost::Printf => format(value, args, '%'),
         Cost::StrFormat => format(value, args, '{'),
     }

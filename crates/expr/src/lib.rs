@@ -5,6 +5,7 @@
 mod builtins;
 mod convert;
 mod cost;
+mod encoded;
 mod error;
 mod expr;
 mod guarded;

@@ -136,7 +136,7 @@ fn concat(left: &Jinja, right: &Jinja) -> Result<Jinja, Error> {
 }
 
 /// `value[key]`: keys are hashed and the characters of text counted off.
-fn item(value: &Jinja, key: &Jinja) -> Result<Jinja, Error> {
+pub(crate) fn item(value: &Jinja, key: &Jinja) -> Result<Jinja, Error> {
     if value.is_undefined() {
         return Ok(Jinja::UNDEFINED);
     }

@@ -25,6 +25,9 @@ const STATEMENTS: [&str; 12] = [
 const BRACKET: usize = 10;
 const BLOCK: usize = 6;
 
+/// A comment would swallow what a shell means by it, up to some later `#}` or for good.
+const SHELL_LENGTH: &str = "`${#` begins a comment here: write `{% raw %}${#name}{% endraw %}` for the shell's length";
+
 /// The error is a message and the place in the text.
 pub(crate) fn check(source: &str, is_expression: bool) -> Result<(), (String, usize)> {
     let mut nesting = Nesting { blocks: Vec::new(), runs: vec![0] };
@@ -36,6 +39,12 @@ pub(crate) fn check(source: &str, is_expression: bool) -> Result<(), (String, us
         {
             let message = format!("statement `{name}` does not exist here: use if, for, set, with or filter");
             return Err((message, span.start_offset as usize));
+        }
+        if let Token::TemplateData(text) = &token
+            && text.ends_with('$')
+            && source.get(span.end_offset as usize..).is_some_and(|rest| rest.starts_with("{#"))
+        {
+            return Err((SHELL_LENGTH.to_owned(), span.end_offset as usize - 1));
         }
         tag = nesting.follow(tag, &token);
         if nesting.depth() > NESTING_MAX {

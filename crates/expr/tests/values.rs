@@ -69,6 +69,72 @@ fn text_with_several_tags_is_text() {
 }
 
 #[test]
+fn what_looks_like_a_tag_is_written_raw() {
+    check("{% raw %}${#x} {{ x }} {% if %}{% endraw %}", json!("${#x} {{ x }} {% if %}"));
+    check("x={{ ctx.n }}; {% raw %}echo ${#x}{% endraw %}", json!("x=4; echo ${#x}"));
+    check("print(f\"{{ '{{' }}{n}{{ '}}' }}\") # {{ ctx.n }}", json!("print(f\"{{{n}}}\") # 4"));
+    check("{% raw -%}  {{ a }}  {%- endraw %}!", json!("{{ a }}!"));
+    check_refused("x=1; echo ${#x}", ("`${#` begins a comment here", 1, 11));
+    check_refused("{{ ctx.n }}\necho ${#x} ${y#}", ("write `{% raw %}", 2, 6));
+    check("{{ ctx.n }}{# $ #}$", json!("4$"));
+}
+
+#[test]
+fn filters_read_and_write_encoded_values() {
+    check("'hé' | b64encode", json!("aMOp"));
+    check("'aMOp' | b64decode", json!("hé"));
+    check("'YQ' | b64decode", json!("a"));
+    check("'YQ==\n' | b64decode", json!("a"));
+    check("'a' | b64encode | b64decode", json!("a"));
+    check_fails("'?' | b64decode", "this is no base64");
+    check_fails("'/w==' | b64decode", "not UTF-8");
+    check_fails("1 | b64encode", "`b64encode` needs text, not a number");
+    check("'{\"a\": [1, null, 1.5]}' | fromjson", json!({"a": [1, null, 1.5]}));
+    check("('[1, 2]' | fromjson)[1]", json!(2));
+    check("ctx.order | tojson", json!(r#"{"z": 1, "a": 2, "m": 3}"#));
+    check("ctx.order | tojson | fromjson", json!({"z": 1, "a": 2, "m": 3}));
+    check_fails("'{' | fromjson", "this is not JSON");
+    check_fails("nope | fromjson", "needs text, not a undefined");
+}
+
+#[test]
+fn maps_are_taken_apart() {
+    check("ctx.order | keys", json!(["z", "a", "m"]));
+    check("ctx.order | values", json!([1, 2, 3]));
+    check("ctx.order | items", json!([["z", 1], ["a", 2], ["m", 3]]));
+    check_fails("ctx.list | keys", "`keys` needs a map");
+    check_fails("'ab' | values", "`values` needs a map");
+    check("ctx.order | get('a')", json!(2));
+    check("ctx.order | get('nope')", json!(null));
+    check("ctx.order | get('nope', 7)", json!(7));
+    check("ctx.list | get(1)", json!(1));
+    check("ctx.list | get(9, 'none')", json!("none"));
+    check("nope | get('a', 1)", json!(1));
+    check("'a,b' | split(',')", json!(["a", "b"]));
+    check("ctx.s | safe", json!("text"));
+}
+
+#[test]
+fn every_filter_and_test_that_playbooks_name_exists() {
+    for filter in "b64encode b64decode tojson fromjson default int float string lower upper trim split join first last \
+                   length keys values items get safe replace round list map select"
+        .split_whitespace()
+    {
+        assert!(!refusal(&format!("x | {filter}")).contains("unknown"), "{filter}");
+    }
+    for test in "defined undefined none string number sequence mapping".split_whitespace() {
+        check(&format!("ctx.n is {test} or true"), json!(true));
+    }
+    check("ctx.n is number and ctx.s is string and ctx.list is sequence and ctx.deep is mapping", json!(true));
+    check("ctx.no is none and nope is undefined and ctx.no is defined", json!(true));
+    check("' a '|trim ~ ('B'|lower) ~ ('c'|upper) ~ ('3'|int + 1) ~ ('1.5'|float) ~ (2.567|round(1))", json!("abC41.52.6"));
+}
+
+fn refusal(source: &str) -> String {
+    Expr::compile(source).err().map(|error| error.message).unwrap_or_default()
+}
+
+#[test]
 fn numbers_are_exact_within_64_bits() {
     check("ctx.exact", json!(9007199254740993_i64));
     check("ctx.big", json!(u64::MAX));

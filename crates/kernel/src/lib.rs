@@ -15,6 +15,7 @@ mod execution;
 mod fork;
 mod ids;
 mod input;
+mod inputs;
 mod names;
 pub mod net;
 mod outputs;
@@ -39,6 +40,7 @@ pub use input::{
     AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Loss, Need,
     Rejected, Report, Timer, Values, WorkResult,
 };
+pub use inputs::{circular_defaults, known_at_start, overlay, with_defaults};
 pub use net::{Net, NetDigest, NetError, NetSpec};
 pub use outputs::{child_result, outputs};
 pub use phase::{Move, Outcome, Phase};

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Record, Rejected, RunId, Values, decide,
+    Net, Record, Rejected, RunId, Values, decide, with_defaults,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Creation, Definition, DefinitionId, MailId, Write};
@@ -62,8 +62,11 @@ impl<R> Lane<R> {
 
     pub(super) fn start_of(&mut self, net: &Arc<Net>, start: Start, reply: R) {
         let id = self.new_execution_id();
-        let create =
-            Create { timeout_ms: start.timeout_ms, start: start.when, ..Create::new(id, start.inputs) };
+        let inputs = match with_defaults(&start.defaults, start.inputs, id) {
+            Ok(inputs) => inputs,
+            Err(why) => return self.answer(reply, Answer::Refused(Refusal::BadInputs(why))),
+        };
+        let create = Create { timeout_ms: start.timeout_ms, start: start.when, ..Create::new(id, inputs) };
         self.create(net, create, start.definition, &start.trigger, (Some(reply), None));
     }
 

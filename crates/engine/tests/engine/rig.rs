@@ -213,7 +213,7 @@ impl Rig {
 }
 
 fn start(definition: DefinitionId, inputs: Value) -> Start {
-    Start { definition, inputs, timeout_ms: None, when: StartWhen::Now, trigger: "manual".into() }
+    Start { definition, inputs, defaults: json!({}), timeout_ms: None, when: StartWhen::Now, trigger: "manual".into() }
 }
 
 fn report(work: &protocol::Work, outcome: Outcome) -> Report {

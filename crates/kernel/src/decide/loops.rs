@@ -149,6 +149,11 @@ fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
         "iterations": repeat.succeeded + repeat.failed,
         "succeeded": repeat.succeeded,
         "failed": repeat.failed,
+        "stats": {
+            "total": repeat.succeeded + repeat.failed,
+            "success": repeat.succeeded,
+            "failed": repeat.failed,
+        },
     });
     if repeat.failed == 0 {
         return ending::complete(d, id, Arc::new(counts), ending::Told::default());

@@ -156,7 +156,9 @@ fn by_match(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result
 /// A failure is handled by a guard that looked at the event and was true on it.
 fn reads_event(arc: &JoinArc) -> bool {
     arc.on == On::Error
-        || arc.guard.as_ref().is_some_and(|guard| guard.reads().iter().any(|read| read.root == "event"))
+        || arc.guard.as_ref().is_some_and(|guard| {
+            guard.reads().iter().any(|read| read.root == "event" || read.root == "error")
+        })
 }
 
 /// Everything but playbooks: every arc gets a token.

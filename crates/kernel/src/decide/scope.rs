@@ -1,10 +1,12 @@
 //! What an expression sees. Roots: `workload`, `ctx`, `args`, `iter`, `event`, `steps`, `execution_id`; a bare
-//! name is looked for in args, context, iteration, workload, and then among the steps' outputs.
+//! name is looked for in args, context, iteration, workload, and then among the steps' outputs. What is none of these
+//! may be part of the event (`error`, `result`, `response`, `loop`) or the execution (`job.uuid`).
 
 use super::Draft;
 use crate::error::{ErrorClass, Failure, codes};
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
+use crate::inputs;
 use crate::step_run::{Args, Ctx, RunState, StepRun};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -74,6 +76,18 @@ impl<'e> Boundary<'e> {
             }
             _ => None,
         }
+    }
+
+    /// The counts of a loop that has ended, as an iteration would tell them.
+    fn ended_loop(&self) -> Option<Value> {
+        let Boundary::End { looped: true, end, .. } = self else { return None };
+        let counts = match end {
+            End::Done(output) => output,
+            End::Failed(failure) => &failure.details,
+        };
+        let length = counts.get("iterations")?.as_u64()?;
+        let index = length.checked_sub(1);
+        Some(json!({ "length": length, "index": index, "first": index == Some(0), "done": true }))
     }
 
     fn whole(&self) -> Value {
@@ -211,7 +225,7 @@ impl<'d, 'a> View<'d, 'a> {
         iter.insert(spec.iterator.clone(), item.unwrap_or(json!(index)));
         match key {
             None => Some(Cow::Owned(Value::Object(iter))),
-            Some(key) => iter.remove(key).map(Cow::Owned),
+            Some(key) => iter.remove(plain(key)).map(Cow::Owned),
         }
     }
 
@@ -234,7 +248,17 @@ impl<'d, 'a> View<'d, 'a> {
         args.or_else(|| self.ctx.get(root).map(|value| Cow::Borrowed(&**value)))
             .or_else(|| self.iter(Some(root)))
             .or_else(|| self.draft.head().inputs.get(root).map(Cow::Borrowed))
-            .or_else(|| self.output(root))
+    }
+
+    /// Short names for parts of the event and of the execution.
+    fn implied(&self, root: &str) -> Option<Cow<'_, Value>> {
+        match root {
+            "error" => self.event.as_ref()?.get("error"),
+            "result" | "response" => self.event.as_ref()?.get("payload"),
+            "loop" => self.event.as_ref()?.ended_loop().map(Cow::Owned),
+            "job" => Some(Cow::Owned(inputs::job(self.draft.head().id))),
+            _ => None,
+        }
     }
 
     /// A large value stands as a reference; what it refers to is loaded like everything else.
@@ -256,6 +280,24 @@ fn field<'v>(value: Option<Cow<'v, Value>>, key: Option<&str>) -> Option<Cow<'v,
     }
 }
 
+/// Of a step's output; `data` is the output itself, unless it has a field of that name.
+fn of_output<'v>(output: Cow<'v, Value>, key: Option<&str>) -> Option<Cow<'v, Value>> {
+    match key {
+        Some("data") if output.get("data").is_none() => Some(output),
+        key => field(Some(output), key),
+    }
+}
+
+/// An iteration's keys have a second spelling.
+fn plain(key: &str) -> &str {
+    match key {
+        "_index" | "loop_index" => "index",
+        "_first" => "first",
+        "_last" => "last",
+        key => key,
+    }
+}
+
 impl Scope for View<'_, '_> {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         let found = match (root, key) {
@@ -270,8 +312,13 @@ impl Scope for View<'_, '_> {
             ("steps", None) => self.outputs(),
             ("execution_id", _) => Some(Cow::Owned(json!(self.draft.head().id.to_string()))),
             (root, key) => {
-                let value = self.bare(root)?;
-                return field(self.resolve(value), key);
+                if let Some(value) = self.bare(root) {
+                    return field(self.resolve(value), key);
+                }
+                return match self.output(root) {
+                    Some(output) => of_output(self.resolve(output)?, key),
+                    None => field(self.implied(root), key),
+                };
             }
         };
         self.resolve(found?)

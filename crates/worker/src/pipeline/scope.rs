@@ -2,7 +2,8 @@
 //!
 //! Roots: `workload`, `ctx`, `args` (also `input`), `iter`, `steps`, `results`, `execution_id`, `_prev`, `_task`,
 //! `_attempt`, and in rules `outcome` (also `output`). A bare name is the innermost thing of that name: the step's own
-//! result once it has one, a task's, then as in guards: arguments, context, iteration, workload, results of steps.
+//! result once it has one, a task's, then as in guards: arguments, context, iteration, workload, results of steps,
+//! and `job`, whose `uuid` is the execution's id.
 
 use super::cursor::Cursor;
 use serde_json::{Map, Value, json};
@@ -72,14 +73,22 @@ impl<'r> View<'r> {
     }
 
     fn bare(&self, name: &str) -> Found<'r> {
-        let own = self.own.filter(|_| name == self.work.step);
-        own.or_else(|| self.cursor.results.get(name))
-            .or_else(|| self.args.and_then(|args| args.get(name)))
+        let task = self.cursor.results.get(name);
+        task.or_else(|| self.args.and_then(|args| args.get(name)))
             .or_else(|| self.ctx(name))
             .map(Cow::Borrowed)
             .or_else(|| self.iter(name))
             .or_else(|| self.work.scope.workload.get(name).map(Cow::Borrowed))
-            .or_else(|| self.output(name).map(Cow::Borrowed))
+    }
+
+    /// A step's result; `data` is the result itself, unless it has a field of that name.
+    fn of_output(&self, name: &str, key: Option<&str>) -> Found<'r> {
+        let output = self.output(name)?;
+        match key {
+            Some("data") if output.get("data").is_none() => Some(Cow::Borrowed(output)),
+            Some(key) => output.get(key).map(Cow::Borrowed),
+            None => Some(Cow::Borrowed(output)),
+        }
     }
 }
 
@@ -114,7 +123,12 @@ impl Scope for View<'_> {
             ("_attempt", _) => self.task.map(|(_, number)| Cow::Owned(json!(number))),
             ("outcome", _) if self.outcome.is_some() => self.outcome.map(Cow::Borrowed),
             ("output", key) if self.outcome.is_some() => return output(self.outcome?, key),
-            (name, _) => self.bare(name),
+            (name, _) if self.own.is_some() && name == self.work.step => return self.of_output(name, key),
+            (name, _) => match self.bare(name) {
+                None if self.output(name).is_some() => return self.of_output(name, key),
+                None if name == "job" => Some(Cow::Owned(json!({ "uuid": execution_id(self.work) }))),
+                found => found,
+            },
         };
         match (value?, key) {
             (value, None) => Some(value),

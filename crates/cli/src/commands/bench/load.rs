@@ -156,6 +156,7 @@ pub fn start_of(definition: DefinitionId) -> Request {
     Request::Start(Box::new(Start {
         definition,
         inputs: json!({}),
+        defaults: json!({}),
         timeout_ms,
         when,
         trigger: "manual".into(),

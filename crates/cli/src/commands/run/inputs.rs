@@ -1,7 +1,8 @@
-//! The inputs of an execution: the definition's defaults, overlaid by what the command line says.
+//! The inputs of an execution that the command line says; they lie over the definition's defaults.
 
 use crate::exit::Usage;
 use serde_json::{Map, Value};
+use windlass_kernel::overlay;
 
 #[derive(Debug, clap::Args)]
 pub struct Inputs {
@@ -19,8 +20,8 @@ impl Inputs {
     }
 
     /// Objects are merged key by key, anything else is replaced; a single input wins.
-    pub fn over(&self, defaults: Value) -> Result<Value, Usage> {
-        let mut inputs = defaults;
+    pub fn given(&self) -> Result<Value, Usage> {
+        let mut inputs = Value::Object(Map::new());
         if let Some(text) = &self.object {
             overlay(&mut inputs, Value::Object(object(text)?));
         }
@@ -60,17 +61,6 @@ fn object(text: &str) -> Result<Map<String, Value>, Usage> {
     }
 }
 
-fn overlay(under: &mut Value, over: Value) {
-    match (under, over) {
-        (Value::Object(under), Value::Object(over)) => {
-            for (key, value) in over {
-                overlay(under.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (under, over) => *under = over,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,7 +70,11 @@ mod tests {
         let single = single.iter().map(ToString::to_string).collect();
         let inputs = Inputs { single, object: object.map(str::to_owned) };
         let defaults = json!({ "n": 1, "db": { "host": "a", "port": 5 }, "list": [1, 2] });
-        let found = inputs.over(defaults).map_err(|error| error.to_string());
+        let found = inputs.given().map_err(|error| error.to_string()).map(|given| {
+            let mut inputs = defaults;
+            overlay(&mut inputs, given);
+            inputs
+        });
         match expected {
             Ok(expected) => assert_eq!(found, Ok(expected)),
             Err(part) => assert!(found.as_ref().is_err_and(|error| error.contains(part)), "{found:?}"),

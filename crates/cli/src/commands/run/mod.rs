@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use windlass_dialects::{Compiled, compile};
-use windlass_engine::{Answer, Request, Start};
+use windlass_engine::{Answer, Refusal, Request, Start};
 use windlass_kernel::{ExecutionId, StartWhen};
 use windlass_store::{Definition, DefinitionId};
 
@@ -68,7 +68,7 @@ impl Run {
             say(&format!("{}: {}; nothing was run", source.shown, problems(&compiled)));
             return Ok(ExitCode::from(exit::USAGE));
         };
-        let inputs = self.inputs.over(compiled.workload)?;
+        let inputs = (self.inputs.given()?, compiled.workload);
         let signals = signals::listen().context("cannot listen to signals")?;
         let what = format!("windlass run {}", source.shown);
         let embedded = Embedded::start(self.data.folder(), &what, Workers::Pool)?;
@@ -113,7 +113,7 @@ fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition> {
 fn begin(
     embedded: &Embedded,
     definition: Definition,
-    inputs: &Value,
+    inputs: &(Value, Value),
     times: u32,
 ) -> anyhow::Result<Vec<ExecutionId>> {
     let handle = embedded.handle();
@@ -133,13 +133,14 @@ fn begin(
     started.collect()
 }
 
-fn start_of(definition: DefinitionId, inputs: Value) -> Request {
+fn start_of(definition: DefinitionId, (inputs, defaults): (Value, Value)) -> Request {
     let (timeout_ms, when, trigger) = (None, StartWhen::Now, "manual".to_owned());
-    Request::Start(Box::new(Start { definition, inputs, timeout_ms, when, trigger }))
+    Request::Start(Box::new(Start { definition, inputs, defaults, timeout_ms, when, trigger }))
 }
 
 pub fn refused(answer: Answer) -> anyhow::Error {
     match answer {
+        Answer::Refused(Refusal::BadInputs(why)) => Usage::new(why).into(),
         Answer::Refused(refusal) => refusal.into(),
         other => anyhow!("the engine gave an answer that does not fit the question: {other:?}"),
     }

@@ -96,6 +96,7 @@ impl Wish {
             Wish::Start { definition, when } => Request::Start(Box::new(Start {
                 definition: *definition,
                 inputs: inputs(number),
+                defaults: Value::Null,
                 timeout_ms: None,
                 when: *when,
                 trigger: "manual".into(),
@@ -159,6 +160,7 @@ impl Watch {
             (Refusal::NoExecution(_), Some(_)) => Some("it is on disk".into()),
             (Refusal::NoDefinition, _) => Some("every definition was registered".into()),
             (Refusal::NotRetried(_), _) => Some("nobody named a step to begin at".into()),
+            (Refusal::BadInputs(_), _) => Some("its inputs have no defaults".into()),
             (Refusal::Rejected(_), None) => Some("there is no such execution".into()),
             (Refusal::Rejected(Rejected::Ended(outcome)), Some(shadow)) => {
                 let ended = shadow.state.phase() == windlass_kernel::Phase::Ended(*outcome);

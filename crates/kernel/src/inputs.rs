@@ -1,0 +1,184 @@
+//! The inputs of an execution: the definition's defaults, with what the caller gave laid over them.
+//!
+//! A default may be a template over other inputs and the execution's id; it is rendered once, before the execution is
+//! created. What a caller gives is data: it is never looked into.
+
+use crate::ids::ExecutionId;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expr::{Read, Scope, Template};
+
+/// Objects are merged key by key, anything else is replaced.
+pub fn overlay(under: &mut Value, over: Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (key, value) in over {
+                overlay(under.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (under, over) => *under = over,
+    }
+}
+
+/// The inputs of execution `id`. The error says which default cannot be rendered, and why.
+pub fn with_defaults(defaults: &Value, given: Value, id: ExecutionId) -> Result<Value, String> {
+    let mut waiting = templates(defaults);
+    // A default that was replaced as a whole is never rendered.
+    waiting.retain(|key, _| given.get(key).is_none_or(Value::is_object));
+    let mut inputs = Start { inputs: defaults.clone(), id };
+    overlay(&mut inputs.inputs, given.clone());
+    while !waiting.is_empty() {
+        let ready: Vec<String> = ready(&waiting).map(str::to_owned).collect();
+        if ready.is_empty() {
+            return Err(in_a_circle(waiting.keys()));
+        }
+        for key in ready {
+            let Some(template) = waiting.remove(&key) else { continue };
+            let mut value = template.render(&inputs).map_err(|error| format!("input `{key}`: {error}"))?;
+            if let Some(over) = given.get(&key) {
+                overlay(&mut value, over.clone());
+            }
+            inputs.inputs[&key] = value;
+        }
+    }
+    Ok(inputs.inputs)
+}
+
+/// Defaults that need each other, so that none can be rendered first.
+#[must_use]
+pub fn circular_defaults(defaults: &Value) -> Vec<String> {
+    let mut waiting = templates(defaults);
+    loop {
+        let ready: Vec<String> = ready(&waiting).map(str::to_owned).collect();
+        if ready.is_empty() {
+            return waiting.into_keys().collect();
+        }
+        waiting.retain(|key, _| !ready.contains(key));
+    }
+}
+
+/// Whether a default can read this. Text that reads anything else is left as it is: it may be meant for later.
+#[must_use]
+pub fn known_at_start(defaults: &Value, read: &Read) -> bool {
+    match (read.root.as_str(), &read.key) {
+        ("workload", key) => key.is_some(),
+        ("execution_id" | "job", _) => true,
+        (root, _) => defaults.get(root).is_some(),
+    }
+}
+
+/// Defaults that are templates and can be rendered at the start.
+fn templates(defaults: &Value) -> BTreeMap<String, Template> {
+    let fields = defaults.as_object().into_iter().flatten();
+    let compiled = fields.filter_map(|(key, value)| Some((key.clone(), Template::compile(value).ok()?)));
+    let rendered = |template: &Template| {
+        template.constant().is_none() && template.reads().iter().all(|read| known_at_start(defaults, read))
+    };
+    compiled.filter(|(_, template)| rendered(template)).collect()
+}
+
+fn ready(waiting: &BTreeMap<String, Template>) -> impl Iterator<Item = &str> {
+    let awaits = |template: &Template| template.reads().iter().any(|read| waiting.contains_key(input(read)));
+    waiting.iter().filter(move |(_, template)| !awaits(template)).map(|(key, _)| key.as_str())
+}
+
+/// The input that a read is about; no input has the name of one that is none.
+fn input(read: &Read) -> &str {
+    match (read.root.as_str(), &read.key) {
+        ("workload", Some(key)) => key,
+        (root, _) => root,
+    }
+}
+
+fn in_a_circle<'k>(keys: impl Iterator<Item = &'k String>) -> String {
+    let named: BTreeSet<String> = keys.map(|key| format!("`{key}`")).collect();
+    format!("defaults of inputs need each other: {}", named.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+struct Start {
+    inputs: Value,
+    id: ExecutionId,
+}
+
+impl Scope for Start {
+    fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
+        let value = match root {
+            "workload" => Cow::Borrowed(&self.inputs),
+            _ if self.inputs.get(root).is_some() => Cow::Borrowed(self.inputs.get(root)?),
+            "execution_id" => Cow::Owned(json!(self.id.to_string())),
+            "job" => Cow::Owned(job(self.id)),
+            _ => return None,
+        };
+        match (value, key) {
+            (value, None) => Some(value),
+            (Cow::Borrowed(value), Some(key)) => value.get(key).map(Cow::Borrowed),
+            (Cow::Owned(value), Some(key)) => value.get(key).cloned().map(Cow::Owned),
+        }
+    }
+}
+
+/// The execution under its other name: `{{ job.uuid }}`.
+pub(crate) fn job(id: ExecutionId) -> Value {
+    Value::Object(Map::from_iter([("uuid".to_owned(), json!(id.to_string()))]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: ExecutionId = ExecutionId(7);
+    const HEX: &str = "00000000000000000000000000000007";
+
+    fn check(defaults: Value, given: Value, expected: Result<Value, &str>) {
+        assert_eq!(with_defaults(&defaults, given, ID), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn defaults_may_read_the_execution_and_each_other_in_any_order() {
+        check(
+            json!({ "id": "{{ job.uuid }}", "b": "{{ a + 1 }}", "a": "{{ workload.n * 2 }}", "n": 3, "also": "{{ execution_id }}" }),
+            json!({}),
+            Ok(json!({ "id": HEX, "b": 7, "a": 6, "n": 3, "also": HEX })),
+        );
+        check(
+            json!({ "host": "here", "db": { "url": "http://{{ host }}/x", "port": 1 } }),
+            json!({ "host": "there", "db": { "port": 2 } }),
+            Ok(json!({ "host": "there", "db": { "url": "http://there/x", "port": 2 } })),
+        );
+    }
+
+    #[test]
+    fn what_a_caller_gives_is_never_evaluated() {
+        check(
+            json!({ "a": "{{ b }}", "b": 1, "c": { "x": "{{ b }}" } }),
+            json!({ "b": "{{ execution_id }}", "c": { "y": "{{ b }}" } }),
+            Ok(json!({
+                "a": "{{ execution_id }}", "b": "{{ execution_id }}", "c": { "x": "{{ execution_id }}", "y": "{{ b }}" }
+            })),
+        );
+        check(json!({ "a": "{{ 1 / 0 }}" }), json!({ "a": "{{ 1 }}" }), Ok(json!({ "a": "{{ 1 }}" })));
+    }
+
+    #[test]
+    fn text_that_reads_what_comes_later_is_left_as_it_is() {
+        let later = json!({ "query": "select {{ iter.n }}", "all": "{{ workload }}", "step": "{{ fetch.n }}" });
+        check(later.clone(), json!({}), Ok(later));
+    }
+
+    #[test]
+    fn what_cannot_be_rendered_is_told() {
+        let circle = json!({ "a": "{{ b }}", "b": "{{ workload.a }}", "c": "{{ 1 }}" });
+        check(circle.clone(), json!({}), Err("defaults of inputs need each other: `a`, `b`"));
+        assert_eq!(circular_defaults(&circle), ["a", "b"]);
+        assert_eq!(circular_defaults(&json!({ "a": "{{ b }}", "b": 1 })), [""; 0]);
+        check(circle, json!({ "b": 5 }), Ok(json!({ "a": 5, "b": 5, "c": 1 })));
+        let failed = with_defaults(&json!({ "a": "{{ 1 / n }}", "n": 0 }), json!({}), ID);
+        assert!(failed.as_ref().is_err_and(|why| why.starts_with("input `a`: ")), "{failed:?}");
+    }
+
+    #[test]
+    fn an_input_hides_what_has_its_name() {
+        check(json!({ "job": { "uuid": 1 }, "a": "{{ job.uuid }}" }), json!({}), Ok(json!({ "job": { "uuid": 1 }, "a": 1 })));
+    }
+}
