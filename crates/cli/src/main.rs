@@ -31,6 +31,7 @@ struct Cli {
 enum Command {
     Run(commands::run::Run),
     Validate(commands::validate::Validate),
+    Schema(commands::schema::Schema),
     Executions(commands::executions::Executions),
     Secrets(commands::secrets::Secrets),
     Admin(commands::admin::Admin),
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(run) => run.run(),
         Command::Validate(validate) => validate.run(),
+        Command::Schema(schema) => schema.run(),
         Command::Executions(executions) => executions.run(),
         Command::Secrets(secrets) => secrets.run(),
         Command::Admin(admin) => admin.run(),

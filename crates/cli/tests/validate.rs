@@ -102,3 +102,20 @@ fn every_example_is_valid_without_a_warning() {
         assert!(out.ends_with("no problem\n"), "{out}");
     }
 }
+
+#[test]
+fn the_schema_of_playbooks_is_printed_and_of_nothing_else() {
+    let schema = |dialect: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_windlass")).args(["schema", dialect]).output();
+        let output = output.expect("windlass ends");
+        (output.status.code(), output.stdout, String::from_utf8(output.stderr).expect("text"))
+    };
+    let (code, out, err) = schema("playbook");
+    let told: Value = serde_json::from_slice(&out).expect("one JSON object");
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!(told["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(told["properties"]["kind"]["const"], "Playbook");
+    let (code, out, err) = schema("plan");
+    assert_eq!((code, out.len()), (Some(2), 0));
+    assert_eq!(err, "error: there is no schema of `plan`\n  hint: schemas exist for: playbook\n");
+}

@@ -47,6 +47,21 @@ impl Compiled {
     }
 }
 
+/// The dialect's JSON Schema (2020-12), for editors; None where there is none yet.
+#[must_use]
+pub fn schema(dialect: Dialect) -> Option<Value> {
+    match dialect {
+        Dialect::Playbook => Some(playbook::schema()),
+        Dialect::Plan | Dialect::Workflow | Dialect::Actions => None,
+    }
+}
+
+/// A YAML or JSON text as plain data, read as `compile` reads it; None when it cannot be read.
+#[must_use]
+pub fn as_json(text: &str) -> Option<Value> {
+    document::parse(text, &mut Problems::default()).map(|root| root.json())
+}
+
 /// A YAML or JSON text of any dialect.
 #[must_use]
 pub fn compile(text: &str) -> Compiled {

@@ -29,6 +29,16 @@ pub(crate) fn builtins() -> &'static Builtins {
     BUILTINS.get_or_init(Builtins::new)
 }
 
+/// The names of all filters, sorted.
+pub fn filter_names() -> impl Iterator<Item = &'static str> + Clone {
+    builtins().filters.iter().copied()
+}
+
+/// The names of all tests, sorted.
+pub fn test_names() -> impl Iterator<Item = &'static str> + Clone {
+    builtins().tests.iter().copied()
+}
+
 impl Builtins {
     pub(crate) fn has_filter(&self, name: &str) -> bool {
         self.filters.contains(name)
@@ -274,7 +284,9 @@ fn values(map: &Jinja) -> Result<Jinja, Error> {
 fn pairs(map: &Jinja, filter: &str) -> Result<Vec<(Jinja, Jinja)>, Error> {
     let object = map.as_object().filter(|_| map.kind() == ValueKind::Map);
     let pairs = object.and_then(|object| object.try_iter_pairs());
-    pairs.map(Iterator::collect).ok_or_else(|| failed(format!("`{filter}` needs a map, not a {}", map.kind())))
+    pairs
+        .map(Iterator::collect)
+        .ok_or_else(|| failed(format!("`{filter}` needs a map, not a {}", map.kind())))
 }
 
 /// The value under a key or an index; what is not there is the default, or none.

@@ -9,7 +9,9 @@ mod encoded;
 mod error;
 mod expr;
 mod guarded;
+mod inputs;
 mod limits;
+mod names;
 mod operators;
 mod program;
 mod reads;
@@ -19,12 +21,16 @@ mod template;
 mod tokens;
 mod truth;
 
+pub use builtins::{filter_names, test_names};
 pub use error::{CompileError, EvalError};
 pub use expr::Expr;
+pub use inputs::{circular_defaults, known_at_start, overlay, with_defaults};
 pub use limits::{BYTES_MAX, FUEL_MAX};
+pub use names::{of_iteration, of_output};
 pub use reads::Read;
 pub use scope::Scope;
 pub use serde_json::Value;
+
 pub use template::Template;
 pub use truth::is_true;
 

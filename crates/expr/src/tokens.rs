@@ -26,7 +26,8 @@ const BRACKET: usize = 10;
 const BLOCK: usize = 6;
 
 /// A comment would swallow what a shell means by it, up to some later `#}` or for good.
-const SHELL_LENGTH: &str = "`${#` begins a comment here: write `{% raw %}${#name}{% endraw %}` for the shell's length";
+const SHELL_LENGTH: &str =
+    "`${#` begins a comment here: write `{% raw %}${#name}{% endraw %}` for the shell's length";
 
 /// The error is a message and the place in the text.
 pub(crate) fn check(source: &str, is_expression: bool) -> Result<(), (String, usize)> {

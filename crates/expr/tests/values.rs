@@ -116,18 +116,25 @@ fn maps_are_taken_apart() {
 
 #[test]
 fn every_filter_and_test_that_playbooks_name_exists() {
-    for filter in "b64encode b64decode tojson fromjson default int float string lower upper trim split join first last \
+    for filter in
+        "b64encode b64decode tojson fromjson default int float string lower upper trim split join first last \
                    length keys values items get safe replace round list map select"
-        .split_whitespace()
+            .split_whitespace()
     {
         assert!(!refusal(&format!("x | {filter}")).contains("unknown"), "{filter}");
     }
     for test in "defined undefined none string number sequence mapping".split_whitespace() {
         check(&format!("ctx.n is {test} or true"), json!(true));
     }
-    check("ctx.n is number and ctx.s is string and ctx.list is sequence and ctx.deep is mapping", json!(true));
+    check(
+        "ctx.n is number and ctx.s is string and ctx.list is sequence and ctx.deep is mapping",
+        json!(true),
+    );
     check("ctx.no is none and nope is undefined and ctx.no is defined", json!(true));
-    check("' a '|trim ~ ('B'|lower) ~ ('c'|upper) ~ ('3'|int + 1) ~ ('1.5'|float) ~ (2.567|round(1))", json!("abC41.52.6"));
+    check(
+        "' a '|trim ~ ('B'|lower) ~ ('c'|upper) ~ ('3'|int + 1) ~ ('1.5'|float) ~ (2.567|round(1))",
+        json!("abC41.52.6"),
+    );
 }
 
 fn refusal(source: &str) -> String {

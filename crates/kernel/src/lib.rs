@@ -15,7 +15,6 @@ mod execution;
 mod fork;
 mod ids;
 mod input;
-mod inputs;
 mod names;
 pub mod net;
 mod outputs;
@@ -40,10 +39,10 @@ pub use input::{
     AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Loss, Need,
     Rejected, Report, Timer, Values, WorkResult,
 };
-pub use inputs::{circular_defaults, known_at_start, overlay, with_defaults};
 pub use net::{Net, NetDigest, NetError, NetSpec};
 pub use outputs::{child_result, outputs};
 pub use phase::{Move, Outcome, Phase};
 pub use redo::{can_be_retried, redo};
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 pub use table::Table;
+pub use windlass_expr::{overlay, with_defaults};

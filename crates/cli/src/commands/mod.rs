@@ -5,6 +5,7 @@ pub mod bench;
 pub mod executions;
 pub mod guard;
 pub mod run;
+pub mod schema;
 pub mod secrets;
 pub mod sim;
 mod source;

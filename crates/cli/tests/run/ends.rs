@@ -39,6 +39,24 @@ fn a_completed_execution_exits_0() {
 }
 
 #[test]
+fn pbk_01_defaults_that_are_templates_are_rendered_at_the_start_and_given_inputs_are_not() {
+    let place = Place::new(
+        "workload: {id: '{{ job.uuid }}', n: 2, double: '{{ n * 2 }}', text: x}\nworkflow:\n- step: a\n  tool: {kind: shell, command: 'echo {{ double }}'}\n",
+    );
+    let told = place.run(&["--input", "n=4", "--input", "text={{ n }}"], 0);
+    let id = told["executionId"].as_str().and_then(|id| id.strip_prefix("exec_")).expect("an id");
+    assert_eq!(told["inputs"], json!({ "id": id, "n": 4, "double": 8, "text": "{{ n }}" }));
+    assert_eq!(told["outputs"]["stdout"], "8\n");
+}
+
+#[test]
+fn pbk_01_a_default_that_cannot_be_rendered_starts_nothing() {
+    let place = Place::new("workload: {n: 0, part: '{{ 1 / n }}'}\nworkflow:\n- {step: a, next: []}\n");
+    place.windlass(&["run", "play.yaml"]).expect(2).says("error: input `part`: ");
+    assert_eq!(place.run(&["--input", "n=4"], 0)["inputs"]["part"], 0.25);
+}
+
+#[test]
 fn a_failed_execution_exits_1() {
     let told = check(
         "workflow:\n- {step: a, tool: {kind: shell, command: 'exit 3'}}\n",

@@ -1,11 +1,13 @@
 //! Playbooks: steps with pipelines of tools, routed by tokens. Parse, check, lower.
 
 mod check;
+pub(crate) mod language;
 mod lower;
 mod model;
 mod parse;
 mod pure;
 mod read;
+mod schema;
 mod text;
 mod workbook;
 
@@ -13,6 +15,8 @@ use crate::diagnostic::Problems;
 use crate::document::Node;
 use serde_json::Value;
 use windlass_kernel::Net;
+
+pub(crate) use schema::schema;
 
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {

@@ -55,6 +55,22 @@ pub(super) struct ArcDef {
     pub(super) args: Option<Template>,
 }
 
+impl StepDef {
+    /// Everything its expressions read, wherever they stand.
+    pub(super) fn reads(&self) -> impl Iterator<Item = &Read> {
+        let tasks = self.tasks.iter().flat_map(|task| &task.reads);
+        let arcs = self.arcs.iter().flat_map(ArcDef::reads);
+        tasks.chain(&self.args.reads).chain(&self.set_ctx.reads).chain(arcs)
+    }
+}
+
+impl ArcDef {
+    fn reads(&self) -> impl Iterator<Item = &Read> {
+        let guard = self.guard.iter().flat_map(Expr::reads);
+        guard.chain(self.args.iter().flat_map(Template::reads))
+    }
+}
+
 /// Fields with templates in them, and what those read.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Tree {

@@ -7,25 +7,13 @@ use windlass_kernel::net::{PatchEntry, Work};
 use windlass_protocol::{Action, OnUnmatched};
 
 /// Names that only a worker gives a value.
-const WORKERS: [&str; 14] = [
-    "outcome",
-    "output",
-    "_prev",
-    "_task",
-    "_attempt",
-    "results",
-    "result",
-    "response",
-    "error",
-    "keychain",
-    "job",
-    "loop",
-    "loop_index",
-    "input",
+const WORKERS: [&str; 12] = [
+    "outcome", "output", "_prev", "_task", "_attempt", "results", "result", "response", "error", "keychain",
+    "loop", "input",
 ];
 
 /// What the kernel tells of an iteration, beside the item.
-const ITERATION: [&str; 3] = ["index", "first", "last"];
+const ITERATION: [&str; 6] = ["index", "first", "last", "_index", "_first", "_last"];
 
 /// The step's work, when no worker is needed for it.
 pub(super) fn pure(step: &StepDef) -> Option<Work> {

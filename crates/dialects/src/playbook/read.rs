@@ -1,5 +1,6 @@
 //! Reading typed values out of a document's tree. What does not fit is told and left out.
 
+use super::language::Key;
 use super::model::Name;
 use crate::diagnostic::Problems;
 use crate::document::{Entry, Kind, Node};
@@ -147,20 +148,53 @@ impl Reader<'_, '_> {
         &mut self,
         entries: impl IntoIterator<Item = &'n Entry>,
         what: &str,
-        keys: &[&str],
+        keys: &[Key],
         unknown: Unknown,
     ) {
-        for entry in entries.into_iter().filter(|entry| !keys.contains(&entry.key.as_str())) {
+        for entry in entries {
             if self.problems.is_full() {
                 return;
             }
-            let code = match unknown {
-                Unknown::Error => "E0103",
-                Unknown::Warning => "W0201",
-            };
-            let hint = names::hint(&entry.key, keys.iter().copied());
-            self.problems.add(code, &entry.at, format!("{what} has no key `{}`", entry.key), hint);
+            match keys.iter().find(|key| key.name == entry.key) {
+                Some(Key { instead: None, .. }) => {}
+                Some(Key { instead: Some(_), .. }) if entry.value.is_null() => {}
+                Some(Key { instead: Some(instead), .. }) => {
+                    let message = format!("`{}` of {what} has no effect here", entry.key);
+                    self.problems.add("W0208", &entry.at, message, Some((*instead).to_owned()));
+                }
+                None => self.unknown(entry, what, keys, unknown),
+            }
         }
+    }
+
+    fn unknown(&mut self, entry: &Entry, what: &str, keys: &[Key], unknown: Unknown) {
+        let code = match unknown {
+            Unknown::Error => "E0103",
+            Unknown::Warning => "W0201",
+        };
+        let useful = keys.iter().filter(|key| key.instead.is_none()).map(|key| key.name);
+        let hint = names::hint(&entry.key, useful);
+        self.problems.add(code, &entry.at, format!("{what} has no key `{}`", entry.key), hint);
+    }
+
+    /// Keys that authors bring from elsewhere: each is refused and told where its meaning is found here.
+    pub(super) fn elsewhere<'n>(
+        &mut self,
+        entries: &'n [Entry],
+        what: &str,
+        moved: &[(&str, &str)],
+    ) -> Vec<&'n Entry> {
+        let mut kept = Vec::with_capacity(entries.len());
+        for entry in entries {
+            match moved.iter().find(|(key, _)| *key == entry.key) {
+                Some((key, hint)) => {
+                    let message = format!("{what} has no `{key}`");
+                    self.problems.add("E0106", &entry.at, message, Some((*hint).to_owned()));
+                }
+                None => kept.push(entry),
+            }
+        }
+        kept
     }
 
     /// A value that goes by several names.

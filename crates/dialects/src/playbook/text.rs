@@ -3,6 +3,7 @@
 use super::model::Tree;
 use super::read::Reader;
 use crate::document::{Entry, Kind, Node, json_map};
+use crate::names;
 use serde_json::Value;
 use std::ops::Range;
 use windlass_expr::{CompileError, Expr, Read, Template};
@@ -43,7 +44,11 @@ impl Reader<'_, '_> {
     /// Any value as one template.
     pub(super) fn template(&mut self, node: &Node) -> Option<Template> {
         self.templates(node, &mut Vec::new());
-        Template::compile(&node.json()).ok()
+        let template = Template::compile(&node.json()).ok()?;
+        if !template.reads().iter().any(|read| read.root == "event") {
+            return Some(template);
+        }
+        Template::compile(&renamed_texts(template.source())).ok()
     }
 
     /// Compiles every text of a tree on its own, so that an error has its place.
@@ -60,8 +65,7 @@ impl Reader<'_, '_> {
 
     fn bad_expression(&mut self, node: &Node, error: &CompileError) {
         let at = self.place(node, error);
-        let hint = "an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`".to_owned();
-        self.problems.add("E0114", &at, format!("bad expression: {}", error.message), Some(hint));
+        self.problems.add("E0114", &at, format!("bad expression: {}", error.message), repair(error));
     }
 
     /// The text up to the error is looked for in what was written: quotes, block indents and folds move it. First
@@ -87,16 +91,58 @@ impl Reader<'_, '_> {
     }
 }
 
+/// How to mend an expression, by what is wrong with it and by the slips that people make.
+fn repair(error: &CompileError) -> Option<String> {
+    let unknown = |what: &str| {
+        let rest = error.message.strip_prefix(what)?.strip_prefix(" `")?;
+        rest.strip_suffix("` is unknown")
+    };
+    let listed = || Some("docs/playbooks.md lists the filters and tests".to_owned());
+    if let Some(name) = unknown("filter") {
+        return names::hint(name, windlass_expr::filter_names()).or_else(listed);
+    }
+    if let Some(name) = unknown("test") {
+        return names::hint(name, windlass_expr::test_names()).or_else(listed);
+    }
+    let rest = error.source_text.lines().nth(error.line - 1).unwrap_or_default();
+    let rest: String = rest.chars().skip(error.column - 1).collect();
+    let slips = [
+        ("=", "compare with `==`"),
+        ("&", "write `and`"),
+        ("||", "write `or`"),
+        ("!", "write `not`, or `!=` to compare"),
+        ("?", "write `a if condition else b`"),
+        ("${#", "`{{ '${#' }}name}` means the same"),
+    ];
+    let slip = slips.iter().find(|(sign, _)| rest.starts_with(sign)).map(|(_, hint)| *hint);
+    Some(slip.unwrap_or("an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`").to_owned())
+}
+
 /// Only a condition that asks about the event can mean the event's name.
 fn renamed(expr: Expr) -> Expr {
     if !expr.reads().iter().any(|read| read.root == "event") {
         return expr;
     }
-    let mut source = expr.source().to_owned();
+    Expr::compile(&renamed_text(expr.source())).unwrap_or(expr)
+}
+
+fn renamed_text(source: &str) -> String {
+    let mut source = source.to_owned();
     for (old, new) in EVENT_NAMES {
         for quote in ['\'', '"'] {
             source = source.replace(&format!("{quote}{old}{quote}"), &format!("{quote}{new}{quote}"));
         }
     }
-    Expr::compile(&source).unwrap_or(expr)
+    source
+}
+
+fn renamed_texts(tree: &Value) -> Value {
+    match tree {
+        Value::String(text) if text.contains("event") => Value::String(renamed_text(text)),
+        Value::Array(items) => items.iter().map(renamed_texts).collect(),
+        Value::Object(fields) => {
+            Value::Object(fields.iter().map(|(key, value)| (key.clone(), renamed_texts(value))).collect())
+        }
+        other => other.clone(),
+    }
 }

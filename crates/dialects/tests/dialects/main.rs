@@ -1,9 +1,11 @@
 //! Definitions in, diagnostics or Nets out.
 
 mod documents;
+mod language;
 mod lowering;
 mod random;
 mod refused;
 mod running;
+mod schema;
 mod told;
 mod warned;

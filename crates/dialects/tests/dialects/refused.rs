@@ -498,19 +498,26 @@ fn a_bad_expression_is_placed_inside_the_document() {
     workflow(
         "- step: a\n  set_ctx: {x: \"{{ y | nofilter }}\"}",
         &[
-            "E0114 4:24 workflow[0].set_ctx.x: bad expression: filter `nofilter` is unknown (an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`)",
+            "E0114 4:24 workflow[0].set_ctx.x: bad expression: filter `nofilter` is unknown (docs/playbooks.md lists the filters and tests)",
+        ],
+    );
+    workflow(
+        "- step: a\n  set_ctx: {x: \"{{ y | lenght }}\", z: \"{{ y is maping }}\"}",
+        &[
+            "E0114 4:24 workflow[0].set_ctx.x: bad expression: filter `lenght` is unknown (did you mean `length`?)",
+            "E0114 4:48 workflow[0].set_ctx.z: bad expression: test `maping` is unknown (did you mean `mapping`?)",
         ],
     );
     workflow(
         "- step: a\n  next: {step: a, when: ctx.n = 3}",
         &[
-            "E0114 4:31 workflow[0].next.when: bad expression: unexpected input after expression (an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`)",
+            "E0114 4:31 workflow[0].next.when: bad expression: unexpected input after expression (compare with `==`)",
         ],
     );
     workflow(
         "- step: a\n  tool: {kind: shell, command: 'echo ${#name}'}",
         &[
-            "E0114 4:46 workflow[0].tool.command: bad expression: unexpected end of comment (an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`)",
+            "E0114 4:38 workflow[0].tool.command: bad expression: `${#` begins a comment here: write `{% raw %}${#name}{% endraw %}` for the shell's length (`{{ '${#' }}name}` means the same)",
         ],
     );
 }

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_kernel::*;
 
-struct Run {
+pub struct Run {
     net: Net,
     state: Execution<'static>,
     journal: Vec<Record>,
 }
 
 impl Run {
-    fn start(text: &str, inputs: Value) -> (Run, String) {
+    pub fn start(text: &str, inputs: Value) -> (Run, String) {
         let mut run = Run { net: net(text), state: Execution::default(), journal: Vec::new() };
         let told = run.send(&Input::Create(Box::new(Create::new(ExecutionId(7), inputs))));
         (run, told)
@@ -49,16 +49,26 @@ impl Run {
         self.send(&Input::Report(Box::new(Report { run, fence, result, patch, times: None })))
     }
 
+    /// Of the step's live firing.
+    pub fn args(&self, step: &str) -> Value {
+        let (run, _) = self.offered(step).expect("the step is offered");
+        self.state.run(run).and_then(|run| run.args.as_deref().cloned()).unwrap_or_default()
+    }
+
+    pub fn ctx(&self, key: &str) -> Value {
+        self.state.head.ctx.get(key).map(|value| (**value).clone()).unwrap_or_default()
+    }
+
     fn offered(&self, step: &str) -> Option<(RunId, Fence)> {
         let mut runs = self.state.runs.iter().filter_map(|(run, state)| Some((*run, state.fence?)));
         runs.find(|(run, _)| self.name(*run) == step)
     }
 
-    fn done(&mut self, step: &str, output: Value) -> String {
+    pub fn done(&mut self, step: &str, output: Value) -> String {
         self.report(step, WorkResult::Done { output: Arc::new(output) }, Patch::new())
     }
 
-    fn fail(&mut self, step: &str) -> String {
+    pub fn fail(&mut self, step: &str) -> String {
         self.report(step, WorkResult::Failed(Failure::of_code("X", "no")), Patch::new())
     }
 }

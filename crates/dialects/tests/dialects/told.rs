@@ -1,5 +1,6 @@
 //! The two questions of every test: what is told about a text, and what it becomes.
 
+use crate::schema;
 use windlass_dialects::{Compiled, Diagnostic, compile};
 use windlass_kernel::net::{Finish, LoopKind, Policy, RouterMode, Step, Work};
 use windlass_kernel::{Net, StepId};
@@ -15,6 +16,9 @@ pub fn check(text: &str, expected: &[&str]) {
     let told: Vec<String> = compiled.diagnostics.iter().map(line).collect();
     assert_eq!(told, expected, "\n{text}");
     assert_eq!(compiled.net.is_some(), compiled.errors().next().is_none(), "a Net iff no error:\n{text}");
+    if compiled.net.is_some() {
+        schema::accepts(text);
+    }
 }
 
 fn line(told: &Diagnostic) -> String {
@@ -30,8 +34,12 @@ pub fn lowers(text: &str, expected: &[&str]) {
     assert_eq!(told, expected, "\n{text}");
 }
 
+/// What compiles is good for the schema as well.
 pub fn net(text: &str) -> Net {
     let Compiled { net, diagnostics, .. } = compile(text);
+    if net.is_some() {
+        schema::accepts(text);
+    }
     net.unwrap_or_else(|| panic!("{:?}\n{text}", diagnostics.iter().map(line).collect::<Vec<_>>()))
 }
 

@@ -62,7 +62,7 @@ impl<R> Lane<R> {
 
     pub(super) fn start_of(&mut self, net: &Arc<Net>, start: Start, reply: R) {
         let id = self.new_execution_id();
-        let inputs = match with_defaults(&start.defaults, start.inputs, id) {
+        let inputs = match with_defaults(&start.defaults, start.inputs, &id.to_string()) {
             Ok(inputs) => inputs,
             Err(why) => return self.answer(reply, Answer::Refused(Refusal::BadInputs(why))),
         };

@@ -213,7 +213,14 @@ impl Rig {
 }
 
 fn start(definition: DefinitionId, inputs: Value) -> Start {
-    Start { definition, inputs, defaults: json!({}), timeout_ms: None, when: StartWhen::Now, trigger: "manual".into() }
+    Start {
+        definition,
+        inputs,
+        defaults: json!({}),
+        timeout_ms: None,
+        when: StartWhen::Now,
+        trigger: "manual".into(),
+    }
 }
 
 fn report(work: &protocol::Work, outcome: Outcome) -> Report {

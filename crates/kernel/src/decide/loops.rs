@@ -145,16 +145,9 @@ fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     if repeat.open > 0 || repeat.has_more() {
         return Ok(());
     }
-    let counts = json!({
-        "iterations": repeat.succeeded + repeat.failed,
-        "succeeded": repeat.succeeded,
-        "failed": repeat.failed,
-        "stats": {
-            "total": repeat.succeeded + repeat.failed,
-            "success": repeat.succeeded,
-            "failed": repeat.failed,
-        },
-    });
+    let (total, success, failed) = (repeat.succeeded + repeat.failed, repeat.succeeded, repeat.failed);
+    let stats = json!({ "total": total, "success": success, "failed": failed });
+    let counts = json!({ "iterations": total, "succeeded": success, "failed": failed, "stats": stats });
     if repeat.failed == 0 {
         return ending::complete(d, id, Arc::new(counts), ending::Told::default());
     }

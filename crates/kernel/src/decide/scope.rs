@@ -6,12 +6,11 @@ use super::Draft;
 use crate::error::{ErrorClass, Failure, codes};
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
-use crate::inputs;
 use crate::step_run::{Args, Ctx, RunState, StepRun};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::cell::RefCell;
-use windlass_expr::{EvalError, Expr, Scope, Template};
+use windlass_expr::{EvalError, Expr, Scope, Template, of_iteration, of_output};
 
 /// A name's value, or the reason why the decision has to wait or the step fails.
 pub(super) enum Trouble {
@@ -80,12 +79,8 @@ impl<'e> Boundary<'e> {
 
     /// The counts of a loop that has ended, as an iteration would tell them.
     fn ended_loop(&self) -> Option<Value> {
-        let Boundary::End { looped: true, end, .. } = self else { return None };
-        let counts = match end {
-            End::Done(output) => output,
-            End::Failed(failure) => &failure.details,
-        };
-        let length = counts.get("iterations")?.as_u64()?;
+        let Boundary::End { looped: true, .. } = self else { return None };
+        let length = self.get("payload")?.get("iterations")?.as_u64()?;
         let index = length.checked_sub(1);
         Some(json!({ "length": length, "index": index, "first": index == Some(0), "done": true }))
     }
@@ -225,7 +220,7 @@ impl<'d, 'a> View<'d, 'a> {
         iter.insert(spec.iterator.clone(), item.unwrap_or(json!(index)));
         match key {
             None => Some(Cow::Owned(Value::Object(iter))),
-            Some(key) => iter.remove(plain(key)).map(Cow::Owned),
+            Some(key) => iter.remove(of_iteration(key)).map(Cow::Owned),
         }
     }
 
@@ -256,7 +251,7 @@ impl<'d, 'a> View<'d, 'a> {
             "error" => self.event.as_ref()?.get("error"),
             "result" | "response" => self.event.as_ref()?.get("payload"),
             "loop" => self.event.as_ref()?.ended_loop().map(Cow::Owned),
-            "job" => Some(Cow::Owned(inputs::job(self.draft.head().id))),
+            "job" => Some(Cow::Owned(json!({ "uuid": self.draft.head().id.to_string() }))),
             _ => None,
         }
     }
@@ -277,24 +272,6 @@ fn field<'v>(value: Option<Cow<'v, Value>>, key: Option<&str>) -> Option<Cow<'v,
         (value, None) => Some(value),
         (Cow::Borrowed(value), Some(key)) => value.get(key).map(Cow::Borrowed),
         (Cow::Owned(value), Some(key)) => value.get(key).cloned().map(Cow::Owned),
-    }
-}
-
-/// Of a step's output; `data` is the output itself, unless it has a field of that name.
-fn of_output<'v>(output: Cow<'v, Value>, key: Option<&str>) -> Option<Cow<'v, Value>> {
-    match key {
-        Some("data") if output.get("data").is_none() => Some(output),
-        key => field(Some(output), key),
-    }
-}
-
-/// An iteration's keys have a second spelling.
-fn plain(key: &str) -> &str {
-    match key {
-        "_index" | "loop_index" => "index",
-        "_first" => "first",
-        "_last" => "last",
-        key => key,
     }
 }
 

@@ -8,7 +8,7 @@
 use super::cursor::Cursor;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use windlass_expr::Scope;
+use windlass_expr::{Scope, of_iteration, of_output};
 use windlass_protocol::{Iter, Work};
 
 #[derive(Clone, Copy)]
@@ -81,23 +81,17 @@ impl<'r> View<'r> {
             .or_else(|| self.work.scope.workload.get(name).map(Cow::Borrowed))
     }
 
-    /// A step's result; `data` is the result itself, unless it has a field of that name.
     fn of_output(&self, name: &str, key: Option<&str>) -> Found<'r> {
-        let output = self.output(name)?;
-        match key {
-            Some("data") if output.get("data").is_none() => Some(Cow::Borrowed(output)),
-            Some(key) => output.get(key).map(Cow::Borrowed),
-            None => Some(Cow::Borrowed(output)),
-        }
+        of_output(Cow::Borrowed(self.output(name)?), key)
     }
 }
 
 fn iteration<'v>(iter: &'v Iter, key: &str) -> Found<'v> {
-    let value = match key {
-        key if key == iter.name => return Some(Cow::Borrowed(&iter.item)),
-        "index" | "_index" | "loop_index" => json!(iter.index),
-        "first" | "_first" => json!(iter.index == 0),
-        "last" | "_last" => json!(iter.index + 1 == iter.total?),
+    let value = match of_iteration(key) {
+        _ if key == iter.name => return Some(Cow::Borrowed(&iter.item)),
+        "index" => json!(iter.index),
+        "first" => json!(iter.index == 0),
+        "last" => json!(iter.index + 1 == iter.total?),
         _ => return None,
     };
     Some(Cow::Owned(value))

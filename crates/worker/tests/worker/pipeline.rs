@@ -69,6 +69,21 @@ fn tasks_run_in_order_and_see_what_came_before() {
 }
 
 #[test]
+fn a_result_stands_under_data_as_well_unless_it_has_such_a_field() {
+    let mut work = work(json!({ "tasks": [
+        { "label": "a", "kind": "x", "config": {
+            "alias": "{{ before.data.n }}", "own": "{{ http.data }}", "text": "{{ said.data }}", "none": "{{ before.nope }}",
+            "job": "{{ job.uuid == execution_id }}" } },
+    ], "set_ctx": { "n": "{{ pages.data.n }}" } }));
+    work.scope.steps.push(("http".to_owned(), Arc::new(json!({ "data": [1], "n": 2 }))));
+    work.scope.steps.push(("said".to_owned(), Arc::new(json!("hi"))));
+    assert_eq!(
+        tell(&work, &[json!({ "ok": { "n": 5 } })]),
+        [r#"a x {"alias":4,"own":[1],"text":"hi","none":null,"job":true}"#, r#"done {"n":5} set {"n":5}"#],
+    );
+}
+
+#[test]
 fn pbk_21_rules_say_retry_jump_break_fail_or_continue() {
     let on_error = |action: Value| json!([{ "when": "{{ outcome.status == 'error' }}", "action": action }]);
     let broken = json!({ "code": "E" });

@@ -4,15 +4,21 @@ mod next;
 mod rule;
 mod step;
 mod tool;
+mod workload;
+mod writes;
 
+use super::language::{
+    DEFAULTS, EXECUTOR, EXECUTOR_POLICY, EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, PENDING_GATES, PROFILES,
+    REQUIRES, ROOT,
+};
 use super::model::{Executor, Name, Playbook};
 use super::read::{Reader, Unknown, first_line};
 use crate::document::{Kind, Node};
 use std::collections::BTreeMap;
-use windlass_kernel::net::{EndPolicy, FailureMode, FinalFailure};
 
-const ROOT: [&str; 8] =
-    ["apiVersion", "kind", "metadata", "keychain", "executor", "workload", "workflow", "workbook"];
+/// Root sections of other versions of the language.
+const ELSEWHERE: [(&str, &str); 1] =
+    [("vars", "move them to `workload`; what changes while it runs is `ctx`, written by `set_ctx`")];
 
 pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
     let mut playbook = Playbook { name: name(root, reader), ..Playbook::default() };
@@ -21,10 +27,7 @@ pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
         playbook.executor = self::executor(executor, reader);
     }
     if let Some(workload) = present(root, "workload") {
-        // Its templates are the caller's, so they are not looked into here.
-        if reader.map(workload, "`workload`").is_some() {
-            playbook.workload = crate::document::json_map(workload.entries());
-        }
+        playbook.workload = workload::workload(workload, reader);
     }
     if let Some(workbook) = present(root, "workbook") {
         playbook.workbook = tool::workbook(workbook, reader);
@@ -39,13 +42,8 @@ fn present<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
 }
 
 fn sections(root: &Node, reader: &mut Reader<'_, '_>) {
-    for entry in root.entries().iter().filter(|entry| entry.key == "vars") {
-        let hint =
-            "move them to `workload`; what changes while it runs is `ctx`, written by `set_ctx`".to_owned();
-        reader.error("E0106", &entry.at, "a playbook has no `vars`", hint);
-    }
-    let others = root.entries().iter().filter(|entry| entry.key != "vars");
-    reader.known(others, "a playbook", &ROOT, Unknown::Warning);
+    let sections = reader.elsewhere(root.entries(), "a playbook", &ELSEWHERE);
+    reader.known(sections, "a playbook", ROOT, Unknown::Warning);
     if let Some(kind) = present(root, "kind") {
         reader.choice(kind, "kind", &[("Playbook", ())]);
     }
@@ -125,17 +123,19 @@ fn workflow<'n>(root: &'n Node, reader: &mut Reader<'_, '_>) -> &'n [Node] {
     }
 }
 
-const EXECUTOR: [&str; 7] = ["profile", "kind", "name", "desc", "version", "requires", "spec"];
-const EXECUTOR_SPEC: [&str; 7] =
-    ["entry_step", "final_step", "no_next_is_error", "failure", "final_failure", "pending_gates", "policy"];
-
 fn executor(node: &Node, reader: &mut Reader<'_, '_>) -> Executor {
     let mut executor = Executor::default();
     let Some(entries) = reader.map(node, "`executor`") else { return executor };
-    reader.known(entries, "`executor`", &EXECUTOR, Unknown::Error);
+    reader.known(entries, "`executor`", EXECUTOR, Unknown::Error);
+    if let Some(profile) = reader.aliased(node, &["profile", "kind"]).filter(|profile| !profile.is_null()) {
+        reader.choice(profile, "profile", &PROFILES);
+    }
+    if let Some(requires) = present(node, "requires") {
+        self::requires(requires, reader);
+    }
     let Some(spec) = present(node, "spec") else { return executor };
     let Some(entries) = reader.map(spec, "`executor.spec`") else { return executor };
-    reader.known(entries, "`executor.spec`", &EXECUTOR_SPEC, Unknown::Error);
+    reader.known(entries, "`executor.spec`", EXECUTOR_SPEC, Unknown::Error);
     executor.entry_step = present(spec, "entry_step").and_then(|node| reader.name(node, "`entry_step`"));
     executor.final_step = present(spec, "final_step").and_then(|node| reader.name(node, "`final_step`"));
     executor.no_next_is_error = present(spec, "no_next_is_error")
@@ -146,29 +146,33 @@ fn executor(node: &Node, reader: &mut Reader<'_, '_>) -> Executor {
     executor
 }
 
+fn requires(node: &Node, reader: &mut Reader<'_, '_>) {
+    let Some(entries) = reader.map(node, "`requires`") else { return };
+    reader.known(entries, "`requires`", REQUIRES, Unknown::Warning);
+    let tools = present(node, "tools").and_then(|tools| reader.list(tools, "`tools`")).unwrap_or_default();
+    for tool in tools {
+        tool::known_kind(tool, reader);
+    }
+}
+
 fn ends(spec: &Node, executor: &mut Executor, reader: &mut Reader<'_, '_>) {
-    let failures = [
-        ("fail_on_any", (FailureMode::Continue, EndPolicy::FailOnAny)),
-        ("fail_fast", (FailureMode::FailFast, EndPolicy::FailOnAny)),
-        ("partial", (FailureMode::Continue, EndPolicy::Partial)),
-    ];
-    let failure = present(spec, "failure").and_then(|node| reader.choice(node, "failure policy", &failures));
-    (executor.failure, executor.end) = failure.unwrap_or(failures[0].1);
-    let finals = [("fail", FinalFailure::Fail), ("partial", FinalFailure::Partial)];
+    let failure = present(spec, "failure").and_then(|node| reader.choice(node, "failure policy", &FAILURES));
+    (executor.failure, executor.end) = failure.unwrap_or(FAILURES[0].1);
     let last = present(spec, "final_failure")
-        .and_then(|node| reader.choice(node, "policy of the final step", &finals));
+        .and_then(|node| reader.choice(node, "policy of the final step", &FINAL_FAILURES));
     executor.final_failure = last.unwrap_or_default();
-    let gates = [("wait", false), ("complete", true)];
-    let pending =
-        present(spec, "pending_gates").and_then(|node| reader.choice(node, "policy of gates", &gates));
+    let pending = present(spec, "pending_gates")
+        .and_then(|node| reader.choice(node, "policy of gates", &PENDING_GATES));
     executor.complete_with_pending_gates = pending.unwrap_or_default();
 }
 
 fn default_timeout(spec: &Node, reader: &mut Reader<'_, '_>) -> Option<u64> {
     let policy = present(spec, "policy")?;
-    reader.map(policy, "`executor.spec.policy`")?;
+    let entries = reader.map(policy, "`executor.spec.policy`")?;
+    reader.known(entries, "`executor.spec.policy`", EXECUTOR_POLICY, Unknown::Warning);
     let defaults = present(policy, "defaults")?;
-    reader.map(defaults, "`executor.spec.policy.defaults`")?;
+    let entries = reader.map(defaults, "`executor.spec.policy.defaults`")?;
+    reader.known(entries, "`executor.spec.policy.defaults`", DEFAULTS, Unknown::Warning);
     let timeout = reader.aliased(defaults, &["timeout_s", "timeout"])?;
     reader.duration_ms(timeout, "the default timeout")
 }

@@ -2,9 +2,16 @@
 
 use super::{present, required};
 use crate::document::{Kind, Node};
+use crate::playbook::language::{ARC, NEXT, NEXT_SPEC, ROUTER_MODES};
 use crate::playbook::model::ArcDef;
 use crate::playbook::read::{Reader, Unknown};
 use windlass_kernel::net::RouterMode;
+
+/// Arcs of other versions of the language write the context.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("set", "write the context with `set_ctx` of the step; what is for the next step alone goes into `args`"),
+    ("set_ctx", "write `set_ctx` beside `next`; what is for the next step alone goes into `args`"),
+];
 
 pub(super) type Routes = (RouterMode, Vec<ArcDef>);
 
@@ -22,7 +29,7 @@ pub(super) fn router(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Ro
 }
 
 fn canonical(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Routes {
-    reader.known(node.entries(), "`next`", &["spec", "arcs"], Unknown::Error);
+    reader.known(node.entries(), "`next`", NEXT, Unknown::Error);
     let mode = present(node, "spec").and_then(|spec| mode(spec, reader)).unwrap_or(RouterMode::Exclusive);
     let items = present(node, "arcs").and_then(|arcs| reader.list(arcs, "`arcs`")).unwrap_or_default();
     (mode, items.iter().filter_map(|item| arc(item, what, reader)).collect())
@@ -30,9 +37,8 @@ fn canonical(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Routes {
 
 fn mode(spec: &Node, reader: &mut Reader<'_, '_>) -> Option<RouterMode> {
     let entries = reader.map(spec, "`spec` of `next`")?;
-    reader.known(entries, "`spec` of `next`", &["mode"], Unknown::Error);
-    let modes = [("exclusive", RouterMode::Exclusive), ("inclusive", RouterMode::Inclusive)];
-    reader.choice(present(spec, "mode")?, "router mode", &modes)
+    reader.known(entries, "`spec` of `next`", NEXT_SPEC, Unknown::Error);
+    reader.choice(present(spec, "mode")?, "router mode", &ROUTER_MODES)
 }
 
 fn arc(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<ArcDef> {
@@ -40,7 +46,8 @@ fn arc(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<ArcDef> {
         let to = reader.name(node, &format!("an arc of {what}"))?;
         return Some(ArcDef { to, guard: None, args: None });
     }
-    reader.known(node.entries(), "an arc", &["step", "when", "args", "input", "desc"], Unknown::Error);
+    let entries = reader.elsewhere(node.entries(), "an arc", &ELSEWHERE);
+    reader.known(entries, "an arc", ARC, Unknown::Error);
     let to = required(node, "step", "an arc", reader);
     let guard = node.get("when").map(|when| reader.condition(when, "`when` of an arc"));
     let args = reader.aliased(node, &["args", "input"]).filter(|args| !args.is_null());

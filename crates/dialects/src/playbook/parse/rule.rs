@@ -1,8 +1,12 @@
 //! Policy rules of a task: which outcome leads to which action.
 
 use super::present;
+use super::writes::{self, Writes};
 use crate::document::Node;
-use crate::playbook::model::{Name, Tree};
+use crate::playbook::language::{
+    ACTIONS, ATTEMPTS_MAX, BACKOFFS, Do, ON_UNMATCHED, POLICY_MODES, RULE, TASK_POLICY, THEN,
+};
+use crate::playbook::model::Name;
 use crate::playbook::read::{Reader, Unknown, first_line};
 use windlass_expr::Read;
 use windlass_protocol::{Action, Backoff, OnUnmatched, Rule};
@@ -17,24 +21,20 @@ pub(super) struct Rules {
     pub(super) jumps: Vec<Name>,
 }
 
-const THEN: [&str; 7] = ["do", "attempts", "backoff", "delay", "to", "set_ctx", "set_iter"];
-
 /// All tries of a rule that does not say.
 const ATTEMPTS: u32 = 3;
-const ATTEMPTS_MAX: u32 = 1_000_000;
 /// The first delay of a backoff that does not say.
 const DELAY_MS: u64 = 1_000;
 
 pub(super) fn policy(node: &Node, reader: &mut Reader<'_, '_>) -> Rules {
     let mut found = Rules::default();
     let Some(entries) = reader.map(node, "`policy` of a task") else { return found };
-    reader.known(entries, "`policy` of a task", &["mode", "on_unmatched", "rules"], Unknown::Error);
+    reader.known(entries, "`policy` of a task", TASK_POLICY, Unknown::Error);
     if let Some(mode) = present(node, "mode") {
-        reader.choice(mode, "policy mode", &[("exclusive", ())]);
+        reader.choice(mode, "policy mode", &POLICY_MODES);
     }
-    let words = [("continue", OnUnmatched::Continue), ("fail", OnUnmatched::Fail)];
     let unmatched =
-        present(node, "on_unmatched").and_then(|node| reader.choice(node, "`on_unmatched`", &words));
+        present(node, "on_unmatched").and_then(|node| reader.choice(node, "`on_unmatched`", &ON_UNMATCHED));
     found.on_unmatched = unmatched.unwrap_or_default();
     let Some(rules) = node.get("rules") else {
         reader.error(
@@ -61,7 +61,7 @@ pub(super) fn parts<'n>(
     reader: &mut Reader<'_, '_>,
 ) -> Option<(Option<&'n Node>, &'n Node)> {
     let entries = reader.map(node, "a rule")?;
-    reader.known(entries, "a rule", &["when", "then", "else"], Unknown::Error);
+    reader.known(entries, "a rule", RULE, Unknown::Error);
     let when = node.get("when");
     let otherwise = node.get("else");
     let hint = format!("write `{{when: \"...\", {example}}}` or `{{else: {{{example}}}}}`");
@@ -93,11 +93,10 @@ pub(super) fn else_is_last(rules: &[Node], reader: &mut Reader<'_, '_>) {
 fn rule(node: &Node, found: &mut Rules, reader: &mut Reader<'_, '_>) -> Option<Rule> {
     let (when, then) = parts(node, "then: {do: continue}", reader)?;
     let entries = reader.map(then, "`then` of a rule")?;
-    reader.known(entries, "`then` of a rule", &THEN, Unknown::Error);
+    reader.known(entries, "`then` of a rule", THEN, Unknown::Error);
     let condition = when.map(|when| reader.condition(when, "`when` of a rule"));
     let action = action(then, found, reader);
-    let set_ctx = patch(then, "set_ctx", reader);
-    let set_iter = patch(then, "set_iter", reader);
+    let Writes { ctx: set_ctx, iter: set_iter } = writes::of_rule(then, reader);
     let when = match condition {
         Some(condition) => Some(condition?),
         None => None,
@@ -109,33 +108,13 @@ fn rule(node: &Node, found: &mut Rules, reader: &mut Reader<'_, '_>) -> Option<R
     Some(Rule { when, action: action?, set_ctx: set_ctx.fields, set_iter: set_iter.fields })
 }
 
-fn patch(then: &Node, key: &str, reader: &mut Reader<'_, '_>) -> Tree {
-    present(then, key).map(|node| reader.tree(node, &format!("`{key}`"))).unwrap_or_default()
-}
-
-#[derive(Clone, Copy)]
-enum Do {
-    Continue,
-    Retry,
-    Jump,
-    Break,
-    Fail,
-}
-
 fn action(then: &Node, found: &mut Rules, reader: &mut Reader<'_, '_>) -> Option<Action> {
-    let words = [
-        ("continue", Do::Continue),
-        ("retry", Do::Retry),
-        ("jump", Do::Jump),
-        ("break", Do::Break),
-        ("fail", Do::Fail),
-    ];
     let Some(word) = then.get("do") else {
         let hint = "add `do: continue`, `retry`, `jump`, `break` or `fail`".to_owned();
         reader.error("E0109", &first_line(then), "a rule has no `do`", hint);
         return None;
     };
-    Some(match reader.choice(word, "action", &words)? {
+    Some(match reader.choice(word, "action", &ACTIONS)? {
         Do::Continue => Action::Continue,
         Do::Break => Action::Break,
         Do::Fail => Action::Fail,
@@ -145,15 +124,8 @@ fn action(then: &Node, found: &mut Rules, reader: &mut Reader<'_, '_>) -> Option
 }
 
 fn retry(then: &Node, reader: &mut Reader<'_, '_>) -> Option<Action> {
-    let words = [
-        ("none", Backoff::Constant),
-        ("fixed", Backoff::Constant),
-        ("constant", Backoff::Constant),
-        ("linear", Backoff::Linear),
-        ("exponential", Backoff::Exponential),
-    ];
     let attempts = present(then, "attempts").map(|node| reader.whole(node, "`attempts`", 1..=ATTEMPTS_MAX));
-    let backoff = present(then, "backoff").map(|node| reader.choice(node, "backoff", &words));
+    let backoff = present(then, "backoff").map(|node| reader.choice(node, "backoff", &BACKOFFS));
     let delay_ms = present(then, "delay").map(|node| reader.duration_ms(node, "`delay`"));
     let backoff = backoff.unwrap_or(Some(Backoff::Constant))?;
     let default_ms = if backoff == Backoff::Constant { 0 } else { DELAY_MS };

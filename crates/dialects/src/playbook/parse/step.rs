@@ -1,38 +1,42 @@
 //! One step: admission, loop, timeout, context patches.
 
-use super::{next, present, required, tool};
-use crate::document::{Entry, Kind, Node};
+use super::{next, present, required, tool, writes};
+use crate::document::{Kind, Node};
+use crate::playbook::language::{
+    ADMIT, ADMIT_THEN, IN_FLIGHT_MAX, LIFECYCLE, LOOP, LOOP_MODES, LOOP_POLICY, LOOP_SPEC, ON_DENY,
+    POLICY_MODES, STEP, STEP_POLICY, STEP_SPEC,
+};
 use crate::playbook::model::{StepDef, Tree};
 use crate::playbook::read::{Reader, Unknown, first_line};
 use windlass_expr::Template;
-use windlass_kernel::net::{Admit, AdmitRule, Body, LoopKind, LoopSpec, OnDeny};
-
-const KEYS: [&str; 9] = ["step", "desc", "spec", "args", "input", "loop", "tool", "set_ctx", "next"];
+use windlass_kernel::net::{Admit, AdmitRule, Body, LoopKind, LoopSpec};
 
 /// Keys that authors bring from elsewhere, and where their meaning is found here.
-const ELSEWHERE: [(&str, &str); 5] = [
+const ELSEWHERE: [(&str, &str); 6] = [
     ("when", "use `spec.policy.admit.rules` to hold the step back, or `when` on the arc that leads to it"),
     ("case", "use `next.arcs` with a `when` on each arc"),
     ("type", "use `tool: {kind: ...}`"),
     ("retry", "use a rule of the task: `spec.policy.rules` with `then: {do: retry, attempts: 3}`"),
     ("vars", "use `set_ctx`"),
+    ("sink", "write the result with a task of its own, after the one that makes it"),
 ];
+
+const SPEC_ELSEWHERE: [(&str, &str); 1] = [("next_mode", "use `next: {spec: {mode: ...}}`")];
 
 /// A parallel loop without a cap.
 const IN_FLIGHT: u32 = 10;
-/// Iterations open at a time; the kernel's bound.
-const IN_FLIGHT_MAX: u32 = 10_000;
 
 pub(super) fn step(node: &Node, reader: &mut Reader<'_, '_>) -> Option<StepDef> {
     let entries = reader.map(node, "a step")?;
-    keys(entries, reader);
+    let known = reader.elsewhere(entries, "a step", &ELSEWHERE);
+    reader.known(known, "a step", STEP, Unknown::Error);
     let name = required(node, "step", "a step", reader)?;
     let what = format!("step `{}`", name.text);
     let next = present(node, "next");
     let (mode, arcs) = next.map(|next| next::router(next, &what, reader)).unwrap_or_default();
     let tasks = present(node, "tool").map(|tool| tool::pipeline(tool, &name, reader)).unwrap_or_default();
     let args = reader.aliased(node, &["args", "input"]).filter(|args| !args.is_null());
-    let set_ctx = present(node, "set_ctx").map(|node| reader.tree(node, "`set_ctx`")).unwrap_or_default();
+    let set_ctx = writes::of_step(node, reader);
     if present(node, "tool").is_none() && next.is_none() && set_ctx.fields.is_empty() {
         let hint = "add `tool` or `next`; a branch ends at any step without `next`".to_owned();
         reader.error("W0205", &name.at, format!("{what} does nothing"), hint);
@@ -43,39 +47,37 @@ pub(super) fn step(node: &Node, reader: &mut Reader<'_, '_>) -> Option<StepDef> 
     Some(StepDef { name, timeout_ms, admit, args, repeat, tasks, set_ctx, mode, arcs })
 }
 
-fn keys(entries: &[Entry], reader: &mut Reader<'_, '_>) {
-    let elsewhere = |entry: &Entry| ELSEWHERE.iter().find(|(key, _)| *key == entry.key);
-    for (entry, (key, hint)) in entries.iter().filter_map(|entry| Some((entry, elsewhere(entry)?))) {
-        reader.error("E0106", &entry.at, format!("a step has no `{key}`"), (*hint).to_owned());
-    }
-    reader.known(entries.iter().filter(|entry| elsewhere(entry).is_none()), "a step", &KEYS, Unknown::Error);
-}
-
 fn spec(node: &Node, reader: &mut Reader<'_, '_>) -> (Option<Admit>, Option<u64>) {
     let Some(entries) = reader.map(node, "`spec` of a step") else { return (None, None) };
-    reader.known(entries, "`spec` of a step", &["timeout", "policy"], Unknown::Error);
+    let known = reader.elsewhere(entries, "`spec` of a step", &SPEC_ELSEWHERE);
+    reader.known(known, "`spec` of a step", STEP_SPEC, Unknown::Error);
     let own = present(node, "timeout").and_then(|node| reader.duration_ms(node, "`timeout`"));
     let Some(policy) = present(node, "policy") else { return (None, own) };
     let Some(entries) = reader.map(policy, "`policy` of a step") else { return (None, own) };
-    reader.known(entries, "`policy` of a step", &["admit", "lifecycle"], Unknown::Error);
-    let lifecycle = present(policy, "lifecycle").and_then(|node| present(node, "timeout_s"));
-    let timeout = own.or_else(|| lifecycle.and_then(|node| reader.duration_ms(node, "`timeout_s`")));
+    reader.known(entries, "`policy` of a step", STEP_POLICY, Unknown::Error);
+    let lifecycle_ms = present(policy, "lifecycle").and_then(|node| lifecycle(node, reader));
+    let timeout = own.or(lifecycle_ms);
     (present(policy, "admit").and_then(|node| admit(node, reader)), timeout)
+}
+
+fn lifecycle(node: &Node, reader: &mut Reader<'_, '_>) -> Option<u64> {
+    let entries = reader.map(node, "`lifecycle`")?;
+    reader.known(entries, "`lifecycle`", LIFECYCLE, Unknown::Error);
+    present(node, "timeout_s").and_then(|node| reader.duration_ms(node, "`timeout_s`"))
 }
 
 fn admit(node: &Node, reader: &mut Reader<'_, '_>) -> Option<Admit> {
     let entries = reader.map(node, "`admit`")?;
-    reader.known(entries, "`admit`", &["mode", "rules", "on_deny", "deadline"], Unknown::Error);
+    reader.known(entries, "`admit`", ADMIT, Unknown::Error);
     if let Some(mode) = present(node, "mode") {
-        reader.choice(mode, "admission mode", &[("exclusive", ())]);
+        reader.choice(mode, "admission mode", &POLICY_MODES);
     }
     let Some(rules) = node.get("rules") else {
         reader.error("E0109", &first_line(node), "`admit` has no `rules`", "add `rules: [...]`".to_owned());
         return None;
     };
     let rules = reader.list(rules, "`rules` of `admit`")?;
-    let words = [("wait", OnDeny::Wait), ("discard", OnDeny::Discard)];
-    let on_deny = present(node, "on_deny").and_then(|node| reader.choice(node, "`on_deny`", &words));
+    let on_deny = present(node, "on_deny").and_then(|node| reader.choice(node, "`on_deny`", &ON_DENY));
     let deadline_ms = present(node, "deadline").and_then(|node| reader.duration_ms(node, "`deadline`"));
     let parsed: Vec<AdmitRule> = rules.iter().filter_map(|rule| admit_rule(rule, reader)).collect();
     super::rule::else_is_last(rules, reader);
@@ -85,7 +87,7 @@ fn admit(node: &Node, reader: &mut Reader<'_, '_>) -> Option<Admit> {
 fn admit_rule(node: &Node, reader: &mut Reader<'_, '_>) -> Option<AdmitRule> {
     let (when, then) = super::rule::parts(node, "then: {allow: true}", reader)?;
     let entries = reader.map(then, "`then` of an admission rule")?;
-    reader.known(entries, "`then` of an admission rule", &["allow"], Unknown::Error);
+    reader.known(entries, "`then` of an admission rule", ADMIT_THEN, Unknown::Error);
     let Some(allow) = then.get("allow") else {
         let hint = "write `then: {allow: true}` or `then: {allow: false}`".to_owned();
         reader.error("E0109", &first_line(then), "an admission rule has no `allow`", hint);
@@ -101,7 +103,7 @@ fn admit_rule(node: &Node, reader: &mut Reader<'_, '_>) -> Option<AdmitRule> {
 
 fn repeat(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<LoopSpec> {
     let entries = reader.map(node, "`loop`")?;
-    reader.known(entries, "`loop`", &["in", "iterator", "spec"], Unknown::Error);
+    reader.known(entries, "`loop`", LOOP, Unknown::Error);
     for key in ["in", "iterator"].iter().filter(|key| node.get(key).is_none()) {
         let hint = "write `loop: {in: \"{{ workload.items }}\", iterator: item}`".to_owned();
         reader.error("E0115", &first_line(node), format!("the loop of {what} has no `{key}`"), hint);
@@ -132,10 +134,13 @@ fn items(node: &Node, reader: &mut Reader<'_, '_>) -> Option<Template> {
 
 fn cap(node: &Node, reader: &mut Reader<'_, '_>) -> Option<u32> {
     let entries = reader.map(node, "`spec` of a loop")?;
-    reader.known(entries, "`spec` of a loop", &["mode", "max_in_flight", "policy"], Unknown::Error);
-    let modes = [("sequential", false), ("parallel", true)];
+    reader.known(entries, "`spec` of a loop", LOOP_SPEC, Unknown::Error);
+    if let Some(policy) = present(node, "policy") {
+        let entries = reader.map(policy, "`policy` of a loop")?;
+        reader.known(entries, "`policy` of a loop", LOOP_POLICY, Unknown::Warning);
+    }
     let parallel = match present(node, "mode") {
-        Some(mode) => reader.choice(mode, "loop mode", &modes)?,
+        Some(mode) => reader.choice(mode, "loop mode", &LOOP_MODES)?,
         None => false,
     };
     let most = match present(node, "max_in_flight") {

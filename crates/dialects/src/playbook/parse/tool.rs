@@ -4,28 +4,20 @@ use super::rule::{self, Rules};
 use super::{present, required, unique};
 use crate::document::{Entry, Kind, Node};
 use crate::names;
+use crate::playbook::language::{TOOL_SPEC, TOOLS, Tool, WORKBOOK_ENTRY};
 use crate::playbook::model::{Name, TaskDef};
-use crate::playbook::read::{Reader, first_line};
+use crate::playbook::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
 use windlass_protocol::Task;
 
-/// The tools there are, and the fields of which each needs one.
-const KINDS: [(&str, &[&str]); 9] = [
-    ("noop", &[]),
-    ("shell", &["cmds", "command"]),
-    ("python", &["code", "script"]),
-    ("http", &["url", "endpoint"]),
-    ("postgres", &["command", "query", "commands"]),
-    ("playbook", &["path", "catalog_id"]),
-    ("workbook", &["name"]),
-    ("artifact", &["ref"]),
-    ("secrets", &["name"]),
+/// Keys of tools in other versions of the language.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("eval", "use `spec.policy.rules` of the task"),
+    ("retry", "use a rule: `spec.policy.rules` with `then: {do: retry, attempts: 3}`"),
 ];
 
 /// Keys of a tool that are not the tool's own fields.
 const STRUCTURE: [&str; 3] = ["kind", "spec", "desc"];
-/// Keys of a tool's `spec` that stay there; any other is a field that was nested by habit.
-const SPEC: [&str; 3] = ["policy", "timeout", "result"];
 
 pub(super) fn pipeline(node: &Node, step: &Name, reader: &mut Reader<'_, '_>) -> Vec<TaskDef> {
     let Kind::List(items) = &node.kind else {
@@ -96,17 +88,22 @@ pub(super) fn workbook(node: &Node, reader: &mut Reader<'_, '_>) -> Vec<(Name, T
 }
 
 fn workbook_task(item: &Node, name: Name, reader: &mut Reader<'_, '_>) -> Option<(Name, TaskDef)> {
-    let body = present(item, "tool").unwrap_or(item);
+    let own = present(item, "tool");
+    if own.is_some() {
+        reader.known(item.entries(), "a workbook entry", WORKBOOK_ENTRY, Unknown::Warning);
+    }
+    let body = own.unwrap_or(item);
     let task = task(body, name.text.clone(), reader)?;
     Some((name, task))
 }
 
 fn task(node: &Node, label: String, reader: &mut Reader<'_, '_>) -> Option<TaskDef> {
     let entries = reader.map(node, "a tool")?;
+    let entries = reader.elsewhere(entries, "a tool", &ELSEWHERE);
     let kind = kind(node, reader);
     let spec = present(node, "spec").filter(|spec| reader.map(spec, "`spec` of a tool").is_some());
     let lifted = lifted(node, spec);
-    let own = entries.iter().filter(|entry| !STRUCTURE.contains(&entry.key.as_str())).cloned();
+    let own = entries.into_iter().filter(|entry| !STRUCTURE.contains(&entry.key.as_str())).cloned();
     let fields: Vec<Entry> = own.chain(lifted).collect();
     let config = reader.fields(&fields);
     let policy = spec.and_then(|spec| present(spec, "policy"));
@@ -122,12 +119,26 @@ fn task(node: &Node, label: String, reader: &mut Reader<'_, '_>) -> Option<TaskD
 }
 
 fn kind(node: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
-    let known = KINDS.iter().map(|(kind, _)| *kind);
-    let all = known.clone().collect::<Vec<_>>().join(", ");
     let Some(kind) = node.get("kind") else {
-        reader.error("E0110", &first_line(node), "the tool has no `kind`", format!("known kinds: {all}"));
+        reader.error(
+            "E0110",
+            &first_line(node),
+            "the tool has no `kind`",
+            format!("known kinds: {}", kinds()),
+        );
         return None;
     };
+    known_kind(kind, reader)
+}
+
+fn kinds() -> String {
+    TOOLS.iter().map(|tool| tool.kind).collect::<Vec<_>>().join(", ")
+}
+
+/// The kind that a text names.
+pub(super) fn known_kind(kind: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
+    let known = TOOLS.iter().map(|tool| tool.kind);
+    let all = kinds();
     let text = reader.text(kind, "`kind` of a tool")?;
     if known.clone().any(|known| known == text) {
         return Some(text.to_owned());
@@ -143,13 +154,13 @@ fn kind(node: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
 fn lifted(node: &Node, spec: Option<&Node>) -> Vec<Entry> {
     let entries = spec.map(Node::entries).unwrap_or_default().iter();
     let is_field = |entry: &&Entry| {
-        !SPEC.contains(&entry.key.as_str()) || (entry.key == "timeout" && entry.value.is_map())
+        !TOOL_SPEC.iter().any(|key| key.name == entry.key) || (entry.key == "timeout" && entry.value.is_map())
     };
     entries.filter(is_field).filter(|entry| node.get(&entry.key).is_none()).cloned().collect()
 }
 
 fn needs(node: &Node, kind: &str, fields: &[Entry], reader: &mut Reader<'_, '_>) {
-    let Some((_, wanted)) = KINDS.iter().find(|(known, _)| *known == kind) else { return };
+    let Some(Tool { needs: wanted, .. }) = TOOLS.iter().find(|tool| tool.kind == kind) else { return };
     let given = |key: &&str| fields.iter().any(|field| field.key == **key);
     if !wanted.is_empty() && !wanted.iter().any(given) {
         let words: Vec<String> = wanted.iter().map(|key| format!("`{key}`")).collect();

@@ -3,11 +3,12 @@
 //! A default may be a template over other inputs and the execution's id; it is rendered once, before the execution is
 //! created. What a caller gives is data: it is never looked into.
 
-use crate::ids::ExecutionId;
-use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_expr::{Read, Scope, Template};
+
+use serde_json::json;
+
+use crate::{Read, Scope, Template, Value};
 
 /// Objects are merged key by key, anything else is replaced.
 pub fn overlay(under: &mut Value, over: Value) {
@@ -21,8 +22,8 @@ pub fn overlay(under: &mut Value, over: Value) {
     }
 }
 
-/// The inputs of execution `id`. The error says which default cannot be rendered, and why.
-pub fn with_defaults(defaults: &Value, given: Value, id: ExecutionId) -> Result<Value, String> {
+/// The inputs of the execution with this id. The error says which default cannot be rendered, and why.
+pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, String> {
     let mut waiting = templates(defaults);
     // A default that was replaced as a whole is never rendered.
     waiting.retain(|key, _| given.get(key).is_none_or(Value::is_object));
@@ -96,18 +97,18 @@ fn in_a_circle<'k>(keys: impl Iterator<Item = &'k String>) -> String {
     format!("defaults of inputs need each other: {}", named.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-struct Start {
+struct Start<'i> {
     inputs: Value,
-    id: ExecutionId,
+    id: &'i str,
 }
 
-impl Scope for Start {
+impl Scope for Start<'_> {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         let value = match root {
             "workload" => Cow::Borrowed(&self.inputs),
             _ if self.inputs.get(root).is_some() => Cow::Borrowed(self.inputs.get(root)?),
-            "execution_id" => Cow::Owned(json!(self.id.to_string())),
-            "job" => Cow::Owned(job(self.id)),
+            "execution_id" => Cow::Owned(json!(self.id)),
+            "job" => Cow::Owned(json!({ "uuid": self.id })),
             _ => return None,
         };
         match (value, key) {
@@ -118,17 +119,11 @@ impl Scope for Start {
     }
 }
 
-/// The execution under its other name: `{{ job.uuid }}`.
-pub(crate) fn job(id: ExecutionId) -> Value {
-    Value::Object(Map::from_iter([("uuid".to_owned(), json!(id.to_string()))]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ID: ExecutionId = ExecutionId(7);
-    const HEX: &str = "00000000000000000000000000000007";
+    const ID: &str = "0007";
 
     fn check(defaults: Value, given: Value, expected: Result<Value, &str>) {
         assert_eq!(with_defaults(&defaults, given, ID), expected.map_err(str::to_owned));
@@ -139,7 +134,7 @@ mod tests {
         check(
             json!({ "id": "{{ job.uuid }}", "b": "{{ a + 1 }}", "a": "{{ workload.n * 2 }}", "n": 3, "also": "{{ execution_id }}" }),
             json!({}),
-            Ok(json!({ "id": HEX, "b": 7, "a": 6, "n": 3, "also": HEX })),
+            Ok(json!({ "id": ID, "b": 7, "a": 6, "n": 3, "also": ID })),
         );
         check(
             json!({ "host": "here", "db": { "url": "http://{{ host }}/x", "port": 1 } }),
@@ -162,7 +157,8 @@ mod tests {
 
     #[test]
     fn text_that_reads_what_comes_later_is_left_as_it_is() {
-        let later = json!({ "query": "select {{ iter.n }}", "all": "{{ workload }}", "step": "{{ fetch.n }}" });
+        let later =
+            json!({ "query": "select {{ iter.n }}", "all": "{{ workload }}", "step": "{{ fetch.n }}" });
         check(later.clone(), json!({}), Ok(later));
     }
 
@@ -179,6 +175,10 @@ mod tests {
 
     #[test]
     fn an_input_hides_what_has_its_name() {
-        check(json!({ "job": { "uuid": 1 }, "a": "{{ job.uuid }}" }), json!({}), Ok(json!({ "job": { "uuid": 1 }, "a": 1 })));
+        check(
+            json!({ "job": { "uuid": 1 }, "a": "{{ job.uuid }}" }),
+            json!({}),
+            Ok(json!({ "job": { "uuid": 1 }, "a": 1 })),
+        );
     }
 }

@@ -1,0 +1,28 @@
+//! `windlass schema`: what editors need to complete and check a definition while it is written.
+
+use crate::exit::Usage;
+use std::io::Write;
+use std::process::ExitCode;
+use windlass_dialects::{Dialect, schema};
+
+/// Print the JSON Schema of a dialect, for editors
+///
+/// A file that begins with `# yaml-language-server: $schema=playbook.schema.json` is completed and checked by editors
+/// that have the YAML language server.
+#[derive(Debug, clap::Args)]
+pub struct Schema {
+    /// The dialect: playbook
+    dialect: String,
+}
+
+impl Schema {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let found = Dialect::of_name(&self.dialect).and_then(schema);
+        let Some(schema) = found else {
+            let message = format!("there is no schema of `{}`", self.dialect);
+            return Err(Usage::new(message).hint("schemas exist for: playbook").into());
+        };
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&schema)?)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

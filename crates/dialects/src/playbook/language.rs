@@ -1,0 +1,290 @@
+//! The words of the language: every map's keys with what they are for, and every choice among words.
+//!
+//! The parser refuses a key that is not here, and the JSON Schema is made of these tables, so that neither knows a word
+//! that the other does not.
+
+use windlass_kernel::net::{EndPolicy, FailureMode, FinalFailure, OnDeny, RouterMode};
+use windlass_protocol::{Backoff, OnUnmatched};
+
+/// A key of a map, and what it is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// What to do instead, for a key that is read by other engines and has no effect here.
+    pub(crate) instead: Option<&'static str>,
+}
+
+const fn key(name: &'static str, about: &'static str) -> Key {
+    Key { name, about, instead: None }
+}
+
+const fn idle(name: &'static str, about: &'static str, instead: &'static str) -> Key {
+    Key { name, about, instead: Some(instead) }
+}
+
+pub(crate) const ROOT: &[Key] = &[
+    key("apiVersion", "Version of the language, `noetl.io/v2`"),
+    key("kind", "`Playbook`"),
+    key("metadata", "Name, path and description of the playbook"),
+    key("keychain", "Secrets that are resolved before the first step"),
+    key("executor", "Where an execution begins, how it ends and what it needs"),
+    key("workload", "Defaults of the inputs; an execution never changes its inputs"),
+    key("workflow", "The steps; the first one is the entry unless `executor.spec.entry_step` names another"),
+    key("workbook", "Tools with names, called by `tool: {kind: workbook, name: ...}`"),
+];
+
+pub(crate) const METADATA: &[Key] = &[
+    key("name", "Executions are found by it"),
+    key("path", "Where the playbook stands in a catalog: `folder/name`"),
+    key("version", "Any text; versions are counted by themselves"),
+    key("description", "For people"),
+    key("labels", "For people and tools"),
+    key("tags", "For people and tools"),
+];
+
+pub(crate) const EXECUTOR: &[Key] = &[
+    key("profile", "Where the playbook is meant to run; a hint"),
+    key("kind", "Another name of `profile`"),
+    key("name", "For people"),
+    key("desc", "For people"),
+    key("version", "The runtime the playbook was written for; a hint"),
+    key("requires", "Tools that must exist"),
+    key("spec", "Entry, end and policies"),
+];
+
+pub(crate) const REQUIRES: &[Key] = &[
+    key(
+        "tools",
+        "Kinds of tools that the playbook uses; one that does not exist is refused before anything runs",
+    ),
+    idle("features", "Features of other engines", "remove it, or name kinds of tools under `tools`"),
+];
+
+pub(crate) const EXECUTOR_SPEC: &[Key] = &[
+    key("entry_step", "The step that gets the first token; else the first of `workflow`"),
+    key("final_step", "Runs once, when nothing else is left, whatever happened"),
+    key("no_next_is_error", "A step whose arcs all say no fails its branch instead of ending it"),
+    key("failure", "What an unhandled failure means"),
+    key("final_failure", "What a failure of the final step means"),
+    key("pending_gates", "Whether a closed gate keeps the execution waiting"),
+    key("policy", "Defaults for all steps"),
+    idle("loop_mode", "A placement of other engines", "use `loop.spec` of the step"),
+    idle("fanout", "A placement of other engines", "use `loop.spec` of the step"),
+];
+
+pub(crate) const EXECUTOR_POLICY: &[Key] = &[
+    key("defaults", "What steps have that do not say otherwise"),
+    idle("results", "Large results always stand as references here", "remove it"),
+    idle("limits", "Limits are the engine's own here", "remove it"),
+];
+
+pub(crate) const DEFAULTS: &[Key] = &[
+    key("timeout_s", "Time for one attempt of a step, in seconds or as `\"30s\"`"),
+    key("timeout", "Another name of `timeout_s`"),
+];
+
+pub(crate) const STEP: &[Key] = &[
+    key("step", "The step's name, unique in the playbook; its result is found under it"),
+    key("desc", "For people"),
+    key("spec", "Timeout and admission"),
+    key("args", "Arguments of all its tasks, laid over those that came with the token"),
+    key("input", "Another name of `args`"),
+    key("loop", "Runs the pipeline once for each item of a list"),
+    key("tool", "One tool, or a list of them: the pipeline that a worker runs"),
+    key("set_ctx", "Written to the context after the last task and before the arcs are asked"),
+    key("set", "Another name of `set_ctx`, whose keys may begin with `ctx.`"),
+    key("next", "Where control goes when the step has ended"),
+];
+
+pub(crate) const STEP_SPEC: &[Key] = &[
+    key("timeout", "Time for one attempt: seconds, or `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"`"),
+    key("policy", "Admission and life cycle"),
+];
+
+pub(crate) const STEP_POLICY: &[Key] = &[
+    key("admit", "A gate before the step"),
+    key("lifecycle", "Timeouts"),
+    idle(
+        "failure",
+        "Failure policy of one step in other engines",
+        "let an arc take the failure (`when: \"{{ event.name == 'step.failed' }}\"`), or set `executor.spec.failure`",
+    ),
+    idle("emit", "Events of other engines", "remove it: every event is journaled"),
+];
+
+pub(crate) const LIFECYCLE: &[Key] = &[
+    key("timeout_s", "Time for one attempt, in seconds or as `\"30s\"`"),
+    idle("deadline_s", "A deadline of other engines", "use `timeout_s`"),
+];
+
+pub(crate) const ADMIT: &[Key] = &[
+    key("rules", "The first rule that matches decides; when none does the token is not let through"),
+    key("mode", "Only `exclusive`"),
+    key("on_deny", "What becomes of a token that is not let through"),
+    key("deadline", "After this time a waiting token fails the step"),
+];
+
+pub(crate) const ADMIT_THEN: &[Key] = &[key("allow", "Whether the token may fire the step")];
+
+pub(crate) const RULE: &[Key] = &[
+    key("when", "The condition"),
+    key("then", "What follows from it"),
+    key("else", "In place of `when`, as the last rule: matches always"),
+];
+
+pub(crate) const LOOP: &[Key] = &[
+    key("in", "A list, or a template that gives one"),
+    key("iterator", "The name of the item: `{{ iter.NAME }}`"),
+    key("spec", "Order and number of iterations at a time"),
+];
+
+pub(crate) const LOOP_SPEC: &[Key] = &[
+    key("mode", "One after the other, or side by side"),
+    key("max_in_flight", "Iterations at a time, when the mode is `parallel`; 10 if it is left out"),
+    key("policy", "Placement of other engines; a hint"),
+];
+
+pub(crate) const LOOP_POLICY: &[Key] = &[key("exec", "`local` or `distributed`; a hint")];
+
+pub(crate) const NEXT: &[Key] =
+    &[key("spec", "How arcs are chosen"), key("arcs", "The arcs, asked in their order")];
+
+pub(crate) const NEXT_SPEC: &[Key] =
+    &[key("mode", "`exclusive` takes the first arc that matches, `inclusive` every one")];
+
+pub(crate) const ARC: &[Key] = &[
+    key("step", "The step that gets a token"),
+    key("when", "The guard; without one the arc always matches, after a failure as well"),
+    key("args", "Arguments that go with the token and never change: `{{ args.NAME }}`"),
+    key("input", "Another name of `args`"),
+    key("desc", "For people"),
+];
+
+/// Keys of any tool. Beside them it has fields of its own.
+pub(crate) const TOOL: &[Key] = &[
+    key("kind", "Which tool"),
+    key("name", "In a list, the task's label; of `workbook` and `secrets`, what to call or to read"),
+    key("desc", "For people"),
+    key("args", "Arguments of the task, laid over the step's"),
+    key("input", "Another name of `args`"),
+    key("spec", "Timeout and policy of the task"),
+];
+
+pub(crate) const TOOL_SPEC: &[Key] = &[
+    key("policy", "What follows each outcome of the task"),
+    key("timeout", "Time for one try"),
+    key("result", "What becomes of a large result"),
+];
+
+pub(crate) const TASK_POLICY: &[Key] = &[
+    key("rules", "The first rule that matches the outcome decides"),
+    key(
+        "on_unmatched",
+        "What follows when no rule matches; else an error fails the step and a success goes on",
+    ),
+    key("mode", "Only `exclusive`"),
+];
+
+pub(crate) const THEN: &[Key] = &[
+    key("do", "The action"),
+    key("attempts", "Of `retry`: all tries, the first included; 3 if it is left out"),
+    key("backoff", "Of `retry`: how the delay grows"),
+    key("delay", "Of `retry`: seconds before the first retry, or `\"500ms\"`, `\"30s\"`"),
+    key("to", "Of `jump`: the label of a task of this step, or `previous`"),
+    key("set_ctx", "Written to the context before the action, whichever it is"),
+    key("set_iter", "Written to the iteration before the action, whichever it is"),
+    key("set", "Both in one: keys begin with `ctx.` or `iter.`"),
+];
+
+pub(crate) const WORKBOOK_ENTRY: &[Key] = &[
+    key("name", "What steps call it"),
+    key("desc", "For people"),
+    key("tool", "The tool"),
+    key("assert", "For people: what it expects and returns"),
+];
+
+/// A tool: what it does, and the fields of which it needs one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tool {
+    pub(crate) kind: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) needs: &'static [&'static str],
+}
+
+const fn tool(kind: &'static str, needs: &'static [&'static str], about: &'static str) -> Tool {
+    Tool { kind, about, needs }
+}
+
+pub(crate) const TOOLS: [Tool; 9] = [
+    tool("noop", &[], "Nothing: routes, waits at a gate, writes the context"),
+    tool("shell", &["cmds", "command"], "Commands of a shell"),
+    tool("python", &["code", "script"], "Python code; its result is the global `result`"),
+    tool("http", &["url", "endpoint"], "One HTTP request"),
+    tool("postgres", &["command", "query", "commands"], "SQL against a PostgreSQL database"),
+    tool("playbook", &["path", "catalog_id"], "Another playbook, as an execution of its own"),
+    tool("workbook", &["name"], "A tool of the workbook"),
+    tool("artifact", &["ref"], "A large result, loaded by its reference"),
+    tool("secrets", &["name"], "A secret"),
+];
+
+pub(crate) const PROFILES: [(&str, ()); 4] =
+    [("local", ()), ("distributed", ()), ("auto", ()), ("hybrid", ())];
+
+pub(crate) const FAILURES: [(&str, (FailureMode, EndPolicy)); 3] = [
+    ("fail_on_any", (FailureMode::Continue, EndPolicy::FailOnAny)),
+    ("fail_fast", (FailureMode::FailFast, EndPolicy::FailOnAny)),
+    ("partial", (FailureMode::Continue, EndPolicy::Partial)),
+];
+
+pub(crate) const FINAL_FAILURES: [(&str, FinalFailure); 2] =
+    [("fail", FinalFailure::Fail), ("partial", FinalFailure::Partial)];
+
+/// Whether the execution completes all the same.
+pub(crate) const PENDING_GATES: [(&str, bool); 2] = [("wait", false), ("complete", true)];
+
+pub(crate) const ON_DENY: [(&str, OnDeny); 2] = [("wait", OnDeny::Wait), ("discard", OnDeny::Discard)];
+
+/// Whether iterations stand side by side.
+pub(crate) const LOOP_MODES: [(&str, bool); 2] = [("sequential", false), ("parallel", true)];
+
+pub(crate) const ROUTER_MODES: [(&str, RouterMode); 2] =
+    [("exclusive", RouterMode::Exclusive), ("inclusive", RouterMode::Inclusive)];
+
+/// Of policies, where only one mode is defined.
+pub(crate) const POLICY_MODES: [(&str, ()); 1] = [("exclusive", ())];
+
+pub(crate) const ON_UNMATCHED: [(&str, OnUnmatched); 2] =
+    [("continue", OnUnmatched::Continue), ("fail", OnUnmatched::Fail)];
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Do {
+    Continue,
+    Retry,
+    Jump,
+    Break,
+    Fail,
+}
+
+pub(crate) const ACTIONS: [(&str, Do); 5] = [
+    ("continue", Do::Continue),
+    ("retry", Do::Retry),
+    ("jump", Do::Jump),
+    ("break", Do::Break),
+    ("fail", Do::Fail),
+];
+
+pub(crate) const BACKOFFS: [(&str, Backoff); 5] = [
+    ("none", Backoff::Constant),
+    ("fixed", Backoff::Constant),
+    ("constant", Backoff::Constant),
+    ("linear", Backoff::Linear),
+    ("exponential", Backoff::Exponential),
+];
+
+/// Other names of the task before this one.
+pub(crate) const PREVIOUS: [&str; 4] = ["previous", "prev", "_previous", "@previous"];
+
+/// Iterations at a time; the kernel's bound.
+pub(crate) const IN_FLIGHT_MAX: u32 = 10_000;
+pub(crate) const ATTEMPTS_MAX: u32 = 1_000_000;
