@@ -19,6 +19,13 @@ impl Inputs {
         self.object.is_some() || !self.single.is_empty()
     }
 
+    /// Laid over those of an earlier execution.
+    pub fn over(&self, earlier: Value) -> Result<Value, Usage> {
+        let mut inputs = earlier;
+        overlay(&mut inputs, self.given()?);
+        Ok(inputs)
+    }
+
     /// Objects are merged key by key, anything else is replaced; a single input wins.
     pub fn given(&self) -> Result<Value, Usage> {
         let mut inputs = Value::Object(Map::new());
@@ -70,11 +77,7 @@ mod tests {
         let single = single.iter().map(ToString::to_string).collect();
         let inputs = Inputs { single, object: object.map(str::to_owned) };
         let defaults = json!({ "n": 1, "db": { "host": "a", "port": 5 }, "list": [1, 2] });
-        let found = inputs.given().map_err(|error| error.to_string()).map(|given| {
-            let mut inputs = defaults;
-            overlay(&mut inputs, given);
-            inputs
-        });
+        let found = inputs.over(defaults).map_err(|error| error.to_string());
         match expected {
             Ok(expected) => assert_eq!(found, Ok(expected)),
             Err(part) => assert!(found.as_ref().is_err_and(|error| error.contains(part)), "{found:?}"),
