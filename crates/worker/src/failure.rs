@@ -57,8 +57,8 @@ pub(crate) fn kind(failure: &Failure) -> &'static str {
     match (failure.code.as_str(), failure.class.as_str()) {
         ("RESOURCE_NOT_FOUND", _) => "not_found",
         ("VALIDATION_ERROR", _) | (_, "conflict") => "client_error",
-        ("RESULT_NOT_JSON", _) => "schema",
-        ("PYTHON_SYNTAX" | "RESPONSE_NOT_JSON", _) => "parse",
+        ("RESULT_NOT_JSON" | "DB_STATEMENT", _) => "schema",
+        ("PYTHON_SYNTAX" | "RESPONSE_NOT_JSON" | "DB_SYNTAX", _) => "parse",
         ("EXPRESSION_ERROR", _) => "transform",
         ("INVALID_CONFIGURATION" | "EGRESS_REFUSED", _) => "config",
         ("DB_CONNECTION", _) => "db_connection",

@@ -4,6 +4,7 @@ mod auth;
 mod fields;
 mod http;
 mod noop;
+mod postgres;
 mod program;
 mod python;
 mod shell;
@@ -28,10 +29,16 @@ enum Tool {
     Shell,
     Python,
     Http,
+    Postgres,
 }
 
-const TOOLS: [(&str, Tool); 4] =
-    [("noop", Tool::Noop), ("shell", Tool::Shell), ("python", Tool::Python), ("http", Tool::Http)];
+const TOOLS: [(&str, Tool); 5] = [
+    ("noop", Tool::Noop),
+    ("shell", Tool::Shell),
+    ("python", Tool::Python),
+    ("http", Tool::Http),
+    ("postgres", Tool::Postgres),
+];
 
 /// Who calls, and what a tool may use beside its configuration.
 #[derive(Debug)]
@@ -92,6 +99,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
         Tool::Python => python::run(call, desk, halt).await,
         Tool::Http => http::run(call, desk, halt).await,
+        Tool::Postgres => postgres::run(call, desk, halt).await,
     }
 }
 

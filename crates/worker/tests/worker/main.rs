@@ -2,12 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod chaos;
+mod cluster;
 mod engine;
 mod guard;
 mod http;
 mod names;
 mod pipeline;
 mod pool;
+mod postgres;
 mod python;
 mod resume;
 mod server;

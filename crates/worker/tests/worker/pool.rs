@@ -45,7 +45,7 @@ fn a_tool_that_is_not_there_is_told_with_those_that_are() {
     let told = Shop::open().run(pipeline(json!({ "tasks": [{ "label": "x", "kind": "fax" }] })));
     let failure = told.failure();
     assert_eq!((failure.class.as_str(), failure.code.as_str()), ("validation", "INVALID_CONFIGURATION"));
-    assert_eq!(failure.message, "this worker has no tool `fax`; it has noop, shell, python, http");
+    assert_eq!(failure.message, "this worker has no tool `fax`; it has noop, shell, python, http, postgres");
 }
 
 /// Two tasks that leave a mark each.

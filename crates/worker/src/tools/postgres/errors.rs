@@ -1,0 +1,125 @@
+//! What the server says went wrong, in the words of the taxonomy.
+
+use super::config::Statement;
+use crate::failure::{self, failure, shown};
+use crate::pipeline::CallResult;
+use serde_json::{Map, Value, json};
+use tokio_postgres::Error;
+use tokio_postgres::error::{DbError, ErrorPosition};
+use windlass_protocol::Failure;
+
+pub(super) struct Trouble {
+    failure: Box<Failure>,
+    sqlstate: Option<String>,
+}
+
+impl From<Trouble> for CallResult {
+    fn from(trouble: Trouble) -> CallResult {
+        let facts =
+            trouble.sqlstate.map(|state| ("pg".to_owned(), json!({ "code": state, "sqlstate": state })));
+        CallResult { outcome: Err(trouble.failure), facts: facts.into_iter().collect() }
+    }
+}
+
+impl From<Box<Failure>> for Trouble {
+    fn from(failure: Box<Failure>) -> Trouble {
+        Trouble { failure, sqlstate: None }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        match error.as_db_error() {
+            Some(told) => Trouble::told(told),
+            None if error.is_closed() || is_io(&error) => Trouble::connecting(error),
+            None => failure("unknown", "DB_ERROR", cause(&error)).into(),
+        }
+    }
+}
+
+impl Trouble {
+    /// What is no answer of a server is trouble on the way to it.
+    pub(super) fn connecting(error: Error) -> Trouble {
+        match error.as_db_error() {
+            Some(told) => Trouble::told(told),
+            None => {
+                failure("transport", "DB_CONNECTION", format!("no connection to postgres: {}", cause(&error)))
+                    .into()
+            }
+        }
+    }
+
+    fn told(told: &DbError) -> Trouble {
+        let state = told.code().code();
+        let (class, code) = classed(state);
+        let mut failed = failure(class, code, format!("postgres says: {} ({state})", shown(told.message())));
+        failed.details = details(told, state);
+        Trouble { failure: failed, sqlstate: Some(state.to_owned()) }
+    }
+
+    /// Of several, which one it was.
+    pub(super) fn in_command(mut self, name: &str, all: &[Statement]) -> Trouble {
+        if all.len() > 1 {
+            self.failure.message = format!("{name}: {}", self.failure.message);
+            if let Value::Object(details) = &mut self.failure.details {
+                details.insert("command".to_owned(), json!(name));
+            }
+        }
+        self
+    }
+}
+
+/// By the SQLSTATE: its class is the first two characters.
+fn classed(state: &str) -> (&'static str, &'static str) {
+    match (state.get(..2).unwrap_or_default(), state) {
+        (_, "40001" | "40P01") => ("transient_5xx", "DB_DEADLOCK"),
+        (_, "57014" | "55P03") => ("timeout", "DB_TIMEOUT"),
+        ("08", _) | (_, "57P01" | "57P02" | "57P03" | "53300") => ("transport", "DB_CONNECTION"),
+        ("23", _) => ("validation", "DB_CONSTRAINT"),
+        ("28", _) => ("auth", "AUTHENTICATION_FAILED"),
+        (_, "42501") => ("policy", "PERMISSION_DENIED"),
+        (_, "42601") => ("validation", "DB_SYNTAX"),
+        ("22" | "3D" | "3F" | "42", _) => ("validation", "DB_STATEMENT"),
+        ("53" | "58", _) => ("transient_5xx", "DB_UNAVAILABLE"),
+        _ => ("unknown", "DB_ERROR"),
+    }
+}
+
+fn details(told: &DbError, state: &str) -> Value {
+    let position = told.position().and_then(|position| match position {
+        ErrorPosition::Original(at) => Some(at.to_string()),
+        ErrorPosition::Internal { .. } => None,
+    });
+    let parts = [
+        ("sqlstate", Some(state.to_owned())),
+        ("detail", told.detail().map(shown)),
+        ("hint", told.hint().map(shown)),
+        ("position", position),
+        ("schema", told.schema().map(str::to_owned)),
+        ("table", told.table().map(str::to_owned)),
+        ("column", told.column().map(str::to_owned)),
+        ("constraint", told.constraint().map(str::to_owned)),
+    ];
+    let given = parts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::String(value?))));
+    Value::Object(given.collect::<Map<_, _>>())
+}
+
+fn is_io(error: &Error) -> bool {
+    std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>())
+}
+
+fn cause(error: &Error) -> String {
+    let told = std::error::Error::source(error)
+        .map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
+    shown(&told)
+}
+
+pub(super) fn invalid(message: String) -> Box<Failure> {
+    failure::invalid(message)
+}
+
+pub(super) fn too_large() -> Trouble {
+    let message =
+        "the rows are larger than `max_result_bytes`; ask for fewer of them with LIMIT, or allow more";
+    failure("validation", "RESULT_TOO_LARGE", message).into()
+}

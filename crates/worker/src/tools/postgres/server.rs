@@ -1,0 +1,124 @@
+//! A connection for one task.
+
+use super::config::Place;
+use super::errors::Trouble;
+use crate::failure::failure;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls_platform_verifier::Verifier;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// How long a goodbye may take: it only spares the server a line in its log.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+pub(super) struct Session {
+    client: Client,
+    tls: MakeRustlsConnect,
+    /// Carries what is said; it ends with the client, and at the latest with the session.
+    carrier: JoinSet<()>,
+}
+
+impl Session {
+    pub(super) async fn open(place: &Place) -> Result<Session, Trouble> {
+        let tls = tls(place.verifies).await?;
+        let (client, connection) = place.config.connect(tls.clone()).await.map_err(Trouble::connecting)?;
+        let mut carrier = JoinSet::new();
+        carrier.spawn(async move {
+            // Who waits for an answer is told of the error, too.
+            let _ = connection.await;
+        });
+        let session = Session { client, tls, carrier };
+        if let Some(schema) = &place.schema {
+            let path = search_path(schema);
+            session.client.execute("SELECT set_config('search_path', $1, false)", &[&path]).await?;
+        }
+        Ok(session)
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Asks the server to cancel what runs in this session. One that cannot be asked ends it when the connection does.
+    pub(super) async fn cancel(&self, within: Duration) {
+        let _ = timeout(within, self.client.cancel_token().cancel_query(self.tls.clone())).await;
+    }
+
+    pub(super) async fn close(mut self) {
+        drop(self.client);
+        let _ = timeout(GOODBYE, self.carrier.join_next()).await;
+    }
+}
+
+/// Names as they are written, several with commas between them.
+fn search_path(schemas: &str) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.trim().trim_matches('"').replace('"', "\"\""));
+    schemas.split(',').map(quoted).collect::<Vec<_>>().join(", ")
+}
+
+async fn tls(verifies: bool) -> Result<MakeRustlsConnect, Trouble> {
+    // The system's certificates are read here, and the pool has one thread.
+    let made = spawn_blocking(move || config(verifies)).await;
+    let config =
+        made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string()));
+    config.map(MakeRustlsConnect::new).map_err(|error| {
+        failure("unknown", "DB_NOT_STARTED", format!("TLS cannot be set up for postgres: {error}")).into()
+    })
+}
+
+fn config(verifies: bool) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = if verifies {
+        Arc::new(Verifier::new(Arc::clone(&provider))?)
+    } else {
+        Arc::new(AnyServer(Arc::clone(&provider)))
+    };
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// `prefer` and `require` mean what they mean to every other client: nobody listens, and it is not looked at who answers.
+#[derive(Debug)]
+struct AnyServer(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, cert, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, cert, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
