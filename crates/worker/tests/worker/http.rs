@@ -3,6 +3,7 @@
 use crate::engine::{Shop, Told, UNIT, pipeline};
 use crate::server::{Server, answer};
 use serde_json::{Value, json};
+use std::io::BufRead;
 use windlass_protocol::{Failure, Order, Outcome, Work};
 use windlass_worker::egress::Egress;
 
@@ -38,6 +39,8 @@ fn an_answer_is_a_result_with_its_data() {
     check("application/problem+json; charset=utf-8", "3", json!(3));
     check("application/json", "", Value::Null);
     check("text/html", "<p>ä", json!("<p>ä"));
+    let large = format!("[{}0]", "1,".repeat(200_000));
+    check("application/json", &large, serde_json::from_str(&large).unwrap());
     check("text/plain", r#"{"n": 1}"#, json!(r#"{"n": 1}"#));
 }
 
@@ -124,7 +127,12 @@ fn who_asks_is_said_in_every_way() {
     assert_eq!(sent(json!({ "type": "api_key", "value": "k" })).header("x-api-key"), Some("k"));
     assert_eq!(sent(json!({ "type": "api_key", "header": "X-Own", "key": "k" })).header("x-own"), Some("k"));
     let query = json!({ "type": "api_key", "name": "key", "value": "k&", "in": "query" });
-    assert_eq!(sent(query).line, "GET /?key=k%26");
+    assert_eq!(sent(query.clone()).line, "GET /?key=k%26");
+    let server = Server::answering(&answer("200 OK", "", ""));
+    let host = format!("user:pw@127.0.0.1:{}", server.port);
+    let told = run(json!({ "url": format!("http://{host}/?a=1"), "auth": query }));
+    assert_eq!(told.output()["url"], server.url("/?a=1&key=***"), "the result tells no secret");
+    assert_eq!(server.request().header("authorization"), Some("Basic dXNlcjpwdw=="));
 }
 
 #[test]
@@ -209,6 +217,32 @@ fn trouble_on_the_way_is_a_failed_connection() {
     assert_eq!(failure(json!({ "url": server.url("/") })).class, "transport");
     let server = Server::answering("nonsense\r\n\r\n");
     assert_eq!(failure(json!({ "url": server.url("/") })).class, "transport");
+}
+
+/// Nobody but the server itself says who it is.
+#[test]
+fn a_server_that_nobody_vouches_for_is_not_spoken_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let openssl = |args: &str| {
+        let mut command = std::process::Command::new("openssl");
+        command.args(args.split(' ')).current_dir(dir.path());
+        command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        command
+    };
+    let made = openssl("req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout key -out cert")
+        .status();
+    assert!(made.unwrap().success());
+    let mut server = openssl("s_server -accept 127.0.0.1:0 -www -key key -cert cert");
+    let mut server = server.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let lines = std::io::BufReader::new(server.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut ports =
+        lines.filter_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:")?.trim().parse::<u16>().ok());
+    let port = ports.next().expect("it tells its port");
+    let failed = failure(json!({ "url": format!("https://localhost:{port}/") }));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(failed.class, "transport");
+    assert!(failed.message.contains("certificate"), "{}", failed.message);
 }
 
 const REDIRECTS: [&str; 8] = [

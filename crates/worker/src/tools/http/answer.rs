@@ -9,13 +9,17 @@ use base64::prelude::BASE64_STANDARD;
 use jiff::fmt::rfc2822;
 use jiff::{Timestamp, Zoned};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
+use tokio::task::spawn_blocking;
 use windlass_protocol::Failure;
 
 /// What an error holds of the answer; errors are stored and sent far more often than results.
 const EXCERPT_MAX: usize = 4 * 1024;
+
+/// A body that takes longer to be taken apart than the pool's only thread should be away from others.
+const LARGE: usize = 256 * 1024;
 
 /// Nobody waits a year because a server says so.
 const RETRY_AFTER_MAX_S: u64 = 365 * 24 * 60 * 60;
@@ -27,21 +31,31 @@ pub(super) async fn told(answer: Answer, hop: &Request, began: Instant) -> CallR
     let (status, headers) = (response.status(), response.headers().clone());
     let facts = json!({ "status": status.as_u16(), "headers": listed(&headers) });
     let outcome = if status.is_success() {
-        whole(response, hop).await.and_then(|body| {
-            let data = data(&headers, body, hop)?;
-            Ok(json!({
+        read(response, hop).await.map(|data| {
+            json!({
                 "status_code": status.as_u16(),
                 "headers": listed(&headers),
-                "url": shown_url(&hop.url),
+                "url": hop.shown_url(),
                 "elapsed": began.elapsed().as_secs_f64(),
                 "data": data,
-            }))
+            })
         })
     } else {
         let body = excerpt(response, hop).await;
         Err(by_status(status, &headers, &body, hop))
     };
     CallResult { outcome, facts: Map::from_iter([("http".to_owned(), facts)]) }
+}
+
+async fn read(response: Response, hop: &Request) -> Result<Value, Box<Failure>> {
+    let headers = response.headers().clone();
+    let body = whole(response, hop).await?;
+    if body.len() < LARGE {
+        return data(&headers, body, &hop.told());
+    }
+    let told = hop.told();
+    let parsed = spawn_blocking(move || data(&headers, body, &told)).await;
+    parsed.unwrap_or_else(|error| Err(failure("unknown", "WORKER_DEFECT", error.to_string())))
 }
 
 /// Read in pieces: what is too large is known before it is held.
@@ -83,14 +97,14 @@ fn too_large(hop: &Request) -> Box<Failure> {
     failure("validation", "RESPONSE_TOO_LARGE", message)
 }
 
-fn data(headers: &HeaderMap, body: Vec<u8>, hop: &Request) -> Result<Value, Box<Failure>> {
+fn data(headers: &HeaderMap, body: Vec<u8>, asked: &str) -> Result<Value, Box<Failure>> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.to_ascii_lowercase();
     if is_json(&kind) {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Null);
         }
-        return serde_json::from_slice(&body).map_err(|error| not_json(hop, &error, &body));
+        return serde_json::from_slice(&body).map_err(|error| not_json(asked, &error, &body));
     }
     Ok(match String::from_utf8(body) {
         Ok(text) => Value::String(text),
@@ -106,8 +120,8 @@ fn is_json(kind: &str) -> bool {
     media == "application/json" || media == "text/json" || media.ends_with("+json")
 }
 
-fn not_json(hop: &Request, error: &serde_json::Error, body: &[u8]) -> Box<Failure> {
-    let message = format!("the answer to {} says that it is JSON, and is not: {error}", hop.told());
+fn not_json(asked: &str, error: &serde_json::Error, body: &[u8]) -> Box<Failure> {
+    let message = format!("the answer to {asked} says that it is JSON, and is not: {error}");
     let mut failed = failure("validation", "RESPONSE_NOT_JSON", message);
     failed.details = json!({ "body": String::from_utf8_lossy(&body[..body.len().min(EXCERPT_MAX)]) });
     failed
@@ -127,15 +141,6 @@ fn listed(headers: &HeaderMap) -> Value {
     Value::Object(listed)
 }
 
-/// Without a user and a password in it.
-fn shown_url(url: &Url) -> String {
-    let mut url = url.clone();
-    // Only URLs without a host refuse that, and those are not asked.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.into()
-}
-
 fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request) -> Box<Failure> {
     let (class, code) = match status.as_u16() {
         401 => ("auth", "AUTHENTICATION_FAILED"),
@@ -151,7 +156,7 @@ fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request)
     let message = format!("{} was answered with {}{reason}", hop.told(), status.as_u16());
     let mut failed = failure(class, code, message);
     failed.retry_after_ms = retry_after_ms(headers, Timestamp::now());
-    failed.details = json!({ "status_code": status.as_u16(), "url": shown_url(&hop.url), "body": body });
+    failed.details = json!({ "status_code": status.as_u16(), "url": hop.shown_url(), "body": body });
     failed
 }
 

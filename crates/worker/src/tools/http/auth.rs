@@ -54,6 +54,7 @@ fn api_key(auth: &Auth, request: &mut Request) -> Result<(), Box<Failure>> {
     let key = needed(auth, &KEYS, "value")?;
     let name = auth.field(&HEADERS).unwrap_or_else(|| KEY_HEADER.to_owned());
     if auth.field(&["in", "location"]).is_some_and(|place| place == "query") {
+        request.secret_param = Some(name.clone());
         return request.put_params(&Map::from_iter([(name, Value::String(key))]), "auth");
     }
     let header = HeaderName::from_bytes(name.as_bytes())

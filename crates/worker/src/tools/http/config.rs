@@ -47,6 +47,8 @@ pub(super) struct Request {
     pub(super) body: Option<Vec<u8>>,
     /// Headers that say who asks, beside the well-known ones.
     pub(super) secret: Vec<HeaderName>,
+    /// The parameter that does.
+    pub(super) secret_param: Option<String>,
     pub(super) limits: Limits,
     pub(super) follows: bool,
     pub(super) response_max: u64,
@@ -79,6 +81,7 @@ impl Request {
             headers: headers(fields)?,
             body: None,
             secret: Vec::new(),
+            secret_param: None,
             limits: limits(fields)?,
             follows: fields.flag("follow_redirects")?.unwrap_or(true),
             response_max: response_max(fields)?,
@@ -97,6 +100,25 @@ impl Request {
     /// For messages: the query and the user may be secret.
     pub(super) fn told(&self) -> String {
         format!("{} {}", self.method, place(&self.url))
+    }
+
+    /// For results: without what says who asks.
+    pub(super) fn shown_url(&self) -> String {
+        let mut url = self.url.clone();
+        // Only URLs without a host refuse that, and those are not asked.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        if let Some(secret) = &self.secret_param {
+            let masked =
+                |name: &str, value: &str| if name == secret { "***".to_owned() } else { value.to_owned() };
+            let pairs: Vec<(String, String)> = self
+                .url
+                .query_pairs()
+                .map(|(name, value)| (name.to_string(), masked(&name, &value)))
+                .collect();
+            url.query_pairs_mut().clear().extend_pairs(pairs);
+        }
+        url.into()
     }
 
     pub(super) fn put_params(&mut self, params: &Map<String, Value>, key: &str) -> Result<(), Box<Failure>> {

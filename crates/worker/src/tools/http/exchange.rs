@@ -98,6 +98,7 @@ fn redirect(hop: &Request, response: &Response) -> Result<Option<Request>, Box<F
         });
     }
     if !is_same_origin(&hop.url, &next.url) {
+        next.secret_param = None;
         SECRET.iter().chain(&hop.secret).for_each(|name| {
             next.headers.remove(name);
         });

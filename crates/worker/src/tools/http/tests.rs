@@ -73,6 +73,7 @@ impl World {
             headers: HeaderMap::new(),
             body: None,
             secret: vec![],
+            secret_param: None,
             limits: Limits::default(),
             follows: true,
             response_max: 1000,

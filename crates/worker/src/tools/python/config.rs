@@ -33,6 +33,9 @@ pub(super) enum Source {
 impl Program {
     pub(super) fn read(config: &Map<String, Value>) -> Result<Program, Box<Failure>> {
         let fields = Fields::of(TOOL, config, &FIELDS)?;
+        // A template may leave anything behind, and none of it would be found under a name.
+        fields.map("args")?;
+        fields.map("input")?;
         let cwd = fields.text("cwd")?;
         Ok(Program {
             python: fields.text("python")?.unwrap_or_else(|| "python3".to_owned()),
@@ -153,6 +156,7 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused() {
         check(json!({}), Err("python needs `code`, a text, or `script`, a file"));
+        check(json!({ "code": "x", "args": "text" }), Err("`args` of python is a map, not \"text\""));
         check(json!({ "code": ["x"] }), Err("`code` of python is a text, not [\"x\"]"));
         check(
             json!({ "code": "x", "script": "y" }),

@@ -63,19 +63,22 @@ impl Papers {
 
     /// None when the interpreter left none. The directory is gone afterwards.
     pub(super) async fn read(self) -> Result<Option<Answer>, Box<Failure>> {
-        let read = blocking(move || answer(self.dir.path())).await.map_err(|error| unusable(&error))?;
-        let Some(bytes) = read else { return Ok(None) };
-        if bytes.len() as u64 > ANSWER_MAX {
-            let message = format!(
-                "the result of python is larger than {ANSWER_MAX} bytes; write it to a file and return its path"
-            );
-            return Err(failure("validation", "RESULT_TOO_LARGE", message));
-        }
-        let parsed = serde_json::from_slice(&bytes);
-        parsed.map(Some).map_err(|error| {
-            failure("validation", "RESULT_NOT_JSON", format!("the result of python cannot be read: {error}"))
-        })
+        // A large answer takes a while to be taken apart, too.
+        let read = blocking(move || Ok(answer(self.dir.path())?.map(|bytes| parsed(&bytes)))).await;
+        read.map_err(|error| unusable(&error))?.transpose()
     }
+}
+
+fn parsed(bytes: &[u8]) -> Result<Answer, Box<Failure>> {
+    if bytes.len() as u64 > ANSWER_MAX {
+        let message = format!(
+            "the result of python is larger than {ANSWER_MAX} bytes; write it to a file and return its path"
+        );
+        return Err(failure("validation", "RESULT_TOO_LARGE", message));
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        failure("validation", "RESULT_NOT_JSON", format!("the result of python cannot be read: {error}"))
+    })
 }
 
 fn written(request: &Value) -> io::Result<Papers> {
