@@ -4,16 +4,18 @@ use crate::exit::Usage;
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use windlass_artifact::Artifact;
 use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request};
 use windlass_kernel::Millis;
 use windlass_protocol::{Beat, Checkpoint, Log, Register, Report, SessionId, Verdict};
 use windlass_store::sqlite::Sqlite;
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
-use windlass_worker::{Orders, Pool, PoolConfig, Port, Reply};
+use windlass_worker::{Artifacts, Orders, Pool, PoolConfig, Port, Reply};
 
 /// The subcommand that the guard process is started with.
 pub const GUARD: &str = "guard";
@@ -42,9 +44,10 @@ impl Embedded {
 
     pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
         let store = Sqlite::open(&Folder::store(folder.path()))?;
+        let artifacts = Arc::new(Kept(store.artifacts()));
         let engine = Engine::start(store, seed())?;
         let pool = match workers {
-            Workers::Pool => Some(pool(&engine)?),
+            Workers::Pool => Some(pool(&engine, artifacts)?),
             Workers::None => None,
         };
         Ok(Embedded { pool, engine, folder })
@@ -101,10 +104,10 @@ pub fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn pool(engine: &Engine) -> anyhow::Result<Pool> {
+fn pool(engine: &Engine, artifacts: Arc<Kept>) -> anyhow::Result<Pool> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let guard = GuardCommand { program, args: vec![GUARD.into()] };
-    let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard);
+    let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
     config.egress = egress()?;
     Ok(Pool::start(config, Arc::new(Wire(engine.handle())))?)
 }
@@ -114,6 +117,20 @@ fn egress() -> anyhow::Result<Egress> {
     let list = std::env::var("WINDLASS_EGRESS_ALLOW").unwrap_or_default();
     let local = Egress { allow_private: true, allow: Vec::new() };
     local.allowing(&list).map_err(|bad| Usage::new(format!("WINDLASS_EGRESS_ALLOW: {bad}")).into())
+}
+
+/// The pool keeps large values where the engine looks for them.
+#[derive(Debug)]
+struct Kept(windlass_store::Artifacts);
+
+impl Artifacts for Kept {
+    fn keep(&self, artifact: &Artifact) -> io::Result<()> {
+        self.0.keep(artifact).map_err(io::Error::other)
+    }
+
+    fn read(&self, key: &str) -> io::Result<Option<Vec<u8>>> {
+        self.0.read(key).map_err(io::Error::other)
+    }
 }
 
 /// The pool's way to the engine beside it. A call waits only while thousands of others do.

@@ -45,9 +45,11 @@ impl Names {
         Names(roots.collect())
     }
 
-    pub(crate) fn inputs(&self, scope: &dyn Scope) -> Result<Jinja, EvalError> {
-        let get = |root: &str, key| match scope.get(root, key) {
-            Some(value) => to_jinja(&value, 1).ok_or_else(|| {
+    /// The values, and how many bytes they are.
+    pub(crate) fn inputs(&self, scope: &dyn Scope) -> Result<(Jinja, usize), EvalError> {
+        let mut bytes = 0;
+        let mut get = |root: &str, key| match scope.get(root, key) {
+            Some(value) => to_jinja(&value, 1, &mut bytes).ok_or_else(|| {
                 let name = key.map_or(root.to_owned(), |key| format!("{root}.{key}"));
                 EvalError::Failed(format!("`{name}` is nested more than {DEPTH_MAX} deep"))
             }),
@@ -64,7 +66,7 @@ impl Names {
                 }
             });
         }
-        Ok(Jinja::from_object(Inputs { roots: Arc::clone(&self.0), values }))
+        Ok((Jinja::from_object(Inputs { roots: Arc::clone(&self.0), values }), bytes))
     }
 }
 
@@ -90,11 +92,12 @@ impl Object for Keyed {
     }
 }
 
-/// `None` when the value is nested too deep.
-pub(crate) fn to_jinja(value: &Value, depth: usize) -> Option<Jinja> {
+/// `None` when the value is nested too deep. Counts as [`to_json`] does.
+pub(crate) fn to_jinja(value: &Value, depth: usize, bytes: &mut usize) -> Option<Jinja> {
     if depth > DEPTH_MAX {
         return None;
     }
+    *bytes += NODE_BYTES;
     Some(match value {
         Value::Null => Jinja::from(()),
         Value::Bool(value) => Jinja::from(*value),
@@ -103,13 +106,18 @@ pub(crate) fn to_jinja(value: &Value, depth: usize) -> Option<Jinja> {
             (_, Some(value), _) => Jinja::from(value),
             (.., value) => Jinja::from(value),
         },
-        Value::String(text) => Jinja::from(text),
+        Value::String(text) => {
+            *bytes += text.len();
+            Jinja::from(text)
+        }
         Value::Array(items) => {
-            items.iter().map(|item| to_jinja(item, depth + 1)).collect::<Option<Vec<_>>>()?.into()
+            items.iter().map(|item| to_jinja(item, depth + 1, bytes)).collect::<Option<Vec<_>>>()?.into()
         }
         Value::Object(fields) => {
-            let pair =
-                |(key, value): (&String, &Value)| Some((Jinja::from(key), to_jinja(value, depth + 1)?));
+            let pair = |(key, value): (&String, &Value)| {
+                *bytes += 2 * NODE_BYTES + key.len();
+                Some((Jinja::from(key), to_jinja(value, depth + 1, bytes)?))
+            };
             Jinja::from_pairs(fields.iter().map(pair).collect::<Option<Vec<_>>>()?)
         }
     })

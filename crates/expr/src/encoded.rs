@@ -29,7 +29,8 @@ pub(crate) fn fromjson(value: &Jinja) -> Result<Jinja, Error> {
     let text = text(value, "fromjson")?;
     let parsed: Value =
         serde_json::from_str(text).map_err(|error| failed(format!("this is not JSON: {error}")))?;
-    to_jinja(&parsed, 1).ok_or_else(|| failed(format!("lists and objects may be nested {DEPTH_MAX} deep")))
+    to_jinja(&parsed, 1, &mut 0)
+        .ok_or_else(|| failed(format!("lists and objects may be nested {DEPTH_MAX} deep")))
 }
 
 fn text<'v>(value: &'v Jinja, filter: &str) -> Result<&'v str, Error> {

@@ -34,8 +34,8 @@ impl Expr {
 
     /// Undefined is null.
     pub fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
-        let inputs = self.0.names.inputs(scope)?;
-        metered(|| self.0.program.run(inputs))
+        let (inputs, bytes) = self.0.names.inputs(scope)?;
+        metered(bytes, || self.0.program.run(inputs))
     }
 
     pub fn truthy(&self, scope: &dyn Scope) -> Result<bool, EvalError> {

@@ -25,7 +25,8 @@ use crate::EvalError;
 pub const FUEL_MAX: u64 = 50_000;
 
 /// Bytes one evaluation may make in intermediate values, and again in its result. Values over 64 KiB are artifacts,
-/// so 1 MiB is far from any use and small enough for a thousand evaluations at once.
+/// so 1 MiB is far from any use and small enough for a thousand evaluations at once. The result may hold what was read
+/// beside that, so that a large value can be passed on.
 pub const BYTES_MAX: usize = 1024 * 1024;
 
 /// Values, or 64 bytes of text each, that comparing, searching and sorting may look at: some tens of milliseconds.
@@ -67,9 +68,9 @@ thread_local! {
     static METER: Cell<Meter> = const { Cell::new(FULL) };
 }
 
-/// Runs one evaluation on a full meter. A panic inside minijinja is that evaluation's failure and nobody else's.
-pub(crate) fn metered<T>(run: impl FnOnce() -> Result<T, EvalError>) -> Result<T, EvalError> {
-    let outer = METER.replace(FULL);
+/// Runs one evaluation of values of so many bytes on a full meter. A panic inside minijinja is that evaluation's failure and nobody else's.
+pub(crate) fn metered<T>(given: usize, run: impl FnOnce() -> Result<T, EvalError>) -> Result<T, EvalError> {
+    let outer = METER.replace(Meter { result: BYTES_MAX.saturating_add(given), ..FULL });
     let result = catch_unwind(AssertUnwindSafe(run));
     METER.set(outer);
     result.unwrap_or_else(|_| Err(EvalError::Failed("the expression engine cannot evaluate this".to_owned())))

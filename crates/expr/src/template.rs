@@ -65,8 +65,9 @@ impl Template {
         match &self.0.root {
             None => Ok(self.0.source.clone()),
             Some(root) => {
-                let inputs = self.0.names.inputs(scope)?;
-                metered(|| root.render(&inputs))
+                let (inputs, bytes) = self.0.names.inputs(scope)?;
+                // Each text of the tree may pass on what it reads.
+                metered(bytes.saturating_mul(root.programs()), || root.render(&inputs))
             }
         }
     }
@@ -116,6 +117,15 @@ impl Node {
                 Node::Constant(source.clone())
             }
         })
+    }
+
+    fn programs(&self) -> usize {
+        match self {
+            Node::Constant(_) => 0,
+            Node::Program(_) => 1,
+            Node::Array(nodes) => nodes.iter().map(Node::programs).sum(),
+            Node::Object(nodes) => nodes.iter().map(|(_, node)| node.programs()).sum(),
+        }
     }
 
     fn is_constant(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What expressions give. `check` takes an expression and the JSON it gives, in one scope for all.
 
 use serde_json::{Value, json};
-use windlass_expr::{CompileError, EvalError, Expr, Map, is_true};
+use windlass_expr::{CompileError, EvalError, Expr, Map, Template, is_true};
 
 fn scope() -> Map {
     let scope = json!({
@@ -331,4 +331,19 @@ fn expressions_compare_by_their_source_and_cross_threads() {
     assert_ne!(expr, Expr::compile(" ctx.n").unwrap());
     assert_eq!(format!("{expr:?}"), r#"Expr("ctx.n")"#);
     assert_eq!(expr.source(), "ctx.n");
+}
+
+/// However large it is: what an expression may make is bounded, not what it may hand on.
+#[test]
+fn a_large_value_is_passed_on_whole() {
+    let rows: Vec<Value> = (0..20_000).map(|n| json!({ "id": n, "text": "x".repeat(100) })).collect();
+    let scope = Map::from_iter([("big".to_owned(), json!({ "rows": rows }))]);
+    let template = Template::compile(&json!({ "all": "{{ big.rows }}", "count": "{{ big.rows | length }}" }));
+    let rendered = template.unwrap().render(&scope).unwrap();
+    assert_eq!(rendered["all"], json!(rows));
+    assert_eq!(rendered["count"], 20_000);
+    let twice = Template::compile(&json!(["{{ big.rows }}", "{{ big.rows }}"])).unwrap().render(&scope);
+    assert_eq!(twice, Ok(json!([rows, rows])));
+    let many = Expr::compile("[big.rows, big.rows, big.rows]").unwrap().eval(&scope);
+    assert_eq!(many, Err(EvalError::TooLarge));
 }

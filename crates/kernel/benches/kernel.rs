@@ -52,7 +52,7 @@ impl World {
 
     fn send(&mut self, input: &Input) {
         let given = Given { now: Millis(0), random: 0, values: &self.values };
-        let Decision { records, changes } =
+        let Decision { records, changes, .. } =
             decide(&self.state, &self.net, input, &given).expect("an accepted input");
         for record in &records {
             if let Event::Offered { run, fence, .. } = record.event {

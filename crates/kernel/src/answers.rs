@@ -36,9 +36,15 @@ pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
             let result = WorkResult::Later { delay_ms: until.since(record.at), cursor: cursor.clone() };
             Some(((*run, *fence), report(result, patch)))
         }
+        Event::ChildStarted { run, definition, inputs, delegated: Some(delegated), .. } => {
+            let (definition, inputs) = (definition.clone(), inputs.clone());
+            let result = WorkResult::Child { definition, inputs, cursor: delegated.cursor.clone() };
+            Some(((*run, delegated.fence), report(result, &delegated.patch)))
+        }
         Event::Dropped { run, fence: Some(fence), reported: Some(result), .. } => {
             Some(((*run, *fence), Answer::Report { result: (**result).clone(), patch: None }))
         }
+        Event::Returned { run, fence, .. } => Some(((*run, *fence), Answer::Child)),
         Event::CompletedManually { run, fence, by } => Some(((*run, *fence), Answer::Manual((**by).clone()))),
         _ => None,
     }

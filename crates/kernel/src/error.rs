@@ -107,6 +107,7 @@ pub mod codes {
     pub const ROUTING_TIMEOUT: &str = "ROUTING_TIMEOUT";
     pub const GATE_TIMEOUT: &str = "GATE_TIMEOUT";
     pub const MANUAL_TIMEOUT: &str = "MANUAL_TIMEOUT";
+    pub const REFERENCE: &str = "REFERENCE_NOT_AVAILABLE";
     pub const EXPRESSION: &str = "EXPRESSION_ERROR";
     pub const LIMIT: &str = "LIMIT_EXCEEDED";
     pub const WORKER_LOST: &str = "WORKER_LOST";

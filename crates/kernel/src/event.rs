@@ -7,7 +7,7 @@ use crate::input::{Create, WorkResult};
 use crate::net::NetDigest;
 use crate::phase::Outcome;
 use crate::step_run::{Args, Patch, Role};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -183,6 +183,7 @@ pub enum Event {
         failure: Failure,
         handled: bool,
         reported: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
         output: Option<Arc<Value>>,
         patch: Patch,
         times: Option<Times>,
@@ -224,6 +225,15 @@ pub enum Event {
         definition: Arc<Value>,
         inputs: Arc<Value>,
         until: Option<Millis>,
+        /// The offer that asked for it: its pipeline goes on afterwards.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delegated: Option<Box<Delegated>>,
+    },
+    /// The other execution has ended, and the pipeline that waited for it goes on; no attempt is used up.
+    Returned {
+        run: RunId,
+        fence: Fence,
+        cursor: Arc<Value>,
     },
     NotCompensated {
         runs: Vec<RunId>,
@@ -235,6 +245,11 @@ pub enum Event {
     },
     /// A new execution took this history over up to here (R12); open work is offered anew.
     Forked(Box<Fork>),
+}
+
+/// A result of null is a result: where the field is written, there is one.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Arc::deserialize(deserializer).map(Some)
 }
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
@@ -268,6 +283,14 @@ pub struct Parent {
     pub execution: ExecutionId,
     pub run: RunId,
     pub fence: Fence,
+}
+
+/// A pipeline gave its slot back to wait for another execution.
+#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
+pub struct Delegated {
+    pub fence: Fence,
+    pub cursor: Option<Arc<Value>>,
+    pub patch: Patch,
 }
 
 /// A completed step taken over from an earlier execution, arc tokens as they were (R12).

@@ -104,9 +104,10 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::IterationEnded { run, index, failed, stop } => {
             runs::iteration_ended(state, net, *run, *index, *failed, *stop)
         }
-        Event::ChildStarted { run, fence, attempt, child, until, .. } => {
-            runs::child_started(state, net, *run, *fence, *attempt, *child, *until)
+        Event::ChildStarted { run, fence, attempt, child, until, delegated, .. } => {
+            runs::child_started(state, net, *run, *fence, *attempt, *child, *until, delegated.as_deref())
         }
+        Event::Returned { run, fence, cursor } => runs::returned(state, net, *run, *fence, cursor),
         Event::AgentDecided { run, call, decision } => runs::agent_decided(state, *run, call, decision),
 
         Event::Done { run, fence, patch, .. } => ends::done(state, net, *run, *fence, patch),

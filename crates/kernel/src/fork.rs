@@ -13,8 +13,18 @@ use crate::step_run::Role;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_artifact::Artifact;
 
-/// The whole journal of the new execution. `at` is the firing that is done again; without it the first failure
+/// A new execution that took over the beginning of another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Forked {
+    /// Its whole journal.
+    pub records: Vec<Record>,
+    /// Values that only the new records refer to.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// `at` is the firing that is done again; without it the first failure
 /// that nothing handled, and where nothing failed the moment before the outcome was decided.
 pub fn fork(
     net: &Net,
@@ -23,7 +33,7 @@ pub fn fork(
     id: ExecutionId,
     inputs: Option<Arc<Value>>,
     given: &Given<'_>,
-) -> Result<Vec<Record>, Rejected> {
+) -> Result<Forked, Rejected> {
     if net.policy().join != Join::Each {
         return Err(Rejected::Malformed("only a playbook is forked; elsewhere steps are redone"));
     }
@@ -45,7 +55,8 @@ pub fn fork(
     };
     draft.emit(Event::Forked(Box::new(fork)))?;
     settle(&mut draft)?;
-    Ok(prefix.iter().cloned().chain(draft.records).collect())
+    let records = prefix.iter().cloned().chain(draft.records).collect();
+    Ok(Forked { records, artifacts: draft.artifacts })
 }
 
 /// Where the firing stands in the journal. An iteration belongs to its loop's firing.

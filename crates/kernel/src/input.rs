@@ -119,6 +119,12 @@ pub enum WorkResult {
         delay_ms: u64,
         cursor: Option<Arc<Value>>,
     },
+    /// A pipeline waits for another execution and goes on with what comes of it.
+    Child {
+        definition: Arc<Value>,
+        inputs: Arc<Value>,
+        cursor: Option<Arc<Value>>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -230,7 +236,8 @@ pub enum Need {
 pub struct Values {
     pub outputs: BTreeMap<RunId, Arc<Value>>,
     pub items: BTreeMap<RunId, Arc<Value>>,
-    pub artifacts: BTreeMap<String, Arc<Value>>,
+    /// None: what is referred to is not there, or is not what it was.
+    pub artifacts: BTreeMap<String, Option<Arc<Value>>>,
     pub answers: BTreeMap<(RunId, Fence), Option<Answer>>,
 }
 

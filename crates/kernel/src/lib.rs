@@ -6,6 +6,7 @@
 //! come in with the input, so the same inputs give the same journal for ever (K6).
 
 mod answers;
+mod aside;
 mod changes;
 mod decide;
 pub mod error;
@@ -28,12 +29,12 @@ pub use changes::{Change, Changes, Delta};
 pub use decide::{Decision, decide};
 pub use error::{ErrorClass, Failure};
 pub use event::{
-    AgentDecision, BranchEnd, Cause, Cleared, Created, Emission, Event, Fork, Gone, Import, ManualNote,
-    ManualOutcome, Parent, PauseReason, Record, SkipReason, StartWhen, Times, TokenValue,
+    AgentDecision, BranchEnd, Cause, Cleared, Created, Delegated, Emission, Event, Fork, Gone, Import,
+    ManualNote, ManualOutcome, Parent, PauseReason, Record, SkipReason, StartWhen, Times, TokenValue,
 };
 pub use evolve::{evolve, replay};
 pub use execution::{Census, Clock, Counts, Decided, Execution, Finale, Gate, Head, JoinState, Scope, Token};
-pub use fork::fork;
+pub use fork::{Forked, fork};
 pub use ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 pub use input::{
     AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Loss, Need,

@@ -57,6 +57,7 @@ impl Event {
             Event::IterationEnded { failed: true, .. } => "loop.iteration.failed",
             Event::Patched { .. } => "ctx.patched",
             Event::ChildStarted { .. } => "child.started",
+            Event::Returned { .. } => "child.ended",
             Event::NotCompensated { .. } => "compensation.not_run",
             Event::AgentDecided { .. } => "agent.decided",
             Event::Assigned { .. }

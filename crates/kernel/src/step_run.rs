@@ -141,6 +141,7 @@ pub enum Signal {
     Offer,
     Lose,
     Reopen,
+    Return,
     Retry,
     AwaitManual,
     Spawn,
@@ -180,10 +181,12 @@ impl Kind {
             (Waiting | Backoff, Signal::Wake) => Some(Ready),
             (Ready, Signal::Delay) => Some(Delayed),
             (Ready, Signal::Offer) => Some(Offered),
-            (Offered, Signal::Lose) | (Offered | Child, Signal::Reopen) => Some(Ready),
+            (Offered, Signal::Lose) | (Child, Signal::Return) | (Offered | Child, Signal::Reopen) => {
+                Some(Ready)
+            }
             (Offered | Child, Signal::Retry) => Some(Backoff),
             (Ready | Offered | Delayed | Child, Signal::AwaitManual) => Some(Manual),
-            (Ready, Signal::Spawn) => Some(Child),
+            (Ready | Offered, Signal::Spawn) => Some(Child),
             (Ready, Signal::Loop) => Some(Looping),
             // Ready: pure work, or an expression that cannot be evaluated.
             (Ready | Offered | Manual | Child | Delayed | Waiting | Looping | Backoff, Signal::End) => None,
@@ -196,6 +199,7 @@ impl Kind {
                 | Signal::Offer
                 | Signal::Lose
                 | Signal::Reopen
+                | Signal::Return
                 | Signal::Retry
                 | Signal::AwaitManual
                 | Signal::Spawn

@@ -8,6 +8,6 @@ pub use windlass_artifact as reference;
 
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
 pub use work::{
-    Beat, Checkpoint, Failure, Iter, LEASE_TTL_MS, Line, Log, Order, Outcome, PROTOCOL_VERSION, Register,
-    Report, Scope, SessionId, Stream, Unit, Verdict, Work,
+    Beat, Checkpoint, ChildEnd, Failure, Iter, LEASE_TTL_MS, Line, Log, Order, Outcome, PROTOCOL_VERSION,
+    Register, Report, Returned, Scope, SessionId, Stream, Unit, Verdict, Work,
 };

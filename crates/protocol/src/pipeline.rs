@@ -17,6 +17,9 @@ pub struct Pipeline {
     /// Written to the context after the last task, before the step routes; sees the step's own result by its name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set_ctx: Map<String, Value>,
+    /// A longer result is kept as an artifact; None: as usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inline_bytes: Option<usize>,
 }
 
 /// One tool call.

@@ -102,6 +102,32 @@ pub enum Outcome {
         delay_ms: u64,
         cursor: Value,
     },
+    /// It waits for another execution, holds no slot meanwhile, and goes on at the cursor with what came of it.
+    Child {
+        definition: Value,
+        inputs: Value,
+        cursor: Value,
+    },
+}
+
+/// The cursor of work that waited for another execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Returned {
+    pub child: ChildEnd,
+    /// As the work left it.
+    pub then: Value,
+}
+
+/// What another execution came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChildEnd {
+    pub execution: String,
+    /// `completed`, `partial`, `failed` or `cancelled`.
+    pub status: String,
+    #[serde(default)]
+    pub output: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -49,9 +49,8 @@ fn forked(net: &Net, journal: &[Record], now: i64, rng: &mut Rng) -> Result<(), 
     let at = (!firings.is_empty() && rng.percent(70)).then(|| *rng.pick(&firings));
     let values = Values::default();
     let given = Given { now: Millis(now), random: 0, values: &values };
-    let records = fork(net, journal, at, ExecutionId(2), None, &given);
-    let records = match records {
-        Ok(records) => records,
+    let records = match fork(net, journal, at, ExecutionId(2), None, &given) {
+        Ok(forked) => forked.records,
         // Its guards read outputs; the test of forks by hand loads them.
         Err(Rejected::Needs(_)) => return Ok(()),
         Err(rejected) => return Err(Broken::new("R12", format!("{at:?} cannot be forked: {rejected}"))),

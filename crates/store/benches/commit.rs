@@ -89,7 +89,7 @@ impl Chain {
         let expected = self.state.head.version;
         let now = Millis(1_800_000_000_000 + i64::try_from(expected).expect("a short history"));
         let given = Given { now, random: 0, values: &Values::default() };
-        let Decision { records, changes } =
+        let Decision { records, changes, artifacts } =
             decide(&self.state, &self.net, input, &given).expect("an accepted input");
         self.state.apply(&changes);
         for record in &records {
@@ -109,6 +109,7 @@ impl Chain {
             answered,
             rows: project(&self.net, &changes, &records),
             records: Arc::new(records),
+            artifacts,
             leases: vec![lease],
             stops: Vec::new(),
             mail: Vec::new(),

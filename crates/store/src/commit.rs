@@ -4,6 +4,7 @@ use crate::rows::Rows;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+use windlass_artifact::Artifact;
 use windlass_kernel::{Create, ExecutionId, Fence, Input, Millis, Net, NetDigest, Record, RunId};
 
 /// Chosen by the writer, kept with the journal row: whoever lost the answer can learn whether it was written.
@@ -66,6 +67,8 @@ pub struct Commit {
     /// Offers that were answered: each must be the open one in the store, too (K3).
     pub answered: Vec<(RunId, Fence)>,
     pub records: Arc<Vec<Record>>,
+    /// What the records refer to; on disk before they are.
+    pub artifacts: Vec<Artifact>,
     pub rows: Rows,
     /// Offers of this very commit that go to a free slot at once.
     pub leases: Vec<Lease>,

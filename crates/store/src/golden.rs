@@ -68,6 +68,7 @@ kinds! {
     IterationEnded = "iteration_ended",
     Patched = "patched",
     ChildStarted = "child_started",
+    Returned = "returned",
     NotCompensated = "not_compensated",
     AgentDecided = "agent_decided",
     Forked = "forked",

@@ -4,6 +4,7 @@
 //! [`project`], one pure function, so they can be made again from the journal and compared (K1). Stores hold no
 //! rules: they check versions and fences, and write.
 
+mod artifacts;
 pub mod check;
 mod codec;
 mod commit;
@@ -18,6 +19,7 @@ mod secrets;
 pub mod sqlite;
 mod store;
 
+pub use artifacts::Artifacts;
 pub use codec::{assemble, decode};
 pub use commit::{
     Applied, Commit, CommitId, Creation, Definition, DefinitionId, Lease, Letter, LogChunk, Mail, MailId,

@@ -34,7 +34,7 @@ pub trait Reader: Send + 'static {
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError>;
 
-    /// Values a decision needs, as far as the store has them. Artifacts are not here.
+    /// Values a decision needs, as far as the store has them; an artifact that is not there is told as such.
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError>;
 
     fn net(&mut self, digest: NetDigest) -> Result<Option<Net>, StoreError>;

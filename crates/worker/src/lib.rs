@@ -8,6 +8,7 @@
 //! | [`egress`] | where requests of definitions may go to |
 //! | [`guard`] | a process that ends what a killed worker leaves behind |
 
+mod artifacts;
 pub mod egress;
 mod failure;
 pub mod guard;
@@ -19,6 +20,7 @@ pub mod session;
 mod stream;
 mod tools;
 
+pub use artifacts::Artifacts;
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
 pub use pool::{CHUNK_MAX, Orders, Pool, PoolConfig, PoolError, Port, Reply};
 pub use stream::{LINE_MAX, TAIL_MAX};

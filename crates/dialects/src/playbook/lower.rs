@@ -99,6 +99,7 @@ fn pipeline(def: &StepDef) -> Value {
         args: def.args.fields.clone(),
         tasks: tasks.collect(),
         set_ctx: def.set_ctx.fields.clone(),
+        inline_bytes: None,
     };
     serde_json::to_value(pipeline).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use super::deciding::{Pending, What};
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, Refusal};
 use std::sync::Arc;
+use windlass_artifact::Artifact;
 use windlass_kernel::{Changes, ExecutionId, Fence, Net, Record, Rejected, RunId};
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -56,6 +57,7 @@ pub(super) struct Building<R> {
     pub creation: Option<Creation>,
     pub records: Arc<Vec<Record>>,
     pub changes: Vec<Changes>,
+    pub artifacts: Vec<Artifact>,
     /// What was decided, to be answered, or decided again if someone else was first.
     pub decided: Vec<(Pending<R>, Answer)>,
     pub answered: Vec<(RunId, Fence)>,
@@ -84,6 +86,7 @@ impl<R> Building<R> {
             creation: None,
             records: Arc::default(),
             changes: Vec::new(),
+            artifacts: Vec::new(),
             decided: Vec::new(),
             answered: Vec::new(),
             consumed: Vec::new(),
@@ -114,6 +117,7 @@ impl<R> Building<R> {
             answered: std::mem::take(&mut self.answered),
             rows: project(&self.net, &changes, &self.records),
             records: self.records.clone(),
+            artifacts: std::mem::take(&mut self.artifacts),
             leases: self.leases.clone(),
             stops: std::mem::take(&mut self.stops),
             mail: std::mem::take(&mut self.mail),

@@ -9,9 +9,10 @@ use super::retry::Forking;
 use crate::wake::{Answer, Fatal, Lookup, Refusal, Start};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Record, Rejected, RunId, Values, decide, with_defaults,
+    Net, Rejected, RunId, Values, decide, with_defaults,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Creation, Definition, DefinitionId, MailId, Write};
@@ -217,19 +218,20 @@ impl<R> Lane<R> {
             self.settle_mail(pending.mail, None);
             return self.answer_when_written(id, pending, answer);
         }
-        remember(&mut live.values, &live.net, &decision.records);
+        remember(&mut live.values, &live.net, &decision);
         if self.open.commit(id).is_none() {
             live.unwritten += 1;
             self.open.begin(Building::new(id, live.state.head.version, live.net.clone()));
         }
         let answers = live.answered_by(&pending.what);
         live.state.apply(&decision.changes);
+        let inputs = live.state.head.inputs.clone();
         let Some(building) = self.open.commit(id) else { return };
         building.consumed.extend(pending.mail);
         match &mut pending.what {
-            What::Create(_, creation) => building.creation = Some(creation.clone()),
+            What::Create(_, creation) => building.creation = Some(Creation { inputs, ..creation.clone() }),
             What::Fork(forking) => {
-                building.creation = Some(forking.creation.clone());
+                building.creation = Some(Creation { inputs, ..forking.creation.clone() });
                 building.records = Arc::new(std::mem::take(&mut forking.taken_over));
             }
             _ => {}
@@ -241,6 +243,7 @@ impl<R> Lane<R> {
         building.goes_on =
             matches!(decision.records.last().map(|record| &record.event), Some(Event::Continued));
         building.changes.push(decision.changes);
+        building.artifacts.extend(decision.artifacts);
         Arc::make_mut(&mut building.records).extend(decision.records);
         for (run, fence) in std::mem::take(&mut building.withdrawn) {
             let unit = LeaseUnit::Run { run, fence };
@@ -352,8 +355,12 @@ fn take_over(values: &mut Values, found: Values) {
 }
 
 /// What later decisions may ask for stays at hand, at least until it is on disk.
-fn remember(values: &mut Values, net: &Net, records: &[Record]) {
-    for record in records {
+fn remember(values: &mut Values, net: &Net, decision: &Decision) {
+    for Artifact { key, bytes } in &decision.artifacts {
+        let value = serde_json::from_slice(bytes).map(Arc::new);
+        values.artifacts.insert(key.clone(), value.ok());
+    }
+    for record in &decision.records {
         match &record.event {
             Event::Done { run, output, .. } if net.reads_outputs() => {
                 values.outputs.insert(*run, output.clone());

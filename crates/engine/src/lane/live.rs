@@ -9,6 +9,8 @@ use windlass_store::DefinitionId;
 
 /// Outputs and loop lists of one execution kept for its next decisions; beyond this they are read again.
 const VALUES_MAX: usize = 256;
+/// Large values of one execution kept for its next decisions: a loop goes through its list step by step.
+const ARTIFACTS_MAX: usize = 4;
 /// Compiled nets kept; beyond this they are read and checked again.
 const NETS_MAX: usize = 512;
 
@@ -85,6 +87,9 @@ impl<R> Live<R> {
         }
         if self.values.items.len() > VALUES_MAX {
             self.values.items.clear();
+        }
+        if self.values.artifacts.len() > ARTIFACTS_MAX {
+            self.values.artifacts.clear();
         }
     }
 }

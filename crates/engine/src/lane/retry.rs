@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::net::Join;
 use windlass_kernel::{
-    Changes, Create, Decision, Event, ExecutionId, Given, Millis, Net, Record, Rejected, Role, RunId,
-    StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
+    Changes, Create, Decision, Event, ExecutionId, Forked, Given, Millis, Need, Net, Record, Rejected, Role,
+    RunId, StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
 };
 use windlass_store::{Creation, MailId, Retry, RetryFrom};
 
@@ -43,30 +43,34 @@ pub(super) struct Forking {
 
 impl Forking {
     /// What the new execution does at once; `taken_over` becomes the journal before that.
-    fn decide(&mut self, id: ExecutionId, now: Millis, random: u64) -> Result<Decision, Rejected> {
-        let past = std::mem::take(&mut self.taken_over);
-        let mut records = self.records(&past, id, now, random)?;
+    fn decide(
+        &mut self,
+        id: ExecutionId,
+        (now, random): (Millis, u64),
+        values: &Values,
+    ) -> Result<Decision, Rejected> {
+        let Forked { mut records, artifacts } = self.forked(id, (now, random), values)?;
         let state = replay(&self.net, &records)?;
         let forked = |record: &Record| matches!(record.event, Event::Forked(_));
         let first = records.iter().rposition(forked).unwrap_or(records.len());
         let own = records.split_off(first);
         self.taken_over = records;
-        Ok(Decision { records: own, changes: Changes::whole(&state) })
+        Ok(Decision { records: own, changes: Changes::whole(&state), artifacts })
     }
 
-    fn records(
+    fn forked(
         &self,
-        past: &[Record],
         id: ExecutionId,
-        now: Millis,
-        random: u64,
-    ) -> Result<Vec<Record>, Rejected> {
-        let mut values = Values::default();
+        (now, random): (Millis, u64),
+        values: &Values,
+    ) -> Result<Forked, Rejected> {
+        let past = &self.taken_over;
+        let mut values = values.clone();
         let mut asked = Vec::new();
         loop {
             let given = Given { now, random, values: &values };
             match fork(&self.net, past, self.at, id, self.inputs.clone(), &given) {
-                // Whatever a decision reads is in the journal it stands on.
+                // Whatever a decision reads is in the journal it stands on, or kept beside it.
                 Err(Rejected::Needs(needs)) if needs != asked => {
                     values.load(past, &needs);
                     asked = needs;
@@ -117,8 +121,12 @@ impl<R> Lane<R> {
     pub(super) fn fork(&mut self, id: ExecutionId, mut pending: Pending<R>) {
         let (now, random) = (self.now.wall, self.random_bits());
         let What::Fork(forking) = &mut pending.what else { return };
-        match forking.decide(id, now, random) {
+        let Some(live) = self.executions.get(id) else { return };
+        match forking.decide(id, (now, random), &live.values) {
             Ok(decision) => self.decided(id, pending, decision),
+            Err(Rejected::Needs(needs)) if needs.iter().all(|need| matches!(need, Need::Artifact(_))) => {
+                self.need(id, pending, needs);
+            }
             Err(rejected) => self.refused(id, pending, rejected),
         }
     }

@@ -338,6 +338,11 @@ fn result(outcome: protocol::Outcome) -> WorkResult {
         protocol::Outcome::Later { delay_ms, cursor } => {
             WorkResult::Later { delay_ms, cursor: Some(cursor.into()) }
         }
+        protocol::Outcome::Child { definition, inputs, cursor } => WorkResult::Child {
+            definition: definition.into(),
+            inputs: inputs.into(),
+            cursor: Some(cursor.into()),
+        },
     }
 }
 

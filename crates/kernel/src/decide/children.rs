@@ -4,14 +4,16 @@
 use super::ending::{self, Told};
 use super::reports;
 use super::scope::{Trouble, View};
-use super::{Draft, retry};
+use super::{Draft, context, retry};
 use crate::error::{ErrorClass, Failure, codes};
-use crate::event::Event;
+use crate::event::{Delegated, Event};
+use crate::execution::Execution;
 use crate::ids::{ExecutionId, Fence, RunId};
 use crate::input::{Answer, ChildResult, Rejected, WorkResult};
-use crate::net::Completion;
+use crate::net::{Completion, Work};
 use crate::phase::Outcome;
 use crate::step_run::RunState;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use windlass_expr::Template;
@@ -22,26 +24,57 @@ pub(super) fn start(
     definition: &Template,
     inputs: &Template,
 ) -> Result<(), Trouble> {
-    let depth_max = d.net.policy().limits.depth;
-    if d.head().depth >= depth_max {
-        let message = format!("executions may be nested {depth_max} deep");
-        return Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)));
+    if let Some(failure) = too_deep(d) {
+        return Err(Trouble::failed(failure));
     }
-    let run = d.run(id)?;
-    let view = View::of_run(d, run);
+    let view = View::of_run(d, d.run(id)?);
     let (definition, inputs) = (Arc::new(view.render(definition)?), Arc::new(view.render(inputs)?));
-    let attempt = run.attempts + 1;
-    let until = d.net.step(run.step).timeout_ms.map(|ms| d.at.plus(ms));
-    let child = child_id(d.head().id, id, attempt);
-    let fence = d.next_fence();
-    Ok(d.emit(Event::ChildStarted { run: id, fence, attempt, child, definition, inputs, until })?)
+    Ok(spawn(d, id, definition, inputs, None)?)
 }
 
-fn child_id(parent: ExecutionId, run: RunId, attempt: u32) -> ExecutionId {
+/// A pipeline gives its slot back until the other execution has ended.
+pub(super) fn delegate(
+    d: &mut Draft<'_>,
+    id: RunId,
+    (definition, inputs): (Arc<Value>, Arc<Value>),
+    delegated: Delegated,
+) -> Result<(), Rejected> {
+    if let Some(failure) = too_deep(d) {
+        let Delegated { fence, patch, .. } = delegated;
+        return ending::fail(d, id, failure, Told { patch, ..Told::under(fence) });
+    }
+    let patch = delegated.patch.clone();
+    spawn(d, id, definition, inputs, Some(Box::new(delegated)))?;
+    context::reexamine(d, &patch)
+}
+
+fn too_deep(d: &Draft<'_>) -> Option<Failure> {
+    let depth_max = d.net.policy().limits.depth;
+    let message = format!("executions may be nested {depth_max} deep");
+    (d.head().depth >= depth_max).then(|| Failure::new(ErrorClass::Validation, codes::LIMIT, message))
+}
+
+fn spawn(
+    d: &mut Draft<'_>,
+    id: RunId,
+    definition: Arc<Value>,
+    inputs: Arc<Value>,
+    delegated: Option<Box<Delegated>>,
+) -> Result<(), Rejected> {
+    let run = d.run(id)?;
+    let attempt = run.attempts + 1;
+    let until = d.net.step(run.step).timeout_ms.map(|ms| d.at.plus(ms));
+    let fence = d.next_fence();
+    let child = child_id(d.head().id, id, fence);
+    d.emit(Event::ChildStarted { run: id, fence, attempt, child, definition, inputs, until, delegated })
+}
+
+/// Every attempt, and every call of a pipeline, has a fence of its own.
+fn child_id(parent: ExecutionId, run: RunId, fence: Fence) -> ExecutionId {
     let mut hash = Sha256::new();
     hash.update(parent.0.to_be_bytes());
     hash.update(run.0.to_be_bytes());
-    hash.update(attempt.to_be_bytes());
+    hash.update(fence.0.to_be_bytes());
     let digest: [u8; 32] = hash.finalize().into();
     let mut bytes = [0u8; 16];
     bytes.copy_from_slice(&digest[..16]);
@@ -66,6 +99,12 @@ pub(super) fn ended(
     };
     let told = Told { reported: true, ..Told::under(fence) };
     let leads_on = ending::leads_on(d, &role);
+    if matches!(Execution::work_of(d.net, d.run(id)?), Work::Task { .. }) {
+        return match leads_on {
+            true => returned(d, id, fence, child, result),
+            false => reports::drop_it(d, id, fence, None),
+        };
+    }
     match result.outcome {
         // A child that may be partial by its own policy has done what it promised.
         Outcome::Completed | Outcome::Partial if leads_on => {
@@ -93,6 +132,23 @@ pub(super) fn ended(
         }
         Outcome::Cancelled => reports::drop_it(d, id, fence, Some(WorkResult::Stopped)),
     }
+}
+
+/// What a pipeline waited for lies with its cursor, in the words of the worker's protocol.
+fn returned(
+    d: &mut Draft<'_>,
+    id: RunId,
+    fence: Fence,
+    child: ExecutionId,
+    result: &ChildResult,
+) -> Result<(), Rejected> {
+    let mut end =
+        json!({ "execution": child.to_string(), "status": result.outcome, "output": result.output });
+    if let (Outcome::Failed, Some(failure)) = (result.outcome, &result.failure) {
+        end["failure"] = json!(failure);
+    }
+    let then = d.run(id)?.cursor.clone();
+    d.emit(Event::Returned { run: id, fence, cursor: Arc::new(json!({ "child": end, "then": then })) })
 }
 
 fn is_manual(d: &Draft<'_>, id: RunId) -> Result<bool, Rejected> {

@@ -1,5 +1,6 @@
 //! The draft of a decision: the state as it will be, and the records that lead there.
 
+use crate::aside::lighten;
 use crate::event::{Event, Record};
 use crate::evolve::evolve;
 use crate::execution::{Execution, Head};
@@ -8,6 +9,7 @@ use crate::input::{Given, Rejected, Values};
 use crate::net::Net;
 use crate::phase::Phase;
 use crate::step_run::StepRun;
+use windlass_artifact::Artifact;
 
 pub(crate) struct Draft<'a> {
     pub(crate) state: Execution<'a>,
@@ -22,6 +24,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) begun: u32,
     /// Outputs and loop lists of this very decision: they are in no journal yet.
     pub(crate) fresh: Values,
+    /// What the records refer to: to be kept before they are.
+    pub(crate) artifacts: Vec<Artifact>,
 }
 
 impl<'a> Draft<'a> {
@@ -35,6 +39,7 @@ impl<'a> Draft<'a> {
             firings: 0,
             begun: 0,
             fresh: Values::default(),
+            artifacts: Vec::new(),
         }
     }
 
@@ -52,7 +57,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Says that something happened; the draft's state is the one after it.
-    pub(crate) fn emit(&mut self, event: Event) -> Result<(), Rejected> {
+    pub(crate) fn emit(&mut self, mut event: Event) -> Result<(), Rejected> {
+        let (artifacts, values) = (&mut self.artifacts, &mut self.fresh.artifacts);
+        lighten(&mut event, self.net.policy().limits.inline_bytes, &mut |artifact, value| {
+            values.insert(artifact.key.clone(), Some(value));
+            artifacts.push(artifact);
+        });
         let record = Record { at: self.at, event };
         match &record.event {
             Event::Done { run, output, .. } if self.net.reads_outputs() => {

@@ -32,6 +32,7 @@ use crate::ids::RunId;
 use crate::input::{Given, Input, Rejected, Values};
 use crate::net::Net;
 use crate::phase::Phase;
+use windlass_artifact::Artifact;
 
 /// What an input leads to; without records it was accepted and changes nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +40,8 @@ pub struct Decision {
     pub records: Vec<Record>,
     /// What the records mean for the state, so that the caller need not fold them in again.
     pub changes: Changes,
+    /// Values that the records refer to. They are on disk before the records are, or with them.
+    pub artifacts: Vec<Artifact>,
 }
 
 /// What an input means. The state is not changed: the caller commits the records and then applies the changes.
@@ -73,7 +76,8 @@ pub fn decide(
         Input::Continue => start::go_on(d)?,
     }
     settle(d)?;
-    Ok(Decision { records: draft.records, changes: draft.state.into_changes(&execution.head) })
+    let Draft { records, artifacts, state, .. } = draft;
+    Ok(Decision { records, artifacts, changes: state.into_changes(&execution.head) })
 }
 
 /// Outputs that a new execution takes over come with the input itself.

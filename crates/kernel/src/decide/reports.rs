@@ -1,8 +1,8 @@
 //! What workers report. Only the open offer's fence is heard; a repeated report is told that it was accepted.
 
 use super::ending::{self, Told};
-use super::{Draft, retry};
-use crate::event::{Event, Gone};
+use super::{Draft, children, retry};
+use crate::event::{Delegated, Event, Gone};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Need, Rejected, Report, WorkResult};
 use crate::net::Completion;
@@ -16,9 +16,10 @@ pub(super) fn report(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected>
     if open {
         return accept(d, report);
     }
+    let said = report.as_kept(d.net.policy().limits.inline_bytes);
     let same = |answer: &Answer| match answer {
         Answer::Report { result, patch } => {
-            *result == report.result && patch.as_ref().is_none_or(|patch| *patch == report.patch)
+            *result == said.result && patch.as_ref().is_none_or(|patch| *patch == said.patch)
         }
         Answer::Manual(_) | Answer::Child => false,
     };
@@ -71,7 +72,7 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
         }
         (WorkResult::Failed(failure), true) => retry::attempt_failed(d, id, failure.clone(), told),
         (WorkResult::Failed(failure), false) => ending::fail(d, id, failure.clone(), told),
-        (WorkResult::Stopped | WorkResult::Later { .. }, false) => {
+        (WorkResult::Stopped | WorkResult::Later { .. } | WorkResult::Child { .. }, false) => {
             drop_it(d, id, report.fence, Some(report.result.clone()))
         }
         (WorkResult::Stopped, true) => Err(Rejected::NotWaiting { run: id, why: "nobody asked it to stop" }),
@@ -85,6 +86,11 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
                 patch: report.patch.clone(),
             })?;
             super::context::reexamine(d, &report.patch)
+        }
+        (WorkResult::Child { definition, inputs, cursor }, true) => {
+            let (fence, cursor, patch) = (report.fence, cursor.clone(), report.patch.clone());
+            let asked = (definition.clone(), inputs.clone());
+            children::delegate(d, id, asked, Delegated { fence, cursor, patch })
         }
     }
 }

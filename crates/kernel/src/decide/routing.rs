@@ -113,7 +113,10 @@ impl<'q, 'a> Question<'q, 'a> {
     fn args(&mut self, arc: &JoinArc) -> Result<Args, Trouble> {
         match &arc.args {
             None => Ok(None),
-            Some(template) => Ok(Some(Arc::new(self.view().render(template)?))),
+            // No arguments and arguments that came to nothing are one thing, in memory as on disk.
+            Some(template) => {
+                Ok(Some(self.view().render(template)?).filter(|args| !args.is_null()).map(Arc::new))
+            }
         }
     }
 }

@@ -47,6 +47,8 @@ pub(super) enum Boundary<'e> {
 }
 
 impl<'e> Boundary<'e> {
+    const KEYS: [&'static str; 5] = ["name", "step", "payload", "result", "error"];
+
     fn name(&self) -> &'static str {
         match self {
             Boundary::Arrival { step: None, .. } => "execution.started",
@@ -84,12 +86,6 @@ impl<'e> Boundary<'e> {
         let index = length.checked_sub(1);
         Some(json!({ "length": length, "index": index, "first": index == Some(0), "done": true }))
     }
-
-    fn whole(&self) -> Value {
-        let keys = ["name", "step", "payload", "result", "error"];
-        let found = keys.iter().filter_map(|key| Some(((*key).to_owned(), self.get(key)?.into_owned())));
-        Value::Object(found.collect())
-    }
 }
 
 pub(super) struct View<'d, 'a> {
@@ -101,6 +97,8 @@ pub(super) struct View<'d, 'a> {
     /// The step-run whose iteration `iter` tells of.
     iteration: Option<(RunId, u32)>,
     needs: RefCell<Vec<Need>>,
+    /// The key of an artifact that is gone.
+    gone: RefCell<Option<String>>,
 }
 
 impl<'d, 'a> View<'d, 'a> {
@@ -113,6 +111,7 @@ impl<'d, 'a> View<'d, 'a> {
             event: None,
             iteration: None,
             needs: RefCell::default(),
+            gone: RefCell::default(),
         }
     }
 
@@ -167,6 +166,10 @@ impl<'d, 'a> View<'d, 'a> {
             needs.dedup();
             return Err(Trouble::Rejected(Rejected::Needs(needs)));
         }
+        if let Some(key) = self.gone.take() {
+            let message = format!("`{source}` reads a value that is not there any more: {key}");
+            return Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::REFERENCE, message)));
+        }
         result.map_err(|error| {
             let message = format!("`{source}` cannot be evaluated: {error}");
             Trouble::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
@@ -194,7 +197,8 @@ impl<'d, 'a> View<'d, 'a> {
     /// Every output there is: for names that are only known when the expression runs.
     fn outputs(&self) -> Option<Cow<'_, Value>> {
         let names = self.draft.net.steps().map(|(_, step)| step.name.as_str());
-        let found = names.filter_map(|name| Some((name.to_owned(), self.output(name)?.into_owned())));
+        let whole = |name: &str| Some(self.resolve(self.output(name)?)?.into_owned());
+        let found = names.filter_map(|name| Some((name.to_owned(), whole(name)?)));
         Some(Cow::Owned(Value::Object(found.collect())))
     }
 
@@ -233,23 +237,59 @@ impl<'d, 'a> View<'d, 'a> {
         }
         let fresh = self.draft.fresh.items.get(&of);
         match fresh.or_else(|| self.draft.given.values.items.get(&of)) {
-            Some(items) => items.get(index as usize).cloned(),
+            Some(items) => self.resolve(Cow::Borrowed(items))?.get(index as usize).cloned(),
             None => self.need(Need::Items(of)).map(Cow::into_owned),
         }
     }
 
-    fn bare(&self, root: &str) -> Option<Cow<'_, Value>> {
-        let args = self.args.as_ref().and_then(|args| args.get(root)).map(Cow::Borrowed);
-        args.or_else(|| self.ctx.get(root).map(|value| Cow::Borrowed(&**value)))
-            .or_else(|| self.iter(Some(root)))
-            .or_else(|| self.draft.head().inputs.get(root).map(Cow::Borrowed))
+    fn bare(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
+        if let Some(argument) = field(self.args(), Some(root)) {
+            return field(Some(argument), key);
+        }
+        if let Some(value) = self.ctx.get(root) {
+            return field(self.resolve(Cow::Borrowed(value)), key);
+        }
+        if let Some(value) = self.iter(Some(root)).or_else(|| field(self.inputs(), Some(root))) {
+            return field(Some(value), key);
+        }
+        match (self.output(root), key) {
+            (Some(output), Some("_ref")) if windlass_artifact::key(&output).is_some() => Some(output),
+            (Some(output), key) => of_output(self.resolve(output)?, key),
+            (None, key) => field(self.implied(root), key),
+        }
+    }
+
+    fn args(&self) -> Option<Cow<'_, Value>> {
+        self.resolve(Cow::Borrowed(self.args.as_deref()?))
+    }
+
+    fn inputs(&self) -> Option<Cow<'_, Value>> {
+        self.resolve(Cow::Borrowed(&*self.draft.head().inputs))
+    }
+
+    fn whole_ctx(&self) -> Value {
+        let value =
+            |value: &'_ Value| self.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned);
+        Value::Object(self.ctx.iter().map(|(key, held)| (key.clone(), value(held))).collect())
+    }
+
+    /// What the event tells, with what it refers to.
+    fn event(&self, key: &str) -> Option<Cow<'_, Value>> {
+        self.resolve(self.event.as_ref()?.get(key)?)
+    }
+
+    fn whole_event(&self) -> Option<Cow<'_, Value>> {
+        self.event.as_ref()?;
+        let found =
+            Boundary::KEYS.iter().filter_map(|key| Some(((*key).to_owned(), self.event(key)?.into_owned())));
+        Some(Cow::Owned(Value::Object(found.collect())))
     }
 
     /// Short names for parts of the event and of the execution.
     fn implied(&self, root: &str) -> Option<Cow<'_, Value>> {
         match root {
-            "error" => self.event.as_ref()?.get("error"),
-            "result" | "response" => self.event.as_ref()?.get("payload"),
+            "error" => self.event("error"),
+            "result" | "response" => self.event("payload"),
             "loop" => self.event.as_ref()?.ended_loop().map(Cow::Owned),
             "job" => Some(Cow::Owned(json!({ "uuid": self.draft.head().id.to_string() }))),
             _ => None,
@@ -258,15 +298,20 @@ impl<'d, 'a> View<'d, 'a> {
 
     /// A large value stands as a reference; what it refers to is loaded like everything else.
     fn resolve<'v>(&'v self, value: Cow<'v, Value>) -> Option<Cow<'v, Value>> {
-        let Some(key) = value.get("$artifact") else { return Some(value) };
-        let key = key.to_string();
-        match self.draft.given.values.artifacts.get(&key) {
-            Some(value) => Some(Cow::Borrowed(value)),
-            None => self.need(Need::Artifact(key)),
+        let Some(key) = windlass_artifact::key(&value) else { return Some(value) };
+        let fresh = self.draft.fresh.artifacts.get(key);
+        match fresh.or_else(|| self.draft.given.values.artifacts.get(key)) {
+            Some(Some(value)) => Some(Cow::Borrowed(value)),
+            Some(None) => {
+                *self.gone.borrow_mut() = Some(key.to_owned());
+                None
+            }
+            None => self.need(Need::Artifact(key.to_owned())),
         }
     }
 }
 
+/// A field of what is no reference, whatever it looks like.
 fn field<'v>(value: Option<Cow<'v, Value>>, key: Option<&str>) -> Option<Cow<'v, Value>> {
     match (value?, key) {
         (value, None) => Some(value),
@@ -277,31 +322,18 @@ fn field<'v>(value: Option<Cow<'v, Value>>, key: Option<&str>) -> Option<Cow<'v,
 
 impl Scope for View<'_, '_> {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
-        let found = match (root, key) {
-            ("workload", key) => field(Some(Cow::Borrowed(&*self.draft.head().inputs)), key),
-            ("ctx", Some(key)) => self.ctx.get(key).map(|value| Cow::Borrowed(&**value)),
-            ("ctx", None) => Some(Cow::Owned(whole(&self.ctx))),
-            ("args", key) => field(self.args.as_ref().map(|args| Cow::Borrowed(&**args)), key),
+        match (root, key) {
+            ("workload", key) => field(self.inputs(), key),
+            ("ctx", Some(key)) => self.resolve(Cow::Borrowed(self.ctx.get(key)?)),
+            ("ctx", None) => Some(Cow::Owned(self.whole_ctx())),
+            ("args", key) => field(self.args(), key),
             ("iter", key) => self.iter(key),
-            ("event", Some(key)) => self.event.as_ref().and_then(|event| event.get(key)),
-            ("event", None) => self.event.as_ref().map(|event| Cow::Owned(event.whole())),
-            ("steps", Some(name)) => self.output(name),
+            ("event", Some(key)) => self.event(key),
+            ("event", None) => self.whole_event(),
+            ("steps", Some(name)) => self.resolve(self.output(name)?),
             ("steps", None) => self.outputs(),
             ("execution_id", _) => Some(Cow::Owned(json!(self.draft.head().id.to_string()))),
-            (root, key) => {
-                if let Some(value) = self.bare(root) {
-                    return field(self.resolve(value), key);
-                }
-                return match self.output(root) {
-                    Some(output) => of_output(self.resolve(output)?, key),
-                    None => field(self.implied(root), key),
-                };
-            }
-        };
-        self.resolve(found?)
+            (root, key) => self.bare(root, key),
+        }
     }
-}
-
-fn whole(ctx: &Ctx) -> Value {
-    Value::Object(ctx.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect())
 }

@@ -1,7 +1,7 @@
 //! Step-runs while they live.
 
 use super::{Applied, tokens};
-use crate::event::{AgentDecision, TokenValue};
+use crate::event::{AgentDecision, Delegated, TokenValue};
 use crate::execution::{Execution, Finale, Scope};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::net::{Finish, Net, Work};
@@ -254,6 +254,7 @@ pub(super) fn completed_manually(state: &mut Execution<'_>, id: RunId, fence: Fe
     same_fence(run, Some(fence))
 }
 
+#[expect(clippy::too_many_arguments, reason = "they are the event's fields")]
 pub(super) fn child_started(
     state: &mut Execution<'_>,
     net: &Net,
@@ -262,11 +263,34 @@ pub(super) fn child_started(
     attempt: u32,
     child: ExecutionId,
     until: Option<Millis>,
+    delegated: Option<&Delegated>,
 ) -> Applied {
     next_fence(state, fence)?;
     shift(state, net, id, Signal::Spawn, |run| {
+        same_fence(run, delegated.map(|delegated| delegated.fence))?;
         dispatch(run, fence, attempt)?;
+        if let Some(delegated) = delegated {
+            run.cursor.clone_from(&delegated.cursor);
+        }
         Ok(RunState::Child { fence, child, until })
+    })?;
+    if let Some(delegated) = delegated {
+        tokens::patch(state, &delegated.patch);
+    }
+    Ok(())
+}
+
+pub(super) fn returned(
+    state: &mut Execution<'_>,
+    net: &Net,
+    id: RunId,
+    fence: Fence,
+    cursor: &Arc<Value>,
+) -> Applied {
+    shift(state, net, id, Signal::Return, |run| {
+        same_fence(run, Some(fence))?;
+        run.cursor = Some(cursor.clone());
+        Ok(RunState::Ready { waited: true })
     })
 }
 

@@ -92,6 +92,14 @@ pub struct Limits {
     pub restarts: u32,
     pub losses: u32,
     pub depth: u32,
+    /// A value whose JSON is longer is set aside, and the journal holds a reference.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub inline_bytes: usize,
+}
+
+/// A net that does not speak of it keeps the digest it always had.
+fn is_usual(inline_bytes: &usize) -> bool {
+    *inline_bytes == windlass_artifact::INLINE_BYTES
 }
 
 impl Default for Limits {
@@ -103,6 +111,7 @@ impl Default for Limits {
             restarts: 5,
             losses: 3,
             depth: 16,
+            inline_bytes: windlass_artifact::INLINE_BYTES,
         }
     }
 }

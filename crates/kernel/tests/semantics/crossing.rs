@@ -222,7 +222,7 @@ fn retry(drive: &mut Drive) -> String {
                 Event::Fired { run, step: at, role: Role::Routed, .. } if *at == step => Some(*run),
                 _ => None,
             });
-            fork(&drive.net, &drive.journal, at, ExecutionId(8), None, &given)
+            fork(&drive.net, &drive.journal, at, ExecutionId(8), None, &given).map(|forked| forked.records)
         }
     };
     let journal = match again {

@@ -2,6 +2,7 @@
 //! against a replay of the journal so far.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_expr::{Expr, Template};
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
@@ -15,6 +16,8 @@ pub struct Drive {
     pub random: u64,
     /// The public names of everything that happened.
     pub names: Vec<&'static str>,
+    /// What journal entries refer to, as a store would keep it.
+    pub artifacts: BTreeMap<String, Vec<u8>>,
 }
 
 pub fn expr(source: &str) -> Expr {
@@ -61,7 +64,8 @@ impl Drive {
 
     /// Goes on where a journal ends.
     pub fn at(net: Net, state: Execution<'static>, journal: Vec<Record>, now: i64) -> Drive {
-        Drive { net, state, journal, now, random: 0, names: Vec::new() }
+        let (names, artifacts) = (Vec::new(), BTreeMap::new());
+        Drive { net, state, journal, now, random: 0, names, artifacts }
     }
 
     /// Created and started, with no inputs.
@@ -85,11 +89,13 @@ impl Drive {
                 Err(Rejected::Needs(needs)) => {
                     assert!(!asked.contains(&needs), "{needs:?} are asked for again");
                     values.load(&self.journal, &needs);
+                    values.artifacts.extend(needs.iter().filter_map(|need| self.artifact(need)));
                     asked.push(needs);
                 }
                 other => break other?,
             }
         };
+        self.artifacts.extend(decision.artifacts.into_iter().map(|kept| (kept.key, kept.bytes)));
         let before = self.state.clone();
         let mut told = Vec::new();
         for record in decision.records {
@@ -107,6 +113,12 @@ impl Drive {
             "a replay gives the same state (K1)"
         );
         Ok(told.join("; "))
+    }
+
+    fn artifact(&self, need: &Need) -> Option<(String, Option<Arc<Value>>)> {
+        let Need::Artifact(key) = need else { return None };
+        let value = self.artifacts.get(key).and_then(|bytes| serde_json::from_slice(bytes).ok());
+        Some((key.clone(), value.map(Arc::new)))
     }
 
     /// One event in a few words; what is not worth telling is left out.

@@ -7,6 +7,7 @@ mod crossing;
 mod crossings;
 mod drive;
 mod illegal;
+mod large;
 mod names;
 mod outputs;
 mod plans;

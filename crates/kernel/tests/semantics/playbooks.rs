@@ -448,7 +448,7 @@ fn a_playbook_is_retried_by_a_fork_at_a_firing() {
     let values = Values::default();
     let given = Given { now: Millis(50), random: 0, values: &values };
     for at in [Some(failed), None] {
-        let journal = fork(&drive.net, &drive.journal, at, ExecutionId(8), None, &given).unwrap();
+        let journal = fork(&drive.net, &drive.journal, at, ExecutionId(8), None, &given).unwrap().records;
         let state = replay(&drive.net, &journal).unwrap();
         let net = Net::new(drive.net.spec().clone()).unwrap();
         let mut again = Drive::at(net, state, journal, 50);
@@ -469,7 +469,7 @@ fn a_fork_of_a_fork_names_the_one_it_was_made_of() {
     drive.fail("b", "X");
     let values = Values::default();
     let given = Given { now: Millis(50), random: 0, values: &values };
-    let journal = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given).unwrap();
+    let journal = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given).unwrap().records;
     let state = replay(&drive.net, &journal).unwrap();
     let net = Net::new(drive.net.spec().clone()).unwrap();
     let mut second = Drive::at(net, state, journal, 50);
@@ -480,7 +480,8 @@ fn a_fork_of_a_fork_names_the_one_it_was_made_of() {
         _ => None,
     });
     for at in [None, Some(first), own] {
-        let third = fork(&drive.net, &second.journal, at, ExecutionId(9), None, &given);
+        let third =
+            fork(&drive.net, &second.journal, at, ExecutionId(9), None, &given).map(|forked| forked.records);
         let Ok(third) = third else { panic!("{at:?}: {third:?}") };
         let named = third.iter().rev().find_map(|record| match &record.event {
             Event::Forked(fork) => Some((fork.parent, fork.id)),

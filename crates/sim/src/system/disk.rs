@@ -8,6 +8,7 @@ pub use reading::DiskReader;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_artifact::Artifact;
 use windlass_kernel::{ExecutionId, Fence, Millis, NetDigest, NetSpec, RunId};
 use windlass_store::{
     Applied, CommitId, Creation, Definition, DefinitionId, HeadRow, Lease, Letter, LiveRun, LogChunk, Mail,
@@ -23,6 +24,8 @@ pub struct Disk {
     inbox: BTreeMap<MailId, Arc<Post>>,
     stops: BTreeMap<(ExecutionId, RunId, Fence), Stop>,
     logs: BTreeMap<Position, Arc<LogChunk>>,
+    /// JSON by key.
+    artifacts: BTreeMap<String, Arc<Vec<u8>>>,
     /// Journal rows so far, of all executions.
     journaled: i64,
     posted: i64,
@@ -87,6 +90,14 @@ struct Post {
 }
 
 impl Disk {
+    pub(super) fn keep(&mut self, artifact: &Artifact) {
+        self.artifacts.insert(artifact.key.clone(), Arc::new(artifact.bytes.clone()));
+    }
+
+    pub(super) fn artifact(&self, key: &str) -> Option<Arc<Vec<u8>>> {
+        self.artifacts.get(key).cloned()
+    }
+
     /// The disk after the batch, and what became of each write. This one stays as it is.
     pub fn after(&self, batch: &[Write]) -> Result<(Disk, Vec<Applied>), StoreError> {
         let mut next = self.clone();

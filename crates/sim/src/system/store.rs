@@ -9,6 +9,7 @@ pub(super) use reader::{Forgets, SystemReader};
 
 use super::disk::Laxity;
 use file::FileStore;
+use windlass_artifact::Artifact;
 use windlass_store::{Applied, Store, StoreError, Write};
 
 use crate::rng::Rng;
@@ -65,6 +66,24 @@ impl Depot {
         match self {
             Depot::Memory(store) => store.foretell(batch),
             Depot::File(_) => Err(StoreError::Io("nobody knows what a file will answer".into())),
+        }
+    }
+
+    /// What a worker keeps is on disk before it goes on.
+    pub fn keep(&mut self, artifact: &Artifact) -> Result<(), StoreError> {
+        match self {
+            Depot::Memory(store) => {
+                store.keep(artifact);
+                Ok(())
+            }
+            Depot::File(store) => store.artifacts().keep(artifact),
+        }
+    }
+
+    pub fn artifact(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        match self {
+            Depot::Memory(store) => Ok(store.artifact(key)),
+            Depot::File(store) => store.artifacts().read(key),
         }
     }
 

@@ -244,7 +244,7 @@ impl World {
             }
             Output::Report(report) => self.report(worker, report),
             Output::Start(work) => return self.begin_work(worker, *work),
-            Output::Proceed(unit) => self.proceed(worker, unit),
+            Output::Proceed(unit) => self.proceed(worker, unit)?,
             Output::Stop { unit, grace_ms } => self.stop(worker, unit, grace_ms),
         }
         Ok(())
@@ -285,7 +285,6 @@ impl World {
         let ordered_in = process.ordered_in.get(&unit).copied().unwrap_or(self.life);
         self.telling.say(self.now, || format!("worker {worker} begins {}", super::telling::unit(unit)));
         self.watch.begun(unit, ordered_in)?;
-        self.put_on_bench(worker, work);
-        Ok(())
+        self.put_on_bench(worker, work)
     }
 }

@@ -269,6 +269,7 @@ fn reply(result: &WorkResult) -> Reply {
         }),
         WorkResult::Stopped => Reply::Stopped,
         WorkResult::Later { delay_ms, .. } => Reply::Later { ms: *delay_ms },
+        WorkResult::Child { .. } => unreachable!("no simulated worker waits for another execution"),
     }
 }
 

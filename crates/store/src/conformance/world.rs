@@ -81,16 +81,16 @@ impl World {
     }
 
     pub fn begin(&mut self, create: Create) -> Commit {
-        let creation = Creation {
+        let parent = create.parent.as_ref().map(|parent| parent.execution);
+        let mut commit = self.give(&Input::Create(Box::new(create)));
+        commit.creation = Some(Creation {
             definition: self.definition,
             net: self.net.digest(),
-            inputs: create.inputs.clone(),
-            parent: create.parent.as_ref().map(|parent| parent.execution),
+            inputs: self.state.head.inputs.clone(),
+            parent,
             trigger: "manual".to_owned(),
             at: self.now,
-        };
-        let mut commit = self.give(&Input::Create(Box::new(create)));
-        commit.creation = Some(creation);
+        });
         commit
     }
 
@@ -99,7 +99,8 @@ impl World {
     pub fn fork(&self, journal: &[Record], id: ExecutionId) -> (World, Commit) {
         let values = Values::default();
         let given = Given { now: self.now, random: 0, values: &values };
-        let records = fork(&self.net, journal, None, id, None, &given).expect("it can be forked");
+        let forked = fork(&self.net, journal, None, id, None, &given).expect("it can be forked");
+        let Forked { records, artifacts } = forked;
         let state = replay(&self.net, &records).expect("a sound journal");
         let creation = Creation {
             definition: self.definition,
@@ -111,7 +112,7 @@ impl World {
         };
         let rows = project(&self.net, &Changes::whole(&state), &records);
         let world = World { state, ..self.clone() };
-        let commit = Commit { creation: Some(creation), ..world.commit(0, records, rows) };
+        let commit = Commit { creation: Some(creation), artifacts, ..world.commit(0, records, rows) };
         (world, commit)
     }
 
@@ -153,10 +154,10 @@ impl World {
     pub fn try_give(&mut self, input: &Input, values: &Values) -> Result<Commit, Rejected> {
         let expected = self.state.head.version;
         let given = Given { now: self.now, random: expected, values };
-        let Decision { records, changes } = decide(&self.state, &self.net, input, &given)?;
+        let Decision { records, changes, artifacts } = decide(&self.state, &self.net, input, &given)?;
         self.state.apply(&changes);
         let rows = project(&self.net, &changes, &records);
-        Ok(self.commit(expected, records, rows))
+        Ok(Commit { artifacts, ..self.commit(expected, records, rows) })
     }
 
     fn commit(&self, expected: u64, records: Vec<Record>, rows: Rows) -> Commit {
@@ -168,6 +169,7 @@ impl World {
             answered: Vec::new(),
             rows,
             records: Arc::new(records),
+            artifacts: Vec::new(),
             leases: Vec::new(),
             stops: Vec::new(),
             mail: Vec::new(),

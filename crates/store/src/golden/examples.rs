@@ -210,6 +210,8 @@ fn ends() -> Vec<Event> {
         how,
         reported: reported.map(Box::new),
     };
+    let (definition, inputs) = (value(json!({ "path": "other" })), value(json!({})));
+    let child = WorkResult::Child { definition, inputs, cursor: None };
     let later = WorkResult::Later { delay_ms: 9, cursor: Some(value(json!(1))) };
     vec![
         manual(ManualOutcome::Succeeded, Some("looked at it")),
@@ -225,11 +227,13 @@ fn ends() -> Vec<Event> {
         Event::Done { run: RUN, fence: None, output: value(json!(null)), patch: Patch::new(), times: None },
         failed(Some(FENCE), true, true, Some(value(json!({ "half": 1 }))), patch(), Some(TIMES)),
         failed(None, false, false, None, Patch::new(), None),
+        failed(Some(FENCE), false, true, Some(value(json!(null))), Patch::new(), None),
         dropped(Gone::Skipped, None, None),
         dropped(Gone::Cancelled, Some(FENCE), Some(WorkResult::Stopped)),
         dropped(Gone::Abandoned, Some(FENCE), Some(WorkResult::Failed(failure()))),
         dropped(Gone::Cancelled, Some(FENCE), Some(WorkResult::Done { output: value(json!(1)) })),
         dropped(Gone::Cancelled, Some(FENCE), Some(later)),
+        dropped(Gone::Cancelled, Some(FENCE), Some(child)),
     ]
 }
 
@@ -246,7 +250,7 @@ fn failed(
 
 fn rest() -> Vec<Event> {
     let decided = |decision| Event::AgentDecided { run: RUN, call: "call_1".into(), decision };
-    let child = |until| Event::ChildStarted {
+    let child = |until, delegated| Event::ChildStarted {
         run: RUN,
         fence: FENCE,
         attempt: 1,
@@ -254,6 +258,7 @@ fn rest() -> Vec<Event> {
         definition: value(json!({ "name": "child", "version": 2 })),
         inputs: value(json!({ "n": 1 })),
         until,
+        delegated,
     };
     let fork = |inputs, deadline| {
         let (parent, id) = (ExecutionId(5), ExecutionId(6));
@@ -266,8 +271,22 @@ fn rest() -> Vec<Event> {
         Event::IterationEnded { run: RUN, index: 0, failed: false, stop: true },
         Event::IterationEnded { run: RUN, index: 1, failed: true, stop: false },
         Event::Patched { patch: patch(), by: "api".into() },
-        child(Some(LATER)),
-        child(None),
+        child(Some(LATER), None),
+        child(None, None),
+        child(
+            None,
+            Some(Box::new(Delegated {
+                fence: FENCE,
+                cursor: Some(value(json!({ "at": "b" }))),
+                patch: patch(),
+            })),
+        ),
+        child(None, Some(Box::new(Delegated { fence: FENCE, cursor: None, patch: Patch::new() }))),
+        Event::Returned {
+            run: RUN,
+            fence: FENCE,
+            cursor: value(json!({ "child": { "status": "completed" }, "then": null })),
+        },
         Event::NotCompensated { runs: vec![RUN, RUN.next()] },
         decided(AgentDecision::Execute {
             step: StepId(3),

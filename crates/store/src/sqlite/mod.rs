@@ -20,6 +20,7 @@ mod tests;
 mod values;
 mod write;
 
+use crate::artifacts::Artifacts;
 use crate::commit::{Applied, Write};
 use crate::store::{Store, StoreError};
 use checkpoint::{BOUNDS, Bounds, Checkpoints};
@@ -34,6 +35,7 @@ use std::path::{Path, PathBuf};
 pub struct Sqlite {
     path: PathBuf,
     conn: Connection,
+    artifacts: Artifacts,
     keys: Keys,
     checkpoints: Checkpoints,
     /// After a failed write nothing is known of the disk; only a new opening finds out.
@@ -52,7 +54,8 @@ impl Sqlite {
         let conn = connect::writing(path)?;
         migrate::migrate(&conn, path)?;
         let checkpoints = Checkpoints::start(path, bounds)?;
-        Ok(Sqlite { path: path.to_owned(), conn, keys: Keys::default(), checkpoints, failed: None })
+        let (path, artifacts, keys) = (path.to_owned(), beside(path), Keys::default());
+        Ok(Sqlite { path, conn, artifacts, keys, checkpoints, failed: None })
     }
 
     /// Reads beside whoever writes; nothing is made or changed.
@@ -60,6 +63,26 @@ impl Sqlite {
         connect::inspect_existing(path)?;
         SqliteReader::open(path)
     }
+
+    /// What a commit refers to, for those who make references before they report.
+    #[must_use]
+    pub fn artifacts(&self) -> Artifacts {
+        self.artifacts.clone()
+    }
+
+    /// What a transaction refers to is on disk before it; without the transaction nothing refers to it.
+    fn keep_artifacts(&self, batch: &[Write]) -> Result<(), StoreError> {
+        let kept = batch.iter().flat_map(|write| match write {
+            Write::Commit(commit) => &commit.artifacts[..],
+            _ => &[],
+        });
+        kept.into_iter().try_for_each(|artifact| self.artifacts.keep(artifact))
+    }
+}
+
+/// Artifacts lie in a folder beside the file.
+pub(crate) fn beside(path: &Path) -> Artifacts {
+    Artifacts::in_folder(path.with_file_name("artifacts"))
 }
 
 impl Store for Sqlite {
@@ -79,6 +102,7 @@ impl Store for Sqlite {
             if batch.is_empty() {
                 return Ok(Vec::new());
             }
+            self.keep_artifacts(batch)?;
             write::apply(&self.conn, &mut self.keys, batch)
         });
         self.failed = applied.as_ref().err().cloned();

@@ -5,6 +5,7 @@ use super::columns::{digest, parsed};
 use super::connect;
 use super::lists::{self, key_of};
 use super::{due, state, values};
+use crate::artifacts::Artifacts;
 use crate::codec::assemble;
 use crate::commit::{DefinitionId, MailId, Position, Stop};
 use crate::rows::Rows;
@@ -20,11 +21,12 @@ use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, NetSpec, RunId,
 #[derive(Debug)]
 pub struct SqliteReader {
     pub(super) conn: Connection,
+    artifacts: Artifacts,
 }
 
 impl SqliteReader {
     pub(super) fn open(path: &Path) -> Result<SqliteReader, StoreError> {
-        Ok(SqliteReader { conn: connect::reading(path)? })
+        Ok(SqliteReader { conn: connect::reading(path)?, artifacts: super::beside(path) })
     }
 
     /// Everything `read` sees is of one moment.
@@ -77,7 +79,13 @@ impl Reader for SqliteReader {
     }
 
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {
-        Ok(self.of(execution, |chain| values::values(chain, needs))?.unwrap_or_default())
+        let mut found = self.of(execution, |chain| values::values(chain, needs))?.unwrap_or_default();
+        for need in needs {
+            if let Need::Artifact(key) = need {
+                found.artifacts.insert(key.clone(), self.artifacts.value(key)?);
+            }
+        }
+        Ok(found)
     }
 
     fn net(&mut self, digest: NetDigest) -> Result<Option<Net>, StoreError> {

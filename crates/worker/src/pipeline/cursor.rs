@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use windlass_protocol::{ChildEnd, Returned};
 
 /// Raised when a cursor of an older worker can no longer be understood.
 const VERSION: u32 = 1;
@@ -58,10 +59,13 @@ impl Cursor {
         }
     }
 
-    pub(super) fn read(stored: &Value) -> Result<Cursor, String> {
-        let cursor = Cursor::deserialize(stored).map_err(|error| error.to_string())?;
+    /// The cursor, and what the run waited for, if it was another execution.
+    pub(super) fn read(stored: &Value) -> Result<(Cursor, Option<ChildEnd>), String> {
+        let returned = Returned::deserialize(stored).ok();
+        let own = returned.as_ref().map_or(stored, |returned| &returned.then);
+        let cursor = Cursor::deserialize(own).map_err(|error| error.to_string())?;
         match cursor.version {
-            VERSION => Ok(cursor),
+            VERSION => Ok((cursor, returned.map(|returned| returned.child))),
             other => Err(format!("it has version {other}, and this worker knows {VERSION}")),
         }
     }

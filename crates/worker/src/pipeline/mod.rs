@@ -1,14 +1,16 @@
 //! The pipeline runner: a machine without IO. It says which tool to call, gets what came of it, and says what is next.
 //!
 //! ```text
-//! begin ─▶ advance ─▶ Call ─▶ answer ─▶ (checkpoint) ─▶ advance ─▶ Wait ─▶ advance ─▶ … ─▶ Report
+//! begin ─▶ advance ─▶ Call ─▶ answer ─▶ advance ─▶ Keep, Checkpoint ─▶ advance ─▶ Wait ─▶ advance ─▶ … ─▶ Report
 //! ```
+//! Where a template reads a large value that is not at hand, `advance` says Load first.
 //! Everything a run has learned is in its cursor: a run that begins with it goes on as if nothing had happened.
 
 mod cursor;
 mod outcome;
 mod render;
 mod scope;
+mod shelf;
 
 use crate::failure::{self, failure, in_task};
 use cursor::Cursor;
@@ -16,6 +18,10 @@ use scope::View;
 pub(crate) use scope::execution_id;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+pub(crate) use shelf::not_available;
+use shelf::{Shelf, Trouble};
+use std::borrow::Cow;
+use windlass_artifact::{Artifact, INLINE_BYTES, Source};
 use windlass_protocol::{Action, Backoff, Failure, OnUnmatched, Outcome, Pipeline, Report, Rule, Task, Work};
 
 /// Calls of one run. A hundred rows a page make a million rows of it; what needs more belongs in a loop, whose
@@ -27,6 +33,11 @@ pub const PAUSE_MAX_MS: u64 = 5_000;
 
 /// A growing delay stops here: a month is longer than anybody waits for a retry.
 pub const DELAY_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
+/// The kind of a task that is another execution.
+const CHILD: &str = "playbook";
+/// Tools whose results are references on purpose.
+const OWN_REFERENCES: [&str; 3] = ["artifact", "secrets", CHILD];
 
 /// One tool call that is asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +72,12 @@ impl From<Result<Value, Box<Failure>>> for CallResult {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
+    /// To be answered with `loaded`: templates read what is behind these keys.
+    Load(Vec<String>),
+    /// To be on disk before the run goes on: what it says next refers to them.
+    Keep(Vec<Artifact>),
+    /// Where the run stands, to be remembered before it goes on.
+    Checkpoint(Value),
     /// To be answered with `answer`. Asked again before that, it is the same call.
     Call(Box<Call>),
     /// At most [`PAUSE_MAX_MS`]; then `advance` again.
@@ -75,64 +92,110 @@ pub struct Run {
     pipeline: Pipeline,
     work: Work,
     cursor: Cursor,
-    /// Arguments of the call that is asked for, with the task's own laid over the step's.
-    asked: Option<Value>,
-    report: Option<Box<Report>>,
+    shelf: Shelf,
+    stage: Stage,
+    /// The cursor has moved since it was last told.
+    moved: bool,
+}
+
+/// What the run does next.
+#[derive(Debug)]
+enum Stage {
+    /// Goes to the cursor of an earlier worker, or to the start.
+    Begin,
+    /// The task at the cursor has its turn.
+    Task,
+    /// A call is out; the arguments are the task's own laid over the step's.
+    Asked {
+        args: Value,
+    },
+    /// What a call came to meets the task's rules.
+    Answered {
+        args: Value,
+        called: CallResult,
+    },
+    /// Another execution has ended that the task at the cursor waited for.
+    Returned(CallResult),
+    /// After the last task.
+    Complete,
+    Over(Box<Report>),
 }
 
 impl Run {
-    /// What cannot begin has a failure as its report.
     #[must_use]
     pub fn begin(work: Work) -> Run {
         let (pipeline, refused) = match Pipeline::deserialize(&*work.spec) {
             Ok(pipeline) => (pipeline, None),
             Err(error) => (Pipeline::default(), Some(not_a_pipeline(&work, &error))),
         };
-        let first = pipeline.tasks.first().map_or("", |task| &task.label);
-        let cursor = Cursor::start(first);
-        let mut run = Run { pipeline, work, cursor, asked: None, report: None };
-        let begun = refused.map_or_else(|| run.place(), Err);
-        match begun {
-            Err(failure) => run.fail(*failure),
-            Ok(()) if run.pipeline.tasks.is_empty() => run.complete(),
-            Ok(()) => {}
+        let cursor = Cursor::start(pipeline.tasks.first().map_or("", |task| &task.label));
+        let shelf = Shelf::new(pipeline.inline_bytes.unwrap_or(INLINE_BYTES));
+        let mut run = Run { pipeline, work, cursor, shelf, stage: Stage::Begin, moved: false };
+        if let Some(failure) = refused {
+            run.fail(*failure);
         }
         run
     }
 
     pub fn advance(&mut self) -> Next {
-        if let Some(report) = &self.report {
-            return Next::Report(report.clone());
-        }
-        if self.cursor.wait_ms > 0 {
-            return Next::Wait { delay_ms: std::mem::take(&mut self.cursor.wait_ms) };
-        }
-        match self.call() {
-            Ok(call) => Next::Call(Box::new(call)),
-            Err(failure) => {
-                self.fail(*in_task(failure, &self.cursor.at));
-                self.advance()
+        loop {
+            let unkept = self.shelf.take_unkept();
+            if !unkept.is_empty() {
+                return Next::Keep(unkept);
+            }
+            if std::mem::take(&mut self.moved) {
+                return Next::Checkpoint(self.cursor());
+            }
+            let gone_on = match &self.stage {
+                Stage::Over(report) => return Next::Report(report.clone()),
+                Stage::Task | Stage::Asked { .. } if self.cursor.wait_ms > 0 => {
+                    return Next::Wait { delay_ms: std::mem::take(&mut self.cursor.wait_ms) };
+                }
+                Stage::Task | Stage::Asked { .. } => match self.call() {
+                    Ok(Some(call)) => return Next::Call(Box::new(call)),
+                    Ok(None) => Ok(()),
+                    Err(trouble) => Err(trouble),
+                },
+                Stage::Begin => self.place(),
+                Stage::Returned(_) => self.returned(),
+                Stage::Answered { .. } => self.fold(),
+                Stage::Complete => self.complete(),
+            };
+            match gone_on {
+                Ok(()) => {}
+                Err(Trouble::Needs(keys)) => return Next::Load(keys),
+                Err(Trouble::Failed(failure)) => self.fail(*failure),
             }
         }
     }
 
     /// What the call asked for came to. Without one it means nothing and is dropped.
     pub fn answer(&mut self, called: CallResult) {
-        let (Some(args), None) = (self.asked.take(), &self.report) else { return };
-        let label = self.cursor.at.clone();
-        self.cursor.calls += 1;
-        *self.cursor.tries.entry(label.clone()).or_default() += 1;
-        let called = outcome::judged(called);
-        let followed = self.decide(&args, &called).and_then(|action| self.follow(&action, called));
-        if let Err(failure) = followed {
-            self.fail(*in_task(failure, &label));
-        }
+        let Stage::Asked { args } = &mut self.stage else { return };
+        let args = std::mem::take(args);
+        self.answered(args, called);
     }
 
-    /// The cursor, when there is something to remember: a call was answered and the run goes on.
-    #[must_use]
-    pub fn checkpoint(&self) -> Option<Value> {
-        (self.report.is_none() && self.cursor.calls > 0).then(|| self.cursor())
+    fn answered(&mut self, args: Value, called: CallResult) {
+        let mut called = outcome::judged(called);
+        // These two name what is kept; what others give may only look so.
+        let own = self.task(&self.cursor.at).is_ok_and(|task| OWN_REFERENCES.contains(&task.kind.as_str()));
+        let source = if own { Source::Own } else { Source::Outside };
+        match &mut called.outcome {
+            Ok(result) => *result = self.shelf.lighten(result.take(), source),
+            Err(failure) => failure.details = self.shelf.lighten(failure.details.take(), Source::Outside),
+        }
+        self.cursor.calls += 1;
+        *self.cursor.tries.entry(self.cursor.at.clone()).or_default() += 1;
+        self.stage = Stage::Answered { args, called };
+    }
+
+    /// What was loaded, key by key; None where there is nothing, or not what there was.
+    pub fn loaded(&mut self, values: Vec<(String, Option<Vec<u8>>)>) {
+        for (key, bytes) in values {
+            self.shelf.put(key, bytes.as_deref());
+        }
+        self.shelf.satisfied();
     }
 
     #[must_use]
@@ -140,10 +203,14 @@ impl Run {
         self.cursor.stored()
     }
 
-    /// The report of a run that is ended from outside.
+    /// The report of a run that is ended from outside. What it refers to is kept first: [`Run::take_unkept`].
     #[must_use]
     pub fn report_now(&self, outcome: Outcome) -> Box<Report> {
         Box::new(Report { unit: self.work.unit, outcome, patch: self.cursor.patch() })
+    }
+
+    pub fn take_unkept(&mut self) -> Vec<Artifact> {
+        self.shelf.take_unkept()
     }
 
     #[must_use]
@@ -156,17 +223,31 @@ impl Run {
         self.pipeline.tasks.len()
     }
 
-    /// Goes to the cursor of an earlier worker, or to the start.
-    fn place(&mut self) -> Result<(), Box<Failure>> {
-        if let Some(stored) = &self.work.cursor {
-            self.cursor = Cursor::read(stored).map_err(|error| bad_cursor(&error))?;
-            return self.task(&self.cursor.at).map(drop);
+    fn place(&mut self) -> Result<(), Trouble> {
+        self.stage = match &self.work.cursor {
+            Some(stored) => {
+                let (cursor, child) = Cursor::read(stored).map_err(|error| bad_cursor(&error))?;
+                self.cursor = cursor;
+                self.task(&self.cursor.at)?;
+                child.map_or(Stage::Task, |child| Stage::Returned(outcome::of_child(child)))
+            }
+            None => {
+                self.bind_args()?;
+                if self.pipeline.tasks.is_empty() { Stage::Complete } else { Stage::Task }
+            }
+        };
+        Ok(())
+    }
+
+    fn bind_args(&mut self) -> Result<(), Trouble> {
+        if self.pipeline.args.is_empty() {
+            return Ok(());
         }
-        if !self.pipeline.args.is_empty() {
-            let view = View::new(&self.work, &self.cursor);
-            let own = render::fields(&view, &self.pipeline.args, "the step's `args`")?;
-            self.cursor.args = Some(render::laid(self.work.scope.args.as_deref(), own));
-        }
+        let view = View::new(&self.work, &self.cursor, &self.shelf);
+        let own = render::fields(&view, &self.pipeline.args, "the step's `args`")?;
+        let laid = render::laid(view.args().as_deref(), own);
+        let laid = self.shelf.settled(Ok(laid))?;
+        self.cursor.args = Some(self.shelf.lighten(laid, Source::Outside));
         Ok(())
     }
 
@@ -175,29 +256,77 @@ impl Run {
         found.ok_or_else(|| failure::invalid(format!("step `{}` has no task `{label}`", self.work.step)))
     }
 
-    fn call(&mut self) -> Result<Call, Box<Failure>> {
+    /// The call of the task at the cursor; None when its work is another execution, which is reported.
+    fn call(&mut self) -> Result<Option<Call>, Trouble> {
         if self.cursor.calls >= CALLS_MAX {
             let message = format!("the step made {CALLS_MAX} calls; do its jumps ever end?");
-            return Err(failure("validation", "LIMIT_EXCEEDED", message));
+            return Err(self.in_task(failure("validation", "LIMIT_EXCEEDED", message).into()));
         }
+        let (call, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
+        if call.kind == CHILD {
+            self.delegate(&call);
+            return Ok(None);
+        }
+        self.stage = Stage::Asked { args };
+        Ok(Some(call))
+    }
+
+    fn configured(&self) -> Result<(Call, Value), Trouble> {
         let task = self.task(&self.cursor.at)?;
         let try_number = self.cursor.tries.get(&task.label).copied().unwrap_or_default() + 1;
-        let mut view = View::new(&self.work, &self.cursor);
+        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
         view.task = Some((&task.label, try_number));
         let (config, args) = configured(task, &view)?;
         let (label, kind) = (task.label.clone(), task.kind.clone());
         let (timeout_ms, number) = (task.timeout_ms, self.cursor.passed);
         let call = Call { label, kind, config, args: args.clone(), timeout_ms, try_number, number };
-        self.asked = Some(args);
-        Ok(call)
+        Ok((call, args))
+    }
+
+    /// The slot is given back while the other execution runs.
+    fn delegate(&mut self, call: &Call) {
+        let (definition, inputs) = outcome::child(&call.config);
+        let patch = self.cursor.patch();
+        self.cursor.unsent.clear();
+        let outcome = Outcome::Child { definition, inputs, cursor: self.cursor() };
+        self.stage = Stage::Over(Box::new(Report { unit: self.work.unit, outcome, patch }));
+    }
+
+    /// The rules of the task see the same arguments as when the other execution was asked for.
+    fn returned(&mut self) -> Result<(), Trouble> {
+        let (_, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
+        if let Stage::Returned(called) = std::mem::replace(&mut self.stage, Stage::Task) {
+            self.answered(args, called);
+        }
+        Ok(())
+    }
+
+    /// The answer meets the task's rules.
+    fn fold(&mut self) -> Result<(), Trouble> {
+        let action = self.decide().map_err(|trouble| self.in_task(trouble))?;
+        let Stage::Answered { called, .. } = std::mem::replace(&mut self.stage, Stage::Task) else {
+            return Ok(());
+        };
+        let label = self.cursor.at.clone();
+        self.follow(&action, called).map_err(|failure| in_task(failure, &label))?;
+        self.moved = matches!(self.stage, Stage::Task);
+        Ok(())
+    }
+
+    fn in_task(&self, trouble: Trouble) -> Trouble {
+        match trouble {
+            Trouble::Failed(failure) => Trouble::Failed(in_task(failure, &self.cursor.at)),
+            needs @ Trouble::Needs(_) => needs,
+        }
     }
 
     /// Which action follows. The matched rule's writes are made, whatever the action is.
-    fn decide(&mut self, args: &Value, called: &CallResult) -> Result<Action, Box<Failure>> {
+    fn decide(&mut self) -> Result<Action, Trouble> {
+        let Stage::Answered { args, called } = &self.stage else { return Ok(Action::Fail) };
         let task = self.task(&self.cursor.at)?;
         let try_number = self.cursor.tries[&task.label];
         let told = outcome::told(called, &task.kind, try_number);
-        let mut view = View::new(&self.work, &self.cursor);
+        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
         view.args = Some(args).filter(|args| !args.is_null());
         view.task = Some((&task.label, try_number));
         view.outcome = Some(&told);
@@ -206,6 +335,7 @@ impl Run {
         let set_ctx = render::fields(&view, &rule.set_ctx, &format!("`set_ctx` in {place}"))?;
         let set_iter = render::fields(&view, &rule.set_iter, &format!("`set_iter` in {place}"))?;
         let action = rule.action.clone();
+        let (set_ctx, set_iter) = (self.shelf.lighten_all(set_ctx), self.shelf.lighten_all(set_iter));
         self.cursor.write_ctx(set_ctx);
         self.cursor.iter.extend(set_iter);
         Ok(action)
@@ -228,7 +358,7 @@ impl Run {
         };
         match next {
             Some(label) => self.cursor.at = label,
-            None => self.complete(),
+            None => self.stage = Stage::Complete,
         }
         Ok(())
     }
@@ -268,35 +398,34 @@ impl Run {
         let patch = self.cursor.patch();
         self.cursor.unsent.clear();
         let outcome = Outcome::Later { delay_ms, cursor: self.cursor() };
-        self.report = Some(Box::new(Report { unit: self.work.unit, outcome, patch }));
+        self.stage = Stage::Over(Box::new(Report { unit: self.work.unit, outcome, patch }));
         Ok(())
     }
 
-    fn complete(&mut self) {
-        let output = outcome::output(&self.pipeline, &self.cursor.prev, &self.cursor.results);
-        let mut view = View::new(&self.work, &self.cursor);
+    fn complete(&mut self) -> Result<(), Trouble> {
+        let (output, source) = outcome::output(&self.pipeline, &self.cursor, &self.shelf)?;
+        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
         view.own = Some(&output);
-        match render::fields(&view, &self.pipeline.set_ctx, "the step's `set_ctx`") {
-            Err(failure) => self.fail(*failure),
-            Ok(fields) => {
-                self.cursor.write_ctx(fields);
-                self.report = Some(self.report_now(Outcome::Done { output }));
-            }
-        }
+        let fields = render::fields(&view, &self.pipeline.set_ctx, "the step's `set_ctx`")?;
+        let fields = self.shelf.lighten_all(fields);
+        let output = self.shelf.lighten(output, source);
+        self.cursor.write_ctx(fields);
+        self.stage = Stage::Over(self.report_now(Outcome::Done { output }));
+        Ok(())
     }
 
     fn fail(&mut self, failure: Failure) {
-        self.report = Some(self.report_now(Outcome::Failed(failure)));
+        self.stage = Stage::Over(self.report_now(Outcome::Failed(failure)));
     }
 }
 
 /// A task's configuration, and the arguments its other templates and its rules see: its own laid over the step's.
-fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value), Box<Failure>> {
+fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value), Trouble> {
     let place = format!("task `{}`", task.label);
     let is_args = |key: &str| key == "args" || key == "input";
     let (own, others): (Vec<_>, Vec<_>) = task.config.iter().partition(|(key, _)| is_args(key));
     let mut config = Map::new();
-    let mut args = view.args.cloned();
+    let mut args = view.shelf.settled(Ok(view.args().map(Cow::into_owned)))?;
     for (key, value) in own {
         let rendered = render::field(view, key, value, &place)?;
         if let Value::Object(fields) = &rendered {
@@ -311,7 +440,7 @@ fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value
     Ok((config, args.unwrap_or_default()))
 }
 
-fn matching<'t>(task: &'t Task, view: &View<'_>) -> Result<Option<&'t Rule>, Box<Failure>> {
+fn matching<'t>(task: &'t Task, view: &View<'_>) -> Result<Option<&'t Rule>, Trouble> {
     let place = format!("task `{}`", task.label);
     for rule in &task.rules {
         let matches = match &rule.when {

@@ -1,9 +1,13 @@
 //! What a call came to, as rules see it, and what the whole step hands on.
 
 use super::CallResult;
+use super::cursor::Cursor;
+use super::shelf::{Shelf, Trouble};
 use crate::failure::{self, failure, shown};
 use serde_json::{Map, Value, json};
-use windlass_protocol::{Failure, Pipeline};
+use std::borrow::Cow;
+use windlass_artifact::{Source, key};
+use windlass_protocol::{ChildEnd, Failure, Pipeline};
 
 /// A result that itself says `status: "error"` is an error, whichever tool it comes from.
 pub(super) fn judged(called: CallResult) -> CallResult {
@@ -76,24 +80,51 @@ pub(super) fn kept(called: CallResult, tool: &str) -> Value {
     }
 }
 
-/// The step's output.
+/// The step's output, and whether its parts are our own.
 ///
 /// With one task it is what the task came to. With several it is an object: the fields of the last result that
 /// succeeded (a result that is no object stands under `result`), `status: "ok"` unless that result has a `status` of
 /// its own, and `results` with what every task came to by its label. So `{{ step.field }}` and
 /// `{{ step.results.label.field }}` can both be read.
-pub(super) fn output(pipeline: &Pipeline, prev: &Value, results: &Map<String, Value>) -> Value {
+pub(super) fn output(
+    pipeline: &Pipeline,
+    cursor: &Cursor,
+    shelf: &Shelf,
+) -> Result<(Value, Source), Trouble> {
     if let [task] = &pipeline.tasks[..] {
-        return results.get(&task.label).cloned().unwrap_or_default();
+        return Ok((cursor.results.get(&task.label).cloned().unwrap_or_default(), Source::Own));
     }
     if pipeline.tasks.is_empty() {
-        return Value::Null;
+        return Ok((Value::Null, Source::Own));
     }
-    let mut output = match prev {
-        Value::Object(fields) => fields.clone(),
-        other => Map::from_iter([("result".to_owned(), other.clone())]),
+    let whole = |value: &Value| shelf.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned);
+    let results: Map<String, Value> =
+        cursor.results.iter().map(|(label, result)| (label.clone(), whole(result))).collect();
+    let mut output = match whole(&cursor.prev) {
+        Value::Object(fields) => fields,
+        other => Map::from_iter([("result".to_owned(), other)]),
     };
     output.entry("status").or_insert_with(|| json!("ok"));
-    output.insert("results".to_owned(), Value::Object(results.clone()));
-    Value::Object(output)
+    output.insert("results".to_owned(), Value::Object(results));
+    let source = if key(&cursor.prev).is_some() { Source::Outside } else { Source::Own };
+    shelf.settled(Ok((Value::Object(output), source)))
+}
+
+/// Which definition another execution is of, and its inputs.
+pub(super) fn child(config: &Map<String, Value>) -> (Value, Value) {
+    let kept = |key: &&str| Some(((*key).to_owned(), config.get(*key)?.clone()));
+    let definition = ["path", "catalog_id", "version"].iter().filter_map(kept).collect();
+    let given = ["args", "input", "payload"].iter().find_map(|key| config.get(*key)?.as_object());
+    (Value::Object(definition), Value::Object(given.cloned().unwrap_or_default()))
+}
+
+/// Another execution's end as the outcome of a call; one that may be partial by its own policy has done its work.
+pub(super) fn of_child(end: ChildEnd) -> CallResult {
+    let facts = json!({ "playbook": { "execution_id": end.execution, "status": end.status } });
+    let outcome = match end.failure {
+        None if end.status != "cancelled" => Ok(end.output),
+        None => Err(failure("policy", "CANCELLED", "the sub-execution was cancelled")),
+        Some(failure) => Err(Box::new(failure)),
+    };
+    CallResult { outcome, facts: facts.as_object().cloned().unwrap_or_default() }
 }

@@ -1,31 +1,31 @@
 //! Templates of a pipeline, rendered field by field so that an error can name its place.
 
 use super::scope::View;
+use super::shelf::Trouble;
 use crate::failure;
 use serde_json::{Map, Value};
 use windlass_expr::{Expr, Template};
-use windlass_protocol::Failure;
 
 type Fields = Map<String, Value>;
 
 /// `place` is the part of the pipeline that the fields stand in.
-pub(super) fn fields(view: &View<'_>, fields: &Fields, place: &str) -> Result<Fields, Box<Failure>> {
+pub(super) fn fields(view: &View<'_>, fields: &Fields, place: &str) -> Result<Fields, Trouble> {
     fields.iter().map(|(key, value)| Ok((key.clone(), field(view, key, value, place)?))).collect()
 }
 
-pub(super) fn field(view: &View<'_>, key: &str, value: &Value, place: &str) -> Result<Value, Box<Failure>> {
+pub(super) fn field(view: &View<'_>, key: &str, value: &Value, place: &str) -> Result<Value, Trouble> {
     let named =
         |error: &dyn std::fmt::Display| failure::expression(&format!("`{key}` of {place}"), value, error);
     let template = Template::compile(value).map_err(|error| named(&error))?;
-    template.render(view).map_err(|error| named(&error))
+    view.shelf.settled(template.render(view).map_err(|error| named(&error)))
 }
 
-pub(super) fn truth(view: &View<'_>, condition: &str, place: &str) -> Result<bool, Box<Failure>> {
+pub(super) fn truth(view: &View<'_>, condition: &str, place: &str) -> Result<bool, Trouble> {
     let source = Value::from(condition);
     let named =
         |error: &dyn std::fmt::Display| failure::expression(&format!("a rule of {place}"), &source, error);
     let condition = Expr::compile(condition).map_err(|error| named(&error))?;
-    condition.truthy(view).map_err(|error| named(&error))
+    view.shelf.settled(condition.truthy(view).map_err(|error| named(&error)))
 }
 
 /// `over` laid over `under`, key by key; what is no object counts as nothing to lay.

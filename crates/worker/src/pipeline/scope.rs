@@ -6,6 +6,7 @@
 //! and `job`, whose `uuid` is the execution's id.
 
 use super::cursor::Cursor;
+use super::shelf::Shelf;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use windlass_expr::{Scope, of_iteration, of_output};
@@ -15,6 +16,7 @@ use windlass_protocol::{Iter, Work};
 pub(super) struct View<'r> {
     pub(super) work: &'r Work,
     pub(super) cursor: &'r Cursor,
+    pub(super) shelf: &'r Shelf,
     pub(super) args: Option<&'r Value>,
     /// The label of the task, and which try of it this is.
     pub(super) task: Option<(&'r str, u32)>,
@@ -26,9 +28,37 @@ pub(super) struct View<'r> {
 type Found<'v> = Option<Cow<'v, Value>>;
 
 impl<'r> View<'r> {
-    pub(super) fn new(work: &'r Work, cursor: &'r Cursor) -> View<'r> {
-        let token = work.scope.args.as_deref();
-        View { work, cursor, args: cursor.args.as_ref().or(token), task: None, outcome: None, own: None }
+    pub(super) fn new(work: &'r Work, cursor: &'r Cursor, shelf: &'r Shelf) -> View<'r> {
+        let args = cursor.args.as_ref().or(work.scope.args.as_deref());
+        View { work, cursor, shelf, args, task: None, outcome: None, own: None }
+    }
+
+    /// The arguments, whole.
+    pub(super) fn args(&self) -> Found<'r> {
+        self.shelf.resolve(Cow::Borrowed(self.args?))
+    }
+
+    fn workload(&self) -> Found<'r> {
+        self.shelf.resolve(Cow::Borrowed(&*self.work.scope.workload))
+    }
+
+    /// Every value of an object, with what it refers to.
+    fn resolved<'v>(&self, fields: impl Iterator<Item = (&'v String, &'v Value)>) -> Value {
+        let whole =
+            |value: &Value| self.shelf.resolve(Cow::Borrowed(value)).map_or(Value::Null, Cow::into_owned);
+        Value::Object(fields.map(|(key, value)| (key.clone(), whole(value))).collect())
+    }
+
+    /// A field of a value, or of what it refers to; `_ref` is the reference itself.
+    fn field(&self, value: Cow<'r, Value>, key: Option<&str>) -> Found<'r> {
+        let Some(key) = key else { return self.shelf.resolve(value) };
+        if key == "_ref" && windlass_artifact::key(&value).is_some() {
+            return Some(value);
+        }
+        match self.shelf.resolve(value)? {
+            Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
+            Cow::Owned(value) => value.get(key).cloned().map(Cow::Owned),
+        }
     }
 
     fn ctx(&self, key: &str) -> Option<&'r Value> {
@@ -36,14 +66,14 @@ impl<'r> View<'r> {
     }
 
     fn whole_ctx(&self) -> Value {
-        let mut whole = self.work.scope.ctx.clone();
-        whole.extend(self.cursor.ctx.clone());
-        Value::Object(whole)
+        self.resolved(self.work.scope.ctx.iter().chain(&self.cursor.ctx))
     }
 
     fn iter(&self, key: &str) -> Found<'r> {
-        let written = self.cursor.iter.get(key).map(Cow::Borrowed);
-        written.or_else(|| iteration(self.work.scope.iter.as_ref()?, key))
+        match self.cursor.iter.get(key) {
+            Some(written) => self.field(Cow::Borrowed(written), None),
+            None => iteration(self.work.scope.iter.as_ref()?, key),
+        }
     }
 
     fn whole_iter(&self) -> Found<'r> {
@@ -54,7 +84,8 @@ impl<'r> View<'r> {
                 whole.extend(value.map(|value| (key.to_owned(), value)));
             }
         }
-        whole.extend(self.cursor.iter.clone());
+        let written = self.resolved(self.cursor.iter.iter());
+        whole.extend(written.as_object().cloned().unwrap_or_default());
         (!whole.is_empty()).then(|| Cow::Owned(Value::Object(whole)))
     }
 
@@ -67,22 +98,69 @@ impl<'r> View<'r> {
     }
 
     fn outputs(&self) -> Value {
-        let earlier = self.work.scope.steps.iter().map(|(name, output)| (name.clone(), (**output).clone()));
-        let own = self.own.map(|own| (self.work.step.clone(), own.clone()));
-        Value::Object(earlier.chain(own).collect())
+        let earlier = self.work.scope.steps.iter().map(|(name, output)| (name, &**output));
+        self.resolved(earlier.chain(self.own.map(|own| (&self.work.step, own))))
     }
 
-    fn bare(&self, name: &str) -> Found<'r> {
-        let task = self.cursor.results.get(name);
-        task.or_else(|| self.args.and_then(|args| args.get(name)))
-            .or_else(|| self.ctx(name))
-            .map(Cow::Borrowed)
-            .or_else(|| self.iter(name))
-            .or_else(|| self.work.scope.workload.get(name).map(Cow::Borrowed))
+    /// Under its other name, `output`, its result is also `data`.
+    fn outcome(&self, root: &str, key: Option<&str>) -> Found<'r> {
+        let outcome = self.outcome?;
+        let data = (root == "output").then(|| outcome.get("result")).flatten();
+        match key {
+            Some("data") if data.is_some() => self.field(Cow::Borrowed(data?), None),
+            Some("result") => self.field(Cow::Borrowed(outcome.get("result")?), None),
+            Some(key) => outcome.get(key).map(Cow::Borrowed),
+            None => {
+                let mut whole = outcome.clone();
+                for (name, value) in [("result", outcome.get("result")), ("data", data)] {
+                    if let Some(value) = value {
+                        whole[name] = self.field(Cow::Borrowed(value), None)?.into_owned();
+                    }
+                }
+                Some(Cow::Owned(whole))
+            }
+        }
+    }
+
+    fn bare(&self, name: &str, key: Option<&str>) -> Found<'r> {
+        if self.own.is_some() && name == self.work.step {
+            return self.of_output(name, key);
+        }
+        if let Some(value) = self.cursor.results.get(name) {
+            return self.field(Cow::Borrowed(value), key);
+        }
+        if let Some(argument) = part(self.args(), Some(name)) {
+            return part(Some(argument), key);
+        }
+        if let Some(value) = self.ctx(name) {
+            return self.field(Cow::Borrowed(value), key);
+        }
+        if let Some(value) = self.iter(name).or_else(|| part(self.workload(), Some(name))) {
+            return part(Some(value), key);
+        }
+        match name {
+            "job" if self.output(name).is_none() => {
+                part(Some(Cow::Owned(json!({ "uuid": execution_id(self.work) }))), key)
+            }
+            _ => self.of_output(name, key),
+        }
     }
 
     fn of_output(&self, name: &str, key: Option<&str>) -> Found<'r> {
-        of_output(Cow::Borrowed(self.output(name)?), key)
+        let output = Cow::Borrowed(self.output(name)?);
+        match key {
+            Some("_ref") if windlass_artifact::key(&output).is_some() => Some(output),
+            _ => of_output(self.shelf.resolve(output)?, key),
+        }
+    }
+}
+
+/// A field of what is no reference, whatever it looks like.
+fn part<'v>(value: Found<'v>, key: Option<&str>) -> Found<'v> {
+    match (value?, key) {
+        (value, None) => Some(value),
+        (Cow::Borrowed(value), Some(key)) => value.get(key).map(Cow::Borrowed),
+        (Cow::Owned(value), Some(key)) => value.get(key).cloned().map(Cow::Owned),
     }
 }
 
@@ -99,50 +177,24 @@ fn iteration<'v>(iter: &'v Iter, key: &str) -> Found<'v> {
 
 impl Scope for View<'_> {
     fn get(&self, root: &str, key: Option<&str>) -> Found<'_> {
-        let value = match (root, key) {
-            ("workload", _) => Some(Cow::Borrowed(&*self.work.scope.workload)),
-            ("ctx", Some(key)) => return self.ctx(key).map(Cow::Borrowed),
+        match (root, key) {
+            ("workload", _) => part(self.workload(), key),
+            ("ctx", Some(key)) => self.field(Cow::Borrowed(self.ctx(key)?), None),
             ("ctx", None) => Some(Cow::Owned(self.whole_ctx())),
-            ("args", _) => self.args.map(Cow::Borrowed),
-            ("input", _) if self.args.is_some() => self.args.map(Cow::Borrowed),
-            ("iter", Some(key)) => return self.iter(key),
+            ("args", _) => part(self.args(), key),
+            ("input", _) if self.args.is_some() => part(self.args(), key),
+            ("iter", Some(key)) => self.iter(key),
             ("iter", None) => self.whole_iter(),
-            ("steps", Some(name)) => return self.output(name).map(Cow::Borrowed),
+            ("steps", Some(name)) => self.field(Cow::Borrowed(self.output(name)?), None),
             ("steps", None) => Some(Cow::Owned(self.outputs())),
-            ("results", Some(label)) => return self.cursor.results.get(label).map(Cow::Borrowed),
-            ("results", None) => Some(Cow::Owned(Value::Object(self.cursor.results.clone()))),
+            ("results", Some(label)) => self.field(Cow::Borrowed(self.cursor.results.get(label)?), None),
+            ("results", None) => Some(Cow::Owned(self.resolved(self.cursor.results.iter()))),
             ("execution_id", _) => Some(Cow::Owned(json!(execution_id(self.work)))),
-            ("_prev", _) => Some(Cow::Borrowed(&self.cursor.prev)),
+            ("_prev", _) => self.field(Cow::Borrowed(&self.cursor.prev), key),
             ("_task", _) => self.task.map(|(label, _)| Cow::Owned(json!(label))),
             ("_attempt", _) => self.task.map(|(_, number)| Cow::Owned(json!(number))),
-            ("outcome", _) if self.outcome.is_some() => self.outcome.map(Cow::Borrowed),
-            ("output", key) if self.outcome.is_some() => return output(self.outcome?, key),
-            (name, _) if self.own.is_some() && name == self.work.step => return self.of_output(name, key),
-            (name, _) => match self.bare(name) {
-                None if self.output(name).is_some() => return self.of_output(name, key),
-                None if name == "job" => Some(Cow::Owned(json!({ "uuid": execution_id(self.work) }))),
-                found => found,
-            },
-        };
-        match (value?, key) {
-            (value, None) => Some(value),
-            (Cow::Borrowed(value), Some(key)) => value.get(key).map(Cow::Borrowed),
-            (Cow::Owned(value), Some(key)) => value.get(key).cloned().map(Cow::Owned),
-        }
-    }
-}
-
-/// The outcome under its other name, where `data` stands for `result`.
-fn output<'v>(outcome: &'v Value, key: Option<&str>) -> Found<'v> {
-    match key {
-        Some("data") => outcome.get("result").map(Cow::Borrowed),
-        Some(key) => outcome.get(key).map(Cow::Borrowed),
-        None => {
-            let mut whole = outcome.clone();
-            if let (Some(fields), Some(result)) = (whole.as_object_mut(), outcome.get("result")) {
-                fields.insert("data".to_owned(), result.clone());
-            }
-            Some(Cow::Owned(whole))
+            ("outcome" | "output", key) if self.outcome.is_some() => self.outcome(root, key),
+            (name, key) => self.bare(name, key),
         }
     }
 }

@@ -11,13 +11,13 @@ pub use log::CHUNK_MAX;
 pub(crate) use log::Lines;
 pub use port::{Orders, Port, Reply};
 
+use crate::artifacts::Artifacts;
 use crate::egress::Egress;
 use crate::failure::failure;
 use crate::guard::{Guard, GuardCommand, GuardError};
 use crate::halt::{Puller, halt};
-use crate::process::SharedGuard;
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
-use crate::tools::{Clients, GRACE_MS};
+use crate::tools::{Clients, GRACE_MS, Kit};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::io;
@@ -47,14 +47,16 @@ pub struct PoolConfig {
     pub guard: GuardCommand,
     /// Where requests of tasks may go to. A new one allows no private ranges.
     pub egress: Egress,
+    pub artifacts: Arc<dyn Artifacts>,
 }
 
 impl PoolConfig {
     #[must_use]
-    pub fn new(worker: impl Into<String>, guard: GuardCommand) -> PoolConfig {
+    pub fn new(worker: impl Into<String>, guard: GuardCommand, artifacts: Arc<dyn Artifacts>) -> PoolConfig {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let slots = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SLOTS_PER_CORE);
-        PoolConfig { worker: worker.into(), slots, grace_ms: GRACE_MS, guard, egress: Egress::default() }
+        let egress = Egress::default();
+        PoolConfig { worker: worker.into(), slots, grace_ms: GRACE_MS, guard, egress, artifacts }
     }
 }
 
@@ -78,6 +80,8 @@ impl Pool {
     /// Registers with the engine and runs what it orders, until it is shut down.
     pub fn start(config: PoolConfig, port: Arc<dyn Port>) -> Result<Pool, PoolError> {
         let guard = Arc::new(Mutex::new(Guard::spawn(config.guard)?));
+        let (artifacts, clients) = (config.artifacts, Clients::new(config.egress));
+        let kit = Arc::new(Kit { guard, artifacts, clients });
         let runtime = Builder::new_current_thread().enable_all().build()?;
         // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
         // its way.
@@ -86,8 +90,7 @@ impl Pool {
         let floor = Floor {
             session: Session::new(register),
             port,
-            guard,
-            clients: Arc::new(Clients::new(config.egress)),
+            kit,
             grace_ms: config.grace_ms,
             inputs: inputs.clone(),
             units: BTreeMap::new(),
@@ -123,8 +126,7 @@ impl Drop for Pool {
 struct Floor {
     session: Session,
     port: Arc<dyn Port>,
-    guard: SharedGuard,
-    clients: Arc<Clients>,
+    kit: Arc<Kit>,
     grace_ms: u64,
     inputs: mpsc::UnboundedSender<Input>,
     units: BTreeMap<Unit, Local>,
@@ -241,8 +243,7 @@ impl Floor {
             port: Arc::clone(&self.port),
             inputs: self.inputs.clone(),
             proceed: kept,
-            guard: Arc::clone(&self.guard),
-            clients: Arc::clone(&self.clients),
+            kit: Arc::clone(&self.kit),
             grace_ms: self.grace_ms,
         };
         let task = self.tasks.spawn(unit::run(work, wires, halt));

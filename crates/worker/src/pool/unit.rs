@@ -2,18 +2,18 @@
 
 use super::log::{Lines, Pump, log};
 use super::port::Port;
+use crate::artifacts;
 use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::pipeline::{Call, Next, Run};
-use crate::process::SharedGuard;
 use crate::session::Input;
-use crate::tools::{self, Clients, Desk};
-use serde_json::Value;
+use crate::tools::{self, Desk, Kit};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use windlass_protocol::{Outcome, Report, Stream, Unit, Work};
+use windlass_protocol::{Failure, Outcome, Report, Stream, Unit, Work};
 
 pub(super) type Result = Option<Box<Report>>;
 
@@ -23,8 +23,7 @@ pub(super) struct Wires {
     pub(super) inputs: mpsc::UnboundedSender<Input>,
     /// One word per checkpoint that is kept.
     pub(super) proceed: mpsc::Receiver<()>,
-    pub(super) guard: SharedGuard,
-    pub(super) clients: Arc<Clients>,
+    pub(super) kit: Arc<Kit>,
     pub(super) grace_ms: u64,
 }
 
@@ -32,7 +31,8 @@ pub(super) struct Wires {
 pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     let (unit, timeout_ms) = (work.unit, work.timeout_ms);
     let (lines, pump): (Lines, Pump) = log(Arc::clone(&wires.port), &work, halt.clone());
-    let desk = Desk::new(&work, lines, Arc::clone(&wires.guard), Arc::clone(&wires.clients));
+    let kit = Arc::clone(&wires.kit);
+    let desk = Desk::new(&work, lines, Arc::clone(&kit));
     let mut run = Run::begin(work);
     let grace_ms = wires.grace_ms;
     let work = async {
@@ -46,7 +46,10 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     match timeout_ms {
         Some(limit_ms) if driven.timed_out => {
             let failed = failure::timeout(&format!("step `{}`", run.work().step), limit_ms);
-            Some(run.report_now(Outcome::Failed(*failed)))
+            match artifacts::keep(&kit.artifacts, run.take_unkept()).await {
+                Ok(()) => Some(run.report_now(Outcome::Failed(*failed))),
+                Err(failure) => Some(without_patch(&run, *failure)),
+            }
         }
         _ => driven.result,
     }
@@ -56,6 +59,16 @@ async fn drive(run: &mut Run, desk: &Desk, wires: &mut Wires, unit: Unit, mut ha
     loop {
         match run.advance() {
             Next::Report(report) => return Some(report),
+            Next::Load(keys) => match artifacts::load(&wires.kit.artifacts, keys).await {
+                Ok(values) => run.loaded(values),
+                Err(failure) => return Some(run.report_now(Outcome::Failed(*failure))),
+            },
+            Next::Keep(made) => {
+                if let Err(failure) = artifacts::keep(&wires.kit.artifacts, made).await {
+                    return Some(without_patch(run, *failure));
+                }
+            }
+            Next::Checkpoint(cursor) => kept(cursor, wires, unit, &mut halt).await?,
             Next::Wait { delay_ms } => {
                 tokio::select! {
                     () = sleep(Duration::from_millis(delay_ms)) => {}
@@ -63,24 +76,26 @@ async fn drive(run: &mut Run, desk: &Desk, wires: &mut Wires, unit: Unit, mut ha
                 }
             }
             Next::Call(call) => {
-                announce(run, &call, &desk.lines).await;
+                announce(run.tasks(), &call, &desk.lines).await;
                 let called = tools::call(&call, desk, halt.clone()).await;
                 if halt.is_pulled() {
                     return None;
                 }
                 run.answer(called);
-                if let Some(cursor) = run.checkpoint() {
-                    kept(cursor, wires, unit, &mut halt).await?;
-                }
             }
         }
     }
 }
 
+/// What it wrote may refer to what is not there, so the patch stays behind.
+fn without_patch(run: &Run, failure: Failure) -> Box<Report> {
+    Box::new(Report { patch: Map::new(), ..*run.report_now(Outcome::Failed(failure)) })
+}
+
 /// A log with the output of several calls says where each begins.
-async fn announce(run: &Run, call: &Call, lines: &Lines) {
+async fn announce(tasks: usize, call: &Call, lines: &Lines) {
     let Call { label, kind, try_number, .. } = call;
-    let said = match (run.tasks(), try_number) {
+    let said = match (tasks, try_number) {
         (..=1, 1) => return,
         (_, 1) => format!("task {label} ({kind})"),
         (_, number) => format!("task {label} ({kind}), try {number}"),

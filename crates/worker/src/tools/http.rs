@@ -54,7 +54,7 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
         biased;
         // Its answer is not asked for any more; the connection is closed.
         _ = halt.pulled() => Err(stopped()).into(),
-        called = limited(&request, call, &desk.clients) => called,
+        called = limited(&request, call, &desk.kit.clients) => called,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tools there are, and the only place that knows all of them. A tool is a file and a row here.
 
+mod artifact;
 mod auth;
 mod fields;
 mod http;
@@ -9,6 +10,7 @@ mod program;
 mod python;
 mod shell;
 
+use crate::artifacts::SharedArtifacts;
 use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::pipeline::{Call, CallResult, execution_id};
@@ -25,6 +27,7 @@ pub const GRACE_MS: u64 = 5_000;
 /// What a task can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tool {
+    Artifact,
     Noop,
     Shell,
     Python,
@@ -32,7 +35,8 @@ enum Tool {
     Postgres,
 }
 
-const TOOLS: [(&str, Tool); 5] = [
+const TOOLS: [(&str, Tool); 6] = [
+    ("artifact", Tool::Artifact),
     ("noop", Tool::Noop),
     ("shell", Tool::Shell),
     ("python", Tool::Python),
@@ -46,12 +50,19 @@ pub(crate) struct Desk {
     /// Told to processes in their environment.
     pub(crate) names: [(&'static str, String); 4],
     pub(crate) lines: Lines,
+    pub(crate) kit: Arc<Kit>,
+}
+
+/// What every tool of a worker shares.
+#[derive(Debug)]
+pub(crate) struct Kit {
     pub(crate) guard: SharedGuard,
-    pub(crate) clients: Arc<Clients>,
+    pub(crate) artifacts: SharedArtifacts,
+    pub(crate) clients: Clients,
 }
 
 impl Desk {
-    pub(crate) fn new(work: &Work, lines: Lines, guard: SharedGuard, clients: Arc<Clients>) -> Desk {
+    pub(crate) fn new(work: &Work, lines: Lines, kit: Arc<Kit>) -> Desk {
         let execution = execution_id(work);
         let key = format!("{execution}:{}", work.unit.run);
         let names = [
@@ -60,7 +71,7 @@ impl Desk {
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
-        Desk { names, lines, guard, clients }
+        Desk { names, lines, kit }
     }
 
     /// Of the firing: the same on all attempts.
@@ -95,6 +106,7 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
 
 async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match tool {
+        Tool::Artifact => artifact::run(&call.config, desk).await.into(),
         Tool::Noop => Ok(noop::run(&call.config)).into(),
         Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
         Tool::Python => python::run(call, desk, halt).await,

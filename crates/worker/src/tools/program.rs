@@ -53,7 +53,7 @@ pub(super) struct Ended {
 impl Program<'_> {
     pub(super) async fn run(&self, desk: &Desk, halt: Halt) -> Result<Ended, Box<Failure>> {
         let mut child = self.spawn(desk)?;
-        let group = Group::of(&child, &desk.guard).map_err(|error| self.cannot_start(&error))?;
+        let group = Group::of(&child, &desk.kit.guard).map_err(|error| self.cannot_start(&error))?;
         let Some(group) = group else { return Err(self.cannot_start(&"it ended at once")) };
         follow(&mut child, &group, desk, halt).await.map_err(|error| self.cannot_start(&error))
     }

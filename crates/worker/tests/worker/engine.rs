@@ -2,12 +2,15 @@
 
 use crate::guard::guard_command;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use windlass_artifact::Artifact;
 use windlass_protocol::*;
 use windlass_worker::egress::Egress;
-use windlass_worker::{CHUNK_MAX, Orders, Pool, PoolConfig, Port, Reply};
+use windlass_worker::{Artifacts, CHUNK_MAX, Orders, Pool, PoolConfig, Port, Reply};
 
 /// Nothing here takes so long unless it is broken.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -124,6 +127,21 @@ impl Told {
     }
 }
 
+/// Artifacts that live as long as the worker.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+
+impl Artifacts for Memory {
+    fn keep(&self, artifact: &Artifact) -> io::Result<()> {
+        self.0.lock().unwrap().insert(artifact.key.clone(), artifact.bytes.clone());
+        Ok(())
+    }
+
+    fn read(&self, key: &str) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.0.lock().unwrap().get(key).cloned())
+    }
+}
+
 impl Shop {
     /// May reach this machine.
     pub fn open() -> Shop {
@@ -133,7 +151,8 @@ impl Shop {
     pub fn reaching(egress: Egress) -> Shop {
         let (sender, heard) = channel();
         let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), ..Engine::default() });
-        let config = PoolConfig { egress, ..PoolConfig::new("test", guard_command()) };
+        let artifacts = Arc::new(Memory::default());
+        let config = PoolConfig { egress, ..PoolConfig::new("test", guard_command(), artifacts) };
         let pool = Pool::start(config, Arc::clone(&engine) as Arc<dyn Port>).unwrap();
         let shop = Shop { engine, pool: Some(pool), heard };
         assert!(matches!(shop.hear(), Heard::Registered));
@@ -207,7 +226,9 @@ pub fn pipeline(spec: Value) -> Work {
 
 /// A step with one shell task of these fields.
 pub fn shell(config: Value) -> Work {
-    pipeline(json!({ "tasks": [{ "label": "cmd", "kind": "shell", "config": config }] }))
+    pipeline(
+        json!({ "inline_bytes": 1_000_000, "tasks": [{ "label": "cmd", "kind": "shell", "config": config }] }),
+    )
 }
 
 pub fn command(text: &str) -> Work {

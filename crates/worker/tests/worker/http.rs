@@ -8,7 +8,9 @@ use windlass_protocol::{Failure, Order, Outcome, Work};
 use windlass_worker::egress::Egress;
 
 fn http(config: Value) -> Work {
-    pipeline(json!({ "tasks": [{ "label": "call", "kind": "http", "config": config }] }))
+    pipeline(
+        json!({ "inline_bytes": 10_000_000, "tasks": [{ "label": "call", "kind": "http", "config": config }] }),
+    )
 }
 
 fn run(config: Value) -> Told {

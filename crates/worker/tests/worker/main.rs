@@ -6,6 +6,7 @@ mod cluster;
 mod engine;
 mod guard;
 mod http;
+mod large;
 mod names;
 mod pipeline;
 mod pool;

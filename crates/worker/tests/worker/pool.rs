@@ -45,7 +45,10 @@ fn a_tool_that_is_not_there_is_told_with_those_that_are() {
     let told = Shop::open().run(pipeline(json!({ "tasks": [{ "label": "x", "kind": "fax" }] })));
     let failure = told.failure();
     assert_eq!((failure.class.as_str(), failure.code.as_str()), ("validation", "INVALID_CONFIGURATION"));
-    assert_eq!(failure.message, "this worker has no tool `fax`; it has noop, shell, python, http, postgres");
+    assert_eq!(
+        failure.message,
+        "this worker has no tool `fax`; it has artifact, noop, shell, python, http, postgres"
+    );
 }
 
 /// Two tasks that leave a mark each.
@@ -160,5 +163,8 @@ fn an_engine_that_forgot_the_session_gets_a_new_one_when_all_is_gone() {
 fn a_pool_without_a_guard_does_not_start() {
     let guard = GuardCommand { program: "/nowhere/windlass".into(), args: vec![] };
     let port: Arc<dyn Port> = Arc::new(crate::engine::Engine::default());
-    assert!(matches!(Pool::start(PoolConfig::new("w", guard), port), Err(PoolError::Guard(_))));
+    assert!(matches!(
+        Pool::start(PoolConfig::new("w", guard, Arc::new(crate::engine::Memory::default())), port),
+        Err(PoolError::Guard(_))
+    ));
 }

@@ -3,6 +3,7 @@
 
 use crate::pipeline::called;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_protocol::{Outcome, Work};
 use windlass_worker::{Next, Run};
@@ -29,9 +30,19 @@ fn told(work: &Work, answers: &[Value], worker: Worker) -> Vec<String> {
     let mut answers = answers.iter();
     let mut run = Run::begin(work.clone());
     let mut lines = Vec::new();
+    let mut kept: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     loop {
         let next = run.advance();
         match next {
+            Next::Keep(made) => kept.extend(made.into_iter().map(|artifact| (artifact.key, artifact.bytes))),
+            Next::Load(keys) => {
+                run.loaded(keys.into_iter().map(|key| (key.clone(), kept.get(&key).cloned())).collect());
+            }
+            Next::Checkpoint(cursor) => {
+                if worker == Worker::NewAfterEachCall {
+                    run = Run::begin(at(work, cursor));
+                }
+            }
             Next::Wait { delay_ms } => lines.push(format!("wait {delay_ms}")),
             Next::Call(ref call) => {
                 assert_eq!(run.advance(), next, "asked again, it is the same call");
@@ -40,9 +51,6 @@ fn told(work: &Work, answers: &[Value], worker: Worker) -> Vec<String> {
                 let config = Value::Object(call.config.clone());
                 lines.push(format!("{}{number} {} {config}", call.label, call.kind));
                 run.answer(called(answers.next().expect("the run wants more answers than there are")));
-                if let (Worker::NewAfterEachCall, Some(cursor)) = (worker, run.checkpoint()) {
-                    run = Run::begin(at(work, cursor));
-                }
             }
             Next::Report(report) => {
                 lines.push(format!("{}{}", end(&report.outcome), set(&report.patch)));
@@ -72,6 +80,7 @@ fn end(outcome: &Outcome) -> String {
         }
         Outcome::Stopped => "stopped".to_owned(),
         Outcome::Later { delay_ms, .. } => format!("later {delay_ms}"),
+        Outcome::Child { definition, inputs, .. } => format!("child {definition} {inputs}"),
     }
 }
 

@@ -58,7 +58,7 @@ impl Life {
         };
         let expected = self.state.head.version;
         let values = Values::default();
-        let Decision { records, changes } =
+        let Decision { records, changes, artifacts } =
             decide(&self.state, net, &input, &Given { now: at, random: 0, values: &values })?;
         self.state.apply(&changes);
         self.open = records.iter().find_map(|record| match &record.event {
@@ -73,6 +73,7 @@ impl Life {
             answered: answered.into_iter().collect(),
             rows: project(net, &changes, &records),
             records: Arc::new(records),
+            artifacts,
             leases: self.open.map(|open| lease(self.id, open, at)).into_iter().collect(),
             stops: Vec::new(),
             mail: Vec::new(),

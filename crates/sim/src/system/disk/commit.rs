@@ -14,6 +14,7 @@ impl Disk {
         if let Some(refused) = self.refusal(commit) {
             return Ok(refused);
         }
+        commit.artifacts.iter().for_each(|artifact| self.keep(artifact));
         self.journaled += 1;
         let position = Position(self.journaled);
         let lax = self.lax;

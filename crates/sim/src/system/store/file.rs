@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{Applied, Store, StoreError, Write};
+use windlass_store::{Applied, Artifacts, Store, StoreError, Write};
 
 #[derive(Debug)]
 pub struct FileStore {
@@ -37,6 +37,11 @@ impl FileStore {
                 Err(StoreError::Io("the answer of the disk was lost".into()))
             }
         }
+    }
+
+    /// Of all copies: what was once on disk stays.
+    pub fn artifacts(&self) -> Artifacts {
+        self.open.artifacts()
     }
 
     pub fn reader(&self) -> Result<SqliteReader, StoreError> {

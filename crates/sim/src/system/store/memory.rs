@@ -3,6 +3,7 @@
 use super::{Crash, Fate};
 use crate::system::disk::{Disk, DiskReader, Laxity};
 use std::sync::{Arc, Mutex, PoisonError};
+use windlass_artifact::Artifact;
 use windlass_store::{Applied, Store, StoreError, Write};
 
 /// Readers see what is synced. A batch is staged on a copy; the sync puts the copy in place, and a crash before that
@@ -51,6 +52,17 @@ impl MemoryStore {
 
     pub(in crate::system) fn foretell(&self, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
         Ok(self.disk().after(batch)?.1)
+    }
+
+    pub(in crate::system) fn keep(&mut self, artifact: &Artifact) {
+        let mut disk = self.disk();
+        disk.keep(artifact);
+        self.earlier.keep(artifact);
+        self.put(disk);
+    }
+
+    pub(in crate::system) fn artifact(&self, key: &str) -> Option<Vec<u8>> {
+        self.disk().artifact(key).map(|bytes| (*bytes).clone())
     }
 
     fn disk(&self) -> Disk {

@@ -6,6 +6,7 @@ use crate::invariants::Broken;
 use crate::lower::flag_name;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use windlass_artifact::{Source, set_aside};
 use windlass_engine::{Answer, Refusal, Request, Start};
 use windlass_kernel::{
     Cancel, Event, ExecutionId, Failure, Fence, Input, ManualNote, ManualOutcome, Millis, Record, Rejected,
@@ -145,7 +146,9 @@ impl Watch {
         let Some(shadow) = self.shadows.get(&id) else {
             return Err(Broken::new("K7", format!("ask {number} was answered {id}, which is not on disk")));
         };
-        if *shadow.state.head.inputs != inputs(number) {
+        let inputs = inputs(number);
+        let aside = set_aside(&inputs, Source::Outside, shadow.net.policy().limits.inline_bytes);
+        if *shadow.state.head.inputs != aside.map_or(inputs, |(reference, _)| reference) {
             let what = format!("execution {id} of ask {number} has the inputs {}", shadow.state.head.inputs);
             return Err(Broken::new("durability", what));
         }

@@ -1,10 +1,12 @@
 //! Work on a worker's bench: a pipeline, and the one thing it waits for. Tools take time and fail as chance has it.
 
+use super::super::engine::broken;
 use super::super::sabotage::Sabotage;
 use super::super::world::{Happening, World};
 use crate::invariants::Broken;
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Failure, Outcome, Report, Unit, Work};
+use windlass_store::StoreError;
 use windlass_worker::session::Input;
 use windlass_worker::{CallResult, Next, Run};
 
@@ -30,7 +32,7 @@ enum Waits {
 }
 
 impl World {
-    pub(super) fn put_on_bench(&mut self, worker: usize, work: Work) {
+    pub(super) fn put_on_bench(&mut self, worker: usize, work: Work) -> Result<(), Broken> {
         let (unit, timeout_ms) = (work.unit, work.timeout_ms);
         let life = self.workers[worker].life;
         let bench =
@@ -42,7 +44,7 @@ impl World {
             let at = self.now + timeout_ms;
             self.agenda.plan(at, Happening::TimesUp { worker, life, unit });
         }
-        self.advance(worker, unit);
+        self.advance(worker, unit)
     }
 
     fn bench(&mut self, worker: usize, unit: Unit) -> Option<&mut Bench> {
@@ -50,13 +52,30 @@ impl World {
     }
 
     /// The pipeline says what is next.
-    fn advance(&mut self, worker: usize, unit: Unit) {
-        let Some(bench) = self.bench(worker, unit) else { return };
+    fn advance(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
+        let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
         let (waits, delay_ms) = match bench.run.advance() {
             Next::Report(report) => {
                 bench.waits = Waits::Nothing;
                 bench.over = Some(Some(report));
-                return;
+                return Ok(());
+            }
+            Next::Load(keys) => {
+                let read = |key: String| Ok((key.clone(), self.depot.artifact(&key)?));
+                let values: Result<Vec<_>, StoreError> = keys.into_iter().map(read).collect();
+                let values = values.map_err(broken)?;
+                if let Some(bench) = self.bench(worker, unit) {
+                    bench.run.loaded(values);
+                }
+                return self.advance(worker, unit);
+            }
+            Next::Keep(made) => {
+                made.iter().try_for_each(|artifact| self.depot.keep(artifact)).map_err(broken)?;
+                return self.advance(worker, unit);
+            }
+            Next::Checkpoint(cursor) => {
+                bench.waits = Waits::Kept;
+                return self.feed(worker, Input::Reached { unit, cursor: cursor.into() });
             }
             Next::Wait { delay_ms } => (Waits::Pause, delay_ms),
             Next::Call(_) => {
@@ -65,11 +84,12 @@ impl World {
             }
         };
         let (at, life) = (self.now + delay_ms, self.workers[worker].life);
-        let Some(bench) = self.bench(worker, unit) else { return };
+        let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
         bench.waits = waits;
         bench.serial += 1;
         let serial = bench.serial;
         self.agenda.plan(at, Happening::ToolEnds { worker, life, unit, serial });
+        Ok(())
     }
 
     fn call(&mut self) -> (CallResult, u64) {
@@ -112,20 +132,14 @@ impl World {
         }
         if let Waits::Call(result) = std::mem::replace(&mut bench.waits, Waits::Nothing) {
             bench.run.answer(*result);
-            if let Some(cursor) = bench.run.checkpoint() {
-                bench.waits = Waits::Kept;
-                return self.feed(worker, Input::Reached { unit, cursor: cursor.into() });
-            }
         }
-        self.advance(worker, unit);
+        self.advance(worker, unit)?;
         self.hand_in(worker)
     }
 
-    pub(super) fn proceed(&mut self, worker: usize, unit: Unit) {
+    pub(super) fn proceed(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
         let waits = self.bench(worker, unit).is_some_and(|bench| matches!(bench.waits, Waits::Kept));
-        if waits {
-            self.advance(worker, unit);
-        }
+        if waits { self.advance(worker, unit) } else { Ok(()) }
     }
 
     /// Processes take up to the grace to go.
@@ -200,6 +214,7 @@ fn told(outcome: &Outcome) -> String {
         Outcome::Failed(failure) => format!("failed, {}", failure.code),
         Outcome::Stopped => "stopped".into(),
         Outcome::Later { delay_ms, .. } => format!("goes on in {delay_ms} ms"),
+        Outcome::Child { .. } => "waits for another execution".into(),
     }
 }
 

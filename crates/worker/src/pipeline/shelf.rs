@@ -1,0 +1,120 @@
+//! Large values of a run: set aside on their way into the cursor, and read through their references.
+
+use crate::failure::failure;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use windlass_artifact::{Artifact, Source, key, set_aside};
+use windlass_protocol::Failure;
+
+/// Values at hand; beyond this they are loaded again. A run that goes through many pages holds a few of them.
+const LOADED_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Why something cannot be done now.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Artifacts have to be loaded first.
+    Needs(Vec<String>),
+    Failed(Box<Failure>),
+}
+
+impl From<Box<Failure>> for Trouble {
+    fn from(failure: Box<Failure>) -> Trouble {
+        Trouble::Failed(failure)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Shelf {
+    inline_bytes: usize,
+    /// None: it is not there, or not what it was.
+    loaded: BTreeMap<String, Option<Arc<Value>>>,
+    loaded_bytes: usize,
+    /// To be kept before anything that refers to it leaves the run.
+    unkept: Vec<Artifact>,
+    needs: RefCell<BTreeSet<String>>,
+    gone: RefCell<Option<String>>,
+}
+
+impl Shelf {
+    pub(super) fn new(inline_bytes: usize) -> Shelf {
+        Shelf {
+            inline_bytes,
+            loaded: BTreeMap::new(),
+            loaded_bytes: 0,
+            unkept: Vec::new(),
+            needs: RefCell::default(),
+            gone: RefCell::default(),
+        }
+    }
+
+    /// The value, or the reference that stands for it from now on.
+    pub(super) fn lighten(&mut self, value: Value, source: Source) -> Value {
+        let Some((reference, artifact)) = set_aside(&value, source, self.inline_bytes) else { return value };
+        self.make_room(artifact.bytes.len());
+        self.loaded.insert(artifact.key.clone(), Some(Arc::new(value)));
+        self.unkept.push(artifact);
+        reference
+    }
+
+    /// What was rendered may look like a reference by accident.
+    pub(super) fn lighten_all(&mut self, fields: Map<String, Value>) -> Map<String, Value> {
+        fields.into_iter().map(|(key, value)| (key, self.lighten(value, Source::Outside))).collect()
+    }
+
+    pub(super) fn take_unkept(&mut self) -> Vec<Artifact> {
+        std::mem::take(&mut self.unkept)
+    }
+
+    pub(super) fn put(&mut self, key: String, bytes: Option<&[u8]>) {
+        self.make_room(bytes.map_or(0, <[u8]>::len));
+        let value = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
+        self.loaded.insert(key, value.map(Arc::new));
+    }
+
+    /// What is asked for together has room together: nothing goes while it is being collected.
+    fn make_room(&mut self, bytes: usize) {
+        if self.needs.borrow().is_empty() && self.loaded_bytes + bytes > LOADED_BYTES_MAX {
+            self.loaded.clear();
+            self.loaded_bytes = 0;
+        }
+        self.loaded_bytes += bytes;
+    }
+
+    /// What the value refers to, or the value itself.
+    pub(super) fn resolve<'v>(&'v self, value: Cow<'v, Value>) -> Option<Cow<'v, Value>> {
+        let Some(key) = key(&value) else { return Some(value) };
+        match self.loaded.get(key) {
+            Some(Some(value)) => return Some(Cow::Borrowed(value)),
+            Some(None) => *self.gone.borrow_mut() = Some(key.to_owned()),
+            None => drop(self.needs.borrow_mut().insert(key.to_owned())),
+        }
+        None
+    }
+
+    /// Values that are not at hand outweigh what was computed without them.
+    pub(super) fn settled<T>(&self, result: Result<T, Box<Failure>>) -> Result<T, Trouble> {
+        let needs = self.needs.borrow();
+        if !needs.is_empty() {
+            return Err(Trouble::Needs(needs.iter().cloned().collect()));
+        }
+        match self.gone.take() {
+            Some(key) => Err(not_available(&key).into()),
+            None => Ok(result?),
+        }
+    }
+
+    /// Everything that was asked for is here.
+    pub(super) fn satisfied(&mut self) {
+        self.needs.borrow_mut().clear();
+    }
+}
+
+pub(crate) fn not_available(key: &str) -> Box<Failure> {
+    let message = format!("the value behind {key} is not there any more, or is not what it was");
+    let mut failed = failure("validation", "REFERENCE_NOT_AVAILABLE", message);
+    failed.retryable = Some(true);
+    failed
+}
