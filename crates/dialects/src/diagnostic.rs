@@ -1,6 +1,7 @@
 //! What is wrong with a definition, told so that its author can act: what, where, how to repair it.
 
 use crate::document::Node;
+use crate::graph::text::columns;
 use serde::Serialize;
 use std::fmt::Write;
 use std::ops::Range;
@@ -58,7 +59,8 @@ impl Diagnostic {
             let under = "^".repeat(self.length.clamp(1, shown.chars().count().saturating_sub(before).max(1)));
             let _ = writeln!(out, "{gutter} |");
             let _ = writeln!(out, "{} | {}", self.line, shown.trim_end());
-            let _ = writeln!(out, "{gutter} | {}{under}", " ".repeat(before));
+            let indent: String = shown.chars().take(before).collect();
+            let _ = writeln!(out, "{gutter} | {}{under}", " ".repeat(columns(&indent)));
         }
         if let Some(hint) = &self.hint {
             let _ = writeln!(out, "{gutter} = hint: {hint}");

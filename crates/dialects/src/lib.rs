@@ -6,6 +6,7 @@
 mod detect;
 mod diagnostic;
 mod document;
+pub mod graph;
 mod names;
 mod playbook;
 pub mod view;

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod bench;
 pub mod executions;
+pub mod graph;
 pub mod guard;
 pub mod run;
 pub mod schema;

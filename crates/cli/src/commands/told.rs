@@ -1,5 +1,6 @@
 //! Executions as commands print them.
 
+use super::graph::Drawn;
 use crate::data::Data;
 use crate::exit::Usage;
 use crate::follow::leases;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write;
 use windlass_dialects::Dialect;
+use windlass_dialects::graph::{draw, marks};
 use windlass_dialects::view::{Facts, Workflow, execution_id, gate_keys, response};
 use windlass_engine::journal;
 use windlass_kernel::{Execution, ExecutionId, Net, Outcome, Phase, RunState, StepId, outputs};
@@ -49,6 +51,17 @@ pub fn response_of(reader: &mut impl Reader, id: ExecutionId) -> anyhow::Result<
     let journal = journal(reader, id)?;
     let facts = facts(reader, &stored)?;
     response(&facts, &net, &journal).with_context(|| format!("the journal of {} is broken", execution_id(id)))
+}
+
+/// The execution's net, coloured by its journal.
+pub fn picture(reader: &mut impl Reader, id: ExecutionId, format: Drawn) -> anyhow::Result<String> {
+    let stored = stored(reader, id)?;
+    let net = net_of(reader, &stored.state)?;
+    let journal = journal(reader, id)?;
+    let leases = facts(reader, &stored)?.leases;
+    let marks = marks(&net, &journal, &leases)
+        .with_context(|| format!("the journal of {} is broken", execution_id(id)))?;
+    Ok(draw(&net, Some(&marks), format.into()))
 }
 
 /// The line that stands over everything told of an execution.

@@ -176,3 +176,22 @@ fn watching_what_has_ended_tells_it_and_exits_like_run() {
         .says("last | bye")
         .says("failed: ");
 }
+
+#[test]
+fn a_definition_and_an_execution_are_drawn() {
+    let place = Place::new(
+        "workload: {n: 3}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'true'}, set_ctx: {k: '{{ (ctx.k or 0) + 1 }}'}, next: [{step: a, when: '{{ ctx.k < workload.n }}'}, b]}\n- {step: b, tool: {kind: shell, command: 'false'}}\n",
+    );
+    let plain = place.windlass(&["graph", "play.yaml"]).expect(0).out;
+    assert!(plain.starts_with("flowchart TD\n  n0[\"a<br/>shell\"]\n"), "{plain}");
+    let told = place.run(&[], 1);
+    let id = told["executionId"].as_str().expect("an id");
+    let coloured = place.windlass(&["executions", "get", id, "--graph"]).expect(0).out;
+    assert!(coloured.contains("a<br/>shell<br/>3 times, completed"), "{coloured}");
+    assert!(coloured.contains("class n1 failed"), "{coloured}");
+    place.windlass(&["executions", "get", id, "--graph", "--format", "svg", "-o", "run.svg"]).expect(0);
+    let svg = std::fs::read_to_string(place.path("run.svg")).expect("a picture");
+    assert!(svg.starts_with("<svg ") && svg.contains("b failed"), "{svg}");
+    place.write("bad.yaml", "workflow: [{step: a, next: b}]");
+    place.windlass(&["graph", "bad.yaml"]).expect(2).says("nothing was drawn");
+}

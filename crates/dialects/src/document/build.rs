@@ -31,15 +31,21 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
             Ok((event, span)) => builder.take(&event, range(&span)),
             Err(error) => {
                 let at = error.marker().byte_offset().unwrap_or(text.len());
+                // A tab is told where it stands, not after it.
+                let tabs =
+                    text.get(..at).map_or(0, |before| before.len() - before.trim_end_matches('\t').len());
                 Err(Stop {
                     code: "E0001",
-                    at: at..at + 1,
+                    at: at - tabs..at - tabs + 1,
                     message: format!("this is not YAML: {}", error.kind()),
                 })
             }
         };
         if let Err(stop) = step {
-            let hint = "look for an indent, a quote or a bracket here or just before".to_owned();
+            let hint = match text.get(stop.at.clone()) {
+                Some("\t") => "YAML is indented with spaces: replace the tab".to_owned(),
+                _ => "look for an indent, a quote or a bracket here or just before".to_owned(),
+            };
             builder.problems.add(stop.code, &stop.at, stop.message, (stop.code == "E0001").then_some(hint));
             return None;
         }

@@ -104,8 +104,10 @@ fn repair(error: &CompileError) -> Option<String> {
     if let Some(name) = unknown("test") {
         return names::hint(name, windlass_expr::test_names()).or_else(listed);
     }
-    let rest = error.source_text.lines().nth(error.line - 1).unwrap_or_default();
-    let rest: String = rest.chars().skip(error.column - 1).collect();
+    let line = error.source_text.lines().nth(error.line - 1).unwrap_or_default();
+    // The second of two bars is where a filter's name is missed.
+    let bars = line.chars().skip(error.column.saturating_sub(2)).take(2).all(|c| c == '|');
+    let rest: String = line.chars().skip(error.column - if bars { 2 } else { 1 }).collect();
     let slips = [
         ("=", "compare with `==`"),
         ("&", "write `and`"),

@@ -65,7 +65,7 @@ fn tell(entry: &mut Map<String, Value>, net: &Net, story: &Story, leases: &Lease
 }
 
 /// Statuses of the workflow document.
-pub(super) fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'static str {
+pub(crate) fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'static str {
     match firing.end {
         Some(End::Completed) => "completed",
         Some(End::Failed { .. }) => "failed",

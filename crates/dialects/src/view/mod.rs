@@ -10,6 +10,7 @@ mod story;
 mod tests;
 mod wire;
 
+pub(crate) use entry::node_status;
 pub use firing::{End, Firing};
 pub use playbook::gate_keys;
 pub use response::{Facts, Leases, Workflow, response, status};

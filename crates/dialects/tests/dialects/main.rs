@@ -1,6 +1,7 @@
 //! Definitions in, diagnostics or Nets out.
 
 mod documents;
+mod graph;
 mod language;
 mod lowering;
 mod random;

@@ -543,3 +543,42 @@ fn at_most_a_hundred_problems_are_kept() {
         windlass_dialects::DIAGNOSTICS_MAX
     );
 }
+
+#[test]
+fn places_are_right_in_every_kind_of_text() {
+    // Line ends of Windows, letters of several bytes, quotes and escapes before the mistake.
+    check(
+        "metadata: {name: t}\r\nworkflow:\r\n- step: a\r\n  tool:\r\n    kind: shell\r\n    command: |\r\n      echo é🦀 {{ 1 + }}\r\n  next: bb\r\n",
+        &[
+            "E0114 7:22 workflow[0].tool.command: bad expression: unexpected end of variable block (an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`)",
+            "E0107 8:9 workflow[0].next: step `bb` is not defined (known here: `a`)",
+        ],
+    );
+    workflow(
+        "- step: a\n  set_ctx:\n    a: \"x \\\"q\\\" {{ b || c }}\"\n    b: 'x ''q'' {{ x = 3 }}'\n    c: >-\n      one\n      two {{ a && b }}\n    d: \"many\n      lines {{ a ? b : c }}\"\n    e: plain\n      more {{ !a }}\n",
+        &[
+            "E0114 5:23 workflow[0].set_ctx.a: bad expression: unexpected `|`, expected identifier (write `or`)",
+            "E0114 6:22 workflow[0].set_ctx.b: bad expression: unexpected `=`, expected end of variable block (compare with `==`)",
+            "E0114 9:16 workflow[0].set_ctx.c: bad expression: unexpected character (write `and`)",
+            "E0114 11:18 workflow[0].set_ctx.d: bad expression: unexpected character (write `a if condition else b`)",
+            "E0114 13:15 workflow[0].set_ctx.e: bad expression: unexpected character (write `not`, or `!=` to compare)",
+        ],
+    );
+    check(
+        "metadata:\n\tname: t\n",
+        &[
+            "E0001 2:1 : this is not YAML: tabs disallowed within this context (block indentation) (YAML is indented with spaces: replace the tab)",
+        ],
+    );
+}
+
+#[test]
+fn the_mark_under_a_line_stands_under_wide_letters_too() {
+    let text = playbook("- step: a\n  tool: {kind: shell, command: '日本 {{ 1 + }}'}");
+    let compiled = windlass_dialects::compile(&text);
+    let told = compiled.diagnostics[0].render(&text, "f");
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[3], "4 |   tool: {kind: shell, command: '日本 {{ 1 + }}'}");
+    let mark = lines[4].find('^').expect("a mark");
+    assert_eq!(mark, lines[3].find("}}'").expect("the end") - "日本".len() + 4, "{told}");
+}

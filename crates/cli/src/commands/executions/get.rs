@@ -1,13 +1,15 @@
 //! `windlass executions get`
 
 use super::watch::nobody_works;
-use crate::commands::told::{how_to_move_on, net_of, print_json, response_of, stored};
+use crate::commands::graph::{Drawn, put};
+use crate::commands::told::{how_to_move_on, net_of, picture, print_json, response_of, stored};
 use crate::data::Data;
 use crate::ids;
 use crate::words::{duration, plain};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use windlass_kernel::Phase;
 
@@ -20,12 +22,24 @@ pub struct Get {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Draw its definition, coloured by what became of each step
+    #[arg(long, conflicts_with = "json")]
+    graph: bool,
+    #[arg(long, value_enum, default_value_t = Drawn::Mermaid, requires = "graph")]
+    format: Drawn,
+    /// Write the picture to this file instead of standard output
+    #[arg(short, long, value_name = "FILE", requires = "graph")]
+    output: Option<PathBuf>,
 }
 
 impl Get {
     pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
         let mut reader = data.read()?;
         let id = ids::find(&mut reader, &self.id)?;
+        if self.graph {
+            put(&picture(&mut reader, id, self.format)?, self.output.as_deref())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let told = response_of(&mut reader, id)?;
         if self.json {
             print_json(&told)?;

@@ -1,0 +1,71 @@
+//! `windlass graph`: a definition as a picture.
+
+use super::source::Source;
+use super::validate::problems;
+use crate::exit;
+use crate::progress::say;
+use anyhow::Context;
+use clap::ValueEnum;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use windlass_dialects::compile;
+use windlass_dialects::graph::{Format, draw};
+
+/// Draw a definition: steps, arcs with their guards, gates, loops
+#[derive(Debug, clap::Args)]
+pub struct Graph {
+    /// The definition, YAML or JSON; `-` reads standard input
+    file: PathBuf,
+    #[arg(long, value_enum, default_value_t = Drawn::Mermaid)]
+    format: Drawn,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Drawn {
+    /// Text for pages that draw Mermaid
+    Mermaid,
+    /// Text for Graphviz
+    Dot,
+    /// A picture that any browser shows
+    Svg,
+}
+
+impl From<Drawn> for Format {
+    fn from(drawn: Drawn) -> Format {
+        match drawn {
+            Drawn::Mermaid => Format::Mermaid,
+            Drawn::Dot => Format::Dot,
+            Drawn::Svg => Format::Svg,
+        }
+    }
+}
+
+impl Graph {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let source = Source::read(&self.file)?;
+        let compiled = compile(&source.text);
+        let Some(net) = &compiled.net else {
+            for diagnostic in &compiled.diagnostics {
+                say(&diagnostic.render(&source.text, &source.shown));
+            }
+            say(&format!("{}: {}; nothing was drawn", source.shown, problems(&compiled)));
+            return Ok(ExitCode::from(exit::USAGE));
+        };
+        put(&draw(net, None, self.format.into()), self.output.as_deref())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// To the file, or to standard output.
+pub fn put(picture: &str, file: Option<&Path>) -> anyhow::Result<()> {
+    match file {
+        Some(file) => {
+            std::fs::write(file, picture).with_context(|| format!("cannot write {}", file.display()))
+        }
+        None => Ok(std::io::stdout().write_all(picture.as_bytes())?),
+    }
+}

@@ -1,0 +1,56 @@
+//! The language of Graphviz.
+
+use super::mermaid::colours;
+use super::text::for_dot;
+use super::{Edge, EdgeKind, Node, Picture, Shape};
+use std::fmt::Write;
+
+pub(super) fn write(picture: &Picture) -> String {
+    let mut out = String::from(
+        "digraph net {\n  node [fontname=\"monospace\", fontsize=11, style=\"rounded,filled\", fillcolor=\"white\"];\n  edge [fontname=\"monospace\", fontsize=10];\n",
+    );
+    for (place, node) in picture.nodes.iter().enumerate() {
+        let _ = writeln!(out, "  n{place} [{}];", attributes(node));
+    }
+    for (number, entry) in picture.entries.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "  start{number} [shape=point, width=0.15, fillcolor=\"black\"];\n  start{number} -> n{entry};"
+        );
+    }
+    for edge in &picture.edges {
+        let _ = writeln!(out, "  {};", arrow(edge));
+    }
+    out.push_str("}\n");
+    out
+}
+
+fn attributes(node: &Node) -> String {
+    let mark = node.mark.map(|mark| mark.told());
+    let lines = std::iter::once(&node.name).chain(&node.captions).chain(mark.as_ref());
+    let label: Vec<String> = lines.map(|line| for_dot(line)).collect();
+    let shape = match node.shape {
+        Shape::Gate => "hexagon",
+        Shape::Child => "box3d",
+        Shape::Pure | Shape::Work => "box",
+    };
+    let mut told = format!("shape={shape}, label=\"{}\"", label.join("\\n"));
+    if node.is_final {
+        told.push_str(", peripheries=2");
+    }
+    if let Some(mark) = node.mark {
+        let (fill, stroke) = colours(mark.state);
+        let _ = write!(told, ", fillcolor=\"{fill}\", color=\"{stroke}\"");
+    }
+    told
+}
+
+fn arrow(edge: &Edge) -> String {
+    let style = match edge.kind {
+        EdgeKind::Exclusive => "",
+        EdgeKind::Inclusive => ", penwidth=2",
+        EdgeKind::Error => ", style=dashed",
+    };
+    let label = edge.label.as_deref().unwrap_or_default();
+    format!("n{} -> n{} [label=\"{}\"{style}]", edge.from, edge.to, for_dot(label))
+}

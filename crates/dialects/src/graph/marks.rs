@@ -1,0 +1,77 @@
+//! What became of each step of an execution, for a picture.
+
+use crate::view::{End, Leases, Story, node_status};
+use std::collections::BTreeMap;
+use windlass_kernel::{Illegal, Net, Record, StepId};
+
+/// By step; a step that was never reached has none.
+pub type Marks = BTreeMap<StepId, Mark>;
+
+/// How the newest firing stands, and how many there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    pub state: State,
+    pub firings: u32,
+    pub failures: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Completed,
+    Failed,
+    Running,
+    /// For a slot, for the time of a retry, at a gate or for a person.
+    Waiting,
+    Skipped,
+}
+
+impl State {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            State::Completed => "completed",
+            State::Failed => "failed",
+            State::Running => "running",
+            State::Waiting => "waiting",
+            State::Skipped => "skipped",
+        }
+    }
+
+    pub(super) const ALL: [State; 5] =
+        [State::Completed, State::Failed, State::Running, State::Waiting, State::Skipped];
+}
+
+impl Mark {
+    /// `completed`, or `3 times, failed 1, running`.
+    pub(super) fn told(&self) -> String {
+        let word = self.state.word();
+        match (self.firings, self.failures) {
+            (0 | 1, _) => word.to_owned(),
+            (times, 0) => format!("{times} times, {word}"),
+            (times, failures) => format!("{times} times, {failures} failed, {word}"),
+        }
+    }
+}
+
+/// Refuses a journal that is not whole.
+pub fn marks(net: &Net, journal: &[Record], leases: &Leases) -> Result<Marks, Illegal> {
+    let story = Story::of(net, journal)?;
+    let mut marks = Marks::new();
+    for firing in story.firings.iter().filter(|firing| firing.is_whole()) {
+        let state = match node_status(&story, leases, firing) {
+            "completed" => State::Completed,
+            "failed" => State::Failed,
+            "running" => State::Running,
+            "skipped" => State::Skipped,
+            _ => State::Waiting,
+        };
+        let mark = marks.entry(firing.step).or_insert(Mark { state, firings: 0, failures: 0 });
+        mark.state = state;
+        mark.firings += 1;
+        mark.failures += u32::from(matches!(firing.end, Some(End::Failed { .. })));
+    }
+    for gate in story.gates() {
+        let mark = marks.entry(gate.step).or_insert(Mark { state: State::Waiting, firings: 0, failures: 0 });
+        mark.state = State::Waiting;
+    }
+    Ok(marks)
+}
