@@ -1,5 +1,6 @@
 //! Definitions in, diagnostics or Nets out.
 
+mod documented;
 mod documents;
 mod graph;
 mod language;
