@@ -1,6 +1,8 @@
 //! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
 
 use crate::exit::Usage;
+use crate::progress::say;
+use crate::vault::{LocalVault, SharedVault};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
 use std::hash::{BuildHasher, RandomState};
@@ -47,10 +49,14 @@ impl Embedded {
         let artifacts = Arc::new(Kept(store.artifacts()));
         let engine = Engine::start(store, seed())?;
         let pool = match workers {
-            Workers::Pool => Some(pool(&engine, artifacts)?),
+            Workers::Pool => Some(pool(&engine, folder.path(), artifacts)?),
             Workers::None => None,
         };
         Ok(Embedded { pool, engine, folder })
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub fn handle(&self) -> Handle {
@@ -104,11 +110,12 @@ pub fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn pool(engine: &Engine, artifacts: Arc<Kept>) -> anyhow::Result<Pool> {
+fn pool(engine: &Engine, folder: &Path, artifacts: Arc<Kept>) -> anyhow::Result<Pool> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let guard = GuardCommand { program, args: vec![GUARD.into()] };
     let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
     config.egress = egress()?;
+    config.vault = Arc::new(SharedVault::new(vault(folder)?));
     Ok(Pool::start(config, Arc::new(Wire(engine.handle())))?)
 }
 
@@ -117,6 +124,17 @@ fn egress() -> anyhow::Result<Egress> {
     let list = std::env::var("WINDLASS_EGRESS_ALLOW").unwrap_or_default();
     let local = Egress { allow_private: true, allow: Vec::new() };
     local.allowing(&list).map_err(|bad| Usage::new(format!("WINDLASS_EGRESS_ALLOW: {bad}")).into())
+}
+
+/// Work that needs no secrets goes on without the key.
+fn vault(folder: &Path) -> anyhow::Result<LocalVault> {
+    let mut vault = LocalVault::of(folder)?;
+    if let Some((count, error)) = vault.unreadable()? {
+        say(&format!(
+            "warning: secrets that cannot be opened, and so not redacted where files hold them: {count}; {error:#}"
+        ));
+    }
+    Ok(vault)
 }
 
 /// The pool keeps large values where the engine looks for them.

@@ -3,13 +3,15 @@
 use crate::embedded::now;
 use anyhow::{Context, bail};
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Folder, FolderError};
 use windlass_secrets::{
-    KEY_VARIABLE, Keyring, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name, check_value, open,
-    rewrap, seal,
+    ENGINE_VARIABLES, KEY_VARIABLE, Keyring, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name,
+    check_value, open, rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
 use windlass_store::{Secrets, StoreError, StoredSecret, TENANT, Wrapped};
+use windlass_worker::{Vault, VaultError};
 
 /// What others are told about the process while it makes the folder.
 const WHAT: &str = "windlass secrets";
@@ -46,7 +48,7 @@ impl LocalVault {
         check_value(value)?;
         let _lock = self.keys.lock()?;
         let all = self.store.all()?;
-        let ring = self.ring_for(&all)?;
+        let ring = self.ring_for(name, &all)?;
         let there = all.into_iter().find(|secret| secret.name == name);
         let version = there.as_ref().map_or(0, |there| there.version) + 1;
         let Sealed { key, bytes } = seal(&ring, place(name, version), value.as_bytes())?;
@@ -64,15 +66,27 @@ impl LocalVault {
         }
     }
 
-    /// The first secret makes a key. Later ones need the key of those that are there: with another one, half of the
+    /// Sets it unless it has that value.
+    pub fn keep(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
+        // One that cannot be opened is told when it is set.
+        let same = self.open(name).is_ok_and(|kept| kept.is_some_and(|kept| *kept == value));
+        if same { Ok(()) } else { self.set(name, value).map(drop) }
+    }
+
+    /// The first secret makes a key. Later ones need the keys of those that are there: with another one, half of the
     /// vault would be lost unnoticed.
-    fn ring_for(&self, all: &[StoredSecret]) -> anyhow::Result<Keyring> {
-        let Some(first) = all.first() else { return Ok(self.keys.load_or_create()?) };
-        let ring = self.keys.load().map_err(anyhow::Error::from);
-        let usable = ring.and_then(|ring| opened(&ring, first).map(|_| ring).map_err(Into::into));
-        usable.context(
-            "nothing was written: put the key back, or delete what it cannot open with `windlass secrets delete`",
-        )
+    fn ring_for(&self, name: &str, all: &[StoredSecret]) -> anyhow::Result<Keyring> {
+        let mut others = all.iter().filter(|other| other.name != name).peekable();
+        if others.peek().is_none() {
+            return Ok(self.keys.load_or_create()?);
+        }
+        let repair = "nothing was written: put the key back, or delete what it cannot open with `windlass secrets delete`";
+        let ring = self.keys.load().context(repair)?;
+        let foreign = others.find_map(|other| match opened(&ring, other) {
+            Err(error @ SealedError::NoKey { .. }) => Some(error),
+            Ok(_) | Err(_) => None,
+        });
+        foreign.map_or(Ok(ring), |error| Err(anyhow::Error::from(error).context(repair)))
     }
 
     /// In the order of their names.
@@ -113,6 +127,44 @@ impl LocalVault {
         }
     }
 
+    /// Names of secrets that the keys at hand do not open, and why the first of them does not.
+    pub fn unreadable(&mut self) -> anyhow::Result<Option<(usize, anyhow::Error)>> {
+        let all = self.store.all()?;
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let ring = match self.keys.load() {
+            Ok(ring) => ring,
+            Err(error) => return Ok(Some((all.len(), error.into()))),
+        };
+        let mut errors: Vec<_> = all.iter().filter_map(|secret| opened(&ring, secret).err()).collect();
+        let count = errors.len();
+        Ok((count > 0).then(|| (count, errors.swap_remove(0).into())))
+    }
+
+    fn open(&mut self, name: &str) -> anyhow::Result<Option<Zeroizing<String>>> {
+        let Some(secret) = self.store.get(name)? else { return Ok(None) };
+        let value = match opened(&self.keys.load()?, &secret) {
+            // A rotation came between the row and the key: both are read again.
+            Err(SealedError::NoKey { .. }) => {
+                let Some(secret) = self.store.get(name)? else { return Ok(None) };
+                opened(&self.keys.load()?, &secret)?
+            }
+            value => value?,
+        };
+        text(value).map(Some)
+    }
+
+    fn values(&mut self) -> anyhow::Result<Vec<Zeroizing<String>>> {
+        let all = self.store.all()?;
+        let mut values = engine_values();
+        if let Ok(ring) = self.keys.load() {
+            values.extend(all.iter().filter_map(|secret| text(opened(&ring, secret).ok()?).ok()));
+            values.extend(ring.text().lines().map(|key| Zeroizing::new(key.to_owned())));
+        }
+        Ok(values)
+    }
+
     fn rewrap(&mut self, ring: &Keyring) -> anyhow::Result<Rotated> {
         let secrets = self.store.rewrap(|secret| -> anyhow::Result<Wrapped> {
             let rewrapped = rewrap(ring, place(&secret.name, secret.version), &sealed(secret));
@@ -121,6 +173,54 @@ impl LocalVault {
         })?;
         Ok(Rotated { secrets, key: ring.newest().as_str().to_owned() })
     }
+}
+
+/// The vault as workers see it.
+#[derive(Debug)]
+pub struct SharedVault(Mutex<LocalVault>);
+
+impl SharedVault {
+    pub fn new(vault: LocalVault) -> SharedVault {
+        SharedVault(Mutex::new(vault))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LocalVault> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Vault for SharedVault {
+    fn open(&self, name: &str) -> Result<Zeroizing<String>, VaultError> {
+        let missing = || VaultError::Missing(name.to_owned());
+        self.lock().open(name).map_err(|error| unusable(&error))?.ok_or_else(missing)
+    }
+
+    fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError> {
+        self.lock().values().map_err(|error| unusable(&error))
+    }
+
+    fn changes(&self) -> Result<u64, VaultError> {
+        self.lock().store.changes().map_err(|error| unusable(&error.into()))
+    }
+}
+
+fn unusable(error: &anyhow::Error) -> VaultError {
+    VaultError::Unusable(format!("{error:#}"))
+}
+
+/// The engine's own secrets, which steps do not get and may yet come upon.
+fn engine_values() -> Vec<Zeroizing<String>> {
+    let texts =
+        ENGINE_VARIABLES.iter().filter_map(|variable| std::env::var(variable).ok().map(Zeroizing::new));
+    let words = |text: Zeroizing<String>| -> Vec<Zeroizing<String>> {
+        text.split([' ', ',', '\n', '\t']).map(|word| Zeroizing::new(word.to_owned())).collect()
+    };
+    texts.flat_map(words).collect()
+}
+
+fn text(value: Zeroizing<Vec<u8>>) -> anyhow::Result<Zeroizing<String>> {
+    let text = std::str::from_utf8(&value).context("the secret is no text")?;
+    Ok(Zeroizing::new(text.to_owned()))
 }
 
 /// What a rotation came to.

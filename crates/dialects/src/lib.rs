@@ -9,11 +9,13 @@ mod document;
 pub mod graph;
 mod names;
 mod playbook;
+mod source;
 pub mod view;
 
 pub use detect::Dialect;
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
 pub use serde_json::Value;
+pub use source::Literal;
 
 use diagnostic::Problems;
 use serde_json::json;
@@ -31,6 +33,12 @@ pub struct Compiled {
     pub workload: Value,
     /// Sorted by position.
     pub diagnostics: Vec<Diagnostic>,
+    /// Secrets that stood in the text: to be put into the encrypted store before the definition is.
+    pub literals: Vec<Literal>,
+    /// The text with handles in their place, which may be stored.
+    pub source: String,
+    /// The text with stars in their place, to show problems in: every character is where it was.
+    pub shown: String,
 }
 
 impl Compiled {
@@ -80,5 +88,8 @@ pub fn compile(text: &str) -> Compiled {
         net,
         workload: lowered.workload.unwrap_or(json!({})),
         diagnostics: problems.told(text, root.as_ref()),
+        source: source::stored(text, &lowered.written),
+        shown: source::shown(text, &lowered.written),
+        literals: source::literals(lowered.written),
     }
 }

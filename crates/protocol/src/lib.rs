@@ -1,11 +1,13 @@
 //! What engine and worker say to each other: serialised types, without logic.
 
+mod keychain;
 mod pipeline;
 mod work;
 
 /// How a value that stands elsewhere, or a secret, is written in a message.
 pub use windlass_artifact as reference;
 
+pub use keychain::{Key, KeyScope, KeySource, Provider};
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
 pub use work::{
     Beat, Checkpoint, ChildEnd, Failure, Iter, LEASE_TTL_MS, Line, Log, Order, Outcome, PROTOCOL_VERSION,

@@ -5,6 +5,7 @@
 //! name and of earlier tasks by label, `_prev` and `_attempt`. Rules see `outcome` too, and the same value as
 //! `output`, where `data` stands for `result`.
 
+use crate::keychain::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -20,6 +21,12 @@ pub struct Pipeline {
     /// A longer result is kept as an artifact; None: as usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inline_bytes: Option<usize>,
+    /// Resolved before the first task, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keychain: Vec<Key>,
+    /// Of the first step: when its keychain cannot be resolved, no step after it runs either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unlocks: bool,
 }
 
 /// One tool call.

@@ -46,7 +46,7 @@ fn print_json(compiled: &Compiled) -> anyhow::Result<()> {
 fn print(compiled: &Compiled, source: &Source) -> anyhow::Result<()> {
     let file = &source.shown;
     for diagnostic in &compiled.diagnostics {
-        eprintln!("{}", diagnostic.render(&source.text, file));
+        eprintln!("{}", diagnostic.render(&compiled.shown, file));
     }
     let counts = problems(compiled);
     match (&compiled.net, compiled.dialect) {

@@ -34,6 +34,65 @@ pub(crate) const ROOT: &[Key] = &[
     key("workbook", "Tools with names, called by `tool: {kind: workbook, name: ...}`"),
 ];
 
+/// What every entry of the keychain has.
+pub(crate) const KEYCHAIN_ENTRY: &[Key] = &[
+    key("name", "Tools read it as `{{ keychain.NAME.FIELD }}`"),
+    key("kind", "Where its fields come from"),
+    key(
+        "scope",
+        "How long a token is kept: `local` for the execution, `shared` and `global` for the playbook",
+    ),
+    key("desc", "For people"),
+];
+
+const STORED: &[Key] = &[
+    key("secret", "The name of a stored secret; the entry's own by default"),
+    key("credential", "Another name of `secret`"),
+    key("provider", "`windlass` or `env`"),
+];
+
+/// Kinds of keychain entries, and what each has beside that.
+pub(crate) const KEYCHAIN: [(&str, &[Key]); 9] = [
+    ("bearer", &[key("token", "The token")]),
+    ("static", &[key("map", "The fields")]),
+    (
+        "basic",
+        &[key("username", "Who"), key("user", "Another name of `username`"), key("password", "The password")],
+    ),
+    (
+        "api_key",
+        &[
+            key("key", "The key"),
+            key("value", "Another name of `key`"),
+            key("api_key", "Another name of `key`"),
+            key("header", "The header it goes into"),
+            key("in", "Where it goes into"),
+        ],
+    ),
+    ("credential", STORED),
+    ("secret", STORED),
+    ("env", &[key("map", "Field to variable of the worker"), key("variable", "One variable")]),
+    (
+        "secret_manager",
+        &[
+            key("provider", "`windlass` or `env`"),
+            key("map", "Field to name of a stored secret"),
+            idle("auth", "How other engines reach a provider", "remove it"),
+        ],
+    ),
+    (
+        "oauth2",
+        &[
+            key("endpoint", "The server that grants tokens"),
+            key("token_url", "Another name of `endpoint`"),
+            key("method", "`POST` or `GET`"),
+            key("headers", "Headers of the request"),
+            key("data", "Fields of the request"),
+            key("auto_renew", "Whether another token is fetched when one is over; true by default"),
+        ],
+    ),
+];
+
 pub(crate) const METADATA: &[Key] = &[
     key("name", "Executions are found by it"),
     key("path", "Where the playbook stands in a catalog: `folder/name`"),

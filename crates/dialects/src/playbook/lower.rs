@@ -1,6 +1,7 @@
 //! From the model to the Net.
 
 use super::check::{positions, target};
+use super::keychain::carried;
 use super::model::{ArcDef, Playbook, StepDef, TaskDef};
 use super::pure::pure;
 use crate::diagnostic::Problems;
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_expr::{Read, Template};
 use windlass_kernel::net::{Finish, Join, JoinArc, NetSpec, Policy, Recovery, Router, Step, Work};
 use windlass_kernel::{Net, StepId};
-use windlass_protocol::{Action, Pipeline, Task};
+use windlass_protocol::{Action, Key, Pipeline, Task};
 
 /// The playbook has been checked: every name in it leads somewhere.
 pub(super) fn lower(playbook: &Playbook, problems: &mut Problems) -> Option<Net> {
@@ -17,8 +18,7 @@ pub(super) fn lower(playbook: &Playbook, problems: &mut Problems) -> Option<Net>
         .into_iter()
         .map(|(name, place)| (name, StepId(u32::try_from(place).unwrap_or(u32::MAX))))
         .collect();
-    let timeout_ms = playbook.executor.timeout_ms;
-    let steps = playbook.steps.iter().map(|def| step(def, &ids, timeout_ms)).collect();
+    let steps = playbook.steps.iter().map(|def| step(playbook, def, &ids)).collect();
     let refused = match Net::new(NetSpec { steps, policy: policy(playbook, &ids) }) {
         Ok(net) => return Some(net),
         Err(refused) => refused,
@@ -48,14 +48,15 @@ fn policy(playbook: &Playbook, ids: &Ids<'_>) -> Policy {
     }
 }
 
-fn step(def: &StepDef, ids: &Ids<'_>, timeout_ms: Option<u64>) -> Step {
-    let mut step = Step::new(&def.name.text, work(def));
+fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
+    let is_entry = playbook.entry().is_some_and(|entry| std::ptr::eq(entry, def));
+    let mut step = Step::new(&def.name.text, work(def, carried(playbook, def), is_entry));
     if matches!(step.work, Work::Task { .. }) {
         step.reads = reads(def, ids);
     }
     step.admit.clone_from(&def.admit);
     step.repeat.clone_from(&def.repeat);
-    step.timeout_ms = def.timeout_ms.or(timeout_ms);
+    step.timeout_ms = def.timeout_ms.or(playbook.executor.timeout_ms);
     step.router = Router {
         mode: def.mode,
         conditional: false,
@@ -69,8 +70,10 @@ fn join_arc(arc: &ArcDef, ids: &Ids<'_>) -> Option<JoinArc> {
     Some(JoinArc { guard: arc.guard.clone(), args: arc.args.clone(), ..JoinArc::to(to) })
 }
 
-fn work(def: &StepDef) -> Work {
-    pure(def).or_else(|| child(def)).unwrap_or_else(|| Work::task(pipeline(def)))
+/// What needs a credential needs a worker.
+fn work(def: &StepDef, keychain: Vec<Key>, is_entry: bool) -> Work {
+    let alone = if keychain.is_empty() { pure(def).or_else(|| child(def)) } else { None };
+    alone.unwrap_or_else(|| Work::task(pipeline(def, keychain, is_entry)))
 }
 
 /// A playbook alone in a step is another execution; with rules or patches around it, it is a task like others.
@@ -92,7 +95,7 @@ fn child(def: &StepDef) -> Option<Work> {
     })
 }
 
-fn pipeline(def: &StepDef) -> Value {
+fn pipeline(def: &StepDef, keychain: Vec<Key>, is_entry: bool) -> Value {
     let labels: Vec<&str> = def.tasks.iter().map(|task| task.task.label.as_str()).collect();
     let tasks = def.tasks.iter().enumerate().map(|(place, task)| resolved(&task.task, &labels, place));
     let pipeline = Pipeline {
@@ -100,6 +103,8 @@ fn pipeline(def: &StepDef) -> Value {
         tasks: tasks.collect(),
         set_ctx: def.set_ctx.fields.clone(),
         inline_bytes: None,
+        unlocks: is_entry && !keychain.is_empty(),
+        keychain,
     };
     serde_json::to_value(pipeline).unwrap_or_default()
 }

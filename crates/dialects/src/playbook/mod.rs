@@ -1,6 +1,7 @@
 //! Playbooks: steps with pipelines of tools, routed by tokens. Parse, check, lower.
 
 mod check;
+pub(crate) mod keychain;
 pub(crate) mod language;
 mod lower;
 mod model;
@@ -13,6 +14,7 @@ mod workbook;
 
 use crate::diagnostic::Problems;
 use crate::document::Node;
+use model::Playbook;
 use serde_json::Value;
 use windlass_kernel::Net;
 
@@ -23,6 +25,7 @@ pub(crate) struct Lowered {
     pub(crate) name: Option<String>,
     pub(crate) net: Option<Net>,
     pub(crate) workload: Option<Value>,
+    pub(crate) written: Vec<keychain::Written>,
 }
 
 pub(crate) fn compile(root: &Node, source: &str, problems: &mut Problems) -> Lowered {
@@ -30,6 +33,8 @@ pub(crate) fn compile(root: &Node, source: &str, problems: &mut Problems) -> Low
     let mut playbook = parse::playbook(root, &mut reader);
     workbook::inline(&mut playbook, reader.problems);
     check::check(&playbook, reader.problems);
+    keychain::check(&playbook, reader.problems);
     let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };
-    Lowered { name: playbook.name, net, workload: Some(Value::Object(playbook.workload)) }
+    let Playbook { name, workload, written, .. } = playbook;
+    Lowered { name, net, workload: Some(Value::Object(workload)), written }
 }

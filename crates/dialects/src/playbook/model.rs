@@ -1,5 +1,6 @@
 //! A playbook as it was read: every alias and short form resolved, every expression compiled, every name with its place.
 
+use super::keychain::{KeyDef, Written};
 use serde_json::{Map, Value};
 use std::ops::Range;
 use windlass_expr::{Expr, Read, Template};
@@ -9,10 +10,21 @@ use windlass_protocol::Task;
 #[derive(Debug, Default)]
 pub(super) struct Playbook {
     pub(super) name: Option<String>,
+    pub(super) keychain: Vec<KeyDef>,
+    /// Values that stood in the keychain.
+    pub(super) written: Vec<Written>,
     pub(super) executor: Executor,
     pub(super) workload: Map<String, Value>,
     pub(super) steps: Vec<StepDef>,
     pub(super) workbook: Vec<(Name, TaskDef)>,
+}
+
+impl Playbook {
+    /// The step that the first token goes to.
+    pub(super) fn entry(&self) -> Option<&StepDef> {
+        let named = self.executor.entry_step.as_ref();
+        self.steps.iter().find(|step| named.is_none_or(|name| name.text == step.name.text))
+    }
 }
 
 /// A name and where it stands.

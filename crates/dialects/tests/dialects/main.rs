@@ -3,6 +3,7 @@
 mod documented;
 mod documents;
 mod graph;
+mod keychain;
 mod language;
 mod lowering;
 mod random;

@@ -413,13 +413,6 @@ fn pbk_25_a_workbook_call_needs_an_entry() {
             "E0116 8:9 workflow[0].tool: the workbook has no entry `great` (did you mean `greet`?)",
         ],
     );
-    check(
-        "metadata: {name: t}\nkeychain: [{name: k}, {name: k}, {kind: static}]\nworkflow: [{step: a, next: []}]",
-        &[
-            "E0112 2:30 keychain[1].name: keychain entry `k` is there twice (rename one)",
-            "E0102 2:34 keychain[2]: a keychain entry has no `name` (add `name: ...`)",
-        ],
-    );
 }
 
 #[test]

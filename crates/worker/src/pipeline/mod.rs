@@ -7,6 +7,7 @@
 //! Everything a run has learned is in its cursor: a run that begins with it goes on as if nothing had happened.
 
 mod cursor;
+mod opened;
 mod outcome;
 mod render;
 mod scope;
@@ -14,15 +15,20 @@ mod shelf;
 
 use crate::failure::{self, failure, in_task};
 use cursor::Cursor;
-use scope::View;
+use opened::Opened;
 pub(crate) use scope::execution_id;
+use scope::{Secrets, View};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 pub(crate) use shelf::not_available;
 use shelf::{Shelf, Trouble};
 use std::borrow::Cow;
+use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
-use windlass_protocol::{Action, Backoff, Failure, OnUnmatched, Outcome, Pipeline, Report, Rule, Task, Work};
+use windlass_protocol::{
+    Action, Backoff, Failure, Key, OnUnmatched, Outcome, Pipeline, Report, Rule, Task, Work,
+};
+use windlass_secrets::{Redactor, Zeroizing};
 
 /// Calls of one run. A hundred rows a page make a million rows of it; what needs more belongs in a loop, whose
 /// iterations are step-runs of their own.
@@ -72,6 +78,8 @@ impl From<Result<Value, Box<Failure>>> for CallResult {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
+    /// To be answered with `opened`, each of them: templates read the secrets behind these handles.
+    Open(Vec<String>),
     /// To be answered with `loaded`: templates read what is behind these keys.
     Load(Vec<String>),
     /// To be on disk before the run goes on: what it says next refers to them.
@@ -93,6 +101,11 @@ pub struct Run {
     work: Work,
     cursor: Cursor,
     shelf: Shelf,
+    opened: Opened,
+    /// Resolved before the first task.
+    keychain: Map<String, Value>,
+    /// Takes values out of what the run writes down.
+    redactor: Arc<Redactor>,
     stage: Stage,
     /// The cursor has moved since it was last told.
     moved: bool,
@@ -130,7 +143,17 @@ impl Run {
         };
         let cursor = Cursor::start(pipeline.tasks.first().map_or("", |task| &task.label));
         let shelf = Shelf::new(pipeline.inline_bytes.unwrap_or(INLINE_BYTES));
-        let mut run = Run { pipeline, work, cursor, shelf, stage: Stage::Begin, moved: false };
+        let mut run = Run {
+            pipeline,
+            work,
+            cursor,
+            shelf,
+            opened: Opened::default(),
+            keychain: Map::new(),
+            redactor: Arc::default(),
+            stage: Stage::Begin,
+            moved: false,
+        };
         if let Some(failure) = refused {
             run.fail(*failure);
         }
@@ -164,6 +187,7 @@ impl Run {
             match gone_on {
                 Ok(()) => {}
                 Err(Trouble::Needs(keys)) => return Next::Load(keys),
+                Err(Trouble::Opens(handles)) => return Next::Open(handles),
                 Err(Trouble::Failed(failure)) => self.fail(*failure),
             }
         }
@@ -188,6 +212,36 @@ impl Run {
         self.cursor.calls += 1;
         *self.cursor.tries.entry(self.cursor.at.clone()).or_default() += 1;
         self.stage = Stage::Answered { args, called };
+    }
+
+    /// What a handle stands for, or why it cannot be known; then the task that reads it cannot be called.
+    pub fn opened(&mut self, handle: String, value: Result<Zeroizing<String>, Box<Failure>>) {
+        match value {
+            Ok(value) => self.opened.put(handle, value),
+            Err(failure) => self.fail(*in_task(failure, &self.cursor.at)),
+        }
+    }
+
+    /// What is to be resolved before it goes on.
+    #[must_use]
+    pub fn keychain(&self) -> &[Key] {
+        &self.pipeline.keychain
+    }
+
+    /// Whether the steps after it wait for its keychain.
+    #[must_use]
+    pub fn unlocks(&self) -> bool {
+        self.pipeline.unlocks
+    }
+
+    /// What its templates see as `keychain`.
+    pub fn unlock(&mut self, keychain: Map<String, Value>) {
+        self.keychain = keychain;
+    }
+
+    /// From now on.
+    pub fn redact_with(&mut self, redactor: Arc<Redactor>) {
+        self.redactor = redactor;
     }
 
     /// What was loaded, key by key; None where there is nothing, or not what there was.
@@ -276,7 +330,16 @@ impl Run {
         let try_number = self.cursor.tries.get(&task.label).copied().unwrap_or_default() + 1;
         let mut view = View::new(&self.work, &self.cursor, &self.shelf);
         view.task = Some((&task.label, try_number));
-        let (config, args) = configured(task, &view)?;
+        // What another execution is given is stored, so no secret is opened for it.
+        if task.kind != CHILD {
+            view.secrets = Some(Secrets { opened: &self.opened, keychain: &self.keychain });
+        }
+        let rendered = configured(task, &view);
+        let missing = self.opened.take_missing();
+        if !missing.is_empty() {
+            return Err(Trouble::Opens(missing));
+        }
+        let (config, args) = rendered?;
         let (label, kind) = (task.label.clone(), task.kind.clone());
         let (timeout_ms, number) = (task.timeout_ms, self.cursor.passed);
         let call = Call { label, kind, config, args: args.clone(), timeout_ms, try_number, number };
@@ -316,7 +379,7 @@ impl Run {
     fn in_task(&self, trouble: Trouble) -> Trouble {
         match trouble {
             Trouble::Failed(failure) => Trouble::Failed(in_task(failure, &self.cursor.at)),
-            needs @ Trouble::Needs(_) => needs,
+            needs @ (Trouble::Needs(_) | Trouble::Opens(_)) => needs,
         }
     }
 
@@ -332,9 +395,12 @@ impl Run {
         view.outcome = Some(&told);
         let Some(rule) = matching(task, &view)? else { return Ok(unmatched(task, called)) };
         let place = format!("a rule of task `{}`", task.label);
-        let set_ctx = render::fields(&view, &rule.set_ctx, &format!("`set_ctx` in {place}"))?;
-        let set_iter = render::fields(&view, &rule.set_iter, &format!("`set_iter` in {place}"))?;
+        let mut set_ctx = render::fields(&view, &rule.set_ctx, &format!("`set_ctx` in {place}"))?;
+        let mut set_iter = render::fields(&view, &rule.set_iter, &format!("`set_iter` in {place}"))?;
         let action = rule.action.clone();
+        // A task's arguments may hold what was opened for it.
+        self.redactor.fields(&mut set_ctx);
+        self.redactor.fields(&mut set_iter);
         let (set_ctx, set_iter) = (self.shelf.lighten_all(set_ctx), self.shelf.lighten_all(set_iter));
         self.cursor.write_ctx(set_ctx);
         self.cursor.iter.extend(set_iter);

@@ -6,6 +6,7 @@
 //! and `job`, whose `uuid` is the execution's id.
 
 use super::cursor::Cursor;
+use super::opened::Opened;
 use super::shelf::Shelf;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -23,6 +24,14 @@ pub(super) struct View<'r> {
     pub(super) outcome: Option<&'r Value>,
     /// The step's own result, after its last task.
     pub(super) own: Option<&'r Value>,
+    /// What only the configuration of a tool sees.
+    pub(super) secrets: Option<Secrets<'r>>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Secrets<'r> {
+    pub(super) opened: &'r Opened,
+    pub(super) keychain: &'r Map<String, Value>,
 }
 
 type Found<'v> = Option<Cow<'v, Value>>;
@@ -30,7 +39,7 @@ type Found<'v> = Option<Cow<'v, Value>>;
 impl<'r> View<'r> {
     pub(super) fn new(work: &'r Work, cursor: &'r Cursor, shelf: &'r Shelf) -> View<'r> {
         let args = cursor.args.as_ref().or(work.scope.args.as_deref());
-        View { work, cursor, shelf, args, task: None, outcome: None, own: None }
+        View { work, cursor, shelf, args, task: None, outcome: None, own: None, secrets: None }
     }
 
     /// The arguments, whole.
@@ -58,6 +67,23 @@ impl<'r> View<'r> {
         match self.shelf.resolve(value)? {
             Cow::Borrowed(value) => value.get(key).map(Cow::Borrowed),
             Cow::Owned(value) => value.get(key).cloned().map(Cow::Owned),
+        }
+    }
+
+    /// A result as it is stored. A handle in it is ours: what came from outside and looks like one stands elsewhere, and
+    /// what is read through a reference is never asked.
+    fn revealed(&self, value: &'r Value) -> Cow<'r, Value> {
+        match self.secrets {
+            Some(secrets) => secrets.opened.reveal(Cow::Borrowed(value)),
+            None => Cow::Borrowed(value),
+        }
+    }
+
+    fn keychain(&self, entry: Option<&str>) -> Found<'r> {
+        let keychain = self.secrets?.keychain;
+        match entry {
+            Some(entry) => keychain.get(entry).map(Cow::Borrowed),
+            None => Some(Cow::Owned(Value::Object(keychain.clone()))),
         }
     }
 
@@ -127,7 +153,7 @@ impl<'r> View<'r> {
             return self.of_output(name, key);
         }
         if let Some(value) = self.cursor.results.get(name) {
-            return self.field(Cow::Borrowed(value), key);
+            return self.field(self.revealed(value), key);
         }
         if let Some(argument) = part(self.args(), Some(name)) {
             return part(Some(argument), key);
@@ -147,7 +173,7 @@ impl<'r> View<'r> {
     }
 
     fn of_output(&self, name: &str, key: Option<&str>) -> Found<'r> {
-        let output = Cow::Borrowed(self.output(name)?);
+        let output = self.revealed(self.output(name)?);
         match key {
             Some("_ref") if windlass_artifact::key(&output).is_some() => Some(output),
             _ => of_output(self.shelf.resolve(output)?, key),
@@ -178,6 +204,7 @@ fn iteration<'v>(iter: &'v Iter, key: &str) -> Found<'v> {
 impl Scope for View<'_> {
     fn get(&self, root: &str, key: Option<&str>) -> Found<'_> {
         match (root, key) {
+            ("keychain", key) if self.secrets.is_some() => self.keychain(key),
             ("workload", _) => part(self.workload(), key),
             ("ctx", Some(key)) => self.field(Cow::Borrowed(self.ctx(key)?), None),
             ("ctx", None) => Some(Cow::Owned(self.whole_ctx())),
@@ -185,12 +212,12 @@ impl Scope for View<'_> {
             ("input", _) if self.args.is_some() => part(self.args(), key),
             ("iter", Some(key)) => self.iter(key),
             ("iter", None) => self.whole_iter(),
-            ("steps", Some(name)) => self.field(Cow::Borrowed(self.output(name)?), None),
+            ("steps", Some(name)) => self.field(self.revealed(self.output(name)?), None),
             ("steps", None) => Some(Cow::Owned(self.outputs())),
-            ("results", Some(label)) => self.field(Cow::Borrowed(self.cursor.results.get(label)?), None),
+            ("results", Some(label)) => self.field(self.revealed(self.cursor.results.get(label)?), None),
             ("results", None) => Some(Cow::Owned(self.resolved(self.cursor.results.iter()))),
             ("execution_id", _) => Some(Cow::Owned(json!(execution_id(self.work)))),
-            ("_prev", _) => self.field(Cow::Borrowed(&self.cursor.prev), key),
+            ("_prev", _) => self.field(self.revealed(&self.cursor.prev), key),
             ("_task", _) => self.task.map(|(label, _)| Cow::Owned(json!(label))),
             ("_attempt", _) => self.task.map(|(_, number)| Cow::Owned(json!(number))),
             ("outcome" | "output", key) if self.outcome.is_some() => self.outcome(root, key),

@@ -17,6 +17,8 @@ const LOADED_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub(super) enum Trouble {
     /// Artifacts have to be loaded first.
     Needs(Vec<String>),
+    /// Secrets have to be opened first.
+    Opens(Vec<String>),
     Failed(Box<Failure>),
 }
 

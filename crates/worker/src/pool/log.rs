@@ -2,6 +2,7 @@
 
 use super::port::Port;
 use crate::halt::Halt;
+use crate::keeper::Keeper;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -28,7 +29,10 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Where tools write. Sending waits while the engine is behind.
 #[derive(Debug, Clone)]
-pub(crate) struct Lines(mpsc::Sender<Vec<Line>>);
+pub(crate) struct Lines {
+    sender: mpsc::Sender<Vec<Line>>,
+    keeper: Arc<Keeper>,
+}
 
 impl Lines {
     pub(crate) async fn send(&self, stream: Stream, texts: Vec<String>) {
@@ -36,9 +40,11 @@ impl Lines {
             return;
         }
         let at = now_ms();
-        let lines = texts.into_iter().map(|text| Line { at, stream, text }).collect();
+        let redactor = self.keeper.redactor();
+        let line = |text: String| Line { at, stream, text: redactor.text(&text).into_owned() };
+        let lines = texts.into_iter().map(line).collect();
         // The reader lives as long as the unit, so nobody is left to miss them.
-        let _ = self.0.send(lines).await;
+        let _ = self.sender.send(lines).await;
     }
 }
 
@@ -58,11 +64,11 @@ pub(super) struct Pump {
     is_deaf: bool,
 }
 
-pub(super) fn log(port: Arc<dyn Port>, work: &Work, halt: Halt) -> (Lines, Pump) {
+pub(super) fn log(port: Arc<dyn Port>, keeper: Arc<Keeper>, work: &Work, halt: Halt) -> (Lines, Pump) {
     let (sender, lines) = mpsc::channel(QUEUE);
     let head = Log { unit: work.unit, step: work.step.clone(), attempt: work.attempt, lines: Vec::new() };
     let room = Arc::new(Semaphore::new(UNANSWERED_MAX));
-    (Lines(sender), Pump { port, lines, room, head, halt, is_deaf: false })
+    (Lines { sender, keeper }, Pump { port, lines, room, head, halt, is_deaf: false })
 }
 
 impl Pump {

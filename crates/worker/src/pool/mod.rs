@@ -16,8 +16,11 @@ use crate::egress::Egress;
 use crate::failure::failure;
 use crate::guard::{Guard, GuardCommand, GuardError};
 use crate::halt::{Puller, halt};
+use crate::keeper::{self, Keeper};
+use crate::keychain::Tokens;
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
 use crate::tools::{Clients, GRACE_MS, Kit};
+use crate::vault::{NoVault, Vault};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::io;
@@ -48,6 +51,8 @@ pub struct PoolConfig {
     /// Where requests of tasks may go to. A new one allows no private ranges.
     pub egress: Egress,
     pub artifacts: Arc<dyn Artifacts>,
+    /// Where steps find their secrets; there are none unless one is given.
+    pub vault: Arc<dyn Vault>,
 }
 
 impl PoolConfig {
@@ -55,8 +60,8 @@ impl PoolConfig {
     pub fn new(worker: impl Into<String>, guard: GuardCommand, artifacts: Arc<dyn Artifacts>) -> PoolConfig {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let slots = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SLOTS_PER_CORE);
-        let egress = Egress::default();
-        PoolConfig { worker: worker.into(), slots, grace_ms: GRACE_MS, guard, egress, artifacts }
+        let (egress, vault) = (Egress::default(), Arc::new(NoVault));
+        PoolConfig { worker: worker.into(), slots, grace_ms: GRACE_MS, guard, egress, artifacts, vault }
     }
 }
 
@@ -81,7 +86,8 @@ impl Pool {
     pub fn start(config: PoolConfig, port: Arc<dyn Port>) -> Result<Pool, PoolError> {
         let guard = Arc::new(Mutex::new(Guard::spawn(config.guard)?));
         let (artifacts, clients) = (config.artifacts, Clients::new(config.egress));
-        let kit = Arc::new(Kit { guard, artifacts, clients });
+        let (keeper, tokens) = (Arc::new(Keeper::new(config.vault)), Tokens::default());
+        let kit = Arc::new(Kit { guard, artifacts, clients, keeper, tokens });
         let runtime = Builder::new_current_thread().enable_all().build()?;
         // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
         // its way.
@@ -186,13 +192,17 @@ impl Floor {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let unit = self.ids.remove(&id).expect("a task is listed when it is spawned");
         self.units.remove(&unit);
-        let report = match ended {
+        let mut report = match ended {
             Ok((_, report)) => report,
             Err(error) => {
                 let outcome = Outcome::Failed(*broken(&error));
                 Some(Box::new(Report { unit, outcome, patch: Map::new() }))
             }
         };
+        // The one way out: whatever the unit says, no value goes with it.
+        if let Some(report) = &mut report {
+            keeper::redact_report(&self.kit.keeper.refresh(), report);
+        }
         Input::Ended { unit, report }
     }
 

@@ -5,10 +5,12 @@ use super::port::Port;
 use crate::artifacts;
 use crate::failure;
 use crate::halt::{Halt, limited};
+use crate::keeper;
+use crate::keychain::{self, LOCKED};
 use crate::pipeline::{Call, Next, Run};
 use crate::session::Input;
 use crate::tools::{self, Desk, Kit};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -30,14 +32,18 @@ pub(super) struct Wires {
 /// Until the work is over and its processes are gone; None when it was halted before it knew anything.
 pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     let (unit, timeout_ms) = (work.unit, work.timeout_ms);
-    let (lines, pump): (Lines, Pump) = log(Arc::clone(&wires.port), &work, halt.clone());
     let kit = Arc::clone(&wires.kit);
-    let desk = Desk::new(&work, lines, Arc::clone(&kit));
+    // Before anything can be said.
+    kit.keeper.refresh();
+    let (lines, pump): (Lines, Pump) =
+        log(Arc::clone(&wires.port), Arc::clone(&kit.keeper), &work, halt.clone());
+    let mut desk = Desk::new(&work, lines, Arc::clone(&kit));
     let mut run = Run::begin(work);
     let grace_ms = wires.grace_ms;
     let work = async {
         let driven =
-            limited(timeout_ms, grace_ms, halt, |halt| drive(&mut run, &desk, &mut wires, unit, halt)).await;
+            limited(timeout_ms, grace_ms, halt, |halt| drive(&mut run, &mut desk, &mut wires, unit, halt))
+                .await;
         // The log ends with its last writer.
         drop(desk);
         driven
@@ -55,10 +61,19 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     }
 }
 
-async fn drive(run: &mut Run, desk: &Desk, wires: &mut Wires, unit: Unit, mut halt: Halt) -> Result {
+async fn drive(run: &mut Run, desk: &mut Desk, wires: &mut Wires, unit: Unit, mut halt: Halt) -> Result {
+    if let Err(failure) = unlock(run, desk, &halt).await {
+        return (!halt.is_pulled()).then(|| locked(run, *failure));
+    }
     loop {
         match run.advance() {
             Next::Report(report) => return Some(report),
+            Next::Open(handles) => {
+                for handle in handles {
+                    let value = desk.kit.keeper.open(&handle);
+                    run.opened(handle, value);
+                }
+            }
             Next::Load(keys) => match artifacts::load(&wires.kit.artifacts, keys).await {
                 Ok(values) => run.loaded(values),
                 Err(failure) => return Some(run.report_now(Outcome::Failed(*failure))),
@@ -77,14 +92,41 @@ async fn drive(run: &mut Run, desk: &Desk, wires: &mut Wires, unit: Unit, mut ha
             }
             Next::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
-                let called = tools::call(&call, desk, halt.clone()).await;
+                let mut called = tools::call(&call, desk, halt.clone()).await;
                 if halt.is_pulled() {
                     return None;
                 }
+                let redactor = desk.kit.keeper.refresh();
+                keeper::redact_call(&redactor, &mut called);
+                run.redact_with(redactor);
                 run.answer(called);
             }
         }
     }
+}
+
+/// Also for a pipeline without tasks, and for one that goes on where another worker left off.
+async fn unlock(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Result<(), Box<Failure>> {
+    if let Some(why) = run.work().scope.ctx.get(LOCKED).filter(|_| !run.unlocks()) {
+        return Err(keychain::locked(why));
+    }
+    if run.keychain().is_empty() {
+        return Ok(());
+    }
+    let (keys, work) = (run.keychain().to_vec(), run.work().clone());
+    desk.keychain = keychain::resolve(&keys, &work, desk, halt).await?;
+    run.unlock(desk.keychain.clone());
+    Ok(())
+}
+
+/// An arc without a guard is taken after a failure, too. What follows learns from the context that there is no keychain.
+fn locked(run: &Run, failure: Failure) -> Box<Report> {
+    let why = json!(failure.message);
+    let mut report = run.report_now(Outcome::Failed(failure));
+    if run.unlocks() {
+        report.patch.insert(LOCKED.to_owned(), why);
+    }
+    report
 }
 
 /// What it wrote may refer to what is not there, so the patch stays behind.
@@ -106,7 +148,8 @@ async fn announce(tasks: usize, call: &Call, lines: &Lines) {
 /// Waits until the engine has the cursor: a worker that takes over must not do again what was done before.
 async fn kept(cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
     // The pool lives longer than its units.
-    let _ = wires.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });
+    let cursor = Arc::new(keeper::redacted(&wires.kit.keeper.redactor(), cursor));
+    let _ = wires.inputs.send(Input::Reached { unit, cursor });
     tokio::select! {
         proceed = wires.proceed.recv() => proceed,
         _ = halt.pulled() => None,

@@ -8,16 +8,19 @@ mod noop;
 mod postgres;
 mod program;
 mod python;
+mod secrets;
 mod shell;
 
 use crate::artifacts::SharedArtifacts;
 use crate::failure;
 use crate::halt::{Halt, limited};
+use crate::keeper::Keeper;
+use crate::keychain::{Tokens, stored};
 use crate::pipeline::{Call, CallResult, execution_id};
 use crate::pool::Lines;
 use crate::process::SharedGuard;
 pub(crate) use http::Clients;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_protocol::{Failure, Work};
 
@@ -33,15 +36,17 @@ enum Tool {
     Python,
     Http,
     Postgres,
+    Secrets,
 }
 
-const TOOLS: [(&str, Tool); 6] = [
+const TOOLS: [(&str, Tool); 7] = [
     ("artifact", Tool::Artifact),
     ("noop", Tool::Noop),
     ("shell", Tool::Shell),
     ("python", Tool::Python),
     ("http", Tool::Http),
     ("postgres", Tool::Postgres),
+    ("secrets", Tool::Secrets),
 ];
 
 /// Who calls, and what a tool may use beside its configuration.
@@ -51,6 +56,8 @@ pub(crate) struct Desk {
     pub(crate) names: [(&'static str, String); 4],
     pub(crate) lines: Lines,
     pub(crate) kit: Arc<Kit>,
+    /// Resolved before the first task.
+    pub(crate) keychain: Map<String, Value>,
 }
 
 /// What every tool of a worker shares.
@@ -59,6 +66,8 @@ pub(crate) struct Kit {
     pub(crate) guard: SharedGuard,
     pub(crate) artifacts: SharedArtifacts,
     pub(crate) clients: Clients,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) tokens: Tokens,
 }
 
 impl Desk {
@@ -71,7 +80,7 @@ impl Desk {
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
-        Desk { names, lines, kit }
+        Desk { names, lines, kit, keychain: Map::new() }
     }
 
     /// Of the firing: the same on all attempts.
@@ -80,9 +89,12 @@ impl Desk {
         key
     }
 
-    /// What a secret holds: a text, or a map of fields.
+    /// What `auth: NAME` of a tool means, a text or a map of fields: the keychain entry of that name, or the secret.
     pub(crate) fn credential(&self, name: &str) -> Result<Value, Box<Failure>> {
-        Err(failure::invalid(format!("there is no secret `{}`", failure::shown(name))))
+        match self.keychain.get(name) {
+            Some(entry) => Ok(entry.clone()),
+            None => self.kit.keeper.open(name).map(|text| stored(&text)),
+        }
     }
 }
 
@@ -112,6 +124,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::Python => python::run(call, desk, halt).await,
         Tool::Http => http::run(call, desk, halt).await,
         Tool::Postgres => postgres::run(call, desk, halt).await,
+        Tool::Secrets => secrets::run(&call.config, desk).into(),
     }
 }
 

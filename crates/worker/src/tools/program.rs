@@ -3,7 +3,6 @@
 use super::{Desk, GRACE_MS};
 use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
-use crate::pool::Lines;
 use crate::process::Group;
 use crate::stream::{Splitter, Tail};
 use std::collections::BTreeMap;
@@ -16,6 +15,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use windlass_protocol::{Failure, Stream};
+use windlass_secrets::ENGINE_VARIABLES;
 
 /// What an error holds of each stream; errors are stored and sent far more often than results.
 pub(super) const ERROR_TAIL_MAX: usize = 4 * 1024;
@@ -61,6 +61,9 @@ impl Program<'_> {
     fn spawn(&self, desk: &Desk) -> Result<Child, Box<Failure>> {
         let mut command = Command::new("sh");
         command.args(["-c", GATE, "sh"]).args(&self.argv);
+        for variable in ENGINE_VARIABLES {
+            command.env_remove(variable);
+        }
         command.envs(self.env).envs(desk.names.iter().map(|(name, value)| (*name, value)));
         if let Some(cwd) = self.cwd {
             command.current_dir(cwd);
@@ -112,8 +115,8 @@ async fn follow(child: &mut Child, group: &Group, desk: &Desk, mut halt: Halt) -
     };
     let (status, out, err) = tokio::join!(
         life,
-        capture(stdout, Stream::Out, &desk.lines, is_gone.clone()),
-        capture(stderr, Stream::Err, &desk.lines, is_gone),
+        capture(stdout, Stream::Out, desk, is_gone.clone()),
+        capture(stderr, Stream::Err, desk, is_gone),
     );
     Ok(Ended { status: status?, out, err })
 }
@@ -122,10 +125,10 @@ async fn follow(child: &mut Child, group: &Group, desk: &Desk, mut halt: Halt) -
 async fn capture(
     mut pipe: impl AsyncRead + Unpin,
     stream: Stream,
-    lines: &Lines,
+    desk: &Desk,
     mut gone: watch::Receiver<bool>,
 ) -> Tail {
-    let (mut tail, mut splitter) = (Tail::default(), Splitter::default());
+    let mut output = Output::new(desk);
     let mut buffer = vec![0; READ_BYTES];
     let mut left = LAST_BYTES;
     loop {
@@ -138,18 +141,46 @@ async fn capture(
         if *gone.borrow() {
             left = left.saturating_sub(length);
         }
-        tail.push(&buffer[..length]);
-        let mut texts = Vec::new();
-        splitter.push(&buffer[..length], &mut texts);
-        lines.send(stream, texts).await;
+        desk.lines.send(stream, output.push(&buffer[..length])).await;
         if left == 0 {
             break;
         }
     }
-    let mut texts = Vec::new();
-    splitter.end(&mut texts);
-    lines.send(stream, texts).await;
-    tail
+    desk.lines.send(stream, output.end()).await;
+    output.tail
+}
+
+/// A stream on its way to the log and the result. Values are taken out before it is cut into lines, since a value may
+/// have several.
+struct Output {
+    redacted: windlass_secrets::Stream,
+    tail: Tail,
+    splitter: Splitter,
+}
+
+impl Output {
+    fn new(desk: &Desk) -> Output {
+        let redacted = windlass_secrets::Stream::new(desk.kit.keeper.redactor());
+        Output { redacted, tail: Tail::default(), splitter: Splitter::default() }
+    }
+
+    /// The lines that are whole now.
+    fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let given = self.redacted.push(bytes);
+        let mut texts = Vec::new();
+        self.tail.push(&given);
+        self.splitter.push(&given, &mut texts);
+        texts
+    }
+
+    fn end(&mut self) -> Vec<String> {
+        let given = self.redacted.end();
+        let mut texts = Vec::new();
+        self.tail.push(&given);
+        self.splitter.push(&given, &mut texts);
+        self.splitter.end(&mut texts);
+        texts
+    }
 }
 
 async fn silence(gone: &mut watch::Receiver<bool>) {

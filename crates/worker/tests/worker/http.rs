@@ -447,7 +447,12 @@ fn what_cannot_be_meant_is_refused_without_telling_secrets() {
         with(json!({ "max_response_bytes": -1 })),
         "`max_response_bytes` of http is a number of bytes, not -1",
     );
-    check(with(json!({ "auth": "github" })), "there is no secret `github`");
+    let unknown = failure(with(json!({ "auth": "github" })));
+    let told = (unknown.code.as_str(), unknown.message.as_str());
+    assert_eq!(
+        told,
+        ("RESOURCE_NOT_FOUND", "there is no secret `github`: store it with `windlass secrets set github`")
+    );
     check(
         with(json!({ "auth": { "type": "ntlm", "token": "s3cret" } })),
         "`auth` of http has the type `ntlm`; it knows bearer, oauth2, basic and api_key",

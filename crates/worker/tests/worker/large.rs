@@ -30,6 +30,7 @@ impl Told {
         let mut run = Run::begin(work);
         loop {
             match run.advance() {
+                Next::Open(handles) => panic!("nothing names a secret: {handles:?}"),
                 Next::Keep(made) => self.kept.extend(made.into_iter().map(|made| (made.key, made.bytes))),
                 Next::Load(keys) => {
                     self.loads += 1;

@@ -428,7 +428,6 @@ fn what_cannot_be_meant_is_refused_without_telling_secrets() {
         "`params` of postgres is a list, for $1, $2, …",
     );
     check(with(json!({ "command": "a", "port": 70_000 })), "`port` of postgres is a port, not `70000`");
-    check(with(json!({ "command": "a", "auth": "pg_local" })), "there is no secret `pg_local`");
     check(
         json!({ "command": "a", "dsn": "postgres://u:s3cret@h:port/d" }),
         "`connection_string` of postgres cannot be read: invalid value for option `port`",

@@ -34,6 +34,7 @@ fn told(work: &Work, answers: &[Value], worker: Worker) -> Vec<String> {
     loop {
         let next = run.advance();
         match next {
+            Next::Open(handles) => panic!("no secret was named: {handles:?}"),
             Next::Keep(made) => kept.extend(made.into_iter().map(|artifact| (artifact.key, artifact.bytes))),
             Next::Load(keys) => {
                 run.loaded(keys.into_iter().map(|key| (key.clone(), kept.get(&key).cloned())).collect());

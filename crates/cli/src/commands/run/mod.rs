@@ -11,6 +11,7 @@ use crate::data::Data;
 use crate::embedded::{Embedded, Workers, now};
 use crate::exit::{self, Usage};
 use crate::progress::say;
+use crate::vault::LocalVault;
 use crate::{ids, signals};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::unbounded;
@@ -20,7 +21,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use windlass_dialects::{Compiled, compile};
+use windlass_dialects::{Compiled, Literal, compile};
 use windlass_engine::{Answer, Refusal, Request, Start};
 use windlass_kernel::{ExecutionId, StartWhen};
 use windlass_store::{Definition, DefinitionId};
@@ -62,16 +63,17 @@ impl Run {
     fn start(&self, source: &Source) -> anyhow::Result<ExitCode> {
         let mut compiled = compile(&source.text);
         for diagnostic in &compiled.diagnostics {
-            say(&diagnostic.render(&source.text, &source.shown));
+            say(&diagnostic.render(&compiled.shown, &source.shown));
         }
         let Some(definition) = definition(&mut compiled, source) else {
             say(&format!("{}: {}; nothing was run", source.shown, problems(&compiled)));
             return Ok(ExitCode::from(exit::USAGE));
         };
-        let inputs = (self.inputs.given()?, compiled.workload);
+        let inputs = (self.inputs.given()?, std::mem::take(&mut compiled.workload));
         let signals = signals::listen().context("cannot listen to signals")?;
         let what = format!("windlass run {}", source.shown);
         let embedded = Embedded::start(self.data.folder(), &what, Workers::Pool)?;
+        keep_literals(&embedded, &compiled.literals)?;
         let ids = begin(&embedded, definition, &inputs, self.times)?;
         self.ending().until_rest(embedded, &ids, &signals)
     }
@@ -103,11 +105,20 @@ fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition> {
     Some(Definition {
         name: compiled.name.clone().unwrap_or_else(|| source.shown.clone()),
         dialect: dialect.name().to_owned(),
-        source: source.text.clone(),
+        source: compiled.source.clone(),
         workload: compiled.workload.clone(),
         net: Arc::new(net),
         at: now(),
     })
+}
+
+/// Secrets that stood in the definition are in the vault before the definition is in the store.
+fn keep_literals(embedded: &Embedded, literals: &[Literal]) -> anyhow::Result<()> {
+    if literals.is_empty() {
+        return Ok(());
+    }
+    let mut vault = LocalVault::of(embedded.folder())?;
+    literals.iter().try_for_each(|literal| vault.keep(&literal.secret, &literal.value))
 }
 
 fn begin(

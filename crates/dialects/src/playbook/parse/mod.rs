@@ -7,6 +7,7 @@ mod tool;
 mod workload;
 mod writes;
 
+use super::keychain;
 use super::language::{
     DEFAULTS, EXECUTOR, EXECUTOR_POLICY, EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, PENDING_GATES, PROFILES,
     REQUIRES, ROOT,
@@ -23,6 +24,10 @@ const ELSEWHERE: [(&str, &str); 1] =
 pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
     let mut playbook = Playbook { name: name(root, reader), ..Playbook::default() };
     sections(root, reader);
+    if let Some(keychain) = present(root, "keychain") {
+        let place = keychain::place(playbook.name.as_deref(), reader.source);
+        playbook.keychain = keychain::keychain(keychain, &place, reader, &mut playbook.written);
+    }
     if let Some(executor) = present(root, "executor") {
         playbook.executor = self::executor(executor, reader);
     }
@@ -47,9 +52,6 @@ fn sections(root: &Node, reader: &mut Reader<'_, '_>) {
     if let Some(kind) = present(root, "kind") {
         reader.choice(kind, "kind", &[("Playbook", ())]);
     }
-    if let Some(keychain) = present(root, "keychain") {
-        self::keychain(keychain, reader);
-    }
 }
 
 fn name(root: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
@@ -65,18 +67,6 @@ fn name(root: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
         return None;
     };
     reader.text(found, "the playbook's name").map(str::to_owned)
-}
-
-/// Only the shape: values are resolved when an execution starts.
-fn keychain(node: &Node, reader: &mut Reader<'_, '_>) {
-    let mut names = BTreeMap::new();
-    for entry in reader.list(node, "`keychain`").unwrap_or_default() {
-        if reader.map(entry, "a keychain entry").is_none() {
-            continue;
-        }
-        let Some(name) = required(entry, "name", "a keychain entry", reader) else { continue };
-        unique(&mut names, &name, "keychain entry", reader);
-    }
 }
 
 /// The name under a key that must be there.

@@ -4,10 +4,10 @@ use super::tools::{one, tool};
 use super::{Values, closed, kinds, open, or_null, refer, words};
 use crate::playbook::language::{
     ACTIONS, ADMIT, ADMIT_THEN, ARC, ATTEMPTS_MAX, BACKOFFS, DEFAULTS, EXECUTOR, EXECUTOR_POLICY,
-    EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, Key, LIFECYCLE, LOOP, LOOP_MODES, LOOP_POLICY,
-    LOOP_SPEC, METADATA, NEXT, NEXT_SPEC, ON_DENY, ON_UNMATCHED, PENDING_GATES, POLICY_MODES, PREVIOUS,
-    PROFILES, REQUIRES, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC, TASK_POLICY, THEN, TOOL_SPEC,
-    TOOLS, WORKBOOK_ENTRY,
+    EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, KEYCHAIN, Key, LIFECYCLE, LOOP, LOOP_MODES,
+    LOOP_POLICY, LOOP_SPEC, METADATA, NEXT, NEXT_SPEC, ON_DENY, ON_UNMATCHED, PENDING_GATES, POLICY_MODES,
+    PREVIOUS, PROFILES, REQUIRES, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC, TASK_POLICY, THEN,
+    TOOL_SPEC, TOOLS, WORKBOOK_ENTRY,
 };
 use serde_json::{Map, Value, json};
 
@@ -24,15 +24,19 @@ pub(super) fn root() -> Values {
         ("apiVersion", json!({ "type": "string", "examples": ["noetl.io/v2"] })),
         ("kind", json!({ "const": "Playbook" })),
         ("metadata", refer("metadata")),
-        (
-            "keychain",
-            or_null(json!({ "type": "array", "items": { "type": "object", "required": ["name"] } })),
-        ),
+        ("keychain", or_null(json!({ "type": "array", "items": keychain_entry() }))),
         ("executor", or_null(refer("executor"))),
         ("workload", or_null(json!({ "type": "object" }))),
         ("workflow", json!({ "type": "array", "minItems": 1, "items": refer("step") })),
         ("workbook", or_null(refer("workbook"))),
     ]
+}
+
+/// Its other keys are those of its kind, which the parser checks.
+fn keychain_entry() -> Value {
+    let kinds: Vec<&str> = KEYCHAIN.iter().map(|(kind, _)| *kind).collect();
+    let properties = json!({ "name": { "type": "string" }, "kind": { "enum": kinds } });
+    json!({ "type": "object", "required": ["name", "kind"], "properties": properties })
 }
 
 pub(super) fn definitions() -> Value {

@@ -77,6 +77,14 @@ impl World {
                 bench.waits = Waits::Kept;
                 return self.feed(worker, Input::Reached { unit, cursor: cursor.into() });
             }
+            Next::Open(handles) => {
+                for handle in handles {
+                    let nothing =
+                        failure("validation", "RESOURCE_NOT_FOUND", "the simulated worker has no secrets");
+                    bench.run.opened(handle, Err(Box::new(nothing)));
+                }
+                return self.advance(worker, unit);
+            }
             Next::Wait { delay_ms } => (Waits::Pause, delay_ms),
             Next::Call(_) => {
                 let (result, takes_ms) = self.call();

@@ -1,0 +1,180 @@
+//! Who reads the keychain, and whether that can be: only fields of tools see it. Whatever else is rendered is stored.
+
+use super::KeyDef;
+use crate::diagnostic::Problems;
+use crate::names;
+use crate::playbook::model::{Playbook, StepDef};
+use serde_json::{Map, Value};
+use std::ops::Range;
+use windlass_expr::{Expr, Read, Template};
+use windlass_kernel::net::LoopKind;
+use windlass_protocol::{Key, Task};
+
+/// What a pipeline may ask for.
+const ROOT: &str = "keychain";
+/// Given as inputs to another execution, and stored with it.
+const CHILD: &str = "playbook";
+
+pub(in crate::playbook) fn check(playbook: &Playbook, problems: &mut Problems) {
+    for (place, def) in playbook.keychain.iter().enumerate() {
+        entry(def, &playbook.keychain[..place], problems);
+    }
+    for step in &playbook.steps {
+        for task in &step.tasks {
+            let read = read_by_config(&task.task);
+            undeclared(read.iter(), &playbook.keychain, &task.at, problems);
+            if task.task.kind == CHILD && read.iter().any(|read| read.root == ROOT) {
+                forbidden(&task.at, "inputs of another playbook", problems);
+            }
+            if read_by_rules(&task.task).iter().any(|read| read.root == ROOT) {
+                forbidden(&task.at, "rules of a task", problems);
+            }
+        }
+        stored(step, problems);
+    }
+    lone_child(playbook, problems);
+}
+
+fn entry(def: &KeyDef, earlier: &[KeyDef], problems: &mut Problems) {
+    let at = &def.name.at;
+    let name = &def.name.text;
+    for read in &def.reads {
+        match (read.root.as_str(), &read.key) {
+            ("workload" | "execution_id", _) | (ROOT, None) => {}
+            (ROOT, Some(key)) if earlier.iter().any(|other| other.name.text == *key) => {}
+            (ROOT, Some(key)) => {
+                let message = format!("keychain entry `{name}` reads `{key}`, which is no entry before it");
+                let hint = names::hint(key, earlier.iter().map(|other| other.name.text.as_str()));
+                problems.add("E0132", at, message, hint.or(Some(format!("put `{key}` before `{name}`"))));
+            }
+            (other, _) => {
+                let message = format!("keychain entry `{name}` cannot read `{other}`");
+                let hint = "it sees `workload`, `execution_id` and the entries before it".to_owned();
+                problems.add("E0132", at, message, Some(hint));
+            }
+        }
+    }
+    if def.reads.iter().any(|read| read.root == "workload") {
+        let message =
+            format!("keychain entry `{name}` reads `workload`, and inputs are stored as they are given");
+        let hint = "store the value with `windlass secrets set NAME` and name it: `kind: secret`".to_owned();
+        problems.add("W0230", at, message, Some(hint));
+    }
+}
+
+fn undeclared<'r>(
+    reads: impl Iterator<Item = &'r Read>,
+    keychain: &[KeyDef],
+    at: &Range<usize>,
+    problems: &mut Problems,
+) {
+    let missing = |key: &&str| keychain.iter().all(|def| def.name.text != **key);
+    for key in reads.filter(|read| read.root == ROOT).filter_map(|read| read.key.as_deref()).filter(missing) {
+        let declared = keychain.iter().map(|def| def.name.text.as_str());
+        let hint = names::hint(key, declared).unwrap_or_else(|| {
+            format!("declare it: `keychain: [{{name: {key}, kind: secret}}]`, and store it with `windlass secrets set {key}`")
+        });
+        problems.add("E0132", at, format!("the keychain has no entry `{key}`"), Some(hint));
+    }
+}
+
+/// What the kernel evaluates, or the worker writes down.
+fn stored(step: &StepDef, problems: &mut Problems) {
+    let is_key = |read: &&Read| read.root == ROOT;
+    let at = &step.name.at;
+    if step.args.reads.iter().any(|read| is_key(&read)) {
+        forbidden(at, "`args` of a step", problems);
+    }
+    if step.set_ctx.reads.iter().any(|read| is_key(&read)) {
+        forbidden(at, "`set_ctx`", problems);
+    }
+    let admit = step.admit.iter().flat_map(|admit| &admit.rules).filter_map(|rule| rule.when.as_ref());
+    if admit.flat_map(Expr::reads).any(|read| is_key(&read)) {
+        forbidden(at, "admission rules", problems);
+    }
+    if let Some(LoopKind::ForEach { items }) = step.repeat.as_ref().map(|repeat| &repeat.kind)
+        && items.reads().iter().any(|read| is_key(&read))
+    {
+        forbidden(at, "the list of a loop", problems);
+    }
+    for arc in &step.arcs {
+        let guard = arc.guard.iter().flat_map(Expr::reads);
+        let args = arc.args.iter().flat_map(Template::reads);
+        if guard.chain(args).any(|read| is_key(&read)) {
+            forbidden(&arc.to.at, "guards and arguments of arcs", problems);
+        }
+    }
+}
+
+fn forbidden(at: &Range<usize>, place: &str, problems: &mut Problems) {
+    let hint = "read it in the field of the tool that needs it: `{{ keychain.NAME.FIELD }}`".to_owned();
+    problems.add(
+        "E0133",
+        at,
+        format!("{place} cannot read the keychain: what they give is stored"),
+        Some(hint),
+    );
+}
+
+/// Nobody resolves a keychain for a step that is nothing but another execution.
+fn lone_child(playbook: &Playbook, problems: &mut Problems) {
+    let Some(step) = playbook.entry().filter(|_| !playbook.keychain.is_empty()) else { return };
+    if let [task] = &step.tasks[..]
+        && task.task.kind == CHILD
+    {
+        let message = format!(
+            "step `{}` begins the playbook with another one, before the keychain is resolved",
+            step.name.text
+        );
+        let hint = "put a step before it, `tool: {kind: noop}`".to_owned();
+        problems.add("E0133", &step.name.at, message, Some(hint));
+    }
+}
+
+/// The entries that a step's pipeline carries: what its tools read, what those read, in the keychain's order. The first
+/// step carries all of them, so that whatever is missing is missed before anything runs.
+pub(in crate::playbook) fn carried(playbook: &Playbook, step: &StepDef) -> Vec<Key> {
+    let all = &playbook.keychain;
+    let is_entry = playbook.entry().is_some_and(|entry| std::ptr::eq(entry, step));
+    let reads: Vec<Read> = step.tasks.iter().flat_map(|task| read_by_config(&task.task)).collect();
+    let named = step.tasks.iter().flat_map(|task| named(&task.task));
+    let mut wanted: Vec<String> = named.collect();
+    wanted.extend(reads.iter().filter(|read| read.root == ROOT).filter_map(|read| read.key.clone()));
+    let whole = is_entry || reads.iter().any(|read| read.root == ROOT && read.key.is_none());
+    let mut kept = Vec::new();
+    // From the last one on: an entry reads earlier ones only.
+    for def in all.iter().rev() {
+        if whole || wanted.contains(&def.name.text) {
+            kept.push(def.key.clone());
+            wanted.extend(
+                def.reads.iter().filter(|read| read.root == ROOT).filter_map(|read| read.key.clone()),
+            );
+        }
+    }
+    kept.reverse();
+    kept
+}
+
+fn read_by_config(task: &Task) -> Vec<Read> {
+    reads(&task.config)
+}
+
+fn read_by_rules(task: &Task) -> Vec<Read> {
+    let conditions = task.rules.iter().filter_map(|rule| Expr::compile(rule.when.as_deref()?).ok());
+    let mut found: Vec<Read> = conditions.flat_map(|condition| condition.reads().to_vec()).collect();
+    found.extend(task.rules.iter().flat_map(|rule| [reads(&rule.set_ctx), reads(&rule.set_iter)].concat()));
+    found
+}
+
+fn reads(fields: &Map<String, Value>) -> Vec<Read> {
+    // What does not compile was told when it was read.
+    Template::compile(&Value::Object(fields.clone())).map_or_else(|_| Vec::new(), |t| t.reads().to_vec())
+}
+
+/// `auth: NAME`, or `auth: {credential: NAME}`.
+fn named(task: &Task) -> Option<String> {
+    let auth = task.config.get("auth")?;
+    let name =
+        auth.as_str().or_else(|| ["credential", "secret"].iter().find_map(|key| auth.get(*key)?.as_str()));
+    name.map(str::to_owned)
+}

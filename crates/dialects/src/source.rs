@@ -1,0 +1,63 @@
+//! A definition's text without the secrets that stand in it.
+
+use crate::playbook::keychain::Written;
+use serde_json::json;
+use std::fmt;
+use windlass_protocol::reference::SECRET;
+use windlass_secrets::{Redactor, Zeroizing};
+
+/// A value that stood in a definition, and the name it is stored under.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Literal {
+    pub secret: String,
+    pub value: Zeroizing<String>,
+}
+
+impl fmt::Debug for Literal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Literal").field(&self.secret).finish()
+    }
+}
+
+pub(crate) fn literals(written: Vec<Written>) -> Vec<Literal> {
+    written
+        .into_iter()
+        .map(|Written { secret, value, .. }| Literal { secret, value: Zeroizing::new(value) })
+        .collect()
+}
+
+/// With a handle where each value stood. A value may stand in a comment or in another place as well: there it is
+/// redacted.
+pub(crate) fn stored(text: &str, written: &[Written]) -> String {
+    if written.is_empty() {
+        return text.to_owned();
+    }
+    let kept = replaced(text, written, |found, _| json!({ SECRET: found.secret }).to_string());
+    Redactor::new(written.iter().map(|found| found.value.as_str())).text(&kept).into_owned()
+}
+
+/// A line is shown as a whole, and what stands in its comment with it.
+pub(crate) fn shown(text: &str, written: &[Written]) -> String {
+    let masked = replaced(text, written, |_, value| stars(value));
+    written.iter().fold(masked, |masked, found| masked.replace(&found.value, &stars(&found.value)))
+}
+
+fn stars(value: &str) -> String {
+    value.chars().map(|c| if c == '\n' || c == '\r' { c } else { '*' }).collect()
+}
+
+fn replaced(text: &str, written: &[Written], with: impl Fn(&Written, &str) -> String) -> String {
+    let mut ordered: Vec<&Written> = written.iter().collect();
+    ordered.sort_by_key(|found| found.at.start);
+    let mut kept = String::with_capacity(text.len());
+    let mut at = 0;
+    for found in ordered {
+        // An alias stands where its anchor was written, which is replaced once.
+        let Some(value) = text.get(found.at.clone()).filter(|_| found.at.start >= at) else { continue };
+        kept.push_str(&text[at..found.at.start]);
+        kept.push_str(&with(found, value));
+        at = found.at.end;
+    }
+    kept.push_str(&text[at..]);
+    kept
+}

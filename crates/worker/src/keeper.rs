@@ -1,0 +1,159 @@
+//! What this process knows of secrets: every value that was opened or that is in the vault, so that none of them leaves
+//! the worker (K9).
+
+use crate::failure::{failure, invalid};
+use crate::pipeline::CallResult;
+use crate::vault::{Vault, VaultError};
+use serde_json::Value;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_protocol::{Failure, Outcome, Report};
+use windlass_secrets::{ENGINE_VARIABLES, Redactor, Zeroizing, check_value};
+
+/// In front of the name of a variable, in a handle. No secret has a colon in its name.
+const ENVIRONMENT: &str = "env:";
+
+/// Shared by everything that runs in the worker.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    vault: Arc<dyn Vault>,
+    known: Mutex<Known>,
+}
+
+/// Values are never forgotten while the process lives: an old one may still stand in a file.
+#[derive(Default)]
+struct Known {
+    values: Vec<Zeroizing<String>>,
+    redactor: Arc<Redactor>,
+    /// Of the vault, when its values were last read.
+    changes: Option<u64>,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Known({} values)", self.values.len())
+    }
+}
+
+impl Known {
+    fn learn(&mut self, values: impl IntoIterator<Item = Zeroizing<String>>) {
+        let before = self.values.len();
+        for value in values {
+            if check_value(&value).is_ok() && !self.values.contains(&value) {
+                self.values.push(value);
+            }
+        }
+        if self.values.len() > before {
+            self.redactor = Arc::new(Redactor::new(self.values.iter().map(|value| value.as_str())));
+        }
+    }
+}
+
+impl Keeper {
+    pub(crate) fn new(vault: Arc<dyn Vault>) -> Keeper {
+        Keeper { vault, known: Mutex::default() }
+    }
+
+    /// What a handle stands for: the name of a secret, or a variable of the worker.
+    pub(crate) fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+        let value = match handle.strip_prefix(ENVIRONMENT) {
+            Some(variable) => variable_of_worker(variable)?,
+            None => self.vault.open(handle).map_err(|error| refused(&error))?,
+        };
+        self.learn([value.clone()]);
+        Ok(value)
+    }
+
+    pub(crate) fn learn(&self, values: impl IntoIterator<Item = Zeroizing<String>>) {
+        self.lock().learn(values);
+    }
+
+    /// Of what is known now.
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.lock().redactor)
+    }
+
+    /// Reads the values of the vault if there are others than before. A vault that cannot be read gave no step a value
+    /// either.
+    pub(crate) fn refresh(&self) -> Arc<Redactor> {
+        let changes = self.vault.changes().ok();
+        let mut known = self.lock();
+        let is_old = changes.is_none() || known.changes != changes;
+        if is_old && let Ok(values) = self.vault.values() {
+            known.learn(values);
+            known.changes = changes;
+        }
+        Arc::clone(&known.redactor)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The handle of a variable.
+pub(crate) fn variable_handle(name: &str) -> String {
+    format!("{ENVIRONMENT}{name}")
+}
+
+fn variable_of_worker(name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+    if ENGINE_VARIABLES.contains(&name) {
+        return Err(invalid(format!("`{name}` is the engine's own; steps cannot read it")));
+    }
+    let found = std::env::var(name).map(Zeroizing::new);
+    let missing = |_| {
+        let message = format!(
+            "the worker has no variable `{name}`, or it is no text: set it where the worker is started"
+        );
+        failure("validation", "RESOURCE_NOT_FOUND", message)
+    };
+    let value = found.map_err(missing)?;
+    check_value(&value)
+        .map_err(|error| invalid(format!("the variable `{name}` cannot be a secret: {error}")))?;
+    Ok(value)
+}
+
+fn refused(error: &VaultError) -> Box<Failure> {
+    match error {
+        VaultError::Missing(_) => failure("validation", "RESOURCE_NOT_FOUND", error.to_string()),
+        VaultError::Unusable(_) => failure("auth", "SECRET_UNUSABLE", error.to_string()),
+    }
+}
+
+/// Before rules see it.
+pub(crate) fn redact_call(redactor: &Redactor, called: &mut CallResult) {
+    redactor.fields(&mut called.facts);
+    match &mut called.outcome {
+        Ok(result) => redactor.value(result),
+        Err(failure) => redact_failure(redactor, failure),
+    }
+}
+
+/// Before it leaves.
+pub(crate) fn redact_report(redactor: &Redactor, report: &mut Report) {
+    redactor.fields(&mut report.patch);
+    match &mut report.outcome {
+        Outcome::Done { output } => redactor.value(output),
+        Outcome::Failed(failure) => redact_failure(redactor, failure),
+        Outcome::Stopped => {}
+        Outcome::Later { cursor, .. } => redactor.value(cursor),
+        Outcome::Child { definition, inputs, cursor } => {
+            [definition, inputs, cursor].into_iter().for_each(|value| redactor.value(value));
+        }
+    }
+}
+
+fn redact_failure(redactor: &Redactor, failure: &mut Failure) {
+    for text in [&mut failure.class, &mut failure.code, &mut failure.message] {
+        if let std::borrow::Cow::Owned(redacted) = redactor.text(text) {
+            *text = redacted;
+        }
+    }
+    redactor.value(&mut failure.details);
+}
+
+/// Where the run stands, before it leaves.
+pub(crate) fn redacted(redactor: &Redactor, mut value: Value) -> Value {
+    redactor.value(&mut value);
+    value
+}

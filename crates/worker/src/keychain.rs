@@ -1,0 +1,295 @@
+//! The keychain of a pipeline: its entries are resolved in their order before the first task, so that one that cannot be
+//! had fails the step before it did anything.
+
+use crate::failure::{self, failure, invalid};
+use crate::halt::Halt;
+use crate::keeper::variable_handle;
+use crate::pipeline::{Call, execution_id};
+use crate::tools::{self, Desk};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use windlass_expr::{Scope, Template};
+use windlass_protocol::{Failure, Key, KeyScope, KeySource, Provider, Work, reference};
+use windlass_secrets::{Zeroizing, is_public_field};
+
+/// Tokens that are kept; beyond this the ones that end first are fetched again.
+const TOKENS_MAX: usize = 4_096;
+
+/// A token is used this much shorter than it lives: it has to arrive, and clocks differ.
+const EARLY: Duration = Duration::from_secs(30);
+
+/// How long a token lives that does not say so.
+const UNSAID: Duration = Duration::from_secs(300);
+
+/// The key of the context that says why the keychain of the first step could not be resolved. It is durable, and every
+/// worker sees it.
+pub(crate) const LOCKED: &str = "keychain_error";
+
+type Fields = Map<String, Value>;
+
+/// All entries by name, as templates see them.
+pub(crate) async fn resolve(
+    keys: &[Key],
+    work: &Work,
+    desk: &Desk,
+    halt: &Halt,
+) -> Result<Fields, Box<Failure>> {
+    let mut chain = Fields::new();
+    for key in keys {
+        let maker = Maker { key, seen: Seen { work, chain: &chain }, desk };
+        let fields = maker.made(halt).await.map_err(|failure| named(failure, key))?;
+        desk.kit.keeper.learn(secrets(&fields));
+        chain.insert(key.name.clone(), Value::Object(fields));
+    }
+    Ok(chain)
+}
+
+/// Of a step after the one that could not resolve the keychain.
+pub(crate) fn locked(why: &Value) -> Box<Failure> {
+    let why = why.as_str().unwrap_or_default();
+    failure("auth", "KEYCHAIN_UNRESOLVED", format!("nothing runs without the keychain: {why}"))
+}
+
+/// What a stored text holds: the fields of a JSON object, or itself.
+pub(crate) fn stored(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(fields @ Value::Object(_)) => fields,
+        _ => json!(text),
+    }
+}
+
+/// A text alone is a token.
+fn credential(text: &str) -> Fields {
+    match stored(text) {
+        Value::Object(fields) => fields,
+        text => ["token", "value"]
+            .map(|key| (key.to_owned(), text.clone()))
+            .into_iter()
+            .chain([("type".to_owned(), json!("bearer"))])
+            .collect(),
+    }
+}
+
+struct Maker<'m> {
+    key: &'m Key,
+    seen: Seen<'m>,
+    desk: &'m Desk,
+}
+
+impl Maker<'_> {
+    async fn made(&self, halt: &Halt) -> Result<Fields, Box<Failure>> {
+        match &self.key.source {
+            KeySource::Fields { fields } => self.fields(fields),
+            KeySource::Secret { provider, name } => {
+                let text = self.open(*provider, name)?;
+                Ok(credential(&text))
+            }
+            KeySource::Named { provider, fields } => {
+                let field = |(field, name): (&String, &Value)| {
+                    Ok((field.clone(), json!(*self.open(*provider, name)?)))
+                };
+                fields.iter().map(field).collect()
+            }
+            KeySource::OAuth2 { .. } => self.token(halt).await,
+        }
+    }
+
+    fn open(&self, provider: Provider, name: &Value) -> Result<Zeroizing<String>, Box<Failure>> {
+        let rendered = self.rendered("the name of a secret", name)?;
+        let Some(name) = rendered.as_str().filter(|name| !name.is_empty()) else {
+            return Err(invalid(format!("the name of a secret is a text, not {rendered}")));
+        };
+        match provider {
+            Provider::Windlass => self.desk.kit.keeper.open(name),
+            Provider::Env => self.desk.kit.keeper.open(&variable_handle(name)),
+        }
+    }
+
+    fn fields(&self, fields: &Fields) -> Result<Fields, Box<Failure>> {
+        fields.iter().map(|(name, value)| Ok((name.clone(), self.field(name, value)?))).collect()
+    }
+
+    /// Handles are honoured everywhere in an entry: the definition put them there.
+    fn field(&self, name: &str, value: &Value) -> Result<Value, Box<Failure>> {
+        if let Some(handle) = reference::secret(value) {
+            return Ok(json!(*self.desk.kit.keeper.open(handle)?));
+        }
+        match value {
+            Value::Object(fields) => self.fields(fields).map(Value::Object),
+            Value::Array(items) => items.iter().map(|item| self.field(name, item)).collect(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                self.rendered(&format!("`{name}`"), value)
+            }
+        }
+    }
+
+    fn rendered(&self, place: &str, value: &Value) -> Result<Value, Box<Failure>> {
+        let place = format!("{place} of keychain entry `{}`", self.key.name);
+        let template =
+            Template::compile(value).map_err(|error| failure::expression(&place, value, &error))?;
+        template.render(&self.seen).map_err(|error| failure::expression(&place, value, &error))
+    }
+
+    async fn token(&self, halt: &Halt) -> Result<Fields, Box<Failure>> {
+        let KeySource::OAuth2 { endpoint, method, headers, data, auto_renew } = &self.key.source else {
+            return Ok(Fields::new());
+        };
+        let owner = self.owner();
+        match self.desk.kit.tokens.get(&owner) {
+            Some(Kept::Good(fields)) => return Ok(fields),
+            Some(Kept::Over) if !auto_renew => return Err(over()),
+            Some(Kept::Over) | None => {}
+        }
+        let mut config = Map::from_iter([
+            ("url".to_owned(), self.rendered("`endpoint`", endpoint)?),
+            ("method".to_owned(), json!(method)),
+            ("headers".to_owned(), Value::Object(self.fields(headers)?)),
+        ]);
+        let data = self.fields(data)?;
+        self.desk.kit.keeper.learn(secrets(&data));
+        config.insert(if method == "GET" { "params" } else { "form" }.to_owned(), Value::Object(data));
+        let call = Call {
+            label: format!("keychain {}", self.key.name),
+            kind: "http".to_owned(),
+            config,
+            args: Value::Null,
+            timeout_ms: None,
+            try_number: 1,
+            number: 0,
+        };
+        let answer = tools::call(&call, self.desk, halt.clone()).await.outcome?;
+        let fields = granted(&answer["data"])?;
+        self.desk.kit.tokens.put(owner, fields.clone(), lives(&fields));
+        Ok(fields)
+    }
+
+    fn owner(&self) -> Owner {
+        let of = match self.key.scope {
+            KeyScope::Execution => execution_id(self.seen.work),
+            KeyScope::Playbook => format!("playbook {}", self.key.playbook),
+        };
+        (of, self.key.name.clone())
+    }
+}
+
+/// The server's answer, with the token under the name that everybody knows it by.
+fn granted(answer: &Value) -> Result<Fields, Box<Failure>> {
+    let fields = answer.as_object();
+    let token = fields.and_then(|fields| {
+        ["access_token", "token", "id_token"].iter().find_map(|key| fields.get(*key)?.as_str())
+    });
+    let (Some(fields), Some(token)) = (fields, token) else {
+        return Err(failure(
+            "auth",
+            "AUTHENTICATION_FAILED",
+            "the answer of the token endpoint has no `access_token`",
+        ));
+    };
+    let mut granted = fields.clone();
+    granted.insert("token".to_owned(), json!(token));
+    granted.insert("type".to_owned(), json!("bearer"));
+    Ok(granted)
+}
+
+fn lives(fields: &Fields) -> Duration {
+    let said =
+        fields.get("expires_in").and_then(|said| said.as_f64().or_else(|| said.as_str()?.parse().ok()));
+    let said = said.filter(|seconds| *seconds > 0.0).map(Duration::try_from_secs_f64);
+    said.and_then(Result::ok).unwrap_or(UNSAID).saturating_sub(EARLY)
+}
+
+fn over() -> Box<Failure> {
+    failure("auth", "AUTHENTICATION_FAILED", "its token is over, and `auto_renew` is false")
+}
+
+fn named(mut failure: Box<Failure>, key: &Key) -> Box<Failure> {
+    failure.message = format!("keychain entry `{}`: {}", key.name, failure.message);
+    failure
+}
+
+/// Texts of an entry that must not be seen.
+fn secrets(fields: &Fields) -> Vec<Zeroizing<String>> {
+    let mut found = Vec::new();
+    let mut open: Vec<(&str, &Value)> = fields.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    while let Some((key, value)) = open.pop() {
+        match value {
+            Value::String(text) if !is_public_field(key) && key != "token_type" => {
+                found.push(Zeroizing::new(text.clone()));
+            }
+            Value::Number(number) if !is_public_field(key) && key != "expires_in" => {
+                found.push(Zeroizing::new(number.to_string()));
+            }
+            Value::Object(fields) => open.extend(fields.iter().map(|(key, value)| (key.as_str(), value))),
+            Value::Array(items) => open.extend(items.iter().map(|item| (key, item))),
+            Value::Null | Value::Bool(_) | Value::String(_) | Value::Number(_) => {}
+        }
+    }
+    found
+}
+
+/// What templates of an entry see.
+struct Seen<'s> {
+    work: &'s Work,
+    chain: &'s Fields,
+}
+
+impl Scope for Seen<'_> {
+    fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
+        match (root, key) {
+            ("workload", Some(key)) => self.work.scope.workload.get(key).map(Cow::Borrowed),
+            ("workload", None) => Some(Cow::Borrowed(&*self.work.scope.workload)),
+            ("keychain", Some(entry)) => self.chain.get(entry).map(Cow::Borrowed),
+            ("keychain", None) => Some(Cow::Owned(Value::Object(self.chain.clone()))),
+            ("execution_id", None) => Some(Cow::Owned(json!(execution_id(self.work)))),
+            _ => None,
+        }
+    }
+}
+
+/// Tokens that were fetched, until they end. Of the whole process; another one fetches its own.
+#[derive(Default)]
+pub(crate) struct Tokens(Mutex<BTreeMap<Owner, Token>>);
+
+/// Execution or playbook, and the entry.
+type Owner = (String, String);
+
+struct Token {
+    fields: Fields,
+    until: Instant,
+}
+
+enum Kept {
+    Good(Fields),
+    Over,
+}
+
+impl Tokens {
+    fn get(&self, owner: &Owner) -> Option<Kept> {
+        let tokens = self.lock();
+        let token = tokens.get(owner)?;
+        Some(if Instant::now() < token.until { Kept::Good(token.fields.clone()) } else { Kept::Over })
+    }
+
+    fn put(&self, owner: Owner, fields: Fields, lives: Duration) {
+        let mut tokens = self.lock();
+        if tokens.len() >= TOKENS_MAX {
+            let first = tokens.iter().min_by_key(|(_, token)| token.until).map(|(owner, _)| owner.clone());
+            first.map(|first| tokens.remove(&first));
+        }
+        tokens.insert(owner, Token { fields, until: Instant::now() + lives });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Owner, Token>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.lock().keys()).finish()
+    }
+}

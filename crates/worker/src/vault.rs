@@ -1,0 +1,42 @@
+//! Where secrets are opened.
+
+use std::fmt;
+use windlass_secrets::Zeroizing;
+
+/// The worker's way to stored secrets. Calls are short: a file beside the worker, not a network.
+pub trait Vault: fmt::Debug + Send + Sync + 'static {
+    fn open(&self, name: &str) -> Result<Zeroizing<String>, VaultError>;
+
+    /// Every value that can be opened, and whatever else no output may show.
+    fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError>;
+
+    /// Rises when there are other values.
+    fn changes(&self) -> Result<u64, VaultError>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VaultError {
+    #[error("there is no secret `{0}`: store it with `windlass secrets set {0}`")]
+    Missing(String),
+    /// Why, and what to do.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// Of a worker without secrets.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoVault;
+
+impl Vault for NoVault {
+    fn open(&self, name: &str) -> Result<Zeroizing<String>, VaultError> {
+        Err(VaultError::Missing(name.to_owned()))
+    }
+
+    fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError> {
+        Ok(Vec::new())
+    }
+
+    fn changes(&self) -> Result<u64, VaultError> {
+        Ok(0)
+    }
+}
