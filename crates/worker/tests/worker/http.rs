@@ -383,18 +383,22 @@ fn an_answer_that_is_too_large_is_refused_and_not_held() {
 #[test]
 fn a_server_that_says_nothing_is_not_waited_for() {
     let server = Server::start(|_| Vec::new());
-    for limit in [
+    let limits = [
         json!({ "timeout": 0.2 }),
         json!({ "timeout": { "connect": 0.1, "read": 0.1 } }),
         json!({ "timeout_seconds": 0.2 }),
-    ] {
+    ];
+    for limit in limits {
         let mut config = limit.clone();
         config["url"] = json!(server.url("/"));
         let failed = failure(config);
         assert_eq!((failed.class.as_str(), failed.code.as_str()), ("timeout", "NETWORK_TIMEOUT"), "{limit}");
-        server.request();
-        server.hung_up();
     }
+}
+
+#[test]
+fn a_stopped_request_is_hung_up() {
+    let server = Server::start(|_| Vec::new());
     let shop = Shop::open();
     shop.order(Order::Run(Box::new(http(json!({ "url": server.url("/") })))));
     server.request();
