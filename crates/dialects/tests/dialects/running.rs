@@ -3,6 +3,7 @@
 use crate::told::{net, playbook};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use windlass_kernel::net::Work;
 use windlass_kernel::*;
 
 pub struct Run {
@@ -141,6 +142,36 @@ fn pbk_17_the_final_step_runs_after_everything() {
     let (mut run, _) = Run::start(&text, json!({}));
     assert_eq!(run.done("a", json!({})), "z Finalizing");
     assert_eq!(run.done("z", json!({})), "Ended(Completed)");
+}
+
+/// What a worker is given says nothing of where control goes, and what it says twice is heard once.
+#[test]
+fn pbk_22_the_worker_reports_outcomes_and_routing_is_decided_elsewhere() {
+    let text = playbook(&format!(
+        "- {{step: a, {SHELL}, next: {{spec: {{mode: inclusive}}, arcs: [{{step: onward, when: '{{{{ event.result.ok }}}}'}}, {{step: also}}]}}}}\n- {{step: onward, {SHELL}}}\n- {{step: also, {SHELL}}}"
+    ));
+    let (mut run, _) = Run::start(&text, json!({}));
+    let (id, fence) = run.offered("a").expect("the step is offered");
+    let Work::Task { spec } = &run.net.step(StepId(0)).work else { panic!("the step is work") };
+    assert!(!spec.to_string().contains("onward") && !spec.to_string().contains("also"), "{spec}");
+    let report = |ok: bool| {
+        let result = WorkResult::Done { output: Arc::new(json!({ "ok": ok })) };
+        Input::Report(Box::new(Report { run: id, fence, result, patch: Patch::new(), times: None }))
+    };
+    assert_eq!(run.send(&report(true)), "onward also Running");
+    let journal = run.journal.len();
+    assert_eq!(run.send(&report(true)), "Running", "the same report again is accepted");
+    assert_eq!(run.journal.len(), journal, "and changes nothing");
+    let mut values = Values::default();
+    let refused = loop {
+        let given = Given { now: Millis(0), random: 0, values: &values };
+        match decide(&run.state, &run.net, &report(false), &given) {
+            Err(Rejected::Needs(needs)) => values.load(&run.journal, &needs),
+            other => break other.map(|decision| decision.records),
+        }
+    };
+    assert!(matches!(refused, Err(Rejected::OtherAnswer { .. })), "{refused:?}");
+    assert_eq!(run.state.runs.len(), 2, "each arc sent one token");
 }
 
 #[test]
