@@ -96,7 +96,7 @@ fn pbk_25_other_steps_go_on_with_the_keychain_after_an_interruption() {
     place.windlass(&["run", "--resume", id]).expect(0);
 }
 
-/// Grants one token per request and says what it was asked.
+/// Grants one token per request and says what it was asked: head and body.
 fn granting(times: usize) -> (String, thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/token", listener.local_addr().expect("an address"));
@@ -120,12 +120,12 @@ fn grant(listener: &TcpListener, number: usize) -> String {
     let answer = format!(
         "{{\"access_token\": \"granted-token-{number}\", \"expires_in\": 3600, \"token_type\": \"Bearer\"}}"
     );
-    let head = format!(
+    let reply = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         answer.len()
     );
-    reader.into_inner().write_all(format!("{head}{answer}").as_bytes()).expect("it is sent");
-    String::from_utf8(body).expect("text")
+    reader.into_inner().write_all(format!("{reply}{answer}").as_bytes()).expect("it is sent");
+    format!("{head}{}", String::from_utf8(body).expect("text"))
 }
 
 #[test]
@@ -144,8 +144,38 @@ fn pbk_25_a_token_is_fetched_once_and_used_by_every_step_of_the_playbook() {
     let told: Value = told.json();
     assert_eq!(told["nodeExecutions"][1]["output"]["stdout"], "[redacted]\n");
     let asked = asked.join().expect("the server ends");
-    assert_eq!(asked, [format!("grant_type=client_credentials&client_secret={VALUE}")]);
+    assert!(
+        asked[0].ends_with(&format!("\r\n\r\ngrant_type=client_credentials&client_secret={VALUE}")),
+        "{asked:?}"
+    );
     for secret in [VALUE, "granted-token"] {
+        assert_nowhere_on_disk(&place, secret.as_bytes());
+    }
+}
+
+#[test]
+fn pbk_25_auth_of_a_request_names_a_keychain_entry_or_a_secret() {
+    let (url, asked) = granting(3);
+    let place = place(
+        "- {name: api, kind: api_key, header: X-Key, key: {$secret: key}}\n",
+        &format!(
+            "- {{step: entry, tool: {{kind: http, url: '{url}', auth: api}}, next: text}}
+- {{step: text, tool: {{kind: http, url: '{url}', auth: plain}}, next: map}}
+- {{step: map, tool: {{kind: http, url: '{url}', auth: login}}}}
+"
+        ),
+    );
+    set(&place, "key", "the-key-of-the-api");
+    set(&place, "plain", VALUE);
+    set(&place, "login", r#"{"type": "basic", "username": "admin", "password": "hunter2hunter2"}"#);
+    let told = place.run(&[], 0);
+    let asked: Vec<String> =
+        asked.join().expect("the server ends").iter().map(|head| head.to_lowercase()).collect();
+    assert!(asked[0].contains("x-key: the-key-of-the-api"), "{asked:?}");
+    assert!(asked[1].contains(&format!("authorization: bearer {VALUE}")), "{asked:?}");
+    assert!(asked[2].contains("authorization: basic ywrtaw46ahvudgvymmh1bnrlcji="), "{asked:?}");
+    for secret in [VALUE, "the-key-of-the-api", "hunter2hunter2"] {
+        assert!(!told.to_string().contains(secret), "{told}");
         assert_nowhere_on_disk(&place, secret.as_bytes());
     }
 }

@@ -30,7 +30,7 @@ fn pbk_25_a_step_gets_the_value_and_what_it_says_is_redacted() {
 }
 
 #[test]
-fn a_handle_is_opened_in_the_same_step_and_from_the_context() {
+fn a_handle_is_opened_in_the_same_step_and_not_in_depth() {
     let place = Place::new(
         "workflow:
 - step: both
