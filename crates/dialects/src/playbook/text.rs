@@ -106,8 +106,9 @@ fn repair(error: &CompileError) -> Option<String> {
     }
     let line = error.source_text.lines().nth(error.line - 1).unwrap_or_default();
     // The second of two bars is where a filter's name is missed.
-    let bars = line.chars().skip(error.column.saturating_sub(2)).take(2).all(|c| c == '|');
-    let rest: String = line.chars().skip(error.column - if bars { 2 } else { 1 }).collect();
+    let before = error.column.saturating_sub(2);
+    let bars = error.column > 1 && line.chars().skip(before).take(2).eq(['|', '|']);
+    let rest: String = line.chars().skip(if bars { before } else { error.column - 1 }).collect();
     let slips = [
         ("=", "compare with `==`"),
         ("&", "write `and`"),

@@ -557,6 +557,12 @@ fn places_are_right_in_every_kind_of_text() {
             "E0114 13:15 workflow[0].set_ctx.e: bad expression: unexpected character (write `not`, or `!=` to compare)",
         ],
     );
+    workflow(
+        "- {step: a, next: {step: a, when: '|'}}",
+        &[
+            "E0114 3:36 workflow[0].next.when: bad expression: unexpected `|` (an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`)",
+        ],
+    );
     check(
         "metadata:\n\tname: t\n",
         &[
