@@ -136,9 +136,10 @@ pub(crate) fn redact_report(redactor: &Redactor, report: &mut Report) {
         Outcome::Done { output } => redactor.value(output),
         Outcome::Failed(failure) => redact_failure(redactor, failure),
         Outcome::Stopped => {}
-        Outcome::Later { cursor, .. } => redactor.value(cursor),
+        Outcome::Later { cursor, .. } => redact_cursor(redactor, cursor),
         Outcome::Child { definition, inputs, cursor } => {
-            [definition, inputs, cursor].into_iter().for_each(|value| redactor.value(value));
+            [definition, inputs].into_iter().for_each(|value| redactor.value(value));
+            redact_cursor(redactor, cursor);
         }
     }
 }
@@ -152,8 +153,66 @@ fn redact_failure(redactor: &Redactor, failure: &mut Failure) {
     redactor.value(&mut failure.details);
 }
 
+/// Parts of a cursor that hold what the run learned; the others are the definition's words and counts, and a run could
+/// not go on without them.
+const LEARNED: [&str; 5] = ["args", "prev", "results", "iter", "ctx"];
+
 /// Where the run stands, before it leaves.
-pub(crate) fn redacted(redactor: &Redactor, mut value: Value) -> Value {
-    redactor.value(&mut value);
-    value
+pub(crate) fn redact_cursor(redactor: &Redactor, cursor: &mut Value) {
+    let fields = cursor.as_object_mut().into_iter().flatten();
+    let learned = fields.filter(|(key, _)| LEARNED.contains(&key.as_str()));
+    learned.for_each(|(_, value)| redactor.value(value));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_cursor_keeps_its_own_words_and_loses_values() {
+        let redactor = Redactor::new(["results", "fetch"]);
+        let mut cursor = json!({
+            "version": 1, "at": "fetch", "tries": { "fetch": 1 }, "calls": 1,
+            "prev": "the results", "results": { "other": ["fetch it"] }, "ctx": { "a": "results" },
+        });
+        redact_cursor(&redactor, &mut cursor);
+        let expected = json!({
+            "version": 1, "at": "fetch", "tries": { "fetch": 1 }, "calls": 1,
+            "prev": "the [redacted]", "results": { "other": ["[redacted] it"] }, "ctx": { "a": "[redacted]" },
+        });
+        assert_eq!(cursor, expected);
+    }
+
+    #[test]
+    fn a_report_and_a_call_lose_values_wherever_they_stand() {
+        let redactor = Redactor::new(["hunter22"]);
+        let mut failed = failure("unknown", "X", "hunter22 is wrong");
+        failed.details = json!({ "stderr": "hunter22", "hunter22": 1 });
+        let mut called = CallResult { outcome: Err(failed.clone()), facts: Default::default() };
+        called.facts.insert("http".to_owned(), json!({ "location": "/?t=hunter2%32" }));
+        redact_call(&redactor, &mut called);
+        let mut told = format!("{called:?}");
+        let unit = windlass_protocol::Unit { execution: 1, run: 1, fence: 1 };
+        for outcome in [
+            Outcome::Failed(*failed),
+            Outcome::Done { output: json!(["hunter22"]) },
+            Outcome::Later { delay_ms: 1, cursor: json!({ "prev": "hunter22" }) },
+        ] {
+            let patch = json!({ "token": "aHVudGVyMjI=" }).as_object().cloned().unwrap_or_default();
+            let mut report = Report { unit, outcome, patch };
+            redact_report(&redactor, &mut report);
+            told.push_str(&format!("{report:?}"));
+        }
+        assert!(told.contains("[redacted]") && !told.contains("hunter2") && !told.contains("aHVu"), "{told}");
+    }
+
+    #[test]
+    fn the_engines_own_variables_are_not_opened() {
+        let keeper = Keeper::new(Arc::new(crate::vault::NoVault));
+        for variable in ENGINE_VARIABLES {
+            let refused = keeper.open(&variable_handle(variable)).unwrap_err();
+            assert!(refused.message.contains("the engine's own"), "{}", refused.message);
+        }
+    }
 }

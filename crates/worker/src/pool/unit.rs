@@ -146,10 +146,10 @@ async fn announce(tasks: usize, call: &Call, lines: &Lines) {
 }
 
 /// Waits until the engine has the cursor: a worker that takes over must not do again what was done before.
-async fn kept(cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
+async fn kept(mut cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
     // The pool lives longer than its units.
-    let cursor = Arc::new(keeper::redacted(&wires.kit.keeper.redactor(), cursor));
-    let _ = wires.inputs.send(Input::Reached { unit, cursor });
+    keeper::redact_cursor(&wires.kit.keeper.redactor(), &mut cursor);
+    let _ = wires.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });
     tokio::select! {
         proceed = wires.proceed.recv() => proceed,
         _ = halt.pulled() => None,
