@@ -5,6 +5,7 @@ mod binary;
 mod changes;
 mod ends;
 mod interrupted;
+mod large;
 mod looking;
 mod reach;
 mod retry;

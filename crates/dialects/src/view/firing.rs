@@ -15,6 +15,8 @@ pub struct Firing {
     pub number: u32,
     /// Attempts begun.
     pub attempts: u32,
+    /// How often it was given out: work that waited for a timer or another execution is given out again.
+    pub(super) begun: u32,
     pub fired_at: Option<Millis>,
     /// First offered, or begun without a worker. An offer that waits for a slot counts: the journal knows no slots.
     pub began_at: Option<Millis>,
@@ -45,6 +47,7 @@ impl Firing {
             args: None,
             number: 0,
             attempts: 0,
+            begun: 0,
             fired_at: None,
             began_at: None,
             ended_at: None,
@@ -57,6 +60,7 @@ impl Firing {
 
     pub(super) fn begin(&mut self, attempt: u32, at: Millis) {
         self.attempts = attempt;
+        self.begun += 1;
         self.began_at.get_or_insert(at);
     }
 
@@ -66,9 +70,9 @@ impl Firing {
     }
 
     pub(super) fn end(&mut self, end: End, at: Millis, times: Option<&Times>) {
-        // The lease knows better than the offer when the work began; it tells of the newest attempt only.
+        // The lease knows better than the offer when the work began; it tells of the newest one only.
         if let Some(times) = times
-            && self.attempts == 1
+            && self.begun == 1
         {
             self.began_at = Some(times.started_at);
         }
