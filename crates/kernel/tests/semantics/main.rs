@@ -5,6 +5,7 @@ mod actions;
 mod bad_input;
 mod crossing;
 mod crossings;
+mod delegated;
 mod drive;
 mod illegal;
 mod large;

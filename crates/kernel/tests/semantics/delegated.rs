@@ -1,0 +1,150 @@
+//! A pipeline that waits for another execution: it holds no offer meanwhile, and goes on where it stood.
+
+use crate::drive::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_kernel::net::*;
+use windlass_kernel::*;
+
+fn policy() -> Policy {
+    Policy { join: Join::Each, entry: Some(StepId(0)), ..Policy::default() }
+}
+
+fn value(value: Value) -> Arc<Value> {
+    Arc::new(value)
+}
+
+fn child(n: u32) -> WorkResult {
+    let cursor = Some(value(json!({ "at": "call", "n": n })));
+    WorkResult::Child {
+        definition: value(json!({ "path": "other" })),
+        inputs: value(json!({ "n": n })),
+        cursor,
+    }
+}
+
+fn waiting(drive: &Drive, label: &str) -> (Fence, ExecutionId) {
+    match drive.state.run(drive.firing(label)).unwrap().state {
+        RunState::Child { fence, child, .. } => (fence, child),
+        ref state => panic!("{label} is {state:?}"),
+    }
+}
+
+fn ended(drive: &mut Drive, label: &str, outcome: Outcome, output: Value) -> Result<String, Rejected> {
+    let (run, (fence, child)) = (drive.firing(label), waiting(drive, label));
+    let failure = (outcome == Outcome::Failed).then(|| failure("BROKEN"));
+    let result = ChildResult { outcome, output: value(output), failure };
+    drive.send(Input::ChildEnded { run, fence, child, result })
+}
+
+fn cursor(drive: &Drive, label: &str) -> Value {
+    (*drive.state.run(drive.firing(label)).unwrap().cursor.clone().expect("a cursor")).clone()
+}
+
+#[test]
+fn the_offer_is_closed_and_comes_again_with_what_the_child_gave() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[1]), task("b", &[])]);
+    let first = drive.fence("a");
+    assert_eq!(drive.report("a", child(1)).unwrap(), "child of a #1");
+    assert_eq!(ended(&mut drive, "a", Outcome::Completed, json!({ "n": 5 })).unwrap(), "offer a");
+    let back = cursor(&drive, "a");
+    assert_eq!(back["then"], json!({ "at": "call", "n": 1 }));
+    assert_eq!(
+        (&back["child"]["status"], &back["child"]["output"]),
+        (&json!("completed"), &json!({ "n": 5 }))
+    );
+    assert!(drive.fence("a") > first);
+    assert_eq!(drive.state.run(drive.firing("a")).unwrap().attempts, 0, "no attempt is used up");
+    assert_eq!(drive.done("a"), "offer b");
+    assert!(drive.names.contains(&"child.started") && drive.names.contains(&"child.ended"));
+}
+
+#[test]
+fn every_call_starts_an_execution_of_its_own() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[])]);
+    drive.report("a", child(1)).unwrap();
+    let (_, one) = waiting(&drive, "a");
+    ended(&mut drive, "a", Outcome::Completed, json!({})).unwrap();
+    drive.report("a", child(2)).unwrap();
+    let (_, two) = waiting(&drive, "a");
+    assert_ne!(one, two);
+}
+
+/// Its rules decide what that means, not the kernel.
+#[test]
+fn a_child_that_failed_or_was_cancelled_is_told_to_the_pipeline() {
+    for (outcome, status) in
+        [(Outcome::Failed, "failed"), (Outcome::Cancelled, "cancelled"), (Outcome::Partial, "partial")]
+    {
+        let mut drive = Drive::started(policy(), vec![task("a", &[])]);
+        drive.report("a", child(1)).unwrap();
+        assert_eq!(ended(&mut drive, "a", outcome, json!(null)).unwrap(), "offer a");
+        let back = cursor(&drive, "a");
+        assert_eq!(back["child"]["status"], status);
+        assert_eq!(back["child"]["failure"]["code"] == "BROKEN", outcome == Outcome::Failed, "{back}");
+    }
+}
+
+/// R15, R16.
+#[test]
+fn what_is_said_twice_changes_nothing() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[])]);
+    let (run, fence) = (drive.firing("a"), drive.fence("a"));
+    let report =
+        |result| Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }));
+    drive.send(report(child(1))).unwrap();
+    assert_eq!(drive.send(report(child(1))), Ok(String::new()));
+    assert_eq!(drive.send(report(child(2))), Err(Rejected::OtherAnswer { given: fence }));
+    let (of, id) = waiting(&drive, "a");
+    let result = ChildResult { outcome: Outcome::Completed, output: value(json!(1)), failure: None };
+    let mail = Input::ChildEnded { run, fence: of, child: id, result };
+    assert_eq!(drive.send(mail.clone()).unwrap(), "offer a");
+    assert_eq!(drive.send(mail), Ok(String::new()));
+}
+
+#[test]
+fn a_worker_lost_after_the_return_does_not_start_it_again() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[])]);
+    drive.report("a", child(1)).unwrap();
+    ended(&mut drive, "a", Outcome::Completed, json!(7)).unwrap();
+    assert_eq!(drive.lose("a", true).unwrap(), "offer a");
+    assert_eq!(cursor(&drive, "a")["child"]["output"], 7);
+}
+
+#[test]
+fn cancel_reaches_the_child_and_its_end_is_only_recorded() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[])]);
+    drive.report("a", child(1)).unwrap();
+    assert_eq!(drive.cancel(Cancel::default()).unwrap(), "stop 0+1; clear 1+0; cancelled");
+}
+
+#[test]
+fn its_writes_are_made_before_it_waits_and_a_gate_may_open() {
+    let mut fork = noop("fork", &[1, 2]);
+    fork.router.mode = RouterMode::Inclusive;
+    let mut gated = task("b", &[]);
+    let rules = vec![AdmitRule { when: Some(expr("ctx.ok")), allow: true }];
+    gated.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
+    let mut drive = Drive::started(policy(), vec![fork, task("a", &[]), gated]);
+    let (run, fence) = (drive.firing("a"), drive.fence("a"));
+    let patch = Patch::from([("ok".to_owned(), value(json!(true)))]);
+    let report = Report { run, fence, result: child(1), patch, times: None };
+    assert_eq!(drive.send(Input::Report(Box::new(report))).unwrap(), "child of a #1; admit 1; offer b");
+}
+
+#[test]
+fn nesting_has_an_end() {
+    let limits = Limits { depth: 0, ..Limits::default() };
+    let mut drive = Drive::started(Policy { limits, ..policy() }, vec![task("a", &[])]);
+    assert_eq!(drive.report("a", child(1)).unwrap(), "a failed (LIMIT_EXCEEDED); failed");
+}
+
+#[test]
+fn a_step_timeout_ends_the_wait() {
+    let mut step = task("a", &[]);
+    step.timeout_ms = Some(100);
+    let mut drive = Drive::started(policy(), vec![step]);
+    drive.report("a", child(1)).unwrap();
+    let told = drive.ring().unwrap();
+    assert!(told.contains("stop 0+1") && told.ends_with("failed"), "{told}");
+}
