@@ -134,8 +134,16 @@ pub(crate) const EXECUTOR_SPEC: &[Key] = &[
 
 pub(crate) const EXECUTOR_POLICY: &[Key] = &[
     key("defaults", "What steps have that do not say otherwise"),
-    idle("results", "Large results always stand as references here", "remove it"),
+    key("results", "When a result is large"),
     idle("limits", "Limits are the engine's own here", "remove it"),
+];
+
+pub(crate) const RESULTS: &[Key] = &[
+    key(
+        "inline_max_bytes",
+        "A longer result, argument or context value is kept beside the journal; 65536 by default",
+    ),
+    idle("reference_first", "Large results always stand as references here", "remove it"),
 ];
 
 pub(crate) const DEFAULTS: &[Key] = &[

@@ -2,13 +2,13 @@
 
 use super::check::{positions, target};
 use super::keychain::carried;
-use super::model::{ArcDef, Playbook, StepDef, TaskDef};
+use super::model::{ArcDef, Executor, Playbook, StepDef, TaskDef};
 use super::pure::pure;
 use crate::diagnostic::Problems;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expr::{Read, Template};
-use windlass_kernel::net::{Finish, Join, JoinArc, NetSpec, Policy, Recovery, Router, Step, Work};
+use windlass_kernel::net::{Finish, Join, JoinArc, Limits, NetSpec, Policy, Recovery, Router, Step, Work};
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{Action, Key, Pipeline, Task};
 
@@ -44,13 +44,18 @@ fn policy(playbook: &Playbook, ids: &Ids<'_>) -> Policy {
         recovery: Recovery::ResumeStep,
         no_next_is_error: executor.no_next_is_error,
         complete_with_pending_gates: executor.complete_with_pending_gates,
+        limits: limits(executor),
         ..Policy::default()
     }
 }
 
+fn limits(executor: &Executor) -> Limits {
+    let usual = Limits::default();
+    Limits { inline_bytes: executor.inline_bytes.unwrap_or(usual.inline_bytes), ..usual }
+}
+
 fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
-    let is_entry = playbook.entry().is_some_and(|entry| std::ptr::eq(entry, def));
-    let mut step = Step::new(&def.name.text, work(def, carried(playbook, def), is_entry));
+    let mut step = Step::new(&def.name.text, work(playbook, def));
     if matches!(step.work, Work::Task { .. }) {
         step.reads = reads(def, ids);
     }
@@ -71,9 +76,10 @@ fn join_arc(arc: &ArcDef, ids: &Ids<'_>) -> Option<JoinArc> {
 }
 
 /// What needs a credential needs a worker.
-fn work(def: &StepDef, keychain: Vec<Key>, is_entry: bool) -> Work {
+fn work(playbook: &Playbook, def: &StepDef) -> Work {
+    let keychain = carried(playbook, def);
     let alone = if keychain.is_empty() { pure(def).or_else(|| child(def)) } else { None };
-    alone.unwrap_or_else(|| Work::task(pipeline(def, keychain, is_entry)))
+    alone.unwrap_or_else(|| Work::task(pipeline(playbook, def, keychain)))
 }
 
 /// A playbook alone in a step is another execution; with rules or patches around it, it is a task like others.
@@ -95,14 +101,15 @@ fn child(def: &StepDef) -> Option<Work> {
     })
 }
 
-fn pipeline(def: &StepDef, keychain: Vec<Key>, is_entry: bool) -> Value {
+fn pipeline(playbook: &Playbook, def: &StepDef, keychain: Vec<Key>) -> Value {
+    let is_entry = playbook.entry().is_some_and(|entry| std::ptr::eq(entry, def));
     let labels: Vec<&str> = def.tasks.iter().map(|task| task.task.label.as_str()).collect();
     let tasks = def.tasks.iter().enumerate().map(|(place, task)| resolved(&task.task, &labels, place));
     let pipeline = Pipeline {
         args: def.args.fields.clone(),
         tasks: tasks.collect(),
         set_ctx: def.set_ctx.fields.clone(),
-        inline_bytes: None,
+        inline_bytes: playbook.executor.inline_bytes,
         unlocks: is_entry && !keychain.is_empty(),
         keychain,
     };

@@ -45,6 +45,8 @@ pub(super) struct Executor {
     pub(super) complete_with_pending_gates: bool,
     /// For steps without their own.
     pub(super) timeout_ms: Option<u64>,
+    /// A longer value is kept as an artifact.
+    pub(super) inline_bytes: Option<usize>,
 }
 
 #[derive(Debug)]

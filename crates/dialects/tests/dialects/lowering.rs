@@ -264,3 +264,22 @@ fn the_same_text_gives_the_same_net() {
     assert!(digest().is_some());
     assert_eq!(digest(), digest());
 }
+
+#[test]
+fn pbk_12_the_executor_says_when_a_value_is_large() {
+    let text = |bytes: &str| {
+        format!(
+            "metadata: {{name: t}}\nexecutor: {{spec: {{policy: {{results: {{inline_max_bytes: {bytes}}}}}}}}}\nworkflow: [{{step: a, tool: {{kind: shell, command: ls}}}}]"
+        )
+    };
+    let net = compile(&text("2048")).net.expect("a net");
+    assert_eq!(net.policy().limits.inline_bytes, 2048);
+    let work = serde_json::to_value(net.spec()).expect("a spec")["steps"][0]["work"]["task"]["spec"].clone();
+    assert_eq!(work["inline_bytes"], 2048);
+    check(
+        &text("0"),
+        &[
+            "E0118 2:56 executor.spec.policy.results.inline_max_bytes: `inline_max_bytes` must be a whole number from 1024 to 1048576",
+        ],
+    );
+}

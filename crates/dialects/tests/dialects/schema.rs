@@ -56,6 +56,7 @@ fn maps() -> Vec<(&'static str, Document)> {
         ("executor_spec", at("executor: {spec: {", deep)),
         ("executor_policy", at("executor: {spec: {policy: {", deeper)),
         ("defaults", at("executor: {spec: {policy: {defaults: {", deepest)),
+        ("results", at("executor: {spec: {policy: {results: {", deepest)),
         ("requires", at("executor: {requires: {", deep)),
         ("step", at("workflow:\n- step: a\n  next: []\n  ", "")),
         ("step_spec", in_step("spec: {", "}")),

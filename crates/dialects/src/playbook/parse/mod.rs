@@ -10,7 +10,7 @@ mod writes;
 use super::keychain;
 use super::language::{
     DEFAULTS, EXECUTOR, EXECUTOR_POLICY, EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, PENDING_GATES, PROFILES,
-    REQUIRES, ROOT,
+    REQUIRES, RESULTS, ROOT,
 };
 use super::model::{Executor, Name, Playbook};
 use super::read::{Reader, Unknown, first_line};
@@ -132,7 +132,9 @@ fn executor(node: &Node, reader: &mut Reader<'_, '_>) -> Executor {
         .and_then(|node| reader.boolean(node, "`no_next_is_error`"))
         .unwrap_or_default();
     ends(spec, &mut executor, reader);
-    executor.timeout_ms = default_timeout(spec, reader);
+    if let Some(policy) = present(spec, "policy") {
+        policies(policy, &mut executor, reader);
+    }
     executor
 }
 
@@ -156,10 +158,26 @@ fn ends(spec: &Node, executor: &mut Executor, reader: &mut Reader<'_, '_>) {
     executor.complete_with_pending_gates = pending.unwrap_or_default();
 }
 
-fn default_timeout(spec: &Node, reader: &mut Reader<'_, '_>) -> Option<u64> {
-    let policy = present(spec, "policy")?;
-    let entries = reader.map(policy, "`executor.spec.policy`")?;
+/// Below the first everything is a file of its own, above the last a journal is no longer read quickly.
+const INLINE_BYTES: std::ops::RangeInclusive<u32> = 1_024..=1_048_576;
+
+fn policies(policy: &Node, executor: &mut Executor, reader: &mut Reader<'_, '_>) {
+    let Some(entries) = reader.map(policy, "`executor.spec.policy`") else { return };
     reader.known(entries, "`executor.spec.policy`", EXECUTOR_POLICY, Unknown::Warning);
+    executor.timeout_ms = default_timeout(policy, reader);
+    executor.inline_bytes = inline_bytes(policy, reader);
+}
+
+fn inline_bytes(policy: &Node, reader: &mut Reader<'_, '_>) -> Option<usize> {
+    let results = present(policy, "results")?;
+    let entries = reader.map(results, "`executor.spec.policy.results`")?;
+    reader.known(entries, "`executor.spec.policy.results`", RESULTS, Unknown::Warning);
+    let bytes = present(results, "inline_max_bytes")?;
+    let bytes = reader.whole(bytes, "`inline_max_bytes`", INLINE_BYTES)?;
+    usize::try_from(bytes).ok()
+}
+
+fn default_timeout(policy: &Node, reader: &mut Reader<'_, '_>) -> Option<u64> {
     let defaults = present(policy, "defaults")?;
     let entries = reader.map(defaults, "`executor.spec.policy.defaults`")?;
     reader.known(entries, "`executor.spec.policy.defaults`", DEFAULTS, Unknown::Warning);

@@ -6,8 +6,8 @@ use crate::playbook::language::{
     ACTIONS, ADMIT, ADMIT_THEN, ARC, ATTEMPTS_MAX, BACKOFFS, DEFAULTS, EXECUTOR, EXECUTOR_POLICY,
     EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, KEYCHAIN, Key, LIFECYCLE, LOOP, LOOP_MODES,
     LOOP_POLICY, LOOP_SPEC, METADATA, NEXT, NEXT_SPEC, ON_DENY, ON_UNMATCHED, PENDING_GATES, POLICY_MODES,
-    PREVIOUS, PROFILES, REQUIRES, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC, TASK_POLICY, THEN,
-    TOOL_SPEC, TOOLS, WORKBOOK_ENTRY,
+    PREVIOUS, PROFILES, REQUIRES, RESULTS, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC, TASK_POLICY,
+    THEN, TOOL_SPEC, TOOLS, WORKBOOK_ENTRY,
 };
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,16 @@ fn parts() -> Vec<Part> {
         part("executor", EXECUTOR, executor()),
         extended("requires", REQUIRES, vec![("tools", json!({ "type": "array", "items": kinds(&TOOLS) }))]),
         part("executor_spec", EXECUTOR_SPEC, executor_spec()),
-        extended("executor_policy", EXECUTOR_POLICY, vec![("defaults", or_null(refer("defaults")))]),
+        extended(
+            "executor_policy",
+            EXECUTOR_POLICY,
+            vec![("defaults", or_null(refer("defaults"))), ("results", or_null(refer("results")))],
+        ),
+        extended(
+            "results",
+            RESULTS,
+            vec![("inline_max_bytes", json!({ "type": "integer", "minimum": 1024, "maximum": 1_048_576 }))],
+        ),
         extended(
             "defaults",
             DEFAULTS,
