@@ -14,6 +14,7 @@ pub mod view;
 
 pub use detect::Dialect;
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
+pub use playbook::Child;
 pub use serde_json::Value;
 pub use source::Literal;
 
@@ -27,6 +28,10 @@ pub struct Compiled {
     /// `None` when the text is no definition at all.
     pub dialect: Option<Dialect>,
     pub name: Option<String>,
+    /// What others may call it, beside its name.
+    pub path: Option<String>,
+    /// Definitions it starts, as far as it names them by text. Whoever runs it makes sure that they are there.
+    pub children: Vec<Child>,
     /// `None` when there is an error among the diagnostics.
     pub net: Option<Net>,
     /// Defaults of the execution's inputs: an object.
@@ -85,6 +90,8 @@ pub fn compile(text: &str) -> Compiled {
     Compiled {
         dialect,
         name: lowered.name,
+        path: lowered.path,
+        children: lowered.children,
         net,
         workload: lowered.workload.unwrap_or(json!({})),
         diagnostics: problems.told(text, root.as_ref()),

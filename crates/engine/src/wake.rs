@@ -148,8 +148,8 @@ pub enum Lookup {
     Definition(DefinitionId),
     /// An execution with all that happened to it.
     Past(ExecutionId),
-    /// The newest definition that a child's start names.
-    Named(String),
+    /// The definition that a child's start names: that version, or the newest.
+    Named(String, Option<u32>),
     /// What an ended child gave.
     Result(ExecutionId),
     Due {

@@ -39,7 +39,7 @@ fn check(fate: Fate, is_answered: bool, is_kept: bool) {
     let answer = store.write(&[definition()]);
     assert_eq!(answer.is_ok(), is_answered, "{answer:?}");
     assert!(answer.is_ok() || matches!(answer, Err(StoreError::Io(_))), "{answer:?}");
-    assert_eq!(reader.find_definition("one").expect("a healthy store").is_some(), is_kept);
+    assert_eq!(reader.find_definition("one", None).expect("a healthy store").is_some(), is_kept);
     assert!(store.write(&[definition()]).is_ok(), "a fate is for one write");
 }
 

@@ -29,7 +29,7 @@ pub struct DefinitionId(pub i64);
 #[derive(Debug, Clone)]
 pub enum Write {
     Commit(Box<Commit>),
-    /// A definition and its net; known already when name, source and net are.
+    /// A definition and its net; known already when it is the newest of its name.
     Define(Box<Definition>),
     /// A worker takes an offer that stood in the queue, or says that it has begun with one it has.
     Lease(Lease),

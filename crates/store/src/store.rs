@@ -68,8 +68,12 @@ pub trait Reader: Send + 'static {
 
     fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError>;
 
-    /// The newest definition of that name.
-    fn find_definition(&mut self, name: &str) -> Result<Option<StoredDefinition>, StoreError>;
+    /// The definition of that name: that version, or the newest.
+    fn find_definition(
+        &mut self,
+        name: &str,
+        version: Option<u32>,
+    ) -> Result<Option<StoredDefinition>, StoreError>;
 
     /// Log chunks of an execution after a place.
     fn logs(

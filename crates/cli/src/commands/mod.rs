@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod bench;
 pub mod executions;
+mod family;
 pub mod graph;
 pub mod guard;
 pub mod run;

@@ -3,11 +3,13 @@
 use crate::exit::Usage;
 use anyhow::Context;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub struct Source {
     pub text: String,
+    /// Where it stands; definitions that it starts stand beside it.
+    pub folder: PathBuf,
     /// What messages call it.
     pub shown: String,
 }
@@ -20,10 +22,15 @@ impl Source {
         let text = bytes(file, is_stdin)
             .and_then(|bytes| String::from_utf8(bytes).with_context(|| format!("{shown} is not UTF-8 text")));
         match text {
-            Ok(text) => Ok(Source { text, shown }),
+            Ok(text) => Ok(Source { text, folder: folder(file), shown }),
             Err(error) => Err(Usage::new(format!("{error:#}"))),
         }
     }
+}
+
+fn folder(file: &Path) -> PathBuf {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 fn bytes(file: &Path, is_stdin: bool) -> anyhow::Result<Vec<u8>> {

@@ -1,9 +1,11 @@
 //! `windlass validate`: is this a definition that can run?
 
 use super::counted;
+use super::family::Family;
 use super::source::Source;
+use crate::data::Data;
 use crate::exit;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +16,8 @@ use windlass_dialects::{Compiled, compile};
 pub struct Validate {
     /// The definition, YAML or JSON; `-` reads standard input
     file: PathBuf,
+    #[command(flatten)]
+    data: Data,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -23,34 +27,44 @@ impl Validate {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let source = Source::read(&self.file)?;
         let compiled = compile(&source.text);
+        let family = Family::of(&compiled, &source, &self.data)?;
         if self.json {
-            print_json(&compiled)?;
+            print_json(&compiled, &family)?;
         } else {
-            print(&compiled, &source)?;
+            print(&compiled, &family, &source)?;
         }
-        Ok(if compiled.is_valid() { ExitCode::SUCCESS } else { ExitCode::from(exit::USAGE) })
+        Ok(if compiled.is_valid() && family.is_whole() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(exit::USAGE)
+        })
     }
 }
 
-fn print_json(compiled: &Compiled) -> anyhow::Result<()> {
-    let told = json!({
-        "valid": compiled.is_valid(),
+fn print_json(compiled: &Compiled, family: &Family) -> anyhow::Result<()> {
+    let mut told = json!({
+        "valid": compiled.is_valid() && family.is_whole(),
         "dialect": compiled.dialect,
         "name": compiled.name,
-        "errors": compiled.errors().collect::<Vec<_>>(),
+        "errors": compiled.errors().chain(family.nowhere_of_root()).collect::<Vec<_>>(),
         "warnings": compiled.warnings().collect::<Vec<_>>(),
     });
+    let children = family.told();
+    if !children.is_empty() {
+        told["children"] = Value::Array(children);
+    }
     Ok(writeln!(std::io::stdout(), "{told}")?)
 }
 
-fn print(compiled: &Compiled, source: &Source) -> anyhow::Result<()> {
+fn print(compiled: &Compiled, family: &Family, source: &Source) -> anyhow::Result<()> {
     let file = &source.shown;
     for diagnostic in &compiled.diagnostics {
         eprintln!("{}", diagnostic.render(&compiled.shown, file));
     }
-    let counts = problems(compiled);
+    family.tell();
+    let counts = family.problems(compiled);
     match (&compiled.net, compiled.dialect) {
-        (Some(net), Some(dialect)) => {
+        (Some(net), Some(dialect)) if family.is_whole() => {
             let name = compiled.name.as_deref().unwrap_or("without a name");
             let steps = counted(net.spec().steps.len(), "step");
             writeln!(std::io::stdout(), "{file}: {} {name}, {steps}, {counts}", dialect.name())?;
@@ -58,14 +72,4 @@ fn print(compiled: &Compiled, source: &Source) -> anyhow::Result<()> {
         _ => eprintln!("{file}: {counts}"),
     }
     Ok(())
-}
-
-pub fn problems(compiled: &Compiled) -> String {
-    let (errors, warnings) = (compiled.errors().count(), compiled.warnings().count());
-    match (errors, warnings) {
-        (0, 0) => "no problem".to_owned(),
-        (0, warnings) => counted(warnings, "warning"),
-        (errors, 0) => counted(errors, "error"),
-        (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
-    }
 }

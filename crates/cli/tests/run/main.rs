@@ -3,6 +3,7 @@
 mod admin;
 mod binary;
 mod changes;
+mod children;
 mod ends;
 mod interrupted;
 mod large;

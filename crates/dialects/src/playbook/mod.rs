@@ -1,6 +1,7 @@
 //! Playbooks: steps with pipelines of tools, routed by tokens. Parse, check, lower.
 
 mod check;
+mod children;
 pub(crate) mod keychain;
 pub(crate) mod language;
 mod lower;
@@ -11,6 +12,8 @@ mod read;
 mod schema;
 mod text;
 mod workbook;
+
+pub use children::Child;
 
 use crate::diagnostic::Problems;
 use crate::document::Node;
@@ -23,6 +26,8 @@ pub(crate) use schema::schema;
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
     pub(crate) name: Option<String>,
+    pub(crate) path: Option<String>,
+    pub(crate) children: Vec<Child>,
     pub(crate) net: Option<Net>,
     pub(crate) workload: Option<Value>,
     pub(crate) written: Vec<keychain::Written>,
@@ -34,7 +39,9 @@ pub(crate) fn compile(root: &Node, source: &str, problems: &mut Problems) -> Low
     workbook::inline(&mut playbook, reader.problems);
     check::check(&playbook, reader.problems);
     keychain::check(&playbook, reader.problems);
+    children::check(&playbook, reader.problems);
     let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };
-    let Playbook { name, workload, written, .. } = playbook;
-    Lowered { name, net, workload: Some(Value::Object(workload)), written }
+    let children = children::children(&playbook, source, root);
+    let Playbook { name, path, workload, written, .. } = playbook;
+    Lowered { name, path, children, net, workload: Some(Value::Object(workload)), written }
 }

@@ -13,6 +13,7 @@ pub(super) struct Playbook {
     pub(super) keychain: Vec<KeyDef>,
     /// Values that stood in the keychain.
     pub(super) written: Vec<Written>,
+    pub(super) path: Option<String>,
     pub(super) executor: Executor,
     pub(super) workload: Map<String, Value>,
     pub(super) steps: Vec<StepDef>,

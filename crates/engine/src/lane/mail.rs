@@ -6,11 +6,12 @@ use super::deciding::{Pending, What};
 use super::live::Place;
 use super::reading::Why;
 use crate::wake::Lookup;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{
     Cancel, ChildResult, Create, ErrorClass, ExecutionId, Failure, Fence, Input, Net, Outcome, Parent,
-    Rejected, RunId,
+    Rejected, RunId, with_defaults,
 };
 use windlass_store::{Letter, Mail, MailId, StoredDefinition, StoredMail};
 
@@ -33,6 +34,43 @@ impl Inbox {
 
     pub fn next_poll(&self) -> Option<u64> {
         (!self.reading).then_some(self.next_poll)
+    }
+}
+
+/// The definition that a child's start names.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    name: String,
+    /// None: the newest.
+    version: Option<u32>,
+}
+
+impl Wanted {
+    fn of(definition: &Value) -> Result<Wanted, Failure> {
+        let name = ["path", "catalog_id", "name"].iter().find_map(|key| definition.get(key)?.as_str());
+        let name = name.or(definition.as_str()).unwrap_or_default().to_owned();
+        let version = match definition.get("version") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) if text == "latest" => None,
+            Some(Value::String(text)) => Some(text.parse().ok()),
+            Some(other) => Some(other.as_u64().and_then(|version| version.try_into().ok())),
+        };
+        match version {
+            Some(None) => {
+                let written = &definition["version"];
+                let message = format!(
+                    "`{name}` cannot have the version {written}: a whole number or `latest` is wanted"
+                );
+                Err(Failure::of_code("VALIDATION_ERROR", message))
+            }
+            version => Ok(Wanted { name, version: version.flatten() }),
+        }
+    }
+
+    fn missing(&self) -> Failure {
+        let version = self.version.map(|version| format!(" of version {version}")).unwrap_or_default();
+        let message = format!("there is no definition `{}`{version}: register it first", self.name);
+        Failure::of_code("RESOURCE_NOT_FOUND", message)
     }
 }
 
@@ -64,13 +102,14 @@ impl<R> Lane<R> {
                 self.give(mail.to, Pending { what, reply: None, mail: Some(mail.id) });
             }
             Letter::Start { definition, create } => {
-                let name =
-                    ["path", "catalog_id", "name"].iter().find_map(|key| definition.get(key)?.as_str());
-                let name = name.or(definition.as_str()).unwrap_or_default().to_owned();
-                let why = Why::StartChild { mail: mail.id, create, name: name.clone() };
+                let wanted = match Wanted::of(&definition) {
+                    Ok(wanted) => wanted,
+                    Err(failure) => return self.child_failed(mail.id, &create, failure),
+                };
                 // Later mail to the child waits for its start.
                 self.executions.put(mail.to, Place::Loading(VecDeque::new()));
-                self.read(Lookup::Named(name), why);
+                let lookup = Lookup::Named(wanted.name.clone(), wanted.version);
+                self.read(lookup, Why::StartChild { mail: mail.id, create, wanted });
             }
             Letter::Retry(retry) => self.retry(mail.to, *retry, (None, Some(mail.id))),
             Letter::Ended { child, run, fence } => {
@@ -84,17 +123,26 @@ impl<R> Lane<R> {
         &mut self,
         mail: MailId,
         create: Create,
-        name: &str,
+        wanted: &Wanted,
         found: Option<(StoredDefinition, Arc<Net>)>,
     ) {
         match found {
             Some((definition, net)) => {
-                self.create(&net, create, definition.id, "workflow", (None, Some(mail)))
+                let given = (*create.inputs).clone();
+                match with_defaults(&definition.workload, given, &create.id.to_string()) {
+                    Ok(inputs) => {
+                        let create = Create { inputs: Arc::new(inputs), ..create };
+                        self.create(&net, create, definition.id, "workflow", (None, Some(mail)));
+                    }
+                    Err(why) => {
+                        self.missing(create.id);
+                        self.child_failed(mail, &create, Failure::of_code("VALIDATION_ERROR", why));
+                    }
+                }
             }
             None => {
                 self.missing(create.id);
-                let message = format!("there is no definition `{name}`: register it first");
-                self.child_failed(mail, &create, Failure::of_code("RESOURCE_NOT_FOUND", message));
+                self.child_failed(mail, &create, wanted.missing());
             }
         }
     }

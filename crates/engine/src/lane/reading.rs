@@ -3,6 +3,7 @@
 use super::Lane;
 use super::deciding::{Pending, What};
 use super::live::{Live, Place};
+use super::mail::Wanted;
 use super::retry::Retrying;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Fatal, Found, Lookup, ReadId, Refusal, Start};
@@ -18,7 +19,7 @@ pub(super) enum Why<R> {
     Net(ExecutionId, Box<Stored>),
     Values(ExecutionId, Vec<Need>),
     Start(Box<Start>, R),
-    StartChild { mail: MailId, create: Box<Create>, name: String },
+    StartChild { mail: MailId, create: Box<Create>, wanted: Wanted },
     ChildEnded { mail: MailId, parent: ExecutionId, child: ExecutionId, run: RunId, fence: Fence },
     Retry(Box<Retrying<R>>),
     Due,
@@ -67,8 +68,8 @@ impl<R> Lane<R> {
             (Why::Net(id, stored), Found::Net(net)) => self.net_found(id, *stored, net),
             (Why::Values(id, needs), Found::Values(values)) => self.values_found(id, &needs, values),
             (Why::Start(start, reply), Found::Definition(found)) => self.start_found(*start, found, reply),
-            (Why::StartChild { mail, create, name }, Found::Definition(found)) => {
-                self.start_child(mail, *create, &name, found);
+            (Why::StartChild { mail, create, wanted }, Found::Definition(found)) => {
+                self.start_child(mail, *create, &wanted, found);
             }
             (Why::ChildEnded { mail, parent, child, run, fence }, Found::Result(result)) => {
                 self.child_ended(mail, parent, (child, run, fence), result);

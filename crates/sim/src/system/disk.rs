@@ -144,11 +144,12 @@ impl Disk {
     fn define(&mut self, definition: &Definition) -> Applied {
         let net = definition.net.digest();
         let versions = self.definitions.values().filter(|known| known.name == definition.name);
+        let newest = versions.max_by_key(|known| known.version);
         let same = |known: &&Arc<StoredDefinition>| known.net == net && known.source == definition.source;
-        if let Some(known) = versions.clone().filter(same).max_by_key(|known| known.version) {
+        if let Some(known) = newest.filter(same) {
             return Applied::Defined(known.id, known.version);
         }
-        let version = versions.map(|known| known.version).max().unwrap_or(0) + 1;
+        let version = newest.map_or(0, |known| known.version) + 1;
         let id = DefinitionId(self.definitions.len() as i64 + 1);
         self.nets.entry(net).or_insert_with(|| Arc::new(definition.net.spec().clone()));
         let stored = StoredDefinition {

@@ -125,6 +125,8 @@ pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
         define("a", "one", &short),
         define("a", "two", &long),
         define("b", "one", &short),
+        define("a", "two", &long),
+        // An old text that comes again is the newest from then on.
         define("a", "one", &short),
         // The same text means another net: a later program compiles it otherwise.
         define("a", "one", &long),
@@ -137,19 +139,22 @@ pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
         })
         .collect();
     let versions: Vec<u32> = defined.iter().map(|(_, version)| *version).collect();
-    assert_eq!(versions, [1, 2, 1, 1, 3]);
-    assert_eq!(defined[0].0, defined[3].0);
+    assert_eq!(versions, [1, 2, 1, 2, 3, 4]);
+    assert_eq!(defined[1].0, defined[3].0);
     drop(store);
     let store = place.open();
-    let newest = reader(&store).find_definition("a").expect("an answer").expect("it is known");
-    assert_eq!((newest.id, newest.version, newest.net), (defined[4].0, 3, long.digest()));
+    let newest = reader(&store).find_definition("a", None).expect("an answer").expect("it is known");
+    assert_eq!((newest.id, newest.version, newest.net), (defined[5].0, 4, long.digest()));
+    let second = reader(&store).find_definition("a", Some(2)).expect("an answer").expect("it is known");
+    assert_eq!((second.id, second.version, second.source.as_str()), (defined[1].0, 2, "two"));
+    assert!(reader(&store).find_definition("a", Some(5)).expect("an answer").is_none());
     let first = reader(&store).definition(defined[0].0).expect("an answer").expect("it is known");
     assert_eq!((first.name.as_str(), first.source.as_str(), first.version), ("a", "one", 1));
     assert_eq!(
         (first.dialect.as_str(), first.workload, first.net),
         ("playbook", json!({ "n": 1 }), short.digest())
     );
-    assert!(reader(&store).find_definition("c").expect("an answer").is_none());
+    assert!(reader(&store).find_definition("c", None).expect("an answer").is_none());
     assert!(reader(&store).definition(DefinitionId(99)).expect("an answer").is_none());
 }
 

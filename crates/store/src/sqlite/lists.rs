@@ -172,12 +172,12 @@ fn listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
 pub(super) fn definition(
     conn: &Connection,
     which: &str,
-    value: impl rusqlite::ToSql,
+    values: impl rusqlite::Params,
 ) -> Result<Option<StoredDefinition>, StoreError> {
     let sql = format!(
         "SELECT id, name, version, dialect, source, workload, net FROM definitions WHERE {which} LIMIT 1"
     );
-    let found = all(conn, &sql, [value], |row| {
+    let found = all(conn, &sql, values, |row| {
         Ok(StoredDefinition {
             id: DefinitionId(row.get(0)?),
             name: row.get(1)?,

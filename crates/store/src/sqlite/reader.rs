@@ -13,7 +13,7 @@ use crate::store::{
     DueTimer, JournalRow, Listed, Offer, Query, Reader, StoreError, Stored, StoredDefinition, StoredLog,
     StoredMail,
 };
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, NetSpec, RunId, Values};
@@ -149,11 +149,20 @@ impl Reader for SqliteReader {
     }
 
     fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError> {
-        lists::definition(&self.conn, "id = ?1", id.0)
+        lists::definition(&self.conn, "id = ?1", params![id.0])
     }
 
-    fn find_definition(&mut self, name: &str) -> Result<Option<StoredDefinition>, StoreError> {
-        lists::definition(&self.conn, "name = ?1 ORDER BY version DESC", name)
+    fn find_definition(
+        &mut self,
+        name: &str,
+        version: Option<u32>,
+    ) -> Result<Option<StoredDefinition>, StoreError> {
+        match version {
+            Some(version) => {
+                lists::definition(&self.conn, "name = ?1 AND version = ?2", params![name, version])
+            }
+            None => lists::definition(&self.conn, "name = ?1 ORDER BY version DESC", params![name]),
+        }
     }
 
     fn logs(

@@ -182,13 +182,14 @@ fn fetched(conn: &Connection, mail: MailId) -> Result<Applied, StoreError> {
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
 }
 
-/// The same text may compile to another net under a later version of the program: then it is a new definition.
+/// The same text may compile to another net under a later version of the program: then it is a new definition. So is
+/// an old text that comes again after another one: whoever asks for the newest gets what was defined last.
 fn define(conn: &Connection, definition: &Definition) -> Result<Applied, StoreError> {
     let net = definition.net.digest().0;
     let known = conn
         .prepare_cached(
-            "SELECT id, version FROM definitions \
-             WHERE name = ?1 AND net = ?2 AND source = ?3 ORDER BY version DESC LIMIT 1",
+            "SELECT id, version FROM definitions WHERE name = ?1 AND net = ?2 AND source = ?3 \
+             AND version = (SELECT max(version) FROM definitions WHERE name = ?1)",
         )?
         .query_row(params![definition.name, net, definition.source], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;

@@ -5,8 +5,8 @@ pub mod inputs;
 
 mod wait;
 
+use super::family::Family;
 use super::source::Source;
-use super::validate::problems;
 use crate::data::Data;
 use crate::embedded::{Embedded, Workers, now};
 use crate::exit::{self, Usage};
@@ -65,15 +65,18 @@ impl Run {
         for diagnostic in &compiled.diagnostics {
             say(&diagnostic.render(&compiled.shown, &source.shown));
         }
-        let Some(definition) = definition(&mut compiled, source) else {
-            say(&format!("{}: {}; nothing was run", source.shown, problems(&compiled)));
+        let family = Family::of(&compiled, source, &self.data)?;
+        family.tell();
+        let Some(definition) = definition(&mut compiled, source).filter(|_| family.is_whole()) else {
+            say(&format!("{}: {}; nothing was run", source.shown, family.problems(&compiled)));
             return Ok(ExitCode::from(exit::USAGE));
         };
         let inputs = (self.inputs.given()?, std::mem::take(&mut compiled.workload));
         let signals = signals::listen().context("cannot listen to signals")?;
         let what = format!("windlass run {}", source.shown);
         let embedded = Embedded::start(self.data.folder(), &what, Workers::Pool)?;
-        keep_literals(&embedded, &compiled.literals)?;
+        keep_literals(&embedded, compiled.literals.iter().chain(family.literals()))?;
+        define_all(&embedded, family.definitions())?;
         let ids = begin(&embedded, definition, &inputs, self.times)?;
         self.ending().until_rest(embedded, &ids, &signals)
     }
@@ -100,7 +103,7 @@ impl Run {
 }
 
 /// None when the definition has errors.
-fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition> {
+pub fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition> {
     let (net, dialect) = (compiled.net.take()?, compiled.dialect?);
     Some(Definition {
         name: compiled.name.clone().unwrap_or_else(|| source.shown.clone()),
@@ -112,13 +115,32 @@ fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition> {
     })
 }
 
-/// Secrets that stood in the definition are in the vault before the definition is in the store.
-fn keep_literals(embedded: &Embedded, literals: &[Literal]) -> anyhow::Result<()> {
-    if literals.is_empty() {
+/// Secrets that stood in the definitions are in the vault before the definitions are in the store.
+fn keep_literals<'l>(
+    embedded: &Embedded,
+    literals: impl Iterator<Item = &'l Literal>,
+) -> anyhow::Result<()> {
+    let mut literals = literals.peekable();
+    if literals.peek().is_none() {
         return Ok(());
     }
     let mut vault = LocalVault::of(embedded.folder())?;
-    literals.iter().try_for_each(|literal| vault.keep(&literal.secret, &literal.value))
+    literals.try_for_each(|literal| vault.keep(&literal.secret, &literal.value))
+}
+
+/// What the definition starts is there before it begins.
+fn define_all(embedded: &Embedded, definitions: Vec<Definition>) -> anyhow::Result<()> {
+    for definition in definitions {
+        define(embedded, definition)?;
+    }
+    Ok(())
+}
+
+fn define(embedded: &Embedded, definition: Definition) -> anyhow::Result<DefinitionId> {
+    match embedded.ask(Request::Define(Box::new(definition)))? {
+        Answer::Defined { id, .. } => Ok(id),
+        other => Err(refused(other)),
+    }
 }
 
 fn begin(
@@ -128,10 +150,7 @@ fn begin(
     times: u32,
 ) -> anyhow::Result<Vec<ExecutionId>> {
     let handle = embedded.handle();
-    let definition = match embedded.ask(Request::Define(Box::new(definition)))? {
-        Answer::Defined { id, .. } => id,
-        other => return Err(refused(other)),
-    };
+    let definition = define(embedded, definition)?;
     let (sender, answers) = unbounded();
     for _ in 0..times {
         let sender = sender.clone();

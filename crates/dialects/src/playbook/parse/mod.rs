@@ -22,7 +22,7 @@ const ELSEWHERE: [(&str, &str); 1] =
     [("vars", "move them to `workload`; what changes while it runs is `ctx`, written by `set_ctx`")];
 
 pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
-    let mut playbook = Playbook { name: name(root, reader), ..Playbook::default() };
+    let mut playbook = Playbook { name: name(root, reader), path: path(root), ..Playbook::default() };
     sections(root, reader);
     if let Some(keychain) = present(root, "keychain") {
         let place = keychain::place(playbook.name.as_deref(), reader.source);
@@ -67,6 +67,11 @@ fn name(root: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
         return None;
     };
     reader.text(found, "the playbook's name").map(str::to_owned)
+}
+
+/// What other playbooks may call it, beside its name.
+fn path(root: &Node) -> Option<String> {
+    present(present(root, "metadata")?, "path")?.text().map(str::to_owned)
 }
 
 /// The name under a key that must be there.

@@ -167,9 +167,15 @@ impl Reader for DiskReader {
         Ok(self.disk().definitions.get(&id).map(|definition| (**definition).clone()))
     }
 
-    fn find_definition(&mut self, name: &str) -> Result<Option<StoredDefinition>, StoreError> {
+    fn find_definition(
+        &mut self,
+        name: &str,
+        version: Option<u32>,
+    ) -> Result<Option<StoredDefinition>, StoreError> {
         let disk = self.disk();
-        let named = disk.definitions.values().filter(|definition| definition.name == name);
+        let named = disk.definitions.values().filter(|definition| {
+            definition.name == name && version.is_none_or(|version| definition.version == version)
+        });
         Ok(named.max_by_key(|definition| definition.version).map(|definition| (**definition).clone()))
     }
 

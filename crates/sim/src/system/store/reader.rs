@@ -151,8 +151,12 @@ impl Reader for SystemReader {
         of!(self, definition(id))
     }
 
-    fn find_definition(&mut self, name: &str) -> Result<Option<StoredDefinition>, StoreError> {
-        of!(self, find_definition(name))
+    fn find_definition(
+        &mut self,
+        name: &str,
+        version: Option<u32>,
+    ) -> Result<Option<StoredDefinition>, StoreError> {
+        of!(self, find_definition(name, version))
     }
 
     fn logs(

@@ -1,0 +1,203 @@
+//! Definitions that a definition starts, and those that they start: found beside its file, or registered before.
+
+mod search;
+
+use super::counted;
+use super::run::definition;
+use super::source::Source;
+use crate::data::Data;
+use crate::progress::say;
+use search::Search;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use windlass_dialects::{Child, Compiled, Diagnostic, Literal, compile};
+use windlass_engine::Folder;
+use windlass_store::{Definition, Reader};
+
+/// Definitions that one may lead to; more are a mistake.
+const MEMBERS_MAX: usize = 1_000;
+
+#[derive(Debug, Default)]
+pub struct Family {
+    members: Vec<Member>,
+    /// Children that are nowhere, with the text that names them.
+    nowhere: Vec<Nowhere>,
+}
+
+#[derive(Debug)]
+struct Member {
+    /// What it is called by whoever starts it, and registered as.
+    name: String,
+    source: Source,
+    compiled: Compiled,
+}
+
+#[derive(Debug)]
+struct Nowhere {
+    why: Diagnostic,
+    /// The member that names it; None: the first definition.
+    of: Option<usize>,
+    /// How the place is told.
+    rendered: String,
+}
+
+impl Family {
+    /// Paths are relative to the folder of the first definition, so that a path means the same everywhere.
+    pub fn of(compiled: &Compiled, source: &Source, data: &Data) -> anyhow::Result<Family> {
+        let mut family = Family::default();
+        let mut search = Search::new(&source.folder);
+        let mut names: BTreeMap<String, Found> = BTreeMap::new();
+        let mut open: VecDeque<(Option<usize>, Child)> = of_definition(None, compiled);
+        while let Some((of, child)) = open.pop_front() {
+            if !names.contains_key(&child.path) {
+                let found = family.find(&child.path, &mut search, data)?;
+                if let Found::Member(place) = found {
+                    open.extend(of_definition(Some(place), &family.members[place].compiled));
+                }
+                names.insert(child.path.clone(), found);
+            }
+            let found = &names[&child.path];
+            if let Some(why) = family.trouble(&child, found, data)? {
+                let (text, file) = match of {
+                    None => (&compiled.shown, &source.shown),
+                    Some(of) => (&family.members[of].compiled.shown, &family.members[of].source.shown),
+                };
+                let rendered = why.render(text, file);
+                family.nowhere.push(Nowhere { why, of, rendered });
+            }
+        }
+        Ok(family)
+    }
+
+    fn find(&mut self, path: &str, search: &mut Search, data: &Data) -> anyhow::Result<Found> {
+        if self.members.len() >= MEMBERS_MAX {
+            anyhow::bail!("the definition leads to more than {MEMBERS_MAX} others");
+        }
+        let file = match search.find(path) {
+            search::Hit::One(file) => file,
+            search::Hit::Several(files) => return Ok(Found::Several(files)),
+            search::Hit::None => {
+                let registered = newest(data, path)?.is_some();
+                return Ok(if registered { Found::Registered } else { Found::Nowhere });
+            }
+        };
+        let source = Source::read(&file)?;
+        let compiled = compile(&source.text);
+        self.members.push(Member { name: path.to_owned(), source, compiled });
+        Ok(Found::Member(self.members.len() - 1))
+    }
+
+    fn trouble(&self, child: &Child, found: &Found, data: &Data) -> anyhow::Result<Option<Diagnostic>> {
+        let told = |message: String, hint: &str| {
+            let mut why = child.nowhere.clone();
+            (why.message, why.hint) = (message, Some(hint.to_owned()));
+            Some(why)
+        };
+        let newest = newest(data, &child.path)?;
+        let has = match found {
+            Found::Nowhere => return Ok(Some(child.nowhere.clone())),
+            Found::Several(files) => {
+                let message = format!("several files here are called `{}`: {}", child.path, files.join(", "));
+                return Ok(told(message, "name the file itself, without its ending"));
+            }
+            Found::Registered => newest.map_or(0, |(version, _)| version),
+            // What is registered already keeps its number; another text gets the next one.
+            Found::Member(place) => newest
+                .map_or(1, |(version, text)| version + u32::from(text != self.members[*place].compiled.source)),
+        };
+        Ok(match child.version {
+            Some(version) if version > has => {
+                let message = format!("playbook `{}` has {has} versions, so none is {version}", child.path);
+                told(message, "leave `version` out to start the newest")
+            }
+            _ => None,
+        })
+    }
+
+    /// Everything it leads to is there and has no errors.
+    pub fn is_whole(&self) -> bool {
+        self.nowhere.is_empty() && self.members.iter().all(|member| member.compiled.is_valid())
+    }
+
+    /// Problems of the children, each with its file.
+    pub fn tell(&self) {
+        for member in &self.members {
+            for diagnostic in &member.compiled.diagnostics {
+                say(&diagnostic.render(&member.compiled.shown, &member.source.shown));
+            }
+        }
+        for nowhere in &self.nowhere {
+            say(&nowhere.rendered);
+        }
+    }
+
+    /// How many there are, those of the first definition included.
+    pub fn problems(&self, root: &Compiled) -> String {
+        let all = || self.members.iter().map(|member| &member.compiled).chain([root]);
+        let errors = all().map(|compiled| compiled.errors().count()).sum::<usize>() + self.nowhere.len();
+        let warnings = all().map(|compiled| compiled.warnings().count()).sum();
+        match (errors, warnings) {
+            (0, 0) => "no problem".to_owned(),
+            (0, warnings) => counted(warnings, "warning"),
+            (errors, 0) => counted(errors, "error"),
+            (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
+        }
+    }
+
+    pub fn nowhere_of_root(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.nowhere_of(None)
+    }
+
+    fn nowhere_of(&self, of: Option<usize>) -> impl Iterator<Item = &Diagnostic> {
+        self.nowhere.iter().filter(move |nowhere| nowhere.of == of).map(|nowhere| &nowhere.why)
+    }
+
+    /// The children as objects.
+    pub fn told(&self) -> Vec<Value> {
+        let told = self.members.iter().enumerate().map(|(place, member)| {
+            let errors: Vec<_> = member.compiled.errors().chain(self.nowhere_of(Some(place))).collect();
+            json!({
+                "path": member.name,
+                "file": member.source.shown,
+                "valid": errors.is_empty(),
+                "errors": errors,
+                "warnings": member.compiled.warnings().collect::<Vec<_>>(),
+            })
+        });
+        told.collect()
+    }
+
+    /// Secrets that stood in the texts of the children.
+    pub fn literals(&self) -> impl Iterator<Item = &Literal> {
+        self.members.iter().flat_map(|member| &member.compiled.literals)
+    }
+
+    /// Each under the name by which it is started.
+    pub fn definitions(self) -> Vec<Definition> {
+        let made = self.members.into_iter().filter_map(|mut member| {
+            member.compiled.name = Some(member.name);
+            definition(&mut member.compiled, &member.source)
+        });
+        made.collect()
+    }
+}
+
+enum Found {
+    Member(usize),
+    Registered,
+    Several(Vec<String>),
+    Nowhere,
+}
+
+fn of_definition(of: Option<usize>, compiled: &Compiled) -> VecDeque<(Option<usize>, Child)> {
+    compiled.children.iter().map(|child| (of, child.clone())).collect()
+}
+
+/// The newest registered definition of that name: its version and its text.
+fn newest(data: &Data, name: &str) -> anyhow::Result<Option<(u32, String)>> {
+    if !Folder::store(data.folder()).exists() {
+        return Ok(None);
+    }
+    let found = data.read()?.find_definition(name, None)?;
+    Ok(found.map(|definition| (definition.version, definition.source)))
+}

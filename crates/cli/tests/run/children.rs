@@ -1,0 +1,213 @@
+//! Playbooks that start playbooks, found beside the file that is run.
+
+use crate::binary::{Place, until};
+use serde_json::{Value, json};
+use std::fs;
+
+/// A playbook under that name and path.
+fn named(name: &str, path: &str, steps: &str) -> String {
+    format!("apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {{name: {name}, path: {path}}}\n{steps}")
+}
+
+/// One step that starts another playbook.
+fn starts(path: &str) -> String {
+    format!("workflow:\n- step: call\n  tool: {{kind: playbook, path: {path}, args: {{n: 2}}}}\n")
+}
+
+const LEAF: &str = "workload: {n: 1, m: 5}
+workflow:
+- step: leaf
+  tool: {kind: shell, command: 'echo leaf {{ workload.n }} {{ workload.m }} >> told; echo {{ workload.n }}'}
+";
+
+fn list(place: &Place) -> Vec<Value> {
+    let told = place.windlass(&["executions", "list", "--json"]).expect(0).json();
+    told["executions"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn a_child_is_found_by_file_by_path_and_by_name_and_below_the_folder() {
+    for (reference, file) in [
+        ("child", "child.yaml"),
+        ("child", "child.yml"),
+        ("child.yaml", "child.yaml"),
+        ("parts/child", "parts/child.yaml"),
+        ("catalog/leaf", "parts/other.yaml"),
+        ("the-leaf", "other.yaml"),
+    ] {
+        let place = Place::new(&starts(reference));
+        fs::create_dir(place.path("parts")).expect("a folder");
+        place.write(file, &named("the-leaf", "catalog/leaf", LEAF));
+        place.windlass(&["validate", "play.yaml"]).expect(0);
+        let told = place.run(&[], 0);
+        assert_eq!(
+            place.lines("told"),
+            ["leaf 2 5"],
+            "{reference}: its own defaults lie under what it is given"
+        );
+        assert_eq!(told["outputs"]["stdout"], "2\n", "{reference}: what it gave is the step's result");
+        let all = list(&place);
+        assert_eq!((all.len(), &all[0]["workflowName"]), (2, &json!(reference)));
+        assert_eq!(all[0]["parentExecutionId"], told["executionId"]);
+        assert_eq!((&all[0]["triggerType"], &all[0]["status"]), (&json!("workflow"), &json!("completed")));
+    }
+}
+
+#[test]
+fn children_of_children_are_registered_before_anything_runs() {
+    let place = Place::new(&starts("middle"));
+    place.write("middle.yaml", &named("middle", "middle", &starts("leaf")));
+    place.write("leaf.yaml", &named("leaf", "leaf", LEAF));
+    let told = place.run(&[], 0);
+    assert_eq!(told["outputs"]["stdout"], "2\n");
+    let all = list(&place);
+    let names: Vec<&str> = all.iter().filter_map(|one| one["workflowName"].as_str()).collect();
+    assert_eq!(names, ["leaf", "middle", "tested"]);
+    assert_eq!(all[0]["parentExecutionId"], all[1]["executionId"]);
+    let inner = all[0]["executionId"].as_str().expect("an id");
+    let got = place.windlass(&["executions", "get", inner, "--json"]).expect(0).json();
+    assert_eq!(got["metadata"]["parentExecutionId"], all[1]["executionId"]);
+    assert_eq!(got["metadata"]["triggeredBy"], all[1]["executionId"]);
+    place.windlass(&["admin", "check"]).expect(0);
+}
+
+#[test]
+fn a_child_that_is_nowhere_is_told_with_its_place_before_anything_runs() {
+    let place = Place::new(&format!(
+        "workflow:\n- {{step: first, tool: {{kind: shell, command: 'echo ran >> told'}}, next: call}}\n{}",
+        &starts("middle")["workflow:\n".len()..]
+    ));
+    let told = place.windlass(&["run", "play.yaml"]).expect(2);
+    let told = told.says("error[E0119]: there is no playbook `middle`").says("play.yaml:7:");
+    told.says("= hint: save it as `middle.yaml` beside this file").says("nothing was run");
+    assert!(place.lines("told").is_empty() && !place.path("data").exists());
+    // One that a child names is told at the child's line.
+    place.write("middle.yaml", &named("middle", "middle", &starts("leaf")));
+    for command in ["run", "validate"] {
+        place.windlass(&[command, "play.yaml"]).expect(2).says("`leaf`").says("middle.yaml:6:");
+    }
+    let told = place.windlass(&["validate", "play.yaml", "--json"]).expect(2).json();
+    assert_eq!((&told["valid"], &told["errors"]), (&json!(false), &json!([])));
+    assert_eq!(told["children"][0]["errors"][0]["code"], "E0119");
+    assert!(place.lines("told").is_empty());
+}
+
+#[test]
+fn a_child_with_errors_keeps_its_parent_from_running() {
+    let place = Place::new(&starts("child"));
+    place.write("child.yaml", &named("child", "child", "workflow:\n- {step: a, tool: {kind: nothing}}\n"));
+    place.windlass(&["run", "play.yaml"]).expect(2).says("there is no tool `nothing`").says("child.yaml:5:");
+    place.windlass(&["validate", "play.yaml"]).expect(2).says("1 error");
+}
+
+#[test]
+fn two_files_of_one_name_are_not_guessed_between() {
+    let place = Place::new(&starts("leaf"));
+    place.write("one.yaml", &named("leaf", "one", LEAF));
+    place.write("two.yaml", &named("leaf", "two", LEAF));
+    let told = place.windlass(&["run", "play.yaml"]).expect(2);
+    told.says("several files here are called `leaf`").says("one.yaml").says("two.yaml");
+}
+
+#[test]
+fn a_child_that_was_registered_before_needs_no_file() {
+    let place = Place::new(&starts("child"));
+    place.write("child.yaml", &named("child", "child", LEAF));
+    place.run(&[], 0);
+    fs::remove_file(place.path("child.yaml")).expect("it was there");
+    place.windlass(&["validate", "play.yaml"]).expect(0);
+    place.run(&[], 0);
+    assert_eq!(place.lines("told").len(), 2);
+}
+
+#[test]
+fn the_newest_text_of_a_child_runs_also_one_that_comes_again_and_versions_are_kept() {
+    let place = Place::new(&starts("child"));
+    let say = |word: &str| {
+        format!("workflow:\n- {{step: a, tool: {{kind: shell, command: 'echo {word} >> told'}}}}\n")
+    };
+    for word in ["one", "two", "one"] {
+        place.write("child.yaml", &named("child", "child", &say(word)));
+        place.run(&[], 0);
+    }
+    assert_eq!(place.lines("told"), ["one", "two", "one"]);
+    for (version, word) in [("1", "one"), ("2", "two"), ("latest", "one")] {
+        place.write("play.yaml", &named("p", "p", &starts(&format!("child, version: {version}"))));
+        place.run(&[], 0);
+        assert_eq!(place.lines("told").last().map(String::as_str), Some(word), "{version}");
+    }
+    let at = |version: &str| {
+        place.write("play.yaml", &named("p", "p", &starts(&format!("child, version: {version}"))))
+    };
+    at("9");
+    place.windlass(&["run", "play.yaml"]).expect(2).says("has 3 versions, so none is 9");
+    at("1.0");
+    place.windlass(&["run", "play.yaml"]).expect(2).says("cannot have the version `1.0`");
+}
+
+#[test]
+fn a_template_is_resolved_when_the_step_runs() {
+    let place = Place::new(&starts("'{{ workload.which }}'"));
+    place.write("child.yaml", &named("child", "child", LEAF));
+    let told = place.run(&["--input", "which=nowhere"], 1);
+    assert_eq!(told["errors"][0]["code"], "RESOURCE_NOT_FOUND");
+    assert!(told["errors"][0]["message"].as_str().expect("a text").contains("`nowhere`"));
+    place.write("first.yaml", &named("first", "first", &starts("child")));
+    place.windlass(&["run", "first.yaml"]).expect(0);
+    place.run(&["--input", "which=child"], 0);
+}
+
+#[test]
+fn a_childs_failure_is_the_steps_error_and_can_be_handled() {
+    let place = Place::new(
+        "workflow:
+- step: call
+  tool: {kind: playbook, path: child}
+  next:
+    arcs:
+    - {step: mend, when: \"{{ event.name == 'step.failed' }}\", args: {code: '{{ event.error.code }}', why: '{{ event.error.message }}'}}
+- step: mend
+  tool: {kind: shell, command: 'echo {{ args.code }}: {{ args.why }} >> told'}
+",
+    );
+    place.write(
+        "child.yaml",
+        &named("child", "child", "workflow:\n- {step: a, tool: {kind: shell, command: 'exit 7'}}\n"),
+    );
+    let told = place.run(&[], 0);
+    assert_eq!(place.lines("told"), ["SHELL_EXIT: the command ended with exit code 7"]);
+    let call = &told["nodeExecutions"][0];
+    assert_eq!((&call["status"], &call["error"]["code"]), (&json!("failed"), &json!("SHELL_EXIT")));
+    assert_eq!(list(&place)[0]["status"], "failed");
+}
+
+#[test]
+fn a_cancel_of_the_parent_reaches_the_child_and_its_process() {
+    let place = Place::new(&starts("child"));
+    place.write(
+        "child.yaml",
+        &named(
+            "child",
+            "child",
+            "workflow:\n- {step: a, tool: {kind: shell, command: 'echo $$ > pid; exec sleep 1000'}}\n",
+        ),
+    );
+    let mut running = place.start(&["run", "play.yaml"]);
+    let id = running.until_says("exec_").split(':').next().expect("an id").to_owned();
+    let pid = crate::binary::process_of(&place, "pid");
+    place.windlass(&["executions", "cancel", &id]).expect(0);
+    assert_eq!(running.end().0, Some(3));
+    until("the child's process is gone", || crate::binary::is_gone(pid).then_some(()));
+    place.windlass(&["run", "--resume"]).expect(0);
+    let ends: Vec<Value> = list(&place).iter().map(|one| one["status"].clone()).collect();
+    assert_eq!(ends, ["cancelled", "cancelled"]);
+}
+
+#[test]
+fn a_playbook_that_starts_itself_ends_at_the_depth_limit() {
+    let place = Place::new("workflow:\n- {step: again, tool: {kind: playbook, path: tested}}\n");
+    let told = place.run(&[], 1);
+    assert_eq!(told["errors"][0]["code"], "LIMIT_EXCEEDED");
+    let count = list(&place).len();
+    assert!((16..=17).contains(&count), "{count} executions");
+}

@@ -1,0 +1,68 @@
+//! Playbooks that a playbook starts, as far as it names them by text: what a template names shows only at run time.
+
+use super::model::{Playbook, TaskDef};
+use crate::diagnostic::{Diagnostic, Problems};
+use crate::document::Node;
+use serde_json::Value;
+
+/// A playbook that a task starts.
+#[derive(Debug, Clone)]
+pub struct Child {
+    /// As written: `path` or `catalog_id`.
+    pub path: String,
+    /// None: the newest.
+    pub version: Option<u32>,
+    /// What to tell when it is nowhere.
+    pub nowhere: Diagnostic,
+}
+
+/// Under this word the newest version is meant.
+const NEWEST: &str = "latest";
+
+pub(super) fn children(playbook: &Playbook, source: &str, root: &Node) -> Vec<Child> {
+    let tasks = playbook.steps.iter().flat_map(|step| &step.tasks);
+    tasks.filter_map(|task| child(task, source, root)).collect()
+}
+
+fn child(def: &TaskDef, source: &str, root: &Node) -> Option<Child> {
+    let path = path(def)?;
+    let mut told = Problems::default();
+    let hint = format!(
+        "save it as `{path}.yaml` beside this file, or give that as `metadata.path` to a playbook in this folder"
+    );
+    told.add("E0119", &def.at, format!("there is no playbook `{path}`"), hint);
+    let nowhere = told.told(source, Some(root)).pop()?;
+    Some(Child { path: path.to_owned(), version: version(def).ok().flatten(), nowhere })
+}
+
+/// The tasks' versions must be ones that could exist.
+pub(super) fn check(playbook: &Playbook, problems: &mut Problems) {
+    for def in playbook.steps.iter().flat_map(|step| &step.tasks) {
+        if let (Some(path), Err(written)) = (path(def), version(def)) {
+            let hint = format!("versions are counted from 1, in the order of registration; or `{NEWEST}`");
+            let message = format!("playbook `{path}` cannot have the version `{written}`");
+            problems.add("E0120", &def.at, message, hint);
+        }
+    }
+}
+
+fn path(def: &TaskDef) -> Option<&str> {
+    let of_playbook = def.task.kind == "playbook";
+    let found = ["path", "catalog_id"].iter().find_map(|key| def.task.config.get(*key)?.as_str());
+    found.filter(|path| of_playbook && !is_template(path))
+}
+
+fn version(def: &TaskDef) -> Result<Option<u32>, String> {
+    let number =
+        |text: &str| text.parse().ok().filter(|version| *version > 0).ok_or(text.to_owned()).map(Some);
+    match def.task.config.get("version") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text == NEWEST || is_template(text) => Ok(None),
+        Some(Value::String(text)) => number(text),
+        Some(other) => number(&other.to_string()),
+    }
+}
+
+fn is_template(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}
