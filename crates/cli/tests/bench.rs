@@ -43,6 +43,7 @@ fn every_benchmark_gives_its_figures_and_says_that_they_were_verified() {
     check(&["fanout", "--seconds", "0"], &["wall_ms", "steps_per_s"]);
     check(&["limit", "--seconds", "0.4"], &["file_steps_per_s", "store_steps_per_s"]);
     check(&["backlog", "--seconds", "0.2", "--backlog", "3000"], &["ratio", "steps_per_s"]);
+    check(&["gates", "--seconds", "0"], &["ratio", "wall_ratio", "steps_per_s"]);
     check(&["chain", "--seconds", "0.2", "--stored", "100"], &["stored_ratio", "stored_steps_per_s"]);
     let footprint = ["ready_ms", "idle_mb", "binary_mb", "bytes_per_step", "ready_stored_ms"];
     check(&["footprint", "--seconds", "0.2"], &footprint);

@@ -6,6 +6,7 @@ mod chain;
 mod commits;
 mod figures;
 mod footprint;
+mod gates;
 mod limit;
 mod load;
 mod machine;
@@ -79,6 +80,8 @@ enum Name {
     Loop,
     /// Chain, while a million executions wait on timers
     Backlog,
+    /// One chain, while 10,000 tokens of its execution stand before a gate
+    Gates,
     /// Chain with outputs of 4 KB
     Payload,
     /// Start, memory, disk
@@ -91,13 +94,14 @@ enum Name {
     Ready,
 }
 
-const ALL: [Name; 9] = [
+const ALL: [Name; 10] = [
     Name::Chain,
     Name::Single,
     Name::Fanout,
     Name::Long,
     Name::Loop,
     Name::Backlog,
+    Name::Gates,
     Name::Payload,
     Name::Footprint,
     Name::Limit,
@@ -179,6 +183,7 @@ impl Site<'_> {
             Name::Long => rounds::long(self),
             Name::Loop => rounds::looped(self),
             Name::Backlog => backlog::backlog(self),
+            Name::Gates => gates::gates(self),
             Name::Footprint => footprint::footprint(self),
             Name::Limit => limit::limit(self),
             Name::All | Name::Ready => unreachable!("these are not measured by themselves"),

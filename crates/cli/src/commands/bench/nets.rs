@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use windlass_expr::Template;
-use windlass_kernel::net::{Body, Join, JoinArc, LoopKind, LoopSpec, NetSpec, Policy, Step, Work};
+use windlass_kernel::net::{
+    Admit, Body, Join, JoinArc, LoopKind, LoopSpec, NetSpec, Policy, RouterMode, Step, Work,
+};
 use windlass_kernel::{Net, StepId};
 
 /// Steps one after another.
@@ -24,6 +26,37 @@ pub fn looped(times: u32) -> anyhow::Result<Net> {
     let iterator = "iteration".to_owned();
     step.repeat = Some(LoopSpec { kind, iterator, cap: 1, body: Body::Own, break_when: None });
     net(vec![step], Join::Each)
+}
+
+/// A chain in an execution whose first steps put tokens before a gate that never opens. They do not keep it from ending.
+pub fn beside_gate(standing: u32, length: u32) -> anyhow::Result<Net> {
+    let (fills, chain) = (standing / TOKENS_PER_STEP, standing / TOKENS_PER_STEP + 1);
+    let mut steps = Vec::new();
+    for number in 0..fills {
+        let mut fill = Step::new(format!("fill{number}"), Work::noop());
+        fill.router.mode = RouterMode::Inclusive;
+        let gate = JoinArc::to(StepId(fills));
+        let on = if number + 1 < fills { number + 1 } else { chain };
+        fill.router.arcs = vec![gate; TOKENS_PER_STEP as usize];
+        fill.router.arcs.push(JoinArc::to(StepId(on)));
+        steps.push(fill);
+    }
+    let mut gate = task(fills, None);
+    gate.admit = Some(closed()?);
+    steps.push(gate);
+    steps.extend(
+        (0..length).map(|number| task(chain + number, (number + 1 < length).then_some(chain + number + 1))),
+    );
+    let entry = Some(StepId(if fills > 0 { 0 } else { chain }));
+    let policy = Policy { join: Join::Each, entry, complete_with_pending_gates: true, ..Policy::default() };
+    Ok(Net::new(NetSpec { steps, policy })?)
+}
+
+/// Arcs of one step that lead to the gate.
+const TOKENS_PER_STEP: u32 = 100;
+
+fn closed() -> anyhow::Result<Admit> {
+    Ok(serde_json::from_value(json!({ "rules": [{ "when": "ctx.open", "allow": true }] }))?)
 }
 
 /// A wait on a timer.

@@ -89,7 +89,7 @@ fn last_to_first(moments: &[Instant], ended: Instant, compared: usize) -> f64 {
     if steps < 2 * compared { f64::NAN } else { took(steps - compared) / took(0).max(1e-9) }
 }
 
-fn middle(values: &[f64]) -> f64 {
+pub fn middle(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)

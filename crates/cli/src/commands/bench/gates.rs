@@ -1,0 +1,71 @@
+//! One chain, alone and while a great many tokens of the same execution stand before a closed gate.
+
+use super::figures::{Latencies, ms, rate};
+use super::load::{Load, Until};
+use super::outcome::Outcome;
+use super::rig::{Rig, Setup};
+use super::rounds::middle;
+use super::verify::Expected;
+use super::{Site, nets};
+use std::time::{Duration, Instant};
+use windlass_kernel::ExecutionId;
+use windlass_store::DefinitionId;
+
+const STANDING: u32 = 10_000;
+/// Steps of the chain beside them.
+const STEPS: u32 = 1_000;
+
+pub fn gates(site: &Site<'_>) -> anyhow::Result<Outcome> {
+    let rig = site.rig(Setup { keeps_moments: true, ..Setup::default() })?;
+    let nets = [nets::beside_gate(0, STEPS)?, nets::beside_gate(STANDING, STEPS)?];
+    let [alone, beside] = nets;
+    let (alone, beside) = (rig.define("gates-alone", alone)?, rig.define("gates", beside)?);
+    site.progress.phase("gates");
+    let (mut without, mut with) = (Rounds::default(), Rounds::default());
+    let began = Instant::now();
+    // One after the other, so that both meet the machine in the same mood.
+    while without.walls.is_empty() || began.elapsed().as_secs_f64() < site.bench.seconds {
+        without.add(site, &rig, alone)?;
+        with.add(site, &rig, beside)?;
+    }
+    let outcome = Outcome::new("gates", site)
+        .figure("alone_steps_per_s", without.rate())
+        .figure("steps_per_s", with.rate())
+        .figure("alone_step_p50_ms", without.steps.percentile_ms(0.5))
+        .figure("step_p50_ms", with.steps.percentile_ms(0.5))
+        .figure("wall_ms", middle(&with.walls))
+        .figure("wall_ratio", middle(&with.walls) / middle(&without.walls))
+        .figure("ratio", with.steps.percentile_ms(0.5) / without.steps.percentile_ms(0.5))
+        .condition("standing", STANDING)
+        .condition("steps_per_execution", STEPS)
+        .count("rounds", with.walls.len());
+    let executions = without.executions.into_iter().chain(with.executions).collect();
+    site.finish(rig, outcome, &[Expected::completed(executions, STEPS.into())])
+}
+
+#[derive(Default)]
+struct Rounds {
+    executions: Vec<ExecutionId>,
+    /// From the order of the first step to that of the last: the tokens stand by then, and the end, which discards
+    /// them, is not in it. In milliseconds.
+    walls: Vec<f64>,
+    /// From the order of each step to that of the next.
+    steps: Latencies,
+}
+
+impl Rounds {
+    fn add(&mut self, site: &Site<'_>, rig: &Rig, definition: DefinitionId) -> anyhow::Result<()> {
+        rig.notes().take_moments();
+        let load = Load { definition, concurrency: 1, until: Until::Count(1), steps: STEPS.into() };
+        self.executions.extend(load.drive(rig, &site.progress)?.executions);
+        let moments = rig.notes().take_moments();
+        let gaps = moments.windows(2).map(|pair| pair[1].duration_since(pair[0]));
+        gaps.clone().for_each(|gap| self.steps.push(gap));
+        self.walls.push(ms(gaps.sum()));
+        Ok(())
+    }
+
+    fn rate(&self) -> f64 {
+        rate(u64::from(STEPS - 1), Duration::from_secs_f64(middle(&self.walls) / 1_000.0))
+    }
+}
