@@ -34,6 +34,8 @@ pub struct Embedded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workers {
     Pool,
+    /// A pool that does so many pieces of work at a time.
+    Slots(u32),
     /// What becomes ready stays queued.
     None,
 }
@@ -49,7 +51,8 @@ impl Embedded {
         let artifacts = Arc::new(Kept(store.artifacts()));
         let engine = Engine::start(store, seed())?;
         let pool = match workers {
-            Workers::Pool => Some(pool(&engine, folder.path(), artifacts)?),
+            Workers::Pool => Some(pool(&engine, folder.path(), artifacts, None)?),
+            Workers::Slots(slots) => Some(pool(&engine, folder.path(), artifacts, Some(slots))?),
             Workers::None => None,
         };
         Ok(Embedded { pool, engine, folder })
@@ -110,12 +113,18 @@ pub fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn pool(engine: &Engine, folder: &Path, artifacts: Arc<Kept>) -> anyhow::Result<Pool> {
+fn pool(
+    engine: &Engine,
+    folder: &Path,
+    artifacts: Arc<Kept>,
+    slots: Option<u32>,
+) -> anyhow::Result<Pool> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let guard = GuardCommand { program, args: vec![GUARD.into()] };
     let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
     config.egress = egress()?;
     config.vault = Arc::new(SharedVault::new(vault(folder)?));
+    config.slots = slots.unwrap_or(config.slots);
     Ok(Pool::start(config, Arc::new(Wire(engine.handle())))?)
 }
 

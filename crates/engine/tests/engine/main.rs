@@ -296,3 +296,30 @@ fn a_worker_that_leaves_gives_its_work_back_and_no_loss_is_counted() {
     rig.done(&work, json!(1));
     assert_eq!(rig.call(Request::Await(id)), COMPLETED);
 }
+
+/// What a worker is given knows no step but its own; where control goes, and that it is over, the engine decides from
+/// the report alone.
+#[test]
+fn pbk_22_a_worker_only_reports_and_the_engine_alone_routes_schedules_and_completes() {
+    let mut choose = task("choose", &[]);
+    let arcs = json!([{ "to": 1, "guard": "choose.n > 5" }, { "to": 2 }]);
+    choose.router.arcs = serde_json::from_value(arcs).unwrap();
+    let policy = Policy { join: Join::Each, entry: Some(windlass_kernel::StepId(0)), ..Policy::default() };
+    let steps = vec![choose, task("great", &[]), task("small", &[])];
+    let mut rig = Rig::new();
+    let id = rig.start("choice", net(policy, steps), json!({}));
+    let first = rig.work();
+    let told = serde_json::to_string(&first).unwrap();
+    assert!(!told.contains("great") && !told.contains("small") && !told.contains("arcs"), "{told}");
+    assert!(rig.idle(), "nothing is scheduled before the report");
+    rig.done(&first, json!({ "n": 7 }));
+    // The report is all that is needed: without any worker the engine has routed, and it is on disk.
+    rig.restart();
+    let events = rig.events(id);
+    let routed = |event: &Event| matches!(event, Event::Routed { emitted, .. } if emitted.len() == 1);
+    assert_eq!(events.iter().filter(|event| routed(event)).count(), 1);
+    let second = rig.work();
+    assert_eq!(second.step, "great");
+    rig.done(&second, json!(1));
+    assert_eq!(rig.call(Request::Await(id)), COMPLETED, "no worker said that it is over");
+}

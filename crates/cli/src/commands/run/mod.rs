@@ -43,6 +43,9 @@ pub struct Run {
     /// Start so many executions of the definition
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     times: u32,
+    /// Pieces of work at a time; four to a core if nothing is given
+    #[arg(long, env = "WINDLASS_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    slots: Option<u32>,
     #[command(flatten)]
     data: Data,
     /// Print each execution as one JSON object on a line
@@ -74,11 +77,15 @@ impl Run {
         let inputs = (self.inputs.given()?, std::mem::take(&mut compiled.workload));
         let signals = signals::listen().context("cannot listen to signals")?;
         let what = format!("windlass run {}", source.shown);
-        let embedded = Embedded::start(self.data.folder(), &what, Workers::Pool)?;
+        let embedded = Embedded::start(self.data.folder(), &what, self.workers())?;
         keep_literals(&embedded, compiled.literals.iter().chain(family.literals()))?;
         define_all(&embedded, family.definitions())?;
         let ids = begin(&embedded, definition, &inputs, self.times)?;
         self.ending().until_rest(embedded, &ids, &signals)
+    }
+
+    fn workers(&self) -> Workers {
+        self.slots.map_or(Workers::Pool, Workers::Slots)
     }
 
     fn ending(&self) -> Ending<'_> {
@@ -97,7 +104,7 @@ impl Run {
             return Ok(ExitCode::SUCCESS);
         }
         let signals = signals::listen().context("cannot listen to signals")?;
-        let embedded = Embedded::start(self.data.folder(), "windlass run --resume", Workers::Pool)?;
+        let embedded = Embedded::start(self.data.folder(), "windlass run --resume", self.workers())?;
         self.ending().until_rest(embedded, &ids, &signals)
     }
 }

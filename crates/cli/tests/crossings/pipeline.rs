@@ -1,0 +1,49 @@
+//! A pipeline of several tasks whose engine dies.
+
+use crate::binary::{Place, is_gone, process_of, until};
+use rustix::process::Signal;
+
+/// The third task waits for `go`; the fourth reads what the first two gave.
+const FOUR: &str = "workflow:
+- step: work
+  tool:
+  - {name: one, kind: shell, command: 'echo one >> told; echo 1'}
+  - {name: two, kind: shell, command: 'echo two >> told; echo 2'}
+  - {name: three, kind: shell, command: 'echo three >> told; echo $$ > pid; test -e go || exec sleep 1000'}
+  - {name: four, kind: shell, command: 'echo four {{ one.stdout | trim }} {{ two.stdout | trim }} >> told'}
+";
+
+#[test]
+fn pbk_21_a_pipeline_that_is_killed_in_its_third_task_goes_on_there() {
+    let place = Place::new(FOUR);
+    let running = place.start(&["run", "play.yaml"]);
+    let pid = process_of(&place, "pid");
+    running.signal(Signal::KILL);
+    running.end();
+    until("the task's process is gone", || is_gone(pid).then_some(()));
+    assert_eq!(place.lines("told"), ["one", "two", "three"]);
+    place.write("go", "");
+    place.windlass(&["run", "--resume"]).expect(0);
+    assert_eq!(place.lines("told"), ["one", "two", "three", "three", "four 1 2"]);
+    place.windlass(&["admin", "check"]).expect(0);
+}
+
+#[test]
+fn a_pipeline_that_is_killed_again_and_again_never_goes_back() {
+    let place = Place::new(FOUR);
+    let mut args: &[&str] = &["run", "play.yaml"];
+    for _ in 0..3 {
+        let running = place.start(args);
+        let pid = process_of(&place, "pid");
+        running.signal(Signal::KILL);
+        running.end();
+        until("the task's process is gone", || is_gone(pid).then_some(()));
+        std::fs::remove_file(place.path("pid")).expect("the task wrote it");
+        args = &["run", "--resume"];
+    }
+    place.write("go", "");
+    place.windlass(&["run", "--resume"]).expect(0);
+    let told = place.lines("told");
+    let count = |what: &str| told.iter().filter(|line| *line == what).count();
+    assert_eq!((count("one"), count("two"), count("three"), count("four 1 2")), (1, 1, 4, 1));
+}

@@ -1,0 +1,184 @@
+//! What a playbook can be doing. Each step writes its name to `told` when it begins, and with a dot when it ends; the
+//! step in question ends when the file `go` is there.
+
+use crate::binary::{Place, Running, playbook, until};
+use serde_json::Value;
+
+pub struct Situation {
+    pub name: &'static str,
+    pub definition: &'static str,
+    /// Other definitions beside it.
+    pub beside: &'static [(&'static str, &'static str)],
+    /// Lines that are there when it has been reached.
+    pub reached: &'static [&'static str],
+    /// What its one entry says then.
+    pub status: &'static str,
+}
+
+/// A step named x that lasts until `go` is there.
+pub const RUNNING: Situation = Situation {
+    name: "running",
+    definition: "workflow:
+- step: x
+  tool: {kind: shell, command: 'echo x >> told; while ! test -e go; do sleep 0.02; done; echo x. >> told'}
+  next: y
+- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+",
+    beside: &[],
+    reached: &["x"],
+    status: "running",
+};
+
+pub const SEQUENTIAL: Situation = Situation {
+    name: "loop, one at a time",
+    definition: "workflow:
+- step: x
+  loop: {in: [1, 2], iterator: n}
+  tool:
+    kind: shell
+    command: 'echo x{{ iter.n }} >> told; while ! test -e go; do sleep 0.02; done; echo x{{ iter.n }}. >> told'
+  next: y
+- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+",
+    beside: &[],
+    reached: &["x1"],
+    status: "running",
+};
+
+pub const PARALLEL: Situation = Situation {
+    name: "loop, two at a time",
+    definition: "workflow:
+- step: x
+  loop: {in: [1, 2, 3], iterator: n, spec: {mode: parallel, max_in_flight: 2}}
+  tool: {kind: shell, command: 'echo x >> told; while ! test -e go; do sleep 0.02; done; echo x. >> told'}
+  next: y
+- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+",
+    beside: &[],
+    reached: &["x", "x"],
+    status: "running",
+};
+
+/// Between two tries of a task. A wait of more than five seconds gives the slot back.
+pub const BACKOFF: Situation = Situation {
+    name: "backoff",
+    definition: "workflow:
+- step: x
+  tool:
+    kind: shell
+    command: 'echo x >> told; test -e go || exit 1; echo x. >> told'
+    spec:
+      policy:
+        rules:
+        - {when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 5.5}}
+  next: y
+- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+",
+    beside: &[],
+    reached: &["x"],
+    status: "retrying",
+};
+
+/// In the second try of a task.
+pub const RETRYING: Situation = Situation {
+    name: "second try",
+    definition: "workflow:
+- step: x
+  tool:
+    kind: shell
+    command: 'echo x{{ _attempt }} >> told; test {{ _attempt }} = 2 || exit 1; while ! test -e go; do sleep 0.02; done; echo x. >> told'
+    spec:
+      policy:
+        rules:
+        - {when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 0}}
+  next: y
+- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+",
+    beside: &[],
+    reached: &["x1", "x2"],
+    status: "running",
+};
+
+pub const GATE: Situation = Situation {
+    name: "gate",
+    definition: "workflow:
+- {step: a, tool: {kind: shell, command: 'echo a >> told'}, next: x}
+- step: x
+  spec: {policy: {admit: {rules: [{when: '{{ ctx.open }}', then: {allow: true}}]}}}
+  tool: {kind: shell, command: 'echo x >> told'}
+  next: y
+- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+",
+    beside: &[],
+    reached: &["a"],
+    status: "paused",
+};
+
+pub const CHILD: Situation = Situation {
+    name: "child",
+    definition: "workflow:
+- {step: x, tool: {kind: playbook, path: child}, next: y}
+- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+",
+    beside: &[(
+        "child.yaml",
+        "workflow:
+- step: inner
+  tool: {kind: shell, command: 'echo inner >> told; while ! test -e go; do sleep 0.02; done; echo inner. >> told'}
+",
+    )],
+    reached: &["inner"],
+    status: "running",
+};
+
+pub const FINAL: Situation = Situation {
+    name: "final step",
+    definition: "executor: {spec: {final_step: x}}
+workflow:
+- {step: a, tool: {kind: shell, command: 'echo a >> told'}}
+- step: x
+  tool: {kind: shell, command: 'echo x >> told; while ! test -e go; do sleep 0.02; done; echo x. >> told'}
+",
+    beside: &[],
+    reached: &["a", "x"],
+    status: "running",
+};
+
+pub const ALL: [&Situation; 8] =
+    [&RUNNING, &SEQUENTIAL, &PARALLEL, &BACKOFF, &RETRYING, &GATE, &CHILD, &FINAL];
+
+/// A folder with the definition, the program at work on it, and its execution.
+pub struct Reached {
+    pub place: Place,
+    pub running: Running,
+    pub id: String,
+}
+
+impl Situation {
+    pub fn reach(&self) -> Reached {
+        let place = Place::new(self.definition);
+        for (file, text) in self.beside {
+            place.write(file, &playbook(text));
+        }
+        let mut running = place.start(&["run", "play.yaml"]);
+        let id = running.until_says("exec_").split(':').next().expect("an id").to_owned();
+        until(self.name, || (place.lines("told") == self.reached).then_some(()));
+        let reached = Reached { place, running, id };
+        until(self.name, || (reached.status() == self.status).then_some(()));
+        reached
+    }
+}
+
+impl Reached {
+    pub fn get(&self) -> Value {
+        self.place.windlass(&["executions", "get", &self.id, "--json"]).expect(0).json()
+    }
+
+    /// Of the step that is in question, or of the execution where it stands at a gate.
+    fn status(&self) -> String {
+        let told = self.get();
+        let entries = told["nodeExecutions"].as_array().cloned().unwrap_or_default();
+        let last = entries.last().filter(|_| told["status"] != "paused");
+        last.unwrap_or(&told)["status"].as_str().unwrap_or_default().to_owned()
+    }
+}
