@@ -46,7 +46,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    fn of(definition: &Value) -> Result<Wanted, Failure> {
+    /// `Err`: what is wrong with it.
+    fn of(definition: &Value) -> Result<Wanted, String> {
         let name = ["path", "catalog_id", "name"].iter().find_map(|key| definition.get(key)?.as_str());
         let name = name.or(definition.as_str()).unwrap_or_default().to_owned();
         let version = match definition.get("version") {
@@ -58,10 +59,9 @@ impl Wanted {
         match version {
             Some(None) => {
                 let written = &definition["version"];
-                let message = format!(
+                Err(format!(
                     "`{name}` cannot have the version {written}: a whole number or `latest` is wanted"
-                );
-                Err(Failure::of_code("VALIDATION_ERROR", message))
+                ))
             }
             version => Ok(Wanted { name, version: version.flatten() }),
         }
@@ -104,7 +104,10 @@ impl<R> Lane<R> {
             Letter::Start { definition, create } => {
                 let wanted = match Wanted::of(&definition) {
                     Ok(wanted) => wanted,
-                    Err(failure) => return self.child_failed(mail.id, &create, failure),
+                    Err(what) => {
+                        let failure = Failure::of_code("VALIDATION_ERROR", what);
+                        return self.child_failed(mail.id, &create, failure);
+                    }
                 };
                 // Later mail to the child waits for its start.
                 self.executions.put(mail.to, Place::Loading(VecDeque::new()));

@@ -304,6 +304,7 @@ fn pbk_22_a_worker_only_reports_and_the_engine_alone_routes_schedules_and_comple
     let mut choose = task("choose", &[]);
     let arcs = json!([{ "to": 1, "guard": "choose.n > 5" }, { "to": 2 }]);
     choose.router.arcs = serde_json::from_value(arcs).unwrap();
+    choose.router.mode = windlass_kernel::net::RouterMode::Exclusive;
     let policy = Policy { join: Join::Each, entry: Some(windlass_kernel::StepId(0)), ..Policy::default() };
     let steps = vec![choose, task("great", &[]), task("small", &[])];
     let mut rig = Rig::new();
