@@ -456,7 +456,9 @@ impl Run {
         if tries >= attempts {
             return Err(called.outcome.err().unwrap_or_else(|| never_right(&self.cursor.at, tries)));
         }
-        let delay_ms = delay(backoff, delay_ms, tries);
+        // A server that says when it wants to be asked again is not asked earlier.
+        let wanted = called.outcome.as_ref().err().and_then(|failure| failure.retry_after_ms).unwrap_or(0);
+        let delay_ms = delay(backoff, delay_ms, tries).max(wanted.min(DELAY_MAX_MS));
         if delay_ms <= PAUSE_MAX_MS {
             self.cursor.wait_ms = delay_ms;
             return Ok(());

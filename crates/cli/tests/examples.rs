@@ -1,0 +1,202 @@
+//! Every playbook in examples/, run by the program as its header says, with what came of it.
+
+#[expect(dead_code, reason = "the tests of the commands use more of it")]
+#[path = "run/binary.rs"]
+mod binary;
+
+use binary::{Place, Told};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// Data of its own, and the examples where their headers look for them.
+fn place() -> Place {
+    let place = Place::new("workflow:\n- {step: unused}\n");
+    copy(&examples(), &place.path("examples"));
+    place
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("the examples are there") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}
+
+#[track_caller]
+fn run(place: &Place, name: &str, inputs: &[&str], code: i32) -> Value {
+    let file = format!("examples/{name}.yaml");
+    let inputs = inputs.iter().flat_map(|input| ["--input", input]);
+    let args: Vec<&str> = ["run", &file, "--json"].into_iter().chain(inputs).collect();
+    place.windlass(&args).expect(code).json()
+}
+
+/// `examples/servers/shop.py` as long as it is held.
+struct Shop {
+    process: Child,
+    address: String,
+}
+
+impl Shop {
+    fn open(place: &Place) -> Shop {
+        let mut command = Command::new("python3");
+        command.arg(place.path("examples/servers/shop.py")).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("python3 runs");
+        let mut line = String::new();
+        let stdout = process.stdout.as_mut().expect("a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("it tells its address");
+        Shop { process, address: format!("shop={}", line.trim()) }
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn hello_greets_and_asks_strangers() {
+    let place = place();
+    assert_eq!(run(&place, "hello", &[], 0)["outputs"]["stdout"], "Hello, World!\n");
+    assert_eq!(run(&place, "hello", &["name=Ada"], 0)["outputs"]["stdout"], "Hello, Ada!\n");
+    assert_eq!(run(&place, "hello", &["name="], 0)["outputs"]["stdout"], "Who are you?\n");
+}
+
+#[test]
+fn fanout_ends_with_a_summary_whatever_happened() {
+    let place = place();
+    fs::create_dir(place.path("three")).expect("a folder");
+    let told = run(&place, "fanout", &["folder=three"], 0);
+    assert!(told["outputs"]["stdout"].as_str().expect("a text").starts_with("1 files in three on "), "{told}");
+    let told = run(&place, "fanout", &["folder=nowhere"], 4);
+    assert_eq!(told["status"], "partial_success", "a branch failed, and the summary came all the same");
+    let last = told["nodeExecutions"].as_array().and_then(|all| all.last()).expect("entries");
+    assert_eq!((&last["nodeId"], &last["status"]), (&json!("summary"), &json!("completed")));
+}
+
+#[test]
+fn loop_measures_every_word() {
+    let told = run(&place(), "loop", &["words=[\"bow\", \"stern\"]"], 0);
+    assert_eq!(told["outputs"]["stdout"], "2 words were measured\n");
+}
+
+#[test]
+fn approval_waits_for_a_person_and_goes_on_either_way() {
+    for (answer, expected) in [("true", "version 1.4.0 is out\n"), ("false", "version 1.4.0 stays in the harbour\n")] {
+        let place = place();
+        let id = run(&place, "approval", &[], 5)["executionId"].as_str().expect("an id").to_owned();
+        place.windlass(&["executions", "patch", &id, &format!("approved={answer}")]).expect(0);
+        let told: Told = place.windlass(&["run", "--resume", &id, "--json"]).expect(0);
+        assert_eq!(told.json()["outputs"]["stdout"], expected);
+    }
+}
+
+#[test]
+fn pagination_collects_all_pages_from_a_server_that_stumbles() {
+    let place = place();
+    let shop = Shop::open(&place);
+    let told = run(&place, "pagination", &[&shop.address], 0);
+    assert_eq!(told["outputs"], json!({ "count": 12, "worth": 110 }));
+    let id = told["executionId"].as_str().expect("an id");
+    let logs = place.windlass(&["executions", "logs", id]).expect(0).out;
+    assert_eq!(logs.matches("task fetch (http), try 2").count(), 1, "page 2 was asked for twice:\n{logs}");
+}
+
+#[test]
+fn rate_limit_asks_again_when_the_server_wants_it() {
+    let place = place();
+    let shop = Shop::open(&place);
+    let told = run(&place, "rate-limit", &[&shop.address], 0);
+    assert_eq!(told["outputs"], json!({ "price": 42, "tries": 2 }));
+    let took = told["nodeExecutions"][0]["duration"].as_u64().expect("a duration");
+    assert!(took >= 1_000, "the server asked for a second, and the step took {took} ms");
+}
+
+#[test]
+fn error_branch_handles_a_failure_unless_it_matters() {
+    let place = place();
+    let told = run(&place, "error-branch", &[], 0);
+    assert_eq!((&told["outputs"]["saved"], &told["errors"]), (&json!(false), &json!([])));
+    assert!(told["outputs"]["reason"].as_str().expect("a text").contains("SHELL_EXIT"), "{told}");
+    assert_eq!(run(&place, "error-branch", &["folder=examples"], 0)["outputs"], json!({ "saved": true }));
+    assert_eq!(run(&place, "error-branch", &["required=true"], 1)["status"], "failed");
+}
+
+#[test]
+fn nested_starts_a_playbook_for_each_harbour() {
+    let place = place();
+    let told = run(&place, "nested", &[], 0);
+    assert_eq!(told["outputs"], json!({ "visits": 3, "home": "Hamburg", "days_at_home": 11 }));
+    let list = place.windlass(&["executions", "list", "--json"]).expect(0).json();
+    let all = list["executions"].as_array().expect("a list");
+    let children = all.iter().filter(|one| one["parentExecutionId"] == told["executionId"]).count();
+    assert_eq!((all.len(), children), (5, 4));
+    let alone = run(&place, "parts/visit", &["harbour=Bergen"], 0);
+    assert_eq!(alone["outputs"], json!({ "harbour": "Bergen", "days": 2 }));
+}
+
+#[test]
+fn files_counts_the_lines_of_every_file() {
+    let place = place();
+    fs::create_dir(place.path("texts")).expect("a folder");
+    place.write("texts/a.txt", "one\n");
+    place.write("texts/b.txt", "one\ntwo\nthree\n");
+    place.write("texts/c.md", "not this one\n");
+    let told = run(&place, "files", &["folder=texts", "pattern=*.txt"], 0);
+    assert_eq!(told["outputs"], json!({ "files": 2, "lines": 4, "longest": "texts/b.txt" }));
+    let told = run(&place, "files", &["folder=texts", "pattern=*.none"], 0);
+    assert_eq!(told["outputs"], json!({ "files": 0, "lines": 0 }));
+}
+
+#[test]
+fn transform_makes_a_report_of_rows() {
+    let told = run(&place(), "transform", &[], 0);
+    let expected = json!({ "worth": { "Bergen": 62.0, "Harwich": 28.0 }, "best": "Bergen", "left_out": 1 });
+    assert_eq!(told["outputs"], expected, "{told}");
+}
+
+#[test]
+fn workbook_calls_one_task_with_other_arguments() {
+    let place = place();
+    fs::create_dir_all(place.path("tree/branch")).expect("folders");
+    place.write("tree/leaf", "");
+    let told = run(&place, "workbook", &["path=tree"], 0);
+    assert_eq!(told["outputs"], json!({ "files": 1, "folders": 2 }));
+}
+
+#[test]
+fn every_example_is_valid_has_a_header_and_a_line_in_the_readme() {
+    let place = place();
+    let readme = fs::read_to_string(examples().join("README.md")).expect("it is there");
+    let mut seen = BTreeSet::new();
+    for entry in fs::read_dir(examples()).expect("the examples are there") {
+        let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
+        if !name.ends_with(".yaml") {
+            continue;
+        }
+        let file = format!("examples/{name}");
+        let text = fs::read_to_string(place.path(&file)).expect("a text");
+        let told = place.windlass(&["validate", &file]).expect(0);
+        assert!(told.out.contains("no problem"), "{}{}", told.out, told.err);
+        let shows = text.lines().take_while(|line| line.starts_with('#')).any(|line| line.contains(&file));
+        assert!(shows, "the header of {name} says how to run it");
+        assert!(readme.contains(&format!("]({name})")), "{name} is not in the README");
+        seen.insert(name);
+    }
+    assert!(seen.len() >= 10, "{seen:?}");
+}
