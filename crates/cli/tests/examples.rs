@@ -82,7 +82,10 @@ fn fanout_ends_with_a_summary_whatever_happened() {
     let place = place();
     fs::create_dir(place.path("three")).expect("a folder");
     let told = run(&place, "fanout", &["folder=three"], 0);
-    assert!(told["outputs"]["stdout"].as_str().expect("a text").starts_with("1 files in three on "), "{told}");
+    assert!(
+        told["outputs"]["stdout"].as_str().expect("a text").starts_with("1 files in three on "),
+        "{told}"
+    );
     let told = run(&place, "fanout", &["folder=nowhere"], 4);
     assert_eq!(told["status"], "partial_success", "a branch failed, and the summary came all the same");
     let last = told["nodeExecutions"].as_array().and_then(|all| all.last()).expect("entries");
@@ -97,7 +100,9 @@ fn loop_measures_every_word() {
 
 #[test]
 fn approval_waits_for_a_person_and_goes_on_either_way() {
-    for (answer, expected) in [("true", "version 1.4.0 is out\n"), ("false", "version 1.4.0 stays in the harbour\n")] {
+    for (answer, expected) in
+        [("true", "version 1.4.0 is out\n"), ("false", "version 1.4.0 stays in the harbour\n")]
+    {
         let place = place();
         let id = run(&place, "approval", &[], 5)["executionId"].as_str().expect("an id").to_owned();
         place.windlass(&["executions", "patch", &id, &format!("approved={answer}")]).expect(0);

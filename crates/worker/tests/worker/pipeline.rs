@@ -269,7 +269,11 @@ fn a_server_that_says_when_is_not_asked_earlier() {
     let says = |ms: u64| json!({ "code": "BUSY", "class": "rate_limit", "retry_after_ms": ms });
     let told = tell(&work(retrying("constant", 4, 100)), &[says(1_500), says(50), says(7_000)]);
     let waits: Vec<&String> = told.iter().filter(|line| line.starts_with(['w', 'l'])).collect();
-    assert_eq!(waits, ["wait 1500", "wait 100", "later 7000"], "the longer of both, and long ones give the slot back");
+    assert_eq!(
+        waits,
+        ["wait 1500", "wait 100", "later 7000"],
+        "the longer of both, and long ones give the slot back"
+    );
 }
 
 #[test]
