@@ -171,8 +171,9 @@ fn files_counts_the_lines_of_every_file() {
 #[test]
 fn transform_makes_a_report_of_rows() {
     let told = run(&place(), "transform", &[], 0);
-    let expected = json!({ "worth": { "Bergen": 62.0, "Harwich": 28.0 }, "best": "Bergen", "left_out": 1 });
-    assert_eq!(told["outputs"], expected, "{told}");
+    let given = &told["outputs"];
+    assert_eq!(given["worth"], json!({ "Bergen": 62.0, "Harwich": 28.0 }));
+    assert_eq!((&given["best"], &given["left_out"]), (&json!("Bergen"), &json!(1)));
 }
 
 #[test]

@@ -267,7 +267,8 @@ fn a_long_pause_gives_the_slot_back_and_sends_each_write_once() {
 #[test]
 fn a_server_that_says_when_is_not_asked_earlier() {
     let says = |ms: u64| json!({ "code": "BUSY", "class": "rate_limit", "retry_after_ms": ms });
-    let told = tell(&work(retrying("constant", 4, 100)), &[says(1_500), says(50), says(7_000)]);
+    let told =
+        tell(&work(retrying("constant", 4, 100)), &[says(1_500), says(50), says(7_000), json!({ "ok": 1 })]);
     let waits: Vec<&String> = told.iter().filter(|line| line.starts_with(['w', 'l'])).collect();
     assert_eq!(
         waits,
