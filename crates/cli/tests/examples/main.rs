@@ -1,8 +1,9 @@
 //! Every playbook in examples/, run by the program as its header says, with what came of it.
 
 #[expect(dead_code, reason = "the tests of the commands use more of it")]
-#[path = "run/binary.rs"]
+#[path = "../run/binary.rs"]
 mod binary;
+mod cluster;
 
 use binary::{Place, Told};
 use serde_json::{Value, json};
@@ -174,6 +175,22 @@ fn transform_makes_a_report_of_rows() {
     let given = &told["outputs"];
     assert_eq!(given["worth"], json!({ "Bergen": 62.0, "Harwich": 28.0 }));
     assert_eq!((&given["best"], &given["left_out"]), (&json!("Bergen"), &json!(1)));
+}
+
+#[test]
+fn sql_writes_rows_and_asks_for_their_sum() {
+    let place = place();
+    let cluster = cluster::Cluster::start(&place);
+    let db = format!("db={{\"port\": {}}}", cluster.port);
+    let told = run(&place, "sql", &[&db], 0);
+    let given = &told["outputs"];
+    assert_eq!(
+        (&given["ships"], &given["tons"], &given["largest"]),
+        (&json!(3), &json!(77), &json!("Passat"))
+    );
+    let bad = run(&place, "sql", &[&db, "cargo=[{\"ship\": \"Ghost\", \"tons\": 0}]"], 1);
+    let error = &bad["nodeExecutions"][1]["iterations"][0]["error"];
+    assert!(error.to_string().contains("cargo_tons_check"), "{error}");
 }
 
 #[test]
