@@ -113,12 +113,7 @@ pub fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn pool(
-    engine: &Engine,
-    folder: &Path,
-    artifacts: Arc<Kept>,
-    slots: Option<u32>,
-) -> anyhow::Result<Pool> {
+fn pool(engine: &Engine, folder: &Path, artifacts: Arc<Kept>, slots: Option<u32>) -> anyhow::Result<Pool> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let guard = GuardCommand { program, args: vec![GUARD.into()] };
     let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);

@@ -102,8 +102,9 @@ impl Family {
             }
             Found::Registered => newest.map_or(0, |(version, _)| version),
             // What is registered already keeps its number; another text gets the next one.
-            Found::Member(place) => newest
-                .map_or(1, |(version, text)| version + u32::from(text != self.members[*place].compiled.source)),
+            Found::Member(place) => newest.map_or(1, |(version, text)| {
+                version + u32::from(text != self.members[*place].compiled.source)
+            }),
         };
         Ok(match child.version {
             Some(version) if version > has => {

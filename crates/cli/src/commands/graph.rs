@@ -1,7 +1,7 @@
 //! `windlass graph`: a definition as a picture.
 
+use super::family::Family;
 use super::source::Source;
-use super::validate::problems;
 use crate::exit;
 use crate::progress::say;
 use anyhow::Context;
@@ -50,9 +50,9 @@ impl Graph {
         let compiled = compile(&source.text);
         let Some(net) = &compiled.net else {
             for diagnostic in &compiled.diagnostics {
-                say(&diagnostic.render(&source.text, &source.shown));
+                say(&diagnostic.render(&compiled.shown, &source.shown));
             }
-            say(&format!("{}: {}; nothing was drawn", source.shown, problems(&compiled)));
+            say(&format!("{}: {}; nothing was drawn", source.shown, Family::default().problems(&compiled)));
             return Ok(ExitCode::from(exit::USAGE));
         };
         put(&draw(net, None, self.format.into()), self.output.as_deref())?;

@@ -9,7 +9,7 @@ use binary::{Place, Told};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -175,6 +175,24 @@ fn transform_makes_a_report_of_rows() {
     let given = &told["outputs"];
     assert_eq!(given["worth"], json!({ "Bergen": 62.0, "Harwich": 28.0 }));
     assert_eq!((&given["best"], &given["left_out"]), (&json!("Bergen"), &json!(1)));
+}
+
+#[test]
+fn secret_is_used_and_nowhere_to_be_seen() {
+    let place = place();
+    let shop = Shop::open(&place);
+    assert_eq!(
+        run(&place, "secret", &[&shop.address], 1)["status"],
+        "failed",
+        "nobody has told the secret yet"
+    );
+    let mut command = place.command(&["secrets", "set", "shop-key"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program runs");
+    child.stdin.take().expect("a pipe").write_all(b"open-sesame").expect("it reads the value");
+    assert!(child.wait().expect("it ends").success());
+    let told = run(&place, "secret", &[&shop.address], 0);
+    assert_eq!(told["outputs"], json!({ "orders": 2, "total": 42 }));
+    assert!(!told.to_string().contains("open-sesame"), "{told}");
 }
 
 #[test]

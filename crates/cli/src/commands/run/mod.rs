@@ -123,10 +123,7 @@ pub fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition
 }
 
 /// Secrets that stood in the definitions are in the vault before the definitions are in the store.
-fn keep_literals<'l>(
-    embedded: &Embedded,
-    literals: impl Iterator<Item = &'l Literal>,
-) -> anyhow::Result<()> {
+fn keep_literals<'l>(embedded: &Embedded, literals: impl Iterator<Item = &'l Literal>) -> anyhow::Result<()> {
     let mut literals = literals.peekable();
     if literals.peek().is_none() {
         return Ok(());
