@@ -25,6 +25,7 @@ mod step_run;
 mod table;
 
 pub use answers::answer;
+pub use aside::references;
 pub use changes::{Change, Changes, Delta};
 pub use decide::{Decision, decide};
 pub use error::{ErrorClass, Failure};

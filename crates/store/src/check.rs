@@ -11,7 +11,7 @@ use crate::store::{JournalRow, Reader, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use windlass_kernel::{Changes, Execution, ExecutionId, Net, NetDigest, RunId, evolve};
+use windlass_kernel::{Changes, Execution, ExecutionId, Need, Net, NetDigest, RunId, evolve, references};
 
 /// Rows read at a time.
 const PAGE: usize = 256;
@@ -233,7 +233,8 @@ impl<A: Audit> Check<'_, A> {
             self.broken_off.insert(id);
             return Ok(());
         };
-        let mut replay = Replay { net, state: Execution::default(), facts: BTreeSet::new(), last: None };
+        let (facts, artifacts) = (BTreeSet::new(), BTreeSet::new());
+        let mut replay = Replay { net, state: Execution::default(), facts, artifacts, last: None };
         for _ in 0..ROUNDS_MAX {
             if !self.replay(id, &mut replay)? {
                 self.broken_off.insert(id);
@@ -246,11 +247,24 @@ impl<A: Audit> Check<'_, A> {
                 let facts = self.read(Some(id), "facts", facts)?.unwrap_or_default();
                 let found = replay.differences(&creation, &rows, facts);
                 found.into_iter().for_each(|(table, what)| self.tell(Some(id), None, table, what));
-                return Ok(());
+                return self.artifacts(id, &replay.artifacts);
             }
         }
         let what = "its version is beyond the end of its journal".to_owned();
         self.tell(Some(id), Some(replay.state.head.version), "heads", what);
+        Ok(())
+    }
+
+    /// Everything that the journal refers to is there, and is what it was.
+    fn artifacts(&mut self, id: ExecutionId, keys: &BTreeSet<String>) -> Result<(), StoreError> {
+        for key in keys {
+            let found = self.store.values(id, &[Need::Artifact(key.clone())]);
+            let found = self.read(Some(id), "artifacts", found)?.unwrap_or_default();
+            if !matches!(found.artifacts.get(key), Some(Some(_))) {
+                let what = format!("{key} is not there, or is not what it was");
+                self.tell(Some(id), None, "artifacts", what);
+            }
+        }
         Ok(())
     }
 
@@ -333,6 +347,7 @@ struct Replay {
     net: Arc<Net>,
     state: Execution<'static>,
     facts: BTreeSet<(RunId, Position)>,
+    artifacts: BTreeSet<String>,
     last: Option<JournalRow>,
 }
 
@@ -343,6 +358,7 @@ impl Replay {
         }
         for record in &row.records {
             evolve(&mut self.state, &self.net, record).map_err(|illegal| illegal.to_string())?;
+            self.artifacts.extend(references(&record.event));
         }
         self.facts.extend(facts(&self.net, &row.records).into_iter().map(|run| (run, row.position)));
         self.last = Some(row);

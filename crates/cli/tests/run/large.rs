@@ -97,6 +97,8 @@ workflow:
     let run = place.run(&[], 1);
     assert_eq!(node(&run, "gone")["error"]["code"], "REFERENCE_NOT_AVAILABLE", "{run}");
     assert_eq!(node(&run, "fine")["status"], "completed");
+    let told = place.windlass(&["admin", "check"]).expect(1);
+    assert!(told.out.contains("artifacts: sha256:") && told.out.contains("is not there"), "{}", told.out);
 }
 
 #[test]
@@ -155,7 +157,8 @@ fn a_pipeline_waits_durably_for_the_playbooks_in_it() {
     engine.signal(rustix::process::Signal::KILL);
     drop(engine.end());
     place.write("go", "");
-    let run = place.windlass(&["run", "--resume", "--json"]).expect(0).json();
+    let told = place.windlass(&["run", "--resume", "--json"]).expect(0);
+    let run: Value = serde_json::from_str(told.out.lines().next().unwrap_or_default()).expect("the parent");
     assert_eq!(run["outputs"]["one"], 40, "{run}");
     assert_eq!(run["outputs"]["why"], "SHELL_EXIT");
     let ran = place.lines("ran");

@@ -59,7 +59,7 @@ impl<'a> Draft<'a> {
     /// Says that something happened; the draft's state is the one after it.
     pub(crate) fn emit(&mut self, mut event: Event) -> Result<(), Rejected> {
         let (artifacts, values) = (&mut self.artifacts, &mut self.fresh.artifacts);
-        lighten(&mut event, self.net.policy().limits.inline_bytes, &mut |artifact, value| {
+        lighten(&mut event, self.net.policy().limits.inline_bytes, |artifact, value| {
             values.insert(artifact.key.clone(), Some(value));
             artifacts.push(artifact);
         });
