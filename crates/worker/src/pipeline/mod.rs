@@ -10,24 +10,23 @@ mod cursor;
 mod opened;
 mod outcome;
 mod render;
+mod rules;
 mod scope;
 mod shelf;
+mod turn;
 
-use crate::failure::{self, failure, in_task};
+use crate::failure::{self, in_task};
 use cursor::Cursor;
 use opened::Opened;
+use scope::View;
 pub(crate) use scope::execution_id;
-use scope::{Secrets, View};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 pub(crate) use shelf::not_available;
 use shelf::{Shelf, Trouble};
-use std::borrow::Cow;
 use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
-use windlass_protocol::{
-    Action, Backoff, Failure, Key, OnUnmatched, Outcome, Pipeline, Report, Rule, Task, Work,
-};
+use windlass_protocol::{Failure, Key, Outcome, Pipeline, Report, Task, Work};
 use windlass_secrets::{Redactor, Zeroizing};
 
 /// Calls of one run. A hundred rows a page make a million rows of it; what needs more belongs in a loop, whose
@@ -277,103 +276,9 @@ impl Run {
         self.pipeline.tasks.len()
     }
 
-    fn place(&mut self) -> Result<(), Trouble> {
-        self.stage = match &self.work.cursor {
-            Some(stored) => {
-                let (cursor, child) = Cursor::read(stored).map_err(|error| bad_cursor(&error))?;
-                self.cursor = cursor;
-                self.task(&self.cursor.at)?;
-                child.map_or(Stage::Task, |child| Stage::Returned(outcome::of_child(child)))
-            }
-            None => {
-                self.bind_args()?;
-                if self.pipeline.tasks.is_empty() { Stage::Complete } else { Stage::Task }
-            }
-        };
-        Ok(())
-    }
-
-    fn bind_args(&mut self) -> Result<(), Trouble> {
-        if self.pipeline.args.is_empty() {
-            return Ok(());
-        }
-        let view = View::new(&self.work, &self.cursor, &self.shelf);
-        let own = render::fields(&view, &self.pipeline.args, "the step's `args`")?;
-        let laid = render::laid(view.args().as_deref(), own);
-        let laid = self.shelf.settled(Ok(laid))?;
-        self.cursor.args = Some(self.shelf.lighten(laid, Source::Outside));
-        Ok(())
-    }
-
     fn task(&self, label: &str) -> Result<&Task, Box<Failure>> {
         let found = self.pipeline.tasks.iter().find(|task| task.label == label);
         found.ok_or_else(|| failure::invalid(format!("step `{}` has no task `{label}`", self.work.step)))
-    }
-
-    /// The call of the task at the cursor; None when its work is another execution, which is reported.
-    fn call(&mut self) -> Result<Option<Call>, Trouble> {
-        if self.cursor.calls >= CALLS_MAX {
-            let message = format!("the step made {CALLS_MAX} calls; do its jumps ever end?");
-            return Err(self.in_task(failure("validation", "LIMIT_EXCEEDED", message).into()));
-        }
-        let (call, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
-        if call.kind == CHILD {
-            self.delegate(&call);
-            return Ok(None);
-        }
-        self.stage = Stage::Asked { args };
-        Ok(Some(call))
-    }
-
-    fn configured(&self) -> Result<(Call, Value), Trouble> {
-        let task = self.task(&self.cursor.at)?;
-        let try_number = self.cursor.tries.get(&task.label).copied().unwrap_or_default() + 1;
-        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
-        view.task = Some((&task.label, try_number));
-        // What another execution is given is stored, so no secret is opened for it.
-        if task.kind != CHILD {
-            view.secrets = Some(Secrets { opened: &self.opened, keychain: &self.keychain });
-        }
-        let rendered = configured(task, &view);
-        let missing = self.opened.take_missing();
-        if !missing.is_empty() {
-            return Err(Trouble::Opens(missing));
-        }
-        let (config, args) = rendered?;
-        let (label, kind) = (task.label.clone(), task.kind.clone());
-        let (timeout_ms, number) = (task.timeout_ms, self.cursor.passed);
-        let call = Call { label, kind, config, args: args.clone(), timeout_ms, try_number, number };
-        Ok((call, args))
-    }
-
-    /// The slot is given back while the other execution runs.
-    fn delegate(&mut self, call: &Call) {
-        let (definition, inputs) = outcome::child(&call.config);
-        let patch = self.cursor.patch();
-        self.cursor.unsent.clear();
-        let outcome = Outcome::Child { definition, inputs, cursor: self.cursor() };
-        self.stage = Stage::Over(Box::new(Report { unit: self.work.unit, outcome, patch }));
-    }
-
-    /// The rules of the task see the same arguments as when the other execution was asked for.
-    fn returned(&mut self) -> Result<(), Trouble> {
-        let (_, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
-        if let Stage::Returned(called) = std::mem::replace(&mut self.stage, Stage::Task) {
-            self.answered(args, called);
-        }
-        Ok(())
-    }
-
-    /// The answer meets the task's rules.
-    fn fold(&mut self) -> Result<(), Trouble> {
-        let action = self.decide().map_err(|trouble| self.in_task(trouble))?;
-        let Stage::Answered { called, .. } = std::mem::replace(&mut self.stage, Stage::Task) else {
-            return Ok(());
-        };
-        let label = self.cursor.at.clone();
-        self.follow(&action, called).map_err(|failure| in_task(failure, &label))?;
-        self.moved = matches!(self.stage, Stage::Task);
-        Ok(())
     }
 
     fn in_task(&self, trouble: Trouble) -> Trouble {
@@ -381,93 +286,6 @@ impl Run {
             Trouble::Failed(failure) => Trouble::Failed(in_task(failure, &self.cursor.at)),
             needs @ (Trouble::Needs(_) | Trouble::Opens(_)) => needs,
         }
-    }
-
-    /// Which action follows. The matched rule's writes are made, whatever the action is.
-    fn decide(&mut self) -> Result<Action, Trouble> {
-        let Stage::Answered { args, called } = &self.stage else { return Ok(Action::Fail) };
-        let task = self.task(&self.cursor.at)?;
-        let try_number = self.cursor.tries[&task.label];
-        let told = outcome::told(called, &task.kind, try_number);
-        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
-        view.args = Some(args).filter(|args| !args.is_null());
-        view.task = Some((&task.label, try_number));
-        view.outcome = Some(&told);
-        let Some(rule) = matching(task, &view)? else { return Ok(unmatched(task, called)) };
-        let place = format!("a rule of task `{}`", task.label);
-        let mut set_ctx = render::fields(&view, &rule.set_ctx, &format!("`set_ctx` in {place}"))?;
-        let mut set_iter = render::fields(&view, &rule.set_iter, &format!("`set_iter` in {place}"))?;
-        let action = rule.action.clone();
-        // A task's arguments may hold what was opened for it.
-        self.redactor.fields(&mut set_ctx);
-        self.redactor.fields(&mut set_iter);
-        let (set_ctx, set_iter) = (self.shelf.lighten_all(set_ctx), self.shelf.lighten_all(set_iter));
-        self.cursor.write_ctx(set_ctx);
-        self.cursor.iter.extend(set_iter);
-        Ok(action)
-    }
-
-    fn follow(&mut self, action: &Action, called: CallResult) -> Result<(), Box<Failure>> {
-        match action {
-            Action::Retry { attempts, backoff, delay_ms } => {
-                return self.retry(*attempts, *backoff, *delay_ms, called);
-            }
-            Action::Fail => {
-                return Err(called.outcome.err().unwrap_or_else(|| failed_by_rule(&self.cursor.at)));
-            }
-            Action::Continue | Action::Jump { .. } | Action::Break => self.record(called),
-        }
-        let next = match action {
-            Action::Jump { to } => Some(self.task(to)?.label.clone()),
-            Action::Continue => self.following(),
-            Action::Break | Action::Retry { .. } | Action::Fail => None,
-        };
-        match next {
-            Some(label) => self.cursor.at = label,
-            None => self.stage = Stage::Complete,
-        }
-        Ok(())
-    }
-
-    fn following(&self) -> Option<String> {
-        let mut after = self.pipeline.tasks.iter().skip_while(|task| task.label != self.cursor.at);
-        after.nth(1).map(|task| task.label.clone())
-    }
-
-    fn record(&mut self, called: CallResult) {
-        let label = self.cursor.at.clone();
-        if let Ok(result) = &called.outcome {
-            self.cursor.prev = result.clone();
-            self.cursor.tries.remove(&label);
-        }
-        let kind = self.task(&label).map(|task| task.kind.clone()).unwrap_or_default();
-        self.cursor.results.insert(label, outcome::kept(called, &kind));
-        self.cursor.passed += 1;
-    }
-
-    fn retry(
-        &mut self,
-        attempts: u32,
-        backoff: Backoff,
-        delay_ms: u64,
-        called: CallResult,
-    ) -> Result<(), Box<Failure>> {
-        let tries = self.cursor.tries[&self.cursor.at];
-        if tries >= attempts {
-            return Err(called.outcome.err().unwrap_or_else(|| never_right(&self.cursor.at, tries)));
-        }
-        // A server that says when it wants to be asked again is not asked earlier.
-        let wanted = called.outcome.as_ref().err().and_then(|failure| failure.retry_after_ms).unwrap_or(0);
-        let delay_ms = delay(backoff, delay_ms, tries).max(wanted.min(DELAY_MAX_MS));
-        if delay_ms <= PAUSE_MAX_MS {
-            self.cursor.wait_ms = delay_ms;
-            return Ok(());
-        }
-        let patch = self.cursor.patch();
-        self.cursor.unsent.clear();
-        let outcome = Outcome::Later { delay_ms, cursor: self.cursor() };
-        self.stage = Stage::Over(Box::new(Report { unit: self.work.unit, outcome, patch }));
-        Ok(())
     }
 
     fn complete(&mut self) -> Result<(), Trouble> {
@@ -487,77 +305,6 @@ impl Run {
     }
 }
 
-/// A task's configuration, and the arguments its other templates and its rules see: its own laid over the step's.
-fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value), Trouble> {
-    let place = format!("task `{}`", task.label);
-    let is_args = |key: &str| key == "args" || key == "input";
-    let (own, others): (Vec<_>, Vec<_>) = task.config.iter().partition(|(key, _)| is_args(key));
-    let mut config = Map::new();
-    let mut args = view.shelf.settled(Ok(view.args().map(Cow::into_owned)))?;
-    for (key, value) in own {
-        let rendered = render::field(view, key, value, &place)?;
-        if let Value::Object(fields) = &rendered {
-            args = Some(render::laid(args.as_ref(), fields.clone()));
-        }
-        config.insert(key.clone(), rendered);
-    }
-    let view = View { args: args.as_ref(), ..*view };
-    for (key, value) in others {
-        config.insert(key.clone(), render::field(&view, key, value, &place)?);
-    }
-    Ok((config, args.unwrap_or_default()))
-}
-
-fn matching<'t>(task: &'t Task, view: &View<'_>) -> Result<Option<&'t Rule>, Trouble> {
-    let place = format!("task `{}`", task.label);
-    for rule in &task.rules {
-        let matches = match &rule.when {
-            Some(condition) => render::truth(view, condition, &place)?,
-            None => true,
-        };
-        if matches {
-            return Ok(Some(rule));
-        }
-    }
-    Ok(None)
-}
-
-fn unmatched(task: &Task, called: &CallResult) -> Action {
-    match (task.on_unmatched, &called.outcome) {
-        (OnUnmatched::Continue, _) | (OnUnmatched::ByOutcome, Ok(_)) => Action::Continue,
-        (OnUnmatched::Fail, _) | (OnUnmatched::ByOutcome, Err(_)) => Action::Fail,
-    }
-}
-
-/// Before the next try, after `tries` of them.
-fn delay(backoff: Backoff, delay_ms: u64, tries: u32) -> u64 {
-    let factor = match backoff {
-        Backoff::Constant => 1,
-        Backoff::Linear => u64::from(tries),
-        Backoff::Exponential => 1_u64.checked_shl(tries.saturating_sub(1)).unwrap_or(u64::MAX),
-    };
-    delay_ms.saturating_mul(factor).min(DELAY_MAX_MS)
-}
-
-fn failed_by_rule(label: &str) -> Box<Failure> {
-    failure(
-        "unknown",
-        "TASK_REJECTED",
-        format!("task `{label}` succeeded, and its policy fails the step then"),
-    )
-}
-
-fn never_right(label: &str, tries: u32) -> Box<Failure> {
-    let message = format!("task `{label}` succeeded {tries} times, and a rule still wants it tried again");
-    failure("unknown", "RETRIES_EXHAUSTED", message)
-}
-
 fn not_a_pipeline(work: &Work, error: &serde_json::Error) -> Box<Failure> {
     failure::invalid(format!("the work of step `{}` is no pipeline: {error}", work.step))
-}
-
-fn bad_cursor(error: &str) -> Box<Failure> {
-    let message =
-        format!("the checkpoint of an earlier worker cannot be read: {error}; use workers of one version");
-    failure("validation", "INVALID_CURSOR", message)
 }

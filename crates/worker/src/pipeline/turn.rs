@@ -1,0 +1,122 @@
+//! A task's turn: from where the run stands to the call that is asked for, or to the other execution it waits for.
+
+use super::cursor::Cursor;
+use super::scope::{Secrets, View};
+use super::shelf::Trouble;
+use super::{CALLS_MAX, CHILD, Call, Run, Stage, outcome, render};
+use crate::failure::failure;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use windlass_artifact::Source;
+use windlass_protocol::{Failure, Outcome, Report, Task};
+
+impl Run {
+    pub(super) fn place(&mut self) -> Result<(), Trouble> {
+        self.stage = match &self.work.cursor {
+            Some(stored) => {
+                let (cursor, child) = Cursor::read(stored).map_err(|error| bad_cursor(&error))?;
+                self.cursor = cursor;
+                self.task(&self.cursor.at)?;
+                child.map_or(Stage::Task, |child| Stage::Returned(outcome::of_child(child)))
+            }
+            None => {
+                self.bind_args()?;
+                if self.pipeline.tasks.is_empty() { Stage::Complete } else { Stage::Task }
+            }
+        };
+        Ok(())
+    }
+
+    fn bind_args(&mut self) -> Result<(), Trouble> {
+        if self.pipeline.args.is_empty() {
+            return Ok(());
+        }
+        let view = View::new(&self.work, &self.cursor, &self.shelf);
+        let own = render::fields(&view, &self.pipeline.args, "the step's `args`")?;
+        let laid = render::laid(view.args().as_deref(), own);
+        let laid = self.shelf.settled(Ok(laid))?;
+        self.cursor.args = Some(self.shelf.lighten(laid, Source::Outside));
+        Ok(())
+    }
+
+    /// The call of the task at the cursor; None when its work is another execution, which is reported.
+    pub(super) fn call(&mut self) -> Result<Option<Call>, Trouble> {
+        if self.cursor.calls >= CALLS_MAX {
+            let message = format!("the step made {CALLS_MAX} calls; do its jumps ever end?");
+            return Err(self.in_task(failure("validation", "LIMIT_EXCEEDED", message).into()));
+        }
+        let (call, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
+        if call.kind == CHILD {
+            self.delegate(&call);
+            return Ok(None);
+        }
+        self.stage = Stage::Asked { args };
+        Ok(Some(call))
+    }
+
+    fn configured(&self) -> Result<(Call, Value), Trouble> {
+        let task = self.task(&self.cursor.at)?;
+        let try_number = self.cursor.tries.get(&task.label).copied().unwrap_or_default() + 1;
+        let mut view = View::new(&self.work, &self.cursor, &self.shelf);
+        view.task = Some((&task.label, try_number));
+        // What another execution is given is stored, so no secret is opened for it.
+        if task.kind != CHILD {
+            view.secrets = Some(Secrets { opened: &self.opened, keychain: &self.keychain });
+        }
+        let rendered = configured(task, &view);
+        let missing = self.opened.take_missing();
+        if !missing.is_empty() {
+            return Err(Trouble::Opens(missing));
+        }
+        let (config, args) = rendered?;
+        let (label, kind) = (task.label.clone(), task.kind.clone());
+        let (timeout_ms, number) = (task.timeout_ms, self.cursor.passed);
+        let call = Call { label, kind, config, args: args.clone(), timeout_ms, try_number, number };
+        Ok((call, args))
+    }
+
+    /// The slot is given back while the other execution runs.
+    fn delegate(&mut self, call: &Call) {
+        let (definition, inputs) = outcome::child(&call.config);
+        let patch = self.cursor.patch();
+        self.cursor.unsent.clear();
+        let outcome = Outcome::Child { definition, inputs, cursor: self.cursor() };
+        self.stage = Stage::Over(Box::new(Report { unit: self.work.unit, outcome, patch }));
+    }
+
+    /// The rules of the task see the same arguments as when the other execution was asked for.
+    pub(super) fn returned(&mut self) -> Result<(), Trouble> {
+        let (_, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
+        if let Stage::Returned(called) = std::mem::replace(&mut self.stage, Stage::Task) {
+            self.answered(args, called);
+        }
+        Ok(())
+    }
+}
+
+/// A task's configuration, and the arguments its other templates and its rules see: its own laid over the step's.
+fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value), Trouble> {
+    let place = format!("task `{}`", task.label);
+    let is_args = |key: &str| key == "args" || key == "input";
+    let (own, others): (Vec<_>, Vec<_>) = task.config.iter().partition(|(key, _)| is_args(key));
+    let mut config = Map::new();
+    let mut args = view.shelf.settled(Ok(view.args().map(Cow::into_owned)))?;
+    for (key, value) in own {
+        let rendered = render::field(view, key, value, &place)?;
+        if let Value::Object(fields) = &rendered {
+            args = Some(render::laid(args.as_ref(), fields.clone()));
+        }
+        config.insert(key.clone(), rendered);
+    }
+    let view = View { args: args.as_ref(), ..*view };
+    for (key, value) in others {
+        config.insert(key.clone(), render::field(&view, key, value, &place)?);
+    }
+    Ok((config, args.unwrap_or_default()))
+}
+
+fn bad_cursor(error: &str) -> Box<Failure> {
+    let message =
+        format!("the checkpoint of an earlier worker cannot be read: {error}; use workers of one version");
+    failure("validation", "INVALID_CURSOR", message)
+}
