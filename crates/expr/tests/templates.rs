@@ -69,8 +69,9 @@ fn an_error_points_into_the_tree() {
 fn the_limits_count_for_the_tree_as_a_whole() {
     check(&json!(["{{ ctx.mb|length }}", "{{ ctx.mb[:2] if false else 'x' }}"]), &json!([400_000, "x"]));
     let render = |source: Value| Template::compile(&source).unwrap().render(&scope());
-    assert!(render(json!(["{{ ctx.mb }}", "{{ ctx.mb }}"])).is_ok());
-    assert_eq!(render(json!(["{{ ctx.mb }}", "{{ ctx.mb }}", "{{ ctx.mb }}"])), Err(EvalError::TooLarge));
+    // What is passed on is not made.
+    assert!(render(json!(["{{ ctx.mb }}", "{{ ctx.mb }}", "{{ ctx.mb }}"])).is_ok());
+    assert!(render(json!(["a{{ ctx.mb }}", "a{{ ctx.mb }}"])).is_ok());
     assert_eq!(render(json!(["a{{ ctx.mb }}", "a{{ ctx.mb }}", "a{{ ctx.mb }}"])), Err(EvalError::TooLarge));
     let thousand = "{% for i in range(1000) %}{{ i }}{% endfor %}";
     assert!(render(json!([thousand])).is_ok());
