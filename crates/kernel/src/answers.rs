@@ -5,8 +5,9 @@ use crate::error::codes;
 use crate::event::{Event, Record};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Need, Values, WorkResult};
-use crate::step_run::Patch;
+use crate::step_run::{Patch, Role};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The answer that a record accepted, and the fence it was given under.
@@ -78,6 +79,11 @@ impl Values {
                     });
                     self.items.extend(found.map(|items| (*run, items)));
                 }
+                Need::Results(run) => {
+                    let found = self.results.entry(*run).or_default();
+                    found.outputs.extend(results(journal, *run));
+                    found.whole = true;
+                }
                 Need::Answer(run, fence) => {
                     let found = answered(journal, *run, *fence);
                     self.answers.insert((*run, *fence), found);
@@ -86,6 +92,24 @@ impl Values {
             }
         }
     }
+}
+
+/// Outputs of the iterations of a loop, as far as the journal has both their beginning and their end.
+fn results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
+    let mut open = BTreeMap::new();
+    let mut outputs = BTreeMap::new();
+    for record in journal {
+        match &record.event {
+            Event::Fired { run, role: Role::Iteration { of, index }, .. } if *of == wanted => {
+                open.insert(*run, *index);
+            }
+            Event::Done { run, output, .. } => {
+                outputs.extend(open.remove(run).map(|index| (index, output.clone())));
+            }
+            _ => {}
+        }
+    }
+    outputs
 }
 
 /// The first answer under the fence; a child's end is told by mail, whatever record it led to.

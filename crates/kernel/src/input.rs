@@ -226,6 +226,8 @@ pub struct Given<'a> {
 pub enum Need {
     Output(RunId),
     Items(RunId),
+    /// What the iterations of a loop gave.
+    Results(RunId),
     Artifact(String),
     /// What was answered under this fence, if anything was (R16).
     Answer(RunId, Fence),
@@ -236,9 +238,18 @@ pub enum Need {
 pub struct Values {
     pub outputs: BTreeMap<RunId, Arc<Value>>,
     pub items: BTreeMap<RunId, Arc<Value>>,
+    pub results: BTreeMap<RunId, Results>,
     /// None: what is referred to is not there, or is not what it was.
     pub artifacts: BTreeMap<String, Option<Arc<Value>>>,
     pub answers: BTreeMap<(RunId, Fence), Option<Answer>>,
+}
+
+/// Outputs of a loop's iterations by their number.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Results {
+    pub outputs: BTreeMap<u32, Arc<Value>>,
+    /// Read from a whole journal; else only some that are not there yet.
+    pub whole: bool,
 }
 
 /// The one answer that was accepted under a fence.

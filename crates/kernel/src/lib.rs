@@ -39,7 +39,7 @@ pub use fork::{Forked, fork};
 pub use ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 pub use input::{
     AgentAsk, Answer, Cancel, ChildResult, Create, Given, Illegal, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Rejected, Report, Timer, Values, WorkResult,
+    Rejected, Report, Results, Timer, Values, WorkResult,
 };
 pub use net::{Net, NetDigest, NetError, NetSpec};
 pub use outputs::{child_result, outputs};

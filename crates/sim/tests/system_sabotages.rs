@@ -16,7 +16,8 @@ fn expected(sabotage: Sabotage) -> &'static [&'static str] {
         | Sabotage::UnfinishedLostAtRestart => &["K8"],
         Sabotage::MailConsumedTwice => &["mail once", "durability"],
         Sabotage::MailPostedTwice => &["mail once"],
-        Sabotage::MailOutOfOrder => &["mail in order", "one writer"],
+        // Who reads on after the last entry of a list that is out of order meets some of it again.
+        Sabotage::MailOutOfOrder => &["mail in order", "mail once", "one writer"],
         Sabotage::BatchTorn => &["all or nothing"],
         Sabotage::CheckpointNotKept => &["K7"],
         Sabotage::FenceNotChecked => &["K3"],

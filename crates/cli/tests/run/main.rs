@@ -8,6 +8,7 @@ mod ends;
 mod interrupted;
 mod large;
 mod looking;
+mod loops;
 mod reach;
 mod retry;
 mod second_process;

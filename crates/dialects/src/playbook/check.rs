@@ -5,7 +5,6 @@ use super::model::{ArcDef, Name, Playbook, StepDef};
 use crate::diagnostic::Problems;
 use crate::names;
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_expr::Read;
 use windlass_kernel::net::RouterMode;
 
 /// Steps named in a message.
@@ -23,7 +22,6 @@ pub(super) fn check(playbook: &Playbook, problems: &mut Problems) {
     }
     if !playbook.steps.is_empty() && !problems.has_errors() {
         unreachable(playbook, &index, problems);
-        lost_results(playbook, problems);
         endless(playbook, &index, problems);
     }
 }
@@ -86,22 +84,6 @@ fn unreachable(playbook: &Playbook, index: &Index<'_>, problems: &mut Problems) 
         let message = format!("no arc leads to step `{}`", step.name.text);
         let hint = "add an arc to it, or remove it".to_owned();
         problems.add("W0202", &step.name.at, message, Some(hint));
-    }
-}
-
-/// What iterations came to is journaled, and counted under the loop's name, but not held together there.
-fn lost_results(playbook: &Playbook, problems: &mut Problems) {
-    for step in playbook.steps.iter().filter(|step| step.repeat.is_some()) {
-        let name = &step.name.text;
-        let asked = |read: &Read| read.root == *name && read.key.as_deref() == Some("results");
-        if playbook.steps.iter().flat_map(StepDef::reads).any(asked) {
-            let message = format!(
-                "step `{name}` is a loop, and the results of its iterations are not kept under `{name}.results`"
-            );
-            let hint = "collect them in the context: `set_ctx: {all: \"{{ (ctx.all or []) + [outcome.result] }}\"}` in \
-                        a rule of its task";
-            problems.add("W0210", &step.name.at, message, Some(hint.to_owned()));
-        }
     }
 }
 

@@ -61,6 +61,7 @@ fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
     }
     step.admit.clone_from(&def.admit);
     step.repeat.clone_from(&def.repeat);
+    step.collect = def.repeat.is_some() && wants_results(playbook, &def.name.text);
     step.timeout_ms = def.timeout_ms.or(playbook.executor.timeout_ms);
     step.router = Router {
         mode: def.mode,
@@ -68,6 +69,15 @@ fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
         arcs: def.arcs.iter().filter_map(|arc| join_arc(arc, ids)).collect(),
     };
     step
+}
+
+/// Something reads the results of the loop, or all that it gives.
+fn wants_results(playbook: &Playbook, name: &str) -> bool {
+    let wants = |read: &Read| match (read.root.as_str(), read.key.as_deref()) {
+        ("steps", key) => key.is_none_or(|key| key == name),
+        (root, key) => root == name && key.is_none_or(|key| key == "results" || key == "data"),
+    };
+    playbook.steps.iter().flat_map(StepDef::reads).any(wants)
 }
 
 fn join_arc(arc: &ArcDef, ids: &Ids<'_>) -> Option<JoinArc> {

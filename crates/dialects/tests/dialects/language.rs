@@ -264,15 +264,18 @@ fn pbk_01_defaults_of_inputs_may_be_templates_of_the_start() {
 }
 
 #[test]
-fn results_of_iterations_that_nobody_keeps_are_warned_of() {
-    workflow(
-        "- {step: a, tool: {kind: shell, command: ls}, loop: {in: [1], iterator: i}, next: {step: b, args: {all: '{{ a.results }}'}}}\n- {step: b, tool: {kind: shell, command: 'echo {{ a.stats.total }}'}}",
-        &[
-            "W0210 3:10 workflow[0].step: step `a` is a loop, and the results of its iterations are not kept under `a.results` (collect them in the context: `set_ctx: {all: \"{{ (ctx.all or []) + [outcome.result] }}\"}` in a rule of its task)",
-        ],
-    );
-    workflow(
-        "- {step: a, tool: {kind: shell, command: ls}, loop: {in: [1], iterator: i}, next: b}\n- {step: b, tool: {kind: shell, command: 'echo {{ a.data.results }}{{ steps.a }}'}}",
-        &[],
-    );
+fn a_loop_collects_what_its_iterations_give_where_something_reads_it() {
+    let collects = |read: &str| {
+        let text = format!(
+            "metadata: {{name: t}}\nworkflow:\n- {{step: a, tool: {{kind: shell, command: ls}}, loop: {{in: [1], iterator: i}}, next: b}}\n- {{step: b, tool: {{kind: shell, command: 'echo {read}'}}}}"
+        );
+        let net = windlass_dialects::compile(&text).net.unwrap_or_else(|| panic!("{text}"));
+        net.spec().steps.iter().map(|step| step.collect).collect::<Vec<_>>()
+    };
+    for read in ["{{ a.results }}", "{{ a }}", "{{ a.data.results }}", "{{ steps.a }}", "{{ steps }}"] {
+        assert_eq!(collects(read), [true, false], "{read}");
+    }
+    for read in ["{{ a.stats.total }}", "{{ b.results }}", "{{ steps.b }}", "{{ ctx.a }}"] {
+        assert_eq!(collects(read), [false, false], "{read}");
+    }
 }

@@ -7,12 +7,12 @@ use super::live::{Live, Place};
 use super::reading::Why;
 use super::retry::Forking;
 use crate::wake::{Answer, Fatal, Lookup, Refusal, Start};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Rejected, RunId, Values, decide, with_defaults,
+    Net, Rejected, Role, RunId, Values, decide, with_defaults,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Creation, Definition, DefinitionId, MailId, Write};
@@ -218,7 +218,7 @@ impl<R> Lane<R> {
             self.settle_mail(pending.mail, None);
             return self.answer_when_written(id, pending, answer);
         }
-        remember(&mut live.values, &live.net, &decision);
+        remember(live, &decision);
         if self.open.commit(id).is_none() {
             live.unwritten += 1;
             self.open.begin(Building::new(id, live.state.head.version, live.net.clone()));
@@ -258,7 +258,9 @@ impl<R> Lane<R> {
         let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
         for records in [self.open.records_of(id), syncing].into_iter().flatten() {
             let mut part = Values::default();
-            part.load(records, &needs);
+            // What iterations gave is told by more than these records.
+            let told = |need: &&Need| !matches!(need, Need::Results(_));
+            part.load(records, &needs.iter().filter(told).cloned().collect::<Vec<_>>());
             // That there is no answer in one of them says nothing about the other.
             part.answers.retain(|_, answer| answer.is_some());
             take_over(&mut found, part);
@@ -284,7 +286,7 @@ impl<R> Lane<R> {
                     let what = format!("{need:?} is in no journal row");
                     return self.fatal(Fatal::Broken { execution: id, what });
                 }
-                Need::Output(_) | Need::Items(_) => {}
+                Need::Output(_) | Need::Items(_) | Need::Results(_) => {}
             }
         }
         let Some(live) = self.executions.get_mut(id) else { return };
@@ -342,6 +344,7 @@ fn holds(values: &Values, need: &Need) -> bool {
     match need {
         Need::Output(run) => values.outputs.contains_key(run),
         Need::Items(run) => values.items.contains_key(run),
+        Need::Results(run) => values.results.get(run).is_some_and(|results| results.whole),
         Need::Artifact(key) => values.artifacts.contains_key(key),
         Need::Answer(run, fence) => values.answers.contains_key(&(*run, *fence)),
     }
@@ -350,25 +353,51 @@ fn holds(values: &Values, need: &Need) -> bool {
 fn take_over(values: &mut Values, found: Values) {
     values.outputs.extend(found.outputs);
     values.items.extend(found.items);
+    for (run, results) in found.results {
+        let known = values.results.entry(run).or_default();
+        known.outputs.extend(results.outputs);
+        known.whole |= results.whole;
+    }
     values.artifacts.extend(found.artifacts);
     values.answers.extend(found.answers);
 }
 
-/// What later decisions may ask for stays at hand, at least until it is on disk.
-fn remember(values: &mut Values, net: &Net, decision: &Decision) {
+/// What later decisions may ask for stays at hand, at least until it is on disk. The state is the one before.
+fn remember<R>(live: &mut Live<R>, decision: &Decision) {
+    let Live { values, net, state, .. } = live;
     for Artifact { key, bytes } in &decision.artifacts {
         let value = serde_json::from_slice(bytes).map(Arc::new);
         values.artifacts.insert(key.clone(), value.ok());
     }
+    let mut fired = BTreeMap::new();
     for record in &decision.records {
         match &record.event {
-            Event::Done { run, output, .. } if net.reads_outputs() => {
-                values.outputs.insert(*run, output.clone());
+            Event::Fired { run, step, role: Role::Iteration { of, index }, .. }
+                if net.step(*step).collect =>
+            {
+                fired.insert(*run, (*of, *index));
+            }
+            Event::Done { run, output, .. } => {
+                if net.reads_outputs() {
+                    values.outputs.insert(*run, output.clone());
+                }
+                if let Some((of, index)) = fired.remove(run).or_else(|| collected(net, state, *run)) {
+                    values.results.entry(of).or_default().outputs.insert(index, output.clone());
+                }
             }
             Event::LoopStarted { run, items: Some(items), .. } => {
                 values.items.insert(*run, items.clone());
             }
             _ => {}
         }
+    }
+}
+
+/// The loop and the number of an iteration whose output its loop will want.
+fn collected(net: &Net, state: &Execution<'_>, run: RunId) -> Option<(RunId, u32)> {
+    let run = state.run(run).filter(|run| net.step(run.step).collect)?;
+    match run.role {
+        Role::Iteration { of, index } => Some((of, index)),
+        _ => None,
     }
 }

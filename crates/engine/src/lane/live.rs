@@ -77,11 +77,13 @@ impl<R> Live<R> {
             && !in_flight
     }
 
-    /// Old values go; those of commits that are not on disk could not be read again.
+    /// Old values go; those of commits that are not on disk could not be read again, and those that are being read may
+    /// have been looked for before they came there.
     pub fn trim_values(&mut self) {
-        if self.unwritten > 0 {
+        if self.unwritten > 0 || self.blocked {
             return;
         }
+        self.values.results.clear();
         if self.values.outputs.len() > VALUES_MAX {
             self.values.outputs.clear();
         }

@@ -58,6 +58,7 @@ pub(super) fn complete(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: T
             Err(Trouble::Failed(failure)) => fail(d, id, *failure, Told { output: Some(output), ..told }),
         },
         Role::Iteration { of, index } => {
+            loops::keep_result(d, of, index, &output);
             done(d, id, output, told)?;
             loops::iteration_ended(d, of, index, false)
         }

@@ -6,7 +6,7 @@ use super::{Draft, ending};
 use crate::error::{ErrorClass, Failure, codes};
 use crate::event::Event;
 use crate::ids::{Path, RunId, StepId};
-use crate::input::Rejected;
+use crate::input::{Need, Rejected};
 use crate::net::{Body, LoopKind, LoopSpec};
 use crate::phase::Phase;
 use crate::step_run::{LoopState, Patch, Role, RunState};
@@ -140,6 +140,30 @@ fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
     Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
 }
 
+/// Until the end of this decision; then it is in the journal.
+pub(super) fn keep_result(d: &mut Draft<'_>, of: RunId, index: u32, output: &Arc<Value>) {
+    let collects = d.state.run(of).is_some_and(|run| d.net.step(run.step).collect);
+    if collects {
+        d.fresh.results.entry(of).or_default().outputs.insert(index, output.clone());
+    }
+}
+
+/// What the iterations gave, in their order; null where one gave nothing.
+fn results(d: &Draft<'_>, id: RunId, count: u32) -> Result<Vec<Value>, Rejected> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let Some(earlier) = d.given.values.results.get(&id).filter(|results| results.whole) else {
+        return Err(Rejected::Needs(vec![Need::Results(id)]));
+    };
+    let fresh = d.fresh.results.get(&id);
+    let output = |index: u32| {
+        let found = fresh.and_then(|fresh| fresh.outputs.get(&index)).or(earlier.outputs.get(&index));
+        found.map_or(Value::Null, |output| (**output).clone())
+    };
+    Ok((0..count).map(output).collect())
+}
+
 fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     let Some((_, repeat, step)) = open_loop(d, id) else { return Ok(()) };
     if repeat.open > 0 || repeat.has_more() {
@@ -147,8 +171,11 @@ fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     }
     let (total, success, failed) = (repeat.succeeded + repeat.failed, repeat.succeeded, repeat.failed);
     let stats = json!({ "total": total, "success": success, "failed": failed });
-    let counts = json!({ "iterations": total, "succeeded": success, "failed": failed, "stats": stats });
+    let mut counts = json!({ "iterations": total, "succeeded": success, "failed": failed, "stats": stats });
     if repeat.failed == 0 {
+        if d.net.step(step).collect {
+            counts["results"] = Value::Array(results(d, id, total)?);
+        }
         return ending::complete(d, id, Arc::new(counts), ending::Told::default());
     }
     let message = format!("{} iterations of `{}` failed", repeat.failed, d.net.step(step).name);

@@ -26,6 +26,9 @@ pub struct Step {
     pub wait_for: Option<WaitFor>,
     #[serde(default)]
     pub repeat: Option<LoopSpec>,
+    /// The loop's output has the outputs of its iterations, because something reads them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub collect: bool,
     #[serde(default)]
     pub retry: Retry,
     /// Of one attempt; the worker's clock starts it, see `Timer::Attempt`.
@@ -62,6 +65,7 @@ impl Step {
             admit: None,
             condition: None,
             wait_for: None,
+            collect: false,
             repeat: None,
             retry: Retry::default(),
             timeout_ms: None,

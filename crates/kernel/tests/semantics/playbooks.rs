@@ -535,3 +535,20 @@ fn a_gate_that_opened_does_not_close_again_for_its_token() {
     while drive.send(Input::Continue).is_ok() {}
     assert_eq!((drive.state.head.census.offered, drive.state.gated.len()), (2, 0));
 }
+
+#[test]
+fn pbk_23_a_loop_gives_what_its_iterations_gave_in_their_order() {
+    let mut each = repeated("each", json!([1, 2, 3]), 3, &[]);
+    each.collect = true;
+    each.router.arcs =
+        vec![arc(1, "{{ each.results[0].n == 10 and each.results[2].n == 30 and each.stats.total == 3 }}")];
+    let mut drive = Drive::started(policy(), vec![each, task("after", &[])]);
+    drive.done_with("each[2]", json!({ "n": 30 }));
+    drive.done_with("each[0]", json!({ "n": 10 }));
+    assert_eq!(drive.done_with("each[1]", json!({ "n": 20 })), "offer after");
+    let mut none = repeated("each", json!([]), 3, &[]);
+    none.collect = true;
+    none.router.arcs = vec![arc(1, "{{ each.results == [] }}")];
+    let mut drive = Drive::new(policy(), vec![none, task("after", &[])]);
+    assert_eq!(drive.create(json!({})).unwrap(), "loop Some(0); offer after");
+}

@@ -48,11 +48,33 @@ fn net(number: usize, count: usize, rng: &mut Rng) -> Arc<Net> {
     }
     if number % 2 == 1 {
         lighten(&mut spec);
+        for step in &mut spec.steps {
+            step.collect = step.repeat.as_ref().is_some_and(|repeat| repeat.body == Body::Own);
+        }
+    }
+    if number % 3 == 0 && number + 1 < count {
+        delegate(&mut spec, number + 1);
     }
     reads(&mut spec, rng);
     match Net::new(spec) {
         Ok(net) => Arc::new(net),
         Err(error) => panic!("the simulator made a net that cannot run: {error}"),
+    }
+}
+
+/// The first task of some definitions ends with another execution, whose failure its rules may pass over.
+fn delegate(spec: &mut NetSpec, to: usize) {
+    let tasks = spec.steps.iter_mut().filter_map(|step| match &mut step.work {
+        Work::Task { spec } => Some(spec),
+        _ => None,
+    });
+    for spec in tasks.take(1) {
+        let mut pipeline = (**spec).clone();
+        let rule = json!({ "when": "outcome.error.code == 'ODD'", "action": { "do": "continue" } });
+        let call =
+            json!({ "label": "other", "kind": "playbook", "config": { "path": name(to) }, "rules": [rule] });
+        pipeline["tasks"].as_array_mut().into_iter().for_each(|tasks| tasks.push(call.clone()));
+        *spec = Arc::new(pipeline);
     }
 }
 

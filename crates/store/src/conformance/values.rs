@@ -21,7 +21,7 @@ pub(super) fn compare(reader: &mut impl Reader, world: &World) {
             | Event::ChildStarted { run, fence, .. }
             | Event::AwaitingManual { run, fence, .. } => needs.push(Need::Answer(*run, *fence)),
             Event::Done { run, .. } if world.net.reads_outputs() => needs.push(Need::Output(*run)),
-            Event::LoopStarted { run, .. } => needs.push(Need::Items(*run)),
+            Event::LoopStarted { run, .. } => needs.extend([Need::Items(*run), Need::Results(*run)]),
             _ => {}
         }
     }
@@ -32,6 +32,7 @@ pub(super) fn compare(reader: &mut impl Reader, world: &World) {
     let found = reader.values(world.id(), &needs).expect("values");
     assert_eq!(found.outputs, told.outputs);
     assert_eq!(found.items, told.items);
+    assert_eq!(found.results, told.results);
     assert_eq!(found.answers, told.answers);
     assert_eq!(found.artifacts, BTreeMap::from([("a".to_owned(), None)]));
 }

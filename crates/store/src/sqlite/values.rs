@@ -4,7 +4,10 @@ use super::chain::Chain;
 use super::lists::all;
 use crate::store::StoreError;
 use std::collections::BTreeSet;
-use windlass_kernel::{Event, Fence, Need, Record, RunId, Values, answer};
+use windlass_kernel::{Event, Fence, Need, Record, Role, RunId, Values, answer};
+
+/// Journal rows read at a time.
+const ROWS_PER_PAGE: usize = 256;
 
 pub(super) fn values(chain: Chain<'_>, needs: &[Need]) -> Result<Values, StoreError> {
     let mut values = Values::default();
@@ -20,6 +23,7 @@ pub(super) fn values(chain: Chain<'_>, needs: &[Need]) -> Result<Values, StoreEr
                 let records = since_offer(chain, *run, *fence)?;
                 values.load(&records, std::slice::from_ref(need));
             }
+            Need::Results(run) => values.load(&since_loop(chain, *run)?, std::slice::from_ref(need)),
             Need::Artifact(_) => {}
         }
     }
@@ -39,6 +43,25 @@ fn places(chain: Chain<'_>, run: RunId) -> Result<Vec<i64>, StoreError> {
         found.extend(chain.rows(0, 1)?.first().map(|row| row.position.0));
     }
     Ok(found)
+}
+
+/// Everything since a loop began.
+fn since_loop(chain: Chain<'_>, run: RunId) -> Result<Vec<Record>, StoreError> {
+    let mut from = match places(chain, run)?.first() {
+        Some(position) => chain.row(*position)?.version,
+        None => 0,
+    };
+    let mut records = Vec::new();
+    loop {
+        let rows = chain.rows(from, ROWS_PER_PAGE)?;
+        let Some(last) = rows.last() else { return Ok(records) };
+        from = last.version + last.records.len() as u64;
+        records.extend(rows.into_iter().flat_map(|row| row.records).filter(tells_results));
+    }
+}
+
+fn tells_results(record: &Record) -> bool {
+    matches!(record.event, Event::Done { .. } | Event::Fired { role: Role::Iteration { .. }, .. })
 }
 
 /// What was said under a fence, with the record that opened it; read backwards, one row at a time.

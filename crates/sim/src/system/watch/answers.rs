@@ -110,6 +110,9 @@ fn says(answer: &Answer, outcome: &Outcome) -> bool {
         (WorkResult::Failed(failure), Outcome::Failed(told)) => failure.code == told.code,
         (WorkResult::Stopped, Outcome::Stopped) => true,
         (WorkResult::Later { delay_ms, .. }, Outcome::Later { delay_ms: told, .. }) => delay_ms == told,
+        (WorkResult::Child { definition, .. }, Outcome::Child { definition: told, .. }) => {
+            **definition == *told
+        }
         _ => false,
     }
 }
