@@ -52,7 +52,7 @@ fn net(number: usize, count: usize, rng: &mut Rng) -> Arc<Net> {
             step.collect = step.repeat.as_ref().is_some_and(|repeat| repeat.body == Body::Own);
         }
     }
-    if number % 3 == 0 && number + 1 < count {
+    if number.is_multiple_of(3) && number + 1 < count {
         delegate(&mut spec, number + 1);
     }
     reads(&mut spec, rng);

@@ -310,6 +310,6 @@ fn attempt(shadows: &Shadows, execution: ExecutionId, run: RunId) -> u32 {
 
 pub(super) fn calls(cursor: Option<&Value>) -> u64 {
     // Beside the end of another execution it stands as the pipeline left it.
-    let own = |cursor: &serde_json::Value| cursor["calls"].as_u64().or(cursor["then"]["calls"].as_u64());
+    let own = |cursor: &Value| cursor["calls"].as_u64().or(cursor["then"]["calls"].as_u64());
     cursor.and_then(own).unwrap_or(0)
 }
