@@ -3,7 +3,7 @@
 use crate::playbook::keychain::Written;
 use serde_json::json;
 use std::fmt;
-use windlass_protocol::reference::SECRET;
+use windlass_artifact::SECRET;
 use windlass_secrets::{Redactor, Zeroizing};
 
 /// A value that stood in a definition, and the name it is stored under.

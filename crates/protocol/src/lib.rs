@@ -4,9 +4,6 @@ mod keychain;
 mod pipeline;
 mod work;
 
-/// How a value that stands elsewhere, or a secret, is written in a message.
-pub use windlass_artifact as reference;
-
 pub use keychain::{Key, KeyScope, KeySource, Provider};
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
 pub use work::{

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_expr::{Scope, Template};
-use windlass_protocol::{Failure, Key, KeyScope, KeySource, Provider, Work, reference};
+use windlass_protocol::{Failure, Key, KeyScope, KeySource, Provider, Work};
 use windlass_secrets::{Zeroizing, is_public_field};
 
 /// Tokens that are kept; beyond this the ones that end first are fetched again.
@@ -115,7 +115,7 @@ impl Maker<'_> {
 
     /// Handles are honoured everywhere in an entry: the definition put them there.
     fn field(&self, name: &str, value: &Value) -> Result<Value, Box<Failure>> {
-        if let Some(handle) = reference::secret(value) {
+        if let Some(handle) = windlass_artifact::secret(value) {
             return Ok(json!(*self.desk.kit.keeper.open(handle)?));
         }
         match value {

@@ -7,7 +7,7 @@ use super::run::definition;
 use super::source::Source;
 use crate::data::Data;
 use crate::progress::say;
-use search::Search;
+use search::{FILES_MAX, Search};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use windlass_dialects::{Child, Compiled, Diagnostic, Literal, compile};
@@ -76,9 +76,9 @@ impl Family {
         let file = match search.find(path) {
             search::Hit::One(file) => file,
             search::Hit::Several(files) => return Ok(Found::Several(files)),
-            search::Hit::None => {
+            search::Hit::None { cut } => {
                 let registered = newest(data, path)?.is_some();
-                return Ok(if registered { Found::Registered } else { Found::Nowhere });
+                return Ok(if registered { Found::Registered } else { Found::Nowhere { cut } });
             }
         };
         let source = Source::read(&file)?;
@@ -95,7 +95,14 @@ impl Family {
         };
         let newest = newest(data, &child.path)?;
         let has = match found {
-            Found::Nowhere => return Ok(Some(child.nowhere.clone())),
+            Found::Nowhere { cut: false } => return Ok(Some(child.nowhere.clone())),
+            Found::Nowhere { cut: true } => {
+                let hint = format!(
+                    "only the first {FILES_MAX} files of this folder were searched for that name: write the file's \
+                     own path, without its ending"
+                );
+                return Ok(told(child.nowhere.message.clone(), &hint));
+            }
             Found::Several(files) => {
                 let message = format!("several files here are called `{}`: {}", child.path, files.join(", "));
                 return Ok(told(message, "name the file itself, without its ending"));
@@ -187,7 +194,7 @@ enum Found {
     Member(usize),
     Registered,
     Several(Vec<String>),
-    Nowhere,
+    Nowhere { cut: bool },
 }
 
 fn of_definition(of: Option<usize>, compiled: &Compiled) -> VecDeque<(Option<usize>, Child)> {

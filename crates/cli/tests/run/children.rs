@@ -1,6 +1,6 @@
 //! Playbooks that start playbooks, found beside the file that is run.
 
-use crate::binary::{Place, until};
+use crate::binary::{Place, playbook, until};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -90,6 +90,19 @@ fn a_child_that_is_nowhere_is_told_with_its_place_before_anything_runs() {
     assert_eq!((&told["valid"], &told["errors"]), (&json!(false), &json!([])));
     assert_eq!(told["children"][0]["errors"][0]["code"], "E0119");
     assert!(place.lines("told").is_empty());
+}
+
+/// What was not looked at is not said to be nowhere.
+#[test]
+fn a_search_that_gave_up_says_so_and_how_to_be_found() {
+    let place = Place::new("workflow:\n- {step: a, tool: {kind: playbook, path: late}}\n");
+    for number in 0..1_000 {
+        place.write(&format!("a{number}.yaml"), "");
+    }
+    place.write("zz.yaml", "metadata: {name: late}\nworkflow: [{step: s, next: []}]\n");
+    place.windlass(&["validate", "play.yaml"]).expect(2).says("first 1000 files").says("own path");
+    place.write("play.yaml", &playbook("workflow:\n- {step: a, tool: {kind: playbook, path: zz}}\n"));
+    place.run(&[], 0);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use crate::document::{Entry, Kind, Node};
 use crate::names;
 use serde_json::{Map, Value, json};
 use std::ops::Range;
+use windlass_artifact::{SECRET, key_of};
 use windlass_expr::Read;
-use windlass_protocol::reference::{SECRET, key_of};
 use windlass_protocol::{Key, KeyScope, KeySource, Provider};
 use windlass_secrets::{check_name, check_value, is_public_field};
 

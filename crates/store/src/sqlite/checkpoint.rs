@@ -32,13 +32,8 @@ pub(super) struct Bounds {
 const READERS_WAIT: Duration = Duration::from_millis(5);
 
 /// 8 MiB, 1 MiB, 16 MiB and 256 MiB.
-pub(super) const BOUNDS: Bounds = Bounds {
-    start: 2 * 1024,
-    rest: 256,
-    soft: 4 * 1024,
-    hard: 64 * 1024,
-    patience: Duration::from_secs(30),
-};
+pub(super) const BOUNDS: Bounds =
+    Bounds { start: 2 * 1024, rest: 256, soft: 4 * 1024, hard: 64 * 1024, patience: Duration::from_secs(30) };
 
 #[derive(Debug)]
 pub(super) struct Checkpoints {

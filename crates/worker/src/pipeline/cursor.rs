@@ -61,7 +61,8 @@ impl Cursor {
 
     /// The cursor, and what the run waited for, if it was another execution.
     pub(super) fn read(stored: &Value) -> Result<(Cursor, Option<ChildEnd>), String> {
-        let returned = Returned::deserialize(stored).ok();
+        let waited = stored.get("then").map(|_| Returned::deserialize(stored));
+        let returned = waited.transpose().map_err(|error| error.to_string())?;
         let own = returned.as_ref().map_or(stored, |returned| &returned.then);
         let cursor = Cursor::deserialize(own).map_err(|error| error.to_string())?;
         match cursor.version {

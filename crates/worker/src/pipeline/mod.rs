@@ -201,7 +201,7 @@ impl Run {
 
     fn answered(&mut self, args: Value, called: CallResult) {
         let mut called = outcome::judged(called);
-        // These two name what is kept; what others give may only look so.
+        // These name what is kept; what others give may only look so.
         let own = self.task(&self.cursor.at).is_ok_and(|task| OWN_REFERENCES.contains(&task.kind.as_str()));
         let source = if own { Source::Own } else { Source::Outside };
         match &mut called.outcome {

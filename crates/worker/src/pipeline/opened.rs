@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use windlass_protocol::reference;
+use windlass_artifact::secret;
 use windlass_secrets::Zeroizing;
 
 #[derive(Default)]
@@ -26,10 +26,10 @@ impl Opened {
     }
 
     pub(super) fn reveal<'v>(&self, value: Cow<'v, Value>) -> Cow<'v, Value> {
-        if let Some(handle) = reference::secret(&value) {
+        if let Some(handle) = secret(&value) {
             return self.value(handle).map_or(Cow::Owned(Value::Null), Cow::Owned);
         }
-        let inner = value.get("value").and_then(reference::secret);
+        let inner = value.get("value").and_then(secret);
         match inner.map(|handle| self.value(handle)) {
             None => value,
             Some(opened) => {

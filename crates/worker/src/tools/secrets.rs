@@ -10,8 +10,8 @@ use super::Desk;
 use crate::failure::invalid;
 use crate::keeper::variable_handle;
 use serde_json::{Map, Value, json};
+use windlass_artifact::SECRET;
 use windlass_protocol::Failure;
-use windlass_protocol::reference::SECRET;
 
 const FIELDS: [&str; 4] = ["name", "provider", "args", "input"];
 

@@ -443,6 +443,8 @@ fn what_cannot_be_read_fails_at_once() {
     let mut other = work(json!({ "tasks": [noop("a", json!([]))] }));
     other.cursor = Some(Arc::new(json!({ "version": 99, "at": "a" })));
     assert!(tell(&other, &[])[0].contains("INVALID_CURSOR"), "{:?}", tell(&other, &[]));
+    other.cursor = Some(Arc::new(json!({ "child": { "status": 1 }, "then": { "version": 1, "at": "a" } })));
+    assert!(tell(&other, &[])[0].contains("INVALID_CURSOR"), "{:?}", tell(&other, &[]));
     other.cursor = Some(Arc::new(json!({ "version": 1, "at": "gone" })));
     assert!(tell(&other, &[])[0].contains("step `pages` has no task `gone`"), "{:?}", tell(&other, &[]));
 }

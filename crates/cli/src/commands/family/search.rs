@@ -9,7 +9,7 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 /// Folders below the first that are looked into.
 const DEPTH_MAX: usize = 4;
 /// Files that are read for the name inside them. A folder with more holds other things than definitions.
-const FILES_MAX: usize = 1_000;
+pub(super) const FILES_MAX: usize = 1_000;
 /// A definition is not larger.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -17,14 +17,24 @@ const BYTES_MAX: u64 = 1 << 20;
 pub(super) struct Search {
     folder: PathBuf,
     /// Files by what they say they are called; made when a name is no file's.
-    called: Option<BTreeMap<String, Vec<PathBuf>>>,
+    called: Option<Names>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    files: BTreeMap<String, Vec<PathBuf>>,
+    /// There were more files than are read.
+    cut: bool,
 }
 
 #[derive(Debug)]
 pub(super) enum Hit {
     One(PathBuf),
     Several(Vec<String>),
-    None,
+    /// `cut`: not every file was looked at.
+    None {
+        cut: bool,
+    },
 }
 
 impl Search {
@@ -34,7 +44,7 @@ impl Search {
 
     pub(super) fn find(&mut self, path: &str) -> Hit {
         if path.is_empty() {
-            return Hit::None;
+            return Hit::None { cut: false };
         }
         let whole = self.folder.join(path);
         let ended = ["yaml", "yml"].iter().map(|ending| self.folder.join(format!("{path}.{ending}")));
@@ -43,19 +53,19 @@ impl Search {
         }
         let folder = self.folder.clone();
         let called = self.called.get_or_insert_with(|| names_in(&folder));
-        match called.get(path).map(Vec::as_slice) {
-            None | Some([]) => Hit::None,
+        match called.files.get(path).map(Vec::as_slice) {
+            None | Some([]) => Hit::None { cut: called.cut },
             Some([file]) => Hit::One(file.clone()),
             Some(files) => Hit::Several(files.iter().map(|file| file.display().to_string()).collect()),
         }
     }
 }
 
-fn names_in(folder: &Path) -> BTreeMap<String, Vec<PathBuf>> {
+fn names_in(folder: &Path) -> Names {
     let mut files = Vec::new();
     collect(folder, DEPTH_MAX, &mut files);
-    let mut called: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for file in files {
+    let mut called = Names { cut: files.len() > FILES_MAX, ..Names::default() };
+    for file in files.into_iter().take(FILES_MAX) {
         let Ok(text) = fs::read_to_string(&file) else { continue };
         let compiled = compile(&text);
         let mut names =
@@ -64,19 +74,19 @@ fn names_in(folder: &Path) -> BTreeMap<String, Vec<PathBuf>> {
             names[1] = None;
         }
         for name in names.into_iter().flatten() {
-            called.entry(name).or_default().push(file.clone());
+            called.files.entry(name).or_default().push(file.clone());
         }
     }
     called
 }
 
-/// In the order of their names, hidden ones left out.
+/// In the order of their names, hidden ones left out; one more than is read shows that there are more.
 fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        if files.len() >= FILES_MAX || entry.file_name().to_string_lossy().starts_with('.') {
+        if files.len() > FILES_MAX || entry.file_name().to_string_lossy().starts_with('.') {
             continue;
         }
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
