@@ -1,0 +1,1 @@
+//! HTTP, WebSocket and webhooks over one engine, with tenants.
