@@ -69,7 +69,14 @@ impl World {
     fn step(&mut self) -> bool {
         let Some((run, fence)) = self.open.pop() else { return false };
         let result = WorkResult::Done { output: self.output.clone() };
-        self.send(&Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None })));
+        self.send(&Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+        })));
         true
     }
 

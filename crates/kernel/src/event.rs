@@ -175,6 +175,8 @@ pub enum Event {
         output: Arc<Value>,
         patch: Patch,
         times: Option<Times>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Arc<Value>>,
     },
     /// `output` is there when the work succeeded and something after it failed.
     Failed {
@@ -187,6 +189,8 @@ pub enum Event {
         output: Option<Arc<Value>>,
         patch: Patch,
         times: Option<Times>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metadata: Option<Arc<Value>>,
     },
     /// Work in flight that ended when nothing was routed any more; `reported` is what its worker said.
     Dropped {

@@ -103,6 +103,9 @@ pub struct Report {
     pub patch: Patch,
     #[serde(default)]
     pub times: Option<Times>,
+    /// What the work counted: tokens, requests. Kept and told, never looked into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Arc<Value>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]

@@ -1,10 +1,14 @@
 //! What engine and worker say to each other: serialised types, without logic.
 
+mod agent;
 mod keychain;
+mod node;
 mod pipeline;
 mod work;
 
+pub use agent::{AgentAnswer, AgentAsk, AgentCall};
 pub use keychain::{Key, KeyScope, KeySource, Provider};
+pub use node::Node;
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
 pub use work::{
     Beat, Checkpoint, ChildEnd, Failure, Iter, LEASE_TTL_MS, Line, Log, Order, Outcome, PROTOCOL_VERSION,

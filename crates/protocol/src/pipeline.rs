@@ -6,6 +6,7 @@
 //! `output`, where `data` stands for `result`.
 
 use crate::keychain::Key;
+use crate::node::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -27,6 +28,9 @@ pub struct Pipeline {
     /// Of the first step: when its keychain cannot be resolved, no step after it runs either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unlocks: bool,
+    /// Of workflows: programs get a context, and their results follow the node contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Box<Node>>,
 }
 
 /// One tool call.

@@ -86,6 +86,9 @@ pub struct Report {
     /// Context keys to set.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub patch: Map<String, Value>,
+    /// What the work counted: `tokensUsed`, `apiCalls`, …
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

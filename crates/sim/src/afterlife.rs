@@ -226,7 +226,14 @@ impl<'n> Life<'n> {
         Some(match state {
             RunState::Offered { fence } => {
                 let result = WorkResult::Done { output };
-                Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }))
+                Input::Report(Box::new(Report {
+                    run,
+                    fence,
+                    result,
+                    patch: Patch::new(),
+                    times: None,
+                    metadata: None,
+                }))
             }
             RunState::Manual { fence, .. } => {
                 let note = ManualNote {

@@ -200,7 +200,7 @@ mod tests {
             Outcome::Later { delay_ms: 1, cursor: json!({ "prev": "hunter22" }) },
         ] {
             let patch = json!({ "token": "aHVudGVyMjI=" }).as_object().cloned().unwrap_or_default();
-            let mut report = Report { unit, outcome, patch };
+            let mut report = Report { unit, outcome, patch, metadata: Default::default() };
             redact_report(&redactor, &mut report);
             told.push_str(&format!("{report:?}"));
         }

@@ -122,6 +122,7 @@ fn pipeline(playbook: &Playbook, def: &StepDef, keychain: Vec<Key>) -> Value {
         inline_bytes: playbook.executor.inline_bytes,
         unlocks: is_entry && !keychain.is_empty(),
         keychain,
+        node: None,
     };
     serde_json::to_value(pipeline).unwrap_or_default()
 }

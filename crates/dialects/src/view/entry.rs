@@ -58,6 +58,7 @@ fn tell(entry: &mut Map<String, Value>, net: &Net, story: &Story, leases: &Lease
     put("duration", firing.duration_ms().map(Value::from));
     put("retryCount", Some(json!(firing.attempts.saturating_sub(1))));
     put("output", firing.output.as_deref().cloned());
+    put("metadata", metadata(firing));
     put("error", node_error(net, story, firing));
     if let Some(End::Skipped(Some(reason))) = firing.end {
         put("skipReason", Some(json!(skip_reason(reason))));
@@ -106,6 +107,17 @@ pub(super) fn error(failure: &Failure, node: Option<&str>, at: Millis) -> Value 
         told["details"] = failure.details.clone();
     }
     told
+}
+
+/// Of the node contract. How long it took is the firing's own, whatever its worker says.
+fn metadata(firing: &Firing) -> Option<Value> {
+    let counted = firing.metadata.as_deref()?.as_object()?;
+    let mut told = Map::new();
+    told.extend(firing.duration_ms().map(|duration| ("duration".to_owned(), json!(duration))));
+    told.extend(
+        counted.iter().filter(|(key, _)| *key != "duration").map(|(key, value)| (key.clone(), value.clone())),
+    );
+    Some(Value::Object(told))
 }
 
 fn skip_reason(reason: SkipReason) -> &'static str {

@@ -24,6 +24,8 @@ pub struct Firing {
     /// None while it lives.
     pub end: Option<End>,
     pub output: Option<Arc<Value>>,
+    /// What its worker counted, at its end.
+    pub metadata: Option<Arc<Value>>,
     /// The newest, whether a retry follows or not.
     pub failure: Option<Failure>,
     pub failed_at: Option<Millis>,
@@ -53,6 +55,7 @@ impl Firing {
             ended_at: None,
             end: None,
             output: None,
+            metadata: None,
             failure: None,
             failed_at: None,
         }

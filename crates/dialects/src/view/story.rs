@@ -136,15 +136,19 @@ impl Story {
             Event::RetryScheduled { run, failure, .. } => {
                 self.change(*run, |firing| firing.fail(failure, at))
             }
-            Event::Done { run, output, times, .. } => self.change(*run, |firing| {
+            Event::Done { run, output, times, metadata, .. } => self.change(*run, |firing| {
+                firing.metadata.clone_from(metadata);
                 firing.output = Some(output.clone());
                 firing.end(End::Completed, at, times.as_ref());
             }),
-            Event::Failed { run, failure, handled, output, times, .. } => self.change(*run, |firing| {
-                firing.fail(failure, at);
-                firing.output.clone_from(output);
-                firing.end(End::Failed { handled: *handled }, at, times.as_ref());
-            }),
+            Event::Failed { run, failure, handled, output, times, metadata, .. } => {
+                self.change(*run, |firing| {
+                    firing.fail(failure, at);
+                    firing.metadata.clone_from(metadata);
+                    firing.output.clone_from(output);
+                    firing.end(End::Failed { handled: *handled }, at, times.as_ref());
+                })
+            }
             Event::Dropped { run, how, .. } => self.drop_run(*run, *how, at),
             _ => {}
         }

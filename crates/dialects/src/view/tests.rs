@@ -48,11 +48,22 @@ impl Driven {
     }
 
     /// The oldest open offer is answered; its worker had it for the last 400 ms.
-    fn report(mut self, result: WorkResult) -> Driven {
+    fn report(self, result: WorkResult) -> Driven {
+        self.report_counted(result, None)
+    }
+
+    fn report_counted(mut self, result: WorkResult, metadata: Option<Value>) -> Driven {
         let (run, fence) = self.offered();
         let began = Millis(self.now + 600);
         let times = Some(Times { claimed_at: began, started_at: began });
-        self.send(&Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times })));
+        self.send(&Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch: Patch::new(),
+            times,
+            metadata: metadata.map(Arc::new),
+        })));
         self
     }
 
@@ -90,6 +101,18 @@ fn entries(told: &Value) -> Vec<String> {
         .iter()
         .map(|e| format!("{} {} {}", e["nodeId"], e["firing"], e["status"]).replace('"', ""))
         .collect()
+}
+
+#[test]
+fn wfl_23_a_node_tells_what_it_counted_and_how_long_it_really_took() {
+    let counted = || Some(json!({ "duration": 1, "tokensUsed": 120, "apiCalls": 2 }));
+    let done = WorkResult::Done { output: Arc::new(json!({})) };
+    let failed = WorkResult::Failed(Failure::of_code("VALIDATION_ERROR", "no"));
+    let driven = Driven::start(&two_steps(), json!({}));
+    let told = driven.report_counted(done, counted()).report_counted(failed, counted()).told();
+    for entry in told["nodeExecutions"].as_array().unwrap() {
+        assert_eq!(entry["metadata"], json!({ "duration": 400, "tokensUsed": 120, "apiCalls": 2 }));
+    }
 }
 
 #[test]

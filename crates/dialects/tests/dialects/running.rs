@@ -47,7 +47,7 @@ impl Run {
 
     fn report(&mut self, step: &str, result: WorkResult, patch: Patch) -> String {
         let (run, fence) = self.offered(step).expect("the step is offered");
-        self.send(&Input::Report(Box::new(Report { run, fence, result, patch, times: None })))
+        self.send(&Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None })))
     }
 
     /// Of the step's live firing.
@@ -156,7 +156,14 @@ fn pbk_22_the_worker_reports_outcomes_and_routing_is_decided_elsewhere() {
     assert!(!spec.to_string().contains("onward") && !spec.to_string().contains("also"), "{spec}");
     let report = |ok: bool| {
         let result = WorkResult::Done { output: Arc::new(json!({ "ok": ok })) };
-        Input::Report(Box::new(Report { run: id, fence, result, patch: Patch::new(), times: None }))
+        Input::Report(Box::new(Report {
+            run: id,
+            fence,
+            result,
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+        }))
     };
     assert_eq!(run.send(&report(true)), "onward also Running");
     let journal = run.journal.len();

@@ -7,7 +7,9 @@ use super::deciding::{Pending, What};
 use super::dispatch::{Cursor, parts, unit};
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use windlass_kernel::{
     ErrorClass, ExecutionId, Failure, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Report, RunId,
     RunState, Times, WorkResult,
@@ -301,7 +303,8 @@ impl<R> Lane<R> {
         }
         let times = released.map(|(_, at, _)| Times { claimed_at: at, started_at: at });
         let patch = report.patch.into_iter().map(|(key, value)| (key, value.into())).collect();
-        let report = Report { run, fence, result: result(report.outcome), patch, times };
+        let metadata = (!report.metadata.is_empty()).then(|| Arc::new(Value::Object(report.metadata)));
+        let report = Report { run, fence, result: result(report.outcome), patch, times, metadata };
         let what = What::Report(Box::new(Input::Report(Box::new(report))));
         self.give(execution, Pending { what, reply: Some(reply), mail: None });
     }

@@ -224,7 +224,7 @@ fn start(definition: DefinitionId, inputs: Value) -> Start {
 }
 
 fn report(work: &protocol::Work, outcome: Outcome) -> Report {
-    Report { unit: work.unit, outcome, patch: serde_json::Map::new() }
+    Report { unit: work.unit, outcome, patch: serde_json::Map::new(), metadata: serde_json::Map::new() }
 }
 
 fn register(engine: &Engine, slots: u32) -> (SessionId, Receiver<Order>) {

@@ -19,6 +19,7 @@ pub(super) struct Told {
     pub(super) fence: Option<Fence>,
     pub(super) patch: Patch,
     pub(super) times: Option<Times>,
+    pub(super) metadata: Option<Arc<Value>>,
     /// A worker said so itself.
     pub(super) reported: bool,
     /// The work's result, when something after the work failed.
@@ -88,8 +89,8 @@ fn complete_routed(
 
 /// Records the end; what the step-run wrote to the context may open gates.
 fn done(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
-    let Told { fence, patch, times, .. } = told;
-    d.emit(Event::Done { run: id, fence, output, patch: patch.clone(), times })?;
+    let Told { fence, patch, times, metadata, .. } = told;
+    d.emit(Event::Done { run: id, fence, output, patch: patch.clone(), times, metadata })?;
     context::reexamine(d, &patch)
 }
 
@@ -121,7 +122,7 @@ fn fail_routed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told) -> Re
 }
 
 fn failed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told, handled: bool) -> Result<(), Rejected> {
-    let Told { fence, patch, times, reported, output } = told;
+    let Told { fence, patch, times, metadata, reported, output } = told;
     d.emit(Event::Failed {
         run: id,
         fence,
@@ -131,6 +132,7 @@ fn failed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told, handled: b
         output,
         patch: patch.clone(),
         times,
+        metadata,
     })?;
     context::reexamine(d, &patch)
 }

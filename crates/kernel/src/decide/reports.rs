@@ -56,6 +56,7 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
     let told = Told {
         patch: report.patch.clone(),
         times: report.times,
+        metadata: report.metadata.clone(),
         reported: true,
         ..Told::under(report.fence)
     };

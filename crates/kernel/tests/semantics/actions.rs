@@ -113,8 +113,16 @@ fn act_05_a_failure_while_draining_is_not_retried() {
 fn act_06_a_terminal_action_stays_as_it_is() {
     let mut drive = Drive::started(policy(), vec![action("a", 1, &[1]), action("b", 2, &[])]);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
-    let report =
-        |result| Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }));
+    let report = |result| {
+        Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+        }))
+    };
     let done = WorkResult::Done { output: std::sync::Arc::new(json!({})) };
     drive.send(report(done.clone())).unwrap();
     let before = drive.state.clone();
@@ -151,6 +159,7 @@ fn act_09_a_timed_out_attempt_follows_the_retry_policy_and_its_late_result_is_ig
         result: WorkResult::Done { output: std::sync::Arc::new(json!(1)) },
         patch: Patch::new(),
         times: None,
+        metadata: None,
     }));
     assert_eq!(drive.send(late), Err(Rejected::StaleFence { given: fence }));
     drive.ring().unwrap();

@@ -115,7 +115,14 @@ fn what_names_nothing_is_refused_by_name() {
     let before = drive.state.clone();
     let report = |run, fence| {
         let result = WorkResult::Stopped;
-        Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }))
+        Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+        }))
     };
     let lost = |unit| Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None });
     let unknown = RunId(run.0 + 1);
@@ -207,7 +214,7 @@ fn any_input() -> impl Strategy<Value = Input> {
     ];
     prop_oneof![
         4 => (any_run(), any_fence(), any_result(), any_patch()).prop_map(|(run, fence, result, patch)| {
-            Input::Report(Box::new(Report { run, fence, result, patch, times: None }))
+            Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None }))
         }),
         1 => (any_run(), any_fence(), any::<bool>()).prop_map(|(run, fence, started)| {
             Input::LeaseLost(LeaseLost { unit: LeaseUnit::Run { run, fence }, loss: Loss::of(started), cursor: None })

@@ -267,6 +267,7 @@ fn advance(drive: &mut Drive, run: RunId, found: &StepRun) {
             result: WorkResult::Done { output: done },
             patch: Patch::new(),
             times: None,
+            metadata: None,
         })),
         RunState::Manual { fence, .. } => {
             let note = ManualNote {

@@ -90,8 +90,16 @@ fn a_child_that_failed_or_was_cancelled_is_told_to_the_pipeline() {
 fn what_is_said_twice_changes_nothing() {
     let mut drive = Drive::started(policy(), vec![task("a", &[])]);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
-    let report =
-        |result| Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }));
+    let report = |result| {
+        Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+        }))
+    };
     drive.send(report(child(1))).unwrap();
     assert_eq!(drive.send(report(child(1))), Ok(String::new()));
     assert_eq!(drive.send(report(child(2))), Err(Rejected::OtherAnswer { given: fence }));
@@ -128,7 +136,7 @@ fn its_writes_are_made_before_it_waits_and_a_gate_may_open() {
     let mut drive = Drive::started(policy(), vec![fork, task("a", &[]), gated]);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     let patch = Patch::from([("ok".to_owned(), value(json!(true)))]);
-    let report = Report { run, fence, result: child(1), patch, times: None };
+    let report = Report { run, fence, result: child(1), patch, times: None, metadata: None };
     assert_eq!(drive.send(Input::Report(Box::new(report))).unwrap(), "child of a #1; admit 1; offer b");
 }
 

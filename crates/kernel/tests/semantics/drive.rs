@@ -176,7 +176,14 @@ impl Drive {
 
     pub fn report(&mut self, label: &str, result: WorkResult) -> Result<String, Rejected> {
         let (run, fence) = (self.firing(label), self.fence(label));
-        self.send(Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None })))
+        self.send(Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+        })))
     }
 
     pub fn done(&mut self, label: &str) -> String {

@@ -29,7 +29,14 @@ fn a_record_that_breaks_a_rule_is_refused() {
     let (next, fence, stale) = (drive.state.head.next_run, drive.state.head.next_fence, Fence::first(1));
     let path = Path::default;
     let null = || Arc::new(json!(null));
-    let end = |run, fence| Event::Done { run, fence, output: null(), patch: Patch::new(), times: None };
+    let end = |run, fence| Event::Done {
+        run,
+        fence,
+        output: null(),
+        patch: Patch::new(),
+        times: None,
+        metadata: None,
+    };
     let fired = |run, step, token| Event::Fired {
         run,
         step: StepId(step),

@@ -42,8 +42,14 @@ fn pln_10_pln_35_a_lost_runner_restarts_everything_from_scratch() {
     assert_eq!((drive.state.phase(), drive.state.head.counts.completed), (Phase::Queued, 0));
     drive.send(Input::Assign { worker: "host-2".into() }).unwrap();
     assert_eq!(drive.send(Input::Begin).unwrap(), "offer a", "finished steps run again");
-    let late =
-        Report { run: old.0, fence: old.1, result: WorkResult::Stopped, patch: Patch::new(), times: None };
+    let late = Report {
+        run: old.0,
+        fence: old.1,
+        result: WorkResult::Stopped,
+        patch: Patch::new(),
+        times: None,
+        metadata: None,
+    };
     let told = drive.send(Input::Report(Box::new(late)));
     assert_eq!(told, Err(Rejected::WrongGeneration { given: 1, current: 2 }));
 }

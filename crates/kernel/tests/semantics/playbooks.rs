@@ -325,7 +325,9 @@ fn parallel_iterations_that_set_a_key_differently_fail_the_later_one() {
         let (run, fence) = (drive.firing(label), drive.fence(label));
         let patch = Patch::from([("k".to_owned(), Arc::new(value))]);
         let result = WorkResult::Done { output: Arc::new(json!({})) };
-        drive.send(Input::Report(Box::new(Report { run, fence, result, patch, times: None }))).unwrap()
+        drive
+            .send(Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None })))
+            .unwrap()
     };
     let mut drive = Drive::started(policy(), vec![repeated("a", json!([1, 2, 3]), 3, &[])]);
     assert_eq!(set(&mut drive, "a[0]", json!(1)), "");
@@ -334,7 +336,7 @@ fn parallel_iterations_that_set_a_key_differently_fail_the_later_one() {
         let (run, fence) = (drive.firing("a[2]"), drive.fence("a[2]"));
         let patch = Patch::from([("k".to_owned(), Arc::new(json!(2)))]);
         let result = WorkResult::Done { output: Arc::new(json!({})) };
-        Input::Report(Box::new(Report { run, fence, result, patch, times: None }))
+        Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None }))
     };
     let told = set(&mut drive, "a[2]", json!(2));
     assert_eq!(told, "a[2] failed (CONTEXT_CONFLICT); a failed (ITERATION_FAILED); failed");
@@ -382,7 +384,14 @@ fn guards_read_earlier_outputs_which_are_loaded_by_need() {
     drive.done_with("fetch", json!({ "more": true, "n": 2 }));
     let (run, fence) = (drive.firing("check"), drive.fence("check"));
     let result = WorkResult::Done { output: Arc::new(json!({})) };
-    let report = Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }));
+    let report = Input::Report(Box::new(Report {
+        run,
+        fence,
+        result,
+        patch: Patch::new(),
+        times: None,
+        metadata: None,
+    }));
     let values = Values::default();
     let given = Given { now: Millis(0), random: 0, values: &values };
     let needs = decide(&drive.state, &drive.net, &report, &given);

@@ -165,15 +165,24 @@ fn a_report_that_was_dropped_while_draining_is_accepted_again() {
         Drive::started(all(FailureMode::FailFast), vec![task("a", &[]), task("b", &[]), task("c", &[])]);
     drive.fail("a", "X");
     let (run, fence) = (drive.firing("b"), drive.fence("b"));
-    let report =
-        |result| Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }));
+    let report = |result| {
+        Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+        }))
+    };
     let later = WorkResult::Later { delay_ms: 5, cursor: None };
     drive.send(report(later.clone())).unwrap();
     assert_eq!(drive.send(report(later)), Ok(String::new()));
     assert_eq!(drive.send(report(WorkResult::Stopped)), Err(Rejected::OtherAnswer { given: fence }));
     let (run, fence) = (drive.firing("c"), drive.fence("c"));
     drive.lose("c", true).unwrap();
-    let late = Report { run, fence, result: WorkResult::Stopped, patch: Patch::new(), times: None };
+    let late =
+        Report { run, fence, result: WorkResult::Stopped, patch: Patch::new(), times: None, metadata: None };
     assert_eq!(drive.send(Input::Report(Box::new(late))), Err(Rejected::StaleFence { given: fence }));
 }
 
@@ -230,7 +239,9 @@ fn a_manual_iteration_that_contradicts_another_fails_at_its_report() {
         let (run, fence) = (drive.firing(label), drive.fence(label));
         let patch = Patch::from([("k".to_owned(), Arc::new(json!(value)))]);
         let result = WorkResult::Done { output: Arc::new(json!({})) };
-        drive.send(Input::Report(Box::new(Report { run, fence, result, patch, times: None }))).unwrap()
+        drive
+            .send(Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None })))
+            .unwrap()
     };
     assert_eq!(set(&mut drive, "a[0]", 1), "ask a[0]");
     assert_eq!(set(&mut drive, "a[1]", 2), "a[1] failed (CONTEXT_CONFLICT); paused");
@@ -545,7 +556,16 @@ fn a_checkpoint_survives_the_loss_of_its_lease_and_times_are_kept() {
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     let times = Some(Times { claimed_at: Millis(3), started_at: Millis(4) });
     let result = WorkResult::Done { output: Arc::new(json!({})) };
-    drive.send(Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times }))).unwrap();
+    drive
+        .send(Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch: Patch::new(),
+            times,
+            metadata: None,
+        })))
+        .unwrap();
     assert!(
         drive
             .journal

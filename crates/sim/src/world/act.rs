@@ -92,8 +92,14 @@ impl World {
         sets: Option<(usize, bool)>,
     ) -> Result<(), Broken> {
         let patch = flag_patch(sets);
-        let report =
-            Report { run: RunId(firing), fence: Fence(fence), result: result(reply), patch, times: None };
+        let report = Report {
+            run: RunId(firing),
+            fence: Fence(fence),
+            result: result(reply),
+            patch,
+            times: None,
+            metadata: None,
+        };
         let input = Input::Report(Box::new(report));
         let shown = |accepted| Some(What::Reported { firing, fence, result: reply, sets, accepted });
         let accepted = self.give(input.clone(), shown)?;
@@ -202,9 +208,14 @@ impl World {
         let fence = Fence(self.rng.bits() >> 8);
         let done = WorkResult::Done { output: Arc::new(json!(1)) };
         let input = match self.rng.below(8) {
-            0 => {
-                Input::Report(Box::new(Report { run, fence, result: done, patch: Patch::new(), times: None }))
-            }
+            0 => Input::Report(Box::new(Report {
+                run,
+                fence,
+                result: done,
+                patch: Patch::new(),
+                times: None,
+                metadata: None,
+            })),
             1 => Input::LeaseLost(LeaseLost {
                 unit: LeaseUnit::Run { run, fence },
                 loss: Loss::Started,

@@ -56,7 +56,7 @@ fn emissions() -> Vec<Emission> {
 const TIMES: Times = Times { claimed_at: Millis(1_731_662_400_000), started_at: Millis(1_731_662_400_007) };
 
 pub(super) fn records() -> Vec<Record> {
-    let events = [life(), tokens(), runs(), ends(), rest()].into_iter().flatten();
+    let events = [life(), tokens(), runs(), ends(), rest(), later()].into_iter().flatten();
     events.zip(0..).map(|(event, n)| Record { at: Millis(LATER.0 + n), event }).collect()
 }
 
@@ -223,8 +223,16 @@ fn ends() -> Vec<Event> {
             output: value(json!({ "rows": 3, "share": 0.24324074771567494, "big": u64::MAX })),
             patch: patch(),
             times: Some(TIMES),
+            metadata: None,
         },
-        Event::Done { run: RUN, fence: None, output: value(json!(null)), patch: Patch::new(), times: None },
+        Event::Done {
+            run: RUN,
+            fence: None,
+            output: value(json!(null)),
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+        },
         failed(Some(FENCE), true, true, Some(value(json!({ "half": 1 }))), patch(), Some(TIMES)),
         failed(None, false, false, None, Patch::new(), None),
         failed(Some(FENCE), false, true, Some(value(json!(null))), Patch::new(), None),
@@ -245,7 +253,43 @@ fn failed(
     patch: Patch,
     times: Option<Times>,
 ) -> Event {
-    Event::Failed { run: RUN, fence, failure: failure(), handled, reported, output, patch, times }
+    Event::Failed {
+        run: RUN,
+        fence,
+        failure: failure(),
+        handled,
+        reported,
+        output,
+        patch,
+        times,
+        metadata: None,
+    }
+}
+
+/// Fields that came after the first files; at the end, so that no other example moves.
+fn later() -> Vec<Event> {
+    vec![
+        Event::Done {
+            run: RUN,
+            fence: Some(FENCE),
+            output: value(json!("told")),
+            patch: Patch::new(),
+            times: Some(TIMES),
+            metadata: Some(counted()),
+        },
+        counting(failed(Some(FENCE), false, true, None, Patch::new(), Some(TIMES))),
+    ]
+}
+
+fn counted() -> Arc<Value> {
+    value(json!({ "tokensUsed": 120, "apiCalls": 2 }))
+}
+
+fn counting(mut event: Event) -> Event {
+    if let Event::Failed { metadata, .. } = &mut event {
+        *metadata = Some(counted());
+    }
+    event
 }
 
 fn rest() -> Vec<Event> {

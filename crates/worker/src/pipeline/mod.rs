@@ -259,7 +259,7 @@ impl Run {
     /// The report of a run that is ended from outside. What it refers to is kept first: [`Run::take_unkept`].
     #[must_use]
     pub fn report_now(&self, outcome: Outcome) -> Box<Report> {
-        Box::new(Report { unit: self.work.unit, outcome, patch: self.cursor.patch() })
+        Box::new(Report { unit: self.work.unit, outcome, patch: self.cursor.patch(), metadata: Map::new() })
     }
 
     pub fn take_unkept(&mut self) -> Vec<Artifact> {

@@ -102,7 +102,12 @@ impl Run {
         let patch = self.cursor.patch();
         self.cursor.unsent.clear();
         let outcome = Outcome::Later { delay_ms, cursor: self.cursor() };
-        self.stage = Stage::Over(Box::new(Report { unit: self.work.unit, outcome, patch }));
+        self.stage = Stage::Over(Box::new(Report {
+            unit: self.work.unit,
+            outcome,
+            patch,
+            metadata: Default::default(),
+        }));
         Ok(())
     }
 }

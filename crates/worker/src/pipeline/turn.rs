@@ -81,7 +81,12 @@ impl Run {
         let patch = self.cursor.patch();
         self.cursor.unsent.clear();
         let outcome = Outcome::Child { definition, inputs, cursor: self.cursor() };
-        self.stage = Stage::Over(Box::new(Report { unit: self.work.unit, outcome, patch }));
+        self.stage = Stage::Over(Box::new(Report {
+            unit: self.work.unit,
+            outcome,
+            patch,
+            metadata: Default::default(),
+        }));
     }
 
     /// The rules of the task see the same arguments as when the other execution was asked for.

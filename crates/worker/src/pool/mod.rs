@@ -196,7 +196,7 @@ impl Floor {
             Ok((_, report)) => report,
             Err(error) => {
                 let outcome = Outcome::Failed(*broken(&error));
-                Some(Box::new(Report { unit, outcome, patch: Map::new() }))
+                Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }))
             }
         };
         // The one way out: whatever the unit says, no value goes with it.

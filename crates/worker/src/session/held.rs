@@ -239,5 +239,5 @@ impl Session {
 }
 
 fn stopped(unit: Unit) -> Box<Report> {
-    Box::new(Report { unit, outcome: Outcome::Stopped, patch: Map::new() })
+    Box::new(Report { unit, outcome: Outcome::Stopped, patch: Map::new(), metadata: Map::new() })
 }

@@ -105,7 +105,12 @@ impl World {
         assert!(beside.is_none(), "{unit:?} runs beside {beside:?}");
         self.running.insert(unit, None);
         let at = self.now + self.chance.below(60_000);
-        let report = Report { unit, outcome: Outcome::Done { output: json!(1) }, patch: Map::new() };
+        let report = Report {
+            unit,
+            outcome: Outcome::Done { output: json!(1) },
+            patch: Map::new(),
+            metadata: Map::new(),
+        };
         self.put(at, Sent::ToWorker(Input::Ended { unit, report: Some(Box::new(report)) }));
     }
 

@@ -45,7 +45,8 @@ fn stop(unit: Unit, grace_ms: u64) -> Input {
 }
 
 fn done(unit: Unit) -> Input {
-    let report = Report { unit, outcome: Outcome::Done { output: json!(1) }, patch: Map::new() };
+    let report =
+        Report { unit, outcome: Outcome::Done { output: json!(1) }, patch: Map::new(), metadata: Map::new() };
     Input::Ended { unit, report: Some(Box::new(report)) }
 }
 

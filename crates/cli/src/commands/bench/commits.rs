@@ -53,7 +53,14 @@ impl Life {
             None => Input::Create(Box::new(Create::new(self.id, json!({})))),
             Some((run, fence)) => {
                 let result = WorkResult::Done { output: output.clone() };
-                Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None }))
+                Input::Report(Box::new(Report {
+                    run,
+                    fence,
+                    result,
+                    patch: Patch::new(),
+                    times: None,
+                    metadata: None,
+                }))
             }
         };
         let expected = self.state.head.version;

@@ -145,7 +145,8 @@ impl Answering {
         }
         let unit: Unit = work.unit;
         let outcome = Outcome::Done { output: self.output.clone() };
-        let report = Report { unit, outcome, patch: serde_json::Map::new() };
+        let report =
+            Report { unit, outcome, patch: serde_json::Map::new(), metadata: serde_json::Map::new() };
         let (notes, tally) = (self.notes.clone(), self.tally.clone());
         self.handle.ask(Request::Report(Box::new(report)), move |answer| {
             if let Some(trace) = &tally.trace {
