@@ -56,7 +56,7 @@ impl Mark {
 pub fn marks(net: &Net, journal: &[Record], leases: &Leases) -> Result<Marks, Illegal> {
     let story = Story::of(net, journal)?;
     let mut marks = Marks::new();
-    for firing in story.firings.iter().filter(|firing| firing.is_whole()) {
+    for firing in story.whole() {
         let state = match node_status(&story, leases, firing) {
             "completed" => State::Completed,
             "failed" => State::Failed,

@@ -14,12 +14,28 @@ use windlass_kernel::net::{Step, Work};
 use windlass_kernel::{ErrorClass, Failure, Kind, Millis, Net, SkipReason};
 use windlass_protocol::Pipeline;
 
+/// How the document names a step everywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeLabel {
+    pub id: String,
+    pub name: String,
+    pub kind: String,
+}
+
+impl NodeLabel {
+    #[must_use]
+    pub fn of(step: &Step) -> NodeLabel {
+        NodeLabel { id: step.name.clone(), name: step.name.clone(), kind: node_type(step) }
+    }
+}
+
 pub(super) fn entry(net: &Net, story: &Story, leases: &Leases, firing: &Firing) -> Value {
     let step = net.step(firing.step);
+    let NodeLabel { id, name, kind } = NodeLabel::of(step);
     let mut entry = Map::new();
-    entry.insert("nodeId".into(), json!(step.name));
-    entry.insert("nodeName".into(), json!(step.name));
-    entry.insert("nodeType".into(), json!(node_type(step)));
+    entry.insert("nodeId".into(), json!(id));
+    entry.insert("nodeName".into(), json!(name));
+    entry.insert("nodeType".into(), json!(kind));
     entry.insert("firing".into(), json!(firing.number));
     if !firing.path.0.is_empty() {
         entry.insert("path".into(), json!(firing.path));
@@ -95,7 +111,8 @@ fn node_error(net: &Net, story: &Story, firing: &Firing) -> Option<Value> {
 }
 
 /// The document's ExecutionError.
-pub(super) fn error(failure: &Failure, node: Option<&str>, at: Millis) -> Value {
+#[must_use]
+pub fn error(failure: &Failure, node: Option<&str>, at: Millis) -> Value {
     let mut told = json!({ "code": failure.code, "message": failure.message });
     if let Some(node) = node {
         told["nodeId"] = json!(node);

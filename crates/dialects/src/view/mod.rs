@@ -11,8 +11,9 @@ mod tests;
 mod wire;
 
 pub(crate) use entry::node_status;
+pub use entry::{NodeLabel, error};
 pub use firing::{End, Firing};
 pub use playbook::gate_keys;
-pub use response::{Facts, Leases, Workflow, response, status};
+pub use response::{Facts, Leases, Workflow, progress, response, status};
 pub use story::{GateStory, Story};
 pub use wire::{definition_id, execution_id, time};

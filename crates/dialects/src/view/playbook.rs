@@ -15,7 +15,7 @@ pub(super) fn view(net: &Net, story: &Story) -> Value {
     json!({
         "status": status(story.state.phase()),
         "ctx": ctx,
-        "steps": story.firings.iter().filter(|firing| firing.is_whole()).map(|f| step(net, story, f)).collect::<Vec<_>>(),
+        "steps": story.whole().map(|f| step(net, story, f)).collect::<Vec<_>>(),
         "gates": story.gates().iter().map(|found| gate(net, found)).collect::<Vec<_>>(),
         "branches": { "well": head.counts.branches_well, "failed": head.counts.branches_failed },
     })

@@ -2,7 +2,7 @@
 //! server has something that they could lead to.
 
 use super::entry::{entry, error, node_status};
-use super::firing::{End, Firing};
+use super::firing::End;
 use super::playbook;
 use super::story::Story;
 use super::wire::{definition_id, execution_id, time};
@@ -49,7 +49,7 @@ pub fn response(facts: &Facts, net: &Net, journal: &[Record]) -> Result<Value, I
     told["progress"] = progress(net, &story, &facts.leases);
     told["inputs"] = (*story.state.head.inputs).clone();
     told["outputs"] = if phase.is_ended() { outputs(net, journal) } else { Value::Null };
-    told["nodeExecutions"] = whole(&story).map(|firing| entry(net, &story, &facts.leases, firing)).collect();
+    told["nodeExecutions"] = story.whole().map(|firing| entry(net, &story, &facts.leases, firing)).collect();
     told["errors"] = errors(net, &story);
     told["metadata"] = metadata(facts, &story);
     let dialect = workflow.and_then(|workflow| workflow.dialect);
@@ -77,10 +77,6 @@ pub fn status(phase: Phase) -> &'static str {
     }
 }
 
-fn whole(story: &Story) -> impl Iterator<Item = &Firing> {
-    story.firings.iter().filter(|firing| firing.is_whole())
-}
-
 fn times(told: &mut Value, story: &Story) {
     for (key, at) in
         [("createdAt", story.created_at), ("startedAt", story.started_at), ("completedAt", story.ended_at)]
@@ -94,16 +90,14 @@ fn times(told: &mut Value, story: &Story) {
     }
 }
 
-/// Settled steps among all steps of the definition. A routed execution leaves steps out, so it may jump to the end.
-fn progress(net: &Net, story: &Story, leases: &Leases) -> Value {
-    let newest: BTreeMap<StepId, &Firing> = whole(story).map(|firing| (firing.step, firing)).collect();
-    let count = |wanted: fn(End) -> bool| newest.values().filter(|f| f.end.is_some_and(wanted)).count();
-    let completed = count(|end| end == End::Completed);
-    let settled = completed + count(|end| matches!(end, End::Skipped(_)));
+/// Settled steps among all steps of the definition: never falls, and is whole only at the end. A routed execution leaves
+/// steps out, so it may jump there.
+#[must_use]
+pub fn progress(net: &Net, story: &Story, leases: &Leases) -> Value {
+    let (completed, settled) = story.progress();
     let total = net.spec().steps.len();
     let percentage = match story.state.phase() {
         Phase::Ended(Outcome::Completed) => 100,
-        // Whole only at the end.
         _ => (settled * 100 / total.max(1)).min(99),
     };
     let mut told = json!({ "percentage": percentage, "completedNodes": completed, "totalNodes": total });
@@ -115,7 +109,7 @@ fn progress(net: &Net, story: &Story, leases: &Leases) -> Value {
 
 /// What runs; else what waits for its turn; else what waits for a person.
 fn current(story: &Story, leases: &Leases) -> Option<StepId> {
-    let live = || whole(story).filter(|firing| firing.end.is_none());
+    let live = || story.live().filter(|firing| firing.is_whole());
     let runs = live().filter(|firing| node_status(story, leases, firing) == "running").last();
     let gate = || story.gates().first().map(|gate| gate.step);
     runs.or_else(|| live().last()).map(|firing| firing.step).or_else(gate)
@@ -123,7 +117,7 @@ fn current(story: &Story, leases: &Leases) -> Option<StepId> {
 
 /// Failures that nothing handled, and what ended the execution if that is none of them.
 fn errors(net: &Net, story: &Story) -> Value {
-    let unhandled = whole(story).filter(|firing| firing.end == Some(End::Failed { handled: false }));
+    let unhandled = story.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
     let mut told: Vec<Value> = unhandled
         .filter_map(|firing| {
             Some(error(firing.failure.as_ref()?, Some(&net.step(firing.step).name), firing.failed_at?))

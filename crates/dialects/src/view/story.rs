@@ -1,13 +1,13 @@
-//! The whole journal of an execution, folded into what its user wants to know.
+//! The journal of an execution, folded into what its user wants to know: all at once, or record by record as they come.
 
 use super::firing::{End, Firing};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::{
     Create, Event, Execution, ExecutionId, Failure, Gone, Illegal, Millis, Net, Record, Role, RunId, StepId,
     TokenId, evolve,
 };
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Story {
     /// As it stands after the last record.
     pub state: Execution<'static>,
@@ -16,15 +16,18 @@ pub struct Story {
     pub ended_at: Option<Millis>,
     /// The execution that this one does again (R12).
     pub retry_of: Option<ExecutionId>,
-    /// In order; those of the newest generation (R11).
-    pub firings: Vec<Firing>,
     /// Why it ended or is about to, and when that was decided.
     pub failure: Option<(Failure, Millis)>,
+    /// By their order; those of the newest generation (R11).
+    firings: BTreeMap<usize, Firing>,
     places: BTreeMap<RunId, usize>,
     /// Iterations of a loop and the hook of a firing, by the firing they belong to.
     parts: BTreeMap<RunId, Vec<usize>>,
     numbers: BTreeMap<StepId, u32>,
     denied: BTreeMap<TokenId, Millis>,
+    /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
+    completed: BTreeSet<StepId>,
+    settled: BTreeSet<StepId>,
 }
 
 /// A token that waits before a step.
@@ -38,24 +41,50 @@ pub struct GateStory {
 impl Story {
     /// Refuses a journal that does not belong to the net or is not whole.
     pub fn of<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Result<Story, Illegal> {
-        let mut story = Story {
-            state: Execution::default(),
-            created_at: None,
-            started_at: None,
-            ended_at: None,
-            retry_of: None,
-            firings: Vec::new(),
-            failure: None,
-            places: BTreeMap::new(),
-            parts: BTreeMap::new(),
-            numbers: BTreeMap::new(),
-            denied: BTreeMap::new(),
-        };
+        let mut story = Story::default();
         for record in journal {
-            story.note(record);
-            evolve(&mut story.state, net, record)?;
+            story.fold(net, record)?;
         }
         Ok(story)
+    }
+
+    /// Goes on with the next record.
+    pub fn fold(&mut self, net: &Net, record: &Record) -> Result<(), Illegal> {
+        self.note(record);
+        evolve(&mut self.state, net, record)
+    }
+
+    /// Firings that are not a part of another one, in order; those of the newest generation (R11).
+    pub fn whole(&self) -> impl Iterator<Item = &Firing> {
+        self.firings.values().filter(|firing| firing.is_whole())
+    }
+
+    #[must_use]
+    pub fn firing(&self, run: RunId) -> Option<&Firing> {
+        self.places.get(&run).and_then(|place| self.firings.get(place))
+    }
+
+    /// Firings that have not ended, in order; it costs nothing that there were others before.
+    pub fn live(&self) -> impl Iterator<Item = &Firing> {
+        self.state.runs.iter().filter_map(|(run, _)| self.firing(*run)).filter(|firing| firing.end.is_none())
+    }
+
+    /// Steps that completed, and steps that completed or were skipped.
+    pub(super) fn progress(&self) -> (usize, usize) {
+        (self.completed.len(), self.settled.len())
+    }
+
+    /// Lets go of a firing that has ended. Whoever tells each end once needs it no more, and need not hold what grows
+    /// with history.
+    pub fn forget(&mut self, run: RunId) {
+        let place = self.places.remove(&run);
+        let firing = place.and_then(|place| self.firings.remove(&place));
+        self.parts.remove(&run);
+        if let Some(Role::Iteration { of, .. } | Role::Hook { of }) = firing.map(|firing| firing.role)
+            && let Some(parts) = self.parts.get_mut(&of)
+        {
+            parts.retain(|part| Some(*part) != place);
+        }
     }
 
     #[must_use]
@@ -80,7 +109,7 @@ impl Story {
     }
 
     fn parts_of(&self, run: RunId) -> impl Iterator<Item = &Firing> {
-        self.parts.get(&run).into_iter().flatten().map(|place| &self.firings[*place])
+        self.parts.get(&run).into_iter().flatten().filter_map(|place| self.firings.get(place))
     }
 
     fn note(&mut self, record: &Record) {
@@ -167,9 +196,10 @@ impl Story {
     }
 
     fn push(&mut self, mut firing: Firing) {
+        let place = self.firings.last_key_value().map_or(0, |(last, _)| last + 1);
         match firing.role {
             Role::Iteration { of, .. } | Role::Hook { of } => {
-                self.parts.entry(of).or_default().push(self.firings.len());
+                self.parts.entry(of).or_default().push(place);
             }
             Role::Routed | Role::Final | Role::Tool { .. } => {
                 let number = self.numbers.entry(firing.step).or_default();
@@ -177,13 +207,23 @@ impl Story {
                 firing.number = *number;
             }
         }
-        self.places.insert(firing.run, self.firings.len());
-        self.firings.push(firing);
+        let run = firing.run;
+        self.places.insert(run, place);
+        self.firings.insert(place, firing);
+        // A firing may come with its end: skipped, or taken over from an earlier execution.
+        self.change(run, |_| {});
     }
 
     fn change(&mut self, run: RunId, change: impl FnOnce(&mut Firing)) {
-        if let Some(place) = self.places.get(&run) {
-            change(&mut self.firings[*place]);
+        let Some(place) = self.places.get(&run) else { return };
+        let Some(firing) = self.firings.get_mut(place) else { return };
+        change(firing);
+        let end = firing.end.filter(|_| firing.is_whole());
+        if end == Some(End::Completed) {
+            self.completed.insert(firing.step);
+        }
+        if matches!(end, Some(End::Completed | End::Skipped(_))) {
+            self.settled.insert(firing.step);
         }
     }
 
@@ -203,5 +243,7 @@ impl Story {
         self.parts.clear();
         self.numbers.clear();
         self.denied.clear();
+        self.completed.clear();
+        self.settled.clear();
     }
 }

@@ -1,6 +1,6 @@
 //! Playbooks driven through the kernel by hand, and how they are told.
 
-use super::{Facts, Leases, Workflow, response};
+use super::{Facts, Leases, Story, Workflow, progress, response};
 use crate::{Dialect, compile};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -263,4 +263,36 @@ fn a_journal_of_another_net_is_refused() {
     let facts =
         Facts { execution: ExecutionId(7), workflow: None, trigger: "manual".into(), leases: Leases::new() };
     assert!(response(&facts, &other.net, &driven.journal).is_err());
+}
+
+#[test]
+fn wfl_33_progress_does_not_fall_when_a_step_fires_again() {
+    let steps = format!(
+        "- {{step: a, {SHELL}, next: [{{step: b, when: '{{{{ workload.again }}}}'}}]}}\n- {{step: b, {SHELL}, next: a}}\n"
+    );
+    let mut driven = Driven::start(&steps, json!({ "again": true }));
+    let mut before = 0;
+    for _ in 0..6 {
+        driven = driven.done(json!(1));
+        let progress = &driven.told()["progress"];
+        let percentage = progress["percentage"].as_u64().expect("a number");
+        assert!(percentage >= before && percentage < 100, "{progress}");
+        before = percentage;
+    }
+    assert_eq!(driven.told()["progress"]["completedNodes"], 2);
+}
+
+#[test]
+fn what_was_forgotten_takes_nothing_back() {
+    let driven = Driven::start(&two_steps(), json!({})).done(json!(1)).done(json!(2));
+    let mut story = Story::default();
+    for record in &driven.journal {
+        story.fold(&driven.net, record).expect("the journal is whole");
+        let ended: Vec<RunId> =
+            story.whole().filter(|firing| firing.end.is_some()).map(|firing| firing.run).collect();
+        ended.into_iter().for_each(|run| story.forget(run));
+    }
+    assert_eq!(story.whole().count(), 0);
+    let progress = progress(&driven.net, &story, &Leases::new());
+    assert_eq!(progress, json!({ "percentage": 100, "completedNodes": 2, "totalNodes": 2 }));
 }
