@@ -8,7 +8,6 @@ mod follow;
 mod ids;
 mod progress;
 mod signals;
-mod vault;
 mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -30,6 +29,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(commands::run::Run),
+    Serve(commands::serve::Serve),
     Validate(commands::validate::Validate),
     Schema(commands::schema::Schema),
     Graph(commands::graph::Graph),
@@ -49,6 +49,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(run) => run.run(),
+        Command::Serve(serve) => serve.run(),
         Command::Validate(validate) => validate.run(),
         Command::Schema(schema) => schema.run(),
         Command::Graph(graph) => graph.run(),

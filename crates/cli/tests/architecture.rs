@@ -20,7 +20,10 @@ const USES: [(&str, &[&str]); 13] = [
     ("worker", &["artifact", "protocol", "expr", "secrets"]),
     (
         "server",
-        &["engine", "dialects", "worker", "kernel", "expr", "schedule", "store", "protocol", "secrets"],
+        &[
+            "artifact", "engine", "dialects", "worker", "kernel", "expr", "schedule", "store", "protocol",
+            "secrets",
+        ],
     ),
     (
         "sim",

@@ -6,6 +6,7 @@ use crate::lane::{Config, Lane};
 use crate::reading::look_up;
 use crate::wake::{Answer, Effect, Fatal, Found, Lookup, Now, ReadId, Request, Wake};
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -49,6 +50,7 @@ pub struct Engine {
 #[derive(Debug, Clone)]
 pub struct Handle {
     requests: Sender<Asked>,
+    recovered: Arc<AtomicBool>,
 }
 
 impl Engine {
@@ -66,6 +68,7 @@ impl Engine {
         let writer = spawn("writer", move || write_batches(&to_write, &written));
         let reading = spawn("reader", move || answer_lookups(reader, &to_read, &events));
         let began = Instant::now();
+        let recovered = Arc::new(AtomicBool::new(false));
         let turn = Turn {
             lane: Lane::new(Config { seed, ..Config::default() }, now(began)),
             store: Some(Box::new(store)),
@@ -76,6 +79,7 @@ impl Engine {
             batches,
             lookups,
             sessions: Arc::default(),
+            recovered: recovered.clone(),
             began,
         };
         let looping = spawn("lane", move || {
@@ -85,7 +89,8 @@ impl Engine {
             // Whoever asks after the end learns it from a reply that is dropped.
             spawn("late", move || late.iter().for_each(drop));
         });
-        Ok(Engine { handle: Handle { requests }, stop, threads: vec![looping, writer, reading], ended })
+        let handle = Handle { requests, recovered };
+        Ok(Engine { handle, stop, threads: vec![looping, writer, reading], ended })
     }
 
     #[must_use]
@@ -116,6 +121,18 @@ impl Handle {
     /// After the engine has ended the callback is dropped without a call.
     pub fn ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) {
         let _ = self.requests.send((request, Box::new(reply), None));
+    }
+
+    /// Asks like [`Handle::ask`], unless too many wait: then it is not asked, and false is answered.
+    #[must_use]
+    pub fn try_ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) -> bool {
+        self.requests.try_send((request, Box::new(reply), None)).is_ok()
+    }
+
+    /// Everything that the last process left to be done has been found.
+    #[must_use]
+    pub fn is_recovered(&self) -> bool {
+        self.recovered.load(Ordering::Acquire)
     }
 
     /// Registers a worker; its orders come through `orders`, called from the engine's thread.
@@ -193,6 +210,7 @@ struct Turn<S> {
     batches: Sender<(Box<S>, Vec<Write>)>,
     lookups: Sender<(ReadId, Lookup)>,
     sessions: Arc<Mutex<IdMap<SessionId, Orders>>>,
+    recovered: Arc<AtomicBool>,
     began: Instant,
 }
 
@@ -200,6 +218,9 @@ impl<S: Store> Turn<S> {
     fn run(mut self) -> Option<Fatal> {
         loop {
             self.lane.settle();
+            if self.lane.is_recovered() {
+                self.recovered.store(true, Ordering::Release);
+            }
             if let Some(end) = self.act() {
                 return end;
             }

@@ -1,1 +1,17 @@
 //! HTTP, WebSocket and webhooks over one engine, with tenants.
+
+pub mod app;
+pub mod auth;
+pub mod body;
+mod connections;
+pub mod host;
+pub mod problem;
+pub mod readers;
+mod routes;
+mod serve;
+pub mod settings;
+pub mod tenant;
+pub mod vault;
+
+pub use routes::openapi;
+pub use serve::{Server, serve};

@@ -9,6 +9,7 @@ pub mod guard;
 pub mod run;
 pub mod schema;
 pub mod secrets;
+pub mod serve;
 pub mod sim;
 mod source;
 mod told;

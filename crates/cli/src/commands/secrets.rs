@@ -6,7 +6,6 @@ use crate::data::Data;
 use crate::embedded::now;
 use crate::exit::Usage;
 use crate::progress::say;
-use crate::vault::LocalVault;
 use crate::words::{age, plain};
 use anyhow::Context;
 use clap::Subcommand;
@@ -16,6 +15,7 @@ use std::process::ExitCode;
 use windlass_dialects::view::time;
 use windlass_engine::Folder;
 use windlass_secrets::{SHORT_BYTES, VALUE_MAX, Zeroizing, check_name, check_value};
+use windlass_server::vault::LocalVault;
 use windlass_store::StoredSecret;
 
 /// Keep secrets for steps

@@ -4,7 +4,7 @@
 use crate::commands::run::inputs::pair;
 use crate::commands::told::{how_to_move_on, net_of, print_json, stored};
 use crate::data::Data;
-use crate::embedded::{Embedded, Workers, now};
+use crate::embedded::{self, Embedded, Workers, now};
 use crate::exit::Usage;
 use crate::ids;
 use crate::progress::say;
@@ -154,7 +154,7 @@ pub(super) fn tell_who_goes_on(data: &Data, id: ExecutionId, taken: Taken) -> an
 }
 
 fn give_here(folder: Folder, execution: ExecutionId, input: Input) -> anyhow::Result<Taken> {
-    let embedded = Embedded::in_folder(folder, Workers::None)?;
+    let embedded = embedded::in_folder(folder, Workers::None)?;
     let answer = embedded.ask(Request::Give { execution, input });
     let stopped = embedded.stop();
     match answer? {
@@ -197,7 +197,7 @@ fn wait_for_answer(
         let holder = Folder::holder(data.folder())?;
         if holder.is_none() {
             match Folder::hold(data.folder(), WHAT) {
-                Ok(folder) => *keeper = Some(Embedded::in_folder(folder, Workers::None)?),
+                Ok(folder) => *keeper = Some(embedded::in_folder(folder, Workers::None)?),
                 // Somebody was faster, and looks into the inbox too.
                 Err(FolderError::InUse { .. }) => {}
                 Err(error) => return Err(error.into()),

@@ -5,7 +5,7 @@ use crate::commands::run::ending::Ending;
 use crate::commands::run::inputs::Inputs;
 use crate::commands::told::{known_step, net_of, print_json, stored};
 use crate::data::Data;
-use crate::embedded::{Embedded, Workers, now, seed};
+use crate::embedded::{self, Embedded, Workers, now, seed};
 use crate::progress::say;
 use crate::{ids, signals};
 use anyhow::{Context, bail};
@@ -47,7 +47,7 @@ impl Retry {
         let signals = signals::listen().context("cannot listen to signals")?;
         match Folder::hold(data.folder(), WHAT) {
             Ok(folder) => {
-                let embedded = Embedded::in_folder(folder, Workers::Pool)?;
+                let embedded = embedded::in_folder(folder, Workers::Pool)?;
                 let id = begin(&embedded, retry)?;
                 Ending { data, json: self.json }.until_rest(embedded, &[id], &signals)
             }

@@ -8,10 +8,9 @@ mod wait;
 use super::family::Family;
 use super::source::Source;
 use crate::data::Data;
-use crate::embedded::{Embedded, Workers, now};
+use crate::embedded::{self, Embedded, Workers, now};
 use crate::exit::{self, Usage};
 use crate::progress::say;
-use crate::vault::LocalVault;
 use crate::{ids, signals};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::unbounded;
@@ -24,6 +23,7 @@ use std::sync::Arc;
 use windlass_dialects::{Compiled, Literal, compile};
 use windlass_engine::{Answer, Refusal, Request, Start};
 use windlass_kernel::{ExecutionId, StartWhen};
+use windlass_server::vault::LocalVault;
 use windlass_store::{Definition, DefinitionId};
 
 /// Run a definition here and wait for its end
@@ -77,7 +77,7 @@ impl Run {
         let inputs = (self.inputs.given()?, std::mem::take(&mut compiled.workload));
         let signals = signals::listen().context("cannot listen to signals")?;
         let what = format!("windlass run {}", source.shown);
-        let embedded = Embedded::start(self.data.folder(), &what, self.workers())?;
+        let embedded = embedded::start(self.data.folder(), &what, self.workers())?;
         keep_literals(&embedded, compiled.literals.iter().chain(family.literals()))?;
         define_all(&embedded, family.definitions())?;
         let ids = begin(&embedded, definition, &inputs, self.times)?;
@@ -104,7 +104,7 @@ impl Run {
             return Ok(ExitCode::SUCCESS);
         }
         let signals = signals::listen().context("cannot listen to signals")?;
-        let embedded = Embedded::start(self.data.folder(), "windlass run --resume", self.workers())?;
+        let embedded = embedded::start(self.data.folder(), "windlass run --resume", self.workers())?;
         self.ending().until_rest(embedded, &ids, &signals)
     }
 }

@@ -1,6 +1,6 @@
 //! The secrets of a data folder: sealed in its store, opened with its master keys.
 
-use crate::embedded::now;
+use crate::host::now;
 use anyhow::{Context, bail};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};

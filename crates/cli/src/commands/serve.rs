@@ -1,0 +1,86 @@
+//! `windlass serve`: the server, with every setting of its table as a flag.
+
+use crate::exit::Usage;
+use crate::progress::say;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use windlass_server::settings::{Kind, SETTINGS, Setting, Settings};
+use windlass_server::{Server, serve};
+
+/// Serve workflows over HTTP
+///
+/// Settings come from flags, from the environment (WINDLASS_LISTEN for --listen), and from a TOML file, in this order.
+#[derive(Debug)]
+pub struct Serve {
+    flags: BTreeMap<&'static str, String>,
+}
+
+impl Serve {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let settings = Settings::gather(&self.flags, variable).map_err(|bad| Usage::new(bad.to_string()))?;
+        serve(settings, tell)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn tell(server: &Server) {
+    for warning in server.warnings() {
+        say(&format!("warning: {warning}"));
+    }
+    say(&format!("the owner's token is in {}", server.owner_file().display()));
+    match server.url() {
+        Ok(url) => say(&format!("listening on {url}")),
+        Err(error) => say(&format!("listening; the address cannot be told: {error}")),
+    }
+}
+
+/// The table is the only list of flags.
+impl clap::Args for Serve {
+    fn augment_args(command: Command) -> Command {
+        let about = "Serve workflows over HTTP";
+        let more = "Settings come from flags, from the environment (WINDLASS_LISTEN for --listen), and from a TOML \
+                    file, in this order. docs/settings.md lists them.";
+        let command = command.about(about).long_about(format!("{about}\n\n{more}"));
+        command.args(SETTINGS.iter().filter(|setting| setting.is_flag()).map(arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Serve::augment_args(command)
+    }
+}
+
+fn arg(setting: &'static Setting) -> Arg {
+    let shown = if setting.default.is_empty() || setting.kind == Kind::Switch {
+        setting.what.to_owned()
+    } else {
+        format!("{} [default: {}]", setting.what, setting.default)
+    };
+    let arg = Arg::new(setting.name).long(setting.name).help(shown).action(ArgAction::Set);
+    match setting.kind {
+        Kind::Switch => {
+            arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL")
+        }
+        Kind::Path => arg.value_name("PATH"),
+        Kind::Address => arg.value_name("ADDR"),
+        Kind::Count => arg.value_name("N"),
+        Kind::Bytes => arg.value_name("BYTES"),
+        Kind::Duration => arg.value_name("TIME"),
+        Kind::Text | Kind::Secret => arg.value_name("TEXT"),
+    }
+}
+
+impl FromArgMatches for Serve {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Serve, clap::Error> {
+        let flags = SETTINGS.iter().filter(|setting| setting.is_flag()).filter_map(|setting| {
+            matches.get_one::<String>(setting.name).map(|text| (setting.name, text.clone()))
+        });
+        Ok(Serve { flags: flags.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Serve::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,6 @@
+//! `windlass serve` as its users meet it: a real process, real connections.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+mod rig;
+mod starting;

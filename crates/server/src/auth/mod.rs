@@ -1,0 +1,13 @@
+//! Who asks, for which tenant, and what they may do.
+
+mod caller;
+mod directory;
+mod owner;
+mod role;
+mod token;
+
+pub use caller::Caller;
+pub use directory::{Directory, Known};
+pub use owner::{OWNER_FILE, owner_token};
+pub use role::{Permission, Role};
+pub use token::{Digest, Token};

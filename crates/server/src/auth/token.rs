@@ -1,0 +1,71 @@
+//! Bearer tokens: 32 random bytes behind a prefix. Only their digest is kept.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use windlass_secrets::Zeroizing;
+
+/// Tells people and scanners of leaked secrets what it is.
+const PREFIX: &str = "wdl_";
+const BYTES: usize = 32;
+
+/// SHA-256 of a token's text: what is stored, and what a request is looked up by. The token is random and long, so a
+/// slow hash would add nothing.
+pub type Digest = [u8; 32];
+
+/// The text that a caller sends. It is shown once.
+pub struct Token(Zeroizing<String>);
+
+impl Token {
+    pub fn random() -> Result<Token, getrandom::Error> {
+        let mut bytes = Zeroizing::new([0; BYTES]);
+        getrandom::fill(&mut *bytes)?;
+        Ok(Token(Zeroizing::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(*bytes)))))
+    }
+
+    /// A text that can be one of ours; others need not be looked up.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Token> {
+        let body = text.strip_prefix(PREFIX)?;
+        let decoded = URL_SAFE_NO_PAD.decode(body).ok().map(Zeroizing::new)?;
+        (decoded.len() == BYTES).then(|| Token(Zeroizing::new(text.to_owned())))
+    }
+
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_read_as_they_were_written() {
+        let token = Token::random().unwrap();
+        assert_eq!(Token::read(token.text()).unwrap().digest(), token.digest());
+        assert_ne!(Token::random().unwrap().digest(), token.digest());
+        assert!(!format!("{token:?}").contains(&token.text()[4..]));
+    }
+
+    #[test]
+    fn other_texts_are_no_tokens() {
+        let text = Token::random().unwrap().text().to_owned();
+        for wrong in ["", "wdl_", &text[1..], &text[..text.len() - 1], &format!("{text}A"), "wdl_ä"] {
+            assert!(Token::read(wrong).is_none(), "{wrong}");
+        }
+    }
+}

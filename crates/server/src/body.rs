@@ -1,0 +1,194 @@
+//! What is sent: JSON bodies, query strings and ids, read strictly. A field that nobody knows, a wrong type, a number
+//! out of range: each is refused with the place where it stands.
+
+use crate::app::App;
+use crate::problem::Problem;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// Values inside values; beyond it a body is an attack, not data.
+pub const DEPTH_MAX: usize = 64;
+
+/// A JSON body of type `T`.
+#[derive(Debug)]
+pub struct Sent<T>(pub T);
+
+/// A JSON body that may be left out: then it is the default.
+#[derive(Debug)]
+pub struct MaySend<T>(pub T);
+
+/// A query string of type `T`.
+#[derive(Debug)]
+pub struct Params<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for Sent<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        is_json(&parts.headers)?;
+        parse(&collect(body, app).await?).map(Sent)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for MaySend<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = collect(body, app).await?;
+        if bytes.is_empty() {
+            return Ok(MaySend(T::default()));
+        }
+        is_json(&parts.headers)?;
+        parse(&bytes).map(MaySend)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &Arc<App>) -> Result<Self, Problem> {
+        let read = Query::<T>::try_from_uri(&parts.uri);
+        read.map(|Query(params)| Params(params)).map_err(|rejection| {
+            // It says: "Failed to deserialize query string: limit: invalid digit found in string".
+            let text = rejection.body_text();
+            let told = text.split_once(": ").map_or(text.as_str(), |(_, told)| told);
+            let (path, message) = told.split_once(": ").unwrap_or(("", told));
+            Problem::invalid(path, message)
+        })
+    }
+}
+
+/// The whole body, within the server's limits of size and time.
+pub async fn collect(body: Body, app: &App) -> Result<Bytes, Problem> {
+    let limit = app.settings.body_limit;
+    let reading = tokio::time::timeout(app.settings.request_timeout, Limited::new(body, limit).collect());
+    match reading.await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            Err(Problem::too_large(format!("the body is larger than {limit} bytes, which is the limit here")))
+        }
+        Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
+        Err(_) => {
+            let message = "the body did not come in time";
+            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", message))
+        }
+    }
+}
+
+/// `application/json`, or one of its kinds; anything else is not read as JSON.
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let essence = media_type(headers);
+    match essence.as_deref() {
+        Some(kind)
+            if kind == "application/json"
+                || (kind.starts_with("application/") && kind.ends_with("+json")) =>
+        {
+            Ok(())
+        }
+        Some(kind) => Err(Problem::unsupported(format!("the body is `{kind}`; send application/json"))),
+        None => Err(Problem::unsupported("the header Content-Type is missing; send application/json")),
+    }
+}
+
+/// The media type without its parameters, in lower case.
+pub fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+}
+
+/// Reads strictly; errors carry the path of the field.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    is_flat_enough(bytes)?;
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = match error.path().to_string() {
+            path if path == "." => String::new(),
+            path => path,
+        };
+        Problem::invalid(path, error.inner().to_string())
+    })?;
+    reader.end().map_err(|error| Problem::invalid("", error.to_string()))?;
+    Ok(parsed)
+}
+
+/// Counts brackets outside of texts before anything is built.
+fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
+    let (mut depth, mut in_text, mut escaped) = (0usize, false, false);
+    for byte in bytes {
+        match (in_text, *byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (true, b'"') => in_text = false,
+            (true, _) => {}
+            (false, b'"') => in_text = true,
+            (false, b'[' | b'{') => depth += 1,
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            (false, _) => {}
+        }
+        if depth > DEPTH_MAX {
+            let message = format!("the JSON is nested more than {DEPTH_MAX} deep");
+            return Err(Problem::invalid("", message));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::Value;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Outer {
+        #[expect(dead_code, reason = "only read")]
+        options: Option<Inner>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Inner {
+        #[expect(dead_code, reason = "only read")]
+        max_retries: Option<u32>,
+    }
+
+    fn check(body: &[u8], path: &str, message: &str) {
+        let problem = parse::<Outer>(body).expect_err("it is refused");
+        let told = String::from_utf8_lossy(body).into_owned();
+        assert_eq!(problem.status, StatusCode::BAD_REQUEST, "{told}");
+        assert_eq!(problem.details[0].path, path, "{told}: {problem:?}");
+        assert!(problem.message.contains(message), "{told}: {}", problem.message);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_is_told_with_its_place() {
+        check(br#"{"options": {"maxRetries": "3"}}"#, "options.maxRetries", "expected u32");
+        check(br#"{"options": {"maxRetries": -1}}"#, "options.maxRetries", "expected u32");
+        check(br#"{"options": {"maxRetrys": 1}}"#, "options.maxRetrys", "unknown field");
+        check(br#"{"options": []}"#, "options", "invalid length 0");
+        check(br#"{"options": {}, "options": {}}"#, "", "duplicate field `options`");
+        check(br#"{"more": 1}"#, "more", "unknown field");
+        check(b"{} {}", "", "trailing characters");
+        check(b"", "", "EOF");
+        check(b"{\"options\": \"\xff\"}", "options", "invalid unicode");
+    }
+
+    #[test]
+    fn deep_json_is_refused_before_it_is_built() {
+        let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse::<Value>(deep(DEPTH_MAX).as_bytes()).is_ok());
+        let problem = parse::<Value>(deep(DEPTH_MAX + 1).as_bytes()).expect_err("it is refused");
+        assert!(problem.message.contains("64 deep"), "{}", problem.message);
+        assert!(parse::<Value>(format!("\"{}\\\"[\"", "[".repeat(1_000)).as_bytes()).is_ok());
+    }
+}

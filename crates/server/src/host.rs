@@ -1,0 +1,199 @@
+//! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
+
+use crate::vault::{LocalVault, SharedVault};
+use anyhow::{Context, anyhow};
+use crossbeam_channel::{Receiver, bounded, select};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use windlass_artifact::Artifact;
+use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request};
+use windlass_kernel::Millis;
+use windlass_protocol::{Beat, Checkpoint, Log, Register, Report, SessionId, Verdict};
+use windlass_store::sqlite::Sqlite;
+use windlass_worker::egress::Egress;
+use windlass_worker::guard::GuardCommand;
+use windlass_worker::{Artifacts, Orders, Pool, PoolConfig, Port, Reply};
+
+/// The subcommand that the guard process is started with.
+pub const GUARD: &str = "guard";
+
+#[derive(Debug)]
+pub struct Embedded {
+    pool: Option<Pool>,
+    engine: Engine,
+    /// Held as long as the engine runs.
+    folder: Folder,
+    warnings: Vec<String>,
+}
+
+/// Whether this process does the work that the engine offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workers {
+    Pool,
+    /// A pool that does so many pieces of work at a time.
+    Slots(u32),
+    /// What becomes ready stays queued.
+    None,
+}
+
+impl Embedded {
+    /// Takes the folder, or says who has it. What an earlier process left to be done is taken up at once.
+    pub fn start(data: &Path, what: &str, workers: Workers, egress: Egress) -> anyhow::Result<Embedded> {
+        Embedded::in_folder(Folder::hold(data, what)?, workers, egress)
+    }
+
+    pub fn in_folder(folder: Folder, workers: Workers, egress: Egress) -> anyhow::Result<Embedded> {
+        let store = Sqlite::open(&Folder::store(folder.path()))?;
+        let artifacts = Arc::new(Kept(store.artifacts()));
+        let engine = Engine::start(store, seed())?;
+        let mut embedded = Embedded { pool: None, engine, folder, warnings: Vec::new() };
+        match workers {
+            Workers::Pool => embedded.work(artifacts, egress, None)?,
+            Workers::Slots(slots) => embedded.work(artifacts, egress, Some(slots))?,
+            Workers::None => {}
+        }
+        Ok(embedded)
+    }
+
+    fn work(&mut self, artifacts: Arc<Kept>, egress: Egress, slots: Option<u32>) -> anyhow::Result<()> {
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
+        let guard = GuardCommand { program, args: vec![GUARD.into()] };
+        let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
+        config.egress = egress;
+        config.vault = Arc::new(SharedVault::new(self.vault()?));
+        config.slots = slots.unwrap_or(config.slots);
+        self.pool = Some(Pool::start(config, Arc::new(Wire(self.engine.handle())))?);
+        Ok(())
+    }
+
+    /// Work that needs no secrets goes on without the key.
+    fn vault(&mut self) -> anyhow::Result<LocalVault> {
+        let mut vault = LocalVault::of(self.folder.path())?;
+        if let Some((count, error)) = vault.unreadable()? {
+            self.warnings.push(format!(
+                "secrets that cannot be opened, and so not redacted where files hold them: {count}; {error:#}"
+            ));
+        }
+        Ok(vault)
+    }
+
+    /// What is wrong here, and yet no reason not to start.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn handle(&self) -> Handle {
+        self.engine.handle()
+    }
+
+    /// Told when the engine has ended by itself, which it does only when it must not go on.
+    pub fn ended(&self) -> &Receiver<Option<Fatal>> {
+        self.engine.ended()
+    }
+
+    /// Asks and waits.
+    pub fn ask(&self, request: Request) -> anyhow::Result<Answer> {
+        let (sender, answers) = bounded(1);
+        self.handle().ask(request, move |answer| drop(sender.send(answer)));
+        self.wait_for(&answers)
+    }
+
+    /// The next answer. An engine that ends meanwhile may leave questions unanswered; then its reason is the error.
+    pub fn wait_for<T>(&self, answers: &Receiver<T>) -> anyhow::Result<T> {
+        select! {
+            recv(answers) -> answer => match answer {
+                Ok(answer) => Ok(answer),
+                Err(_) => Err(ended(self.ended().recv().ok().flatten())),
+            },
+            recv(self.ended()) -> fatal => Err(ended(fatal.ok().flatten())),
+        }
+    }
+
+    /// Ends what runs in the pool, which gives it back to the engine, then the engine; what was decided is written.
+    pub fn stop(self) -> anyhow::Result<()> {
+        drop(self.pool);
+        let fatal = self.engine.stop();
+        drop(self.folder);
+        fatal.map_or(Ok(()), |fatal| Err(fatal.into()))
+    }
+}
+
+/// An engine that ended by itself must not be taken for one that did its work.
+pub fn ended(fatal: Option<Fatal>) -> anyhow::Error {
+    fatal.map_or_else(|| anyhow!("the engine has ended and told no reason"), Into::into)
+}
+
+pub fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The system's randomness, as the standard library draws it for its maps.
+pub fn seed() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// The pool keeps large values where the engine looks for them.
+#[derive(Debug)]
+struct Kept(windlass_store::Artifacts);
+
+impl Artifacts for Kept {
+    fn keep(&self, artifact: &Artifact) -> io::Result<()> {
+        self.0.keep(artifact).map_err(io::Error::other)
+    }
+
+    fn read(&self, key: &str) -> io::Result<Option<Vec<u8>>> {
+        self.0.read(key).map_err(io::Error::other)
+    }
+}
+
+/// The pool's way to the engine beside it. A call waits only while thousands of others do.
+struct Wire(Handle);
+
+impl Wire {
+    fn ask(&self, request: Request, reply: Reply<Verdict>) {
+        self.0.ask(request, move |answer| {
+            // Any other answer is none: the pool asks again.
+            if let Answer::Verdict(verdict) = answer {
+                reply(verdict);
+            }
+        });
+    }
+}
+
+impl Port for Wire {
+    fn register(&self, register: Register, orders: Orders, reply: Reply<SessionId>) {
+        self.0.register(register, orders, move |answer| {
+            if let Answer::Registered(session) = answer {
+                reply(session);
+            }
+        });
+    }
+
+    fn beat(&self, beat: Beat, reply: Reply<Verdict>) {
+        self.ask(Request::Beat(beat), reply);
+    }
+
+    fn report(&self, report: Report, reply: Reply<Verdict>) {
+        self.ask(Request::Report(Box::new(report)), reply);
+    }
+
+    fn checkpoint(&self, checkpoint: Checkpoint, reply: Reply<Verdict>) {
+        self.ask(Request::Checkpoint(checkpoint), reply);
+    }
+
+    fn leave(&self, session: SessionId, reply: Reply<Verdict>) {
+        self.ask(Request::Leave(session), reply);
+    }
+
+    fn log(&self, log: Log, reply: Reply<Verdict>) {
+        self.ask(Request::Log(log), reply);
+    }
+}

@@ -1,0 +1,45 @@
+//! `/healthz` and `/readyz`, for whoever keeps the process running and sends it requests.
+
+use crate::app::App;
+use crate::problem::{Problem, Refused};
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Health {
+    /// Always `ok`.
+    status: String,
+}
+
+impl Health {
+    fn ok() -> Json<Health> {
+        Json(Health { status: "ok".to_owned() })
+    }
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz))
+}
+
+/// The process runs.
+#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = Health)))]
+async fn healthz() -> Json<Health> {
+    Health::ok()
+}
+
+/// The engine has taken up what the last process left, and the server takes requests.
+#[utoipa::path(get, path = "/readyz", tag = "operations", responses(
+    (status = 200, body = Health),
+    (status = 503, body = Refused, description = "Not yet, or not any more"),
+))]
+async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
+    match app.is_ready() {
+        true => Ok(Health::ok()),
+        false => Err(Problem::unavailable("the server is starting or being stopped")),
+    }
+}

@@ -1,0 +1,64 @@
+//! All routes, one file per noun. Each router carries its part of the OpenAPI document.
+
+mod health;
+
+use crate::app::App;
+use crate::problem::Problem;
+use axum::Json;
+use axum::Router;
+use axum::http::{StatusCode, Uri};
+use std::sync::Arc;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi as _};
+use utoipa_axum::router::OpenApiRouter;
+
+/// The name of the security scheme in the document.
+const BEARER: &str = "bearer";
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "Windlass", description = "Workflows that survive crashes."),
+    modifiers(&Bearer)
+)]
+struct Document;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut OpenApi) {
+        let scheme =
+            HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("A token or a JWT")).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
+    }
+}
+
+fn routers() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(Document::openapi()).merge(health::router())
+}
+
+/// The OpenAPI document of every route.
+#[must_use]
+pub fn openapi() -> OpenApi {
+    routers().into_openapi()
+}
+
+pub fn router(app: Arc<App>) -> Router {
+    let (router, document) = routers().split_for_parts();
+    let document = Arc::new(document);
+    router
+        .route("/api/openapi.json", axum::routing::get(move || async move { Json(document) }))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(no_method)
+        .with_state(app)
+}
+
+async fn nowhere(uri: Uri) -> Problem {
+    Problem::not_found("route", uri.path())
+}
+
+async fn no_method() -> Problem {
+    let message = "this route does not have that method";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message)
+}

@@ -1,0 +1,168 @@
+//! The server's settings: defaults, then the file, then the environment, then flags.
+
+mod parse;
+mod table;
+
+pub use table::{CONFIG, DATA, Kind, SETTINGS, Setting};
+
+use parse::Given;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use windlass_secrets::Zeroizing;
+use windlass_worker::egress::Egress;
+
+/// The name of the file in the data folder that is read when no other is named.
+const FILE: &str = "windlass.toml";
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub data: PathBuf,
+    pub listen: Vec<SocketAddr>,
+    pub tls: Option<Tls>,
+    pub allow_public_http: bool,
+    pub public_url: Option<String>,
+    pub slots: Option<u32>,
+    pub readers: usize,
+    pub body_limit: usize,
+    pub header_timeout: Duration,
+    pub request_timeout: Duration,
+    pub max_connections: usize,
+    pub stop_timeout: Duration,
+    /// None: no limit.
+    pub rate_limit: Option<u32>,
+    pub rate_burst: Option<u32>,
+    pub open_executions: Option<u32>,
+    pub egress: Egress,
+    pub jwt: JwtSettings,
+    pub log: String,
+    pub log_format: LogFormat,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Clone, Default)]
+pub struct JwtSettings {
+    pub secret: Option<Zeroizing<String>>,
+    pub public_key: Option<PathBuf>,
+    pub jwks: Option<String>,
+    pub issuer: Option<String>,
+    pub audience: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// A setting that cannot be used: which, where it was given, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadSetting(pub String);
+
+impl Settings {
+    /// Lays the sources over each other. `variable` looks into the environment; `flags` are by the name of the setting.
+    pub fn gather(
+        flags: &BTreeMap<&'static str, String>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Settings, BadSetting> {
+        let mut given = Given::default();
+        given.lay("its default", |setting| (!setting.default.is_empty()).then(|| setting.default.to_owned()));
+        let mut above = Given::default();
+        above.lay_variables(&variable);
+        above.lay_flags(flags);
+        if let Some(file) = file(&above, &given)? {
+            given.lay_file(&file)?;
+        }
+        given.over(above);
+        Settings::read(&given)
+    }
+
+    fn read(given: &Given) -> Result<Settings, BadSetting> {
+        let tls = match (given.path("tls-cert"), given.path("tls-key")) {
+            (Some(cert), Some(key)) => Some(Tls { cert, key }),
+            (None, None) => None,
+            (Some(_), None) => {
+                return Err(BadSetting("tls-cert is given and tls-key is not: TLS needs both".into()));
+            }
+            (None, Some(_)) => {
+                return Err(BadSetting("tls-key is given and tls-cert is not: TLS needs both".into()));
+            }
+        };
+        let settings = Settings {
+            data: given.path(DATA).unwrap_or_default(),
+            listen: given.addresses("listen")?,
+            tls,
+            allow_public_http: given.switch("allow-public-http")?,
+            public_url: given.url("public-url")?,
+            slots: given.count("slots")?,
+            readers: given.size("readers")?,
+            body_limit: given.bytes("body-limit")?,
+            header_timeout: given.duration("header-timeout")?,
+            request_timeout: given.duration("request-timeout")?,
+            max_connections: given.size("max-connections")?,
+            stop_timeout: given.duration("stop-timeout")?,
+            rate_limit: given.count("rate-limit")?,
+            rate_burst: given.count("rate-burst")?,
+            open_executions: given.count("open-executions")?,
+            egress: given.egress("egress-allow")?,
+            jwt: JwtSettings {
+                secret: given.text("jwt-secret").map(Zeroizing::new),
+                public_key: given.path("jwt-public-key"),
+                jwks: given.text("jwt-jwks"),
+                issuer: given.text("jwt-issuer"),
+                audience: given.text("jwt-audience"),
+            },
+            log: given.text("log").unwrap_or_default(),
+            log_format: given.log_format("log-format")?,
+        };
+        settings.is_private_enough()?;
+        Ok(settings)
+    }
+
+    /// Tokens in clear text across a network are given away; who wants that says so.
+    fn is_private_enough(&self) -> Result<(), BadSetting> {
+        let public = self.listen.iter().find(|address| !address.ip().is_loopback());
+        match public {
+            Some(address) if self.tls.is_none() && !self.allow_public_http => Err(BadSetting(format!(
+                "{address} can be reached from other machines, and without TLS everybody on the way reads the tokens\n  \
+                 hint: give --tls-cert and --tls-key, or --allow-public-http if something in front of it adds TLS, or listen on 127.0.0.1"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for JwtSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let secret = self.secret.as_ref().map(|_| "…");
+        f.debug_struct("JwtSettings")
+            .field("secret", &secret)
+            .field("public_key", &self.public_key)
+            .field("jwks", &self.jwks)
+            .field("issuer", &self.issuer)
+            .field("audience", &self.audience)
+            .finish()
+    }
+}
+
+/// The file that was named, which must be there, or the one of the data folder, which may be.
+fn file(above: &Given, defaults: &Given) -> Result<Option<PathBuf>, BadSetting> {
+    if let Some(named) = above.path(CONFIG) {
+        return match named.is_file() {
+            true => Ok(Some(named)),
+            false => Err(BadSetting(format!("config: there is no file {}", named.display()))),
+        };
+    }
+    let data = above.path(DATA).or_else(|| defaults.path(DATA)).unwrap_or_default();
+    Ok(Some(Path::new(&data).join(FILE)).filter(|file| file.is_file()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Texts of settings, each with where it was given, read as what they mean.
+
+use super::{BadSetting, CONFIG, DATA, Kind, LogFormat, SETTINGS, Setting};
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+use toml::{Table, Value};
+use windlass_worker::egress::Egress;
+
+/// What was given, by the name of the setting: the text and where it comes from.
+#[derive(Debug, Default)]
+pub(super) struct Given(BTreeMap<&'static str, (String, String)>);
+
+impl Given {
+    pub fn lay(&mut self, place: &str, text: impl Fn(&Setting) -> Option<String>) {
+        for setting in SETTINGS {
+            if let Some(text) = text(setting) {
+                self.0.insert(setting.name, (text, place.to_owned()));
+            }
+        }
+    }
+
+    pub fn lay_variables(&mut self, variable: &impl Fn(&str) -> Option<String>) {
+        for setting in SETTINGS {
+            let name = setting.variable();
+            // An empty variable is how shells say that it is not set.
+            if let Some(text) = variable(&name).filter(|text| !text.is_empty()) {
+                self.0.insert(setting.name, (text, name));
+            }
+        }
+    }
+
+    pub fn lay_flags(&mut self, flags: &BTreeMap<&'static str, String>) {
+        for (name, text) in flags {
+            self.0.insert(name, (text.clone(), format!("--{name}")));
+        }
+    }
+
+    /// Every key must be a setting, and have its type.
+    pub fn lay_file(&mut self, file: &Path) -> Result<(), BadSetting> {
+        let shown = file.display();
+        let bad = |what: String| BadSetting(format!("{shown}: {what}"));
+        let text =
+            std::fs::read_to_string(file).map_err(|error| bad(format!("it cannot be read: {error}")))?;
+        let table: Table = text.parse().map_err(|error| bad(format!("{error}")))?;
+        for (key, value) in table {
+            let known = SETTINGS
+                .iter()
+                .find(|setting| setting.name == key && ![DATA, CONFIG].contains(&setting.name));
+            let setting = known
+                .ok_or_else(|| bad(format!("there is no setting `{key}`; docs/settings.md lists them")))?;
+            let text = text_of(value).ok_or_else(|| {
+                bad(format!("`{key}` must be a text, a number, true, false or a list of texts"))
+            })?;
+            self.0.insert(setting.name, (text, format!("`{key}` in {shown}")));
+        }
+        Ok(())
+    }
+
+    pub fn over(&mut self, above: Given) {
+        self.0.extend(above.0);
+    }
+
+    pub fn text(&self, name: &'static str) -> Option<String> {
+        debug_assert!(SETTINGS.iter().any(|setting| setting.name == name), "{name} is in the table");
+        self.0.get(name).map(|(text, _)| text.clone()).filter(|text| !text.is_empty())
+    }
+
+    pub fn path(&self, name: &'static str) -> Option<PathBuf> {
+        self.text(name).map(PathBuf::from)
+    }
+
+    /// 0 and nothing are the same: no such number.
+    pub fn count(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
+        self.parsed::<u32>(name, "a whole number").map(|count| count.filter(|count| *count > 0))
+    }
+
+    pub fn size(&self, name: &'static str) -> Result<usize, BadSetting> {
+        match self.count(name)? {
+            Some(count) => Ok(count as usize),
+            None => Err(self.bad(name, "a number above 0")),
+        }
+    }
+
+    pub fn switch(&self, name: &'static str) -> Result<bool, BadSetting> {
+        self.parsed(name, "true or false").map(Option::unwrap_or_default)
+    }
+
+    pub fn bytes(&self, name: &'static str) -> Result<usize, BadSetting> {
+        let expected = "a number of bytes as in 4MiB";
+        let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;
+        let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("", 1)];
+        scaled(&text, &units)
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .ok_or_else(|| self.bad(name, expected))
+    }
+
+    pub fn duration(&self, name: &'static str) -> Result<Duration, BadSetting> {
+        let expected = "a time as in 500ms, 10s, 5m, 12h or 30d";
+        let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;
+        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+        scaled(&text, &units).map(Duration::from_millis).ok_or_else(|| self.bad(name, expected))
+    }
+
+    pub fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, BadSetting> {
+        let expected = "an address and a port as in 127.0.0.1:7070";
+        let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;
+        let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|_| self.bad(name, expected))?.collect();
+        if found.is_empty() { Err(self.bad(name, expected)) } else { Ok(found) }
+    }
+
+    pub fn url(&self, name: &'static str) -> Result<Option<String>, BadSetting> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let is_url = ["http://", "https://"]
+            .iter()
+            .any(|scheme| text.len() > scheme.len() && text.starts_with(scheme));
+        match is_url {
+            true => Ok(Some(text.trim_end_matches('/').to_owned())),
+            false => Err(self.bad(name, "a URL as in https://windlass.example.com")),
+        }
+    }
+
+    pub fn egress(&self, name: &'static str) -> Result<Egress, BadSetting> {
+        let list = self.text(name).unwrap_or_default();
+        Egress::default()
+            .allowing(&list)
+            .map_err(|error| BadSetting(format!("{}: {error}", self.place(name))))
+    }
+
+    pub fn log_format(&self, name: &'static str) -> Result<LogFormat, BadSetting> {
+        match self.text(name).as_deref() {
+            Some("text") => Ok(LogFormat::Text),
+            Some("json") => Ok(LogFormat::Json),
+            _ => Err(self.bad(name, "text or json")),
+        }
+    }
+
+    fn parsed<T: FromStr>(&self, name: &'static str, expected: &str) -> Result<Option<T>, BadSetting> {
+        self.text(name).map(|text| text.parse().map_err(|_| self.bad(name, expected))).transpose()
+    }
+
+    fn place<'g>(&'g self, name: &'g str) -> &'g str {
+        self.0.get(name).map_or(name, |(_, place)| place)
+    }
+
+    /// The text itself is told, unless it is a secret.
+    fn bad(&self, name: &str, expected: &str) -> BadSetting {
+        let is_secret = SETTINGS.iter().any(|setting| setting.name == name && setting.kind == Kind::Secret);
+        let text = self.0.get(name).map_or("", |(text, _)| text.as_str());
+        let shown = if is_secret { "…" } else { text };
+        BadSetting(format!("{}: `{shown}` is not {expected}", self.place(name)))
+    }
+}
+
+fn text_of(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Boolean(is) => Some(is.to_string()),
+        Value::Array(values) => {
+            let texts: Option<Vec<String>> =
+                values.into_iter().map(|value| value.as_str().map(str::to_owned)).collect();
+            texts.map(|texts| texts.join(","))
+        }
+        Value::Float(_) | Value::Datetime(_) | Value::Table(_) => None,
+    }
+}
+
+/// A whole number and one of the units, the first that fits.
+fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit.trim())?;
+    number.parse::<u64>().ok()?.checked_mul(*factor)
+}

@@ -1,0 +1,133 @@
+//! Every setting of the server: one table. Flags, environment, the file and docs/settings.md follow it.
+
+/// What a setting's text means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Path,
+    /// `127.0.0.1:7070`.
+    Address,
+    /// A whole number.
+    Count,
+    /// A number with `KiB`, `MiB` or `GiB`, or bytes.
+    Bytes,
+    /// A number with `ms`, `s`, `m`, `h` or `d`.
+    Duration,
+    /// `true` or `false`; as a flag it needs no value.
+    Switch,
+    /// Never a flag: the arguments of a process can be seen by others.
+    Secret,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// As a flag and in the file; in the environment it is `WINDLASS_` and this in capitals.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Empty: there is none.
+    pub default: &'static str,
+    pub what: &'static str,
+}
+
+impl Setting {
+    /// Its name in the environment.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("WINDLASS_{}", self.name.to_ascii_uppercase().replace('-', "_"))
+    }
+
+    #[must_use]
+    pub fn is_flag(&self) -> bool {
+        self.kind != Kind::Secret
+    }
+}
+
+const fn setting(name: &'static str, kind: Kind, default: &'static str, what: &'static str) -> Setting {
+    Setting { name, kind, default, what }
+}
+
+pub const DATA: &str = "data";
+pub const CONFIG: &str = "config";
+
+pub const SETTINGS: &[Setting] = &[
+    setting(DATA, Kind::Path, ".windlass", "The data folder"),
+    setting(
+        CONFIG,
+        Kind::Path,
+        "",
+        "A TOML file of settings; without it, windlass.toml in the data folder if it is there",
+    ),
+    setting("listen", Kind::Address, "127.0.0.1:7070", "The address to listen on; port 0 takes a free one"),
+    setting("tls-cert", Kind::Path, "", "The certificate chain for HTTPS, PEM"),
+    setting("tls-key", Kind::Path, "", "The private key of the certificate, PEM"),
+    setting(
+        "allow-public-http",
+        Kind::Switch,
+        "false",
+        "Listen on a public address without TLS, because something in front adds it",
+    ),
+    setting(
+        "public-url",
+        Kind::Text,
+        "",
+        "How clients reach the server, for links it gives: https://windlass.example.com",
+    ),
+    setting("slots", Kind::Count, "", "Pieces of work at a time; four to a core if nothing is given"),
+    setting("readers", Kind::Count, "4", "Threads that read the store for requests"),
+    setting("body-limit", Kind::Bytes, "4MiB", "The largest body of a request"),
+    setting("header-timeout", Kind::Duration, "10s", "How long the head of a request may take, TLS included"),
+    setting("request-timeout", Kind::Duration, "30s", "How long the body of a request may take"),
+    setting(
+        "max-connections",
+        Kind::Count,
+        "10000",
+        "Connections at a time; others wait in the system's queue",
+    ),
+    setting(
+        "stop-timeout",
+        Kind::Duration,
+        "10s",
+        "How long open requests may go on when the server is stopped",
+    ),
+    setting(
+        "rate-limit",
+        Kind::Count,
+        "0",
+        "Requests per second of one tenant; 0: no limit. A tenant's own limit comes first",
+    ),
+    setting(
+        "rate-burst",
+        Kind::Count,
+        "0",
+        "Requests at once of one tenant above its rate; 0: as many as its rate",
+    ),
+    setting(
+        "open-executions",
+        Kind::Count,
+        "0",
+        "Executions of one tenant that have not ended; 0: no limit. A tenant's own limit comes first",
+    ),
+    setting(
+        "egress-allow",
+        Kind::Text,
+        "",
+        "Ranges of addresses that http tools and webhooks may reach beside public ones: 10.0.0.0/8,fd00::/8",
+    ),
+    setting("jwt-secret", Kind::Secret, "", "Accept JWTs signed with this secret (HS256); at least 32 bytes"),
+    setting("jwt-public-key", Kind::Path, "", "Accept JWTs signed with this key (RS256 or EdDSA), PEM"),
+    setting(
+        "jwt-jwks",
+        Kind::Text,
+        "",
+        "Accept JWTs signed with the keys of this JWKS, a file or an https URL",
+    ),
+    setting("jwt-issuer", Kind::Text, "", "The issuer (iss) that JWTs must have"),
+    setting("jwt-audience", Kind::Text, "", "The audience (aud) that JWTs must have"),
+    setting(
+        "log",
+        Kind::Text,
+        "info",
+        "Which log lines are written: error, warn, info, debug, or per module as in windlass_server=debug",
+    ),
+    setting("log-format", Kind::Text, "text", "text or json"),
+];

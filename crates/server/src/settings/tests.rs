@@ -1,0 +1,70 @@
+use super::*;
+
+fn gathered(flags: &[(&'static str, &str)], variables: &[(&str, &str)]) -> Result<Settings, BadSetting> {
+    let flags = flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
+    let variable = |asked: &str| {
+        let found = variables.iter().find(|(name, _)| *name == asked);
+        found.map(|(_, text)| (*text).to_owned())
+    };
+    Settings::gather(&flags, variable)
+}
+
+#[test]
+fn flags_win_over_the_environment_over_the_file_over_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    assert_eq!(gathered(&[("data", data)], &[]).unwrap().readers, 4);
+    std::fs::write(folder.path().join(FILE), "readers = 5\nbody-limit = \"1KiB\"\n").unwrap();
+    let settings = gathered(&[("data", data)], &[]).unwrap();
+    assert_eq!((settings.readers, settings.body_limit), (5, 1_024));
+    let settings =
+        gathered(&[("data", data)], &[("WINDLASS_READERS", "6"), ("WINDLASS_BODY_LIMIT", "")]).unwrap();
+    assert_eq!((settings.readers, settings.body_limit), (6, 1_024));
+    let settings = gathered(&[("data", data), ("readers", "7")], &[("WINDLASS_READERS", "6")]).unwrap();
+    assert_eq!(settings.readers, 7);
+}
+
+#[test]
+fn a_bad_setting_is_told_with_where_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let check = |flags: &[(&'static str, &str)], variables: &[(&str, &str)], told: &[&str]| {
+        let error = gathered(flags, variables).expect_err("it is refused").to_string();
+        for part in told {
+            assert!(error.contains(part), "{error}: {part}");
+        }
+    };
+    check(&[("listen", "nowhere")], &[], &["--listen: `nowhere` is not an address"]);
+    check(&[], &[("WINDLASS_HEADER_TIMEOUT", "soon")], &["WINDLASS_HEADER_TIMEOUT: `soon` is not a time"]);
+    check(&[], &[("WINDLASS_BODY_LIMIT", "4MB")], &["`4MB` is not a number of bytes"]);
+    check(&[("readers", "0")], &[], &["--readers: `0` is not a number above 0"]);
+    check(&[("slots", "-1")], &[], &["--slots: `-1` is not a whole number"]);
+    check(&[("tls-cert", "a.pem")], &[], &["TLS needs both"]);
+    check(&[("config", "missing.toml")], &[], &["there is no file missing.toml"]);
+    check(&[("egress-allow", "10.0.0.0/99")], &[], &["--egress-allow", "is no range of addresses"]);
+    check(&[("public-url", "windlass.example.com")], &[], &["is not a URL"]);
+    check(&[("log-format", "xml")], &[], &["`xml` is not text or json"]);
+    std::fs::write(folder.path().join(FILE), "reader = 5").unwrap();
+    check(&[("data", data)], &[], &["windlass.toml: there is no setting `reader`"]);
+    std::fs::write(folder.path().join(FILE), "readers = 5.5").unwrap();
+    check(&[("data", data)], &[], &["`readers` must be a text, a number"]);
+    std::fs::write(folder.path().join(FILE), "data = \"elsewhere\"").unwrap();
+    check(&[("data", data)], &[], &["there is no setting `data`"]);
+}
+
+#[test]
+fn a_public_address_needs_tls_or_a_word() {
+    let error = gathered(&[("listen", "0.0.0.0:7070")], &[]).expect_err("it is refused").to_string();
+    assert!(error.contains("--tls-cert") && error.contains("--allow-public-http"), "{error}");
+    assert!(gathered(&[("listen", "192.0.2.1:7070")], &[]).is_err());
+    assert!(gathered(&[("listen", "0.0.0.0:7070"), ("allow-public-http", "true")], &[]).is_ok());
+    assert!(gathered(&[("listen", "[::]:7070"), ("tls-cert", "a"), ("tls-key", "b")], &[]).is_ok());
+    assert!(gathered(&[("listen", "[::1]:7070")], &[]).is_ok());
+}
+
+#[test]
+fn a_secret_is_not_told() {
+    let settings = gathered(&[], &[("WINDLASS_JWT_SECRET", "hunter2hunter2")]).unwrap();
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    assert_eq!(settings.jwt.secret.unwrap().as_str(), "hunter2hunter2");
+}
