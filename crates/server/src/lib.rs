@@ -4,6 +4,7 @@ pub mod app;
 pub mod auth;
 pub mod body;
 mod connections;
+pub mod feed;
 pub mod host;
 pub mod problem;
 pub mod readers;
@@ -12,6 +13,7 @@ mod serve;
 pub mod settings;
 pub mod tenant;
 pub mod vault;
+pub mod webhooks;
 
 pub use routes::openapi;
 pub use serve::{Server, serve};

@@ -1,0 +1,144 @@
+//! One message, and its form on a stream.
+
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use windlass_dialects::view::{NodeLabel, error, execution_id, time};
+use windlass_kernel::{ExecutionId, Failure, Millis};
+use windlass_store::Position;
+
+/// Messages that one row can tell. Rows are bounded by what one decision may do, which is far below.
+const PER_ROW: u64 = 1 << 16;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Its place among all messages of all executions; fits the numbers of JavaScript.
+    pub sequence: u64,
+    /// Whoever has seen everything up to here has not seen this. A start that is told late is newer than its sequence.
+    pub newer_than: u64,
+    pub at: Millis,
+    pub tells: Tells,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tells {
+    /// `began`: the execution has just started.
+    Status {
+        status: &'static str,
+        progress: Value,
+        began: bool,
+    },
+    /// Of an attempt, counted from 1.
+    NodeStarted {
+        node: NodeLabel,
+        attempt: u32,
+    },
+    NodeCompleted {
+        node: NodeLabel,
+        duration_ms: Option<u64>,
+        output: Option<Arc<Value>>,
+    },
+    /// An attempt; another one follows unless it is the last.
+    NodeFailed {
+        node: NodeLabel,
+        failure: Failure,
+        retry_count: u32,
+        retries_max: u32,
+        last: bool,
+    },
+    /// `outputs` are put in by whoever has the whole journal.
+    Ended {
+        status: &'static str,
+        duration_ms: u64,
+        outputs: Value,
+        failure: Option<Failure>,
+    },
+    Log {
+        level: &'static str,
+        node: String,
+        text: String,
+    },
+}
+
+/// The number of the n-th message that a row tells.
+pub(super) fn sequence(row: Position, index: u64) -> u64 {
+    row.0.cast_unsigned().saturating_mul(PER_ROW) + index.min(PER_ROW - 1)
+}
+
+impl Message {
+    /// As it goes to a subscriber: the fields of the document, and `sequence` to go on from.
+    #[must_use]
+    pub fn on_stream(&self, execution: ExecutionId) -> Value {
+        let mut data = Map::new();
+        if !matches!(self.tells, Tells::Log { .. }) {
+            data.insert("executionId".into(), json!(execution_id(execution)));
+        }
+        self.tells.describe(&mut data, self.at);
+        json!({
+            "type": self.tells.name(),
+            "timestamp": time(self.at),
+            "sequence": self.sequence,
+            "data": data,
+        })
+    }
+}
+
+impl Tells {
+    fn name(&self) -> &'static str {
+        match self {
+            Tells::Status { .. } => "status_update",
+            Tells::NodeStarted { .. } => "node_started",
+            Tells::NodeCompleted { .. } => "node_completed",
+            Tells::NodeFailed { .. } => "node_failed",
+            Tells::Ended { .. } => "execution_completed",
+            Tells::Log { .. } => "log",
+        }
+    }
+
+    fn describe(&self, data: &mut Map<String, Value>, at: Millis) {
+        let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
+        match self {
+            Tells::Status { status, progress, .. } => {
+                put("status", json!(status));
+                put("progress", progress.clone());
+            }
+            Tells::NodeStarted { node, .. } => {
+                put("nodeId", json!(node.id));
+                put("nodeName", json!(node.name));
+                put("nodeType", json!(node.kind));
+            }
+            Tells::NodeCompleted { node, duration_ms, output } => {
+                put("nodeId", json!(node.id));
+                put("nodeName", json!(node.name));
+                put("duration", json!(duration_ms));
+                put("output", json!(output));
+            }
+            Tells::NodeFailed { node, failure, retry_count, retries_max, .. } => {
+                put("nodeId", json!(node.id));
+                put("nodeName", json!(node.name));
+                put("error", attempt_error(failure, at, *retry_count, *retries_max));
+            }
+            Tells::Ended { status, duration_ms, outputs, .. } => {
+                put("status", json!(status));
+                put("duration", json!(duration_ms));
+                put("outputs", outputs.clone());
+            }
+            Tells::Log { level, node, text } => {
+                put("level", json!(level));
+                put("nodeId", json!(node));
+                put("message", json!(text));
+            }
+        }
+    }
+}
+
+/// The error of an attempt: what the document shows, with what is known about trying again.
+pub(crate) fn attempt_error(failure: &Failure, at: Millis, retry_count: u32, retries_max: u32) -> Value {
+    let whole = error(failure, None, at);
+    json!({
+        "code": whole["code"],
+        "message": whole["message"],
+        "retryable": whole["retryable"],
+        "retryCount": retry_count,
+        "maxRetries": retries_max,
+    })
+}

@@ -1,0 +1,157 @@
+//! The feed of one execution over a store: rows and log chunks in the order of their positions, page by page.
+
+use super::message::{Message, Tells};
+use super::telling::Telling;
+use std::sync::Arc;
+use windlass_dialects::view::Leases;
+use windlass_engine::journal;
+use windlass_kernel::{ExecutionId, Illegal, Net, RunId, outputs};
+use windlass_store::{JournalRow, Position, Reader, StoreError, StoredLog};
+
+/// Rows, and chunks, read at a time: what one reader holds in memory at most.
+const PAGE: usize = 64;
+/// Offers read at a time.
+const OFFERS: usize = 1_000;
+
+/// A reader's place in the feed of an execution.
+#[derive(Debug)]
+pub struct Feed {
+    execution: ExecutionId,
+    telling: Telling,
+    logs: Position,
+    /// What was seen before is not told again.
+    seen: u64,
+    wants_logs: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Page {
+    pub messages: Vec<Message>,
+    /// There may be more at once.
+    pub more: bool,
+    /// The execution has ended, and everything is told.
+    pub over: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the journal of execution {0} is broken: {1}")]
+    Broken(ExecutionId, Illegal),
+    #[error("a chunk of the log of execution {0} cannot be read: {1}")]
+    Log(ExecutionId, serde_json::Error),
+}
+
+impl Feed {
+    /// From the beginning; `seen` is the sequence of the last message that need not be told again.
+    #[must_use]
+    pub fn new(execution: ExecutionId, net: Arc<Net>, seen: u64) -> Feed {
+        Feed { execution, telling: Telling::new(net), logs: Position(0), seen, wants_logs: true }
+    }
+
+    #[must_use]
+    pub fn without_logs(self) -> Feed {
+        Feed { wants_logs: false, ..self }
+    }
+
+    #[must_use]
+    pub fn telling(&self) -> &Telling {
+        &self.telling
+    }
+
+    /// What came since the last time, as far as one page goes.
+    pub fn read(&mut self, reader: &mut impl Reader) -> Result<Page, FeedError> {
+        let (rows, chunks, more) = self.next(reader)?;
+        let mut messages = Vec::new();
+        let mut chunks = chunks.into_iter().peekable();
+        for row in rows {
+            while let Some(chunk) = chunks.next_if(|chunk| chunk.position < row.position) {
+                self.take_chunk(&chunk, &mut messages)?;
+            }
+            messages.extend(
+                self.telling.row(&row).map_err(|illegal| FeedError::Broken(self.execution, illegal))?,
+            );
+        }
+        for chunk in chunks {
+            self.take_chunk(&chunk, &mut messages)?;
+        }
+        let over = self.telling.is_over() && !more;
+        if !more && !over {
+            messages.extend(self.telling.leased(&leases(reader, self.execution)?));
+        }
+        messages.retain(|message| message.newer_than >= self.seen);
+        self.fill_outputs(reader, &mut messages)?;
+        Ok(Page { messages, more, over })
+    }
+
+    fn take_chunk(&mut self, chunk: &StoredLog, messages: &mut Vec<Message>) -> Result<(), FeedError> {
+        self.logs = chunk.position;
+        messages.extend(self.telling.log(chunk).map_err(|error| FeedError::Log(self.execution, error))?);
+        Ok(())
+    }
+
+    /// Rows and chunks up to a position behind which nothing is missing: each list is read after the other one, so that it
+    /// has all that came before the other's last.
+    fn next(&self, reader: &mut impl Reader) -> Result<(Vec<JournalRow>, Vec<StoredLog>, bool), FeedError> {
+        let mut rows = self.rows(reader, self.telling.version())?;
+        if !self.wants_logs {
+            let more = rows.len() >= PAGE;
+            return Ok((rows, Vec::new(), more));
+        }
+        let mut chunks = reader.logs(self.execution, self.logs, PAGE)?;
+        let mut bounds = Vec::new();
+        if chunks.len() >= PAGE {
+            bounds.extend(chunks.last().map(|chunk| chunk.position));
+        }
+        let last_chunk = chunks.last().map(|chunk| chunk.position);
+        if rows.len() < PAGE && last_chunk > rows.last().map(|row| row.position) {
+            let version = rows.last().map_or(self.telling.version(), after);
+            rows.extend(self.rows(reader, version)?);
+            rows.retain(|row| Some(row.position) < last_chunk);
+        }
+        if rows.len() >= PAGE {
+            bounds.extend(rows.last().map(|row| row.position));
+        }
+        if let Some(bound) = bounds.iter().min() {
+            rows.retain(|row| row.position <= *bound);
+            chunks.retain(|chunk| chunk.position <= *bound);
+        }
+        Ok((rows, chunks, !bounds.is_empty()))
+    }
+
+    fn rows(&self, reader: &mut impl Reader, version: u64) -> Result<Vec<JournalRow>, StoreError> {
+        reader.journal(self.execution, version, PAGE)
+    }
+
+    /// What nodes gave is not kept while it goes on, so the end reads the journal once more.
+    fn fill_outputs(&self, reader: &mut impl Reader, messages: &mut [Message]) -> Result<(), FeedError> {
+        for message in messages {
+            if let Tells::Ended { outputs: given, .. } = &mut message.tells {
+                *given = outputs(self.telling.net(), &journal(reader, self.execution)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn after(row: &JournalRow) -> u64 {
+    row.version + row.records.len() as u64
+}
+
+/// What workers have of an execution, and since when.
+pub fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, StoreError> {
+    let mut leases = Leases::new();
+    let mut after = (id, RunId(0));
+    loop {
+        let offers = reader.offers(Some(after), OFFERS)?;
+        for offer in offers.iter().filter(|offer| offer.execution == id) {
+            let since = offer.lease.as_ref().and_then(|lease| lease.started_at);
+            leases.extend(since.map(|since| (offer.run, since)));
+        }
+        match offers.last() {
+            Some(last) if offers.len() >= OFFERS && last.execution == id => after = (id, last.run),
+            _ => return Ok(leases),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Rows in, messages out: one machine per reader. It holds what is live, and none of what nodes gave.
+
+use super::message::{Message, Tells, sequence};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_dialects::view::{Leases, NodeLabel, Story, progress, status};
+use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times};
+use windlass_protocol::{Line, Stream};
+use windlass_store::{JournalRow, StoredLog};
+
+#[derive(Debug)]
+pub struct Telling {
+    net: Arc<Net>,
+    story: Story,
+    /// The status that was told last.
+    status: Option<&'static str>,
+    /// Percentage and completed nodes as they were told last.
+    progress: Option<(Value, Value)>,
+    /// Of every live firing: how far its beginning is told.
+    starts: BTreeMap<RunId, Start>,
+}
+
+/// Work that was given out begins when a worker says so, which no row tells. Its number is that of the row that gave it
+/// out, so it is the same for everybody who is told.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    step: StepId,
+    attempt: u32,
+    sequence: u64,
+    at: Millis,
+    told: bool,
+}
+
+/// Messages of one row, numbered as they come.
+struct Row {
+    numbers: std::ops::RangeFrom<u64>,
+    position: windlass_store::Position,
+    messages: Vec<Message>,
+}
+
+impl Row {
+    fn number(&mut self) -> u64 {
+        sequence(self.position, self.numbers.next().unwrap_or(u64::MAX))
+    }
+
+    fn tell(&mut self, at: Millis, tells: Tells) {
+        let sequence = self.number();
+        self.messages.push(Message { sequence, newer_than: sequence - 1, at, tells });
+    }
+}
+
+impl Telling {
+    #[must_use]
+    pub fn new(net: Arc<Net>) -> Telling {
+        let (story, starts) = (Story::default(), BTreeMap::new());
+        Telling { net, story, status: None, progress: None, starts }
+    }
+
+    #[must_use]
+    pub fn net(&self) -> &Arc<Net> {
+        &self.net
+    }
+
+    #[must_use]
+    pub fn story(&self) -> &Story {
+        &self.story
+    }
+
+    /// How many records it has seen.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.story.state.head.version
+    }
+
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.story.state.phase().is_ended()
+    }
+
+    /// The next row of the journal.
+    pub fn row(&mut self, row: &JournalRow) -> Result<Vec<Message>, Illegal> {
+        let mut told = Row { numbers: 1.., position: row.position, messages: Vec::new() };
+        for record in &row.records {
+            self.story.fold(&self.net, record)?;
+            self.record(&mut told, record);
+        }
+        if let Some(last) = row.records.last() {
+            self.tell_progress(&mut told, last.at);
+        }
+        Ok(told.messages)
+    }
+
+    /// Lines of a log.
+    pub fn log(&self, chunk: &StoredLog) -> Result<Vec<Message>, serde_json::Error> {
+        let lines: Vec<Line> = serde_json::from_slice(&chunk.lines)?;
+        let told = lines.into_iter().zip(1..).map(|(line, index)| {
+            let sequence = sequence(chunk.position, index);
+            let (level, node) = (level(line.stream), chunk.step.clone());
+            let tells = Tells::Log { level, node, text: line.text };
+            Message { sequence, newer_than: sequence - 1, at: Millis(line.at), tells }
+        });
+        Ok(told.collect())
+    }
+
+    /// What workers have begun with since the last time.
+    pub fn leased(&mut self, leases: &Leases) -> Vec<Message> {
+        let Telling { net, starts, .. } = self;
+        let begun = leases.iter().filter_map(|(run, at)| {
+            let start = starts.get_mut(run).filter(|start| !start.told)?;
+            start.told = true;
+            // Whoever asks now cannot have seen it for sure.
+            Some(started(net, start, *at, u64::MAX))
+        });
+        begun.collect()
+    }
+
+    fn record(&mut self, told: &mut Row, record: &Record) {
+        let at = record.at;
+        self.tell_status(told, at, matches!(record.event, Event::Started { .. }));
+        match &record.event {
+            Event::Forked(_) => self.begin_anew(told, at),
+            Event::Restarted { .. } => self.starts.clear(),
+            Event::Fired { run, .. } => self.begin(told, *run, 1, at),
+            Event::Offered { run, attempt, .. } => self.begin(told, *run, *attempt, at),
+            Event::ChildStarted { run, attempt, .. } => {
+                self.begin(told, *run, *attempt, at);
+                self.tell_start(told, *run, None);
+            }
+            Event::Delayed { run, .. } | Event::LoopStarted { run, .. } => self.tell_start(told, *run, None),
+            Event::AwaitingManual { run, times, .. } => self.tell_start(told, *run, times.as_ref()),
+            Event::RetryScheduled { run, failure, .. } => {
+                self.tell_start(told, *run, None);
+                self.tell_failure(told, *run, failure, at, false);
+            }
+            Event::Done { run, times, .. } => self.tell_done(told, *run, times.as_ref(), at),
+            Event::Failed { run, failure, times, .. } => {
+                self.tell_start(told, *run, times.as_ref());
+                self.tell_failure(told, *run, failure, at, true);
+                self.forget(*run);
+            }
+            Event::Dropped { run, .. } | Event::Skipped { run, .. } => self.forget(*run),
+            Event::Cleared(cleared) => {
+                cleared.dropped.iter().for_each(|(run, _, _)| self.forget(*run));
+            }
+            Event::Ended { failure, .. } => self.tell_end(told, failure.as_ref(), at),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, run: RunId) {
+        self.starts.remove(&run);
+        self.story.forget(run);
+    }
+
+    /// A part of a firing (an iteration of its own loop, a hook) is not a node.
+    fn step(&self, run: RunId) -> Option<StepId> {
+        self.story.firing(run).filter(|firing| firing.is_whole()).map(|firing| firing.step)
+    }
+
+    /// Another attempt begins here; work that only goes on has begun before.
+    fn begin(&mut self, told: &mut Row, run: RunId, attempt: u32, at: Millis) {
+        let Some(step) = self.step(run) else { return };
+        let before = self.starts.get(&run);
+        if before.is_some_and(|start| start.told && start.attempt >= attempt) {
+            return;
+        }
+        let start = Start { step, attempt, sequence: told.number(), at, told: false };
+        self.starts.insert(run, start);
+    }
+
+    fn tell_start(&mut self, told: &mut Row, run: RunId, times: Option<&Times>) {
+        let Some(start) = self.starts.get_mut(&run).filter(|start| !start.told) else { return };
+        start.told = true;
+        let at = times.map_or(start.at, |times| times.started_at);
+        let newer_than = told.number() - 1;
+        told.messages.push(started(&self.net, start, at, newer_than));
+    }
+
+    fn tell_done(&mut self, told: &mut Row, run: RunId, times: Option<&Times>, at: Millis) {
+        self.tell_start(told, run, times);
+        if let Some(firing) = self.story.firing(run).filter(|firing| firing.is_whole()) {
+            let node = NodeLabel::of(self.net.step(firing.step));
+            let (duration_ms, output) = (firing.duration_ms(), firing.output.clone());
+            told.tell(at, Tells::NodeCompleted { node, duration_ms, output });
+        }
+        self.forget(run);
+    }
+
+    fn tell_failure(&mut self, told: &mut Row, run: RunId, failure: &Failure, at: Millis, last: bool) {
+        let Some(firing) = self.story.firing(run).filter(|firing| firing.is_whole()) else { return };
+        let step = self.net.step(firing.step);
+        let tells = Tells::NodeFailed {
+            node: NodeLabel::of(step),
+            failure: failure.clone(),
+            retry_count: firing.attempts.saturating_sub(1),
+            retries_max: step.retry.attempts_max.saturating_sub(1),
+            last,
+        };
+        told.tell(at, tells);
+    }
+
+    /// What an earlier execution did is not told again; what it left open begins anew.
+    fn begin_anew(&mut self, told: &mut Row, at: Millis) {
+        told.messages.clear();
+        self.status = None;
+        self.starts.values_mut().for_each(|start| start.told = false);
+        self.tell_status(told, at, self.story.started_at.is_some());
+    }
+
+    /// `began`: the execution has started just now.
+    fn tell_status(&mut self, told: &mut Row, at: Millis, began: bool) {
+        let now = status(self.story.state.phase());
+        if self.status == Some(now) {
+            return;
+        }
+        for passed in passed_through(self.status, now).iter().chain([&now]) {
+            let progress = self.progress_now();
+            told.tell(at, Tells::Status { status: passed, progress, began: began && *passed == now });
+        }
+        self.status = Some(now);
+    }
+
+    fn tell_progress(&mut self, told: &mut Row, at: Millis) {
+        let before = self.progress.clone();
+        let progress = self.progress_now();
+        if let (false, Some(status)) = (before == self.progress || self.is_over(), self.status) {
+            told.tell(at, Tells::Status { status, progress, began: false });
+        }
+    }
+
+    /// Leases say which node is the current one; that alone is no news.
+    fn progress_now(&mut self) -> Value {
+        let begun = self.starts.iter().filter(|(_, start)| start.told);
+        let leases: Leases = begun.map(|(run, start)| (*run, start.at)).collect();
+        let progress = progress(&self.net, &self.story, &leases);
+        self.progress = Some((progress["percentage"].clone(), progress["completedNodes"].clone()));
+        progress
+    }
+
+    fn tell_end(&mut self, told: &mut Row, failure: Option<&Failure>, at: Millis) {
+        let from = self.story.started_at.or(self.story.created_at).unwrap_or(at);
+        told.tell(
+            at,
+            Tells::Ended {
+                status: status(self.story.state.phase()),
+                duration_ms: at.since(from),
+                outputs: Value::Null,
+                failure: failure.cloned(),
+            },
+        );
+    }
+}
+
+fn started(net: &Net, start: &Start, at: Millis, newer_than: u64) -> Message {
+    let node = NodeLabel::of(net.step(start.step));
+    let tells = Tells::NodeStarted { node, attempt: start.attempt };
+    Message { sequence: start.sequence, newer_than, at, tells }
+}
+
+/// States between two that follow each other in one commit, so that only the document's transitions are seen.
+fn passed_through(from: Option<&str>, to: &str) -> &'static [&'static str] {
+    match (from, to) {
+        (None, "queued") => &[],
+        (None, "initializing" | "cancelled") => &["queued"],
+        (None, "running" | "failed") => &["queued", "initializing"],
+        (None, _) => &["queued", "initializing", "running"],
+        (Some("queued"), "running" | "failed") => &["initializing"],
+        (Some("queued"), "completed" | "partial_success" | "paused") => &["initializing", "running"],
+        (Some("initializing"), "cancelled" | "completed" | "partial_success" | "paused") => &["running"],
+        (Some("paused"), "completed" | "failed" | "partial_success") => &["running"],
+        (Some(_), _) => &[],
+    }
+}
+
+/// What a program says beside its output need not be an error; what the worker says is for whoever looks closely.
+fn level(stream: Stream) -> &'static str {
+    match stream {
+        Stream::Out => "info",
+        Stream::Err => "warn",
+        Stream::Worker => "debug",
+    }
+}

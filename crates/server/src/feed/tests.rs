@@ -1,0 +1,277 @@
+//! Playbooks driven through the kernel by hand, and what a subscriber is told of them.
+
+use super::Telling;
+use super::message::Message;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_dialects::compile;
+use windlass_dialects::view::Leases;
+use windlass_kernel::*;
+use windlass_store::{CommitId, JournalRow, Position, StoredLog};
+
+const SHELL: &str = "tool: {kind: shell, command: ls}";
+
+struct Driven {
+    net: Arc<Net>,
+    state: Execution<'static>,
+    rows: Vec<JournalRow>,
+    now: i64,
+}
+
+impl Driven {
+    fn start(steps: &str, inputs: Value) -> Driven {
+        Driven::with(&format!("metadata: {{name: told}}\nworkflow:\n{steps}"), inputs)
+    }
+
+    fn with(text: &str, inputs: Value) -> Driven {
+        let net = Arc::new(compile(text).net.expect("the playbook compiles"));
+        let mut driven = Driven { net, state: Execution::default(), rows: Vec::new(), now: 0 };
+        driven.send(&Input::Create(Box::new(Create::new(ExecutionId(7), inputs))));
+        driven
+    }
+
+    /// Every input is a row of its own, a second later than the one before.
+    fn send(&mut self, input: &Input) {
+        self.now += 1_000;
+        let journal: Vec<Record> = self.rows.iter().flat_map(|row| row.records.clone()).collect();
+        let mut values = Values::default();
+        let decision = loop {
+            let given = Given { now: Millis(self.now), random: 0, values: &values };
+            match decide(&self.state, &self.net, input, &given) {
+                Err(Rejected::Needs(needs)) => values.load(&journal, &needs),
+                other => break other.expect("the input is accepted"),
+            }
+        };
+        for record in &decision.records {
+            evolve(&mut self.state, &self.net, record).expect("what was decided can be folded");
+        }
+        let position = Position(self.rows.len() as i64 + 1);
+        let version = journal.len() as u64;
+        self.rows.push(JournalRow { position, commit: CommitId(1), version, records: decision.records });
+    }
+
+    fn offered(&self) -> (RunId, Fence) {
+        let mut open = self.state.runs.iter().filter_map(|(run, live)| match live.state {
+            RunState::Offered { fence } => Some((*run, fence)),
+            _ => None,
+        });
+        open.next().expect("something is offered")
+    }
+
+    /// The oldest open offer is answered; its worker had it for the last 400 ms.
+    fn report(mut self, result: WorkResult) -> Driven {
+        let (run, fence) = self.offered();
+        let began = Millis(self.now + 600);
+        let times = Some(Times { claimed_at: began, started_at: began });
+        let report = Report { run, fence, result, patch: Patch::new(), times, metadata: None };
+        self.send(&Input::Report(Box::new(report)));
+        self
+    }
+
+    fn done(self, output: Value) -> Driven {
+        self.report(WorkResult::Done { output: Arc::new(output) })
+    }
+
+    fn failed(self, code: &str) -> Driven {
+        self.report(WorkResult::Failed(Failure::of_code(code, "no luck")))
+    }
+
+    fn cancelled(mut self) -> Driven {
+        self.send(&Input::Cancel(Cancel { by: "me".into(), reason: "enough".into(), ..Cancel::default() }));
+        self
+    }
+
+    /// What someone is told who was there from the beginning, or came later: it is the same.
+    fn messages(&self) -> Vec<Message> {
+        let mut telling = Telling::new(self.net.clone());
+        self.rows.iter().flat_map(|row| telling.row(row).expect("the journal is whole")).collect()
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.messages().iter().map(brief).collect()
+    }
+}
+
+/// Type, node and status of a message.
+fn brief(message: &Message) -> String {
+    let told = message.on_stream(ExecutionId(7));
+    let (data, kind) = (&told["data"], told["type"].as_str().expect("a type"));
+    let about = [&data["nodeId"], &data["status"], &data["progress"]["percentage"]];
+    let about = about.iter().filter(|about| !about.is_null());
+    let about: Vec<String> = about.map(|about| about.to_string().replace('"', "")).collect();
+    format!("{kind} {}", about.join(" ")).trim_end().to_owned()
+}
+
+fn two_steps() -> String {
+    format!("- {{step: a, {SHELL}, next: b}}\n- {{step: b, {SHELL}}}\n")
+}
+
+#[test]
+fn wfl_01_wfl_19_wfl_33_an_execution_is_told_from_queued_to_its_end() {
+    let driven = Driven::start(&two_steps(), json!({})).done(json!({ "x": 1 })).done(json!("end"));
+    let expected = [
+        "status_update queued 0",
+        "status_update initializing 0",
+        "status_update running 0",
+        "node_started a",
+        "node_completed a",
+        "status_update running 50",
+        "node_started b",
+        "node_completed b",
+        "status_update completed 100",
+        "execution_completed completed",
+    ];
+    assert_eq!(driven.told(), expected);
+}
+
+#[test]
+fn wfl_19_messages_have_the_fields_of_the_document() {
+    let driven = Driven::start(&two_steps(), json!({})).done(json!({ "x": 1 })).done(json!("end"));
+    let told: Vec<Value> = driven.messages().iter().map(|told| told.on_stream(ExecutionId(7))).collect();
+    let id = "exec_00000000000000000000000000000007";
+    let started = json!({
+        "type": "node_started", "timestamp": "1970-01-01T00:00:01.600Z", "sequence": told[3]["sequence"],
+        "data": { "executionId": id, "nodeId": "a", "nodeName": "a", "nodeType": "shell" },
+    });
+    let completed = json!({
+        "type": "node_completed", "timestamp": "1970-01-01T00:00:02.000Z", "sequence": told[4]["sequence"],
+        "data": { "executionId": id, "nodeId": "a", "nodeName": "a", "duration": 400, "output": { "x": 1 } },
+    });
+    let status = json!({
+        "type": "status_update", "timestamp": "1970-01-01T00:00:02.000Z", "sequence": told[5]["sequence"],
+        "data": { "executionId": id, "status": "running",
+            "progress": { "percentage": 50, "completedNodes": 1, "totalNodes": 2, "currentNode": "b" } },
+    });
+    let ended = json!({
+        "type": "execution_completed", "timestamp": "1970-01-01T00:00:03.000Z", "sequence": told[9]["sequence"],
+        "data": { "executionId": id, "status": "completed", "duration": 2000, "outputs": null },
+    });
+    assert_eq!([&told[3], &told[4], &told[5], &told[9]], [&started, &completed, &status, &ended]);
+}
+
+#[test]
+fn wfl_20_sequences_rise_but_for_starts_and_whoever_comes_again_misses_nothing() {
+    let driven = Driven::start(&two_steps(), json!({})).done(json!(1)).done(json!(2));
+    let all = driven.messages();
+    let rising: Vec<u64> =
+        all.iter().filter(|m| !brief(m).contains("_started")).map(|m| m.sequence).collect();
+    assert!(rising.is_sorted_by(|left, right| left < right), "{rising:?}");
+    for (index, last) in all.iter().enumerate() {
+        let again: Vec<&Message> = all.iter().filter(|message| message.newer_than >= last.sequence).collect();
+        let missed = all[index + 1..].iter().find(|message| !again.contains(message));
+        assert_eq!(missed, None, "after {}", brief(last));
+    }
+}
+
+#[test]
+fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
+    let driven = Driven::start(&two_steps(), json!({}));
+    let mut telling = Telling::new(driven.net.clone());
+    let told: Vec<Message> = driven.rows.iter().flat_map(|row| telling.row(row).expect("whole")).collect();
+    assert_eq!(told.last().map(brief), Some("status_update running 0".to_owned()));
+    let leases = Leases::from([(driven.offered().0, Millis(1_250))]);
+    let begun = telling.leased(&leases);
+    assert_eq!(begun.iter().map(brief).collect::<Vec<_>>(), ["node_started a"]);
+    assert_eq!(begun[0].at, Millis(1_250));
+    assert_eq!(telling.leased(&leases), []);
+    let done = driven.done(json!(1));
+    let after: Vec<String> = telling.row(&done.rows[1]).expect("whole").iter().map(brief).collect();
+    assert_eq!(after, ["node_completed a", "status_update running 50"]);
+    // Whoever was not there is told of the same start.
+    let late = done.messages().into_iter().find(|message| brief(message) == "node_started a");
+    assert_eq!(late.map(|message| message.sequence), Some(begun[0].sequence));
+}
+
+#[test]
+fn wfl_19_every_failed_attempt_is_told_with_how_often_it_was_tried() {
+    let driven = Driven::start(&format!("- {{step: a, {SHELL}}}\n"), json!({}));
+    let mut net = driven.net.spec().clone();
+    net.steps[0].retry = net::Retry { attempts_max: 3, ..net::Retry::default() };
+    let net = Arc::new(Net::new(net).expect("a good net"));
+    let mut driven = Driven { net, state: Execution::default(), rows: Vec::new(), now: 0 };
+    driven.send(&Input::Create(Box::new(Create::new(ExecutionId(7), json!({})))));
+    let mut driven = driven.failed("SERVICE_UNAVAILABLE");
+    let (run, _) = driven.state.runs.iter().next().map(|(run, live)| (*run, live.clone())).expect("it lives");
+    driven.now += 10_000;
+    driven.send(&Input::TimerDue(Timer::Backoff { run }));
+    let driven = driven.failed("VALIDATION_ERROR");
+    let told = driven.messages();
+    let errors: Vec<Value> = told
+        .iter()
+        .filter(|message| brief(message).starts_with("node_failed"))
+        .map(|message| message.on_stream(ExecutionId(7))["data"]["error"].clone())
+        .collect();
+    let first = json!({ "code": "SERVICE_UNAVAILABLE", "message": "no luck", "retryable": true,
+        "retryCount": 0, "maxRetries": 2 });
+    let second = json!({ "code": "VALIDATION_ERROR", "message": "no luck", "retryable": false,
+        "retryCount": 1, "maxRetries": 2 });
+    assert_eq!(errors, [first, second]);
+    let starts = told.iter().filter(|message| brief(message) == "node_started a").count();
+    assert_eq!(starts, 2, "{:?}", driven.told());
+}
+
+#[test]
+fn wfl_36_failed_and_cancelled_end_with_execution_completed_and_what_was_cancelled_has_not_failed() {
+    let failed =
+        Driven::start(&format!("- {{step: a, {SHELL}}}\n"), json!({})).failed("VALIDATION_ERROR").told();
+    assert_eq!(
+        failed[failed.len() - 3..],
+        ["node_failed a", "status_update failed 0", "execution_completed failed"]
+    );
+    let cancelled = Driven::start(&two_steps(), json!({})).cancelled().told();
+    assert_eq!(cancelled[3..], ["status_update cancelled 0", "execution_completed cancelled"]);
+}
+
+#[test]
+fn wfl_36_a_partial_success_ends_so() {
+    let text = format!(
+        "metadata: {{name: told}}\nexecutor: {{spec: {{failure: partial}}}}\nworkflow:\n\
+         - step: s\n  next: {{spec: {{mode: inclusive}}, arcs: [{{step: a}}, {{step: b}}]}}\n\
+         - {{step: a, {SHELL}}}\n- {{step: b, {SHELL}}}\n"
+    );
+    let told = Driven::with(&text, json!({})).done(json!(1)).failed("VALIDATION_ERROR").told();
+    assert_eq!(told.last().map(String::as_str), Some("execution_completed partial_success"));
+}
+
+#[test]
+fn wfl_01_a_pause_and_its_end_are_told() {
+    let steps =
+        "- step: g\n  spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}\n";
+    let mut driven = Driven::start(steps, json!({}));
+    driven.send(&Input::Patch { patch: Patch::from([("go".into(), json!(true).into())]), by: "me".into() });
+    let statuses: Vec<String> =
+        driven.told().into_iter().filter(|told| told.contains("status_update")).collect();
+    let words: Vec<&str> = statuses.iter().filter_map(|told| told.split(' ').nth(1)).collect();
+    assert_eq!(words, ["queued", "initializing", "running", "paused", "running", "completed"]);
+}
+
+#[test]
+fn iterations_of_a_steps_own_loop_are_told_by_the_loop_alone() {
+    let steps = format!("- {{step: a, {SHELL}, loop: {{in: '{{{{ workload.xs }}}}', iterator: x}}}}\n");
+    let driven = Driven::start(&steps, json!({ "xs": [1, 2] })).done(json!(1)).done(json!(2));
+    let nodes: Vec<String> = driven.told().into_iter().filter(|told| told.starts_with("node")).collect();
+    assert_eq!(nodes, ["node_started a", "node_completed a"]);
+}
+
+#[test]
+fn lines_of_a_log_are_told_with_their_level() {
+    let telling = Telling::new(Driven::start(&two_steps(), json!({})).net);
+    let lines = br#"[{"at":1000,"stream":"out","text":"hello"},{"at":1001,"stream":"err","text":"oh"}]"#;
+    let chunk = StoredLog {
+        position: Position(3),
+        run: RunId(1),
+        step: "a".into(),
+        attempt: 1,
+        lines: lines.to_vec(),
+    };
+    let told: Vec<Value> =
+        telling.log(&chunk).expect("lines").iter().map(|told| told.on_stream(ExecutionId(7))).collect();
+    assert_eq!(
+        told[0],
+        json!({
+            "type": "log", "timestamp": "1970-01-01T00:00:01.000Z", "sequence": 3 * 65_536 + 1,
+            "data": { "level": "info", "nodeId": "a", "message": "hello" },
+        })
+    );
+    assert_eq!((&told[1]["data"]["level"], &told[1]["sequence"]), (&json!("warn"), &json!(3 * 65_536 + 2)));
+}

@@ -1,0 +1,164 @@
+//! The seven events of the workflow document, made from the same messages that streams tell.
+
+use crate::feed::{Message, Tells};
+use serde_json::{Map, Value, json};
+use windlass_dialects::view::{error, execution_id, time};
+use windlass_kernel::ExecutionId;
+
+pub const EVENTS: [&str; 7] = [
+    "execution.started",
+    "execution.completed",
+    "execution.failed",
+    "execution.cancelled",
+    "node.started",
+    "node.completed",
+    "node.failed",
+];
+/// What a receiver gets that does not say what it wants: how the execution goes, not each of its nodes.
+const USUAL: [&str; 4] =
+    ["execution.started", "execution.completed", "execution.failed", "execution.cancelled"];
+
+/// Whom an event is about.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    pub execution: ExecutionId,
+    /// As it goes over the wire.
+    pub workflow: Option<String>,
+}
+
+/// Events that a start asks for. `complete` and `error` add theirs, or take it out of the usual ones.
+#[must_use]
+pub fn wanted(listed: Option<&[String]>, complete: Option<bool>, error: Option<bool>) -> Vec<String> {
+    let mut events: Vec<String> = match listed {
+        Some(listed) => listed.to_vec(),
+        None => USUAL.iter().map(|event| (*event).to_owned()).collect(),
+    };
+    for (event, asked) in [("execution.completed", complete), ("execution.failed", error)] {
+        match asked {
+            Some(true) if !events.iter().any(|listed| listed == event) => events.push(event.to_owned()),
+            Some(false) if listed.is_none() => events.retain(|listed| listed != event),
+            _ => {}
+        }
+    }
+    events
+}
+
+/// The event that a message is, if it is one. A node has failed when no attempt follows; it has started once.
+#[must_use]
+pub fn event(tells: &Tells) -> Option<&'static str> {
+    match tells {
+        Tells::Status { began: true, .. } => Some("execution.started"),
+        Tells::Ended { status: "failed", .. } => Some("execution.failed"),
+        Tells::Ended { status: "cancelled", .. } => Some("execution.cancelled"),
+        // A partial success is an end that the definition allows; its status is in the data.
+        Tells::Ended { .. } => Some("execution.completed"),
+        Tells::NodeStarted { attempt: 1, .. } => Some("node.started"),
+        Tells::NodeCompleted { .. } => Some("node.completed"),
+        Tells::NodeFailed { last: true, .. } => Some("node.failed"),
+        Tells::Status { .. } | Tells::NodeStarted { .. } | Tells::NodeFailed { .. } | Tells::Log { .. } => {
+            None
+        }
+    }
+}
+
+/// What is sent, but for its signature. `number` counts the events of the execution from 1, without a gap.
+#[must_use]
+pub fn body(event: &str, number: u64, subject: &Subject, message: &Message) -> Value {
+    let mut data = Map::new();
+    data.insert("executionId".into(), json!(execution_id(subject.execution)));
+    data.insert("workflowId".into(), json!(subject.workflow));
+    describe(&message.tells, message, &mut data);
+    data.insert("sequence".into(), json!(number));
+    json!({ "event": event, "timestamp": time(message.at), "data": data })
+}
+
+fn describe(tells: &Tells, message: &Message, data: &mut Map<String, Value>) {
+    let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
+    match tells {
+        Tells::Status { status, .. } => put("status", json!(status)),
+        Tells::Ended { status, duration_ms, outputs, failure } => {
+            put("status", json!(status));
+            put("duration", json!(duration_ms));
+            put("outputs", outputs.clone());
+            if let Some(failure) = failure {
+                put("error", error(failure, None, message.at));
+            }
+        }
+        Tells::NodeStarted { node, .. } => {
+            put("status", json!("running"));
+            put("nodeId", json!(node.id));
+            put("nodeName", json!(node.name));
+            put("nodeType", json!(node.kind));
+        }
+        Tells::NodeCompleted { node, duration_ms, output } => {
+            put("status", json!("completed"));
+            put("duration", json!(duration_ms));
+            put("nodeId", json!(node.id));
+            put("nodeName", json!(node.name));
+            put("nodeType", json!(node.kind));
+            put("output", json!(output));
+        }
+        Tells::NodeFailed { node, failure, retry_count, retries_max, .. } => {
+            put("status", json!("failed"));
+            put("nodeId", json!(node.id));
+            put("nodeName", json!(node.name));
+            put("nodeType", json!(node.kind));
+            let told = crate::feed::attempt_error(failure, message.at, *retry_count, *retries_max);
+            put("error", told);
+        }
+        Tells::Log { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_kernel::Millis;
+
+    fn names(listed: Option<&[&str]>, complete: Option<bool>, error: Option<bool>) -> String {
+        let listed: Option<Vec<String>> =
+            listed.map(|listed| listed.iter().map(|event| (*event).to_owned()).collect());
+        wanted(listed.as_deref(), complete, error).join(" ")
+    }
+
+    #[test]
+    fn wfl_16_the_usual_events_are_those_of_the_execution_and_two_options_add_theirs() {
+        let usual = "execution.started execution.completed execution.failed execution.cancelled";
+        assert_eq!(names(None, None, None), usual);
+        assert_eq!(names(None, Some(true), Some(true)), usual);
+        assert_eq!(names(None, Some(false), None), "execution.started execution.failed execution.cancelled");
+        assert_eq!(
+            names(Some(&["node.failed"]), Some(true), Some(true)),
+            "node.failed execution.completed execution.failed"
+        );
+        assert_eq!(names(Some(&["execution.completed"]), Some(false), None), "execution.completed");
+    }
+
+    fn ended(status: &'static str) -> Tells {
+        Tells::Ended { status, duration_ms: 60_000, outputs: json!({ "result": 1 }), failure: None }
+    }
+
+    #[test]
+    fn wfl_16_wfl_36_the_end_is_an_event_by_its_status() {
+        let events: Vec<_> = ["completed", "partial_success", "failed", "cancelled"]
+            .map(|status| event(&ended(status)))
+            .into();
+        let expected =
+            ["execution.completed", "execution.completed", "execution.failed", "execution.cancelled"];
+        assert_eq!(events, expected.map(Some));
+    }
+
+    #[test]
+    fn wfl_16_a_body_has_the_fields_of_the_document() {
+        let subject = Subject { execution: ExecutionId(7), workflow: Some("wf_1".into()) };
+        let message =
+            Message { sequence: 9, newer_than: 8, at: Millis(1_000), tells: ended("partial_success") };
+        let told = body("execution.completed", 3, &subject, &message);
+        let expected = json!({
+            "event": "execution.completed", "timestamp": "1970-01-01T00:00:01.000Z",
+            "data": { "executionId": "exec_00000000000000000000000000000007", "workflowId": "wf_1",
+                "status": "partial_success", "duration": 60_000, "outputs": { "result": 1 }, "sequence": 3 },
+        });
+        assert_eq!(told, expected);
+    }
+}
