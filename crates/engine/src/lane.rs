@@ -5,6 +5,7 @@
 //! open batch; when the batch before it is on disk, it is written as a whole, and only then answers, orders and mail
 //! of its commits go out (K7).
 
+mod agents;
 mod batch;
 mod deciding;
 mod dispatch;
@@ -23,6 +24,8 @@ pub(crate) mod pages {
     pub use super::recovery::PAGE as RECOVERY;
     pub use super::timers::PAGE as DUE;
 }
+
+pub(crate) use agents::end_of;
 
 use crate::ids::new_execution_id;
 use crate::wake::{Answer, Effect, Fatal, Lookup, Now, ReadId, Request, Wake};
@@ -63,6 +66,7 @@ pub struct Lane<R> {
     /// On its way to the disk.
     syncing: Option<Batch<R>>,
     sessions: Sessions,
+    agents: agents::Agents<R>,
     queue: Queue,
     timers: Timers,
     reads: Reads<R>,
@@ -84,6 +88,7 @@ impl<R> Lane<R> {
             open: Batch::default(),
             syncing: None,
             sessions: Sessions::default(),
+            agents: agents::Agents::default(),
             queue: Queue::default(),
             timers: Timers::default(),
             reads: Reads::default(),
@@ -115,7 +120,7 @@ impl<R> Lane<R> {
         self.dispatch();
         self.flush();
         if self.stopping && self.is_at_rest() {
-            for reply in self.executions.take_waiters() {
+            for reply in self.executions.take_waiters().into_iter().chain(self.agents.take_all()) {
                 self.answer(reply, Answer::Stopping);
             }
             self.effects.push(Effect::Stopped);
@@ -180,6 +185,7 @@ impl<R> Lane<R> {
             Request::Register(register) => self.register(&register, reply),
             Request::Leave(session) => self.leave(session, reply),
             Request::Report(report) => self.report(*report, reply),
+            Request::Agent(call) => self.agent(*call, reply),
             Request::Checkpoint(checkpoint) => self.checkpoint(checkpoint, reply),
             Request::Beat(beat) => self.beat(&beat, reply),
             Request::Log(log) => self.log(log, reply),

@@ -1,6 +1,6 @@
 //! Lookups as a reader answers them.
 
-use crate::lane::pages;
+use crate::lane::{end_of, pages};
 use crate::wake::{Found, Lookup, Past};
 use std::sync::Arc;
 use windlass_kernel::{ChildResult, ExecutionId, Net, Record, child_result};
@@ -24,6 +24,7 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup) -> Result<Found, Store
             Found::Definition(with_net(reader, found)?)
         }
         Lookup::Past(id) => Found::Past(past(reader, *id)?.map(Box::new)),
+        Lookup::End(id, run) => Found::End(end_of(&journal(reader, *id)?, *run)),
         Lookup::Result(child) => Found::Result(result(reader, *child)?),
         Lookup::Due { after, until } => Found::Due(reader.due(after.as_ref(), *until, pages::DUE)?),
         Lookup::Offers { after } => Found::Offers(reader.offers(*after, pages::RECOVERY)?),

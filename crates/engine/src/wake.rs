@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 use windlass_kernel::{
-    ChildResult, ExecutionId, Input, Millis, Need, Net, NetDigest, Phase, Record, Rejected, StartWhen, Values,
+    ChildResult, ExecutionId, Input, Millis, Need, Net, NetDigest, Phase, Record, Rejected, RunId, StartWhen,
+    Values,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -72,6 +73,8 @@ pub enum Request {
     /// The worker shuts down and has stopped everything it had.
     Leave(protocol::SessionId),
     Report(Box<protocol::Report>),
+    /// Answered when what the agent asked for has ended.
+    Agent(Box<protocol::AgentCall>),
     Checkpoint(protocol::Checkpoint),
     Beat(protocol::Beat),
     Log(protocol::Log),
@@ -102,6 +105,7 @@ pub enum Answer {
     Rested(Phase),
     Registered(protocol::SessionId),
     Verdict(protocol::Verdict),
+    Agent(protocol::AgentAnswer),
     /// The lane stops; ask again after the restart.
     Stopping,
 }
@@ -150,6 +154,8 @@ pub enum Lookup {
     Past(ExecutionId),
     /// The definition that a child's start names: that version, or the newest.
     Named(String, Option<u32>),
+    /// How a step-run ended that an agent asked for.
+    End(ExecutionId, RunId),
     /// What an ended child gave.
     Result(ExecutionId),
     Due {
@@ -157,7 +163,7 @@ pub enum Lookup {
         until: Millis,
     },
     Offers {
-        after: Option<(ExecutionId, windlass_kernel::RunId)>,
+        after: Option<(ExecutionId, RunId)>,
     },
     Stops {
         after: Option<Stop>,
@@ -182,6 +188,7 @@ pub enum Found {
     Values(Values),
     Definition(Option<(StoredDefinition, Arc<Net>)>),
     Past(Option<Box<Past>>),
+    End(Option<protocol::AgentAnswer>),
     Result(Option<ChildResult>),
     Due(Vec<DueTimer>),
     Offers(Vec<Offer>),

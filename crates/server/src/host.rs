@@ -11,7 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::Artifact;
 use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request};
 use windlass_kernel::Millis;
-use windlass_protocol::{Beat, Checkpoint, Log, Register, Report, SessionId, Verdict};
+use windlass_protocol::{
+    AgentAnswer, AgentCall, Beat, Checkpoint, Log, Register, Report, SessionId, Verdict,
+};
 use windlass_store::sqlite::Sqlite;
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
@@ -187,6 +189,14 @@ impl Port for Wire {
 
     fn checkpoint(&self, checkpoint: Checkpoint, reply: Reply<Verdict>) {
         self.ask(Request::Checkpoint(checkpoint), reply);
+    }
+
+    fn agent(&self, call: AgentCall, reply: Reply<AgentAnswer>) {
+        self.0.ask(Request::Agent(Box::new(call)), move |answer| {
+            if let Answer::Agent(told) = answer {
+                reply(told);
+            }
+        });
     }
 
     fn leave(&self, session: SessionId, reply: Reply<Verdict>) {

@@ -245,10 +245,9 @@ impl<R> Lane<R> {
     fn committed(&mut self, building: Building<R>) {
         let id = building.id;
         for (pending, answer) in building.decided {
-            if let Some(reply) = pending.reply {
-                self.answer(reply, answer);
-            }
+            self.reply_to(id, pending, answer);
         }
+        self.tell_agents(id, &building.records);
         for (session, order) in building.orders {
             self.give_order(session, order);
         }
@@ -271,10 +270,19 @@ impl<R> Lane<R> {
     }
 
     fn give_answers(&mut self, answers: Vec<(ExecutionId, Pending<R>, Answer)>) {
-        for (_, pending, answer) in answers {
-            if let Some(reply) = pending.reply {
-                self.answer(reply, answer);
+        for (id, pending, answer) in answers {
+            self.reply_to(id, pending, answer);
+        }
+    }
+
+    /// What the answer rests on is on disk.
+    pub(super) fn reply_to(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
+        let Some(reply) = pending.reply else { return };
+        match (&pending.what, answer) {
+            (What::Agent(input), Answer::Agent(protocol::AgentAnswer::Noted)) => {
+                self.agent_noted(id, input, reply);
             }
+            (_, answer) => self.answer(reply, answer),
         }
     }
 

@@ -31,6 +31,8 @@ pub(super) enum What {
     Input(Box<Input>),
     /// A worker's: answered with a verdict.
     Report(Box<Input>),
+    /// A worker's, on behalf of an agent: answered when what it begins has ended.
+    Agent(Box<Input>),
     Create(Box<Input>, Creation),
     Fork(Box<Forking>),
     Await,
@@ -167,7 +169,7 @@ impl<R> Lane<R> {
             What::Dispatch { run, fence } => self.hand_out(id, run, fence),
             What::Again { run, fence } => self.send_again(unit(id, run, fence)),
             What::Fork(_) => self.fork(id, pending),
-            What::Input(_) | What::Report(_) | What::Create(..) => self.decide(id, pending),
+            What::Input(_) | What::Report(_) | What::Agent(_) | What::Create(..) => self.decide(id, pending),
         }
     }
 
@@ -191,7 +193,9 @@ impl<R> Lane<R> {
         }
         let random = self.random_bits();
         let Some(live) = self.executions.get_mut(id) else { return };
-        let (What::Input(input) | What::Report(input) | What::Create(input, _)) = &pending.what else {
+        let (What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _)) =
+            &pending.what
+        else {
             return;
         };
         let given = Given { now: self.now.wall, random, values: &live.values };
@@ -210,6 +214,7 @@ impl<R> Lane<R> {
         let answer = match &pending.what {
             What::Create(..) | What::Fork(_) => Answer::Started(id),
             What::Report(_) => Answer::Verdict(protocol::Verdict::Accepted),
+            What::Agent(_) => Answer::Agent(protocol::AgentAnswer::Noted),
             What::Input(_) | What::Await | What::Dispatch { .. } | What::Again { .. } => Answer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
@@ -309,6 +314,7 @@ impl<R> Lane<R> {
         }
         let answer = match &pending.what {
             What::Report(_) => Answer::Verdict(verdict(&rejected)),
+            What::Agent(_) => super::agents::refusal(&rejected),
             _ => Answer::Refused(Refusal::Rejected(rejected.clone())),
         };
         self.mail_refused(&pending, &rejected);
@@ -320,8 +326,8 @@ impl<R> Lane<R> {
     fn answer_when_written(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
         if self.executions.get(id).is_some_and(|live| live.unwritten > 0) {
             self.open.answers.push((id, pending, answer));
-        } else if let Some(reply) = pending.reply {
-            self.answer(reply, answer);
+        } else {
+            self.reply_to(id, pending, answer);
         }
     }
 

@@ -22,6 +22,7 @@ pub(super) enum Why<R> {
     StartChild { mail: MailId, create: Box<Create>, wanted: Wanted },
     ChildEnded { mail: MailId, parent: ExecutionId, child: ExecutionId, run: RunId, fence: Fence },
     Retry(Box<Retrying<R>>),
+    ToolEnd(windlass_protocol::Unit, RunId, R),
     Due,
     Offers,
     Stops,
@@ -53,6 +54,7 @@ impl<R> Reads<R> {
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
             Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) => true,
+            Why::ToolEnd(..) => true,
             Why::Retry(retrying) => retrying.is_awaited(),
             Why::StartChild { .. } | Why::ChildEnded { .. } => false,
             Why::Due | Why::Offers | Why::Stops | Why::Unfinished | Why::Inbox => false,
@@ -75,6 +77,9 @@ impl<R> Lane<R> {
                 self.child_ended(mail, parent, (child, run, fence), result);
             }
             (Why::Retry(retrying), Found::Past(past)) => self.past_found(*retrying, past),
+            (Why::ToolEnd(agent, tool, reply), Found::End(end)) => {
+                self.tool_end_found(agent, tool, end, reply);
+            }
             (Why::Due, Found::Due(due)) => self.due_found(&due),
             (Why::Offers, Found::Offers(offers)) => self.offers_found(&offers),
             (Why::Stops, Found::Stops(stops)) => self.stops_found(&stops),
@@ -139,6 +144,7 @@ impl<R> Lane<R> {
             let Pending { what, reply, .. } = pending;
             let answer = match what {
                 What::Report(_) => Answer::Verdict(windlass_protocol::Verdict::Stale),
+                What::Agent(_) => Answer::Agent(windlass_protocol::AgentAnswer::Stale),
                 _ => Answer::Refused(refusal),
             };
             if let Some(reply) = reply {

@@ -33,6 +33,8 @@ pub(super) struct Sessions {
 struct Session {
     slots: u32,
     holds: BTreeMap<protocol::Unit, Held>,
+    /// Of these, so many wait for others and have lent their slot.
+    lent: usize,
     /// On the steady clock.
     expires: u64,
 }
@@ -45,6 +47,8 @@ struct Held {
     checkpoint: u64,
     /// It must stop, with this much grace.
     stop: Option<u64>,
+    /// It waits for others, and they may have its slot.
+    lent: bool,
     /// The decision to stop is on disk.
     told: bool,
     /// On the steady clock: when the order went out. None: it is not on disk yet.
@@ -100,18 +104,40 @@ impl Sessions {
         }
     }
 
+    /// Who waits for others does not work: its slot is theirs meanwhile.
+    pub fn lend(&mut self, unit: protocol::Unit) {
+        self.set_lent(unit, true);
+    }
+
+    /// It goes on at once, also where its slot is taken: a session may have more than its slots for a while.
+    pub fn take_back(&mut self, unit: protocol::Unit) {
+        self.set_lent(unit, false);
+    }
+
+    fn set_lent(&mut self, unit: protocol::Unit, lent: bool) {
+        let Some(id) = self.held.get(&unit).copied() else { return };
+        self.change(id, |session| session.lend(unit, lent));
+    }
+
+    fn change<T>(&mut self, id: protocol::SessionId, change: impl FnOnce(&mut Session) -> T) -> Option<T> {
+        let session = self.sessions.get_mut(&id)?;
+        let before = session.free();
+        let changed = change(session);
+        self.free = self.free - before + session.free();
+        Some(changed)
+    }
+
     pub fn hold(&mut self, id: protocol::SessionId, unit: protocol::Unit, at: Millis) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        session.holds.insert(unit, Held { at, ..Held::default() });
-        self.held.insert(unit, id);
-        self.free = self.free.saturating_sub(1);
+        let held = Held { at, ..Held::default() };
+        if self.change(id, |session| session.holds.insert(unit, held)).is_some() {
+            self.held.insert(unit, id);
+        }
     }
 
     /// The slot is free; tells since when it was held, and whether it was to stop.
     pub fn release(&mut self, unit: protocol::Unit) -> Option<(protocol::SessionId, Millis, bool)> {
         let id = self.held.remove(&unit)?;
-        let held = self.sessions.get_mut(&id)?.holds.remove(&unit)?;
-        self.free += 1;
+        let held = self.change(id, |session| session.release(unit))??;
         Some((id, held.at, held.stop.is_some()))
     }
 
@@ -123,7 +149,7 @@ impl Sessions {
     fn remove(&mut self, id: protocol::SessionId) -> Option<Session> {
         let session = self.sessions.remove(&id)?;
         self.turns.retain(|other| *other != id);
-        self.free -= session.slots as usize - session.holds.len().min(session.slots as usize);
+        self.free -= session.free();
         for unit in session.holds.keys() {
             self.held.remove(unit);
         }
@@ -133,7 +159,23 @@ impl Sessions {
 
 impl Session {
     fn has_slot(&self) -> bool {
-        self.holds.len() < self.slots as usize
+        self.free() > 0
+    }
+
+    fn free(&self) -> usize {
+        (self.slots as usize + self.lent).saturating_sub(self.holds.len())
+    }
+
+    fn lend(&mut self, unit: protocol::Unit, lent: bool) {
+        let Some(held) = self.holds.get_mut(&unit) else { return };
+        self.lent = self.lent + usize::from(lent) - usize::from(held.lent);
+        held.lent = lent;
+    }
+
+    fn release(&mut self, unit: protocol::Unit) -> Option<Held> {
+        let held = self.holds.remove(&unit)?;
+        self.lent -= usize::from(held.lent);
+        Some(held)
     }
 }
 
@@ -141,7 +183,9 @@ impl<R> Lane<R> {
     pub(super) fn register(&mut self, register: &protocol::Register, reply: R) {
         let id = protocol::SessionId(self.random_bits());
         let expires = self.now.steady + self.config.lease_ttl_ms;
-        self.sessions.sessions.insert(id, Session { slots: register.slots, holds: BTreeMap::new(), expires });
+        self.sessions
+            .sessions
+            .insert(id, Session { slots: register.slots, holds: BTreeMap::new(), lent: 0, expires });
         self.sessions.turns.push_back(id);
         self.sessions.free += register.slots as usize;
         self.answer(reply, Answer::Registered(id));
@@ -349,7 +393,7 @@ fn result(outcome: protocol::Outcome) -> WorkResult {
     }
 }
 
-fn kernel_failure(failure: protocol::Failure) -> Failure {
+pub(super) fn kernel_failure(failure: protocol::Failure) -> Failure {
     let named = serde_json::from_value::<ErrorClass>(failure.class.into());
     Failure {
         class: named.unwrap_or(ErrorClass::Unknown),

@@ -1,6 +1,7 @@
 //! The engine over a real store, with a worker that answers from the test.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod agents;
 mod retry;
 mod rig;
 

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 use windlass_engine::{Answer, Engine, Request, Start};
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::{Event, ExecutionId, Millis, Net, StartWhen, StepId};
-use windlass_protocol::{self as protocol, Order, Outcome, Register, Report, SessionId, Verdict};
+use windlass_protocol::{
+    self as protocol, AgentAsk, AgentCall, Order, Outcome, Register, Report, SessionId, Verdict,
+};
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{Applied, Definition, DefinitionId, Mail, MailId, Reader, Store, StoreError, Write};
 
 /// A test that waits this long for an order has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Rig {
     folder: tempfile::TempDir,
@@ -173,6 +175,15 @@ impl Rig {
             Answer::Verdict(verdict) => verdict,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// An agent's call; its answer may take long.
+    pub fn ask_agent(&self, agent: &protocol::Work, call: &str, ask: AgentAsk) -> Receiver<Answer> {
+        let (sender, answers) = channel();
+        let call = AgentCall { unit: agent.unit, call: call.to_owned(), ask };
+        let handle = self.engine.as_ref().unwrap().handle();
+        handle.ask(Request::Agent(Box::new(call)), move |answer| drop(sender.send(answer)));
+        answers
     }
 
     /// All at once, without waiting for one answer before the next report.

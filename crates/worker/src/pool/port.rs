@@ -1,6 +1,8 @@
 //! How a worker reaches its engine.
 
-use windlass_protocol::{Beat, Checkpoint, Log, Order, Register, Report, SessionId, Verdict};
+use windlass_protocol::{
+    AgentAnswer, AgentCall, Beat, Checkpoint, Log, Order, Register, Report, SessionId, Verdict,
+};
 
 /// Called at most once, from any thread. Dropped uncalled, the message counts as lost and is sent again.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
@@ -15,6 +17,8 @@ pub trait Port: Send + Sync + 'static {
     fn register(&self, register: Register, orders: Orders, reply: Reply<SessionId>);
     fn beat(&self, beat: Beat, reply: Reply<Verdict>);
     fn report(&self, report: Report, reply: Reply<Verdict>);
+    /// Answered when what the call began has ended, which may take long; a call asked again gets the same answer.
+    fn agent(&self, call: AgentCall, reply: Reply<AgentAnswer>);
     fn checkpoint(&self, checkpoint: Checkpoint, reply: Reply<Verdict>);
     /// The session ends; what it held and did not report is offered again at once, and nobody is to blame.
     fn leave(&self, session: SessionId, reply: Reply<Verdict>);

@@ -75,6 +75,10 @@ impl Port for Engine {
         self.tell(Heard::Checkpoint(checkpoint, reply));
     }
 
+    fn agent(&self, _: AgentCall, reply: Reply<AgentAnswer>) {
+        reply(AgentAnswer::Stale);
+    }
+
     fn leave(&self, session: SessionId, reply: Reply<Verdict>) {
         reply(Verdict::Accepted);
         self.tell(Heard::Left(session));

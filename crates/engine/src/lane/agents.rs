@@ -1,0 +1,197 @@
+//! Agents: what workers ask for while they work. A call is answered when what it began has ended, and the slot of the
+//! one who waits is lent to others meanwhile: the step it waits for may need it.
+
+use super::Lane;
+use super::deciding::{Pending, What};
+use super::dispatch::{parts, unit};
+use super::reading::Why;
+use crate::wake::{Answer, Fatal, Lookup};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_kernel::{AgentAsk, Event, ExecutionId, Failure, Input, Record, Rejected, RunId, StepId};
+use windlass_protocol as protocol;
+use windlass_protocol::AgentAnswer as Told;
+
+/// Calls that wait. Nothing here is on disk: a worker that takes over asks again.
+#[derive(Debug)]
+pub(super) struct Agents<R> {
+    waiting: BTreeMap<ExecutionId, Vec<Waiting<R>>>,
+}
+
+#[derive(Debug)]
+struct Waiting<R> {
+    agent: protocol::Unit,
+    awaits: Awaits,
+    reply: R,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    End(RunId),
+    /// Somebody lets the execution go on.
+    Release,
+}
+
+impl<R> Default for Agents<R> {
+    fn default() -> Self {
+        Agents { waiting: BTreeMap::new() }
+    }
+}
+
+impl<R> Agents<R> {
+    pub fn take_all(&mut self) -> Vec<R> {
+        std::mem::take(&mut self.waiting).into_values().flatten().map(|waiting| waiting.reply).collect()
+    }
+
+    fn take(&mut self, id: ExecutionId, wanted: impl Fn(Awaits) -> bool) -> Vec<Waiting<R>> {
+        let Some(waiting) = self.waiting.get_mut(&id) else { return Vec::new() };
+        let taken = waiting.extract_if(.., |waiting| wanted(waiting.awaits)).collect();
+        if waiting.is_empty() {
+            self.waiting.remove(&id);
+        }
+        taken
+    }
+
+    fn waits(&self, agent: protocol::Unit) -> bool {
+        let (id, ..) = parts(agent);
+        self.waiting.get(&id).is_some_and(|waiting| waiting.iter().any(|one| one.agent == agent))
+    }
+}
+
+impl<R> Lane<R> {
+    pub(super) fn agent(&mut self, call: protocol::AgentCall, reply: R) {
+        let (execution, run, fence) = parts(call.unit);
+        let input = Input::Agent { run, fence, call: call.call, ask: ask(call.ask) };
+        let what = What::Agent(Box::new(input));
+        self.give(execution, Pending { what, reply: Some(reply), mail: None });
+    }
+
+    /// The decision is on disk, now or since an earlier ask. Whoever asked waits for what it began.
+    pub(super) fn agent_noted(&mut self, id: ExecutionId, input: &Input, reply: R) {
+        let Input::Agent { run, fence, call, ask } = input else { return };
+        let agent = unit(id, *run, *fence);
+        let live = self.executions.get(id);
+        let began = live.and_then(|live| live.state.run(*run)?.calls.get(call).copied());
+        let held = live.is_some_and(|live| live.state.head.held);
+        match began {
+            Some(tool) if tool != *run => self.await_end(agent, tool, reply),
+            Some(_) if held && matches!(ask, AgentAsk::Pause { .. }) => {
+                self.wait(agent, Awaits::Release, reply);
+            }
+            Some(_) => self.answer(reply, Answer::Agent(Told::Noted)),
+            // An agent that failed the execution has ended with it.
+            None if matches!(ask, AgentAsk::Fail { .. }) => self.answer(reply, Answer::Agent(Told::Noted)),
+            None => self.answer(reply, Answer::Agent(Told::Stale)),
+        }
+    }
+
+    fn await_end(&mut self, agent: protocol::Unit, tool: RunId, reply: R) {
+        let (id, ..) = parts(agent);
+        let lives = self.executions.get(id).is_some_and(|live| live.state.run(tool).is_some());
+        let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
+        let mut unwritten = [self.open.records_of(id), syncing].into_iter().flatten();
+        let ends_soon = unwritten.any(|records| end_of(records, tool).is_some());
+        drop(unwritten);
+        if lives || ends_soon {
+            self.wait(agent, Awaits::End(tool), reply);
+        } else {
+            self.read(Lookup::End(id, tool), Why::ToolEnd(agent, tool, reply));
+        }
+    }
+
+    pub(super) fn tool_end_found(&mut self, agent: protocol::Unit, tool: RunId, end: Option<Told>, reply: R) {
+        match end {
+            Some(told) => self.answer(reply, Answer::Agent(told)),
+            None => {
+                let (execution, ..) = parts(agent);
+                let what = format!("step-run {tool:?} is not alive, and no record ends it");
+                self.fatal(Fatal::Broken { execution, what });
+            }
+        }
+    }
+
+    fn wait(&mut self, agent: protocol::Unit, awaits: Awaits, reply: R) {
+        let (id, ..) = parts(agent);
+        self.agents.waiting.entry(id).or_default().push(Waiting { agent, awaits, reply });
+        self.sessions.lend(agent);
+    }
+
+    /// These records are on disk.
+    pub(super) fn tell_agents(&mut self, id: ExecutionId, records: &[Record]) {
+        if !self.agents.waiting.contains_key(&id) {
+            return;
+        }
+        for record in records {
+            match &record.event {
+                Event::Released { .. } => {
+                    self.tell(id, &Told::Noted, |awaits| awaits == Awaits::Release);
+                }
+                Event::Ended { .. } | Event::Restarted { .. } => self.tell(id, &Told::Stale, |_| true),
+                event => {
+                    for (run, told) in ends(event) {
+                        self.tell(id, &told, |awaits| awaits == Awaits::End(run));
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, id: ExecutionId, told: &Told, wanted: impl Fn(Awaits) -> bool) {
+        for waiting in self.agents.take(id, wanted) {
+            if !self.agents.waits(waiting.agent) {
+                self.sessions.take_back(waiting.agent);
+            }
+            self.answer(waiting.reply, Answer::Agent(told.clone()));
+        }
+    }
+}
+
+/// How a step-run ended, if these records say so.
+pub(crate) fn end_of(records: &[Record], wanted: RunId) -> Option<Told> {
+    let mut all = records.iter().flat_map(|record| ends(&record.event));
+    all.find(|(run, _)| *run == wanted).map(|(_, told)| told)
+}
+
+fn ends(event: &Event) -> Vec<(RunId, Told)> {
+    match event {
+        Event::Done { run, output, .. } => vec![(*run, Told::Done { output: Arc::clone(output) })],
+        Event::Failed { run, failure, .. } => vec![(*run, Told::Failed(told_failure(failure)))],
+        Event::Dropped { run, .. } => vec![(*run, Told::Cancelled)],
+        Event::Cleared(cleared) => cleared.dropped.iter().map(|(run, ..)| (*run, Told::Cancelled)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Why a call was refused, as its agent should know it.
+pub(super) fn refusal(rejected: &Rejected) -> Answer {
+    Answer::Agent(match rejected {
+        Rejected::Malformed(_) | Rejected::UnknownStep(_) | Rejected::Conflict { .. } => {
+            Told::Refused { why: rejected.to_string() }
+        }
+        _ => Told::Stale,
+    })
+}
+
+fn ask(ask: protocol::AgentAsk) -> AgentAsk {
+    match ask {
+        protocol::AgentAsk::Execute { step, args } => {
+            AgentAsk::Execute { step: StepId(step), args: Some(Arc::new(args)) }
+        }
+        protocol::AgentAsk::Skip { step, reason } => AgentAsk::Skip { step: StepId(step), reason },
+        protocol::AgentAsk::Pause { reason } => AgentAsk::Pause { reason },
+        protocol::AgentAsk::Fail { failure } => {
+            AgentAsk::Fail { failure: super::sessions::kernel_failure(failure) }
+        }
+    }
+}
+
+fn told_failure(failure: &Failure) -> protocol::Failure {
+    protocol::Failure {
+        class: failure.class.name().to_owned(),
+        code: failure.code.clone(),
+        message: failure.message.clone(),
+        retryable: failure.retryable,
+        retry_after_ms: failure.retry_after_ms,
+        details: failure.details.clone(),
+    }
+}
