@@ -4,6 +4,8 @@ use crate::exit::Usage;
 use crate::progress::say;
 use std::path::Path;
 use windlass_engine::Folder;
+use windlass_server::engine_secrets::EngineSecrets;
+use windlass_server::host::Setup;
 pub use windlass_server::host::{Embedded, GUARD, Workers, ended, now, seed};
 use windlass_worker::egress::Egress;
 
@@ -14,7 +16,8 @@ pub fn start(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Embedd
 
 pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
-    let embedded = Embedded::in_folder(folder, workers, egress)?;
+    let setup = Setup { workers, egress, secrets: EngineSecrets::from_environment() };
+    let embedded = Embedded::in_folder(folder, setup)?;
     for warning in embedded.warnings() {
         say(&format!("warning: {warning}"));
     }

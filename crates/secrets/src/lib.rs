@@ -27,4 +27,5 @@ pub use stream::Stream;
 pub use zeroize::Zeroizing;
 
 /// Variables of the engine itself. Processes of steps do not get them, and no template can ask for them.
-pub const ENGINE_VARIABLES: [&str; 3] = [KEY_VARIABLE, "WINDLASS_TOKEN", "WINDLASS_DATABASE_URL"];
+pub const ENGINE_VARIABLES: [&str; 4] =
+    [KEY_VARIABLE, "WINDLASS_TOKEN", "WINDLASS_JWT_SECRET", "WINDLASS_DATABASE_URL"];

@@ -1,6 +1,7 @@
 //! What every request has at hand.
 
-use crate::auth::Directory;
+use crate::auth::{Directory, Jwt};
+use crate::limits::RateLimits;
 use crate::problem::Problem;
 use crate::readers::Readers;
 use crate::settings::Settings;
@@ -13,13 +14,22 @@ pub struct App {
     pub readers: Readers,
     pub settings: Settings,
     pub directory: Directory,
+    pub jwt: Option<Jwt>,
+    pub rates: RateLimits,
     stopping: watch::Sender<bool>,
 }
 
 impl App {
     #[must_use]
-    pub fn new(engine: Handle, readers: Readers, settings: Settings, directory: Directory) -> App {
-        App { engine, readers, settings, directory, stopping: watch::channel(false).0 }
+    pub fn new(
+        engine: Handle,
+        readers: Readers,
+        settings: Settings,
+        directory: Directory,
+        jwt: Option<Jwt>,
+    ) -> App {
+        let (rates, stopping) = (RateLimits::default(), watch::channel(false).0);
+        App { engine, readers, settings, directory, jwt, rates, stopping }
     }
 
     /// Asks the engine. The answer comes after everything it says is on disk.

@@ -1,5 +1,6 @@
 //! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
 
+use crate::engine_secrets::EngineSecrets;
 use crate::vault::{LocalVault, SharedVault};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
@@ -41,39 +42,48 @@ pub enum Workers {
     None,
 }
 
+/// How it is put up.
+#[derive(Debug)]
+pub struct Setup {
+    pub workers: Workers,
+    /// What requests of definitions may reach.
+    pub egress: Egress,
+    pub secrets: EngineSecrets,
+}
+
 impl Embedded {
     /// Takes the folder, or says who has it. What an earlier process left to be done is taken up at once.
-    pub fn start(data: &Path, what: &str, workers: Workers, egress: Egress) -> anyhow::Result<Embedded> {
-        Embedded::in_folder(Folder::hold(data, what)?, workers, egress)
+    pub fn start(data: &Path, what: &str, setup: Setup) -> anyhow::Result<Embedded> {
+        Embedded::in_folder(Folder::hold(data, what)?, setup)
     }
 
-    pub fn in_folder(folder: Folder, workers: Workers, egress: Egress) -> anyhow::Result<Embedded> {
+    pub fn in_folder(folder: Folder, setup: Setup) -> anyhow::Result<Embedded> {
         let store = Sqlite::open(&Folder::store(folder.path()))?;
         let artifacts = Arc::new(Kept(store.artifacts()));
         let engine = Engine::start(store, seed())?;
         let mut embedded = Embedded { pool: None, engine, folder, warnings: Vec::new() };
-        match workers {
-            Workers::Pool => embedded.work(artifacts, egress, None)?,
-            Workers::Slots(slots) => embedded.work(artifacts, egress, Some(slots))?,
+        match setup.workers {
+            Workers::Pool => embedded.work(artifacts, setup, None)?,
+            Workers::Slots(slots) => embedded.work(artifacts, setup, Some(slots))?,
             Workers::None => {}
         }
         Ok(embedded)
     }
 
-    fn work(&mut self, artifacts: Arc<Kept>, egress: Egress, slots: Option<u32>) -> anyhow::Result<()> {
+    fn work(&mut self, artifacts: Arc<Kept>, setup: Setup, slots: Option<u32>) -> anyhow::Result<()> {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let guard = GuardCommand { program, args: vec![GUARD.into()] };
         let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
-        config.egress = egress;
-        config.vault = Arc::new(SharedVault::new(self.vault()?));
+        config.egress = setup.egress;
+        config.vault = Arc::new(SharedVault::new(self.vault(setup.secrets)?));
         config.slots = slots.unwrap_or(config.slots);
         self.pool = Some(Pool::start(config, Arc::new(Wire(self.engine.handle())))?);
         Ok(())
     }
 
     /// Work that needs no secrets goes on without the key.
-    fn vault(&mut self) -> anyhow::Result<LocalVault> {
-        let mut vault = LocalVault::of(self.folder.path())?;
+    fn vault(&mut self, secrets: EngineSecrets) -> anyhow::Result<LocalVault> {
+        let mut vault = LocalVault::of(self.folder.path(), secrets)?;
         if let Some((count, error)) = vault.unreadable()? {
             self.warnings.push(format!(
                 "secrets that cannot be opened, and so not redacted where files hold them: {count}; {error:#}"

@@ -1,9 +1,11 @@
 //! The process as a service: the engine, its routes and its connections, from the start to an orderly end.
 
 use crate::app::App;
-use crate::auth::{Directory, Known, Role, owner_token};
+use crate::auth::{Directory, Jwt, Known, Role, owner_token};
 use crate::connections::{Connections, accept};
-use crate::host::{Embedded, Workers};
+use crate::engine_secrets::EngineSecrets;
+use crate::host::{Embedded, Setup, Workers};
+use crate::logging;
 use crate::readers::Readers;
 use crate::routes;
 use crate::settings::Settings;
@@ -31,19 +33,21 @@ pub struct Server {
 
 impl Server {
     /// Takes the data folder and the address. Nobody is answered before `run`.
-    pub async fn start(settings: Settings) -> anyhow::Result<Server> {
+    pub async fn start(settings: Settings, secrets: EngineSecrets) -> anyhow::Result<Server> {
+        let jwt = Jwt::of(&settings.jwt).await?;
         let listener = TcpListener::bind(&settings.listen[..])
             .await
             .with_context(|| format!("cannot listen on {}", settings.listen[0]))?;
         let connections = Connections::new(&settings)?;
         let folder = Folder::hold(&settings.data, WHAT)?;
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
-        let embedded = Embedded::in_folder(folder, workers, settings.egress.clone())?;
+        let setup = Setup { workers, egress: settings.egress.clone(), secrets };
+        let embedded = Embedded::in_folder(folder, setup)?;
         let readers = Readers::start(&Folder::store(embedded.folder()), settings.readers)?;
         let (token, owner) = owner_token(embedded.folder())?;
         let directory = Directory::default();
         directory.add(token.digest(), owner_known());
-        let app = Arc::new(App::new(embedded.handle(), readers, settings, directory));
+        let app = Arc::new(App::new(embedded.handle(), readers, settings, directory, jwt));
         Ok(Server { app, embedded, listener, connections, owner })
     }
 
@@ -104,11 +108,12 @@ fn owner_known() -> Known {
 }
 
 /// Serves until SIGINT or SIGTERM. `told` hears of the server when it listens.
-pub fn serve(settings: Settings, told: impl FnOnce(&Server)) -> anyhow::Result<()> {
+pub fn serve(settings: Settings, secrets: EngineSecrets, told: impl FnOnce(&Server)) -> anyhow::Result<()> {
+    logging::start(&settings)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = signalled()?;
-        let server = Server::start(settings).await?;
+        let server = Server::start(settings, secrets).await?;
         told(&server);
         server.run(stop).await
     })

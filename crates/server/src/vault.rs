@@ -1,13 +1,14 @@
 //! The secrets of a data folder: sealed in its store, opened with its master keys.
 
+use crate::engine_secrets::EngineSecrets;
 use crate::host::now;
 use anyhow::{Context, bail};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Folder, FolderError};
 use windlass_secrets::{
-    ENGINE_VARIABLES, KEY_VARIABLE, Keyring, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name,
-    check_value, open, rewrap, seal,
+    KEY_VARIABLE, Keyring, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name, check_value, open,
+    rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
 use windlass_store::{Secrets, StoreError, StoredSecret, TENANT, Wrapped};
@@ -20,22 +21,24 @@ const WHAT: &str = "windlass secrets";
 pub struct LocalVault {
     store: SqliteSecrets,
     keys: MasterKeys,
+    engine: EngineSecrets,
 }
 
 impl LocalVault {
     /// Of a folder that has a store.
-    pub fn of(folder: &Path) -> anyhow::Result<LocalVault> {
+    pub fn of(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
         let store = Sqlite::secrets(&Folder::store(folder))?;
-        Ok(LocalVault { store, keys: MasterKeys::new(folder, std::env::var(KEY_VARIABLE).ok()) })
+        let keys = MasterKeys::new(folder, engine.get(KEY_VARIABLE).map(str::to_owned));
+        Ok(LocalVault { store, keys, engine })
     }
 
     /// Makes the folder and its store if they are missing, or brings them up to date. Beside an engine that has the
     /// folder nothing of that is needed.
-    pub fn make(folder: &Path) -> anyhow::Result<LocalVault> {
-        LocalVault::of(folder).or_else(|error| match Folder::hold(folder, WHAT) {
+    pub fn make(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
+        LocalVault::of(folder, engine.clone()).or_else(|error| match Folder::hold(folder, WHAT) {
             Ok(held) => {
                 drop(Sqlite::open(&Folder::store(held.path()))?);
-                LocalVault::of(folder)
+                LocalVault::of(folder, engine)
             }
             Err(FolderError::InUse { .. }) => Err(error),
             Err(other) => Err(other.into()),
@@ -157,7 +160,7 @@ impl LocalVault {
 
     fn values(&mut self) -> anyhow::Result<Vec<Zeroizing<String>>> {
         let all = self.store.all()?;
-        let mut values = engine_values();
+        let mut values: Vec<_> = self.engine.words().collect();
         if let Ok(ring) = self.keys.load() {
             values.extend(all.iter().filter_map(|secret| text(opened(&ring, secret).ok()?).ok()));
             values.extend(ring.text().lines().map(|key| Zeroizing::new(key.to_owned())));
@@ -206,16 +209,6 @@ impl Vault for SharedVault {
 
 fn unusable(error: &anyhow::Error) -> VaultError {
     VaultError::Unusable(format!("{error:#}"))
-}
-
-/// The engine's own secrets, which steps do not get and may yet come upon.
-fn engine_values() -> Vec<Zeroizing<String>> {
-    let texts =
-        ENGINE_VARIABLES.iter().filter_map(|variable| std::env::var(variable).ok().map(Zeroizing::new));
-    let words = |text: Zeroizing<String>| -> Vec<Zeroizing<String>> {
-        text.split([' ', ',', '\n', '\t']).map(|word| Zeroizing::new(word.to_owned())).collect()
-    };
-    texts.flat_map(words).collect()
 }
 
 fn text(value: Zeroizing<Vec<u8>>) -> anyhow::Result<Zeroizing<String>> {

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use windlass_dialects::view::time;
 use windlass_engine::Folder;
 use windlass_secrets::{SHORT_BYTES, VALUE_MAX, Zeroizing, check_name, check_value};
+use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
 use windlass_store::StoredSecret;
 
@@ -98,7 +99,8 @@ impl Set {
         check_name(&self.name).map_err(refused)?;
         let value = self.value()?;
         check_value(&value).map_err(refused)?;
-        let secret = LocalVault::make(data.folder())?.set(&self.name, &value)?;
+        let secret =
+            LocalVault::make(data.folder(), EngineSecrets::from_environment())?.set(&self.name, &value)?;
         if value.len() < SHORT_BYTES {
             say(&format!(
                 "warning: the value of `{}` is short; wherever the same {} bytes stand in an output, they are redacted",
@@ -186,7 +188,7 @@ fn existing(data: &Data) -> anyhow::Result<LocalVault> {
         let hint = "`windlass secrets set NAME` makes the folder; another one is named with --data DIR";
         return Err(Usage::new(what).hint(hint).into());
     }
-    LocalVault::of(data.folder())
+    LocalVault::of(data.folder(), EngineSecrets::from_environment())
 }
 
 fn as_json(secret: &StoredSecret) -> Value {

@@ -5,12 +5,10 @@ use crate::progress::say;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::settings::{Kind, SETTINGS, Setting, Settings};
 use windlass_server::{Server, serve};
 
-/// Serve workflows over HTTP
-///
-/// Settings come from flags, from the environment (WINDLASS_LISTEN for --listen), and from a TOML file, in this order.
 #[derive(Debug)]
 pub struct Serve {
     flags: BTreeMap<&'static str, String>,
@@ -18,9 +16,10 @@ pub struct Serve {
 
 impl Serve {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let variable = |name: &str| std::env::var(name).ok();
+        let secrets = EngineSecrets::take_from_environment()?;
+        let variable = |name: &str| secrets.get(name).map(str::to_owned).or_else(|| std::env::var(name).ok());
         let settings = Settings::gather(&self.flags, variable).map_err(|bad| Usage::new(bad.to_string()))?;
-        serve(settings, tell)?;
+        serve(settings, secrets, tell)?;
         Ok(ExitCode::SUCCESS)
     }
 }

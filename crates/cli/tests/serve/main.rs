@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod rig;
+mod secure;
 mod starting;

@@ -104,6 +104,10 @@ impl Server {
         &self.url
     }
 
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn token(&self) -> &str {
         &self.token
     }

@@ -1,6 +1,6 @@
 //! Who asks.
 
-use super::{Permission, Role, Token};
+use super::{Holder, Permission, Role, Token};
 use crate::app::App;
 use crate::host::now;
 use crate::problem::Problem;
@@ -10,6 +10,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 use std::sync::Arc;
+use std::time::Instant;
 
 pub const TENANT_HEADER: HeaderName = HeaderName::from_static("x-tenant-id");
 
@@ -32,26 +33,33 @@ impl Caller {
         Err(Problem::forbidden(format!("the role `{role}` may not {told}")))
     }
 
-    /// From a bearer token as it stands after the word `Bearer`.
-    pub fn of_token(app: &App, text: &str) -> Result<Caller, Problem> {
+    /// From a token of ours or a JWT, as it stands after the word `Bearer`.
+    pub async fn of_token(app: &App, text: &str) -> Result<Caller, Problem> {
         let wrong = || Problem::unauthenticated("the token is not known, or is not valid any more");
-        let token = Token::read(text).ok_or_else(wrong)?;
-        let known = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
-        Ok(Caller { tenant: known.tenant.clone(), role: known.role, id: known.id.clone() })
+        if let Some(token) = Token::read(text) {
+            let known = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
+            return Ok(Caller { tenant: known.tenant.clone(), role: known.role, id: known.id.clone() });
+        }
+        let jwt = app.jwt.as_ref().ok_or_else(wrong)?;
+        let Holder { subject, tenant, role } = jwt.holder(text).await.map_err(Problem::unauthenticated)?;
+        match app.directory.has(&tenant) {
+            true => Ok(Caller { tenant, role, id: subject }),
+            false => Err(Problem::unauthenticated("the JWT is not accepted: there is no such tenant")),
+        }
     }
 
-    fn of_headers(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+    async fn of_headers(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
         let missing = || Problem::unauthenticated("send the header Authorization: Bearer TOKEN");
         let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(missing)?;
         let (scheme, token) = value.split_once(' ').ok_or_else(missing)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(missing());
         }
-        Caller::of_token(app, token.trim())
+        Caller::of_token(app, token.trim()).await
     }
 
     /// Administrators of the tenant `default` run the server: they may act for another tenant.
-    fn acting_for(mut self, headers: &HeaderMap) -> Result<Caller, Problem> {
+    fn acting_for(mut self, app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
         let Some(asked) = headers.get(TENANT_HEADER) else { return Ok(self) };
         let asked = asked.to_str().unwrap_or_default();
         if *asked == *self.tenant.0 {
@@ -62,7 +70,18 @@ impl Caller {
             return Err(Problem::forbidden(message));
         }
         self.tenant = Tenant::new(asked);
-        Ok(self)
+        match app.directory.has(&self.tenant) {
+            true => Ok(self),
+            false => Err(Problem::not_found("tenant", asked)),
+        }
+    }
+
+    /// Every request counts, also those that are refused later.
+    fn within_rate(&self, app: &App) -> Result<(), Problem> {
+        match app.directory.rate(&self.tenant, &app.settings) {
+            Some(rate) => app.rates.take(&self.tenant, rate, Instant::now()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -70,6 +89,8 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        Caller::of_headers(app, &parts.headers)?.acting_for(&parts.headers)
+        let caller = Caller::of_headers(app, &parts.headers).await?.acting_for(app, &parts.headers)?;
+        caller.within_rate(app)?;
+        Ok(caller)
     }
 }

@@ -1,6 +1,8 @@
 //! Every token the server knows, in memory. This process is the only one that writes them, so memory is never behind.
 
 use super::{Digest, Role};
+use crate::limits::Rate;
+use crate::settings::Settings;
 use crate::tenant::Tenant;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,6 +27,17 @@ impl Directory {
     pub fn add(&self, digest: Digest, known: Known) {
         let mut tokens = self.by_digest.write().unwrap_or_else(PoisonError::into_inner);
         tokens.insert(digest, Arc::new(known));
+    }
+
+    #[must_use]
+    pub fn has(&self, tenant: &Tenant) -> bool {
+        *tenant == Tenant::default()
+    }
+
+    /// How many requests of the tenant are taken; None: as many as come.
+    #[must_use]
+    pub fn rate(&self, _tenant: &Tenant, settings: &Settings) -> Option<Rate> {
+        settings.rate_limit.map(|per_second| Rate::new(per_second, settings.rate_burst))
     }
 
     /// Whoever holds a token with this digest; a stale one is no token.

@@ -2,12 +2,14 @@
 
 mod caller;
 mod directory;
+mod jwt;
 mod owner;
 mod role;
 mod token;
 
 pub use caller::Caller;
 pub use directory::{Directory, Known};
+pub use jwt::{Holder, Jwt};
 pub use owner::{OWNER_FILE, owner_token};
 pub use role::{Permission, Role};
 pub use token::{Digest, Token};

@@ -68,3 +68,28 @@ fn a_secret_is_not_told() {
     assert!(!format!("{settings:?}").contains("hunter2"));
     assert_eq!(settings.jwt.secret.unwrap().as_str(), "hunter2hunter2");
 }
+
+/// The rows of docs/settings.md.
+fn documented() -> String {
+    let rows = SETTINGS.iter().map(|setting| {
+        let flag = if setting.is_flag() { format!("`--{}`", setting.name) } else { "–".to_owned() };
+        let key = if [DATA, CONFIG].contains(&setting.name) {
+            "–".to_owned()
+        } else {
+            format!("`{}`", setting.name)
+        };
+        let default =
+            if setting.default.is_empty() { "–".to_owned() } else { format!("`{}`", setting.default) };
+        format!("| {flag} | `{}` | {key} | {default} | {} |\n", setting.variable(), setting.what)
+    });
+    rows.collect()
+}
+
+#[test]
+fn the_document_has_the_table() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (_, after) = text.split_once("|---|---|---|---|---|\n").expect("there is a table");
+    let table: String = after.split_inclusive('\n').take_while(|line| line.starts_with('|')).collect();
+    assert_eq!(table, documented(), "docs/settings.md must have these rows:\n{}", documented());
+}

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use windlass_dialects::{Compiled, Literal, compile};
 use windlass_engine::{Answer, Refusal, Request, Start};
 use windlass_kernel::{ExecutionId, StartWhen};
+use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
 use windlass_store::{Definition, DefinitionId};
 
@@ -128,7 +129,7 @@ fn keep_literals<'l>(embedded: &Embedded, literals: impl Iterator<Item = &'l Lit
     if literals.peek().is_none() {
         return Ok(());
     }
-    let mut vault = LocalVault::of(embedded.folder())?;
+    let mut vault = LocalVault::of(embedded.folder(), EngineSecrets::from_environment())?;
     literals.try_for_each(|literal| vault.keep(&literal.secret, &literal.value))
 }
 

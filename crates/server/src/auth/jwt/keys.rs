@@ -1,0 +1,189 @@
+//! Keys that JWTs may be signed with. Each is for one algorithm: what a token's header says never widens that.
+
+use anyhow::{Context, bail};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use windlass_secrets::Zeroizing;
+
+/// A JWKS is asked for again after this time, so that a key that was taken back is forgotten.
+const FRESH: Duration = Duration::from_secs(600);
+/// An unknown key makes it ask again, not more often than this.
+const ASK_PAUSE: Duration = Duration::from_secs(10);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Keys of a provider are few.
+const JWKS_MAX: usize = 1 << 20;
+
+pub(super) struct Keys {
+    given: Vec<Key>,
+    set: Option<Set>,
+}
+
+#[derive(Clone)]
+struct Key {
+    id: Option<String>,
+    algorithm: Algorithm,
+    key: Arc<DecodingKey>,
+}
+
+/// A JWKS and when it was read. One reader at a time; others use what is there.
+struct Set {
+    source: Source,
+    keys: RwLock<Vec<Key>>,
+    asked: tokio::sync::Mutex<Instant>,
+}
+
+enum Source {
+    File(PathBuf),
+    Url(String, reqwest::Client),
+}
+
+impl Keys {
+    pub async fn load(
+        secret: Option<&Zeroizing<String>>,
+        public_key: Option<&Path>,
+        jwks: Option<&str>,
+    ) -> anyhow::Result<Keys> {
+        let mut given = Vec::new();
+        if let Some(secret) = secret {
+            given.push(Key::new(None, Algorithm::HS256, DecodingKey::from_secret(secret.as_bytes())));
+        }
+        if let Some(file) = public_key {
+            let pem = std::fs::read(file)
+                .with_context(|| format!("jwt-public-key: cannot read {}", file.display()))?;
+            given.push(
+                of_pem(&pem).with_context(|| format!("jwt-public-key: cannot use {}", file.display()))?,
+            );
+        }
+        let set = match jwks {
+            Some(place) => Some(Set::load(place).await?),
+            None => None,
+        };
+        Ok(Keys { given, set })
+    }
+
+    /// Keys that a token with this header can be signed with.
+    pub async fn of(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
+        let mut found: Vec<_> = fitting(&self.given, None, algorithm);
+        if let Some(set) = &self.set {
+            found.extend(set.of(id, algorithm).await);
+        }
+        found
+    }
+}
+
+impl Key {
+    fn new(id: Option<String>, algorithm: Algorithm, key: DecodingKey) -> Key {
+        Key { id, algorithm, key: Arc::new(key) }
+    }
+}
+
+fn fitting(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
+    let fits = |key: &&Key| key.algorithm == algorithm && (id.is_none() || key.id.as_deref() == id);
+    keys.iter().filter(fits).map(|key| key.key.clone()).collect()
+}
+
+fn of_pem(pem: &[u8]) -> anyhow::Result<Key> {
+    if let Ok(key) = DecodingKey::from_ed_pem(pem) {
+        return Ok(Key::new(None, Algorithm::EdDSA, key));
+    }
+    match DecodingKey::from_rsa_pem(pem) {
+        Ok(key) => Ok(Key::new(None, Algorithm::RS256, key)),
+        Err(_) => bail!("it is no public key of RSA or Ed25519 in PEM"),
+    }
+}
+
+impl Set {
+    async fn load(place: &str) -> anyhow::Result<Set> {
+        let source = Source::of(place)?;
+        let keys = source.read().await.with_context(|| format!("jwt-jwks: cannot use {place}"))?;
+        Ok(Set { source, keys: RwLock::new(keys), asked: tokio::sync::Mutex::new(Instant::now()) })
+    }
+
+    async fn of(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
+        let found = self.known(id, algorithm);
+        self.renew(if found.is_empty() { ASK_PAUSE } else { FRESH }).await;
+        self.known(id, algorithm)
+    }
+
+    fn known(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
+        fitting(&self.keys.read().unwrap_or_else(PoisonError::into_inner), id, algorithm)
+    }
+
+    /// Reads the set again if it is older than that. A source that fails leaves the keys as they are.
+    async fn renew(&self, older_than: Duration) {
+        let Ok(mut asked) = self.asked.try_lock() else { return };
+        if asked.elapsed() < older_than {
+            return;
+        }
+        *asked = Instant::now();
+        match self.source.read().await {
+            Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys,
+            Err(error) => tracing::warn!(error = format!("{error:#}"), "the JWKS could not be read again"),
+        }
+    }
+}
+
+impl Source {
+    fn of(place: &str) -> anyhow::Result<Source> {
+        if place.starts_with("http://") {
+            bail!("jwt-jwks: {place} is not https, so others could put in their own keys");
+        }
+        if !place.starts_with("https://") {
+            return Ok(Source::File(PathBuf::from(place)));
+        }
+        let client = reqwest::Client::builder().timeout(FETCH_TIMEOUT).https_only(true).build()?;
+        Ok(Source::Url(place.to_owned(), client))
+    }
+
+    async fn read(&self) -> anyhow::Result<Vec<Key>> {
+        let bytes = match self {
+            // Small and seldom: a thread of its own would cost more.
+            Source::File(file) => std::fs::read(file)?,
+            Source::Url(url, client) => fetch(client, url).await?,
+        };
+        let set: JwkSet = serde_json::from_slice(&bytes).context("it is no JWKS")?;
+        let keys: Vec<Key> = set.keys.iter().filter_map(of_jwk).collect();
+        match keys.is_empty() {
+            true => bail!("it has no key for RS256 or EdDSA"),
+            false => Ok(keys),
+        }
+    }
+}
+
+async fn fetch(client: &reqwest::Client, url: &str) -> anyhow::Result<Vec<u8>> {
+    let mut response = client.get(url).send().await?.error_for_status()?;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > JWKS_MAX {
+            bail!("it is larger than {JWKS_MAX} bytes");
+        }
+    }
+    Ok(bytes)
+}
+
+/// A public key for signatures; others, symmetric ones above all, are passed over.
+fn of_jwk(jwk: &Jwk) -> Option<Key> {
+    if jwk.common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
+        return None;
+    }
+    let algorithm = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => Algorithm::RS256,
+        AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
+        _ => return None,
+    };
+    let said = jwk.common.key_algorithm.as_ref().map(ToString::to_string);
+    if said.is_some_and(|said| said != format!("{algorithm:?}")) {
+        return None;
+    }
+    Some(Key::new(jwk.common.key_id.clone(), algorithm, DecodingKey::from_jwk(jwk).ok()?))
+}
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Keys({} given{})", self.given.len(), if self.set.is_some() { ", a JWKS" } else { "" })
+    }
+}

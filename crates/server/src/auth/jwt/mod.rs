@@ -1,0 +1,104 @@
+//! JWTs of an identity provider: who sent a request, for which tenant, in which role.
+
+mod keys;
+
+use super::Role;
+use crate::settings::JwtSettings;
+use crate::tenant::Tenant;
+use anyhow::bail;
+use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
+use keys::Keys;
+use serde::Deserialize;
+
+/// Clocks of two machines may differ by so much.
+const LEEWAY_SECONDS: u64 = 30;
+/// A longer one is not read.
+const TOKEN_MAX: usize = 8 * 1024;
+/// HS256 with less could be guessed.
+const SECRET_MIN: usize = 32;
+/// The longest subject: it becomes who did what.
+const SUBJECT_MAX: usize = 100;
+
+#[derive(Debug)]
+pub struct Jwt {
+    keys: Keys,
+    issuer: String,
+    audience: String,
+}
+
+/// What a JWT says about its holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    pub subject: String,
+    pub tenant: Tenant,
+    pub role: Role,
+}
+
+/// Time, issuer and audience are checked before this is read.
+#[derive(Debug, Deserialize)]
+struct Claims {
+    sub: String,
+    tenant: String,
+    role: Role,
+}
+
+impl Jwt {
+    /// None when no key is given: then no JWT is accepted.
+    pub async fn of(settings: &JwtSettings) -> anyhow::Result<Option<Jwt>> {
+        let JwtSettings { secret, public_key, jwks, issuer, audience } = settings;
+        let has_key = secret.is_some() || public_key.is_some() || jwks.is_some();
+        let (issuer, audience) = match (issuer, audience) {
+            (Some(issuer), Some(audience)) => (issuer.clone(), audience.clone()),
+            _ if !has_key => return Ok(None),
+            _ => bail!(
+                "a key for JWTs is given, so jwt-issuer and jwt-audience are needed: others may trust the same key"
+            ),
+        };
+        if secret.as_ref().is_some_and(|secret| secret.len() < SECRET_MIN) {
+            bail!("jwt-secret is shorter than {SECRET_MIN} bytes and could be guessed");
+        }
+        let keys = Keys::load(secret.as_ref(), public_key.as_deref(), jwks.as_deref()).await?;
+        Ok(Some(Jwt { keys, issuer, audience }))
+    }
+
+    /// Whoever holds it; `Err` says why it is not accepted.
+    pub async fn holder(&self, token: &str) -> Result<Holder, String> {
+        if token.len() > TOKEN_MAX {
+            return Err(format!("the token is longer than {TOKEN_MAX} bytes"));
+        }
+        let header = decode_header(token).map_err(|_| "the token is not known".to_owned())?;
+        let candidates = self.keys.of(header.kid.as_deref(), header.alg).await;
+        let mut why = "it is signed with a key that is not known here".to_owned();
+        for key in candidates {
+            match decode::<Claims>(token, &key, &self.validation(header.alg)) {
+                Ok(decoded) => return holder(decoded.claims),
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(format!("the JWT is not accepted: {why}"))
+    }
+
+    /// The algorithm is one that the key is for; everything that can be required is.
+    fn validation(&self, algorithm: Algorithm) -> Validation {
+        let mut validation = Validation::new(algorithm);
+        validation.leeway = LEEWAY_SECONDS;
+        validation.validate_nbf = true;
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        validation.set_issuer(&[&self.issuer]);
+        validation.set_audience(&[&self.audience]);
+        validation
+    }
+}
+
+fn holder(claims: Claims) -> Result<Holder, String> {
+    let Claims { sub, tenant, role } = claims;
+    if sub.is_empty() || sub.chars().count() > SUBJECT_MAX {
+        return Err(format!(
+            "the JWT is not accepted: its subject is empty or longer than {SUBJECT_MAX} characters"
+        ));
+    }
+    Ok(Holder { subject: sub, tenant: Tenant::new(&tenant), role })
+}
+
+#[cfg(test)]
+mod tests;
