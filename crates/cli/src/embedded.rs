@@ -6,7 +6,7 @@ use std::path::Path;
 use windlass_engine::Folder;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::Setup;
-pub use windlass_server::host::{Embedded, GUARD, Workers, ended, now, seed};
+pub use windlass_server::host::{Embedded, GUARD, Workers, ended, new_workflow_id, now, seed};
 use windlass_worker::egress::Egress;
 
 /// Takes the folder, or says who has it.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use windlass_kernel::Millis;
+use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{Order, SessionId};
 use windlass_store::{Applied, Store, StoreError, Write};
 
@@ -26,6 +26,8 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 
 pub type Reply = Box<dyn FnOnce(Answer) + Send>;
 type Orders = Box<dyn Fn(Order) + Send>;
+/// Told the executions that something happened to, after it is on disk. Called from the engine's thread: it must be quick.
+pub type Watch = Box<dyn Fn(&[ExecutionId]) + Send>;
 type Asked = (Request, Reply, Option<Orders>);
 
 /// What the other threads have done.
@@ -56,6 +58,15 @@ pub struct Handle {
 impl Engine {
     /// Starts the threads. What the last process left to be done is taken up at once.
     pub fn start<S: Store>(store: S, seed: u64) -> Result<Engine, StoreError> {
+        Engine::begin(store, seed, None)
+    }
+
+    /// The same, with someone who is told what changes.
+    pub fn start_watched<S: Store>(store: S, seed: u64, watch: Watch) -> Result<Engine, StoreError> {
+        Engine::begin(store, seed, Some(watch))
+    }
+
+    fn begin<S: Store>(store: S, seed: u64, watch: Option<Watch>) -> Result<Engine, StoreError> {
         let reader = store.reader()?;
         let (requests, asked) = bounded(REQUESTS_MAX);
         let late = asked.clone();
@@ -70,7 +81,8 @@ impl Engine {
         let began = Instant::now();
         let recovered = Arc::new(AtomicBool::new(false));
         let turn = Turn {
-            lane: Lane::new(Config { seed, ..Config::default() }, now(began)),
+            lane: Lane::new(Config { seed, watched: watch.is_some(), ..Config::default() }, now(began)),
+            watch,
             store: Some(Box::new(store)),
             on_the_spot: None,
             asked,
@@ -200,6 +212,7 @@ impl<S> Drop for LastWords<'_, S> {
 /// The loop of a lane.
 struct Turn<S> {
     lane: Lane<Reply>,
+    watch: Option<Watch>,
     /// Not here while the writer has it.
     store: Option<Box<S>>,
     /// The loop wrote a batch itself.
@@ -311,6 +324,11 @@ impl<S: Store> Turn<S> {
                 Effect::Write(batch) => small = Some(batch),
                 Effect::Read(id, lookup) => drop(self.lookups.send((id, lookup))),
                 Effect::Order(session, order) => self.order(session, order),
+                Effect::Changed(executions) => {
+                    if let Some(watch) = &self.watch {
+                        watch(&executions);
+                    }
+                }
                 Effect::Stopped => return Some(None),
                 Effect::Fatal(fatal) => return Some(Some(fatal)),
             }

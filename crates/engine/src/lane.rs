@@ -12,6 +12,7 @@ mod dispatch;
 mod live;
 mod mail;
 mod outcome;
+mod queue;
 mod reading;
 mod recovery;
 mod retry;
@@ -28,16 +29,17 @@ pub(crate) mod pages {
 pub(crate) use agents::end_of;
 
 use crate::ids::new_execution_id;
-use crate::wake::{Answer, Effect, Fatal, Lookup, Now, ReadId, Request, Wake};
+use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Wake};
 use batch::Batch;
 use deciding::{Pending, What};
-use dispatch::Queue;
 use live::Executions;
+use queue::Queue;
 use reading::Reads;
 use sessions::Sessions;
 use timers::Timers;
 use windlass_kernel::ExecutionId;
 use windlass_protocol as protocol;
+use windlass_store::Entry;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -48,11 +50,14 @@ pub struct Config {
     /// How often mail from other processes is looked for.
     pub inbox_poll_ms: u64,
     pub lease_ttl_ms: u64,
+    /// Someone wants to know to which executions something happened.
+    pub watched: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { seed: 0, idle_max: 2_048, inbox_poll_ms: 100, lease_ttl_ms: protocol::LEASE_TTL_MS }
+        let lease_ttl_ms = protocol::LEASE_TTL_MS;
+        Config { seed: 0, idle_max: 2_048, inbox_poll_ms: 100, lease_ttl_ms, watched: false }
     }
 }
 
@@ -189,17 +194,44 @@ impl<R> Lane<R> {
             Request::Checkpoint(checkpoint) => self.checkpoint(checkpoint, reply),
             Request::Beat(beat) => self.beat(&beat, reply),
             Request::Log(log) => self.log(log, reply),
+            Request::Progress(progress) => self.progress(progress, reply),
+            Request::Keep(entries) => self.keep(entries, reply),
+            Request::Load => self.tell_load(reply),
         }
     }
 
     /// What workers have finished is still taken while the lane stops; new work is not.
     fn ask_late(&mut self, request: Request, reply: R) {
         match request {
-            Request::Report(_) | Request::Checkpoint(_) | Request::Log(_) | Request::Leave(_) => {
-                self.ask(request, reply);
-            }
+            Request::Report(_)
+            | Request::Checkpoint(_)
+            | Request::Log(_)
+            | Request::Progress(_)
+            | Request::Keep(_)
+            | Request::Load
+            | Request::Leave(_) => self.ask(request, reply),
             _ => self.answer(reply, Answer::Stopping),
         }
+    }
+
+    /// Rows beside executions, all of them in one transaction.
+    fn keep(&mut self, entries: Vec<Entry>, reply: R) {
+        if entries.is_empty() {
+            return self.answer(reply, Answer::Kept(Vec::new()));
+        }
+        self.open.keep(entries, reply);
+    }
+
+    fn tell_load(&mut self, reply: R) {
+        let load = Load {
+            queued: self.queue.len(),
+            in_flight: self.sessions.held(),
+            slots: self.sessions.slots(),
+            live: self.executions.len(),
+            recovered: self.is_recovered(),
+            lost: self.sessions.lost(),
+        };
+        self.answer(reply, Answer::Load(load));
     }
 
     fn time_passes(&mut self) {

@@ -9,11 +9,11 @@ mod lane;
 mod reading;
 mod wake;
 
-pub use engine::{Engine, Handle};
+pub use engine::{Engine, Handle, Watch};
 pub use folder::{Folder, FolderError};
 pub use ids::new_execution_id;
 pub use lane::{Config, Lane};
 pub use reading::{journal, look_up};
 pub use wake::{
-    Answer, Effect, Fatal, Found, Lookup, NotRetried, Now, Past, ReadId, Refusal, Request, Start, Wake,
+    Answer, Effect, Fatal, Found, Load, Lookup, NotRetried, Now, Past, ReadId, Refusal, Request, Start, Wake,
 };

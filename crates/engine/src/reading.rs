@@ -19,8 +19,8 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup) -> Result<Found, Store
             let found = reader.definition(*id)?;
             Found::Definition(with_net(reader, found)?)
         }
-        Lookup::Named(name, version) => {
-            let found = reader.find_definition(name, *version)?;
+        Lookup::Named(tenant, which, version) => {
+            let found = reader.find_definition(tenant, which, *version)?;
             Found::Definition(with_net(reader, found)?)
         }
         Lookup::Past(id) => Found::Past(past(reader, *id)?.map(Box::new)),

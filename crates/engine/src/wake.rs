@@ -8,8 +8,8 @@ use windlass_kernel::{
 };
 use windlass_protocol as protocol;
 use windlass_store::{
-    Applied, Definition, DefinitionId, DueTimer, MailId, Offer, Retry, Stop, StoreError, Stored,
-    StoredDefinition, StoredMail, Write,
+    Applied, Definition, DefinitionId, DueTimer, Entry, IdempotencyKey, MailId, Offer, Options, Retry, Stop,
+    StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkflowId, Write,
 };
 
 /// Time as a lane is told it. Instants in journals come from the wall; leases are counted on a clock that no one sets.
@@ -40,6 +40,8 @@ pub enum Effect<R> {
     Write(Vec<Write>),
     Read(ReadId, Lookup),
     Order(protocol::SessionId, protocol::Order),
+    /// To these executions something has happened that is on disk.
+    Changed(Vec<ExecutionId>),
     /// Everything is answered and on disk.
     Stopped,
     /// The lane must not go on: an invariant is broken or the store cannot be trusted.
@@ -78,6 +80,26 @@ pub enum Request {
     Checkpoint(protocol::Checkpoint),
     Beat(protocol::Beat),
     Log(protocol::Log),
+    Progress(protocol::Progress),
+    /// Rows beside executions: all of them or, after a crash, none.
+    Keep(Vec<Entry>),
+    /// How much there is to do.
+    Load,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Offers that wait for a free slot.
+    pub queued: usize,
+    /// Offers that workers have.
+    pub in_flight: usize,
+    pub slots: usize,
+    /// Executions in memory.
+    pub live: usize,
+    /// What the last process left to be done has been taken up.
+    pub recovered: bool,
+    /// Leases that were lost since the start.
+    pub lost: u64,
 }
 
 #[derive(Debug)]
@@ -90,6 +112,37 @@ pub struct Start {
     pub timeout_ms: Option<u64>,
     pub when: StartWhen,
     pub trigger: String,
+    pub tenant: Tenant,
+    pub options: Arc<Options>,
+    /// The execution that the caller says it follows.
+    pub parent: Option<ExecutionId>,
+    /// Another net of the same definition: lowered with what this start asks for.
+    pub net: Option<Arc<Net>>,
+    pub key: Option<IdempotencyKey>,
+}
+
+impl Start {
+    /// What whoever owns the data folder starts by hand, from now on.
+    #[must_use]
+    pub fn by_hand(
+        definition: DefinitionId,
+        inputs: serde_json::Value,
+        defaults: serde_json::Value,
+    ) -> Start {
+        Start {
+            definition,
+            inputs,
+            defaults,
+            timeout_ms: None,
+            when: StartWhen::Now,
+            trigger: "manual".to_owned(),
+            tenant: Tenant::default(),
+            options: Arc::default(),
+            parent: None,
+            net: None,
+            key: None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +150,7 @@ pub enum Answer {
     Defined {
         id: DefinitionId,
         version: u32,
+        workflow: WorkflowId,
     },
     Started(ExecutionId),
     /// The input took effect, or had before.
@@ -106,6 +160,9 @@ pub enum Answer {
     Registered(protocol::SessionId),
     Verdict(protocol::Verdict),
     Agent(protocol::AgentAnswer),
+    /// What became of each entry.
+    Kept(Vec<Applied>),
+    Load(Load),
     /// The lane stops; ask again after the restart.
     Stopping,
 }
@@ -118,6 +175,8 @@ pub enum Refusal {
     NoExecution(ExecutionId),
     #[error("the definition does not exist")]
     NoDefinition,
+    #[error("an execution was started with this idempotency key before")]
+    KeyTaken,
     #[error("{0}")]
     BadInputs(String),
     #[error(transparent)]
@@ -153,7 +212,7 @@ pub enum Lookup {
     /// An execution with all that happened to it.
     Past(ExecutionId),
     /// The definition that a child's start names: that version, or the newest.
-    Named(String, Option<u32>),
+    Named(Tenant, Which, Option<u32>),
     /// How a step-run ended that an agent asked for.
     End(ExecutionId, RunId),
     /// What an ended child gave.

@@ -12,5 +12,5 @@ pub use node::Node;
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
 pub use work::{
     Beat, Checkpoint, ChildEnd, Failure, Iter, LEASE_TTL_MS, Line, Log, Order, Outcome, PROTOCOL_VERSION,
-    Register, Report, Returned, Scope, SessionId, Stream, Unit, Verdict, Work,
+    Progress, Register, Report, Returned, Scope, SessionId, Stream, Unit, Verdict, Work,
 };

@@ -52,6 +52,15 @@ pub struct Work {
     /// Of the whole attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Whose execution it is.
+    #[serde(default)]
+    pub tenant: String,
+    /// The id of its workflow: 32 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Debug lines are wanted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub debug: bool,
 }
 
 /// Values as of the dispatch.
@@ -154,6 +163,15 @@ pub struct Checkpoint {
     /// Rises from checkpoint to checkpoint of a unit: a late copy of an earlier one changes nothing.
     pub number: u64,
     pub cursor: Arc<Value>,
+}
+
+/// How far a piece of work has come, as it says itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    pub unit: Unit,
+    pub step: String,
+    /// At most 100.
+    pub percentage: u8,
 }
 
 /// Renews the leases of everything the worker still has; the answer names what it must stop.

@@ -10,11 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::Artifact;
-use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request};
+use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request, new_execution_id};
 use windlass_kernel::Millis;
 use windlass_protocol::{
     AgentAnswer, AgentCall, Beat, Checkpoint, Log, Register, Report, SessionId, Verdict,
 };
+use windlass_store::WorkflowId;
 use windlass_store::sqlite::Sqlite;
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
@@ -145,6 +146,13 @@ pub fn ended(fatal: Option<Fatal>) -> anyhow::Error {
 pub fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// For a workflow that may be new.
+#[must_use]
+pub fn new_workflow_id() -> WorkflowId {
+    let random = u128::from(seed()) << 64 | u128::from(seed());
+    WorkflowId(new_execution_id(now(), random).0)
 }
 
 /// The system's randomness, as the standard library draws it for its maps.

@@ -2,7 +2,7 @@
 
 use windlass_sim::system::{Fate, MemoryStore};
 use windlass_store::conformance::Place;
-use windlass_store::{Definition, Reader, Store, StoreError, Write};
+use windlass_store::{Definition, Reader, Store, StoreError, Target, Tenant, Which, WorkflowId, Write};
 
 struct Simulated(MemoryStore);
 
@@ -22,6 +22,8 @@ fn definition() -> Write {
     let step = windlass_kernel::net::Step::new("only", windlass_kernel::net::Work::noop());
     let spec = windlass_kernel::NetSpec { steps: vec![step], policy: Default::default() };
     Write::Define(Box::new(Definition {
+        tenant: Tenant::default(),
+        target: Target::Named(WorkflowId(1)),
         name: "one".into(),
         dialect: "simulated".into(),
         source: String::new(),
@@ -39,7 +41,13 @@ fn check(fate: Fate, is_answered: bool, is_kept: bool) {
     let answer = store.write(&[definition()]);
     assert_eq!(answer.is_ok(), is_answered, "{answer:?}");
     assert!(answer.is_ok() || matches!(answer, Err(StoreError::Io(_))), "{answer:?}");
-    assert_eq!(reader.find_definition("one", None).expect("a healthy store").is_some(), is_kept);
+    assert_eq!(
+        reader
+            .find_definition(&Tenant::default(), &Which::Name("one".into()), None)
+            .expect("a healthy store")
+            .is_some(),
+        is_kept
+    );
     assert!(store.write(&[definition()]).is_ok(), "a fate is for one write");
 }
 

@@ -1,5 +1,7 @@
 //! What is written. A batch of writes is one transaction; after the store has answered, it is on disk.
 
+use crate::entry::Entry;
+use crate::origin::{IdempotencyKey, Options, Tenant};
 use crate::rows::Rows;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,11 +28,23 @@ pub struct Session(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefinitionId(pub i64);
 
+/// All versions of a definition together; the same for its whole life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkflowId(pub u128);
+
+impl std::fmt::Display for WorkflowId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
 #[derive(Debug, Clone)]
 pub enum Write {
     Commit(Box<Commit>),
-    /// A definition and its net; known already when it is the newest of its name.
+    /// A definition and its net.
     Define(Box<Definition>),
+    /// Another net of a definition that is there: lowered with what one start asked for.
+    Net(Arc<Net>),
     /// A worker takes an offer that stood in the queue, or says that it has begun with one it has.
     Lease(Lease),
     /// Where the pipeline of a leased offer stands (R14).
@@ -39,6 +53,13 @@ pub enum Write {
         run: RunId,
         fence: Fence,
         cursor: Arc<Value>,
+    },
+    /// How far the work of a leased offer says that it has come.
+    Progress {
+        execution: ExecutionId,
+        run: RunId,
+        fence: Fence,
+        progress: Progress,
     },
     /// An input for an execution, to be decided by whoever owns it.
     Accept(Mail),
@@ -54,6 +75,14 @@ pub enum Write {
     /// What had to stop has stopped (R7).
     Stopped(Stop),
     Log(LogChunk),
+    Entry(Box<Entry>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    pub step: String,
+    /// At most 100.
+    pub percentage: u8,
 }
 
 /// Everything one decision, or several of one execution, changes.
@@ -90,10 +119,16 @@ pub struct Creation {
     /// `manual`, `workflow`, …
     pub trigger: String,
     pub at: Millis,
+    pub tenant: Tenant,
+    pub options: Arc<Options>,
+    /// Unique among those of the tenant's workflow; `Taken` when it is not.
+    pub key: Option<IdempotencyKey>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Definition {
+    pub tenant: Tenant,
+    pub target: Target,
     pub name: String,
     pub dialect: String,
     /// What the user wrote.
@@ -102,6 +137,17 @@ pub struct Definition {
     pub workload: Value,
     pub net: Arc<Net>,
     pub at: Millis,
+}
+
+/// Which workflow a definition is a version of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The tenant's newest of the definition's name, made with this id if there is none. Known already when the newest
+    /// version is the same.
+    Named(WorkflowId),
+    New(WorkflowId),
+    /// The next version of this one; `Fenced` when the tenant has none of that id, or when another version is its newest.
+    After(WorkflowId, Option<u32>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +187,10 @@ pub enum Letter {
     Start {
         definition: Arc<Value>,
         create: Box<Create>,
+        #[serde(default)]
+        tenant: Tenant,
+        #[serde(default)]
+        options: Arc<Options>,
     },
     /// To an execution that does not exist yet: it is to do another one again.
     Retry(Box<Retry>),
@@ -161,6 +211,13 @@ pub struct Retry {
     /// None: those it had.
     pub inputs: Option<Arc<Value>>,
     pub trigger: String,
+    /// Who asked for it.
+    #[serde(default = "owner")]
+    pub by: String,
+}
+
+fn owner() -> String {
+    Options::default().by
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,7 +245,7 @@ pub enum Applied {
     /// A lease, a checkpoint, a refusal, a stop or log lines: it is there.
     Done,
     /// A definition, new or known.
-    Defined(DefinitionId, u32),
+    Defined(DefinitionId, u32, WorkflowId),
     Accepted(MailId),
     /// Someone else wrote this execution meanwhile, or an earlier commit of it in the batch was refused.
     Conflict,
@@ -196,4 +253,6 @@ pub enum Applied {
     Fenced,
     /// It was written before: the execution exists, the mail was settled, the work had stopped.
     Duplicate,
+    /// Another execution has the idempotency key.
+    Taken,
 }

@@ -5,14 +5,17 @@
 //! rules: they check versions and fences, and write.
 
 mod artifacts;
+mod catalog;
 pub mod check;
 mod codec;
 mod commit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod entry;
 #[cfg(test)]
 mod golden;
 mod journal;
+mod origin;
 mod project;
 mod rows;
 mod secrets;
@@ -20,16 +23,19 @@ pub mod sqlite;
 mod store;
 
 pub use artifacts::Artifacts;
+pub use catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 pub use codec::{assemble, decode};
 pub use commit::{
     Applied, Commit, CommitId, Creation, Definition, DefinitionId, Lease, Letter, LogChunk, Mail, MailId,
-    Position, Retry, RetryFrom, Session, Stop, Write,
+    Position, Progress, Retry, RetryFrom, Session, Stop, Target, WorkflowId, Write,
 };
+pub use entry::{Entry, WorkflowStatus};
 pub use journal::{FORMAT, Sealed, open, seal};
+pub use origin::{IdempotencyKey, Options, Priority, Tenant, Webhook};
 pub use project::project;
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 pub use store::{
     Damage, DueTimer, JournalRow, Listed, Offer, Query, Reader, Status, Store, StoreError, Stored,
-    StoredDefinition, StoredLog, StoredMail,
+    StoredDefinition, StoredLog, StoredMail, Which,
 };

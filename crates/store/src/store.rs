@@ -1,6 +1,9 @@
 //! The port to the disk: one writer, readers beside it.
 
-use crate::commit::{Applied, CommitId, DefinitionId, Lease, Letter, MailId, Position, Stop, Write};
+use crate::commit::{
+    Applied, CommitId, DefinitionId, Lease, Letter, MailId, Position, Progress, Stop, WorkflowId, Write,
+};
+use crate::origin::{Options, Priority, Tenant};
 use crate::rows::Rows;
 use serde_json::Value;
 use std::sync::Arc;
@@ -68,10 +71,11 @@ pub trait Reader: Send + 'static {
 
     fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError>;
 
-    /// The definition of that name: that version, or the newest.
+    /// A definition that the tenant has: that version, or the newest.
     fn find_definition(
         &mut self,
-        name: &str,
+        tenant: &Tenant,
+        which: &Which,
         version: Option<u32>,
     ) -> Result<Option<StoredDefinition>, StoreError>;
 
@@ -116,8 +120,45 @@ pub struct Damage {
 pub struct Stored {
     pub state: Execution<'static>,
     pub definition: Option<DefinitionId>,
-    /// Who started it: `manual`, `workflow`, …
+    /// What started it: `manual`, `workflow`, …
     pub trigger: String,
+    pub tenant: Tenant,
+    pub options: Arc<Options>,
+    pub workflow: Option<WorkflowId>,
+    /// The execution that started it, that it is a retry of, or that the caller says it follows.
+    pub parent: Option<ExecutionId>,
+}
+
+/// How a definition is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    Id(WorkflowId),
+    /// The newest workflow of this name.
+    Name(String),
+}
+
+/// What stands before an id where people write it.
+const ID_PREFIX: &str = "wf_";
+
+impl Which {
+    /// An id as people write it, or else a name.
+    #[must_use]
+    pub fn of(text: &str) -> Which {
+        let digits = text.strip_prefix(ID_PREFIX).filter(|digits| digits.len() == 32);
+        match digits.and_then(|digits| u128::from_str_radix(digits, 16).ok()) {
+            Some(id) => Which::Id(WorkflowId(id)),
+            None => Which::Name(text.to_owned()),
+        }
+    }
+}
+
+impl std::fmt::Display for Which {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Which::Id(id) => write!(f, "{ID_PREFIX}{id}"),
+            Which::Name(name) => f.write_str(name),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -144,6 +185,9 @@ pub struct Offer {
     pub fence: Fence,
     pub lease: Option<Lease>,
     pub cursor: Option<Arc<Value>>,
+    pub progress: Option<Progress>,
+    pub tenant: Tenant,
+    pub priority: Priority,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +201,17 @@ pub struct StoredMail {
 /// Newest first, from before the given execution.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
+    /// None: of every tenant.
+    pub tenant: Option<Tenant>,
+    pub workflow: Option<WorkflowId>,
     pub status: Option<Status>,
+    /// Created then or later.
+    pub since: Option<Millis>,
+    /// Created before.
+    pub until: Option<Millis>,
+    pub tag: Option<String>,
+    pub correlation: Option<String>,
+    pub parent: Option<ExecutionId>,
     pub before: Option<ExecutionId>,
     pub limit: usize,
 }
@@ -168,6 +222,7 @@ pub enum Status {
     /// Not ended.
     Open,
     Phase(Phase),
+    In(&'static [Phase]),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -176,10 +231,13 @@ pub struct Listed {
     /// The execution that started it, or that it is a retry of.
     pub parent: Option<ExecutionId>,
     pub definition: Option<DefinitionId>,
+    pub workflow: Option<WorkflowId>,
     pub name: Option<String>,
     pub version: Option<u32>,
     pub dialect: Option<String>,
     pub trigger: String,
+    pub tenant: Tenant,
+    pub options: Arc<Options>,
     pub phase: Phase,
     pub held: bool,
     pub created_at: Millis,
@@ -190,6 +248,8 @@ pub struct Listed {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredDefinition {
     pub id: DefinitionId,
+    pub workflow: WorkflowId,
+    pub tenant: Tenant,
     pub name: String,
     pub version: u32,
     pub dialect: String,

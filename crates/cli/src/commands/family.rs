@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use windlass_dialects::{Child, Compiled, Diagnostic, Literal, compile};
 use windlass_engine::Folder;
-use windlass_store::{Definition, Reader};
+use windlass_store::{Definition, Reader, Tenant, Which};
 
 /// Definitions that one may lead to; more are a mistake.
 const MEMBERS_MAX: usize = 1_000;
@@ -206,6 +206,6 @@ fn newest(data: &Data, name: &str) -> anyhow::Result<Option<(u32, String)>> {
     if !Folder::store(data.folder()).exists() {
         return Ok(None);
     }
-    let found = data.read()?.find_definition(name, None)?;
+    let found = data.read()?.find_definition(&Tenant::default(), &Which::of(name), None)?;
     Ok(found.map(|definition| (definition.version, definition.source)))
 }

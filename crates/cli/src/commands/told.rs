@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{draw, marks};
-use windlass_dialects::view::{Facts, Workflow, execution_id, gate_keys, response};
+use windlass_dialects::view::{Facts, Labels, Workflow, execution_id, gate_keys, response};
 use windlass_engine::journal;
 use windlass_kernel::{Execution, ExecutionId, Net, Outcome, Phase, RunState, StepId, outputs};
-use windlass_store::{Reader, Stored};
+use windlass_store::{Options, Reader, Stored};
 
 /// One JSON value on a line of stdout.
 pub fn print_json(value: &Value) -> anyhow::Result<()> {
@@ -79,12 +79,15 @@ fn facts(reader: &mut impl Reader, stored: &Stored) -> anyhow::Result<Facts> {
         None => None,
     };
     let workflow = definition.map(|definition| Workflow {
-        number: definition.id.0,
+        id: definition.workflow.0,
         name: definition.name,
         version: definition.version,
         dialect: Dialect::of_name(&definition.dialect),
     });
-    Ok(Facts { execution: id, workflow, trigger: stored.trigger.clone(), leases: leases(reader, id)? })
+    let Options { by, tags, correlation, debug, .. } = (*stored.options).clone();
+    let labels = Labels { by, tags, correlation, parent: stored.parent, debug };
+    let trigger = stored.trigger.clone();
+    Ok(Facts { execution: id, workflow, trigger, leases: leases(reader, id)?, labels })
 }
 
 /// After the wait for one execution: what it gave, or how it goes on.

@@ -1,6 +1,6 @@
 //! What is not in a journal: which offers a worker has taken.
 
-use windlass_dialects::view::Leases;
+use windlass_dialects::view::{Leases, Taken};
 use windlass_kernel::{ExecutionId, RunId};
 use windlass_store::Reader;
 
@@ -16,7 +16,10 @@ pub fn leases(reader: &mut impl Reader, id: ExecutionId) -> anyhow::Result<Lease
         for offer in offers.iter().filter(|offer| offer.execution == id) {
             let lease = offer.lease.as_ref();
             let since = lease.and_then(|lease| lease.started_at);
-            leases.extend(since.map(|since| (offer.run, since)));
+            let progress = offer.progress.as_ref().map(
+                |progress| serde_json::json!({ "step": progress.step, "percentage": progress.percentage }),
+            );
+            leases.extend(since.map(|since| (offer.run, Taken { since, progress })));
         }
         match offers.last() {
             Some(last) if offers.len() >= PAGE && last.execution == id => after = (id, last.run),

@@ -73,7 +73,7 @@ impl Board {
         let mut since: BTreeMap<StepId, Option<Millis>> = BTreeMap::new();
         for (id, run) in state.runs.iter().filter(|(_, run)| run.state.kind() == Kind::Offered) {
             let began = since.entry(run.step).or_default();
-            *began = [*began, leases.get(id).copied()].into_iter().flatten().min();
+            *began = [*began, leases.get(id).map(|taken| taken.since)].into_iter().flatten().min();
         }
         for (step, began) in since {
             let Some(row) = self.places.get(&step).map(|place| &mut self.rows[*place]) else { continue };

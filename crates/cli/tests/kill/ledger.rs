@@ -63,7 +63,7 @@ impl Ledger {
     fn read_executions(&mut self, reader: &mut SqliteReader, life: usize) {
         let mut before = None;
         loop {
-            let page = reader.list(&Query { status: None, before, limit: PAGE }).expect("a list");
+            let page = reader.list(&Query { before, limit: PAGE, ..Query::default() }).expect("a list");
             let Some(last) = page.last() else { return };
             before = Some(last.execution);
             for listed in &page {

@@ -5,7 +5,7 @@
 //! steps have entries of their own, with `path`: the iteration numbers from the outermost loop inwards, from 0.
 
 use super::firing::{End, Firing};
-use super::response::Leases;
+use super::response::{Facts, Leases};
 use super::story::Story;
 use super::wire::time;
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ impl NodeLabel {
     }
 }
 
-pub(super) fn entry(net: &Net, story: &Story, leases: &Leases, firing: &Firing) -> Value {
+pub(super) fn entry(net: &Net, story: &Story, facts: &Facts, firing: &Firing) -> Value {
     let step = net.step(firing.step);
     let NodeLabel { id, name, kind } = NodeLabel::of(step);
     let mut entry = Map::new();
@@ -40,42 +40,44 @@ pub(super) fn entry(net: &Net, story: &Story, leases: &Leases, firing: &Firing) 
     if !firing.path.0.is_empty() {
         entry.insert("path".into(), json!(firing.path));
     }
-    tell(&mut entry, net, story, leases, firing);
+    tell(&mut entry, net, story, facts, firing);
     let iterations: Vec<Value> =
-        story.iterations(firing.run).map(|part| iteration(net, story, leases, part)).collect();
+        story.iterations(firing.run).map(|part| iteration(net, story, facts, part)).collect();
     if step.repeat.is_some() && !iterations.is_empty() {
         entry.insert("iterations".into(), Value::Array(iterations));
     }
     if let Some(hook) = story.hook(firing.run) {
         let mut told = Map::new();
-        tell(&mut told, net, story, leases, hook);
+        tell(&mut told, net, story, facts, hook);
         entry.insert("compensation".into(), Value::Object(told));
     }
     Value::Object(entry)
 }
 
-fn iteration(net: &Net, story: &Story, leases: &Leases, part: &Firing) -> Value {
+fn iteration(net: &Net, story: &Story, facts: &Facts, part: &Firing) -> Value {
     let mut told = Map::from_iter([("index".to_owned(), json!(part.path.index()))]);
-    tell(&mut told, net, story, leases, part);
+    tell(&mut told, net, story, facts, part);
     Value::Object(told)
 }
 
 /// What firings, iterations and hooks have in common.
-fn tell(entry: &mut Map<String, Value>, net: &Net, story: &Story, leases: &Leases, firing: &Firing) {
-    entry.insert("status".into(), json!(node_status(story, leases, firing)));
+fn tell(entry: &mut Map<String, Value>, net: &Net, story: &Story, facts: &Facts, firing: &Firing) {
+    entry.insert("status".into(), json!(node_status(story, &facts.leases, firing)));
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
             entry.insert(key.to_owned(), value);
         }
     };
-    let leased = leases.get(&firing.run).copied().filter(|_| firing.end.is_none());
+    let taken = facts.leases.get(&firing.run).filter(|_| firing.end.is_none());
+    let leased = taken.map(|taken| taken.since);
     put("startedAt", leased.or(firing.started_at()).map(|at| json!(time(at))));
     put("completedAt", firing.ended_at.map(|at| json!(time(at))));
     put("duration", firing.duration_ms().map(Value::from));
     put("retryCount", Some(json!(firing.attempts.saturating_sub(1))));
     put("output", firing.output.as_deref().cloned());
     put("metadata", metadata(firing));
-    put("error", node_error(net, story, firing));
+    put("error", node_error(net, story, firing, facts.labels.debug));
+    put("progress", taken.and_then(|taken| taken.progress.clone()));
     if let Some(End::Skipped(Some(reason))) = firing.end {
         put("skipReason", Some(json!(skip_reason(reason))));
     }
@@ -97,22 +99,24 @@ pub(crate) fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'
     }
 }
 
-fn node_error(net: &Net, story: &Story, firing: &Firing) -> Option<Value> {
+fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<Value> {
     let name = Some(net.step(firing.step).name.as_str());
     match (&firing.failure, firing.end) {
         (_, Some(End::Cancelled)) if firing.began_at.is_some() => {
             let why = story.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
             let failure = Failure::new(ErrorClass::Policy, codes::CANCELLED, why);
-            Some(error(&failure, name, firing.ended_at?))
+            Some(error(&failure, name, firing.ended_at?, debug))
         }
-        (Some(failure), None | Some(End::Failed { .. })) => Some(error(failure, name, firing.failed_at?)),
+        (Some(failure), None | Some(End::Failed { .. })) => {
+            Some(error(failure, name, firing.failed_at?, debug))
+        }
         _ => None,
     }
 }
 
-/// The document's ExecutionError.
+/// The document's ExecutionError. Where in the code it arose is told to who debugs only.
 #[must_use]
-pub fn error(failure: &Failure, node: Option<&str>, at: Millis) -> Value {
+pub fn error(failure: &Failure, node: Option<&str>, at: Millis, debug: bool) -> Value {
     let mut told = json!({ "code": failure.code, "message": failure.message });
     if let Some(node) = node {
         told["nodeId"] = json!(node);
@@ -120,8 +124,12 @@ pub fn error(failure: &Failure, node: Option<&str>, at: Millis) -> Value {
     }
     told["timestamp"] = json!(time(at));
     told["retryable"] = json!(failure.class.retryable().or(failure.retryable).unwrap_or(false));
-    if failure.details.is_object() {
-        told["details"] = failure.details.clone();
+    if let Value::Object(details) = &failure.details {
+        let mut details = details.clone();
+        if let Some(stack) = details.shift_remove("stack").filter(|_| debug) {
+            told["stack"] = stack;
+        }
+        told["details"] = Value::Object(details);
     }
     told
 }

@@ -14,6 +14,6 @@ pub(crate) use entry::node_status;
 pub use entry::{NodeLabel, error};
 pub use firing::{End, Firing};
 pub use playbook::gate_keys;
-pub use response::{Facts, Leases, Workflow, progress, response, status};
+pub use response::{Facts, Labels, Leases, Taken, Workflow, progress, response, status};
 pub use story::{GateStory, Story};
-pub use wire::{definition_id, execution_id, time};
+pub use wire::{execution_id, time, workflow_id};

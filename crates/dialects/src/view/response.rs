@@ -5,14 +5,33 @@ use super::entry::{entry, error, node_status};
 use super::firing::End;
 use super::playbook;
 use super::story::Story;
-use super::wire::{definition_id, execution_id, time};
+use super::wire::{execution_id, time, workflow_id};
 use crate::detect::Dialect;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Illegal, Millis, Net, Outcome, Phase, Record, RunId, StepId, outputs};
 
-/// Offers that a worker has, and since when.
-pub type Leases = BTreeMap<RunId, Millis>;
+/// Offers that a worker has.
+pub type Leases = BTreeMap<RunId, Taken>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Taken {
+    pub since: Millis,
+    /// How far it says that it has come: `{step, percentage}`.
+    pub progress: Option<Value>,
+}
+
+/// What was said about an execution when it was started.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Labels {
+    /// Who started it.
+    pub by: String,
+    pub tags: Vec<String>,
+    pub correlation: Option<String>,
+    /// The execution that it follows, or does again.
+    pub parent: Option<ExecutionId>,
+    pub debug: bool,
+}
 
 /// What is known of an execution beside its journal.
 #[derive(Debug, Clone)]
@@ -23,11 +42,12 @@ pub struct Facts {
     /// `manual`, `workflow`, …
     pub trigger: String,
     pub leases: Leases,
+    pub labels: Labels,
 }
 
 #[derive(Debug, Clone)]
 pub struct Workflow {
-    pub number: i64,
+    pub id: u128,
     pub name: String,
     pub version: u32,
     pub dialect: Option<Dialect>,
@@ -40,7 +60,7 @@ pub fn response(facts: &Facts, net: &Net, journal: &[Record]) -> Result<Value, I
     let workflow = facts.workflow.as_ref();
     let mut told = json!({
         "executionId": execution_id(facts.execution),
-        "workflowId": workflow.map(|workflow| definition_id(workflow.number)),
+        "workflowId": workflow.map(|workflow| workflow_id(workflow.id)),
         "workflowName": workflow.map(|workflow| &workflow.name),
         "workflowVersion": workflow.map(|workflow| workflow.version),
         "status": status(phase),
@@ -49,8 +69,8 @@ pub fn response(facts: &Facts, net: &Net, journal: &[Record]) -> Result<Value, I
     told["progress"] = progress(net, &story, &facts.leases);
     told["inputs"] = (*story.state.head.inputs).clone();
     told["outputs"] = if phase.is_ended() { outputs(net, journal) } else { Value::Null };
-    told["nodeExecutions"] = story.whole().map(|firing| entry(net, &story, &facts.leases, firing)).collect();
-    told["errors"] = errors(net, &story);
+    told["nodeExecutions"] = story.whole().map(|firing| entry(net, &story, facts, firing)).collect();
+    told["errors"] = errors(net, &story, facts.labels.debug);
     told["metadata"] = metadata(facts, &story);
     let dialect = workflow.and_then(|workflow| workflow.dialect);
     told["dialect"] = json!(dialect.map(Dialect::name));
@@ -116,17 +136,18 @@ fn current(story: &Story, leases: &Leases) -> Option<StepId> {
 }
 
 /// Failures that nothing handled, and what ended the execution if that is none of them.
-fn errors(net: &Net, story: &Story) -> Value {
+fn errors(net: &Net, story: &Story, debug: bool) -> Value {
     let unhandled = story.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
     let mut told: Vec<Value> = unhandled
         .filter_map(|firing| {
-            Some(error(firing.failure.as_ref()?, Some(&net.step(firing.step).name), firing.failed_at?))
+            let name = &net.step(firing.step).name;
+            Some(error(firing.failure.as_ref()?, Some(name), firing.failed_at?, debug))
         })
         .collect();
     if let Some((failure, at)) = &story.failure {
         let same = |told: &Value| told["code"] == failure.code && told["message"] == failure.message;
         if !told.iter().any(same) {
-            told.push(error(failure, None, *at));
+            told.push(error(failure, None, *at, debug));
         }
     }
     Value::Array(told)
@@ -135,14 +156,18 @@ fn errors(net: &Net, story: &Story) -> Value {
 fn metadata(facts: &Facts, story: &Story) -> Value {
     let starter = story.state.head.parent.as_ref().map(|parent| execution_id(parent.execution));
     let retry_of = story.retry_of.map(execution_id);
-    // Whoever works on the data folder itself is its owner.
-    let by = starter.clone().unwrap_or_else(|| "owner".to_owned());
+    let labels = &facts.labels;
+    let by = starter.as_ref().unwrap_or(&labels.by);
     let mut told = Map::new();
     told.insert("triggeredBy".into(), json!(by));
     told.insert("triggerType".into(), json!(facts.trigger));
-    told.insert("tags".into(), json!([]));
+    told.insert("tags".into(), json!(labels.tags));
+    if let Some(correlation) = &labels.correlation {
+        told.insert("correlationId".into(), json!(correlation));
+    }
     // The document calls both so: the execution that asked for this one, and the one that it does again.
-    if let Some(parent) = starter.or_else(|| retry_of.clone()) {
+    let parent = starter.or_else(|| retry_of.clone()).or_else(|| labels.parent.map(execution_id));
+    if let Some(parent) = parent {
         told.insert("parentExecutionId".into(), json!(parent));
     }
     if let Some(retry_of) = retry_of {

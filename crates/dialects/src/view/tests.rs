@@ -1,6 +1,6 @@
 //! Playbooks driven through the kernel by hand, and how they are told.
 
-use super::{Facts, Leases, Story, Workflow, progress, response};
+use super::{Facts, Labels, Leases, Story, Taken, Workflow, progress, response};
 use crate::{Dialect, compile};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -76,10 +76,10 @@ impl Driven {
     }
 
     fn told_with(&self, leases: Leases) -> Value {
-        let workflow =
-            Workflow { number: 5, name: "told".into(), version: 2, dialect: Some(Dialect::Playbook) };
-        let facts =
-            Facts { execution: ExecutionId(7), workflow: Some(workflow), trigger: "manual".into(), leases };
+        let workflow = Workflow { id: 5, name: "told".into(), version: 2, dialect: Some(Dialect::Playbook) };
+        let labels = Labels { by: "owner".into(), ..Labels::default() };
+        let (execution, trigger) = (ExecutionId(7), "manual".into());
+        let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels };
         response(&facts, &self.net, &self.journal).expect("the journal is whole")
     }
 
@@ -166,7 +166,7 @@ fn an_offer_is_pending_until_a_worker_has_it() {
     let driven = Driven::start(&two_steps(), json!({}));
     assert_eq!(entries(&driven.told()), ["a 1 pending"]);
     let (run, _) = driven.offered();
-    let told = driven.told_with(Leases::from([(run, Millis(1_250))]));
+    let told = driven.told_with(Leases::from([(run, Taken { since: Millis(1_250), progress: None })]));
     assert_eq!(entries(&told), ["a 1 running"]);
     assert_eq!(told["nodeExecutions"][0]["startedAt"], "1970-01-01T00:00:01.250Z");
     let progress = json!({ "percentage": 0, "completedNodes": 0, "totalNodes": 2, "currentNode": "a" });
@@ -260,8 +260,13 @@ fn what_ran_when_it_was_cancelled_has_failed_so() {
 fn a_journal_of_another_net_is_refused() {
     let driven = Driven::start(&two_steps(), json!({}));
     let other = Driven::start(&format!("- {{step: z, {SHELL}}}\n"), json!({}));
-    let facts =
-        Facts { execution: ExecutionId(7), workflow: None, trigger: "manual".into(), leases: Leases::new() };
+    let facts = Facts {
+        execution: ExecutionId(7),
+        workflow: None,
+        trigger: "manual".into(),
+        leases: Leases::new(),
+        labels: Labels::default(),
+    };
     assert!(response(&facts, &other.net, &driven.journal).is_err());
 }
 

@@ -4,17 +4,16 @@ use jiff::Timestamp;
 use windlass_kernel::{ExecutionId, Millis};
 
 pub const EXECUTION: &str = "exec_";
-const DEFINITION: &str = "wf_";
+pub const WORKFLOW: &str = "wf_";
 
 #[must_use]
 pub fn execution_id(id: ExecutionId) -> String {
     format!("{EXECUTION}{id}")
 }
 
-/// From the number a store gave the definition.
 #[must_use]
-pub fn definition_id(number: i64) -> String {
-    format!("{DEFINITION}{number:032x}")
+pub fn workflow_id(id: u128) -> String {
+    format!("{WORKFLOW}{id:032x}")
 }
 
 /// RFC 3339 in UTC, with milliseconds.
@@ -32,7 +31,7 @@ mod tests {
     #[test]
     fn ids_are_a_prefix_and_32_digits() {
         assert_eq!(execution_id(ExecutionId(0x1f)), "exec_0000000000000000000000000000001f");
-        assert_eq!(definition_id(26), "wf_0000000000000000000000000000001a");
+        assert_eq!(workflow_id(26), "wf_0000000000000000000000000000001a");
     }
 
     #[test]

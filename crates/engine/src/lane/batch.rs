@@ -2,6 +2,7 @@
 
 use super::Lane;
 use super::deciding::{Pending, What};
+use super::queue::Queued;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, Refusal};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use windlass_artifact::Artifact;
 use windlass_kernel::{Changes, ExecutionId, Fence, Net, Record, Rejected, RunId};
 use windlass_protocol as protocol;
 use windlass_store::{
-    Applied, Commit, CommitId, Creation, DueTimer, Lease, Mail, MailId, Stop, Write, project,
+    Applied, Commit, CommitId, Creation, DueTimer, Entry, Lease, LogChunk, Mail, MailId, Stop, Write, project,
 };
 
 /// Inputs of one execution in one commit: a thousand reports cost a few commits, and no commit is huge.
@@ -28,13 +29,16 @@ pub(super) struct Batch<R> {
     pub answers: Vec<(ExecutionId, Pending<R>, Answer)>,
     /// Executions with inputs that wait for the next batch.
     pub deferred: Vec<ExecutionId>,
+    /// Executions that something happens to beside their commits.
+    touched: Vec<ExecutionId>,
 }
 
 impl<R> Default for Batch<R> {
     fn default() -> Self {
         let (commits, places) = (Vec::new(), IdMap::default());
         let (writes, thens) = (Vec::new(), Vec::new());
-        Batch { commits, places, writes, thens, answers: Vec::new(), deferred: Vec::new() }
+        let (answers, deferred, touched) = (Vec::new(), Vec::new(), Vec::new());
+        Batch { commits, places, writes, thens, answers, deferred, touched }
     }
 }
 
@@ -46,6 +50,8 @@ pub(super) enum Then<R> {
     Defined(R, Arc<Net>),
     /// Work goes out to a worker that took it from the queue.
     Deliver(protocol::SessionId, Box<protocol::Work>),
+    /// One of several entries; the last of them is answered for all.
+    Kept(Option<R>),
 }
 
 /// A commit while it grows.
@@ -141,8 +147,23 @@ impl<R> Batch<R> {
     }
 
     pub fn write(&mut self, write: Write, then: Then<R>) {
+        match &write {
+            Write::Lease(Lease { execution, .. })
+            | Write::Log(LogChunk { execution, .. })
+            | Write::Progress { execution, .. } => self.touched.push(*execution),
+            _ => {}
+        }
         self.writes.push(write);
         self.thens.push(then);
+    }
+
+    pub fn keep(&mut self, entries: Vec<Entry>, reply: R) {
+        let last = entries.len().saturating_sub(1);
+        let mut reply = Some(reply);
+        for (place, entry) in entries.into_iter().enumerate() {
+            let answered = if place == last { reply.take() } else { None };
+            self.write(Write::Entry(Box::new(entry)), Then::Kept(answered));
+        }
     }
 
     /// Takes out the lease of an offer from the queue; false if it is not here.
@@ -222,19 +243,34 @@ impl<R> Lane<R> {
             // What was decided meanwhile stands on this batch: the disk need not wait until everyone is told.
             self.flush();
         }
+        if self.config.watched {
+            let changed = batch.commits.iter().map(|commit| commit.id).chain(batch.touched);
+            self.effects.push(Effect::Changed(changed.collect()));
+        }
         let mut results = applied.into_iter();
         let mut posted = false;
         for building in batch.commits {
             posted |= building.posts;
             match results.next() {
                 Some(Applied::Committed(_)) => self.committed(building),
-                Some(Applied::Duplicate) if building.creation.is_some() => self.existed(building),
+                Some(Applied::Duplicate) if building.creation.is_some() => {
+                    self.existed(building, &Refusal::Rejected(Rejected::Exists));
+                }
+                Some(Applied::Taken) => self.existed(building, &Refusal::KeyTaken),
                 _ => self.overtaken(building),
             }
         }
+        let mut kept = Vec::new();
         for then in batch.thens {
-            let result = results.next();
-            self.wrote(then, result);
+            match (then, results.next()) {
+                (Then::Kept(reply), result) => {
+                    kept.extend(result);
+                    if let Some(reply) = reply {
+                        self.answer(reply, Answer::Kept(std::mem::take(&mut kept)));
+                    }
+                }
+                (then, result) => self.wrote(then, result),
+            }
         }
         self.give_answers(batch.answers);
         if posted {
@@ -251,8 +287,11 @@ impl<R> Lane<R> {
         for (session, order) in building.orders {
             self.give_order(session, order);
         }
-        for (run, fence) in building.queued {
-            self.queue.push(id, run, fence);
+        if let Some(live) = self.executions.get(id) {
+            for (run, fence) in building.queued {
+                let offer = Queued { execution: id, run, fence };
+                self.queue.push(&live.tenant, live.options.priority, offer);
+            }
         }
         for timer in building.timers {
             self.timers.arm(timer);
@@ -288,14 +327,14 @@ impl<R> Lane<R> {
 
     fn wrote(&mut self, then: Then<R>, result: Option<Applied>) {
         match (then, result) {
-            (Then::Nothing, _) => {}
+            (Then::Nothing | Then::Kept(_), _) => {}
             (Then::Verdict(reply), Some(Applied::Done)) => {
                 self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
             }
             (Then::Verdict(reply), _) => self.answer(reply, Answer::Verdict(protocol::Verdict::Stale)),
-            (Then::Defined(reply, net), Some(Applied::Defined(id, version))) => {
-                self.executions.keep_definition(id, &net);
-                self.answer(reply, Answer::Defined { id, version });
+            (Then::Defined(reply, net), Some(Applied::Defined(id, version, workflow))) => {
+                self.executions.keep_definition(id, &net, workflow);
+                self.answer(reply, Answer::Defined { id, version, workflow });
             }
             (Then::Defined(reply, _), _) => self.answer(reply, Answer::Refused(Refusal::NoDefinition)),
             (Then::Deliver(session, work), Some(Applied::Done)) => {
@@ -325,14 +364,14 @@ impl<R> Lane<R> {
         self.executions.rest(id, self.config.idle_max);
     }
 
-    /// The id was taken: that execution began before.
-    fn existed(&mut self, building: Building<R>) {
+    /// The id or the key was taken: that execution began before.
+    fn existed(&mut self, building: Building<R>, refusal: &Refusal) {
         self.forget(&building);
         let _ = self.executions.take(building.id);
         for (pending, _) in building.decided {
-            self.settle_mail(pending.mail, Some("the execution exists already".to_owned()));
+            self.settle_mail(pending.mail, Some(refusal.to_string()));
             if let Some(reply) = pending.reply {
-                self.answer(reply, Answer::Refused(Refusal::Rejected(Rejected::Exists)));
+                self.answer(reply, Answer::Refused(refusal.clone()));
             }
         }
     }

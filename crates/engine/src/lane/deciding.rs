@@ -3,7 +3,7 @@
 use super::Lane;
 use super::batch::{Building, Then};
 use super::dispatch::unit;
-use super::live::{Live, Place};
+use super::live::{Live, Place, Whose};
 use super::reading::Why;
 use super::retry::Forking;
 use crate::wake::{Answer, Fatal, Lookup, Refusal, Start};
@@ -15,7 +15,7 @@ use windlass_kernel::{
     Net, Rejected, Role, RunId, Values, decide, with_defaults,
 };
 use windlass_protocol as protocol;
-use windlass_store::{Creation, Definition, DefinitionId, MailId, Write};
+use windlass_store::{Creation, Definition, MailId, WorkflowId, Write};
 
 /// Something that waits for its execution or is being decided.
 #[derive(Debug)]
@@ -58,19 +58,43 @@ impl<R> Lane<R> {
     pub(super) fn start(&mut self, start: Start, reply: R) {
         let definition = start.definition;
         match self.executions.definition(definition) {
-            Some(net) => self.start_of(&net, start, reply),
+            Some((net, workflow)) => self.start_of(&net, workflow, start, reply),
             None => self.read(Lookup::Definition(definition), Why::Start(Box::new(start), reply)),
         }
     }
 
-    pub(super) fn start_of(&mut self, net: &Arc<Net>, start: Start, reply: R) {
+    pub(super) fn start_of(&mut self, net: &Arc<Net>, workflow: WorkflowId, start: Start, reply: R) {
+        let net = match &start.net {
+            Some(own) => {
+                self.keep_other_net(own);
+                own
+            }
+            None => net,
+        };
         let id = self.new_execution_id();
         let inputs = match with_defaults(&start.defaults, start.inputs, &id.to_string()) {
             Ok(inputs) => inputs,
             Err(why) => return self.answer(reply, Answer::Refused(Refusal::BadInputs(why))),
         };
         let create = Create { timeout_ms: start.timeout_ms, start: start.when, ..Create::new(id, inputs) };
-        self.create(net, create, start.definition, &start.trigger, (Some(reply), None));
+        let creation = Creation {
+            definition: Some(start.definition),
+            net: net.digest(),
+            inputs: create.inputs.clone(),
+            parent: start.parent,
+            trigger: start.trigger,
+            at: self.now.wall,
+            tenant: start.tenant,
+            options: start.options,
+            key: start.key,
+        };
+        self.create(net, create, creation, Some(workflow), (Some(reply), None));
+    }
+
+    fn keep_other_net(&mut self, net: &Arc<Net>) {
+        if self.executions.net(net.digest()).is_none() {
+            self.open.write(Write::Net(net.clone()), Then::Nothing);
+        }
     }
 
     pub(super) fn define(&mut self, definition: Box<Definition>, reply: R) {
@@ -83,37 +107,20 @@ impl<R> Lane<R> {
         &mut self,
         net: &Arc<Net>,
         create: Create,
-        definition: DefinitionId,
-        trigger: &str,
-        asked: (Option<R>, Option<MailId>),
-    ) {
-        let creation = Creation {
-            definition: Some(definition),
-            net: net.digest(),
-            inputs: create.inputs.clone(),
-            parent: create.parent.as_ref().map(|parent| parent.execution),
-            trigger: trigger.to_owned(),
-            at: self.now.wall,
-        };
-        self.create_as(net, create, creation, asked);
-    }
-
-    pub(super) fn create_as(
-        &mut self,
-        net: &Arc<Net>,
-        create: Create,
         creation: Creation,
+        workflow: Option<WorkflowId>,
         (reply, mail): (Option<R>, Option<MailId>),
     ) {
         let id = create.id;
+        let whose = Whose { tenant: creation.tenant.clone(), options: creation.options.clone(), workflow };
         let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
-        self.bear(id, net, Pending { what, reply, mail });
+        self.bear(id, net, whose, Pending { what, reply, mail });
     }
 
     /// An execution that is not on disk yet. What came for it before its beginning follows it.
-    pub(super) fn bear(&mut self, id: ExecutionId, net: &Arc<Net>, beginning: Pending<R>) {
+    pub(super) fn bear(&mut self, id: ExecutionId, net: &Arc<Net>, whose: Whose, beginning: Pending<R>) {
         self.executions.keep_net(net);
-        let mut live = Live::new(Execution::default(), net.clone());
+        let mut live = Live::new(Execution::default(), net.clone(), whose);
         live.waiting.push_back(beginning);
         if let Some(Place::Loading(waiting)) = self.executions.take(id) {
             live.waiting.extend(waiting);

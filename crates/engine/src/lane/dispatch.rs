@@ -1,10 +1,10 @@
-//! Offers on their way to workers: the queue, and the work as a worker gets it.
+//! Offers on their way to workers, and the work as a worker gets it.
 
 use super::Lane;
 use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::live::Live;
-use std::collections::VecDeque;
+use super::queue::Queued;
 use std::sync::Arc;
 use windlass_kernel::net::{LoopKind, Work};
 use windlass_kernel::{Execution, ExecutionId, Fence, Need, RunId, RunState, StepRun, Timer};
@@ -14,39 +14,15 @@ use windlass_store::{DueTimer, Lease, Session, Write};
 /// A worker says itself when an attempt took too long; this much later the engine does not wait for it any more.
 const ATTEMPT_GRACE_MS: u64 = 1_000;
 
-/// Offers that found no free slot, oldest first. An entry whose offer is gone is dropped when its turn comes.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    offers: VecDeque<(ExecutionId, RunId, Fence)>,
-    /// Taken out and on their way to a slot.
-    leaving: usize,
-}
-
-impl Queue {
-    pub fn push(&mut self, execution: ExecutionId, run: RunId, fence: Fence) {
-        self.offers.push_back((execution, run, fence));
-    }
-
-    /// One that was taken out has found its slot, or is gone.
-    pub fn left(&mut self) {
-        self.leaving = self.leaving.saturating_sub(1);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.offers.is_empty() && self.leaving == 0
-    }
-}
-
 pub(super) fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> protocol::Unit {
     protocol::Unit { execution: execution.0, run: run.0, fence: fence.0 }
 }
 
 impl<R> Lane<R> {
-    /// Free slots take what waits longest.
+    /// Free slots take what is next.
     pub(super) fn dispatch(&mut self) {
-        while !self.stopping && self.sessions.free() > self.queue.leaving {
-            let Some((execution, run, fence)) = self.queue.offers.pop_front() else { return };
-            self.queue.leaving += 1;
+        while !self.stopping && self.sessions.free() > self.queue.leaving() {
+            let Some(Queued { execution, run, fence }) = self.queue.pop() else { return };
             let what = What::Dispatch { run, fence };
             self.give(execution, Pending { what, reply: None, mail: None });
         }
@@ -84,8 +60,9 @@ impl<R> Lane<R> {
         let work = work.filter(|work| !self.sessions.is_held(work.unit));
         let Some(work) = work else { return };
         let Some(session) = self.sessions.take_slot() else {
-            self.queue.offers.push_front((id, run, fence));
-            return;
+            let Some(live) = self.executions.get(id) else { return };
+            let offer = Queued { execution: id, run, fence };
+            return self.queue.put_back(&live.tenant, live.options.priority, offer);
         };
         let now = self.now.wall;
         self.sessions.hold(session, unit(id, run, fence), now);
@@ -118,6 +95,9 @@ impl<R> Lane<R> {
                 scope: scope(live, step_run)?,
                 cursor: step_run.cursor.clone(),
                 timeout_ms: step.timeout_ms,
+                tenant: live.tenant.to_string(),
+                workflow: live.workflow.map(|workflow| workflow.to_string()),
+                debug: live.options.debug,
             })
         })
     }

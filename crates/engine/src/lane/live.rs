@@ -5,7 +5,7 @@ use crate::ids::IdMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{Execution, ExecutionId, Fence, Input, Net, NetDigest, Phase, RunId, RunState, Values};
-use windlass_store::DefinitionId;
+use windlass_store::{DefinitionId, Options, Tenant, WorkflowId};
 
 /// Outputs and loop lists of one execution kept for its next decisions; beyond this they are read again.
 const VALUES_MAX: usize = 256;
@@ -14,10 +14,21 @@ const ARTIFACTS_MAX: usize = 4;
 /// Compiled nets kept; beyond this they are read and checked again.
 const NETS_MAX: usize = 512;
 
+/// Whose an execution is, and what was asked for beside its inputs.
+#[derive(Debug, Clone)]
+pub(super) struct Whose {
+    pub tenant: Tenant,
+    pub options: Arc<Options>,
+    pub workflow: Option<WorkflowId>,
+}
+
 #[derive(Debug)]
 pub(super) struct Live<R> {
     pub state: Execution<'static>,
     pub net: Arc<Net>,
+    pub tenant: Tenant,
+    pub options: Arc<Options>,
+    pub workflow: Option<WorkflowId>,
     pub values: Values,
     /// Commits that are not on disk yet.
     pub unwritten: u32,
@@ -30,10 +41,14 @@ pub(super) struct Live<R> {
 }
 
 impl<R> Live<R> {
-    pub fn new(state: Execution<'static>, net: Arc<Net>) -> Live<R> {
+    pub fn new(state: Execution<'static>, net: Arc<Net>, whose: Whose) -> Live<R> {
+        let Whose { tenant, options, workflow } = whose;
         Live {
             state,
             net,
+            tenant,
+            options,
+            workflow,
             values: Values::default(),
             unwritten: 0,
             waiting: VecDeque::new(),
@@ -107,7 +122,7 @@ pub(super) enum Place<R> {
 pub(super) struct Executions<R> {
     places: IdMap<ExecutionId, Place<R>>,
     nets: IdMap<NetDigest, Arc<Net>>,
-    definitions: IdMap<DefinitionId, Arc<Net>>,
+    definitions: IdMap<DefinitionId, (Arc<Net>, WorkflowId)>,
     /// Became idle, oldest first; an entry may be out of date.
     idle: VecDeque<ExecutionId>,
 }
@@ -157,15 +172,19 @@ impl<R> Executions<R> {
         self.nets.insert(net.digest(), net.clone());
     }
 
-    pub fn definition(&self, id: DefinitionId) -> Option<Arc<Net>> {
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn definition(&self, id: DefinitionId) -> Option<(Arc<Net>, WorkflowId)> {
         self.definitions.get(&id).cloned()
     }
 
-    pub fn keep_definition(&mut self, id: DefinitionId, net: &Arc<Net>) {
+    pub fn keep_definition(&mut self, id: DefinitionId, net: &Arc<Net>, workflow: WorkflowId) {
         if self.definitions.len() >= NETS_MAX {
             self.definitions.clear();
         }
-        self.definitions.insert(id, net.clone());
+        self.definitions.insert(id, (net.clone(), workflow));
     }
 
     /// Everyone who waits for an execution to rest, in the order of the executions.

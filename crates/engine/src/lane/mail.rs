@@ -13,7 +13,7 @@ use windlass_kernel::{
     Cancel, ChildResult, Create, ErrorClass, ExecutionId, Failure, Fence, Input, Net, Outcome, Parent,
     Rejected, RunId, with_defaults,
 };
-use windlass_store::{Letter, Mail, MailId, StoredDefinition, StoredMail};
+use windlass_store::{Creation, Letter, Mail, MailId, Options, StoredDefinition, StoredMail, Tenant, Which};
 
 /// Rows read at a time.
 pub const PAGE: usize = 256;
@@ -37,10 +37,13 @@ impl Inbox {
     }
 }
 
+/// What a child takes over from the execution that starts it.
+pub(super) type Inherited = (Tenant, Arc<Options>);
+
 /// The definition that a child's start names.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    name: String,
+    which: Which,
     /// None: the newest.
     version: Option<u32>,
 }
@@ -49,7 +52,7 @@ impl Wanted {
     /// `Err`: what is wrong with it.
     fn of(definition: &Value) -> Result<Wanted, String> {
         let name = ["path", "catalog_id", "name"].iter().find_map(|key| definition.get(key)?.as_str());
-        let name = name.or(definition.as_str()).unwrap_or_default().to_owned();
+        let name = name.or(definition.as_str()).unwrap_or_default();
         let version = match definition.get("version") {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) if text == "latest" => None,
@@ -63,13 +66,13 @@ impl Wanted {
                     "`{name}` cannot have the version {written}: a whole number or `latest` is wanted"
                 ))
             }
-            version => Ok(Wanted { name, version: version.flatten() }),
+            version => Ok(Wanted { which: Which::of(name), version: version.flatten() }),
         }
     }
 
     fn missing(&self) -> Failure {
         let version = self.version.map(|version| format!(" of version {version}")).unwrap_or_default();
-        let message = format!("there is no definition `{}`{version}: register it first", self.name);
+        let message = format!("there is no definition `{}`{version}: register it first", self.which);
         Failure::of_code("RESOURCE_NOT_FOUND", message)
     }
 }
@@ -101,7 +104,7 @@ impl<R> Lane<R> {
                 let what = What::Input(Box::new(input));
                 self.give(mail.to, Pending { what, reply: None, mail: Some(mail.id) });
             }
-            Letter::Start { definition, create } => {
+            Letter::Start { definition, create, tenant, options } => {
                 let wanted = match Wanted::of(&definition) {
                     Ok(wanted) => wanted,
                     Err(what) => {
@@ -111,8 +114,9 @@ impl<R> Lane<R> {
                 };
                 // Later mail to the child waits for its start.
                 self.executions.put(mail.to, Place::Loading(VecDeque::new()));
-                let lookup = Lookup::Named(wanted.name.clone(), wanted.version);
-                self.read(lookup, Why::StartChild { mail: mail.id, create, wanted });
+                let lookup = Lookup::Named(tenant.clone(), wanted.which.clone(), wanted.version);
+                let whose = (tenant, options);
+                self.read(lookup, Why::StartChild { mail: mail.id, create, wanted, whose });
             }
             Letter::Retry(retry) => self.retry(mail.to, *retry, (None, Some(mail.id))),
             Letter::Ended { child, run, fence } => {
@@ -124,7 +128,7 @@ impl<R> Lane<R> {
 
     pub(super) fn start_child(
         &mut self,
-        mail: MailId,
+        (mail, (tenant, options)): (MailId, Inherited),
         create: Create,
         wanted: &Wanted,
         found: Option<(StoredDefinition, Arc<Net>)>,
@@ -135,7 +139,19 @@ impl<R> Lane<R> {
                 match with_defaults(&definition.workload, given, &create.id.to_string()) {
                     Ok(inputs) => {
                         let create = Create { inputs: Arc::new(inputs), ..create };
-                        self.create(&net, create, definition.id, "workflow", (None, Some(mail)));
+                        let creation = Creation {
+                            definition: Some(definition.id),
+                            net: net.digest(),
+                            inputs: create.inputs.clone(),
+                            parent: create.parent.as_ref().map(|parent| parent.execution),
+                            trigger: "workflow".to_owned(),
+                            at: self.now.wall,
+                            tenant,
+                            options,
+                            key: None,
+                        };
+                        let workflow = Some(definition.workflow);
+                        self.create(&net, create, creation, workflow, (None, Some(mail)));
                     }
                     Err(why) => {
                         self.missing(create.id);

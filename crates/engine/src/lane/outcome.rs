@@ -1,6 +1,7 @@
 //! What records mean outside their execution: offers, stops, children, mail, timers. All of it goes into the commit.
 
 use super::Lane;
+use std::sync::Arc;
 use windlass_kernel::{Create, Decision, Event, Execution, ExecutionId, Parent, Record};
 use windlass_store::{DueTimer, Letter};
 
@@ -33,8 +34,14 @@ impl<R> Lane<R> {
                 let depth = self.executions.get(id).map_or(0, |live| live.state.head.depth) + 1;
                 let parent = Some(Parent { execution: id, run: *run, fence: *fence });
                 let create = Create { parent, depth, ..Create::new(*child, (**inputs).clone()) };
-                let letter = Letter::Start { definition: definition.clone(), create: Box::new(create) };
-                self.post(id, *child, letter);
+                let Some(live) = self.executions.get(id) else { return };
+                let options = Arc::new(live.options.inherited(format!("execution {id}")));
+                let (definition, tenant) = (definition.clone(), live.tenant.clone());
+                self.post(
+                    id,
+                    *child,
+                    Letter::Start { definition, create: Box::new(create), tenant, options },
+                );
             }
             Event::Ended { .. } => {
                 let parent = self.executions.get(id).and_then(|live| live.state.head.parent.clone());

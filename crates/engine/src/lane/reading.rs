@@ -2,8 +2,8 @@
 
 use super::Lane;
 use super::deciding::{Pending, What};
-use super::live::{Live, Place};
-use super::mail::Wanted;
+use super::live::{Live, Place, Whose};
+use super::mail::{Inherited, Wanted};
 use super::retry::Retrying;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Fatal, Found, Lookup, ReadId, Refusal, Start};
@@ -19,7 +19,7 @@ pub(super) enum Why<R> {
     Net(ExecutionId, Box<Stored>),
     Values(ExecutionId, Vec<Need>),
     Start(Box<Start>, R),
-    StartChild { mail: MailId, create: Box<Create>, wanted: Wanted },
+    StartChild { mail: MailId, create: Box<Create>, wanted: Wanted, whose: Inherited },
     ChildEnded { mail: MailId, parent: ExecutionId, child: ExecutionId, run: RunId, fence: Fence },
     Retry(Box<Retrying<R>>),
     ToolEnd(windlass_protocol::Unit, RunId, R),
@@ -70,8 +70,8 @@ impl<R> Lane<R> {
             (Why::Net(id, stored), Found::Net(net)) => self.net_found(id, *stored, net),
             (Why::Values(id, needs), Found::Values(values)) => self.values_found(id, &needs, values),
             (Why::Start(start, reply), Found::Definition(found)) => self.start_found(*start, found, reply),
-            (Why::StartChild { mail, create, wanted }, Found::Definition(found)) => {
-                self.start_child(mail, *create, &wanted, found);
+            (Why::StartChild { mail, create, wanted, whose }, Found::Definition(found)) => {
+                self.start_child((mail, whose), *create, &wanted, found);
             }
             (Why::ChildEnded { mail, parent, child, run, fence }, Found::Result(result)) => {
                 self.child_ended(mail, parent, (child, run, fence), result);
@@ -116,7 +116,8 @@ impl<R> Lane<R> {
             Some(live) => return self.executions.put(id, live),
             None => return,
         };
-        let mut live = Live::new(stored.state, net);
+        let whose = Whose { tenant: stored.tenant, options: stored.options, workflow: stored.workflow };
+        let mut live = Live::new(stored.state, net, whose);
         live.waiting = waiting;
         self.executions.put(id, Place::Live(Box::new(live)));
         self.resume(id);
@@ -157,7 +158,7 @@ impl<R> Lane<R> {
         let Some((definition, net)) = found else {
             return self.answer(reply, Answer::Refused(Refusal::NoDefinition));
         };
-        self.executions.keep_definition(definition.id, &net);
-        self.start_of(&net, start, reply);
+        self.executions.keep_definition(definition.id, &net, definition.workflow);
+        self.start_of(&net, definition.workflow, start, reply);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Lane;
 use super::deciding::Pending;
+use super::queue::Queued;
 use super::reading::Why;
 use crate::wake::Lookup;
 use windlass_kernel::{ExecutionId, Input, LeaseLost, LeaseUnit, Loss, RunId};
@@ -36,7 +37,11 @@ impl<R> Lane<R> {
     pub(super) fn offers_found(&mut self, offers: &[Offer]) {
         for offer in offers {
             match &offer.lease {
-                None => self.queue.push(offer.execution, offer.run, offer.fence),
+                None => {
+                    let Offer { execution, run, fence, tenant, priority, .. } = offer;
+                    let queued = Queued { execution: *execution, run: *run, fence: *fence };
+                    self.queue.push(tenant, *priority, queued);
+                }
                 // Handed out by this process while the rows were read.
                 Some(lease) if self.sessions.knows(SessionId(lease.session.0)) => {}
                 Some(lease) => {

@@ -3,7 +3,7 @@
 
 use super::Lane;
 use super::deciding::{Pending, What};
-use super::live::Place;
+use super::live::{Place, Whose};
 use super::reading::Why;
 use crate::wake::{Answer, Lookup, NotRetried, Past, Refusal};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use windlass_kernel::{
     Changes, Create, Decision, Event, ExecutionId, Forked, Given, Millis, Need, Net, Record, Rejected, Role,
     RunId, StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
 };
-use windlass_store::{Creation, MailId, Retry, RetryFrom};
+use windlass_store::{Creation, MailId, Options, Retry, RetryFrom, WorkflowId};
 
 /// A retry whose past is being read.
 #[derive(Debug)]
@@ -99,9 +99,14 @@ impl<R> Lane<R> {
         let now = self.now.wall;
         let found = past.ok_or(Refusal::NoExecution(retry.of)).and_then(|past| again(id, retry, *past, now));
         match found {
-            Ok(Again::Fork(forking)) => self.begin_fork(id, forking, (reply, mail)),
-            Ok(Again::Create(net, create, creation)) => {
-                self.create_as(&net, *create, creation, (reply, mail));
+            Ok((Again::Fork(forking), workflow)) => {
+                let net = forking.net.clone();
+                let Creation { tenant, options, .. } = &forking.creation;
+                let whose = Whose { tenant: tenant.clone(), options: options.clone(), workflow };
+                self.bear(id, &net, whose, Pending { what: What::Fork(Box::new(forking)), reply, mail });
+            }
+            Ok((Again::Create(net, create, creation), workflow)) => {
+                self.create(&net, *create, creation, workflow, (reply, mail));
             }
             Err(refusal) => {
                 self.missing(id);
@@ -111,11 +116,6 @@ impl<R> Lane<R> {
                 }
             }
         }
-    }
-
-    fn begin_fork(&mut self, id: ExecutionId, forking: Forking, (reply, mail): (Option<R>, Option<MailId>)) {
-        let net = forking.net.clone();
-        self.bear(id, &net, Pending { what: What::Fork(Box::new(forking)), reply, mail });
     }
 
     pub(super) fn fork(&mut self, id: ExecutionId, mut pending: Pending<R>) {
@@ -138,7 +138,12 @@ enum Again {
     Create(Arc<Net>, Box<Create>, Creation),
 }
 
-fn again(id: ExecutionId, retry: Retry, past: Past, now: Millis) -> Result<Again, Refusal> {
+fn again(
+    id: ExecutionId,
+    retry: Retry,
+    past: Past,
+    now: Millis,
+) -> Result<(Again, Option<WorkflowId>), Refusal> {
     can_be_retried(&past.journal)?;
     let Past { stored, net, journal } = past;
     let head = &stored.state.head;
@@ -150,10 +155,14 @@ fn again(id: ExecutionId, retry: Retry, past: Past, now: Millis) -> Result<Again
         parent: Some(retry.of),
         trigger: retry.trigger,
         at: now,
+        tenant: stored.tenant,
+        options: Arc::new(Options { by: retry.by, ..(*stored.options).clone() }),
+        key: None,
     };
     if net.policy().join == Join::Each {
         let at = retry.from.map(|from| firing(&net, &journal, &from)).transpose()?;
-        return Ok(Again::Fork(Forking { creation, taken_over: journal, net, at, inputs: retry.inputs }));
+        let forking = Forking { creation, taken_over: journal, net, at, inputs: retry.inputs };
+        return Ok((Again::Fork(forking), stored.workflow));
     }
     let imports = redo(&net, &journal, from_step(&net, retry.from.as_ref())?)?;
     let create = Create {
@@ -163,7 +172,7 @@ fn again(id: ExecutionId, retry: Retry, past: Past, now: Millis) -> Result<Again
         start: StartWhen::Now,
         ..Create::new(id, (*inputs).clone())
     };
-    Ok(Again::Create(net, Box::new(create), creation))
+    Ok((Again::Create(net, Box::new(create), creation), stored.workflow))
 }
 
 fn step(net: &Net, name: &str) -> Result<StepId, NotRetried> {

@@ -15,7 +15,7 @@ use windlass_kernel::{
     RunState, Times, WorkResult,
 };
 use windlass_protocol as protocol;
-use windlass_store::{LogChunk, Session as StoredSession, Stop, Write};
+use windlass_store::{LogChunk, Progress, Session as StoredSession, Stop, Write};
 
 /// Between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
@@ -27,6 +27,8 @@ pub(super) struct Sessions {
     /// Sessions in turn; those without a free slot are passed over.
     turns: VecDeque<protocol::SessionId>,
     free: usize,
+    /// Leases that ended without a word from their worker, since the start.
+    lost: u64,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,16 @@ impl Sessions {
     /// Pieces of work that workers have.
     pub fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Leases that were lost since the start.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Slots of all sessions.
+    pub fn slots(&self) -> usize {
+        self.free + self.held.len()
     }
 
     /// Free slots of all sessions.
@@ -274,6 +286,7 @@ impl<R> Lane<R> {
         }
         // An execution that drains still waits for what it asked to stop.
         let unit = LeaseUnit::Run { run, fence };
+        self.sessions.lost += 1;
         let lost = Input::LeaseLost(LeaseLost { unit, loss, cursor: held.cursor.clone() });
         self.give(execution, Pending::input(lost));
     }
@@ -365,6 +378,16 @@ impl<R> Lane<R> {
         held.checkpoint = held.checkpoint.max(checkpoint.number);
         held.cursor = Some(cursor.clone());
         self.open.write(Write::Checkpoint { execution, run, fence, cursor }, Then::Verdict(reply));
+    }
+
+    pub(super) fn progress(&mut self, told: protocol::Progress, reply: R) {
+        let (execution, run, fence) = parts(told.unit);
+        if self.sessions.held_mut(told.unit).is_none() {
+            return self.answer(reply, Answer::Verdict(protocol::Verdict::Stale));
+        }
+        let progress = Progress { step: told.step, percentage: told.percentage.min(100) };
+        let write = Write::Progress { execution, run, fence, progress };
+        self.open.write(write, Then::Verdict(reply));
     }
 
     pub(super) fn log(&mut self, log: protocol::Log, reply: R) {

@@ -6,12 +6,15 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use windlass_engine::{Answer, Engine, Request, Start};
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
-use windlass_kernel::{Event, ExecutionId, Millis, Net, StartWhen, StepId};
+use windlass_kernel::{Event, ExecutionId, Millis, Net, StepId};
 use windlass_protocol::{
     self as protocol, AgentAsk, AgentCall, Order, Outcome, Register, Report, SessionId, Verdict,
 };
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{Applied, Definition, DefinitionId, Mail, MailId, Reader, Store, StoreError, Write};
+use windlass_store::{
+    Applied, Definition, DefinitionId, Mail, MailId, Reader, Store, StoreError, Target, Tenant, WorkflowId,
+    Write,
+};
 
 /// A test that waits this long for an order has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -120,6 +123,10 @@ impl Rig {
 
     pub fn define(&self, name: &str, net: Arc<Net>) -> DefinitionId {
         let definition = Definition {
+            tenant: Tenant::default(),
+            target: Target::Named(WorkflowId(
+                name.bytes().fold(7, |sum, byte| (sum << 5) ^ u128::from(byte)),
+            )),
             name: name.into(),
             dialect: "playbook".into(),
             source: format!("{name} {:?}", net.digest()),
@@ -224,14 +231,7 @@ impl Rig {
 }
 
 fn start(definition: DefinitionId, inputs: Value) -> Start {
-    Start {
-        definition,
-        inputs,
-        defaults: json!({}),
-        timeout_ms: None,
-        when: StartWhen::Now,
-        trigger: "manual".into(),
-    }
+    Start::by_hand(definition, inputs, json!({}))
 }
 
 fn report(work: &protocol::Work, outcome: Outcome) -> Report {

@@ -133,7 +133,7 @@ impl Tells {
 
 /// The error of an attempt: what the document shows, with what is known about trying again.
 pub(crate) fn attempt_error(failure: &Failure, at: Millis, retry_count: u32, retries_max: u32) -> Value {
-    let whole = error(failure, None, at);
+    let whole = error(failure, None, at, false);
     json!({
         "code": whole["code"],
         "message": whole["message"],

@@ -3,7 +3,7 @@
 use super::message::{Message, Tells};
 use super::telling::Telling;
 use std::sync::Arc;
-use windlass_dialects::view::Leases;
+use windlass_dialects::view::{Leases, Taken};
 use windlass_engine::journal;
 use windlass_kernel::{ExecutionId, Illegal, Net, RunId, outputs};
 use windlass_store::{JournalRow, Position, Reader, StoreError, StoredLog};
@@ -147,7 +147,10 @@ pub fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, Store
         let offers = reader.offers(Some(after), OFFERS)?;
         for offer in offers.iter().filter(|offer| offer.execution == id) {
             let since = offer.lease.as_ref().and_then(|lease| lease.started_at);
-            leases.extend(since.map(|since| (offer.run, since)));
+            let progress = offer.progress.as_ref().map(
+                |progress| serde_json::json!({ "step": progress.step, "percentage": progress.percentage }),
+            );
+            leases.extend(since.map(|since| (offer.run, Taken { since, progress })));
         }
         match offers.last() {
             Some(last) if offers.len() >= OFFERS && last.execution == id => after = (id, last.run),

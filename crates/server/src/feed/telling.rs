@@ -4,7 +4,7 @@ use super::message::{Message, Tells, sequence};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_dialects::view::{Leases, NodeLabel, Story, progress, status};
+use windlass_dialects::view::{Leases, NodeLabel, Story, Taken, progress, status};
 use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times};
 use windlass_protocol::{Line, Stream};
 use windlass_store::{JournalRow, StoredLog};
@@ -110,7 +110,7 @@ impl Telling {
             let start = starts.get_mut(run).filter(|start| !start.told)?;
             start.told = true;
             // Whoever asks now cannot have seen it for sure.
-            Some(started(net, start, *at, u64::MAX))
+            Some(started(net, start, at.since, u64::MAX))
         });
         begun.collect()
     }
@@ -232,7 +232,8 @@ impl Telling {
     /// Leases say which node is the current one; that alone is no news.
     fn progress_now(&mut self) -> Value {
         let begun = self.starts.iter().filter(|(_, start)| start.told);
-        let leases: Leases = begun.map(|(run, start)| (*run, start.at)).collect();
+        let leases: Leases =
+            begun.map(|(run, start)| (*run, Taken { since: start.at, progress: None })).collect();
         let progress = progress(&self.net, &self.story, &leases);
         self.progress = Some((progress["percentage"].clone(), progress["completedNodes"].clone()));
         progress

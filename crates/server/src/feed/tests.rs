@@ -169,7 +169,10 @@ fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
     let mut telling = Telling::new(driven.net.clone());
     let told: Vec<Message> = driven.rows.iter().flat_map(|row| telling.row(row).expect("whole")).collect();
     assert_eq!(told.last().map(brief), Some("status_update running 0".to_owned()));
-    let leases = Leases::from([(driven.offered().0, Millis(1_250))]);
+    let leases = Leases::from([(
+        driven.offered().0,
+        windlass_dialects::view::Taken { since: Millis(1_250), progress: None },
+    )]);
     let begun = telling.leased(&leases);
     assert_eq!(begun.iter().map(brief).collect::<Vec<_>>(), ["node_started a"]);
     assert_eq!(begun[0].at, Millis(1_250));

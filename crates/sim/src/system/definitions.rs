@@ -12,7 +12,7 @@ use windlass_kernel::net::{
     Backoff, Body, FailureMode, Finish, Join, JoinArc, Limits, LoopKind, LoopSpec, Policy, Retry, Step, Work,
 };
 use windlass_kernel::{Millis, Net, NetSpec, StepId};
-use windlass_store::Definition;
+use windlass_store::{Definition, Target, Tenant, WorkflowId};
 
 /// A name that some children are started by, and that nobody has registered.
 pub(super) const NOWHERE: &str = "nowhere";
@@ -32,7 +32,8 @@ pub(super) fn draw(count: usize, at: Millis, rng: &mut Rng) -> Vec<Definition> {
             let net = net(number, count, rng);
             let source = format!("definition {number}");
             let (dialect, workload) = ("simulated".to_owned(), json!({}));
-            Definition { name: name(number), dialect, source, workload, net, at }
+            let (tenant, target) = (Tenant::default(), Target::Named(WorkflowId(number as u128 + 1)));
+            Definition { tenant, target, name: name(number), dialect, source, workload, net, at }
         })
         .collect()
 }

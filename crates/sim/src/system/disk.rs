@@ -12,7 +12,7 @@ use windlass_artifact::Artifact;
 use windlass_kernel::{ExecutionId, Fence, Millis, NetDigest, NetSpec, RunId};
 use windlass_store::{
     Applied, CommitId, Creation, Definition, DefinitionId, HeadRow, Lease, Letter, LiveRun, LogChunk, Mail,
-    MailId, Part, Position, Sealed, Stop, StoreError, StoredDefinition, Write,
+    MailId, Part, Position, Sealed, Stop, StoreError, StoredDefinition, Target, Write,
 };
 
 /// Cheap to copy: what two copies share is not copied, so a batch is tried on a copy and kept or thrown away.
@@ -27,7 +27,7 @@ pub struct Disk {
     /// JSON by key.
     artifacts: BTreeMap<String, Arc<Vec<u8>>>,
     /// Journal rows so far, of all executions.
-    journaled: i64,
+    positions: i64,
     posted: i64,
     /// What was asked of this disk that a sound one would refuse.
     pub(super) lax: Laxity,
@@ -118,12 +118,22 @@ impl Disk {
                 applied
             }
             Write::Define(definition) => self.define(definition),
+            Write::Net(net) => {
+                self.nets.entry(net.digest()).or_insert_with(|| Arc::new(net.spec().clone()));
+                Applied::Done
+            }
             Write::Lease(lease) if refused.contains(&lease.execution) => Applied::Fenced,
             Write::Lease(lease) => self.lease(lease),
             Write::Checkpoint { execution, .. } if refused.contains(execution) => Applied::Fenced,
             Write::Checkpoint { execution, run, fence, cursor } => {
                 self.checkpoint(*execution, *run, *fence, cursor)
             }
+            Write::Progress { execution, run, fence, .. } => {
+                let open = self.standing(*execution, *run).is_some_and(|standing| standing.is_open(*fence));
+                if open { Applied::Done } else { Applied::Fenced }
+            }
+            // No machine of this world keeps any.
+            Write::Entry(_) => Applied::Done,
             Write::Accept(mail) => Applied::Accepted(self.accept(mail)),
             Write::Settle { mail, refused } => self.settle(*mail, refused.clone()),
             Write::Fetched { mail } => self.fetched(*mail),
@@ -133,7 +143,8 @@ impl Disk {
             }
             Write::Log(chunk) if !self.executions.contains_key(&chunk.execution) => Applied::Fenced,
             Write::Log(chunk) => {
-                let position = Position(self.logs.len() as i64 + 1);
+                self.positions += 1;
+                let position = Position(self.positions);
                 self.logs.insert(position, Arc::new(chunk.clone()));
                 Applied::Done
             }
@@ -147,13 +158,18 @@ impl Disk {
         let newest = versions.max_by_key(|known| known.version);
         let same = |known: &&Arc<StoredDefinition>| known.net == net && known.source == definition.source;
         if let Some(known) = newest.filter(same) {
-            return Applied::Defined(known.id, known.version);
+            return Applied::Defined(known.id, known.version, known.workflow);
         }
         let version = newest.map_or(0, |known| known.version) + 1;
+        // Everyone here defines by name.
+        let (Target::Named(made) | Target::New(made) | Target::After(made, _)) = definition.target;
+        let workflow = newest.map_or(made, |known| known.workflow);
         let id = DefinitionId(self.definitions.len() as i64 + 1);
         self.nets.entry(net).or_insert_with(|| Arc::new(definition.net.spec().clone()));
         let stored = StoredDefinition {
             id,
+            workflow,
+            tenant: definition.tenant.clone(),
             name: definition.name.clone(),
             version,
             dialect: definition.dialect.clone(),
@@ -162,7 +178,7 @@ impl Disk {
             net,
         };
         self.definitions.insert(id, Arc::new(stored));
-        Applied::Defined(id, version)
+        Applied::Defined(id, version, workflow)
     }
 
     fn lease(&mut self, lease: &Lease) -> Applied {

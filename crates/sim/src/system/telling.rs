@@ -42,6 +42,11 @@ pub(super) fn write(write: &Write, applied: &Applied) -> String {
             format!("{} has stopped", unit_of(stop.execution, stop.run.0, stop.fence.0))
         }
         Write::Log(_) => "log lines".to_owned(),
+        Write::Net(_) => "a net".to_owned(),
+        Write::Progress { execution, run, fence, .. } => {
+            format!("progress of {}", unit_of(*execution, run.0, fence.0))
+        }
+        Write::Entry(_) => "an entry".to_owned(),
     };
     match applied {
         Applied::Committed(_) | Applied::Done | Applied::Defined(..) => format!("on disk: {what}"),

@@ -197,7 +197,7 @@ impl World {
 
     /// In a kind world nothing waits for people for long.
     pub(super) fn look_after(&mut self) -> Result<(), Broken> {
-        let query = Query { status: Some(Status::Open), before: None, limit: 1_000 };
+        let query = Query { status: Some(Status::Open), limit: 1_000, ..Query::default() };
         let open = self.eyes.list(&query).map_err(broken)?;
         for listed in open {
             let id = listed.execution;

@@ -3,7 +3,10 @@
 use super::world::{World, chain, circle, definition, net, task};
 use super::{Place, answered, commit, pages, reader, written};
 use crate::commit::{Applied, DefinitionId, LogChunk, Position, Write};
-use crate::store::{DueTimer, Listed, Offer, Query, Reader, Status, Store, StoredLog};
+use crate::origin::Tenant;
+use crate::store::{
+    DueTimer, Listed, Offer, Query, Reader, Status, Store, StoredDefinition, StoredLog, Which,
+};
 use serde_json::json;
 
 use windlass_kernel::{Cancel, Event, ExecutionId, Fence, Input, Millis, Outcome, Phase, RunId, Timer};
@@ -36,7 +39,7 @@ fn list(store: &impl Store, status: Option<Status>, size: usize) -> Vec<Listed> 
     let mut reader = reader(store);
     pages(size, |after: Option<&Listed>, limit| {
         let before = after.map(|listed| listed.execution);
-        reader.list(&Query { status, before, limit }).expect("a list")
+        reader.list(&Query { status, before, limit, ..Query::default() }).expect("a list")
     })
 }
 
@@ -48,7 +51,7 @@ pub fn executions_are_listed_newest_first<P: Place>(place: &P) {
     let mut store = place.open();
     let net = chain(2);
     let defined = written(&mut store, &[Write::Define(Box::new(definition("d", "source", &net)))]);
-    let Applied::Defined(id, 1) = defined[0] else { panic!("{defined:?}") };
+    let Applied::Defined(id, 1, _) = defined[0] else { panic!("{defined:?}") };
     let mut last = None;
     for number in [4, 2, 9] {
         let mut world = World { definition: (number == 2).then_some(id), ..World::new(&net) };
@@ -117,6 +120,11 @@ pub fn what_goes_on_by_itself_is_found<P: Place>(place: &P) {
     assert!(rounds > 1, "it went on {rounds} times");
 }
 
+fn find(store: &impl Store, name: &str, version: Option<u32>) -> Option<StoredDefinition> {
+    let which = Which::Name(name.to_owned());
+    reader(store).find_definition(&Tenant::default(), &which, version).expect("an answer")
+}
+
 pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
     let mut store = place.open();
     let (short, long) = (chain(1), chain(2));
@@ -134,7 +142,7 @@ pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
     let defined: Vec<(DefinitionId, u32)> = written(&mut store, &batch)
         .into_iter()
         .map(|applied| match applied {
-            Applied::Defined(id, version) => (id, version),
+            Applied::Defined(id, version, _) => (id, version),
             other => panic!("a definition was answered {other:?}"),
         })
         .collect();
@@ -143,18 +151,18 @@ pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
     assert_eq!(defined[1].0, defined[3].0);
     drop(store);
     let store = place.open();
-    let newest = reader(&store).find_definition("a", None).expect("an answer").expect("it is known");
+    let newest = find(&store, "a", None).expect("it is known");
     assert_eq!((newest.id, newest.version, newest.net), (defined[5].0, 4, long.digest()));
-    let second = reader(&store).find_definition("a", Some(2)).expect("an answer").expect("it is known");
+    let second = find(&store, "a", Some(2)).expect("it is known");
     assert_eq!((second.id, second.version, second.source.as_str()), (defined[1].0, 2, "two"));
-    assert!(reader(&store).find_definition("a", Some(5)).expect("an answer").is_none());
+    assert!(find(&store, "a", Some(5)).is_none());
     let first = reader(&store).definition(defined[0].0).expect("an answer").expect("it is known");
     assert_eq!((first.name.as_str(), first.source.as_str(), first.version), ("a", "one", 1));
     assert_eq!(
         (first.dialect.as_str(), first.workload, first.net),
         ("playbook", json!({ "n": 1 }), short.digest())
     );
-    assert!(reader(&store).find_definition("c", None).expect("an answer").is_none());
+    assert!(find(&store, "c", None).is_none());
     assert!(reader(&store).definition(DefinitionId(99)).expect("an answer").is_none());
 }
 
@@ -204,7 +212,7 @@ pub fn lists_do_not_go_on_from_nowhere<P: Place>(place: &P) {
     let mut reader = reader(&store);
     let nowhere = ExecutionId(99);
     let timer = DueTimer { at: Millis(1), execution: nowhere, timer: Timer::Start };
-    let query = Query { status: None, before: Some(nowhere), limit: 5 };
+    let query = Query { before: Some(nowhere), limit: 5, ..Query::default() };
     assert!(reader.offers(Some((nowhere, RunId(1))), 5).is_err());
     assert!(reader.due(Some(&timer), Millis(9), 5).is_err());
     assert!(reader.list(&query).is_err());

@@ -60,7 +60,8 @@ pub fn mail_comes_with_its_commit<P: Place>(place: &P) {
     let mut store = place.open();
     let (world, mut created) = World::create(&circle(), 1);
     let create = Box::new(Create::new(ExecutionId(9), json!({ "float": 0.1 })));
-    let start = Letter::Start { definition: Arc::new(json!({ "name": "child" })), create };
+    let (tenant, options) = (crate::Tenant::new("tnt_1"), Arc::default());
+    let start = Letter::Start { definition: Arc::new(json!({ "name": "child" })), create, tenant, options };
     let start = Mail { to: ExecutionId(9), letter: start, answered: false, at: world.now };
     created.mail = vec![start.clone(), cancel(9, true)];
     written(&mut store, &[commit(created.clone())]);

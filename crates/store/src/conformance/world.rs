@@ -1,6 +1,9 @@
 //! An execution that the kernel decides, with its decisions as commits.
 
-use crate::commit::{Commit, CommitId, Creation, Definition, DefinitionId, Lease, Session};
+use crate::commit::{
+    Commit, CommitId, Creation, Definition, DefinitionId, Lease, Session, Target, WorkflowId,
+};
+use crate::origin::Tenant;
 use crate::project::project;
 use crate::rows::Rows;
 use serde_json::{Value, json};
@@ -48,6 +51,8 @@ pub fn chain(length: u32) -> Arc<Net> {
 #[must_use]
 pub fn definition(name: &str, source: &str, net: &Arc<Net>) -> Definition {
     Definition {
+        tenant: Tenant::default(),
+        target: Target::Named(WorkflowId(crc32fast::hash(name.as_bytes()).into())),
         name: name.to_owned(),
         dialect: "playbook".to_owned(),
         source: source.to_owned(),
@@ -90,6 +95,9 @@ impl World {
             parent,
             trigger: "manual".to_owned(),
             at: self.now,
+            tenant: Tenant::default(),
+            options: Arc::default(),
+            key: None,
         });
         commit
     }
@@ -109,6 +117,9 @@ impl World {
             parent: Some(self.id()),
             trigger: "manual".to_owned(),
             at: self.now,
+            tenant: Tenant::default(),
+            options: Arc::default(),
+            key: None,
         };
         let rows = project(&self.net, &Changes::whole(&state), &records);
         let world = World { state, ..self.clone() };

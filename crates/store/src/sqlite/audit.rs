@@ -1,7 +1,7 @@
 //! What a check sees of this store.
 
 use super::chain;
-use super::columns::{digest, id, limit, parsed};
+use super::columns::{digest, id, limit, parsed, tenant};
 use super::lists::{all, place};
 use super::reader::SqliteReader;
 use super::state;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Millis, RunId};
 
 /// Tables whose rows belong to an execution: the column with its number, and how a row is named.
-const OWNED: [(&str, &str, &str); 7] = [
+const OWNED: [(&str, &str, &str); 9] = [
     ("heads", "key", "key"),
     ("contexts", "key", "key"),
     ("step_runs", "execution", "execution || '/' || run"),
@@ -22,10 +22,12 @@ const OWNED: [(&str, &str, &str); 7] = [
     ("facts", "execution", "execution || '/' || run"),
     ("stops", "execution", "execution || '/' || run"),
     ("logs", "execution", "position"),
+    ("tags", "execution", "execution || '/' || tag"),
+    ("idempotency", "execution", "workflow || '/' || key"),
 ];
 
 /// What else must not be: `(table, what is wrong, query)`. The query names the row and, if it has one, its execution.
-const WRONG: [(&str, &str, &str); 5] = [
+const WRONG: [(&str, &str, &str); 7] = [
     (
         "executions",
         "has no head",
@@ -41,6 +43,16 @@ const WRONG: [(&str, &str, &str); 5] = [
         "definitions",
         "has a net that is not there",
         "SELECT d.id, NULL FROM definitions d LEFT JOIN nets n ON n.digest = d.net WHERE n.key IS NULL",
+    ),
+    (
+        "definitions",
+        "is a version of a workflow that is not there",
+        "SELECT d.id, NULL FROM definitions d LEFT JOIN workflows w ON w.key = d.workflow WHERE w.key IS NULL",
+    ),
+    (
+        "executions",
+        "is of another tenant than its workflow",
+        "SELECT e.key, e.id FROM executions e JOIN workflows w ON w.key = e.workflow WHERE w.tenant <> e.tenant",
     ),
     (
         "step_runs",
@@ -78,8 +90,8 @@ impl Audit for SqliteReader {
 
     fn creation(&mut self, execution: ExecutionId) -> Result<Option<Creation>, StoreError> {
         self.of(execution, |chain| {
-            let sql = "SELECT definition, net, inputs, parent, trigger, created_at FROM executions \
-                       WHERE key = ?1";
+            let sql = "SELECT definition, net, inputs, parent, trigger, created_at, tenant, options \
+                       FROM executions WHERE key = ?1";
             let found = all(chain.conn, sql, [chain.key], creation)?;
             found
                 .into_iter()
@@ -130,6 +142,9 @@ fn creation(row: &Row<'_>) -> Result<Creation, StoreError> {
         parent: row.get::<_, Option<[u8; 16]>>(3)?.map(id),
         trigger: row.get(4)?,
         at: Millis(row.get(5)?),
+        tenant: tenant(&row.get::<_, String>(6)?),
+        options: Arc::new(parsed(&row.get::<_, String>(7)?, "its options")?),
+        key: None,
     })
 }
 

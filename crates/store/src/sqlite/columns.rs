@@ -1,5 +1,7 @@
 //! How ids, phases and values stand in columns.
 
+use crate::commit::WorkflowId;
+use crate::origin::{Priority, Tenant};
 use crate::rows::{Class, Part};
 use crate::store::StoreError;
 use serde::Serialize;
@@ -74,6 +76,23 @@ pub(super) fn id_bytes(id: ExecutionId) -> [u8; 16] {
 
 pub(super) fn id(bytes: [u8; 16]) -> ExecutionId {
     ExecutionId(u128::from_be_bytes(bytes))
+}
+
+pub(super) fn workflow_bytes(id: WorkflowId) -> [u8; 16] {
+    id.0.to_be_bytes()
+}
+
+pub(super) fn workflow(bytes: [u8; 16]) -> WorkflowId {
+    WorkflowId(u128::from_be_bytes(bytes))
+}
+
+pub(super) fn tenant(id: &str) -> Tenant {
+    Tenant::new(id)
+}
+
+pub(super) fn priority(number: i64) -> Result<Priority, StoreError> {
+    let found = Priority::ALL.into_iter().find(|priority| *priority as i64 == number);
+    found.ok_or_else(|| StoreError::Corrupt(format!("{number} is not the number of a priority")))
 }
 
 pub(super) fn digest(bytes: [u8; 32]) -> NetDigest {

@@ -1,7 +1,8 @@
 //! One commit: first everything that must hold, then its rows.
 
-use super::columns::{OFFERED, id_bytes, json, phase_number};
+use super::columns::{ENDED, OFFERED, id_bytes, json, phase_number};
 use super::keys::Keys;
+use super::positions::Positions;
 use super::write::{accept, close, is_open, key_of};
 use crate::commit::{Applied, Commit, Creation, Lease, Position, Stop};
 use crate::journal::seal;
@@ -61,8 +62,9 @@ pub(super) const MARK_EVERY: u64 = 64;
 impl<'c> Commits<'c> {
     pub(super) fn new(conn: &'c Connection) -> Result<Self, StoreError> {
         Ok(Commits {
-            head: conn
-                .prepare_cached("SELECT version, last, phase, held, due, goes_on FROM heads WHERE key = ?1")?,
+            head: conn.prepare_cached(
+                "SELECT version, last, phase, held, due, goes_on FROM heads WHERE key = ?1",
+            )?,
             fence: conn.prepare_cached(
                 "SELECT fence FROM step_runs WHERE class = ?1 AND execution = ?2 AND run = ?3",
             )?,
@@ -70,8 +72,9 @@ impl<'c> Commits<'c> {
                 "UPDATE heads SET version = ?2, last = ?3, at = ?4, state = ?5 WHERE key = ?1",
             )?,
             append: conn.prepare_cached(
-                "INSERT INTO journal (execution, version, before, mark, commit_id, format, checksum, records) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO journal \
+                 (execution, version, before, mark, commit_id, format, checksum, records, position) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
             remove_run: conn
                 .prepare_cached("DELETE FROM step_runs WHERE class = ?1 AND execution = ?2 AND run = ?3")?,
@@ -86,21 +89,21 @@ impl<'c> Commits<'c> {
     pub(super) fn apply(
         &mut self,
         conn: &Connection,
-        keys: &mut Keys,
+        (keys, positions): (&mut Keys, &mut Positions),
         commit: &Commit,
     ) -> Result<Applied, StoreError> {
         must_be_sound(commit);
         let (key, position) = match (self.check(conn, keys, commit)?, &commit.creation) {
             (Checked::Refused(how), _) => return Ok(how),
             (Checked::Standing(at), _) => {
-                let position = self.append(conn, at.key, Some(at.last), commit)?;
+                let position = self.append(positions.next(), at.key, Some(at.last), commit)?;
                 self.head(conn, &at, position, &commit.rows.head)?;
                 (at.key, position)
             }
             (Checked::New, Some(creation)) => {
                 let key = create(conn, commit.execution, creation)?;
                 keys.put(commit.execution, key);
-                let position = self.append(conn, key, None, commit)?;
+                let position = self.append(positions.next(), key, None, commit)?;
                 first_head(conn, key, position, &commit.rows.head)?;
                 (key, position)
             }
@@ -113,6 +116,7 @@ impl<'c> Commits<'c> {
 
     fn check(&mut self, conn: &Connection, keys: &mut Keys, commit: &Commit) -> Result<Checked, StoreError> {
         let checked = match (key_of(conn, keys, commit.execution)?, &commit.creation) {
+            (None, Some(creation)) if is_taken(conn, creation)? => Checked::Refused(Applied::Taken),
             (None, Some(_)) => Checked::New,
             (Some(_), Some(_)) => Checked::Refused(Applied::Duplicate),
             (None, None) => Checked::Refused(Applied::Conflict),
@@ -171,7 +175,7 @@ impl<'c> Commits<'c> {
 
     fn append(
         &mut self,
-        conn: &Connection,
+        position: Position,
         key: i64,
         before: Option<i64>,
         commit: &Commit,
@@ -187,8 +191,9 @@ impl<'c> Commits<'c> {
             sealed.format,
             sealed.checksum,
             sealed.bytes,
+            position.0,
         ])?;
-        Ok(Position(conn.last_insert_rowid()))
+        Ok(position)
     }
 
     fn rows(
@@ -295,8 +300,9 @@ fn must_be_sound(commit: &Commit) {
 
 fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> Result<i64, StoreError> {
     conn.prepare_cached(
-        "INSERT INTO executions (id, definition, net, parent, trigger, inputs, created_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO executions (id, definition, net, parent, trigger, inputs, created_at, tenant, workflow, \
+         priority, correlation, options) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \
+         (SELECT workflow FROM definitions WHERE id = ?2), ?9, ?10, ?11)",
     )?
     .execute(params![
         id_bytes(id),
@@ -306,8 +312,43 @@ fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> Result<i64
         creation.trigger,
         json(&creation.inputs),
         creation.at.0,
+        creation.tenant.0,
+        creation.options.priority as i64,
+        creation.options.correlation,
+        json(&*creation.options),
     ])?;
-    Ok(conn.last_insert_rowid())
+    let key = conn.last_insert_rowid();
+    labels(conn, key, creation)?;
+    Ok(key)
+}
+
+/// What finds it beside its id.
+fn labels(conn: &Connection, key: i64, creation: &Creation) -> Result<(), StoreError> {
+    for tag in &creation.options.tags {
+        conn.prepare_cached("INSERT OR IGNORE INTO tags (tag, execution) VALUES (?1, ?2)")?
+            .execute(params![tag, key])?;
+    }
+    if let Some(idempotency) = &creation.key {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO idempotency (workflow, key, request, execution) \
+             SELECT workflow, ?2, ?3, key FROM executions WHERE key = ?1 AND workflow IS NOT NULL",
+        )?
+        .execute(params![key, idempotency.key, idempotency.request])?;
+    }
+    Ok(())
+}
+
+/// Another execution has the key, and it has not ended so long ago that the key is free again.
+fn is_taken(conn: &Connection, creation: &Creation) -> Result<bool, StoreError> {
+    let (Some(idempotency), Some(definition)) = (&creation.key, creation.definition) else {
+        return Ok(false);
+    };
+    let mut statement = conn.prepare_cached(
+        "SELECT 1 FROM idempotency i JOIN heads h ON h.key = i.execution \
+         WHERE i.workflow = (SELECT workflow FROM definitions WHERE id = ?1) AND i.key = ?2 \
+         AND (h.phase < ?3 OR h.at >= ?4)",
+    )?;
+    Ok(statement.exists(params![definition.0, idempotency.key, ENDED, idempotency.forgotten.0])?)
 }
 
 fn first_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> Result<(), StoreError> {
@@ -334,7 +375,8 @@ fn refresh(
         .prepare_cached(
             "UPDATE step_runs SET due = ?5, state = ?6, fence = ?4, \
              session = iif(fence IS ?4, session, NULL), claimed_at = iif(fence IS ?4, claimed_at, NULL), \
-             started_at = iif(fence IS ?4, started_at, NULL), cursor = iif(fence IS ?4, cursor, NULL) \
+             started_at = iif(fence IS ?4, started_at, NULL), cursor = iif(fence IS ?4, cursor, NULL), \
+             progress = iif(fence IS ?4, progress, NULL) \
              WHERE class = ?1 AND execution = ?2 AND run = ?3",
         )?
         .execute(params![

@@ -1,8 +1,8 @@
 //! Lists with a bound, each read along an index from a place on.
 
-use super::columns::{ENDED, OFFERED, digest, id, id_bytes, limit, parsed, phase, phase_number};
-use crate::commit::{DefinitionId, Lease, MailId, Position, Session, Stop};
-use crate::store::{Listed, Offer, Query, Status, StoreError, StoredDefinition, StoredLog, StoredMail};
+use super::columns::{OFFERED, id, id_bytes, limit, parsed, priority, tenant};
+use crate::commit::{Lease, MailId, Position, Session, Stop};
+use crate::store::{Offer, StoreError, StoredLog, StoredMail};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Fence, Millis, RunId};
@@ -40,8 +40,9 @@ fn id_of(conn: &Connection, key: i64) -> Result<ExecutionId, StoreError> {
     Ok(id(statement.query_row([key], |row| row.get(0))?))
 }
 
-pub(super) const OFFERS: &str = "SELECT execution, run, fence, session, claimed_at, started_at, cursor FROM step_runs \
-     WHERE class = ?1 AND (execution, run) > (?2, ?3) ORDER BY execution, run LIMIT ?4";
+pub(super) const OFFERS: &str = "SELECT s.run, s.fence, s.session, s.claimed_at, s.started_at, s.cursor, s.progress, e.id, \
+     e.tenant, e.priority FROM step_runs s CROSS JOIN executions e ON e.key = s.execution \
+     WHERE s.class = ?1 AND (s.execution, s.run) > (?2, ?3) ORDER BY s.execution, s.run LIMIT ?4";
 
 pub(super) fn offers(
     conn: &Connection,
@@ -52,28 +53,31 @@ pub(super) fn offers(
         Some((id, run)) => (place(conn, id)?, run.0.cast_signed()),
         None => (i64::MIN, i64::MIN),
     };
-    all(conn, OFFERS, params![OFFERED, key, run, limit(count)], |row| offer(conn, row))
+    all(conn, OFFERS, params![OFFERED, key, run, limit(count)], offer)
 }
 
-fn offer(conn: &Connection, row: &Row<'_>) -> Result<Offer, StoreError> {
-    let execution = id_of(conn, row.get(0)?)?;
-    let run = RunId(row.get::<_, i64>(1)?.cast_unsigned());
-    let fence = Fence(row.get::<_, i64>(2)?.cast_unsigned());
-    let session: Option<i64> = row.get(3)?;
+fn offer(row: &Row<'_>) -> Result<Offer, StoreError> {
+    let execution = id(row.get(7)?);
+    let run = RunId(row.get::<_, i64>(0)?.cast_unsigned());
+    let fence = Fence(row.get::<_, i64>(1)?.cast_unsigned());
+    let session: Option<i64> = row.get(2)?;
     let lease = match session {
         Some(session) => Some(Lease {
             execution,
             run,
             fence,
             session: Session(session.cast_unsigned()),
-            claimed_at: Millis(row.get(4)?),
-            started_at: row.get::<_, Option<i64>>(5)?.map(Millis),
+            claimed_at: Millis(row.get(3)?),
+            started_at: row.get::<_, Option<i64>>(4)?.map(Millis),
         }),
         None => None,
     };
-    let cursor: Option<String> = row.get(6)?;
+    let cursor: Option<String> = row.get(5)?;
     let cursor = cursor.map(|text| parsed(&text, "a cursor").map(Arc::new)).transpose()?;
-    Ok(Offer { execution, run, fence, lease, cursor })
+    let progress: Option<String> = row.get(6)?;
+    let progress = progress.map(|text| parsed(&text, "the progress of an offer")).transpose()?;
+    let (tenant, priority) = (tenant(&row.get::<_, String>(8)?), priority(row.get(9)?)?);
+    Ok(Offer { execution, run, fence, lease, cursor, progress, tenant, priority })
 }
 
 pub(super) const UNFINISHED: &str = "SELECT key FROM heads WHERE goes_on = 1 ORDER BY key LIMIT ?1";
@@ -118,77 +122,6 @@ pub(super) fn inbox(
             answered: row.get(3)?,
         })
     })
-}
-
-pub(super) const NEWEST: &str = "SELECT key FROM heads WHERE key < ?1 ORDER BY key DESC LIMIT ?2";
-pub(super) const NEWEST_OF_PHASE: &str =
-    "SELECT key FROM heads WHERE phase = ?3 AND key < ?1 ORDER BY key DESC LIMIT ?2";
-
-/// The newest of each phase that is asked for, and of those the newest: no phase is read further than it must be.
-pub(super) fn list(conn: &Connection, query: &Query) -> Result<Vec<Listed>, StoreError> {
-    let before = query.before.map_or(Ok(i64::MAX), |id| place(conn, id))?;
-    let bound = limit(query.limit);
-    let read = |row: &Row<'_>| -> Result<i64, StoreError> { Ok(row.get(0)?) };
-    let mut keys = Vec::new();
-    match query.status {
-        None => keys = all(conn, NEWEST, params![before, bound], read)?,
-        Some(Status::Phase(phase)) => {
-            keys = all(conn, NEWEST_OF_PHASE, params![before, bound, phase_number(phase)], read)?;
-        }
-        Some(Status::Open) => {
-            for phase in 0..ENDED {
-                keys.extend(all(conn, NEWEST_OF_PHASE, params![before, bound, phase], read)?);
-            }
-        }
-    }
-    keys.sort_unstable_by(|left, right| right.cmp(left));
-    keys.truncate(query.limit);
-    keys.into_iter().map(|key| listed(conn, key)).collect()
-}
-
-fn listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
-    let mut statement = conn.prepare_cached(
-        "SELECT e.id, e.definition, d.name, d.version, d.dialect, e.trigger, h.held, e.created_at, h.at, \
-         h.phase, e.parent FROM heads h JOIN executions e ON e.key = h.key \
-         LEFT JOIN definitions d ON d.id = e.definition WHERE h.key = ?1",
-    )?;
-    let mut rows = statement.query([key])?;
-    let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(Listed {
-        execution: id(row.get(0)?),
-        definition: row.get::<_, Option<i64>>(1)?.map(DefinitionId),
-        name: row.get(2)?,
-        version: row.get(3)?,
-        dialect: row.get(4)?,
-        trigger: row.get(5)?,
-        held: row.get(6)?,
-        created_at: Millis(row.get(7)?),
-        at: Millis(row.get(8)?),
-        phase: phase(row.get(9)?)?,
-        parent: row.get::<_, Option<_>>(10)?.map(id),
-    })
-}
-
-pub(super) fn definition(
-    conn: &Connection,
-    which: &str,
-    values: impl rusqlite::Params,
-) -> Result<Option<StoredDefinition>, StoreError> {
-    let sql = format!(
-        "SELECT id, name, version, dialect, source, workload, net FROM definitions WHERE {which} LIMIT 1"
-    );
-    let found = all(conn, &sql, values, |row| {
-        Ok(StoredDefinition {
-            id: DefinitionId(row.get(0)?),
-            name: row.get(1)?,
-            version: row.get(2)?,
-            dialect: row.get(3)?,
-            source: row.get(4)?,
-            workload: parsed(&row.get::<_, String>(5)?, "the workload of a definition")?,
-            net: digest(row.get(6)?),
-        })
-    })?;
-    Ok(found.into_iter().next())
 }
 
 pub(super) const LOGS: &str = "SELECT position, run, step, attempt, lines FROM logs \

@@ -17,9 +17,10 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
+    Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -72,7 +73,7 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> Result<(), StoreError> 
     Ok(())
 }
 
-fn apply_next(conn: &Connection, done: u32) -> Result<(), StoreError> {
+pub(super) fn apply_next(conn: &Connection, done: u32) -> Result<(), StoreError> {
     let Some(next) = MIGRATIONS.iter().find(|step| step.number == done + 1) else { return Ok(()) };
     conn.execute_batch(HISTORY)?;
     conn.execute_batch(next.sql)?;
@@ -109,6 +110,7 @@ mod tests {
         let expected = [
             "713dc6772f61770273697c950fbe68dcd0ff03155af748924d127cb4ba77c2bb",
             "654482b450c0eae4a1ce4722bf5bcc1180938195246da5d7bb523cf7c28fc874",
+            "e1106019dc0decb054c0365f002262cdb1c18f0c302eda7206014a02e328d23d",
         ];
         assert_eq!(found, expected);
     }

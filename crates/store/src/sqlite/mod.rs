@@ -1,16 +1,21 @@
 //! The embedded store: one SQLite file in WAL mode, one writer, readers beside it.
 
 mod audit;
+mod catalog;
 mod chain;
 mod checkpoint;
 mod columns;
 mod commit;
 mod connect;
+mod definitions;
 mod due;
+mod entry;
 mod errors;
+mod executions;
 mod keys;
 mod lists;
 mod migrate;
+mod positions;
 mod post;
 mod reader;
 mod secrets;

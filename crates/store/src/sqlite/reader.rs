@@ -1,17 +1,18 @@
 //! Reads beside the writer. Each call is one transaction, so what it sees belongs together.
 
 use super::chain::Chain;
-use super::columns::{digest, parsed};
+use super::columns::{digest, id, parsed, tenant, workflow};
 use super::connect;
 use super::lists::{self, key_of};
-use super::{due, state, values};
+use super::{catalog, due, executions, state, values};
 use crate::artifacts::Artifacts;
 use crate::codec::assemble;
 use crate::commit::{DefinitionId, MailId, Position, Stop};
+use crate::origin::Tenant;
 use crate::rows::Rows;
 use crate::store::{
     DueTimer, JournalRow, Listed, Offer, Query, Reader, StoreError, Stored, StoredDefinition, StoredLog,
-    StoredMail,
+    StoredMail, Which,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;
@@ -58,14 +59,27 @@ impl SqliteReader {
 impl Reader for SqliteReader {
     fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError> {
         self.of(execution, |Chain { conn, key, .. }| {
-            let (inputs, definition, trigger, net): (String, Option<i64>, String, [u8; 32]) = conn
-                .prepare_cached("SELECT inputs, definition, trigger, net FROM executions WHERE key = ?1")?
-                .query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-            let inputs = Arc::new(parsed(&inputs, "its list of inputs")?);
             let (head, ctx) = (state::head(conn, key)?, state::ctx(conn, key)?);
             let (runs, parts) = (state::runs(conn, key)?, state::parts(conn, key)?);
-            let state = assemble(execution, digest(net), inputs, &head, ctx.as_deref(), &runs, &parts)?;
-            Ok(Stored { state, definition: definition.map(DefinitionId), trigger })
+            let sql = "SELECT e.inputs, e.net, e.definition, e.trigger, e.tenant, e.options, w.id, e.parent \
+                       FROM executions e LEFT JOIN workflows w ON w.key = e.workflow WHERE e.key = ?1";
+            let found = lists::all(conn, sql, [key], |row| {
+                let inputs = Arc::new(parsed(&row.get::<_, String>(0)?, "its list of inputs")?);
+                let net = digest(row.get(1)?);
+                Ok(Stored {
+                    state: assemble(execution, net, inputs, &head, ctx.as_deref(), &runs, &parts)?,
+                    definition: row.get::<_, Option<i64>>(2)?.map(DefinitionId),
+                    trigger: row.get(3)?,
+                    tenant: tenant(row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?),
+                    options: Arc::new(parsed(&row.get::<_, String>(5)?, "its options")?),
+                    workflow: row.get::<_, Option<_>>(6)?.map(workflow),
+                    parent: row.get::<_, Option<_>>(7)?.map(id),
+                })
+            })?;
+            found
+                .into_iter()
+                .next()
+                .ok_or_else(|| StoreError::Corrupt("it went while it was read".to_owned()))
         })
     }
 
@@ -145,24 +159,23 @@ impl Reader for SqliteReader {
     }
 
     fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError> {
-        self.at_once(|conn| lists::list(conn, query))
+        self.at_once(|conn| executions::list(conn, query))
     }
 
     fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError> {
-        lists::definition(&self.conn, "id = ?1", params![id.0])
+        catalog::definition(&self.conn, "d.id = ?1", params![id.0])
     }
 
     fn find_definition(
         &mut self,
-        name: &str,
+        tenant: &Tenant,
+        which: &Which,
         version: Option<u32>,
     ) -> Result<Option<StoredDefinition>, StoreError> {
-        match version {
-            Some(version) => {
-                lists::definition(&self.conn, "name = ?1 AND version = ?2", params![name, version])
-            }
-            None => lists::definition(&self.conn, "name = ?1 ORDER BY version DESC", params![name]),
-        }
+        self.at_once(|conn| {
+            let Some(workflow) = catalog::standing(conn, tenant, which)? else { return Ok(None) };
+            catalog::version(conn, workflow, version)
+        })
     }
 
     fn logs(

@@ -3,8 +3,11 @@
 
 use super::columns::{OFFERED, id_bytes, json};
 use super::commit::Commits;
+use super::definitions::{self, define};
+use super::entry;
 use super::keys::Keys;
-use crate::commit::{Applied, Definition, DefinitionId, Lease, LogChunk, Mail, MailId, Stop, Write};
+use super::positions::Positions;
+use crate::commit::{Applied, Lease, LogChunk, Mail, MailId, Progress, Stop, Write};
 use crate::store::StoreError;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -32,6 +35,7 @@ pub(super) fn apply(
 struct Batch<'c> {
     conn: &'c Connection,
     keys: &'c mut Keys,
+    positions: Positions,
     commits: Commits<'c>,
     /// Executions of which a commit was refused: what was decided after it stands on nothing.
     refused: HashSet<ExecutionId>,
@@ -39,7 +43,8 @@ struct Batch<'c> {
 
 impl<'c> Batch<'c> {
     fn new(conn: &'c Connection, keys: &'c mut Keys) -> Result<Self, StoreError> {
-        Ok(Batch { conn, keys, commits: Commits::new(conn)?, refused: HashSet::new() })
+        let (positions, commits) = (Positions::of(conn)?, Commits::new(conn)?);
+        Ok(Batch { conn, keys, positions, commits, refused: HashSet::new() })
     }
 
     fn run(&mut self, writes: &[Write]) -> Result<Vec<Applied>, StoreError> {
@@ -50,22 +55,27 @@ impl<'c> Batch<'c> {
         match write {
             Write::Commit(commit) if self.refused.contains(&commit.execution) => Ok(Applied::Conflict),
             Write::Commit(commit) => {
-                let applied = self.commits.apply(self.conn, self.keys, commit)?;
+                let applied = self.commits.apply(self.conn, (self.keys, &mut self.positions), commit)?;
                 if !matches!(applied, Applied::Committed(_)) {
                     self.refused.insert(commit.execution);
                 }
                 Ok(applied)
             }
             Write::Define(definition) => define(self.conn, definition),
+            Write::Net(net) => definitions::keep_net(self.conn, net).map(|()| Applied::Done),
             Write::Lease(lease) => self.lease(lease),
             Write::Checkpoint { execution, run, fence, cursor } => {
                 self.checkpoint(*execution, *run, *fence, cursor)
+            }
+            Write::Progress { execution, run, fence, progress } => {
+                self.progress(*execution, *run, *fence, progress)
             }
             Write::Accept(mail) => accept(self.conn, mail).map(Applied::Accepted),
             Write::Settle { mail, refused } => settle(self.conn, *mail, refused.as_deref()),
             Write::Fetched { mail } => fetched(self.conn, *mail),
             Write::Stopped(stop) => self.stopped(stop),
             Write::Log(chunk) => self.log(chunk),
+            Write::Entry(entry) => entry::write(self.conn, entry),
         }
     }
 
@@ -113,6 +123,23 @@ impl<'c> Batch<'c> {
         Ok(if changed == 1 { Applied::Done } else { Applied::Fenced })
     }
 
+    fn progress(
+        &mut self,
+        execution: ExecutionId,
+        run: RunId,
+        fence: Fence,
+        progress: &Progress,
+    ) -> Result<Applied, StoreError> {
+        let Some(key) = self.open_key(execution)? else { return Ok(Applied::Fenced) };
+        let mut statement = self.conn.prepare_cached(
+            "UPDATE step_runs SET progress = ?5 \
+             WHERE class = ?1 AND execution = ?2 AND run = ?3 AND fence = ?4 AND session IS NOT NULL",
+        )?;
+        let (run, fence) = (run.0.cast_signed(), fence.0.cast_signed());
+        let changed = statement.execute(params![OFFERED, key, run, fence, json(progress)])?;
+        Ok(if changed == 1 { Applied::Done } else { Applied::Fenced })
+    }
+
     fn stopped(&mut self, stop: &Stop) -> Result<Applied, StoreError> {
         let Some(key) = key_of(self.conn, self.keys, stop.execution)? else { return Ok(Applied::Fenced) };
         let mut statement =
@@ -125,10 +152,11 @@ impl<'c> Batch<'c> {
     fn log(&mut self, chunk: &LogChunk) -> Result<Applied, StoreError> {
         let Some(key) = key_of(self.conn, self.keys, chunk.execution)? else { return Ok(Applied::Fenced) };
         let mut statement = self.conn.prepare_cached(
-            "INSERT INTO logs (execution, run, step, attempt, at, lines) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO logs (position, execution, run, step, attempt, at, lines) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
-        let run = chunk.run.0.cast_signed();
-        statement.execute(params![key, run, chunk.step, chunk.attempt, chunk.at.0, chunk.lines])?;
+        let (position, run) = (self.positions.next().0, chunk.run.0.cast_signed());
+        statement.execute(params![position, key, run, chunk.step, chunk.attempt, chunk.at.0, chunk.lines])?;
         Ok(Applied::Done)
     }
 }
@@ -180,39 +208,4 @@ fn fetched(conn: &Connection, mail: MailId) -> Result<Applied, StoreError> {
     let mut statement = conn.prepare_cached("DELETE FROM inbox WHERE seq = ?1 AND settled = 1")?;
     let changed = statement.execute([mail.0])?;
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
-}
-
-/// The same text may compile to another net under a later version of the program: then it is a new definition. So is
-/// an old text that comes again after another one: whoever asks for the newest gets what was defined last.
-fn define(conn: &Connection, definition: &Definition) -> Result<Applied, StoreError> {
-    let net = definition.net.digest().0;
-    let known = conn
-        .prepare_cached(
-            "SELECT id, version FROM definitions WHERE name = ?1 AND net = ?2 AND source = ?3 \
-             AND version = (SELECT max(version) FROM definitions WHERE name = ?1)",
-        )?
-        .query_row(params![definition.name, net, definition.source], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    if let Some((id, version)) = known {
-        return Ok(Applied::Defined(DefinitionId(id), version));
-    }
-    conn.prepare_cached("INSERT OR IGNORE INTO nets (digest, spec) VALUES (?1, ?2)")?
-        .execute(params![net, json(definition.net.spec())])?;
-    let version: u32 = conn
-        .prepare_cached("SELECT coalesce(max(version), 0) + 1 FROM definitions WHERE name = ?1")?
-        .query_row([&definition.name], |row| row.get(0))?;
-    conn.prepare_cached(
-        "INSERT INTO definitions (name, version, dialect, net, at, workload, source) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .execute(params![
-        definition.name,
-        version,
-        definition.dialect,
-        net,
-        definition.at.0,
-        json(&definition.workload),
-        definition.source,
-    ])?;
-    Ok(Applied::Defined(DefinitionId(conn.last_insert_rowid()), version))
 }

@@ -225,7 +225,19 @@ pub const UNIT: Unit = Unit { execution: 0xabc, run: 7, fence: 1 };
 pub fn pipeline(spec: Value) -> Work {
     let (step, spec) = ("a step".to_owned(), Arc::new(spec));
     let scope = Scope::default();
-    Work { unit: UNIT, step, path: vec![], attempt: 2, spec, scope, cursor: None, timeout_ms: None }
+    Work {
+        unit: UNIT,
+        step,
+        path: vec![],
+        attempt: 2,
+        spec,
+        scope,
+        cursor: None,
+        timeout_ms: None,
+        tenant: "default".into(),
+        workflow: None,
+        debug: false,
+    }
 }
 
 /// A step with one shell task of these fields.

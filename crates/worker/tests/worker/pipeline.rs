@@ -17,7 +17,19 @@ pub fn work(spec: Value) -> Work {
         steps: vec![("before".to_owned(), Arc::new(json!({ "n": 4 })))],
     };
     let (step, spec) = ("pages".to_owned(), Arc::new(spec));
-    Work { unit: UNIT, step, path: vec![], attempt: 1, spec, scope, cursor: None, timeout_ms: None }
+    Work {
+        unit: UNIT,
+        step,
+        path: vec![],
+        attempt: 1,
+        spec,
+        scope,
+        cursor: None,
+        timeout_ms: None,
+        tenant: "default".into(),
+        workflow: None,
+        debug: false,
+    }
 }
 
 /// What calls come to, in order: `{"ok": …}` or `{"code": …}` with a class; further fields are facts.

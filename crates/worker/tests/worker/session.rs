@@ -15,7 +15,19 @@ pub fn unit(run: u64, fence: u64) -> Unit {
 pub fn work(unit: Unit) -> Box<Work> {
     let (step, spec) = ("s".to_owned(), Arc::new(json!({ "tasks": [] })));
     let scope = Scope::default();
-    Box::new(Work { unit, step, path: vec![], attempt: 1, spec, scope, cursor: None, timeout_ms: None })
+    Box::new(Work {
+        unit,
+        step,
+        path: vec![],
+        attempt: 1,
+        spec,
+        scope,
+        cursor: None,
+        timeout_ms: None,
+        tenant: "default".into(),
+        workflow: None,
+        debug: false,
+    })
 }
 
 pub fn new() -> Session {

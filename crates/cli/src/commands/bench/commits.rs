@@ -6,7 +6,7 @@ use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, Millis, Net, Patch, Report, RunId,
     Values, WorkResult, decide,
 };
-use windlass_store::{Commit, CommitId, Creation, Lease, Session, Write, project};
+use windlass_store::{Commit, CommitId, Creation, Lease, Session, Tenant, Write, project};
 
 /// Chains that go forward together: each batch has one commit of each.
 pub struct Chains {
@@ -97,6 +97,9 @@ fn creation(net: &Net, at: Millis) -> Creation {
         parent: None,
         trigger: "manual".into(),
         at,
+        tenant: Tenant::default(),
+        options: Arc::default(),
+        key: None,
     }
 }
 

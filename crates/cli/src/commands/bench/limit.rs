@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use windlass_engine::Folder;
 use windlass_kernel::{ExecutionId, Net};
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Applied, Commit, Definition, Store, Write, seal};
+use windlass_store::{Applied, Commit, Definition, Store, Target, Tenant, WorkflowId, Write, seal};
 
 /// Commits in one batch, as `chain` has them at most, and one at a time, as `single` has them.
 const BATCHES: [(usize, &str); 2] = [(64, ""), (1, "one_")];
@@ -67,6 +67,8 @@ fn told(outcome: Outcome, what: &str, reached: &Reached) -> Outcome {
 
 fn define(store: &mut Sqlite, net: &Arc<Net>) -> anyhow::Result<()> {
     let definition = Definition {
+        tenant: Tenant::default(),
+        target: Target::Named(WorkflowId(1)),
         name: "bench/limit".into(),
         dialect: "bench".into(),
         source: "limit".into(),

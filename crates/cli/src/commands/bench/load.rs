@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_engine::{Answer, Request, Start};
-use windlass_kernel::{ExecutionId, Outcome, Phase, StartWhen};
+use windlass_kernel::{ExecutionId, Outcome, Phase};
 use windlass_store::DefinitionId;
 
 /// What is asked of an engine.
@@ -152,13 +152,5 @@ impl Driver<'_> {
 
 /// An execution without inputs, from now on.
 pub fn start_of(definition: DefinitionId) -> Request {
-    let (timeout_ms, when) = (None, StartWhen::Now);
-    Request::Start(Box::new(Start {
-        definition,
-        inputs: json!({}),
-        defaults: json!({}),
-        timeout_ms,
-        when,
-        trigger: "manual".into(),
-    }))
+    Request::Start(Box::new(Start::by_hand(definition, json!({}), json!({}))))
 }

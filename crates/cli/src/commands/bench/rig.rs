@@ -3,6 +3,7 @@
 use super::trace::Trace;
 use super::watched::{Tally, Watched};
 use super::worker::{Habits, Notes, Worker};
+use crate::embedded::new_workflow_id;
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_engine::{Answer, Engine, Folder, Handle, Request};
 use windlass_kernel::{Millis, Net};
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Definition, DefinitionId};
+use windlass_store::{Definition, DefinitionId, Target, Tenant};
 
 #[derive(Debug)]
 pub struct Rig {
@@ -69,6 +70,8 @@ impl Rig {
 
     pub fn define(&self, name: &str, net: Net) -> anyhow::Result<DefinitionId> {
         let definition = Definition {
+            tenant: Tenant::default(),
+            target: Target::Named(new_workflow_id()),
             name: format!("bench/{name}"),
             dialect: "bench".into(),
             source: name.to_owned(),

@@ -202,7 +202,20 @@ mod tests {
             self.trace.started(&Answer::Started(ExecutionId(1)));
             let (step, path, spec) = (String::new(), Vec::new(), Arc::default());
             let (scope, cursor, timeout_ms) = (Scope::default(), None, None);
-            let work = Work { unit: self.unit, step, path, attempt: 1, spec, scope, cursor, timeout_ms };
+            let (tenant, workflow, debug) = ("default".to_owned(), None, false);
+            let work = Work {
+                unit: self.unit,
+                step,
+                path,
+                attempt: 1,
+                spec,
+                scope,
+                cursor,
+                timeout_ms,
+                tenant,
+                workflow,
+                debug,
+            };
             self.trace.ordered(&Order::Run(Box::new(work)));
         }
 

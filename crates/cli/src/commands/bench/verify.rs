@@ -54,7 +54,7 @@ pub fn verify(folder: &Path, expected: &[Expected], progress: &Progress) -> anyh
         Verifier { reader: store.reader()?, open: open(expected), verified: Verified::default() };
     let mut before = None;
     loop {
-        let page = verifier.reader.list(&Query { status: None, before, limit: PAGE })?;
+        let page = verifier.reader.list(&Query { before, limit: PAGE, ..Query::default() })?;
         let Some(last) = page.last() else { break };
         before = Some(last.execution);
         for listed in &page {

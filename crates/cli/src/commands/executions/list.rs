@@ -7,7 +7,7 @@ use crate::words::{age, plain};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
-use windlass_dialects::view::{definition_id, execution_id, status, time};
+use windlass_dialects::view::{execution_id, status, time, workflow_id};
 use windlass_kernel::Phase;
 use windlass_store::{Listed, Query, Reader, Status};
 
@@ -86,7 +86,7 @@ impl List {
     fn find(&self, reader: &mut impl Reader) -> anyhow::Result<Vec<Listed>> {
         let wanted = self.limit.saturating_add(1);
         let limit = wanted.min(PAGE);
-        let mut query = Query { status: self.status.map(Wanted::asked), before: None, limit };
+        let mut query = Query { status: self.status.map(Wanted::asked), limit, ..Query::default() };
         let mut found = Vec::new();
         loop {
             let page = reader.list(&query)?;
@@ -105,7 +105,7 @@ impl List {
 fn as_json(row: &Listed) -> Value {
     let mut told = json!({
         "executionId": execution_id(row.execution),
-        "workflowId": row.definition.map(|definition| definition_id(definition.0)),
+        "workflowId": row.workflow.map(|workflow| workflow_id(workflow.0)),
         "workflowName": row.name,
         "workflowVersion": row.version,
         "dialect": row.dialect,

@@ -91,7 +91,7 @@ impl Ending<'_> {
 
 /// All that have not ended, the oldest first.
 pub fn open(reader: &mut impl Reader) -> anyhow::Result<Vec<(ExecutionId, Phase)>> {
-    let mut query = Query { status: Some(Status::Open), before: None, limit: PAGE };
+    let mut query = Query { status: Some(Status::Open), limit: PAGE, ..Query::default() };
     let mut found = Vec::new();
     loop {
         let page = reader.list(&query)?;

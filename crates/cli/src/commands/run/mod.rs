@@ -8,7 +8,7 @@ mod wait;
 use super::family::Family;
 use super::source::Source;
 use crate::data::Data;
-use crate::embedded::{self, Embedded, Workers, now};
+use crate::embedded::{self, Embedded, Workers, new_workflow_id, now};
 use crate::exit::{self, Usage};
 use crate::progress::say;
 use crate::{ids, signals};
@@ -22,10 +22,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use windlass_dialects::{Compiled, Literal, compile};
 use windlass_engine::{Answer, Refusal, Request, Start};
-use windlass_kernel::{ExecutionId, StartWhen};
+use windlass_kernel::ExecutionId;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
-use windlass_store::{Definition, DefinitionId};
+use windlass_store::{Definition, DefinitionId, Target, Tenant};
 
 /// Run a definition here and wait for its end
 ///
@@ -114,6 +114,8 @@ impl Run {
 pub fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition> {
     let (net, dialect) = (compiled.net.take()?, compiled.dialect?);
     Some(Definition {
+        tenant: Tenant::default(),
+        target: Target::Named(new_workflow_id()),
         name: compiled.name.clone().unwrap_or_else(|| source.shown.clone()),
         dialect: dialect.name().to_owned(),
         source: compiled.source.clone(),
@@ -169,8 +171,7 @@ fn begin(
 }
 
 fn start_of(definition: DefinitionId, (inputs, defaults): (Value, Value)) -> Request {
-    let (timeout_ms, when, trigger) = (None, StartWhen::Now, "manual".to_owned());
-    Request::Start(Box::new(Start { definition, inputs, defaults, timeout_ms, when, trigger }))
+    Request::Start(Box::new(Start::by_hand(definition, inputs, defaults)))
 }
 
 pub fn refused(answer: Answer) -> anyhow::Error {

@@ -15,15 +15,15 @@ impl Disk {
             return Ok(refused);
         }
         commit.artifacts.iter().for_each(|artifact| self.keep(artifact));
-        self.journaled += 1;
-        let position = Position(self.journaled);
+        self.positions += 1;
+        let position = Position(self.positions);
         let lax = self.lax;
         let mut shelf = match self.executions.remove(&commit.execution) {
             Some(shelf) => shelf,
             None => Arc::new(self.created(commit)?),
         };
         let rows = Arc::make_mut(&mut shelf);
-        if !(lax.drops_journal && self.journaled % 7 == 0) {
+        if !(lax.drops_journal && self.positions % 7 == 0) {
             rows.append(commit, position, lax.old_times);
         }
         rows.head = commit.rows.head.clone();
@@ -33,7 +33,7 @@ impl Disk {
         for row in &commit.rows.runs {
             rows.run(row, commit.leases.iter().find(|lease| lease.run == row.run))?;
         }
-        let skipped = usize::from(lax.drops_rows && self.journaled % 5 == 0);
+        let skipped = usize::from(lax.drops_rows && self.positions % 5 == 0);
         for row in commit.rows.parts.iter().skip(skipped) {
             rows.part(row)?;
         }

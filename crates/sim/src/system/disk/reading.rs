@@ -8,8 +8,8 @@ use windlass_kernel::{
 };
 use windlass_store::{
     Class, DefinitionId, DueTimer, JournalRow, Listed, MailId, Offer, Part, PartRow, Position, Query, Reader,
-    Rows, RunRow, Status, Stop, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, assemble,
-    decode, open,
+    Rows, RunRow, Status, Stop, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
+    WorkflowId, assemble, decode, open,
 };
 
 #[derive(Debug, Clone)]
@@ -29,6 +29,10 @@ impl Reader for DiskReader {
             state: shelf.state(execution)?,
             definition: shelf.creation.definition,
             trigger: shelf.creation.trigger.clone(),
+            tenant: shelf.creation.tenant.clone(),
+            options: shelf.creation.options.clone(),
+            workflow: disk.workflow(shelf),
+            parent: shelf.creation.parent,
         }))
     }
 
@@ -101,7 +105,10 @@ impl Reader for DiskReader {
             for (run, standing) in open {
                 let Some(fence) = standing.row.fence else { continue };
                 let (lease, cursor) = (standing.lease, standing.cursor.clone());
-                offers.push(((shelf.key, *run), Offer { execution: *id, run: *run, fence, lease, cursor }));
+                let (tenant, priority) = (shelf.creation.tenant.clone(), shelf.creation.options.priority);
+                let (execution, run, progress) = (*id, *run, None);
+                let offer = Offer { execution, run, fence, lease, cursor, progress, tenant, priority };
+                offers.push(((shelf.key, run), offer));
             }
         }
         offers.retain(|(at, _)| place.is_none_or(|place| *at > place));
@@ -157,6 +164,7 @@ impl Reader for DiskReader {
                 None => true,
                 Some(Status::Open) => !shelf.head.phase.is_ended(),
                 Some(Status::Phase(phase)) => shelf.head.phase == phase,
+                Some(Status::In(phases)) => phases.contains(&shelf.head.phase),
             })
             .collect();
         found.sort_by_key(|(_, shelf)| std::cmp::Reverse(shelf.key));
@@ -169,12 +177,19 @@ impl Reader for DiskReader {
 
     fn find_definition(
         &mut self,
-        name: &str,
+        tenant: &Tenant,
+        which: &Which,
         version: Option<u32>,
     ) -> Result<Option<StoredDefinition>, StoreError> {
         let disk = self.disk();
+        let is_meant = |definition: &StoredDefinition| match which {
+            Which::Name(name) => definition.name == *name,
+            Which::Id(id) => definition.workflow == *id,
+        };
         let named = disk.definitions.values().filter(|definition| {
-            definition.name == name && version.is_none_or(|version| definition.version == version)
+            is_meant(definition)
+                && definition.tenant == *tenant
+                && version.is_none_or(|version| definition.version == version)
         });
         Ok(named.max_by_key(|definition| definition.version).map(|definition| (**definition).clone()))
     }
@@ -212,12 +227,20 @@ impl Disk {
         found.ok_or_else(|| StoreError::Corrupt(format!("there is no execution {id} to go on from")))
     }
 
+    fn workflow(&self, shelf: &Shelf) -> Option<WorkflowId> {
+        let definition = shelf.creation.definition.and_then(|id| self.definitions.get(&id));
+        definition.map(|definition| definition.workflow)
+    }
+
     fn listed(&self, execution: ExecutionId, shelf: &Shelf) -> Listed {
         let definition = shelf.creation.definition.and_then(|id| self.definitions.get(&id));
         Listed {
             execution,
             parent: shelf.creation.parent,
             definition: shelf.creation.definition,
+            workflow: self.workflow(shelf),
+            tenant: shelf.creation.tenant.clone(),
+            options: shelf.creation.options.clone(),
             name: definition.map(|definition| definition.name.clone()),
             version: definition.map(|definition| definition.version),
             dialect: definition.map(|definition| definition.dialect.clone()),

@@ -21,6 +21,8 @@ impl World {
                 Ok(())
             }
             Effect::Order(session, order) => self.order(session, order),
+            // Nobody watches here.
+            Effect::Changed(_) => Ok(()),
             Effect::Stopped => self.stopped(),
             Effect::Fatal(fatal) => match fatal {
                 windlass_engine::Fatal::Store(_) => self.engine_dies("its disk failed"),

@@ -6,7 +6,7 @@ use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, RunId, Values};
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
     DefinitionId, DueTimer, JournalRow, Listed, MailId, Offer, Position, Query, Reader, Rows, Stop,
-    StoreError, Stored, StoredDefinition, StoredLog, StoredMail,
+    StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
 };
 
 #[derive(Debug)]
@@ -153,10 +153,11 @@ impl Reader for SystemReader {
 
     fn find_definition(
         &mut self,
-        name: &str,
+        tenant: &Tenant,
+        which: &Which,
         version: Option<u32>,
     ) -> Result<Option<StoredDefinition>, StoreError> {
-        of!(self, find_definition(name, version))
+        of!(self, find_definition(tenant, which, version))
     }
 
     fn logs(

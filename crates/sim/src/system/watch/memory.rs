@@ -95,12 +95,8 @@ impl Wish {
         match self {
             Wish::Define(which) => Request::Define(Box::new(definitions[*which].clone())),
             Wish::Start { definition, when } => Request::Start(Box::new(Start {
-                definition: *definition,
-                inputs: inputs(number),
-                defaults: Value::Null,
-                timeout_ms: None,
                 when: *when,
-                trigger: "manual".into(),
+                ..Start::by_hand(*definition, inputs(number), Value::Null)
             })),
             Wish::Await(id) => Request::Await(*id),
             other => match (other.about(), other.input(number)) {
@@ -164,6 +160,7 @@ impl Watch {
             (Refusal::NoDefinition, _) => Some("every definition was registered".into()),
             (Refusal::NotRetried(_), _) => Some("nobody named a step to begin at".into()),
             (Refusal::BadInputs(_), _) => Some("its inputs have no defaults".into()),
+            (Refusal::KeyTaken, _) => Some("nobody gave a key".into()),
             (Refusal::Rejected(_), None) => Some("there is no such execution".into()),
             (Refusal::Rejected(Rejected::Ended(outcome)), Some(shadow)) => {
                 let ended = shadow.state.phase() == windlass_kernel::Phase::Ended(*outcome);

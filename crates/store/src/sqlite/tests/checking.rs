@@ -181,7 +181,9 @@ fn mail_for_nobody_is_told() {
     let mut store = folder.open();
     let mail = |to: u128, letter| Mail { to: ExecutionId(to), letter, answered: false, at: Millis(1) };
     let create = Box::new(Create::new(ExecutionId(8), serde_json::json!({})));
-    let start = Letter::Start { definition: std::sync::Arc::new(serde_json::json!(1)), create };
+    let (tenant, options) = (crate::Tenant::default(), std::sync::Arc::default());
+    let start =
+        Letter::Start { definition: std::sync::Arc::new(serde_json::json!(1)), create, tenant, options };
     let input = || Letter::Input(Input::Begin);
     let batch = [mail(1, input()), mail(8, start), mail(8, input()), mail(9, input())];
     store.write(&batch.map(Write::Accept)).unwrap();

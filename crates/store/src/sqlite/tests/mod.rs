@@ -6,6 +6,7 @@ mod log;
 mod opening;
 mod plans;
 mod secrets;
+mod tenants;
 
 use crate::commit::{Applied, Commit, Write};
 use crate::conformance::world::{World, definition, net, task, with};
@@ -35,6 +36,13 @@ impl Folder {
     /// The database beside the store that SQLite itself sees.
     fn raw(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).unwrap()
+    }
+
+    /// A store as a version that knew so many steps of the schema made it.
+    fn older(&self, steps: u32) -> rusqlite::Connection {
+        let raw = self.raw();
+        (0..steps).for_each(|done| crate::sqlite::migrate::apply_next(&raw, done).unwrap());
+        raw
     }
 
     /// The files as they are now, in another folder.

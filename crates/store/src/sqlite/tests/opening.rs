@@ -3,7 +3,7 @@
 use super::{Folder, log_of, worlds};
 use crate::commit::Write;
 use crate::conformance::world::{World, circle, definition};
-use crate::sqlite::Sqlite;
+use crate::sqlite::{Sqlite, migrate};
 use crate::store::{Reader as _, Store as _, StoreError};
 use std::fs;
 use std::path::Path;
@@ -28,16 +28,16 @@ fn a_store_of_a_newer_version_is_refused_untouched() {
         worlds(&mut store);
         drop(store);
         let raw = folder.raw();
-        raw.execute_batch("INSERT INTO migrations VALUES (3, 'later', x'00'), (7, 'much later', x'00')")
+        raw.execute_batch("INSERT INTO migrations VALUES (70, 'later', x'00'), (77, 'much later', x'00')")
             .unwrap();
         // A newer process may have been killed and left its log.
         let copy = folder.copy();
         drop(raw);
         let folder = if left_open { copy } else { folder };
         let log = fs::read(log_of(&folder.path())).unwrap_or_default();
-        let newer = refused(&folder.path(), "written by a newer version (schema 7, this program knows 2)");
+        let newer = refused(&folder.path(), "written by a newer version (schema 77, this program knows ");
         let path = folder.path().display().to_string();
-        assert_eq!(newer, StoreError::Newer { path, found: 7, known: 2 });
+        assert_eq!(newer, StoreError::Newer { path, found: 77, known: migrate::KNOWN });
         assert_eq!(fs::read(log_of(&folder.path())).unwrap_or_default(), log, "the log was changed");
     }
 }

@@ -1,7 +1,9 @@
 //! Lists are read along an index: what they cost does not grow with what is stored.
 
 use super::Folder;
-use crate::sqlite::{due, lists};
+use crate::sqlite::{due, executions, lists};
+use crate::{Query, Tenant, WorkflowId};
+use windlass_kernel::ExecutionId;
 
 fn check(sql: &str) {
     let folder = Folder::new();
@@ -24,13 +26,32 @@ fn no_list_reads_a_whole_table() {
         lists::UNFINISHED,
         lists::STOPS,
         lists::INBOX,
-        lists::NEWEST,
-        lists::NEWEST_OF_PHASE,
         lists::LOGS,
         due::HEADS_DUE,
         due::RUNS_DUE,
         due::GATES_DUE,
     ] {
         check(sql);
+    }
+}
+
+#[test]
+fn no_list_of_executions_reads_a_whole_table() {
+    let folder = Folder::new();
+    drop(folder.open());
+    let raw = folder.raw();
+    let of_tenant = Query { tenant: Some(Tenant::default()), limit: 9, ..Query::default() };
+    let queries = [
+        Query::default(),
+        of_tenant.clone(),
+        Query { workflow: Some(WorkflowId(1)), ..of_tenant.clone() },
+        Query { tag: Some("a".to_owned()), ..of_tenant.clone() },
+        Query { correlation: Some("a".to_owned()), ..of_tenant.clone() },
+        Query { parent: Some(ExecutionId(1)), ..of_tenant },
+    ];
+    for query in queries {
+        for phase in [None, Some(3)] {
+            check(&executions::statement(&raw, &query, phase).unwrap().0);
+        }
     }
 }

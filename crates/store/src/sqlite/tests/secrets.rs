@@ -51,13 +51,7 @@ fn without_a_store_there_are_none() {
 #[test]
 fn an_older_store_gets_the_table() {
     let folder = Folder::new();
-    drop(folder.open());
-    let raw = folder.raw();
-    raw.execute_batch(
-        "DROP TABLE secrets; DROP TABLE secret_changes; DELETE FROM migrations WHERE number = 2",
-    )
-    .unwrap();
-    drop(raw);
+    drop(folder.older(1));
     let error = Sqlite::secrets(&folder.path()).unwrap_err().to_string();
     assert!(error.contains("was written by an older version (schema 1"), "{error}");
     drop(folder.open());

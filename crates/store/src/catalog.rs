@@ -1,0 +1,81 @@
+//! What a server reads of workflows beside what an engine needs.
+
+use crate::commit::{DefinitionId, WorkflowId};
+use crate::entry::WorkflowStatus;
+use crate::origin::Tenant;
+use crate::store::{Reader, StoreError, StoredDefinition};
+use windlass_kernel::{ExecutionId, Millis};
+
+/// Of one tenant always: what another has is not there.
+pub trait Catalog: Reader {
+    fn workflow(&mut self, tenant: &Tenant, id: WorkflowId) -> Result<Option<StoredWorkflow>, StoreError>;
+
+    /// Newest first.
+    fn workflows(&mut self, query: &WorkflowQuery) -> Result<Vec<StoredWorkflow>, StoreError>;
+
+    /// A version of a workflow, the newest without a number.
+    fn version(
+        &mut self,
+        tenant: &Tenant,
+        workflow: WorkflowId,
+        version: Option<u32>,
+    ) -> Result<Option<StoredDefinition>, StoreError>;
+
+    /// Newest first, from before that version; without their sources.
+    fn versions(
+        &mut self,
+        tenant: &Tenant,
+        workflow: WorkflowId,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<StoredVersion>, StoreError>;
+
+    /// The execution that was started under this key, and the digest of the request.
+    fn keyed(
+        &mut self,
+        tenant: &Tenant,
+        workflow: WorkflowId,
+        key: &str,
+    ) -> Result<Option<(ExecutionId, [u8; 32])>, StoreError>;
+
+    /// How long the newest completed executions of a workflow took, in milliseconds.
+    fn durations(
+        &mut self,
+        tenant: &Tenant,
+        workflow: WorkflowId,
+        limit: usize,
+    ) -> Result<Vec<u64>, StoreError>;
+}
+
+#[derive(Debug, Clone)]
+pub struct WorkflowQuery {
+    pub tenant: Tenant,
+    pub status: Option<WorkflowStatus>,
+    /// Part of the name, whatever its case.
+    pub search: Option<String>,
+    pub limit: usize,
+    pub offset: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredWorkflow {
+    pub id: WorkflowId,
+    pub name: String,
+    pub status: WorkflowStatus,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+    /// The newest version.
+    pub version: u32,
+    pub definition: DefinitionId,
+    pub dialect: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredVersion {
+    pub version: u32,
+    pub definition: DefinitionId,
+    pub name: String,
+    pub dialect: String,
+    pub net: windlass_kernel::NetDigest,
+    pub at: Millis,
+}

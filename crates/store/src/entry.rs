@@ -1,0 +1,44 @@
+//! Rows beside executions: what a server keeps for its tenants. They are written in the engine's own batches, so that
+//! the disk has one writer, and are no part of any decision.
+
+use crate::commit::WorkflowId;
+use crate::origin::Tenant;
+use windlass_kernel::Millis;
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// Another state of a workflow; `Duplicate` when the tenant has none of that id.
+    WorkflowStatus { tenant: Tenant, workflow: WorkflowId, status: WorkflowStatus, at: Millis },
+    /// It is found no more; its executions stay. `Duplicate` when the tenant has none of that id.
+    WorkflowDeleted { tenant: Tenant, workflow: WorkflowId, at: Millis },
+}
+
+/// What the author of a workflow says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorkflowStatus {
+    Draft,
+    #[default]
+    Active,
+    Paused,
+    Archived,
+}
+
+impl WorkflowStatus {
+    pub const ALL: [WorkflowStatus; 4] =
+        [WorkflowStatus::Draft, WorkflowStatus::Active, WorkflowStatus::Paused, WorkflowStatus::Archived];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkflowStatus::Draft => "draft",
+            WorkflowStatus::Active => "active",
+            WorkflowStatus::Paused => "paused",
+            WorkflowStatus::Archived => "archived",
+        }
+    }
+
+    #[must_use]
+    pub fn of(name: &str) -> Option<WorkflowStatus> {
+        WorkflowStatus::ALL.into_iter().find(|status| status.name() == name)
+    }
+}

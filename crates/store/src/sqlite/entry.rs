@@ -1,0 +1,24 @@
+//! Rows beside executions, each kind by its owner.
+
+use super::columns::workflow_bytes;
+use crate::commit::Applied;
+use crate::entry::Entry;
+use crate::store::StoreError;
+use rusqlite::{Connection, params};
+
+pub(super) fn write(conn: &Connection, entry: &Entry) -> Result<Applied, StoreError> {
+    let changed = match entry {
+        Entry::WorkflowStatus { tenant, workflow, status, at } => conn
+            .prepare_cached(
+                "UPDATE workflows SET status = ?3, updated_at = ?4 \
+                 WHERE tenant = ?1 AND id = ?2 AND deleted_at IS NULL",
+            )?
+            .execute(params![tenant.0, workflow_bytes(*workflow), status.name(), at.0])?,
+        Entry::WorkflowDeleted { tenant, workflow, at } => conn
+            .prepare_cached(
+                "UPDATE workflows SET deleted_at = ?3 WHERE tenant = ?1 AND id = ?2 AND deleted_at IS NULL",
+            )?
+            .execute(params![tenant.0, workflow_bytes(*workflow), at.0])?,
+    };
+    Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
+}
