@@ -1,14 +1,17 @@
 //! Artifacts as files, named by the digest of what is in them. A file under its name is whole and on disk: it is
-//! written under another name, synced, and renamed. Nothing is ever written into it again.
+//! written under another name, synced, and renamed. Nothing is ever written into it again. Its time says when it was
+//! last put there: whoever puts it may not have said yet what refers to it.
 
 use crate::store::StoreError;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 use windlass_artifact::{Artifact, digest, key_of};
 
 /// The first digits of a name are a folder, so that no folder has too many entries.
@@ -50,6 +53,37 @@ impl Artifacts {
         Ok(self.read(key)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))
     }
 
+    /// All of them, as they lie there.
+    pub fn all(&self) -> Result<Vec<Lying>, StoreError> {
+        let mut found = Vec::new();
+        for folder in entries(&self.folder)? {
+            for path in entries(&folder)? {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let key = format!("sha256:{name}");
+                let lying = digest(&key).and_then(|_| fs::metadata(&path).ok());
+                let about = lying.and_then(|about| Some((about.len(), about.modified().ok()?)));
+                found.extend(about.map(|(bytes, put_at)| Lying { key, path, bytes, put_at }));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes away what nothing refers to and what was put there before then. Says how many files and bytes went.
+    pub fn sweep(
+        &self,
+        referenced: &BTreeSet<String>,
+        put_before: SystemTime,
+    ) -> Result<(u64, u64), StoreError> {
+        let mut gone = (0, 0);
+        for Lying { key, path, bytes, put_at } in self.all()? {
+            if put_at < put_before && !referenced.contains(&key) {
+                fs::remove_file(&path).map_err(|error| trouble(&path, &error))?;
+                gone = (gone.0 + 1, gone.1 + bytes);
+            }
+        }
+        Ok(gone)
+    }
+
     fn path(&self, key: &str) -> Option<PathBuf> {
         let digits = digest(key)?;
         Some(self.folder.join(&digits[..FOLDER_DIGITS]).join(digits))
@@ -58,7 +92,9 @@ impl Artifacts {
     fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;
-        if !path.exists() {
+        if path.exists() {
+            File::options().append(true).open(path)?.set_modified(SystemTime::now())?;
+        } else {
             let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
             let unfinished = folder.join(format!(".{}-{number}", std::process::id()));
             let written = write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path));
@@ -75,6 +111,27 @@ impl Artifacts {
         }
         Ok(())
     }
+}
+
+/// A file of an artifact.
+#[derive(Debug, Clone)]
+pub struct Lying {
+    pub key: String,
+    pub path: PathBuf,
+    pub bytes: u64,
+    pub put_at: SystemTime,
+}
+
+/// What is in a folder; nothing where there is none.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let read = match fs::read_dir(folder) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        read => read,
+    };
+    let paths = read.and_then(|read| read.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>());
+    paths.map_err(|error| trouble(folder, &error))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -132,6 +189,32 @@ mod tests {
         for bad in ["", "sha256:../../x", "/etc/passwd"] {
             assert_eq!(artifacts.read(bad), Ok(None));
         }
+    }
+
+    #[test]
+    fn a_sweep_takes_what_is_old_and_named_by_nothing() {
+        let home = tempfile::tempdir().expect("a folder");
+        let artifacts = Artifacts::in_folder(home.path());
+        let [named, loose, fresh] = [json!(["n"]), json!(["l"]), json!(["f"])].map(|value| artifact(&value));
+        let long_ago = SystemTime::UNIX_EPOCH;
+        for kept in [&named, &loose, &fresh] {
+            artifacts.keep(kept).expect("it is kept");
+            let path = artifacts.path(&kept.key).expect("a key");
+            File::options()
+                .append(true)
+                .open(path)
+                .and_then(|file| file.set_modified(long_ago))
+                .expect("a time");
+        }
+        artifacts.keep(&fresh).expect("it is put there again");
+        let yesterday = SystemTime::now() - std::time::Duration::from_secs(86_400);
+        let swept = artifacts.sweep(&BTreeSet::from([named.key.clone()]), yesterday);
+        assert_eq!(swept, Ok((1, loose.bytes.len() as u64)));
+        let mut left: Vec<String> = artifacts.all().expect("a list").into_iter().map(|one| one.key).collect();
+        left.sort();
+        let mut expected = [named.key, fresh.key];
+        expected.sort();
+        assert_eq!(left, expected);
     }
 
     #[test]

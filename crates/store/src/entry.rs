@@ -3,7 +3,7 @@
 
 use crate::commit::WorkflowId;
 use crate::origin::Tenant;
-use windlass_kernel::Millis;
+use windlass_kernel::{ExecutionId, Millis};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
@@ -11,6 +11,10 @@ pub enum Entry {
     WorkflowStatus { tenant: Tenant, workflow: WorkflowId, status: WorkflowStatus, at: Millis },
     /// It is found no more; its executions stay. `Duplicate` when the tenant has none of that id.
     WorkflowDeleted { tenant: Tenant, workflow: WorkflowId, at: Millis },
+    /// An ended execution is not there any more; `Duplicate` when it is not there or has not ended.
+    Forget { execution: ExecutionId },
+    /// At most so many rows of forgotten executions go; `Duplicate` when there are none left.
+    Clear { rows: usize },
 }
 
 /// What the author of a workflow says about it.

@@ -17,12 +17,13 @@ mod golden;
 mod journal;
 mod origin;
 mod project;
+mod retention;
 mod rows;
 mod secrets;
 pub mod sqlite;
 mod store;
 
-pub use artifacts::Artifacts;
+pub use artifacts::{Artifacts, Lying};
 pub use catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 pub use codec::{assemble, decode};
 pub use commit::{
@@ -33,6 +34,7 @@ pub use entry::{Entry, WorkflowStatus};
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use origin::{IdempotencyKey, Options, Priority, Tenant, Webhook};
 pub use project::project;
+pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 pub use store::{

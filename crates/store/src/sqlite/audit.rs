@@ -103,7 +103,8 @@ impl Audit for SqliteReader {
     fn sealed(&mut self, after: Position, count: usize) -> Result<Vec<SealedRow>, StoreError> {
         let sql = "SELECT j.position, j.version, j.commit_id, j.format, j.checksum, j.records, e.id \
                    FROM journal j LEFT JOIN executions e ON e.key = j.execution \
-                   WHERE j.position > ?1 ORDER BY j.position LIMIT ?2";
+                   WHERE j.position > ?1 AND NOT EXISTS (SELECT 1 FROM forgotten f WHERE f.key = j.execution) \
+                   ORDER BY j.position LIMIT ?2";
         all(&self.conn, sql, params![after.0, limit(count)], |row| {
             let (position, version, commit, sealed) = chain::sealed(row)?;
             let execution = row.get::<_, Option<[u8; 16]>>(6)?.map(id);
@@ -122,7 +123,8 @@ impl Audit for SqliteReader {
             for (table, column, name) in OWNED {
                 let sql = format!(
                     "SELECT {name}, NULL FROM {table} \
-                     WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.key = {table}.{column})"
+                     WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.key = {table}.{column}) \
+                     AND NOT EXISTS (SELECT 1 FROM forgotten f WHERE f.key = {table}.{column})"
                 );
                 found.extend(strays(conn, table, "belongs to no execution", &sql, count)?);
             }

@@ -1,12 +1,14 @@
 //! Rows beside executions, each kind by its owner.
 
 use super::columns::workflow_bytes;
+use super::keys::Keys;
+use super::retention;
 use crate::commit::Applied;
 use crate::entry::Entry;
 use crate::store::StoreError;
 use rusqlite::{Connection, params};
 
-pub(super) fn write(conn: &Connection, entry: &Entry) -> Result<Applied, StoreError> {
+pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result<Applied, StoreError> {
     let changed = match entry {
         Entry::WorkflowStatus { tenant, workflow, status, at } => conn
             .prepare_cached(
@@ -19,6 +21,8 @@ pub(super) fn write(conn: &Connection, entry: &Entry) -> Result<Applied, StoreEr
                 "UPDATE workflows SET deleted_at = ?3 WHERE tenant = ?1 AND id = ?2 AND deleted_at IS NULL",
             )?
             .execute(params![tenant.0, workflow_bytes(*workflow), at.0])?,
+        Entry::Forget { execution } => return retention::forget(conn, keys, *execution),
+        Entry::Clear { rows } => return retention::clear(conn, *rows),
     };
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
 }

@@ -23,6 +23,11 @@ impl Keys {
         Some(key)
     }
 
+    pub(super) fn forget(&mut self, id: ExecutionId) {
+        self.young.remove(&id);
+        self.old.remove(&id);
+    }
+
     pub(super) fn put(&mut self, id: ExecutionId, key: i64) {
         if self.young.len() >= HALF_MAX {
             self.old = std::mem::take(&mut self.young);

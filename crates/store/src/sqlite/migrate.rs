@@ -17,10 +17,11 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
+    Migration { number: 4, name: "retention", sql: include_str!("schema/0004_retention.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -111,6 +112,7 @@ mod tests {
             "713dc6772f61770273697c950fbe68dcd0ff03155af748924d127cb4ba77c2bb",
             "654482b450c0eae4a1ce4722bf5bcc1180938195246da5d7bb523cf7c28fc874",
             "e1106019dc0decb054c0365f002262cdb1c18f0c302eda7206014a02e328d23d",
+            "5807b84c68f2a5cf5673217a30c9b1911924840599374f74430066b3f85db8a8",
         ];
         assert_eq!(found, expected);
     }

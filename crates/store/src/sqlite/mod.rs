@@ -18,6 +18,7 @@ mod migrate;
 mod positions;
 mod post;
 mod reader;
+mod retention;
 mod secrets;
 mod state;
 #[cfg(test)]
@@ -67,6 +68,16 @@ impl Sqlite {
     pub fn read_only(path: &Path) -> Result<SqliteReader, StoreError> {
         connect::inspect_existing(path)?;
         SqliteReader::open(path)
+    }
+
+    /// A copy of an existing store as it is at one moment, into a file that is not there yet. Whoever writes goes on
+    /// meanwhile.
+    pub fn copy(path: &Path, into: &Path) -> Result<(), StoreError> {
+        connect::inspect_existing(path)?;
+        let name = into.display().to_string();
+        connect::reading(path)?.execute("VACUUM INTO ?1", [name]).map_err(StoreError::from)?;
+        let sync = std::fs::File::open(into).and_then(|file| file.sync_all());
+        sync.map_err(|error| StoreError::Io(format!("{}: {error}", into.display())))
     }
 
     /// What a commit refers to, for those who make references before they report.

@@ -75,7 +75,7 @@ impl<'c> Batch<'c> {
             Write::Fetched { mail } => fetched(self.conn, *mail),
             Write::Stopped(stop) => self.stopped(stop),
             Write::Log(chunk) => self.log(chunk),
-            Write::Entry(entry) => entry::write(self.conn, entry),
+            Write::Entry(entry) => entry::write(self.conn, self.keys, entry),
         }
     }
 

@@ -5,6 +5,7 @@ mod full;
 mod log;
 mod opening;
 mod plans;
+mod retention;
 mod secrets;
 mod tenants;
 

@@ -1,0 +1,161 @@
+//! Forgetting executions. What finds one goes at once, in one transaction; its journal, values and log lines follow in
+//! pieces, so that no commit waits long. The list of what is still to go is a table: a crash loses nothing of it.
+
+use super::columns::{ENDED, id, limit, phase, tenant};
+use super::keys::Keys;
+use super::lists::{all, key_of};
+use super::reader::SqliteReader;
+use crate::commit::Applied;
+use crate::retention::{Forgettable, Retention};
+use crate::store::StoreError;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::BTreeSet;
+use windlass_kernel::{ExecutionId, Millis};
+
+/// Nobody needs an ended execution whose parent has ended too, and which has no mail to be read.
+pub(super) const FORGETTABLE: &str = "FROM heads h CROSS JOIN executions e ON e.key = h.key \
+     WHERE h.at < ?1 AND h.phase >= 10 \
+     AND NOT EXISTS (SELECT 1 FROM executions p JOIN heads q ON q.key = p.key WHERE p.id = e.parent AND q.phase < 10) \
+     AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.target IN (e.id, e.parent))";
+
+/// Rows that have an execution's number in a column; each goes with it.
+const AT_ONCE: [(&str, &str); 7] = [
+    ("heads", "key"),
+    ("contexts", "key"),
+    ("step_runs", "execution"),
+    ("stops", "execution"),
+    ("tags", "execution"),
+    ("idempotency", "execution"),
+    ("executions", "key"),
+];
+/// Of these it may have many; with the columns that name a row.
+const IN_PIECES: [(&str, &str); 3] =
+    [("facts", "execution, run, position"), ("parts", "execution, part, key"), ("logs", "position")];
+
+/// `Duplicate`: it is not there, or has not ended.
+pub(super) fn forget(
+    conn: &Connection,
+    keys: &mut Keys,
+    execution: ExecutionId,
+) -> Result<Applied, StoreError> {
+    let Some(key) = key_of(conn, execution)? else { return Ok(Applied::Duplicate) };
+    let sql = "INSERT INTO forgotten (key, last) SELECT key, last FROM heads WHERE key = ?1 AND phase >= ?2";
+    if conn.prepare_cached(sql)?.execute([key, ENDED])? == 0 {
+        return Ok(Applied::Duplicate);
+    }
+    for (table, column) in AT_ONCE {
+        conn.prepare_cached(&format!("DELETE FROM {table} WHERE {column} = ?1"))?.execute([key])?;
+    }
+    keys.forget(execution);
+    Ok(Applied::Done)
+}
+
+/// Takes away at most so many rows of forgotten executions. `Duplicate`: there are none left.
+pub(super) fn clear(conn: &Connection, rows: usize) -> Result<Applied, StoreError> {
+    let next = conn
+        .prepare_cached("SELECT key, last FROM forgotten LIMIT 1")?
+        .query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?)))
+        .optional()?;
+    let Some((key, last)) = next else { return Ok(Applied::Duplicate) };
+    let mut left = rows.saturating_sub(journal(conn, key, last, rows)?);
+    for (table, columns) in IN_PIECES {
+        if left > 0 {
+            left = left.saturating_sub(piece(conn, table, columns, key, left)?);
+        }
+    }
+    if left > 0 {
+        conn.prepare_cached("DELETE FROM forgotten WHERE key = ?1")?.execute([key])?;
+    }
+    Ok(Applied::Done)
+}
+
+/// Journal rows from the newest on, each naming the one before it. Where it stopped is where it goes on.
+fn journal(conn: &Connection, key: i64, last: Option<i64>, rows: usize) -> Result<usize, StoreError> {
+    let (mut at, mut gone) = (last, 0);
+    while let Some(position) = at.filter(|_| gone < rows) {
+        let mut statement =
+            conn.prepare_cached("DELETE FROM journal WHERE position = ?1 RETURNING before")?;
+        at = statement.query_row([position], |row| row.get(0)).optional()?.flatten();
+        gone += 1;
+    }
+    conn.prepare_cached("UPDATE forgotten SET last = ?2 WHERE key = ?1")?.execute(params![key, at])?;
+    Ok(gone)
+}
+
+fn piece(conn: &Connection, table: &str, columns: &str, key: i64, rows: usize) -> Result<usize, StoreError> {
+    let sql = format!(
+        "DELETE FROM {table} WHERE ({columns}) IN (SELECT {columns} FROM {table} WHERE execution = ?1 LIMIT ?2)"
+    );
+    Ok(conn.prepare_cached(&sql)?.execute(params![key, limit(rows)])?)
+}
+
+impl Retention for SqliteReader {
+    fn forgettable(&mut self, ended_before: Millis, count: usize) -> Result<Vec<Forgettable>, StoreError> {
+        let sql = format!(
+            "SELECT e.id, e.tenant, (SELECT name FROM definitions d WHERE d.id = e.definition), h.phase, h.at \
+             {FORGETTABLE} ORDER BY h.at LIMIT ?2"
+        );
+        self.at_once(|conn| {
+            all(conn, &sql, params![ended_before.0, limit(count)], |row| {
+                Ok(Forgettable {
+                    execution: id(row.get(0)?),
+                    tenant: tenant(&row.get::<_, String>(1)?),
+                    name: row.get(2)?,
+                    phase: phase(row.get(3)?)?,
+                    ended_at: Millis(row.get(4)?),
+                })
+            })
+        })
+    }
+
+    fn count_forgettable(&mut self, ended_before: Millis) -> Result<u64, StoreError> {
+        let sql = format!("SELECT count(*) {FORGETTABLE}");
+        let count: i64 = self.conn.prepare_cached(&sql)?.query_row([ended_before.0], |row| row.get(0))?;
+        Ok(count.max(0).cast_unsigned())
+    }
+
+    fn referenced(&mut self) -> Result<BTreeSet<String>, StoreError> {
+        self.at_once(|conn| {
+            let mut found = BTreeSet::new();
+            for (table, column) in NAMING {
+                let mut statement = conn.prepare(&format!("SELECT {column} FROM {table}"))?;
+                let mut rows = statement.query([])?;
+                while let Some(row) = rows.next()? {
+                    if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(0)? {
+                        collect(bytes, &mut found);
+                    }
+                }
+            }
+            Ok(found)
+        })
+    }
+}
+
+/// Where a key of an artifact can stand.
+const NAMING: [(&str, &str); 10] = [
+    ("journal", "records"),
+    ("executions", "inputs"),
+    ("heads", "state"),
+    ("contexts", "ctx"),
+    ("step_runs", "state"),
+    ("step_runs", "cursor"),
+    ("parts", "value"),
+    ("inbox", "letter"),
+    ("definitions", "workload"),
+    ("nets", "spec"),
+];
+
+const KEY: &[u8] = b"sha256:";
+const DIGITS: usize = 64;
+
+/// Values are stored with their texts as they are, so a key is found by looking for it.
+fn collect(bytes: &[u8], found: &mut BTreeSet<String>) {
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(KEY.len()).position(|part| part == KEY) {
+        rest = &rest[at..];
+        let key = rest.get(..KEY.len() + DIGITS).and_then(|key| std::str::from_utf8(key).ok());
+        found.extend(key.filter(|key| windlass_artifact::digest(key).is_some()).map(str::to_owned));
+        rest = &rest[KEY.len()..];
+    }
+}
