@@ -3,18 +3,52 @@
 
 use crate::commit::WorkflowId;
 use crate::origin::Tenant;
+use crate::outbox::{NewDeliveries, Try};
 use windlass_kernel::{ExecutionId, Millis};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
     /// Another state of a workflow; `Duplicate` when the tenant has none of that id.
-    WorkflowStatus { tenant: Tenant, workflow: WorkflowId, status: WorkflowStatus, at: Millis },
+    WorkflowStatus {
+        tenant: Tenant,
+        workflow: WorkflowId,
+        status: WorkflowStatus,
+        at: Millis,
+    },
     /// It is found no more; its executions stay. `Duplicate` when the tenant has none of that id.
-    WorkflowDeleted { tenant: Tenant, workflow: WorkflowId, at: Millis },
+    WorkflowDeleted {
+        tenant: Tenant,
+        workflow: WorkflowId,
+        at: Millis,
+    },
     /// An ended execution is not there any more; `Duplicate` when it is not there or has not ended.
-    Forget { execution: ExecutionId },
+    Forget {
+        execution: ExecutionId,
+    },
     /// At most so many rows of forgotten executions go; `Duplicate` when there are none left.
-    Clear { rows: usize },
+    Clear {
+        rows: usize,
+    },
+    /// `Duplicate` when somebody else has made some meanwhile.
+    Deliveries(Box<NewDeliveries>),
+    Tried(Box<Try>),
+    /// Everything of the execution that is not acknowledged.
+    GivenUp {
+        execution: ExecutionId,
+        why: String,
+        at: Millis,
+    },
+    /// Everything is told. `Duplicate` when something still waits.
+    ToldAll {
+        execution: ExecutionId,
+    },
+    /// Once more, and at once. `Duplicate` when the tenant has no such delivery.
+    Redeliver {
+        tenant: Tenant,
+        execution: ExecutionId,
+        number: u64,
+        at: Millis,
+    },
 }
 
 /// What the author of a workflow says about it.

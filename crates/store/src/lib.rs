@@ -16,6 +16,7 @@ mod entry;
 mod golden;
 mod journal;
 mod origin;
+mod outbox;
 mod project;
 mod retention;
 mod rows;
@@ -33,6 +34,9 @@ pub use commit::{
 pub use entry::{Entry, WorkflowStatus};
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use origin::{IdempotencyKey, Options, Priority, Tenant, Webhook};
+pub use outbox::{
+    DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox, StoredDelivery, Teller, Try,
+};
 pub use project::project;
 pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};

@@ -12,11 +12,14 @@
 
 use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Egress {
@@ -167,6 +170,21 @@ fn private(address: IpAddr) -> Option<&'static str> {
             _ => None,
         },
     }
+}
+
+/// A client that connects to allowed addresses only. It follows no redirects: an address in a URL, and where an answer
+/// points to, is for the caller to check.
+pub fn client(egress: Egress, connect: Duration) -> reqwest::Result<Client> {
+    builder(Resolver::of_system(Arc::new(egress))).connect_timeout(connect).build()
+}
+
+/// A proxy of the environment would connect past the resolver.
+pub(crate) fn builder(resolver: Resolver) -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
+        .redirect(Policy::none())
+        .no_proxy()
+        .dns_resolver(Arc::new(resolver))
 }
 
 type Looked = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;

@@ -2,6 +2,7 @@
 
 use super::columns::{ENDED, OFFERED, id_bytes, json, phase_number};
 use super::keys::Keys;
+use super::outbox;
 use super::positions::Positions;
 use super::write::{accept, close, is_open, key_of};
 use crate::commit::{Applied, Commit, Creation, Lease, Position, Stop};
@@ -327,6 +328,9 @@ fn labels(conn: &Connection, key: i64, creation: &Creation) -> Result<(), StoreE
     for tag in &creation.options.tags {
         conn.prepare_cached("INSERT OR IGNORE INTO tags (tag, execution) VALUES (?1, ?2)")?
             .execute(params![tag, key])?;
+    }
+    if creation.options.webhook.is_some() {
+        outbox::begin(conn, key)?;
     }
     if let Some(idempotency) = &creation.key {
         conn.prepare_cached(

@@ -2,6 +2,7 @@
 
 use super::columns::workflow_bytes;
 use super::keys::Keys;
+use super::outbox;
 use super::retention;
 use crate::commit::Applied;
 use crate::entry::Entry;
@@ -23,6 +24,13 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
             .execute(params![tenant.0, workflow_bytes(*workflow), at.0])?,
         Entry::Forget { execution } => return retention::forget(conn, keys, *execution),
         Entry::Clear { rows } => return retention::clear(conn, *rows),
+        Entry::Deliveries(new) => outbox::add(conn, new)?,
+        Entry::Tried(tried) => outbox::tried(conn, tried)?,
+        Entry::GivenUp { execution, why, at } => outbox::give_up(conn, *execution, why, *at)?.min(1),
+        Entry::ToldAll { execution } => outbox::close(conn, *execution)?,
+        Entry::Redeliver { tenant, execution, number, at } => {
+            outbox::redeliver(conn, tenant, *execution, *number, *at)?
+        }
     };
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
 }

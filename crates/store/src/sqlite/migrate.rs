@@ -17,11 +17,12 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
     Migration { number: 4, name: "retention", sql: include_str!("schema/0004_retention.sql") },
+    Migration { number: 5, name: "webhooks", sql: include_str!("schema/0005_webhooks.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -113,6 +114,7 @@ mod tests {
             "654482b450c0eae4a1ce4722bf5bcc1180938195246da5d7bb523cf7c28fc874",
             "e1106019dc0decb054c0365f002262cdb1c18f0c302eda7206014a02e328d23d",
             "5807b84c68f2a5cf5673217a30c9b1911924840599374f74430066b3f85db8a8",
+            "a56f250d097e04c2f690f82e0acd016ac659a2e9fba328e6a9f0fa28de33f00d",
         ];
         assert_eq!(found, expected);
     }

@@ -15,6 +15,7 @@ mod executions;
 mod keys;
 mod lists;
 mod migrate;
+mod outbox;
 mod positions;
 mod post;
 mod reader;

@@ -13,25 +13,31 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Nobody needs an ended execution whose parent has ended too, and which has no mail to be read.
+/// Nobody needs an ended execution whose parent has ended too, which has no mail to be read and nothing more to tell.
 pub(super) const FORGETTABLE: &str = "FROM heads h CROSS JOIN executions e ON e.key = h.key \
      WHERE h.at < ?1 AND h.phase >= 10 \
      AND NOT EXISTS (SELECT 1 FROM executions p JOIN heads q ON q.key = p.key WHERE p.id = e.parent AND q.phase < 10) \
-     AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.target IN (e.id, e.parent))";
+     AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.target IN (e.id, e.parent)) \
+     AND NOT EXISTS (SELECT 1 FROM tellers t WHERE t.execution = e.key AND t.open = 1)";
 
 /// Rows that have an execution's number in a column; each goes with it.
-const AT_ONCE: [(&str, &str); 7] = [
+const AT_ONCE: [(&str, &str); 8] = [
     ("heads", "key"),
     ("contexts", "key"),
     ("step_runs", "execution"),
     ("stops", "execution"),
     ("tags", "execution"),
     ("idempotency", "execution"),
+    ("tellers", "execution"),
     ("executions", "key"),
 ];
 /// Of these it may have many; with the columns that name a row.
-const IN_PIECES: [(&str, &str); 3] =
-    [("facts", "execution, run, position"), ("parts", "execution, part, key"), ("logs", "position")];
+const IN_PIECES: [(&str, &str); 4] = [
+    ("facts", "execution, run, position"),
+    ("parts", "execution, part, key"),
+    ("logs", "position"),
+    ("deliveries", "place"),
+];
 
 /// `Duplicate`: it is not there, or has not ended.
 pub(super) fn forget(
@@ -133,7 +139,7 @@ impl Retention for SqliteReader {
 }
 
 /// Where a key of an artifact can stand.
-const NAMING: [(&str, &str); 10] = [
+const NAMING: [(&str, &str); 11] = [
     ("journal", "records"),
     ("executions", "inputs"),
     ("heads", "state"),
@@ -144,6 +150,7 @@ const NAMING: [(&str, &str); 10] = [
     ("inbox", "letter"),
     ("definitions", "workload"),
     ("nets", "spec"),
+    ("deliveries", "body"),
 ];
 
 const KEY: &[u8] = b"sha256:";

@@ -4,6 +4,7 @@ mod damage;
 mod full;
 mod log;
 mod opening;
+mod outbox;
 mod plans;
 mod retention;
 mod secrets;

@@ -2,7 +2,6 @@
 
 use crate::egress::{Egress, Resolver};
 use reqwest::Client;
-use reqwest::redirect::Policy;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,15 +45,12 @@ impl Clients {
     }
 }
 
-/// Redirects are followed by hand, hop by hop. A proxy of the environment would connect past the resolver.
+/// Redirects are followed by hand, hop by hop.
 fn build(resolver: Resolver, connect: Option<Duration>) -> reqwest::Result<Client> {
-    let mut builder = Client::builder()
-        .user_agent(concat!("windlass/", env!("CARGO_PKG_VERSION")))
-        .redirect(Policy::none())
-        .no_proxy()
-        .dns_resolver(Arc::new(resolver));
-    if let Some(limit) = connect {
-        builder = builder.connect_timeout(limit);
+    let builder = crate::egress::builder(resolver);
+    match connect {
+        Some(limit) => builder.connect_timeout(limit),
+        None => builder,
     }
-    builder.build()
+    .build()
 }
