@@ -45,7 +45,7 @@ const USES: [(&str, &[&str]); 13] = [
 const OUTSIDE: [(&str, &[&str]); 3] = [
     ("artifact", &["serde_json", "sha2"]),
     ("kernel", &["serde", "serde_json", "sha2", "thiserror"]),
-    ("expr", &["base64", "minijinja", "minijinja-contrib", "serde", "serde_json", "thiserror"]),
+    ("expr", &["base64", "minijinja", "minijinja-contrib", "regex", "serde", "serde_json", "thiserror"]),
 ];
 
 /// IO, clocks, randomness, threads, async and unordered maps: a decision that met one would not repeat (K6).

@@ -34,7 +34,7 @@ impl Dialect {
 pub(crate) fn detect(root: &Node, problems: &mut Problems) -> Option<Dialect> {
     let found = shape(root);
     match found {
-        Some(Dialect::Playbook) => {}
+        Some(Dialect::Playbook | Dialect::Workflow) => {}
         Some(dialect) => {
             let message = format!(
                 "this is a definition of the dialect `{}`, which is not supported yet",
@@ -51,7 +51,10 @@ pub(crate) fn detect(root: &Node, problems: &mut Problems) -> Option<Dialect> {
 }
 
 fn hint() -> Option<String> {
-    Some("a playbook has a list `workflow` whose entries have a name `step`".to_owned())
+    Some(
+        "a playbook has a list `workflow` whose entries have a name `step`; a workflow has `nodes` and `edges`"
+            .to_owned(),
+    )
 }
 
 fn shape(root: &Node) -> Option<Dialect> {

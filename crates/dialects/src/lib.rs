@@ -9,8 +9,11 @@ mod document;
 pub mod graph;
 mod names;
 mod playbook;
+mod read;
 mod source;
+mod text;
 pub mod view;
+pub mod workflow;
 
 pub use detect::Dialect;
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
@@ -21,6 +24,7 @@ pub use source::Literal;
 use diagnostic::Problems;
 use serde_json::json;
 use windlass_kernel::Net;
+use workflow::Overrides;
 
 /// What became of a text.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub struct Compiled {
     pub net: Option<Net>,
     /// Defaults of the execution's inputs: an object.
     pub workload: Value,
+    /// JSON Schema that the inputs of a start must fit, see [`workflow::check_inputs`].
+    pub inputs_schema: Option<Value>,
     /// Sorted by position.
     pub diagnostics: Vec<Diagnostic>,
     /// Secrets that stood in the text: to be put into the encrypted store before the definition is.
@@ -66,7 +72,8 @@ impl Compiled {
 pub fn schema(dialect: Dialect) -> Option<Value> {
     match dialect {
         Dialect::Playbook => Some(playbook::schema()),
-        Dialect::Plan | Dialect::Workflow | Dialect::Actions => None,
+        Dialect::Workflow => Some(workflow::schema()),
+        Dialect::Plan | Dialect::Actions => None,
     }
 }
 
@@ -79,11 +86,19 @@ pub fn as_json(text: &str) -> Option<Value> {
 /// A YAML or JSON text of any dialect.
 #[must_use]
 pub fn compile(text: &str) -> Compiled {
+    compile_with(text, &Overrides::default())
+}
+
+/// The same, with what a start asks for in place of a workflow's settings: another Net of the same definition. Other
+/// dialects have no such settings.
+#[must_use]
+pub fn compile_with(text: &str, overrides: &Overrides) -> Compiled {
     let mut problems = Problems::default();
     let root = document::parse(text, &mut problems);
     let dialect = root.as_ref().and_then(|root| detect::detect(root, &mut problems));
     let lowered = match (dialect, &root) {
         (Some(Dialect::Playbook), Some(root)) => playbook::compile(root, text, &mut problems),
+        (Some(Dialect::Workflow), Some(root)) => workflow::compile(root, text, overrides, &mut problems),
         _ => playbook::Lowered::default(),
     };
     let net = lowered.net.filter(|_| !problems.has_errors());
@@ -94,6 +109,7 @@ pub fn compile(text: &str) -> Compiled {
         children: lowered.children,
         net,
         workload: lowered.workload.unwrap_or(json!({})),
+        inputs_schema: lowered.inputs_schema,
         diagnostics: problems.told(text, root.as_ref()),
         source: source::stored(text, &lowered.written),
         shown: source::shown(text, &lowered.written),

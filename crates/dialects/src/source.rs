@@ -1,8 +1,8 @@
 //! A definition's text without the secrets that stand in it.
 
-use crate::playbook::keychain::Written;
 use serde_json::json;
 use std::fmt;
+use std::ops::Range;
 use windlass_artifact::SECRET;
 use windlass_secrets::{Redactor, Zeroizing};
 
@@ -17,6 +17,15 @@ impl fmt::Debug for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Literal").field(&self.secret).finish()
     }
+}
+
+/// A value that was written into the definition.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Where it stands in the text.
+    pub(crate) at: Range<usize>,
+    pub(crate) secret: String,
+    pub(crate) value: String,
 }
 
 pub(crate) fn literals(written: Vec<Written>) -> Vec<Literal> {

@@ -13,6 +13,7 @@ mod inputs;
 mod limits;
 mod names;
 mod operators;
+mod pattern;
 mod program;
 mod reads;
 mod scope;

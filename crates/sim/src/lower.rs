@@ -2,6 +2,7 @@
 
 use crate::scenario::{self as s, Dialect, Scenario, When};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use windlass_expr::{Expr, Template};
 use windlass_kernel::StepId;
 use windlass_kernel::net::*;
@@ -53,6 +54,7 @@ fn policy(scenario: &Scenario, firings_per_decide: u32) -> Policy {
         no_next_is_error: scenario.no_next_is_error,
         complete_with_pending_gates: scenario.gates_complete,
         limits: Limits { firings_per_decide, ..Limits::default() },
+        names: BTreeMap::new(),
     }
 }
 

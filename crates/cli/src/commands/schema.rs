@@ -11,7 +11,7 @@ use windlass_dialects::{Dialect, schema};
 /// that have the YAML language server.
 #[derive(Debug, clap::Args)]
 pub struct Schema {
-    /// The dialect: playbook
+    /// The dialect: playbook or workflow
     dialect: String,
 }
 
@@ -20,7 +20,7 @@ impl Schema {
         let found = Dialect::of_name(&self.dialect).and_then(schema);
         let Some(schema) = found else {
             let message = format!("there is no schema of `{}`", self.dialect);
-            return Err(Usage::new(message).hint("schemas exist for: playbook").into());
+            return Err(Usage::new(message).hint("schemas exist for: playbook, workflow").into());
         };
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&schema)?)?;
         Ok(ExitCode::SUCCESS)

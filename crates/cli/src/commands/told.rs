@@ -122,7 +122,13 @@ pub fn how_to_move_on(net: &Net, state: &Execution<'_>, data: &Data) -> String {
     }
     let manual = state.runs.values().filter(|run| matches!(run.state, RunState::Manual { .. }));
     let manual: BTreeSet<StepId> = manual.map(|run| run.step).collect();
-    told.extend(manual.iter().map(|step| format!("step {} waits for a person", net.step(*step).name)));
+    for step in &manual {
+        let name = &net.step(*step).name;
+        told.push(format!("step {name} waits for a person; answer with:"));
+        told.push(format!(
+            "  windlass executions approve {id} {name}{flag}\n  windlass executions reject {id} {name}{flag}"
+        ));
+    }
     told.push(format!("then carry on with:\n  {}", data.resume(state.head.id)));
     told.join("\n")
 }

@@ -7,11 +7,11 @@ pub(super) use check::{carried, check};
 
 use super::language::{self, KEYCHAIN, KEYCHAIN_ENTRY};
 use super::model::Name;
-use super::read::{Reader, Unknown, first_line};
 use crate::document::{Entry, Kind, Node};
 use crate::names;
+use crate::read::{Reader, Unknown, first_line};
+use crate::source::Written;
 use serde_json::{Map, Value, json};
-use std::ops::Range;
 use windlass_artifact::{SECRET, key_of};
 use windlass_expr::Read;
 use windlass_protocol::{Key, KeyScope, KeySource, Provider};
@@ -26,15 +26,6 @@ pub(super) struct KeyDef {
 
 /// Of the digest of a playbook without a name.
 const UNNAMED: usize = 24;
-
-/// A value that was written into the definition.
-#[derive(Debug)]
-pub(crate) struct Written {
-    /// Where it stands in the text.
-    pub(crate) at: Range<usize>,
-    pub(crate) secret: String,
-    pub(crate) value: String,
-}
 
 type Parse = fn(&Node, &mut Form<'_, '_, '_>) -> Option<KeySource>;
 
@@ -200,7 +191,7 @@ impl Form<'_, '_, '_> {
 }
 
 /// `{$secret: NAME}`, which is also what takes the place of a literal in the stored text.
-fn handle(node: &Node) -> Option<&str> {
+pub(crate) fn handle(node: &Node) -> Option<&str> {
     match node.entries() {
         [entry] if entry.key == SECRET => entry.value.text(),
         _ => None,
@@ -208,7 +199,7 @@ fn handle(node: &Node) -> Option<&str> {
 }
 
 /// A name of a secret out of other names.
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || "_-./".contains(c) { c } else { '-' };
     name.chars().map(allowed).collect()
 }
@@ -328,7 +319,7 @@ fn fields<const N: usize>(fields: [(&str, Value); N]) -> KeySource {
 }
 
 /// The part of a secret's name that stands for the playbook; one without a name is known by its text.
-pub(super) fn place(name: Option<&str>, source: &str) -> String {
+pub(crate) fn place(name: Option<&str>, source: &str) -> String {
     match name {
         Some(name) => plain(name),
         None => plain(&key_of(source.as_bytes())[..UNNAMED]),

@@ -3,21 +3,10 @@
 //! The parser refuses a key that is not here, and the JSON Schema is made of these tables, so that neither knows a word
 //! that the other does not.
 
+pub(crate) use crate::read::Key;
+use crate::read::key;
 use windlass_kernel::net::{EndPolicy, FailureMode, FinalFailure, OnDeny, RouterMode};
 use windlass_protocol::{Backoff, OnUnmatched};
-
-/// A key of a map, and what it is for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Key {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    /// What to do instead, for a key that is read by other engines and has no effect here.
-    pub(crate) instead: Option<&'static str>,
-}
-
-const fn key(name: &'static str, about: &'static str) -> Key {
-    Key { name, about, instead: None }
-}
 
 const fn idle(name: &'static str, about: &'static str, instead: &'static str) -> Key {
     Key { name, about, instead: Some(instead) }

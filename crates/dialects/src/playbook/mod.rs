@@ -8,15 +8,15 @@ mod lower;
 mod model;
 mod parse;
 mod pure;
-mod read;
 mod schema;
-mod text;
 mod workbook;
 
 pub use children::Child;
 
 use crate::diagnostic::Problems;
 use crate::document::Node;
+use crate::read::Reader;
+use crate::source::Written;
 use model::Playbook;
 use serde_json::Value;
 use windlass_kernel::Net;
@@ -30,11 +30,13 @@ pub(crate) struct Lowered {
     pub(crate) children: Vec<Child>,
     pub(crate) net: Option<Net>,
     pub(crate) workload: Option<Value>,
-    pub(crate) written: Vec<keychain::Written>,
+    pub(crate) written: Vec<Written>,
+    /// JSON Schema that the inputs of a start must fit.
+    pub(crate) inputs_schema: Option<Value>,
 }
 
 pub(crate) fn compile(root: &Node, source: &str, problems: &mut Problems) -> Lowered {
-    let mut reader = read::Reader { source, problems };
+    let mut reader = Reader { source, problems };
     let mut playbook = parse::playbook(root, &mut reader);
     workbook::inline(&mut playbook, reader.problems);
     check::check(&playbook, reader.problems);
@@ -43,5 +45,13 @@ pub(crate) fn compile(root: &Node, source: &str, problems: &mut Problems) -> Low
     let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };
     let children = children::children(&playbook, source, root);
     let Playbook { name, path, workload, written, .. } = playbook;
-    Lowered { name, path, children, net, workload: Some(Value::Object(workload)), written }
+    Lowered {
+        name,
+        path,
+        children,
+        net,
+        workload: Some(Value::Object(workload)),
+        written,
+        inputs_schema: None,
+    }
 }

@@ -1,6 +1,8 @@
 //! A playbook as it was read: every alias and short form resolved, every expression compiled, every name with its place.
 
-use super::keychain::{KeyDef, Written};
+use super::keychain::KeyDef;
+pub(super) use crate::read::{Name, Tree};
+use crate::source::Written;
 use serde_json::{Map, Value};
 use std::ops::Range;
 use windlass_expr::{Expr, Read, Template};
@@ -26,13 +28,6 @@ impl Playbook {
         let named = self.executor.entry_step.as_ref();
         self.steps.iter().find(|step| named.is_none_or(|name| name.text == step.name.text))
     }
-}
-
-/// A name and where it stands.
-#[derive(Debug, Clone)]
-pub(super) struct Name {
-    pub(super) text: String,
-    pub(super) at: Range<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -84,13 +79,6 @@ impl ArcDef {
         let guard = self.guard.iter().flat_map(Expr::reads);
         guard.chain(self.args.iter().flat_map(Template::reads))
     }
-}
-
-/// Fields with templates in them, and what those read.
-#[derive(Debug, Default, Clone)]
-pub(super) struct Tree {
-    pub(super) fields: Map<String, Value>,
-    pub(super) reads: Vec<Read>,
 }
 
 #[derive(Debug, Clone)]

@@ -25,7 +25,11 @@ pub struct NodeLabel {
 impl NodeLabel {
     #[must_use]
     pub fn of(step: &Step) -> NodeLabel {
-        NodeLabel { id: step.name.clone(), name: step.name.clone(), kind: node_type(step) }
+        let id = step.name.clone();
+        match &step.shown {
+            Some(shown) => NodeLabel { id, name: shown.title.clone(), kind: shown.kind.clone() },
+            None => NodeLabel { name: id.clone(), id, kind: node_type(step) },
+        }
     }
 }
 
@@ -100,7 +104,8 @@ pub(crate) fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'
 }
 
 fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<Value> {
-    let name = Some(net.step(firing.step).name.as_str());
+    let label = NodeLabel::of(net.step(firing.step));
+    let name = Some(&label);
     match (&firing.failure, firing.end) {
         (_, Some(End::Cancelled)) if firing.began_at.is_some() => {
             let why = story.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
@@ -116,22 +121,38 @@ fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<
 
 /// The document's ExecutionError. Where in the code it arose is told to who debugs only.
 #[must_use]
-pub fn error(failure: &Failure, node: Option<&str>, at: Millis, debug: bool) -> Value {
+pub fn error(failure: &Failure, node: Option<&NodeLabel>, at: Millis, debug: bool) -> Value {
     let mut told = json!({ "code": failure.code, "message": failure.message });
     if let Some(node) = node {
-        told["nodeId"] = json!(node);
-        told["nodeName"] = json!(node);
+        told["nodeId"] = json!(node.id);
+        told["nodeName"] = json!(node.name);
     }
     told["timestamp"] = json!(time(at));
     told["retryable"] = json!(failure.class.retryable().or(failure.retryable).unwrap_or(false));
-    if let Value::Object(details) = &failure.details {
-        let mut details = details.clone();
-        if let Some(stack) = details.shift_remove("stack").filter(|_| debug) {
-            told["stack"] = stack;
-        }
-        told["details"] = Value::Object(details);
+    let mut details = failure.details.as_object().cloned().unwrap_or_default();
+    if let Some(stack) = details.shift_remove("stack").filter(|_| debug) {
+        told["stack"] = stack;
     }
+    details.insert("category".to_owned(), json!(category(failure)));
+    told["details"] = Value::Object(details);
     told
+}
+
+/// The document's categories of errors.
+#[must_use]
+pub fn category(failure: &Failure) -> &'static str {
+    match (failure.class, failure.code.as_str()) {
+        (_, "RESOURCE_NOT_FOUND") => "resource",
+        (_, "INVALID_CONFIGURATION" | "PERMISSION_DENIED") => "configuration",
+        (
+            ErrorClass::Timeout | ErrorClass::RateLimit | ErrorClass::Transient5xx | ErrorClass::Transport,
+            _,
+        ) => "transient",
+        (ErrorClass::Auth, _) => "configuration",
+        (ErrorClass::Validation, _) => "validation",
+        (ErrorClass::Conflict, _) => "resource",
+        (ErrorClass::Policy | ErrorClass::Unknown, _) => "system",
+    }
 }
 
 /// Of the node contract. How long it took is the firing's own, whatever its worker says.

@@ -9,9 +9,10 @@ mod story;
 #[cfg(test)]
 mod tests;
 mod wire;
+mod workflow;
 
 pub(crate) use entry::node_status;
-pub use entry::{NodeLabel, error};
+pub use entry::{NodeLabel, category, error};
 pub use firing::{End, Firing};
 pub use playbook::gate_keys;
 pub use response::{Facts, Labels, Leases, Taken, Workflow, progress, response, status};

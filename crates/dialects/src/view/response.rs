@@ -1,11 +1,11 @@
 //! The workflow document's WorkflowExecutionResponse, for an execution of any dialect. `links` are not in it: only a
 //! server has something that they could lead to.
 
-use super::entry::{entry, error, node_status};
+use super::entry::{NodeLabel, entry, error, node_status};
 use super::firing::End;
-use super::playbook;
 use super::story::Story;
 use super::wire::{execution_id, time, workflow_id};
+use super::{playbook, workflow as of_workflow};
 use crate::detect::Dialect;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -70,14 +70,20 @@ pub fn response(facts: &Facts, net: &Net, journal: &[Record]) -> Result<Value, I
     told["inputs"] = (*story.state.head.inputs).clone();
     told["outputs"] = if phase.is_ended() { outputs(net, journal) } else { Value::Null };
     told["nodeExecutions"] = story.whole().map(|firing| entry(net, &story, facts, firing)).collect();
+    if let (Some(Dialect::Workflow), Value::Array(told)) =
+        (workflow.and_then(|workflow| workflow.dialect), &mut told["nodeExecutions"])
+    {
+        told.extend(of_workflow::not_reached(net, &story));
+    }
     told["errors"] = errors(net, &story, facts.labels.debug);
     told["metadata"] = metadata(facts, &story);
     let dialect = workflow.and_then(|workflow| workflow.dialect);
     told["dialect"] = json!(dialect.map(Dialect::name));
     told["view"] = match dialect {
         Some(Dialect::Playbook) => playbook::view(net, &story),
+        Some(Dialect::Workflow) => of_workflow::view(net, &story, &facts.leases),
         // No definition of these compiles yet.
-        Some(Dialect::Plan | Dialect::Workflow | Dialect::Actions) | None => Value::Null,
+        Some(Dialect::Plan | Dialect::Actions) | None => Value::Null,
     };
     Ok(told)
 }
@@ -140,8 +146,8 @@ fn errors(net: &Net, story: &Story, debug: bool) -> Value {
     let unhandled = story.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
     let mut told: Vec<Value> = unhandled
         .filter_map(|firing| {
-            let name = &net.step(firing.step).name;
-            Some(error(firing.failure.as_ref()?, Some(name), firing.failed_at?, debug))
+            let label = NodeLabel::of(net.step(firing.step));
+            Some(error(firing.failure.as_ref()?, Some(&label), firing.failed_at?, debug))
         })
         .collect();
     if let Some((failure, at)) = &story.failure {

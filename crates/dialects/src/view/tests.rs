@@ -184,6 +184,7 @@ fn a_failure_is_with_its_firing_and_among_the_errors_once() {
     let error = json!({
         "code": "SERVICE_UNAVAILABLE", "message": "busy", "nodeId": "a", "nodeName": "a",
         "timestamp": "1970-01-01T00:00:02.000Z", "retryable": true,
+        "details": { "category": "transient" },
     });
     assert_eq!(told["nodeExecutions"][0]["error"], error);
     let ended = Driven::start(&two_steps(), json!({})).failed("busy").done(json!(1)).told();
@@ -251,7 +252,7 @@ fn what_ran_when_it_was_cancelled_has_failed_so() {
     assert_eq!(told["nodeExecutions"][0]["error"]["code"], "CANCELLED");
     let error = json!({
         "code": "CANCELLED", "message": "enough", "timestamp": "1970-01-01T00:00:02.000Z", "retryable": false,
-        "details": { "by": "me" },
+        "details": { "by": "me", "category": "system" },
     });
     assert_eq!(told["errors"], json!([error]));
 }

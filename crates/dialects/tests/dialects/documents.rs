@@ -111,21 +111,15 @@ fn the_dialect_is_found_by_the_shape_and_others_are_refused() {
         assert_eq!(compile(text).dialect, dialect, "{text}");
     }
     check(
-        "nodes: []\nedges: []",
-        &[
-            "E0006 1:1 : this is a definition of the dialect `workflow`, which is not supported yet (a playbook has a list `workflow` whose entries have a name `step`)",
-        ],
-    );
-    check(
         "steps: []",
         &[
-            "E0006 1:1 : this is a definition of the dialect `plan`, which is not supported yet (a playbook has a list `workflow` whose entries have a name `step`)",
+            "E0006 1:1 : this is a definition of the dialect `plan`, which is not supported yet (a playbook has a list `workflow` whose entries have a name `step`; a workflow has `nodes` and `edges`)",
         ],
     );
     check(
         "a: 1",
         &[
-            "E0005 1:1 : this is no definition: a map without steps (a playbook has a list `workflow` whose entries have a name `step`)",
+            "E0005 1:1 : this is no definition: a map without steps (a playbook has a list `workflow` whose entries have a name `step`; a workflow has `nodes` and `edges`)",
         ],
     );
 }

@@ -12,3 +12,4 @@ mod running;
 mod schema;
 mod told;
 mod warned;
+mod workflow;

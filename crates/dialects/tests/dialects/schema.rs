@@ -1,4 +1,4 @@
-//! The JSON Schema of playbooks beside the parser: they know the same keys, and what one accepts the other does not refuse.
+//! The JSON Schemas beside the parser: they know the same keys, and what one accepts the other does not refuse.
 //! Every good document of the other tests goes through `accepts` as well.
 
 use crate::told::playbook;
@@ -12,14 +12,20 @@ fn of_playbooks() -> Value {
     schema(Dialect::Playbook).expect("playbooks have a schema")
 }
 
-fn validator() -> &'static Validator {
-    static VALIDATOR: OnceLock<Validator> = OnceLock::new();
-    VALIDATOR.get_or_init(|| jsonschema::draft202012::new(&of_playbooks()).expect("the schema is one"))
+fn validator(dialect: Dialect) -> &'static Validator {
+    static VALIDATORS: [OnceLock<Validator>; 2] = [OnceLock::new(), OnceLock::new()];
+    let schema = || schema(dialect).expect("the dialect has a schema");
+    VALIDATORS[usize::from(dialect == Dialect::Workflow)]
+        .get_or_init(|| jsonschema::draft202012::new(&schema()).expect("the schema is one"))
 }
 
 fn complaints(text: &str) -> Vec<String> {
     let document = as_json(text).expect("the text is YAML");
-    validator().iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    let dialect = if document.get("nodes").is_some() { Dialect::Workflow } else { Dialect::Playbook };
+    validator(dialect)
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
 }
 
 #[track_caller]

@@ -1,11 +1,12 @@
-//! What an expression sees. Roots: `workload`, `ctx`, `args`, `iter`, `event`, `steps`, `execution_id`; a bare
-//! name is looked for in args, context, iteration, workload, and then among the steps' outputs. What is none of these
+//! What an expression sees. Roots: `workload`, `ctx`, `args`, `iter`, `event`, `steps`, `execution_id`, and what the
+//! policy calls otherwise; a bare name is looked for in args, context, iteration, workload, and then among the steps' outputs. What is none of these
 //! may be part of the event (`error`, `result`, `response`, `loop`) or the execution (`job.uuid`).
 
 use super::Draft;
 use crate::error::{ErrorClass, Failure, codes};
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
+use crate::net::Root;
 use crate::step_run::{Args, Ctx, RunState, StepRun};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -202,6 +203,21 @@ impl<'d, 'a> View<'d, 'a> {
         Some(Cow::Owned(Value::Object(found.collect())))
     }
 
+    /// Outputs where a definition looks for them: `nodes.NAME.output`.
+    fn wrapped(&self, name: Option<&str>) -> Option<Cow<'_, Value>> {
+        let wrap = |output: Cow<'_, Value>| json!({ "output": output.into_owned() });
+        match name {
+            Some(name) => Some(Cow::Owned(wrap(self.resolve(self.output(name)?)?))),
+            None => match self.outputs()?.into_owned() {
+                Value::Object(all) => {
+                    let each = all.into_iter().map(|(name, output)| (name, wrap(Cow::Owned(output))));
+                    Some(Cow::Owned(Value::Object(each.collect())))
+                }
+                other => Some(Cow::Owned(other)),
+            },
+        }
+    }
+
     fn need(&self, need: Need) -> Option<Cow<'_, Value>> {
         self.needs.borrow_mut().push(need);
         None
@@ -322,6 +338,11 @@ fn field<'v>(value: Option<Cow<'v, Value>>, key: Option<&str>) -> Option<Cow<'v,
 
 impl Scope for View<'_, '_> {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
+        let root = match self.draft.net.policy().names.get(root) {
+            Some(Root::Inputs) => "workload",
+            Some(Root::Outputs) => return self.wrapped(key),
+            None => root,
+        };
         match (root, key) {
             ("workload", key) => field(self.inputs(), key),
             ("ctx", Some(key)) => self.resolve(Cow::Borrowed(self.ctx.get(key)?)),

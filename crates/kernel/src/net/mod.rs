@@ -7,11 +7,11 @@ mod step;
 pub use check::{NetError, Problem};
 pub use policy::{
     Affinity, Backoff, EndPolicy, FailureMode, FinalFailure, Finish, Join, Limits, Policy, Recovery, Retry,
-    RetryOn, UnknownErrors,
+    RetryOn, Root, UnknownErrors,
 };
 pub use step::{
     Admit, AdmitRule, Body, Completion, Hook, JoinArc, LoopKind, LoopSpec, On, OnDeny, PatchEntry, Router,
-    RouterMode, Step, WaitFor, Work,
+    RouterMode, Shown, Step, WaitFor, Work,
 };
 
 use crate::ids::StepId;
@@ -231,10 +231,11 @@ impl Net {
 
     /// The step an expression may mean by a name: `steps.NAME` or the bare name.
     fn step_read(&self, read: &Read) -> Vec<StepId> {
-        match (read.root.as_str(), &read.key) {
-            ("steps", Some(key)) => self.find(key).into_iter().collect(),
-            ("steps", None) => self.names.values().copied().collect(),
-            (root, _) => self.find(root).into_iter().collect(),
+        let of_steps = read.root == "steps" || self.policy().names.get(&read.root) == Some(&Root::Outputs);
+        match (of_steps, &read.key) {
+            (true, Some(key)) => self.find(key).into_iter().collect(),
+            (true, None) => self.names.values().copied().collect(),
+            (false, _) => self.find(&read.root).into_iter().collect(),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::error::ErrorClass;
 use crate::ids::StepId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What an arrow means: when the tokens before a step fire it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -136,6 +137,19 @@ pub struct Policy {
     /// A gate that nothing opens does not keep the execution alive.
     pub complete_with_pending_gates: bool,
     pub limits: Limits,
+    /// Roots of expressions that a definition calls otherwise.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, Root>,
+}
+
+/// What a further name of expressions stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Root {
+    /// The inputs of the execution, as `workload`.
+    Inputs,
+    /// As `steps`, with each output inside of an object: `NAME.STEP.output`.
+    Outputs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]

@@ -51,6 +51,16 @@ pub struct Step {
     /// A trigger does not count when it is asked whether anything completed.
     #[serde(default)]
     pub trigger: bool,
+    /// How people see it; None: by its name and its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Shown>,
+}
+
+/// What a definition calls a step beside its name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    pub title: String,
+    pub kind: String,
 }
 
 impl Step {
@@ -76,6 +86,7 @@ impl Step {
             region: None,
             on_demand: false,
             trigger: false,
+            shown: None,
         }
     }
 

@@ -4,6 +4,9 @@
 //! `_attempt`, and in rules `outcome` (also `output`). A bare name is the innermost thing of that name: the step's own
 //! result once it has one, a task's, then as in guards: arguments, context, iteration, workload, results of steps,
 //! and `job`, whose `uuid` is the execution's id.
+//!
+//! In a node of a workflow `inputs` is the workload, `nodes.NAME.output` is what `steps.NAME` is, and a name that nothing
+//! else has may be a credential of the node.
 
 use super::cursor::Cursor;
 use super::opened::Opened;
@@ -128,6 +131,27 @@ impl<'r> View<'r> {
         self.resolved(earlier.chain(self.own.map(|own| (&self.work.step, own))))
     }
 
+    fn is_node(&self) -> bool {
+        self.work.spec.get("node").is_some()
+    }
+
+    /// Outputs where a workflow looks for them.
+    fn node(&self, name: &str) -> Found<'r> {
+        let output = self.field(self.revealed(self.output(name)?), None)?;
+        Some(Cow::Owned(json!({ "output": output })))
+    }
+
+    fn nodes(&self) -> Value {
+        let Value::Object(outputs) = self.outputs() else { return Value::Null };
+        outputs.into_iter().map(|(name, output)| (name, json!({ "output": output }))).collect()
+    }
+
+    /// The value of a credential, where only the configuration of a tool sees it.
+    fn secret(&self, name: &str) -> Found<'r> {
+        let entry = self.secrets.filter(|_| self.is_node())?.keychain.get(name)?;
+        entry.get("value").map(Cow::Borrowed)
+    }
+
     /// Under its other name, `output`, its result is also `data`.
     fn outcome(&self, root: &str, key: Option<&str>) -> Found<'r> {
         let outcome = self.outcome?;
@@ -168,7 +192,10 @@ impl<'r> View<'r> {
             "job" if self.output(name).is_none() => {
                 part(Some(Cow::Owned(json!({ "uuid": execution_id(self.work) }))), key)
             }
-            _ => self.of_output(name, key),
+            _ => match self.secret(name) {
+                Some(secret) if self.output(name).is_none() => part(Some(secret), key),
+                _ => self.of_output(name, key),
+            },
         }
     }
 
@@ -206,6 +233,9 @@ impl Scope for View<'_> {
         match (root, key) {
             ("keychain", key) if self.secrets.is_some() => self.keychain(key),
             ("workload", _) => part(self.workload(), key),
+            ("inputs", _) if self.is_node() => part(self.workload(), key),
+            ("nodes", Some(name)) if self.is_node() => self.node(name),
+            ("nodes", None) if self.is_node() => Some(Cow::Owned(self.nodes())),
             ("ctx", Some(key)) => self.field(Cow::Borrowed(self.ctx(key)?), None),
             ("ctx", None) => Some(Cow::Owned(self.whole_ctx())),
             ("args", _) => part(self.args(), key),

@@ -3,6 +3,7 @@
 mod artifact;
 mod auth;
 mod fields;
+mod filter;
 mod http;
 mod noop;
 mod postgres;
@@ -37,9 +38,10 @@ enum Tool {
     Http,
     Postgres,
     Secrets,
+    Filter,
 }
 
-const TOOLS: [(&str, Tool); 7] = [
+const TOOLS: [(&str, Tool); 8] = [
     ("artifact", Tool::Artifact),
     ("noop", Tool::Noop),
     ("shell", Tool::Shell),
@@ -47,6 +49,7 @@ const TOOLS: [(&str, Tool); 7] = [
     ("http", Tool::Http),
     ("postgres", Tool::Postgres),
     ("secrets", Tool::Secrets),
+    ("filter", Tool::Filter),
 ];
 
 /// Who calls, and what a tool may use beside its configuration.
@@ -125,6 +128,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::Http => http::run(call, desk, halt).await,
         Tool::Postgres => postgres::run(call, desk, halt).await,
         Tool::Secrets => secrets::run(&call.config, desk).into(),
+        Tool::Filter => filter::run(&call.config, halt).await.into(),
     }
 }
 

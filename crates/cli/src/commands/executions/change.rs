@@ -22,7 +22,7 @@ use windlass_store::sqlite::Sqlite;
 use windlass_store::{Letter, Mail, MailId, Reader};
 
 /// Who does it, as the journal tells it. Whoever can write to the data folder is its owner.
-const BY: &str = "owner";
+pub(super) const BY: &str = "owner";
 /// What others are told about the process while it holds the folder.
 pub(super) const WHAT: &str = "windlass executions";
 /// An engine looks into its inbox ten times a second; one that does not answer for this long is in trouble.
@@ -76,7 +76,7 @@ pub struct Patch {
 pub struct Change {
     /// Its id, or a part of it
     #[arg(value_name = "ID")]
-    id: String,
+    pub(super) id: String,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -119,7 +119,7 @@ pub(super) enum Taken {
 }
 
 impl Change {
-    fn give(&self, data: &Data, input: Input) -> anyhow::Result<ExitCode> {
+    pub(super) fn give(&self, data: &Data, input: Input) -> anyhow::Result<ExitCode> {
         let id = ids::find(&mut data.read()?, &self.id)?;
         let taken = match Folder::hold(data.folder(), WHAT) {
             Ok(folder) => give_here(folder, id, input)?,

@@ -1,5 +1,6 @@
 //! `windlass executions`: look at them and steer them, beside a running engine or without one.
 
+mod approve;
 mod change;
 mod events;
 mod get;
@@ -34,6 +35,8 @@ enum Command {
     Pause(change::Pause),
     Resume(change::Resume),
     Patch(change::Patch),
+    Approve(approve::Approve),
+    Reject(approve::Reject),
     Retry(retry::Retry),
 }
 
@@ -50,6 +53,8 @@ impl Executions {
             Command::Pause(pause) => pause.run(data),
             Command::Resume(resume) => resume.run(data),
             Command::Patch(patch) => patch.run(data),
+            Command::Approve(approve) => approve.run(data),
+            Command::Reject(reject) => reject.run(data),
             Command::Retry(retry) => retry.run(data),
         }
     }

@@ -47,7 +47,7 @@ impl Search {
             return Hit::None { cut: false };
         }
         let whole = self.folder.join(path);
-        let ended = ["yaml", "yml"].iter().map(|ending| self.folder.join(format!("{path}.{ending}")));
+        let ended = ENDINGS.iter().map(|ending| self.folder.join(format!("{path}.{ending}")));
         if let Some(file) = [whole].into_iter().chain(ended).find(|file| file.is_file()) {
             return Hit::One(file);
         }

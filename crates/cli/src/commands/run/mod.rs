@@ -20,9 +20,10 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use windlass_dialects::workflow::check_inputs;
 use windlass_dialects::{Compiled, Literal, compile};
 use windlass_engine::{Answer, Refusal, Request, Start};
-use windlass_kernel::ExecutionId;
+use windlass_kernel::{ExecutionId, overlay};
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
 use windlass_store::{Definition, DefinitionId, Target, Tenant};
@@ -76,6 +77,7 @@ impl Run {
             return Ok(ExitCode::from(exit::USAGE));
         };
         let inputs = (self.inputs.given()?, std::mem::take(&mut compiled.workload));
+        fitting(&compiled, &inputs)?;
         let signals = signals::listen().context("cannot listen to signals")?;
         let what = format!("windlass run {}", source.shown);
         let embedded = embedded::start(self.data.folder(), &what, self.workers())?;
@@ -107,6 +109,22 @@ impl Run {
         let signals = signals::listen().context("cannot listen to signals")?;
         let embedded = embedded::start(self.data.folder(), "windlass run --resume", self.workers())?;
         self.ending().until_rest(embedded, &ids, &signals)
+    }
+}
+
+/// What the definition says of its inputs holds for those that are given.
+fn fitting(compiled: &Compiled, (given, defaults): &(Value, Value)) -> Result<(), Usage> {
+    let Some(schema) = &compiled.inputs_schema else { return Ok(()) };
+    let mut inputs = defaults.clone();
+    overlay(&mut inputs, given.clone());
+    let problems: Vec<String> = check_inputs(schema, &inputs)
+        .into_iter()
+        .map(|problem| format!("  {}: {}", problem.path, problem.message))
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Usage::new(format!("the inputs do not fit the definition:\n{}", problems.join("\n")))
+            .hint("give inputs with --input KEY=VALUE or --inputs JSON")),
     }
 }
 

@@ -13,8 +13,8 @@ use super::language::{
     REQUIRES, RESULTS, ROOT,
 };
 use super::model::{Executor, Name, Playbook};
-use super::read::{Reader, Unknown, first_line};
 use crate::document::{Kind, Node};
+use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
 
 /// Root sections of other versions of the language.

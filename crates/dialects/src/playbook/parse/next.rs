@@ -4,7 +4,7 @@ use super::{present, required};
 use crate::document::{Kind, Node};
 use crate::playbook::language::{ARC, NEXT, NEXT_SPEC, ROUTER_MODES};
 use crate::playbook::model::ArcDef;
-use crate::playbook::read::{Reader, Unknown};
+use crate::read::{Reader, Unknown};
 use windlass_kernel::net::RouterMode;
 
 /// Arcs of other versions of the language write the context.

@@ -7,7 +7,7 @@ use crate::playbook::language::{
     ACTIONS, ATTEMPTS_MAX, BACKOFFS, Do, ON_UNMATCHED, POLICY_MODES, RULE, TASK_POLICY, THEN,
 };
 use crate::playbook::model::Name;
-use crate::playbook::read::{Reader, Unknown, first_line};
+use crate::read::{Reader, Unknown, first_line};
 use windlass_expr::Read;
 use windlass_protocol::{Action, Backoff, OnUnmatched, Rule};
 

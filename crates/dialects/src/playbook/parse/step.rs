@@ -7,7 +7,7 @@ use crate::playbook::language::{
     POLICY_MODES, STEP, STEP_POLICY, STEP_SPEC,
 };
 use crate::playbook::model::{StepDef, Tree};
-use crate::playbook::read::{Reader, Unknown, first_line};
+use crate::read::{Reader, Unknown, first_line};
 use windlass_expr::Template;
 use windlass_kernel::net::{Admit, AdmitRule, Body, LoopKind, LoopSpec};
 

@@ -6,7 +6,7 @@ use crate::document::{Entry, Kind, Node};
 use crate::names;
 use crate::playbook::language::{TOOL_SPEC, TOOLS, Tool, WORKBOOK_ENTRY};
 use crate::playbook::model::{Name, TaskDef};
-use crate::playbook::read::{Reader, Unknown, first_line};
+use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
 use windlass_protocol::Task;
 

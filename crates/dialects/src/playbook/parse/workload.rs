@@ -1,7 +1,7 @@
 //! The defaults of the inputs. Templates in them are rendered when an execution starts.
 
 use crate::document::{Entry, Node, json_map};
-use crate::playbook::read::{Reader, first_line};
+use crate::read::{Reader, first_line};
 use serde_json::{Map, Value};
 use windlass_expr::{Read, Template, circular_defaults, known_at_start};
 

@@ -4,7 +4,7 @@
 use super::present;
 use crate::document::{Entry, Node};
 use crate::playbook::model::Tree;
-use crate::playbook::read::Reader;
+use crate::read::Reader;
 
 /// Where a key of `set` leads.
 enum Target {

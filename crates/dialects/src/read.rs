@@ -1,28 +1,55 @@
 //! Reading typed values out of a document's tree. What does not fit is told and left out.
 
-use super::language::Key;
-use super::model::Name;
 use crate::diagnostic::Problems;
 use crate::document::{Entry, Kind, Node};
 use crate::names;
+use serde_json::{Map, Value};
 use std::ops::Range;
+use windlass_expr::Read;
 
-pub(super) struct Reader<'s, 'p> {
+/// A key of a map, and what it is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// What to do instead, for a key that is read by other engines and has no effect here.
+    pub(crate) instead: Option<&'static str>,
+}
+
+pub(crate) const fn key(name: &'static str, about: &'static str) -> Key {
+    Key { name, about, instead: None }
+}
+
+/// A name and where it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    pub(crate) text: String,
+    pub(crate) at: Range<usize>,
+}
+
+/// Fields with templates in them, and what those read.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Tree {
+    pub(crate) fields: Map<String, Value>,
+    pub(crate) reads: Vec<Read>,
+}
+
+pub(crate) struct Reader<'s, 'p> {
     /// The text, to place an error inside a block of it.
-    pub(super) source: &'s str,
-    pub(super) problems: &'p mut Problems,
+    pub(crate) source: &'s str,
+    pub(crate) problems: &'p mut Problems,
 }
 
 /// How bad a key is that nobody knows.
 #[derive(Clone, Copy)]
-pub(super) enum Unknown {
+pub(crate) enum Unknown {
     Error,
     /// An extension of someone else's.
     Warning,
 }
 
 impl Reader<'_, '_> {
-    pub(super) fn error(
+    pub(crate) fn error(
         &mut self,
         code: &'static str,
         at: &Range<usize>,
@@ -37,7 +64,7 @@ impl Reader<'_, '_> {
         self.problems.add("E0101", &first_line(node), message, type_hint(node, wanted));
     }
 
-    pub(super) fn map<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
+    pub(crate) fn map<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Entry]> {
         match &node.kind {
             Kind::Map(entries) => Some(entries),
             _ => {
@@ -47,7 +74,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn list<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Node]> {
+    pub(crate) fn list<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n [Node]> {
         match &node.kind {
             Kind::List(items) => Some(items),
             _ => {
@@ -57,7 +84,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn text<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {
+    pub(crate) fn text<'n>(&mut self, node: &'n Node, what: &str) -> Option<&'n str> {
         match &node.kind {
             Kind::Text(text) if !text.trim().is_empty() => Some(text),
             Kind::Text(_) => {
@@ -71,12 +98,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    pub(super) fn name(&mut self, node: &Node, what: &str) -> Option<Name> {
+    pub(crate) fn name(&mut self, node: &Node, what: &str) -> Option<Name> {
         let text = self.text(node, what)?.to_owned();
         Some(Name { text, at: node.at.clone() })
     }
 
-    pub(super) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, node: &Node, what: &str) -> Option<bool> {
         match node.kind {
             Kind::Bool(value) => Some(value),
             _ => {
@@ -87,7 +114,7 @@ impl Reader<'_, '_> {
     }
 
     /// A number, or text that is one.
-    pub(super) fn number(&mut self, node: &Node, what: &str) -> Option<f64> {
+    pub(crate) fn number(&mut self, node: &Node, what: &str) -> Option<f64> {
         let found = match &node.kind {
             Kind::Number(number) => number.as_f64(),
             Kind::Text(text) => text.trim().parse().ok(),
@@ -99,7 +126,7 @@ impl Reader<'_, '_> {
         found.filter(|number| number.is_finite())
     }
 
-    pub(super) fn whole(
+    pub(crate) fn whole(
         &mut self,
         node: &Node,
         what: &str,
@@ -117,7 +144,7 @@ impl Reader<'_, '_> {
     }
 
     /// `30`, `"30s"`, `"500ms"`, `"2m"`, `"1h"`; a bare number is seconds.
-    pub(super) fn duration_ms(&mut self, node: &Node, what: &str) -> Option<u64> {
+    pub(crate) fn duration_ms(&mut self, node: &Node, what: &str) -> Option<u64> {
         let found = match &node.kind {
             Kind::Number(number) => number.as_f64().map(|seconds| seconds * 1_000.0),
             Kind::Text(text) => duration(text.trim()),
@@ -133,7 +160,7 @@ impl Reader<'_, '_> {
     }
 
     /// One of a few words.
-    pub(super) fn choice<T: Copy>(&mut self, node: &Node, what: &str, choices: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(&mut self, node: &Node, what: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(node, what)?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         if found.is_none() {
@@ -144,7 +171,7 @@ impl Reader<'_, '_> {
         found
     }
 
-    pub(super) fn known<'n>(
+    pub(crate) fn known<'n>(
         &mut self,
         entries: impl IntoIterator<Item = &'n Entry>,
         what: &str,
@@ -178,7 +205,7 @@ impl Reader<'_, '_> {
     }
 
     /// Keys that authors bring from elsewhere: each is refused and told where its meaning is found here.
-    pub(super) fn elsewhere<'n>(
+    pub(crate) fn elsewhere<'n>(
         &mut self,
         entries: &'n [Entry],
         what: &str,
@@ -198,7 +225,7 @@ impl Reader<'_, '_> {
     }
 
     /// A value that goes by several names.
-    pub(super) fn aliased<'n>(&mut self, node: &'n Node, keys: &[&str]) -> Option<&'n Node> {
+    pub(crate) fn aliased<'n>(&mut self, node: &'n Node, keys: &[&str]) -> Option<&'n Node> {
         let mut found = node.entries().iter().filter(|entry| keys.contains(&entry.key.as_str()));
         let first = found.next()?;
         if let Some(second) = found.next() {
@@ -240,7 +267,7 @@ fn type_hint(node: &Node, wanted: &str) -> Option<String> {
 }
 
 /// Where a long value begins: underlining all of it helps nobody.
-pub(super) fn first_line(node: &Node) -> Range<usize> {
+pub(crate) fn first_line(node: &Node) -> Range<usize> {
     match node.kind {
         Kind::Map(_) | Kind::List(_) => node.at.start..node.at.start,
         _ => node.at.clone(),

@@ -1,9 +1,8 @@
-//! Expressions and templates of a playbook, compiled where they stand.
+//! Expressions and templates of a definition, compiled where they stand.
 
-use super::model::Tree;
-use super::read::Reader;
 use crate::document::{Entry, Kind, Node, json_map};
 use crate::names;
+use crate::read::{Reader, Tree};
 use serde_json::Value;
 use std::ops::Range;
 use windlass_expr::{CompileError, Expr, Read, Template};
@@ -13,7 +12,7 @@ const EVENT_NAMES: [(&str, &str); 2] = [("call.done", "step.done"), ("call.error
 
 impl Reader<'_, '_> {
     /// A condition: text, or a boolean for one that is settled.
-    pub(super) fn condition(&mut self, node: &Node, what: &str) -> Option<Expr> {
+    pub(crate) fn condition(&mut self, node: &Node, what: &str) -> Option<Expr> {
         let source = match &node.kind {
             Kind::Bool(value) => value.to_string(),
             _ => self.text(node, what)?.to_owned(),
@@ -28,21 +27,21 @@ impl Reader<'_, '_> {
     }
 
     /// The fields of a map whose values may hold templates.
-    pub(super) fn tree(&mut self, node: &Node, what: &str) -> Tree {
+    pub(crate) fn tree(&mut self, node: &Node, what: &str) -> Tree {
         match self.map(node, what) {
             Some(entries) => self.fields(entries),
             None => Tree::default(),
         }
     }
 
-    pub(super) fn fields(&mut self, entries: &[Entry]) -> Tree {
+    pub(crate) fn fields(&mut self, entries: &[Entry]) -> Tree {
         let mut reads = Vec::new();
         entries.iter().for_each(|entry| self.templates(&entry.value, &mut reads));
         Tree { fields: json_map(entries), reads }
     }
 
     /// Any value as one template.
-    pub(super) fn template(&mut self, node: &Node) -> Option<Template> {
+    pub(crate) fn template(&mut self, node: &Node) -> Option<Template> {
         self.templates(node, &mut Vec::new());
         let template = Template::compile(&node.json()).ok()?;
         if !template.reads().iter().any(|read| read.root == "event") {
@@ -63,7 +62,7 @@ impl Reader<'_, '_> {
         node.entries().iter().for_each(|entry| self.templates(&entry.value, reads));
     }
 
-    fn bad_expression(&mut self, node: &Node, error: &CompileError) {
+    pub(crate) fn bad_expression(&mut self, node: &Node, error: &CompileError) {
         let at = self.place(node, error);
         self.problems.add("E0114", &at, format!("bad expression: {}", error.message), repair(error));
     }

@@ -1,0 +1,175 @@
+//! `conditional`: its conditions as one expression each, and a branch chosen by them.
+
+use super::{Maker, literal};
+use crate::document::{Kind as Is, Node};
+use crate::workflow::config::{bare, given};
+use crate::workflow::model::{Conditional, Form};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// Conditions of one node. All of them stand in one expression.
+const CONDITIONS_MAX: usize = 64;
+
+struct Condition {
+    id: String,
+    expression: String,
+    or: bool,
+}
+
+pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
+    let node = maker.get("conditions")?;
+    let items = node.items();
+    if items.is_empty() || items.len() > CONDITIONS_MAX {
+        let message = format!("{} needs from 1 to {CONDITIONS_MAX} conditions", maker.what);
+        maker.trouble(node, message, "write `[{id, variable, operator, value}]`");
+        return None;
+    }
+    let mut conditions = Vec::new();
+    let mut ids = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        let condition = condition(item, index, maker)?;
+        if !ids.insert(condition.id.clone()) {
+            let message = format!("{} has two conditions `{}`", maker.what, condition.id);
+            maker.trouble(item, message, "rename one: an edge finds its branch by it");
+        }
+        conditions.push(condition);
+    }
+    let default_branch = maker.text("defaultBranch").map(str::to_owned);
+    let result = result(&conditions, maker.text("evaluationMode"));
+    let output = output(&conditions, &result, default_branch.as_deref());
+    let branches = conditions.into_iter().map(|condition| condition.id).collect();
+    Some(Form::Conditional(Conditional { branches, default_branch, output }))
+}
+
+fn condition(item: &Node, index: usize, maker: &mut Maker<'_, '_, '_>) -> Option<Condition> {
+    let id = given(item, "id")
+        .and_then(Node::text)
+        .map_or_else(|| format!("condition_{}", index + 1), str::to_owned);
+    let variable = match &given(item, "variable")?.kind {
+        Is::Bool(value) => value.to_string(),
+        Is::Text(text) => bare(text).to_owned(),
+        _ => return None,
+    };
+    let operator = given(item, "operator")?.text()?;
+    let value = item.get("value").map_or(Value::Null, Node::json);
+    let needs_value = !matches!(operator, "is_empty" | "is_not_empty" | "equals" | "not_equals");
+    if needs_value && given(item, "value").is_none() {
+        let message = format!("condition `{id}` of {} has no `value`", maker.what);
+        maker.trouble(item, message, &format!("`{operator}` compares with one"));
+        return None;
+    }
+    let or = given(item, "logicGate").and_then(Node::text) == Some("OR");
+    Some(Condition { expression: expression(&format!("({variable})"), operator, &value), id, or })
+}
+
+/// A condition as an expression that is true or false, whatever the variable is.
+fn expression(variable: &str, operator: &str, value: &Value) -> String {
+    let v = variable;
+    match operator {
+        "equals" => equal(v, value),
+        "not_equals" => format!("not {}", equal(v, value)),
+        "greater_than" => ordered(v, ">", value),
+        "less_than" => ordered(v, "<", value),
+        "gte" => ordered(v, ">=", value),
+        "lte" => ordered(v, "<=", value),
+        "contains" => contained(v, value),
+        "not_contains" => format!("not {}", contained(v, value)),
+        "starts_with" => format!("({v} is string and {v} is startingwith({}))", text(value)),
+        "ends_with" => format!("({v} is string and {v} is endingwith({}))", text(value)),
+        "is_empty" => empty(v),
+        "is_not_empty" => format!("not {}", empty(v)),
+        _ => format!("({v} is string and {v} is matching({}))", text(value)),
+    }
+}
+
+/// What is compared with: an expression of the value, and what an editor's text may mean beside it.
+fn operands(value: &Value) -> (String, Option<String>) {
+    let Value::String(text) = value else { return (literal(value), None) };
+    if text.contains("{{") {
+        return (format!("({})", bare(text)), None);
+    }
+    let meant = match text.trim() {
+        "true" | "false" => Some(text.trim().to_owned()),
+        number => serde_json::from_str::<serde_json::Number>(number).ok().map(|number| number.to_string()),
+    };
+    (literal(value), meant)
+}
+
+/// Editors write numbers and booleans as texts: such a text is also equal to what it says.
+fn equal(v: &str, value: &Value) -> String {
+    match operands(value) {
+        (value, None) => format!("({v} == {value})"),
+        (text, Some(meant)) => {
+            format!("({v} == {text} or (({v} is number or {v} is boolean) and {v} == {meant}))")
+        }
+    }
+}
+
+fn ordered(v: &str, sign: &str, value: &Value) -> String {
+    match operands(value) {
+        (text, Some(number)) => {
+            format!("(({v} is number and {v} {sign} {number}) or ({v} is string and {v} {sign} {text}))")
+        }
+        (w, None) => format!(
+            "((({v} is number and {w} is number) or ({v} is string and {w} is string)) and {v} {sign} {w})"
+        ),
+    }
+}
+
+fn contained(v: &str, value: &Value) -> String {
+    let (value, meant) = operands(value);
+    let also = meant.map(|meant| format!(" or ({v} is sequence and {meant} in {v})")).unwrap_or_default();
+    format!(
+        "(({v} is string and ({value} | string) in {v}) or (({v} is sequence or {v} is mapping) and {value} in {v}){also})"
+    )
+}
+
+fn text(value: &Value) -> String {
+    match operands(value) {
+        (value, _) if value.starts_with('"') => value,
+        (value, _) => format!("({value} | string)"),
+    }
+}
+
+fn empty(v: &str) -> String {
+    format!(
+        "({v} is undefined or {v} is none or (({v} is string or {v} is sequence or {v} is mapping) and {v} | length == 0))"
+    )
+}
+
+fn result(conditions: &[Condition], mode: Option<&str>) -> String {
+    let all: Vec<&str> = conditions.iter().map(|condition| condition.expression.as_str()).collect();
+    match mode {
+        Some("any") => all.join(" or "),
+        Some("custom") => {
+            let mut joined = all[0].to_owned();
+            for condition in &conditions[1..] {
+                let gate = if condition.or { "or" } else { "and" };
+                joined = format!("({joined}) {gate} {}", condition.expression);
+            }
+            joined
+        }
+        _ => all.join(" and "),
+    }
+}
+
+/// `matched` is the first condition that holds; `branch` is that, or else the default.
+fn output(conditions: &[Condition], result: &str, default: Option<&str>) -> Value {
+    let each = conditions.iter().map(|condition| {
+        format!("{{ \"id\": {}, \"is\": {} }}", literal(&json!(condition.id)), condition.expression)
+    });
+    let matched = format!(
+        "[{}] | selectattr(\"is\") | map(attribute=\"id\") | first",
+        each.collect::<Vec<_>>().join(", ")
+    );
+    let told: Map<String, Value> = conditions
+        .iter()
+        .map(|condition| (condition.id.clone(), json!(format!("{{{{ {} }}}}", condition.expression))))
+        .collect();
+    json!({
+        "result": format!("{{{{ {result} }}}}"),
+        "matched": format!("{{{{ ({matched}) | default(none) }}}}"),
+        "branch": format!("{{{{ ({matched}) | default({}) }}}}", literal(&json!(default))),
+        "conditions": told,
+    })
+}

@@ -1,0 +1,132 @@
+//! `http_api`: the fields of the tool that asks servers.
+
+use super::Maker;
+use crate::document::{Kind as Is, Node};
+use crate::workflow::config::given;
+use crate::workflow::model::{Form, TaskForm};
+use serde_json::{Map, Value, json};
+use windlass_protocol::{Action, Backoff, Rule};
+
+/// Tries after the first one, where retrying is asked for and no number is given.
+const RETRIES: u32 = 3;
+/// Before the second try of a request that goes on in spite of errors.
+const DELAY_MS: u64 = 1_000;
+
+pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
+    let mut config = Map::new();
+    config.insert("url".to_owned(), maker.get("url")?.json());
+    if let Some(method) = maker.get("method") {
+        config.insert("method".to_owned(), method.json());
+    }
+    let mut headers = maker.get("headers").map(pairs).unwrap_or_default();
+    body(maker, &mut config, &mut headers);
+    if !headers.is_empty() {
+        config.insert("headers".to_owned(), Value::Object(headers));
+    }
+    if let Some(params) = maker.get("queryParams") {
+        config.insert("params".to_owned(), Value::Object(pairs(params)));
+    }
+    if let Some(auth) = maker.get("authentication").and_then(|node| auth(maker, node)) {
+        config.insert("auth".to_owned(), auth);
+    }
+    if let Some(mapping) = maker.get("responseMapping") {
+        config.insert("response_mapping".to_owned(), mapping.json());
+    }
+    let retries = maker.whole("retries");
+    let (rules, attempts_max) = match maker.text("errorHandling") {
+        Some("continue") => (tolerant(retries.unwrap_or(0)), Some(1)),
+        Some("retry") => (Vec::new(), Some(retries.unwrap_or(RETRIES) + 1)),
+        Some(_) | None => (Vec::new(), retries.map(|retries| retries + 1)),
+    };
+    let timeout_ms = maker.duration_ms("timeout");
+    if let Some(ms) = timeout_ms {
+        config.insert("timeout".to_owned(), json!(ms as f64 / 1_000.0));
+    }
+    Some(Form::Task(TaskForm {
+        tool: "http",
+        config,
+        rules,
+        attempts_max,
+        timeout_ms,
+        ..TaskForm::default()
+    }))
+}
+
+/// An error that is left after the tries is the output.
+fn tolerant(retries: u32) -> Vec<Rule> {
+    let rule = |when: &str, action: Action| Rule {
+        when: Some(when.to_owned()),
+        action,
+        set_ctx: Map::new(),
+        set_iter: Map::new(),
+    };
+    let again = Action::Retry { attempts: retries + 1, backoff: Backoff::Exponential, delay_ms: DELAY_MS };
+    let again = rule(&format!("outcome.error.retryable and outcome.meta.attempt <= {retries}"), again);
+    let on = rule("outcome.status == 'error'", Action::Continue);
+    if retries > 0 { vec![again, on] } else { vec![on] }
+}
+
+/// `[{key, value}]` or a map. An editor's entry that is switched off is left out.
+fn pairs(node: &Node) -> Map<String, Value> {
+    let Is::List(items) = &node.kind else { return node.json().as_object().cloned().unwrap_or_default() };
+    let pair = |item: &Node| {
+        let off = item.get("enabled").is_some_and(|enabled| matches!(enabled.kind, Is::Bool(false)));
+        let value = item.get("value").map_or(json!(""), Node::json);
+        (!off).then_some((given(item, "key")?.text()?.to_owned(), value))
+    };
+    let mut found: Map<String, Value> = Map::new();
+    for (key, value) in items.iter().filter_map(pair) {
+        // A parameter may be there several times.
+        match found.get_mut(&key) {
+            Some(Value::Array(all)) => all.push(value),
+            Some(one) => *one = json!([one.take(), value]),
+            None => drop(found.insert(key, value)),
+        }
+    }
+    found
+}
+
+fn body(maker: &Maker<'_, '_, '_>, config: &mut Map<String, Value>, headers: &mut Map<String, Value>) {
+    let Some(body) = maker.get("body") else { return };
+    let text = body.text().is_some();
+    let (field, kind) = match (maker.text("bodyType"), text) {
+        (Some("none"), _) => return,
+        (Some("json"), false) => ("json", None),
+        (Some("json"), true) => ("body", Some("application/json")),
+        (Some("form"), false) => ("form", None),
+        (Some("form"), true) => ("body", Some("application/x-www-form-urlencoded")),
+        (Some("xml"), _) => ("body", Some("application/xml")),
+        (Some("text"), _) => ("body", Some("text/plain; charset=utf-8")),
+        (_, _) => ("body", None),
+    };
+    let said = headers.keys().any(|key| key.eq_ignore_ascii_case("content-type"));
+    if let Some(kind) = kind.filter(|_| !said) {
+        headers.insert("Content-Type".to_owned(), json!(kind));
+    }
+    config.insert(field.to_owned(), body.json());
+}
+
+fn auth(maker: &mut Maker<'_, '_, '_>, node: &Node) -> Option<Value> {
+    let mut field = |name: &str| match given(node, name) {
+        Some(value) => Some(maker.secret(name, value)),
+        None => {
+            let message = format!("`authentication` of {} has no `{name}`", maker.what);
+            maker.trouble(node, message, "add it: `{{ NAME }}` names a stored secret");
+            None
+        }
+    };
+    Some(match given(node, "type")?.text()? {
+        "basic" => {
+            let (username, password) =
+                (given(node, "username").map_or(json!(""), Node::json), field("password")?);
+            json!({ "type": "basic", "username": username, "password": password })
+        }
+        "bearer" => json!({ "type": "bearer", "token": field("token")? }),
+        "apikey" => {
+            let value = field("apiKey")?;
+            let header = given(node, "apiKeyHeader").map_or(json!("X-API-Key"), Node::json);
+            json!({ "type": "api_key", "value": value, "header": header })
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,246 @@
+//! What each type of node does, out of its checked configuration. What could not be read has been told.
+
+mod ai;
+mod conditional;
+mod http;
+mod repeat;
+mod secret;
+
+pub(super) use secret::stored;
+
+use super::config::{bare, given};
+use super::language::Kind;
+use super::model::{Form, TaskForm};
+use crate::document::{Kind as Is, Node};
+use crate::read::Reader;
+use crate::source::Written;
+use serde_json::{Map, Value, json};
+use windlass_protocol::Key;
+
+/// A node while its form is made.
+pub(super) struct Maker<'f, 's, 'p> {
+    pub(super) reader: &'f mut Reader<'s, 'p>,
+    pub(super) written: &'f mut Vec<Written>,
+    pub(super) config: &'f Node,
+    /// The part of secrets' names that stands for the node.
+    pub(super) place: String,
+    pub(super) keychain: Vec<Key>,
+    /// For messages.
+    pub(super) what: &'f str,
+}
+
+pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
+    let made = match kind {
+        Kind::Trigger => Some(Form::Trigger),
+        Kind::Conditional => conditional::form(&mut maker),
+        Kind::Loop => repeat::form(&mut maker),
+        Kind::Delay => delay(&mut maker),
+        Kind::Approval => approval(&mut maker),
+        Kind::Workflow => child(&maker),
+        Kind::HttpApi => http::form(&mut maker),
+        Kind::Llm => ai::llm(&mut maker),
+        Kind::AiAgent => ai::agent(&mut maker),
+        Kind::Code => code(&mut maker),
+        Kind::Filter => filter(&maker),
+        Kind::Data => {
+            Some(maker.task("sql", &["query", "params", "database", "tables"], &[("connection", "auth")]))
+        }
+        Kind::Shell => Some(maker.task("shell", &["command", "shell", "cwd", "env"], &[])),
+        Kind::MemoryStore => Some(maker.task("memory_store", &["key", "value"], &[])),
+        Kind::MemorySearch => Some(maker.task("memory_search", &["key", "prefix", "query", "limit"], &[])),
+    };
+    match made {
+        Some(Form::Task(task)) => {
+            let timeout_ms = task.timeout_ms.or_else(|| maker.duration_ms("timeout"));
+            Form::Task(TaskForm { timeout_ms, keychain: std::mem::take(&mut maker.keychain), ..task })
+        }
+        Some(form) => form,
+        None => Form::Broken,
+    }
+}
+
+impl<'f> Maker<'f, '_, '_> {
+    fn get(&self, name: &str) -> Option<&'f Node> {
+        given(self.config, name)
+    }
+
+    fn text(&self, name: &str) -> Option<&'f str> {
+        self.get(name)?.text()
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|node| matches!(node.kind, Is::Bool(true)))
+    }
+
+    /// What is no such number has been told.
+    fn whole(&self, name: &str) -> Option<u32> {
+        match &self.get(name)?.kind {
+            Is::Number(number) => u32::try_from(number.as_u64()?).ok(),
+            Is::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn duration_ms(&mut self, name: &str) -> Option<u64> {
+        let node = self.get(name)?;
+        self.reader.duration_ms(node, &format!("`{name}` of {}", self.what))
+    }
+
+    /// Fields of the tool that the node has as they are, and those with another name there.
+    fn task(&mut self, tool: &'static str, same: &[&str], renamed: &[(&str, &str)]) -> Form {
+        let pairs = same.iter().map(|name| (*name, *name)).chain(renamed.iter().copied());
+        let fields = pairs.filter_map(|(name, field)| Some((field.to_owned(), self.get(name)?.json())));
+        Form::Task(TaskForm { tool, config: fields.collect(), ..TaskForm::default() })
+    }
+
+    fn trouble(&mut self, node: &Node, message: String, hint: &str) {
+        self.reader.error("E0142", &crate::read::first_line(node), message, hint.to_owned());
+    }
+}
+
+/// A text that is an expression, as a template; anything else as it is.
+fn value_of(node: &Node) -> Value {
+    match node.text() {
+        Some(text) => json!(format!("{{{{ {} }}}}", bare(text))),
+        None => node.json(),
+    }
+}
+
+fn delay(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
+    let node = maker.get("duration")?;
+    let unit_ms: u64 = match maker.text("unit") {
+        Some("ms" | "milliseconds") => 1,
+        Some("minutes") => 60_000,
+        Some("hours") => 3_600_000,
+        Some("days") => 86_400_000,
+        Some(_) | None => 1_000,
+    };
+    let ms = match &node.kind {
+        Is::Text(text) if text.contains("{{") => json!(format!("{{{{ ({}) * {unit_ms} }}}}", bare(text))),
+        Is::Number(number) if unit_ms != 1_000 => {
+            let ms = number.as_f64().filter(|number| *number >= 0.0)? * unit_ms as f64;
+            json!(ms as u64)
+        }
+        _ => json!(maker.reader.duration_ms(node, &format!("`duration` of {}", maker.what))?),
+    };
+    Some(Form::Delay { ms })
+}
+
+fn approval(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
+    Some(Form::Approval { deadline_ms: maker.duration_ms("timeout") })
+}
+
+fn child(maker: &Maker<'_, '_, '_>) -> Option<Form> {
+    let mut definition = Map::new();
+    match (maker.text("workflowName"), maker.text("workflowId")) {
+        (Some(name), _) => definition.insert("path".to_owned(), json!(name)),
+        (None, Some(id)) if is_wire_id(id) => definition.insert("id".to_owned(), json!(id)),
+        (None, Some(name)) => definition.insert("path".to_owned(), json!(name)),
+        (None, None) => return None,
+    };
+    if let Some(version) = maker.get("version") {
+        definition.insert("version".to_owned(), version.json());
+    }
+    let inputs = maker.get("inputs").map_or(json!({}), Node::json);
+    Some(Form::Child { definition: Value::Object(definition), inputs })
+}
+
+/// `wf_` and 32 digits, or a bare UUID; anything else is a name.
+pub(super) fn is_wire_id(text: &str) -> bool {
+    let digits: String = text.strip_prefix("wf_").unwrap_or(text).chars().filter(|c| *c != '-').collect();
+    digits.len() == 32 && digits.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
+    let mut config = Map::new();
+    config.insert("language".to_owned(), json!(maker.text("language")?));
+    config.insert("code".to_owned(), json!(raw(maker.text("code")?)));
+    if let Some(node) = maker.get("inputVariables") {
+        config.insert("input_variables".to_owned(), Value::Object(variables(node)));
+    }
+    for (name, field) in [
+        ("outputVariable", "output_variable"),
+        ("timeout", "timeout_seconds"),
+        ("memoryLimit", "memory_limit_mb"),
+        ("pipDependencies", "pip_dependencies"),
+        ("env", "env"),
+    ] {
+        if let Some(node) = maker.get(name) {
+            config.insert(field.to_owned(), node.json());
+        }
+    }
+    // Its own field; `timeout` of other types is a task's.
+    let timeout_ms = maker.whole("timeout").map(|seconds| u64::from(seconds) * 1_000);
+    Some(Form::Task(TaskForm { tool: "code", config, timeout_ms, ..TaskForm::default() }))
+}
+
+/// A text that no template engine changes.
+pub(super) fn raw(text: &str) -> String {
+    let plain = !["{{", "{%", "{#"].iter().any(|tag| text.contains(tag));
+    if plain { text.to_owned() } else { format!("{{% raw %}}{text}{{% endraw %}}") }
+}
+
+fn variables(node: &Node) -> Map<String, Value> {
+    let Is::List(items) = &node.kind else {
+        return node.json().as_object().cloned().unwrap_or_default();
+    };
+    let variable = |item: &Node| match item.text() {
+        // `fetch.rows` is known by its last part.
+        Some(text) => {
+            let path = bare(text);
+            let name = path.rsplit(['.', ' ']).next().unwrap_or(path);
+            Some((name.to_owned(), json!(format!("{{{{ {path} }}}}"))))
+        }
+        None => {
+            let name = given(item, "name")?.text()?;
+            let value = given(item, "value").map_or(json!(format!("{{{{ {name} }}}}")), Node::json);
+            Some((name.to_owned(), value))
+        }
+    };
+    items.iter().filter_map(variable).collect()
+}
+
+/// The worker asks the condition of every item. Names beside the item are rendered once, before.
+fn filter(maker: &Maker<'_, '_, '_>) -> Option<Form> {
+    let items = value_of(maker.get("dataSource")?);
+    let condition = maker.get("condition")?;
+    let source = match &condition.kind {
+        Is::Bool(value) => value.to_string(),
+        _ => bare(condition.text()?).to_owned(),
+    };
+    let iterator = repeat::iterator(maker.config);
+    let reads = windlass_expr::Expr::compile(&source).ok()?.reads().to_vec();
+    let mut names = Map::new();
+    for read in reads.iter().filter(|read| read.root != iterator && read.root != "index") {
+        let Some(key) = &read.key else {
+            names.insert(read.root.clone(), json!(format!("{{{{ {} }}}}", read.root)));
+            continue;
+        };
+        let inner = names.entry(read.root.clone()).or_insert_with(|| json!({}));
+        inner[key] = json!(format!("{{{{ {}[{}] }}}}", read.root, literal(&json!(key))));
+    }
+    let config = json!({ "items": items, "iterator": iterator, "condition": source, "names": names });
+    let config = config.as_object().cloned().unwrap_or_default();
+    Some(Form::Task(TaskForm { tool: "filter", config, ..TaskForm::default() }))
+}
+
+/// A JSON value as an expression. No brace in a text of it is taken for a tag.
+pub(super) fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(_) => {
+            value.to_string().replace('{', "\\u007b").replace('}', "\\u007d").replace('%', "\\u0025")
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(literal).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let field =
+                |(key, value): (&String, &Value)| format!("{}: {}", literal(&json!(key)), literal(value));
+            let fields: Vec<String> = fields.iter().map(field).collect();
+            format!("{{ {} }}", fields.join(", "))
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `loop`: what is repeated, how often, and how many at a time.
+
+use super::{Maker, value_of};
+use crate::document::{Kind as Is, Node};
+use crate::workflow::config::{bare, given};
+use crate::workflow::model::{Form, LoopForm};
+use serde_json::{Value, json};
+use windlass_expr::{Expr, Template};
+use windlass_kernel::net::LoopKind;
+
+/// Iterations at a time, where nothing is said.
+const PARALLEL: u32 = 10;
+/// Iterations of a loop that goes on while something holds, where nothing is said.
+const WHILE_MAX: u32 = 1_000;
+
+pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
+    let max = maker.whole("maxIterations");
+    let break_source = condition(maker.config, "breakCondition");
+    let mut skip_when = None;
+    let kind = match maker.text("loopType")? {
+        "for_each" => {
+            skip_when = condition(maker.config, "continueCondition");
+            LoopKind::ForEach { items: Template::compile(&items(maker, max)?).ok()? }
+        }
+        "count" => {
+            skip_when = condition(maker.config, "continueCondition");
+            LoopKind::Count { times: Template::compile(&times(maker, max)?).ok()? }
+        }
+        word @ ("while" | "do_while") => {
+            let going =
+                ["condition", "continueCondition"].iter().find_map(|key| condition(maker.config, key));
+            let going = going.or_else(|| Some(format!("not ({})", break_source.as_deref()?)));
+            let Some(going) = going else {
+                let message = format!("{} does not say how long it goes on", maker.what);
+                let config = maker.config;
+                maker.trouble(config, message, "add `condition`, or `breakCondition`");
+                return None;
+            };
+            let condition = Expr::compile(&going).ok()?;
+            LoopKind::While { condition, check_first: word == "while", max: max.unwrap_or(WHILE_MAX) }
+        }
+        _ => return None,
+    };
+    let sequential = matches!(kind, LoopKind::While { .. });
+    if sequential && maker.flag("parallelExecution") {
+        let message = format!("{} cannot run iterations at the same time", maker.what);
+        let config = maker.config;
+        maker.trouble(
+            config,
+            message,
+            "each one decides whether another follows; leave `parallelExecution` out",
+        );
+    }
+    let cap = match maker.flag("parallelExecution") {
+        true if !sequential => maker.whole("maxParallel").unwrap_or(PARALLEL),
+        _ => 1,
+    };
+    let break_when = break_source.and_then(|source| Expr::compile(&source).ok());
+    let iterator = iterator(maker.config);
+    Some(Form::Loop(Box::new(LoopForm { kind, iterator, cap, break_when, skip_when })))
+}
+
+/// The item's name in the body.
+pub(super) fn iterator(config: &Node) -> String {
+    given(config, "iteratorVariable").and_then(Node::text).unwrap_or("item").trim().to_owned()
+}
+
+fn condition(config: &Node, key: &str) -> Option<String> {
+    match &given(config, key)?.kind {
+        Is::Bool(value) => Some(value.to_string()),
+        Is::Text(text) => Some(bare(text).to_owned()),
+        _ => None,
+    }
+}
+
+fn items(maker: &mut Maker<'_, '_, '_>, max: Option<u32>) -> Option<Value> {
+    let Some(node) = maker.get("dataSource") else {
+        let message = format!("{} has no `dataSource`", maker.what);
+        let config = maker.config;
+        maker.trouble(config, message, "add it: a list, or an expression that gives one");
+        return None;
+    };
+    Some(match (&node.kind, max) {
+        (Is::Text(text), Some(max)) => json!(format!("{{{{ ({})[:{max}] }}}}", bare(text))),
+        (Is::List(items), Some(max)) => items.iter().take(max as usize).map(Node::json).collect(),
+        _ => value_of(node),
+    })
+}
+
+fn times(maker: &mut Maker<'_, '_, '_>, max: Option<u32>) -> Option<Value> {
+    match (maker.get("dataSource"), max) {
+        (Some(node), _) => Some(value_of(node)),
+        (None, Some(max)) => Some(json!(max)),
+        (None, None) => {
+            let message = format!("{} does not say how often", maker.what);
+            let config = maker.config;
+            maker.trouble(config, message, "add `maxIterations`");
+            None
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The inputs of a workflow: what its trigger says of them, and whether those of a start fit.
+
+use super::config::{given, schema_of};
+use super::language::{Kind, NodeKind};
+use crate::document::Node;
+use serde_json::{Map, Value};
+
+/// A problem with the inputs of a start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputProblem {
+    /// `inputs.url`, `inputs.list[2]`.
+    pub path: String,
+    pub message: String,
+}
+
+/// Problems that are told of one start.
+const TOLD_MAX: usize = 20;
+
+/// Of the first trigger that has one.
+pub(super) fn schema(root: &Node) -> Option<Value> {
+    let nodes = root.get("nodes").map(Node::items).unwrap_or_default();
+    nodes.iter().find_map(|node| {
+        let data = given(node, "data").filter(|data| data.is_map());
+        let get = |key: &str| data.and_then(|data| given(data, key)).or_else(|| given(node, key));
+        let kind = get("nodeType").or_else(|| given(node, "type"))?.text()?;
+        NodeKind::of(kind).filter(|kind| kind.kind == Kind::Trigger)?;
+        schema_of(given(given(get("config")?, "manualConfig")?, "inputPayload")?)
+    })
+}
+
+/// Defaults that the schema gives to inputs.
+pub(super) fn defaults(schema: Option<&Value>) -> Map<String, Value> {
+    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let default =
+        |(name, property): (&String, &Value)| Some((name.clone(), property.get("default")?.clone()));
+    properties.into_iter().flatten().filter_map(default).collect()
+}
+
+/// What is wrong with the inputs; nothing when they fit. A schema that is none was told with the definition.
+#[must_use]
+pub fn check_inputs(schema: &Value, inputs: &Value) -> Vec<InputProblem> {
+    let Ok(validator) = jsonschema::validator_for(schema) else { return Vec::new() };
+    let told = validator.iter_errors(inputs).take(TOLD_MAX).map(|error| InputProblem {
+        path: path(&error.instance_path().to_string()),
+        message: error.to_string(),
+    });
+    told.collect()
+}
+
+/// A JSON pointer as people write it.
+fn path(pointer: &str) -> String {
+    let mut path = "inputs".to_owned();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if part.chars().all(|c| c.is_ascii_digit()) {
+            path.push_str(&format!("[{part}]"));
+        } else {
+            path.push('.');
+            path.push_str(&part);
+        }
+    }
+    path
+}

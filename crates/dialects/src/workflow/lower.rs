@@ -1,0 +1,257 @@
+//! From the model and the plan to the Net.
+
+use super::form::stored;
+use super::language::{Exit, Kind};
+use super::model::{Form, LoopForm, NodeDef, TaskForm, Workflow};
+use super::plan::{Plan, guard};
+use super::reads::{Names, OUTPUTS};
+use super::{Overrides, retry};
+use crate::diagnostic::Problems;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expr::{Expr, Template};
+use windlass_kernel::net::{
+    Body, EndPolicy, FailureMode, Join, JoinArc, LoopSpec, NetSpec, On, Policy, Recovery, Retry, Root, Shown,
+    Step, Work,
+};
+use windlass_kernel::{Net, StepId};
+use windlass_protocol::{Node, Pipeline, Task};
+
+/// How long an execution may run that does not say so.
+const TIMEOUT_MS: u64 = 300_000;
+
+/// The workflow has been checked: every name in it leads somewhere.
+pub(super) fn lower(
+    workflow: &Workflow,
+    plan: &Plan,
+    overrides: &Overrides,
+    problems: &mut Problems,
+) -> Option<Net> {
+    let names = Names::of(workflow);
+    let lowering = Lowering { workflow, plan, names, retry: default_retry(workflow, overrides) };
+    let steps = (0..workflow.nodes.len()).map(|place| lowering.step(place)).collect();
+    let refused = match Net::new(NetSpec { steps, policy: policy(workflow, overrides) }) {
+        Ok(net) => return Some(net),
+        Err(refused) => refused,
+    };
+    for problem in refused.problems {
+        problems.add("E0117", &(0..0), problem.to_string(), None);
+    }
+    None
+}
+
+/// What a start asks for stands in for the definition's own.
+fn default_retry(workflow: &Workflow, overrides: &Overrides) -> Retry {
+    let given = overrides.retry.clone().or_else(|| workflow.settings.retry.clone());
+    given.unwrap_or_else(retry::usual)
+}
+
+fn policy(workflow: &Workflow, overrides: &Overrides) -> Policy {
+    let settings = &workflow.settings;
+    let failure = overrides.failure_mode.or(settings.failure).unwrap_or(FailureMode::FailFast);
+    let end = match failure {
+        FailureMode::FailFast => EndPolicy::FailOnAny,
+        FailureMode::Continue | FailureMode::Collect => EndPolicy::Partial,
+    };
+    Policy {
+        join: Join::AnyLive,
+        failure,
+        end,
+        max_parallel: settings.max_parallel,
+        timeout_ms: Some(settings.timeout_ms.unwrap_or(TIMEOUT_MS)),
+        recovery: Recovery::ResumeStep,
+        names: BTreeMap::from([("inputs".to_owned(), Root::Inputs), ("nodes".to_owned(), Root::Outputs)]),
+        ..Policy::default()
+    }
+}
+
+struct Lowering<'w> {
+    workflow: &'w Workflow,
+    plan: &'w Plan,
+    names: Names<'w>,
+    retry: Retry,
+}
+
+fn id(place: usize) -> StepId {
+    StepId(u32::try_from(place).unwrap_or(u32::MAX))
+}
+
+impl Lowering<'_> {
+    fn step(&self, place: usize) -> Step {
+        let node = &self.workflow.nodes[place];
+        let mut step = Step::new(&node.id.text, self.work(place, node));
+        step.shown = Some(Shown { title: node.title.clone(), kind: node.kind.name.to_owned() });
+        step.trigger = node.kind.kind == Kind::Trigger;
+        step.on_demand = self.plan.on_demand.contains(&place);
+        step.region = self.plan.region[place].map(id);
+        step.timeout_ms = node.timeout_ms;
+        step.condition = self.condition(place);
+        step.router.conditional = node.kind.kind == Kind::Conditional;
+        step.router.arcs = self.arcs(place, node);
+        if let Form::Loop(form) = &node.form {
+            step.repeat = Some(repeat(form));
+        }
+        if matches!(node.form, Form::Task(_) | Form::Child { .. }) {
+            step.retry = self.retry(node);
+        }
+        if matches!(node.form, Form::Task(_)) {
+            step.reads = self.reads(place, node);
+        }
+        step
+    }
+
+    /// A node's own policy wins over the number of tries that its type names.
+    fn retry(&self, node: &NodeDef) -> Retry {
+        let tries = match &node.form {
+            Form::Task(task) => task.attempts_max,
+            _ => None,
+        };
+        let usual = Retry { attempts_max: tries.unwrap_or(self.retry.attempts_max), ..self.retry.clone() };
+        node.retry.clone().unwrap_or(usual)
+    }
+
+    /// The first nodes of a body do not run in an iteration that is passed over.
+    fn condition(&self, place: usize) -> Option<Expr> {
+        let around = self.plan.region[place]?;
+        let Form::Loop(form) = &self.workflow.nodes[around].form else { return None };
+        let first = self.plan.flows.iter().any(|flow| flow.to == place && flow.from == around);
+        let skip = form.skip_when.as_ref().filter(|_| first)?;
+        Expr::compile(&format!("not ({skip})")).ok()
+    }
+
+    fn arcs(&self, place: usize, node: &NodeDef) -> Vec<JoinArc> {
+        let flows = self.plan.flows.iter().filter(|flow| flow.from == place);
+        let arc = |flow: &super::model::Flow| JoinArc {
+            guard: guard(node, flow).and_then(|guard| Expr::compile(&guard).ok()),
+            on: if flow.exit == Exit::Error { On::Error } else { On::End },
+            ..JoinArc::to(id(flow.to))
+        };
+        flows.map(arc).collect()
+    }
+
+    fn work(&self, place: usize, node: &NodeDef) -> Work {
+        let template = |value: &Value| Template::compile(value).ok();
+        let pure = |output: &Value| Work::Pure { output: template(output), patch: Vec::new() };
+        match &node.form {
+            Form::Trigger => pure(&json!("{{ workload }}")),
+            Form::Conditional(conditional) => pure(&conditional.output),
+            Form::Loop(_) | Form::Broken => Work::noop(),
+            Form::Approval { deadline_ms } => Work::Approval { deadline_ms: *deadline_ms },
+            Form::Delay { ms } => template(ms).map_or_else(Work::noop, |ms| Work::Delay { ms }),
+            Form::Child { definition, inputs } => match (template(definition), template(inputs)) {
+                (Some(definition), Some(inputs)) => Work::Child { definition, inputs },
+                _ => Work::noop(),
+            },
+            Form::Task(task) => Work::task(self.pipeline(place, node, task)),
+        }
+    }
+
+    fn pipeline(&self, place: usize, node: &NodeDef, task: &TaskForm) -> Value {
+        let mut config = task.config.clone();
+        if node.kind.kind == Kind::AiAgent {
+            config.extend(self.of_agent(place));
+        }
+        let declared = node.credentials.iter().map(|(name, secret)| stored(name, secret));
+        let known: BTreeSet<&String> = task.keychain.iter().map(|key| &key.name).collect();
+        let keychain = task.keychain.iter().cloned().chain(declared.filter(|key| !known.contains(&key.name)));
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let pipeline = Pipeline {
+            tasks: vec![Task {
+                label: node.id.text.clone(),
+                kind: task.tool.to_owned(),
+                config,
+                rules: task.rules.clone(),
+                on_unmatched: windlass_protocol::OnUnmatched::default(),
+                timeout_ms: task.timeout_ms,
+            }],
+            keychain: keychain.collect(),
+            node: Some(Box::new(Node {
+                id: node.id.text.clone(),
+                name: node.title.clone(),
+                kind: node.kind.name.to_owned(),
+                config: node.config.clone(),
+                credentials: node.credentials.clone(),
+                env: node.env.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+            })),
+            ..Pipeline::default()
+        };
+        serde_json::to_value(pipeline).unwrap_or_default()
+    }
+
+    /// What an agent may run, and what is said of everything there is.
+    fn of_agent(&self, place: usize) -> Map<String, Value> {
+        let nodes = &self.workflow.nodes;
+        let owned = self.plan.tools.get(&place).map(Vec::as_slice).unwrap_or_default();
+        let tool = |place: &usize| {
+            let node = &nodes[*place];
+            let mut told = json!({
+                "step": id(*place).0,
+                "node": node.id.text,
+                "name": node.title,
+                "description": described(node),
+            });
+            if let Some(parameters) = &node.parameters {
+                told["parameters"] = parameters.clone();
+            }
+            told
+        };
+        let edge = |edge: &super::model::EdgeDef| {
+            let mut told = json!({ "source": edge.source.text, "target": edge.target.text });
+            if let Some(handle) = &edge.handle {
+                told["sourceHandle"] = json!(handle.text);
+            }
+            told
+        };
+        let descriptions: Map<String, Value> =
+            nodes.iter().map(|node| (node.id.text.clone(), json!(described(node)))).collect();
+        let connections: Vec<Value> = self.workflow.edges.iter().map(edge).collect();
+        // A description is the author's words, not a template.
+        Map::from_iter([
+            ("tools".to_owned(), quoted(json!(owned.iter().map(tool).collect::<Vec<_>>()))),
+            ("connections".to_owned(), quoted(Value::Array(connections))),
+            ("descriptions".to_owned(), quoted(Value::Object(descriptions))),
+        ])
+    }
+
+    /// The nodes whose outputs its templates read, and those right before it, which are its inputs.
+    fn reads(&self, place: usize, node: &NodeDef) -> Vec<StepId> {
+        let all = |read: &windlass_expr::Read| OUTPUTS.contains(&read.root.as_str()) && read.key.is_none();
+        let mut found: BTreeSet<usize> =
+            node.seen.iter().filter_map(|seen| self.names.node(&seen.read)).collect();
+        if node.seen.iter().any(|seen| all(&seen.read)) {
+            found.extend(0..self.workflow.nodes.len());
+        }
+        if matches!(node.kind.kind, Kind::Shell | Kind::Code | Kind::AiAgent) {
+            let before = self.plan.flows.iter().filter(|flow| flow.to == place && flow.exit != Exit::Body);
+            found.extend(before.map(|flow| flow.from));
+        }
+        found.remove(&place);
+        found.into_iter().map(id).collect()
+    }
+}
+
+fn described(node: &NodeDef) -> &str {
+    if node.description.is_empty() { node.kind.about } else { &node.description }
+}
+
+/// Texts that no template engine changes.
+fn quoted(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(super::form::raw(&text)),
+        Value::Array(items) => items.into_iter().map(quoted).collect(),
+        Value::Object(fields) => {
+            Value::Object(fields.into_iter().map(|(key, value)| (key, quoted(value))).collect())
+        }
+        other => other,
+    }
+}
+
+fn repeat(form: &LoopForm) -> LoopSpec {
+    LoopSpec {
+        kind: form.kind.clone(),
+        iterator: form.iterator.clone(),
+        cap: form.cap,
+        body: Body::Region,
+        break_when: form.break_when.clone(),
+    }
+}

@@ -1,0 +1,185 @@
+//! Names in expressions: whether there is anything of that name, and whether it has a value by then.
+
+use super::credentials::looks_like_one;
+use super::language::Kind;
+use super::model::{NodeDef, Workflow};
+use super::plan::Plan;
+use crate::diagnostic::Problems;
+use crate::names;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_expr::Read;
+
+/// Roots of outputs, by node.
+pub(super) const OUTPUTS: [&str; 2] = ["nodes", "steps"];
+
+/// Roots that every expression sees.
+const ROOTS: [&str; 10] =
+    ["inputs", "workload", "nodes", "steps", "ctx", "args", "iter", "execution_id", "job", "keychain"];
+/// What an iteration tells, and what a handled failure hands on.
+const TOLD: [&str; 9] =
+    ["index", "first", "last", "_index", "_first", "_last", "loop_index", "error", "range"];
+
+/// Nodes whose order is looked at; the check asks for each pair.
+const ORDERED_MAX: usize = 500;
+
+pub(super) struct Names<'w> {
+    index: BTreeMap<&'w str, usize>,
+    inputs: BTreeSet<&'w str>,
+    iterators: BTreeSet<&'w str>,
+}
+
+impl<'w> Names<'w> {
+    pub(super) fn of(workflow: &'w Workflow) -> Names<'w> {
+        let properties = workflow.inputs.as_ref().and_then(|schema| schema.get("properties")?.as_object());
+        let index = workflow.nodes.iter().enumerate().map(|(place, node)| (node.id.text.as_str(), place));
+        Names {
+            index: index.collect(),
+            inputs: properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect(),
+            iterators: workflow.nodes.iter().filter_map(iterator).collect(),
+        }
+    }
+
+    /// Something other than a stored secret has the name.
+    pub(super) fn knows(&self, root: &str) -> bool {
+        ROOTS.contains(&root)
+            || TOLD.contains(&root)
+            || self.index.contains_key(root)
+            || self.inputs.contains(root)
+            || self.iterators.contains(root)
+    }
+
+    /// The node whose output is read.
+    pub(super) fn node(&self, read: &Read) -> Option<usize> {
+        match (OUTPUTS.contains(&read.root.as_str()), &read.key) {
+            (true, Some(key)) => self.index.get(key.as_str()).copied(),
+            (true, None) => None,
+            (false, _) => self.index.get(read.root.as_str()).copied(),
+        }
+    }
+}
+
+/// What a node calls the items of its list.
+fn iterator(node: &NodeDef) -> Option<&str> {
+    let named =
+        || node.config.get("iteratorVariable")?.as_str().map(str::trim).filter(|name| !name.is_empty());
+    matches!(node.kind.kind, Kind::Loop | Kind::Filter).then(|| named().unwrap_or("item"))
+}
+
+pub(super) fn check(workflow: &Workflow, plan: &Plan, problems: &mut Problems) {
+    let names = Names::of(workflow);
+    let before = (workflow.nodes.len() <= ORDERED_MAX).then(|| before(workflow, plan));
+    for (place, node) in workflow.nodes.iter().enumerate() {
+        for seen in &node.seen {
+            if problems.is_full() {
+                return;
+            }
+            unknown(node, place, &seen.read, &seen.at, &names, plan, problems);
+            let Some(of) = names.node(&seen.read) else { continue };
+            let own = of == place && node.kind.kind == Kind::Loop;
+            if let Some(before) = &before
+                && !own
+                && !plan.on_demand.contains(&place)
+                && !plan.on_demand.contains(&of)
+            {
+                let order = Order { workflow, plan, before };
+                order.check(place, of, &seen.at, problems);
+            }
+        }
+    }
+}
+
+fn unknown(
+    node: &NodeDef,
+    place: usize,
+    read: &Read,
+    at: &std::ops::Range<usize>,
+    names: &Names<'_>,
+    plan: &Plan,
+    problems: &mut Problems,
+) {
+    let root = read.root.as_str();
+    if OUTPUTS.contains(&root) {
+        if let Some(key) = read.key.as_deref().filter(|key| !names.index.contains_key(key)) {
+            let hint = names::hint(key, names.index.keys().copied());
+            problems.add(
+                "E0141",
+                at,
+                format!("an expression reads node `{key}`, which does not exist"),
+                hint,
+            );
+        }
+        return;
+    }
+    // An agent gives its tools arguments of any name.
+    if names.knows(root) || node.credentials.contains_key(root) || plan.on_demand.contains(&place) {
+        return;
+    }
+    let dashed = names
+        .index
+        .keys()
+        .find(|id| id.replace(['-', '.', ' '], "_") == root || id.starts_with(&format!("{root}-")));
+    let hint = match dashed {
+        Some(id) => Some(format!("read a node of that name with `nodes['{id}'].output`")),
+        None => names::hint(root, names.index.keys().copied().chain(names.inputs.iter().copied()))
+            .filter(|hint| hint.starts_with("did"))
+            .or_else(|| Some("an input of that name is also `inputs.NAME`; name inputs in the trigger's `inputPayload`".to_owned())),
+    };
+    let what = if looks_like_one(root) { "secret" } else { "node and no input" };
+    // Without a schema any name may be an input.
+    if !names.inputs.is_empty() || dashed.is_some() {
+        problems.add(
+            "W0241",
+            at,
+            format!("an expression reads `{root}`, and no {what} of that name is known"),
+            hint,
+        );
+    }
+}
+
+struct Order<'o> {
+    workflow: &'o Workflow,
+    plan: &'o Plan,
+    before: &'o [BTreeSet<usize>],
+}
+
+impl Order<'_> {
+    /// A node that runs later, beside or inside a loop has no output yet, or several.
+    fn check(&self, reader: usize, of: usize, at: &std::ops::Range<usize>, problems: &mut Problems) {
+        let name = |place: usize| &self.workflow.nodes[place].id.text;
+        let loops_around =
+            |place: usize| std::iter::successors(self.plan.region[place], |at| self.plan.region[*at]);
+        let body_of_reader = self.plan.region[of] == Some(reader);
+        let inside = self.plan.region[of]
+            .filter(|around| !body_of_reader && !loops_around(reader).any(|other| other == *around));
+        if let Some(around) = inside {
+            let message = format!(
+                "node `{}` reads `{}`, which runs once per iteration of the loop `{}`",
+                name(reader),
+                name(of),
+                name(around)
+            );
+            let hint = format!("read what the iterations gave: `nodes['{}'].output.results`", name(around));
+            problems.add("W0242", at, message, hint);
+        } else if !body_of_reader && reader != of && !self.before[reader].contains(&of) {
+            let message =
+                format!("node `{}` reads `{}`, which does not run before it", name(reader), name(of));
+            let hint = format!("add an edge from `{}`, or from something after it", name(of));
+            problems.add("W0242", at, message, hint);
+        }
+    }
+}
+
+/// For each node all that edges lead from to it, directly or not.
+fn before(workflow: &Workflow, plan: &Plan) -> Vec<BTreeSet<usize>> {
+    let mut into = vec![Vec::new(); workflow.nodes.len()];
+    plan.flows.iter().for_each(|flow| into[flow.to].push(flow.from));
+    let all = |start: usize| {
+        let mut found = BTreeSet::new();
+        let mut open = vec![start];
+        while let Some(place) = open.pop() {
+            open.extend(into[place].iter().filter(|from| found.insert(**from)));
+        }
+        found
+    };
+    (0..workflow.nodes.len()).map(all).collect()
+}

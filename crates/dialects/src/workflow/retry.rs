@@ -1,0 +1,139 @@
+//! Retry policies in the document's words.
+
+use super::language::{BACKOFFS, RETRY};
+use crate::document::Node;
+use crate::read::{Reader, Unknown};
+use serde::Deserialize;
+use windlass_kernel::net::{Backoff, Retry, RetryOn, UnknownErrors};
+
+/// Tries after the first one that a policy may ask for.
+const RETRIES_MAX: u32 = 1_000;
+/// A pause between tries is at most a month.
+const DELAY_MAX_MS: u32 = 30 * 24 * 60 * 60 * 1_000;
+
+/// What nodes have that say nothing: three retries, after about 1, 2 and 4 seconds.
+#[must_use]
+pub(crate) fn usual() -> Retry {
+    Retry {
+        attempts_max: 4,
+        backoff: Backoff::Exponential,
+        initial_ms: 1_000,
+        multiplier: 2.0,
+        max_ms: 60_000,
+        jitter: 0.1,
+        on: RetryOn::Default,
+        unknown: UnknownErrors::AsFlagged,
+    }
+}
+
+pub(super) fn policy(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Option<Retry> {
+    let entries = reader.map(node, what)?;
+    reader.known(entries, what, RETRY, Unknown::Error);
+    let mut retry = usual();
+    let given = |key: &str| node.get(key).filter(|node| !node.is_null());
+    if let Some(node) = given("maxRetries") {
+        retry.attempts_max = reader.whole(node, "`maxRetries`", 0..=RETRIES_MAX)? + 1;
+    }
+    if let Some(node) = given("backoffStrategy") {
+        retry.backoff = reader.choice(node, "backoffStrategy", &BACKOFFS)?;
+    }
+    if let Some(node) = given("initialDelayMs") {
+        retry.initial_ms = reader.whole(node, "`initialDelayMs`", 0..=DELAY_MAX_MS)?.into();
+    }
+    if let Some(node) = given("maxDelayMs") {
+        retry.max_ms = reader.whole(node, "`maxDelayMs`", 0..=DELAY_MAX_MS)?.into();
+    }
+    if let Some(node) = given("backoffMultiplier") {
+        retry.multiplier = factor(node, "`backoffMultiplier`", 1.0, 1_000.0, reader)?;
+    }
+    if let Some(node) = given("jitterFactor") {
+        retry.jitter = factor(node, "`jitterFactor`", 0.0, 1.0, reader)?;
+    }
+    if let Some(node) = given("retryableErrors") {
+        let items = reader.list(node, "`retryableErrors`")?;
+        let codes = items.iter().filter_map(|item| reader.text(item, "an error code").map(str::to_owned));
+        retry.on = RetryOn::Only(codes.collect());
+    }
+    Some(retry)
+}
+
+pub(super) fn factor(
+    node: &Node,
+    what: &str,
+    from: f64,
+    to: f64,
+    reader: &mut Reader<'_, '_>,
+) -> Option<f64> {
+    let number = reader.number(node, what)?;
+    if !(from..=to).contains(&number) {
+        reader.error("E0118", &node.at, format!("{what} must be a number from {from} to {to}"), None);
+        return None;
+    }
+    Some(number)
+}
+
+/// `options.retryPolicy` of a start: the document's RetryPolicy, every field with its default.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct RetryPolicy {
+    pub max_retries: u32,
+    /// `fixed`, `linear` or `exponential`.
+    pub backoff_strategy: String,
+    pub initial_delay_ms: u64,
+    pub max_delay_ms: u64,
+    pub backoff_multiplier: f64,
+    pub jitter_factor: f64,
+    pub retryable_errors: Option<Vec<String>>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        let usual = usual();
+        RetryPolicy {
+            max_retries: usual.attempts_max - 1,
+            backoff_strategy: "exponential".to_owned(),
+            initial_delay_ms: usual.initial_ms,
+            max_delay_ms: usual.max_ms,
+            backoff_multiplier: usual.multiplier,
+            jitter_factor: usual.jitter,
+            retryable_errors: None,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// As the kernel knows it; the error names the field.
+    pub fn retry(&self) -> Result<Retry, (&'static str, String)> {
+        let known = BACKOFFS.iter().find(|(word, _)| *word == self.backoff_strategy);
+        let Some((_, backoff)) = known else {
+            return Err(("backoffStrategy", "use `fixed`, `linear` or `exponential`".to_owned()));
+        };
+        let most = |field, max: u64| (field, format!("must be at most {max}"));
+        if self.max_retries > RETRIES_MAX {
+            return Err(most("maxRetries", RETRIES_MAX.into()));
+        }
+        for (field, delay_ms) in
+            [("initialDelayMs", self.initial_delay_ms), ("maxDelayMs", self.max_delay_ms)]
+        {
+            if delay_ms > DELAY_MAX_MS.into() {
+                return Err(most(field, DELAY_MAX_MS.into()));
+            }
+        }
+        if !(1.0..=1_000.0).contains(&self.backoff_multiplier) {
+            return Err(("backoffMultiplier", "must be a number from 1 to 1000".to_owned()));
+        }
+        if !(0.0..=1.0).contains(&self.jitter_factor) {
+            return Err(("jitterFactor", "must be a number from 0 to 1".to_owned()));
+        }
+        Ok(Retry {
+            attempts_max: self.max_retries + 1,
+            backoff: *backoff,
+            initial_ms: self.initial_delay_ms,
+            multiplier: self.backoff_multiplier,
+            max_ms: self.max_delay_ms,
+            jitter: self.jitter_factor,
+            on: self.retryable_errors.clone().map_or(RetryOn::Default, RetryOn::Only),
+            unknown: UnknownErrors::AsFlagged,
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! Workflows that can run and are probably not meant so.
+
+use super::workflow;
+use crate::told::check;
+
+fn warned(nodes: &[&str], edges: &[&str], expected: &[&str]) {
+    check(&workflow(nodes, edges), expected);
+}
+
+#[test]
+fn a_node_that_no_edge_leads_to_starts_at_once() {
+    warned(
+        &["start: trigger", "a: delay {duration: 1}"],
+        &[],
+        &[
+            "W0202 4:8 nodes[1].id: no edge leads to node `a`: it starts at once, beside the trigger (add an edge to it, or remove it)",
+        ],
+    );
+    warned(&["a: delay {duration: 1}", "b: delay {duration: 1}"], &["a -> b"], &[]);
+}
+
+#[test]
+fn an_output_is_read_after_it_is_there() {
+    warned(
+        &["a: shell {command: '{{ b.x }}'}", "b: delay {duration: 1}"],
+        &["a -> b"],
+        &[
+            "W0242 3:42 nodes[0].config.command: node `a` reads `b`, which does not run before it (add an edge from `b`, or from something after it)",
+        ],
+    );
+    warned(
+        &[
+            "l: loop {loopType: count, maxIterations: 2}",
+            "a: delay {duration: 1}",
+            "z: shell {command: '{{ a.x }}'}",
+        ],
+        &["l.body -> a", "l -> z"],
+        &[
+            "W0242 5:42 nodes[2].config.command: node `z` reads `a`, which runs once per iteration of the loop `l` (read what the iterations gave: `nodes['l'].output.results`)",
+        ],
+    );
+}
+
+#[test]
+fn names_that_nobody_gives_are_told_when_the_inputs_are_known() {
+    let trigger =
+        "start: trigger {manualConfig: {inputPayload: {type: object, properties: {city: {type: string}}}}}";
+    warned(
+        &[trigger, "a: shell {command: 'echo {{ town }} {{ citty }} {{ city }} {{ inputs.x }}'}"],
+        &["start -> a"],
+        &[
+            "W0241 4:42 nodes[1].config.command: an expression reads `citty`, and no node and no input of that name is known (did you mean `city`?)",
+            "W0241 4:42 nodes[1].config.command: an expression reads `town`, and no node and no input of that name is known (an input of that name is also `inputs.NAME`; name inputs in the trigger's `inputPayload`)",
+        ],
+    );
+    warned(
+        &["node-1: delay {duration: 1}", "a: shell {command: 'echo {{ node_1.x }}'}"],
+        &["node-1 -> a"],
+        &[
+            "W0241 4:42 nodes[1].config.command: an expression reads `node_1`, and no node and no input of that name is known (read a node of that name with `nodes['node-1'].output`)",
+        ],
+    );
+}
+
+#[test]
+fn a_secret_in_the_text_moves_into_the_store() {
+    let text = workflow(
+        &["a: http_api {url: 'http://x', authentication: {type: bearer, token: very-secret-1}}"],
+        &[],
+    );
+    check(
+        &text,
+        &[
+            "W0231 3:91 nodes[0].config.authentication.token: `token` of node `a` is written into the definition (it moves into the encrypted store as `workflow/t/a/token`; store it yourself with `windlass secrets set NAME` and write `{{ NAME }}`)",
+        ],
+    );
+    let compiled = windlass_dialects::compile(&text);
+    assert!(!compiled.source.contains("very-secret-1") && !compiled.shown.contains("very-secret-1"));
+    assert_eq!(
+        (&compiled.literals[0].secret[..], &**compiled.literals[0].value),
+        ("workflow/t/a/token", "very-secret-1")
+    );
+    let net = serde_json::to_string(compiled.net.expect("a net").spec()).expect("JSON");
+    assert!(!net.contains("very-secret-1"), "{net}");
+    let again = windlass_dialects::compile(&compiled.source);
+    assert_eq!(serde_json::to_string(again.net.expect("what is stored compiles").spec()).expect("JSON"), net);
+}
