@@ -44,6 +44,12 @@ enum Command {
     },
     #[command(name = embedded::GUARD, hide = true)]
     Guard,
+    /// What scripts of workflow nodes ask through; see docs/nodes.md
+    #[command(hide = true)]
+    Node {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -59,6 +65,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Sim(sim) => sim.run(),
         Command::Guard => Ok(commands::guard::run()),
+        Command::Node { args } => commands::node::run(&args),
         Command::Completions { shell } => {
             // Made whole first: the generator panics when its writer fails, and a reader may hang up.
             let mut script = Vec::new();

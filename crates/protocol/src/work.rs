@@ -196,6 +196,45 @@ pub struct Line {
     pub at: i64,
     pub stream: Stream,
     pub text: String,
+    /// Where its writer named one; else it follows from the stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
+    /// What its writer gave beside the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Arc<Value>>,
+}
+
+impl Line {
+    /// What a program says beside its output need not be an error; what the worker says is for whoever looks closely.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.level.unwrap_or(match self.stream {
+            Stream::Out => Level::Info,
+            Stream::Err => Level::Warn,
+            Stream::Worker => Level::Debug,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Level {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warn => "warn",
+            Level::Error => "error",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,7 +242,7 @@ pub struct Line {
 pub enum Stream {
     Out,
     Err,
-    /// Said by the worker itself: a task began, a retry follows.
+    /// Said by the worker itself: a task began, a retry follows; or by a node through its logger.
     Worker,
 }
 

@@ -13,7 +13,7 @@ use windlass_artifact::Artifact;
 use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request, new_execution_id};
 use windlass_kernel::Millis;
 use windlass_protocol::{
-    AgentAnswer, AgentCall, Beat, Checkpoint, Log, Register, Report, SessionId, Verdict,
+    AgentAnswer, AgentCall, Beat, Checkpoint, Log, Progress, Register, Report, SessionId, Verdict,
 };
 use windlass_store::WorkflowId;
 use windlass_store::sqlite::Sqlite;
@@ -73,8 +73,10 @@ impl Embedded {
 
     fn work(&mut self, artifacts: Arc<Kept>, setup: Setup, slots: Option<u32>) -> anyhow::Result<()> {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
-        let guard = GuardCommand { program, args: vec![GUARD.into()] };
+        let guard = GuardCommand { program: program.clone(), args: vec![GUARD.into()] };
         let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
+        config.helper = Some(program);
+        config.cache = self.folder.path().join("cache");
         config.egress = setup.egress;
         config.vault = Arc::new(SharedVault::new(self.vault(setup.secrets)?));
         config.slots = slots.unwrap_or(config.slots);
@@ -215,6 +217,10 @@ impl Port for Wire {
                 reply(told);
             }
         });
+    }
+
+    fn progress(&self, progress: Progress, reply: Reply<Verdict>) {
+        self.ask(Request::Progress(progress), reply);
     }
 
     fn leave(&self, session: SessionId, reply: Reply<Verdict>) {

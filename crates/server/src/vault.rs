@@ -22,6 +22,7 @@ pub struct LocalVault {
     store: SqliteSecrets,
     keys: MasterKeys,
     engine: EngineSecrets,
+    tenant: String,
 }
 
 impl LocalVault {
@@ -29,7 +30,13 @@ impl LocalVault {
     pub fn of(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
         let store = Sqlite::secrets(&Folder::store(folder))?;
         let keys = MasterKeys::new(folder, engine.get(KEY_VARIABLE).map(str::to_owned));
-        Ok(LocalVault { store, keys, engine })
+        Ok(LocalVault { store, keys, engine, tenant: TENANT.to_owned() })
+    }
+
+    /// From now on what is set, listed and deleted is that tenant's.
+    #[must_use]
+    pub fn of_tenant(self, tenant: &str) -> LocalVault {
+        LocalVault { tenant: tenant.to_owned(), ..self }
     }
 
     /// Makes the folder and its store if they are missing, or brings them up to date. Beside an engine that has the
@@ -50,12 +57,14 @@ impl LocalVault {
         check_name(name)?;
         check_value(value)?;
         let _lock = self.keys.lock()?;
-        let all = self.store.all()?;
+        let all = self.store.all(None)?;
         let ring = self.ring_for(name, &all)?;
-        let there = all.into_iter().find(|secret| secret.name == name);
+        let there = all.into_iter().find(|secret| self.is(secret, name));
         let version = there.as_ref().map_or(0, |there| there.version) + 1;
-        let Sealed { key, bytes } = seal(&ring, place(name, version), value.as_bytes())?;
+        let Sealed { key, bytes } =
+            seal(&ring, Place { tenant: &self.tenant, name, version }, value.as_bytes())?;
         let secret = StoredSecret {
+            tenant: self.tenant.clone(),
             name: name.to_owned(),
             version,
             key: key.as_str().to_owned(),
@@ -72,14 +81,19 @@ impl LocalVault {
     /// Sets it unless it has that value.
     pub fn keep(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
         // One that cannot be opened is told when it is set.
-        let same = self.open(name).is_ok_and(|kept| kept.is_some_and(|kept| *kept == value));
+        let tenant = self.tenant.clone();
+        let same = self.open(&tenant, name).is_ok_and(|kept| kept.is_some_and(|kept| *kept == value));
         if same { Ok(()) } else { self.set(name, value).map(drop) }
+    }
+
+    fn is(&self, secret: &StoredSecret, name: &str) -> bool {
+        secret.tenant == self.tenant && secret.name == name
     }
 
     /// The first secret makes a key. Later ones need the keys of those that are there: with another one, half of the
     /// vault would be lost unnoticed.
     fn ring_for(&self, name: &str, all: &[StoredSecret]) -> anyhow::Result<Keyring> {
-        let mut others = all.iter().filter(|other| other.name != name).peekable();
+        let mut others = all.iter().filter(|other| !self.is(other, name)).peekable();
         if others.peek().is_none() {
             return Ok(self.keys.load_or_create()?);
         }
@@ -94,12 +108,12 @@ impl LocalVault {
 
     /// In the order of their names.
     pub fn list(&mut self) -> anyhow::Result<Vec<StoredSecret>> {
-        Ok(self.store.all()?)
+        Ok(self.store.all(Some(&self.tenant))?)
     }
 
     /// Whether it was there.
     pub fn delete(&mut self, name: &str) -> anyhow::Result<bool> {
-        Ok(self.store.delete(name)?)
+        Ok(self.store.delete(&self.tenant, name)?)
     }
 
     /// A new master key for all secrets; the old ones are forgotten when every secret is under the new one. With keys
@@ -108,7 +122,7 @@ impl LocalVault {
         let _lock = self.keys.lock()?;
         let ring = self.keys.load()?;
         if self.keys.are_in_variable() {
-            let in_use = self.store.all()?.iter().all(|secret| secret.key == ring.newest().as_str());
+            let in_use = self.store.all(None)?.iter().all(|secret| secret.key == ring.newest().as_str());
             if in_use {
                 bail!(
                     "every secret is under the first key of {KEY_VARIABLE} already\n  hint: put a new key in front of it, `head -c 32 /dev/urandom | base64`, then rotate, then remove the old one"
@@ -132,7 +146,7 @@ impl LocalVault {
 
     /// Names of secrets that the keys at hand do not open, and why the first of them does not.
     pub fn unreadable(&mut self) -> anyhow::Result<Option<(usize, anyhow::Error)>> {
-        let all = self.store.all()?;
+        let all = self.store.all(None)?;
         if all.is_empty() {
             return Ok(None);
         }
@@ -145,12 +159,12 @@ impl LocalVault {
         Ok((count > 0).then(|| (count, errors.swap_remove(0).into())))
     }
 
-    fn open(&mut self, name: &str) -> anyhow::Result<Option<Zeroizing<String>>> {
-        let Some(secret) = self.store.get(name)? else { return Ok(None) };
+    fn open(&mut self, tenant: &str, name: &str) -> anyhow::Result<Option<Zeroizing<String>>> {
+        let Some(secret) = self.store.get(tenant, name)? else { return Ok(None) };
         let value = match opened(&self.keys.load()?, &secret) {
             // A rotation came between the row and the key: both are read again.
             Err(SealedError::NoKey { .. }) => {
-                let Some(secret) = self.store.get(name)? else { return Ok(None) };
+                let Some(secret) = self.store.get(tenant, name)? else { return Ok(None) };
                 opened(&self.keys.load()?, &secret)?
             }
             value => value?,
@@ -159,7 +173,7 @@ impl LocalVault {
     }
 
     fn values(&mut self) -> anyhow::Result<Vec<Zeroizing<String>>> {
-        let all = self.store.all()?;
+        let all = self.store.all(None)?;
         let mut values: Vec<_> = self.engine.words().collect();
         if let Ok(ring) = self.keys.load() {
             values.extend(all.iter().filter_map(|secret| text(opened(&ring, secret).ok()?).ok()));
@@ -170,7 +184,7 @@ impl LocalVault {
 
     fn rewrap(&mut self, ring: &Keyring) -> anyhow::Result<Rotated> {
         let secrets = self.store.rewrap(|secret| -> anyhow::Result<Wrapped> {
-            let rewrapped = rewrap(ring, place(&secret.name, secret.version), &sealed(secret));
+            let rewrapped = rewrap(ring, place(secret), &sealed(secret));
             let Sealed { key, bytes } = rewrapped.context("nothing was changed")?;
             Ok(Wrapped { key: key.as_str().to_owned(), sealed: bytes })
         })?;
@@ -193,9 +207,9 @@ impl SharedVault {
 }
 
 impl Vault for SharedVault {
-    fn open(&self, name: &str) -> Result<Zeroizing<String>, VaultError> {
+    fn open(&self, tenant: &str, name: &str) -> Result<Zeroizing<String>, VaultError> {
         let missing = || VaultError::Missing(name.to_owned());
-        self.lock().open(name).map_err(|error| unusable(&error))?.ok_or_else(missing)
+        self.lock().open(tenant, name).map_err(|error| unusable(&error))?.ok_or_else(missing)
     }
 
     fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError> {
@@ -223,8 +237,8 @@ pub struct Rotated {
     pub key: String,
 }
 
-fn place(name: &str, version: u32) -> Place<'_> {
-    Place { tenant: TENANT, name, version }
+fn place(secret: &StoredSecret) -> Place<'_> {
+    Place { tenant: &secret.tenant, name: &secret.name, version: secret.version }
 }
 
 fn sealed(secret: &StoredSecret) -> Sealed {
@@ -232,5 +246,5 @@ fn sealed(secret: &StoredSecret) -> Sealed {
 }
 
 fn opened(ring: &Keyring, secret: &StoredSecret) -> Result<Zeroizing<Vec<u8>>, SealedError> {
-    open(ring, place(&secret.name, secret.version), &sealed(secret))
+    open(ring, place(secret), &sealed(secret))
 }

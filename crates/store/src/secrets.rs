@@ -3,12 +3,13 @@
 use crate::store::StoreError;
 use windlass_kernel::Millis;
 
-/// The only tenant there is so far.
+/// Whose secrets they are where nobody says.
 pub const TENANT: &str = "default";
 
 /// One secret as it lies there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSecret {
+    pub tenant: String,
     pub name: String,
     /// Counts from 1; another value is another version.
     pub version: u32,
@@ -26,20 +27,20 @@ pub struct Wrapped {
     pub sealed: Vec<u8>,
 }
 
-/// Secrets of one tenant, beside whoever else writes. Every call stands alone; what it changed is on disk before it
+/// Secrets of all tenants, beside whoever else writes. Every call stands alone; what it changed is on disk before it
 /// returns, and after an `Err` nothing of it is.
 pub trait Secrets: Send {
     /// Puts the first version, or the one after the version that is there. False when another version is there:
     /// nothing was written then.
     fn put(&mut self, secret: &StoredSecret) -> Result<bool, StoreError>;
 
-    fn get(&mut self, name: &str) -> Result<Option<StoredSecret>, StoreError>;
+    fn get(&mut self, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError>;
 
-    /// In the order of their names.
-    fn all(&mut self) -> Result<Vec<StoredSecret>, StoreError>;
+    /// Of one tenant or of all, in the order of tenants and names.
+    fn all(&mut self, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError>;
 
     /// Whether it was there.
-    fn delete(&mut self, name: &str) -> Result<bool, StoreError>;
+    fn delete(&mut self, tenant: &str, name: &str) -> Result<bool, StoreError>;
 
     /// Gives every secret to `change` and puts what it makes of it, all of it or nothing. An error of `change` ends it.
     /// Says how many there are.
@@ -48,6 +49,6 @@ pub trait Secrets: Send {
         change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,
     ) -> Result<usize, E>;
 
-    /// Rises with every change.
+    /// Rises with every change of any tenant.
     fn changes(&mut self) -> Result<u64, StoreError>;
 }

@@ -55,10 +55,10 @@ impl Keeper {
     }
 
     /// What a handle stands for: the name of a secret, or a variable of the worker.
-    pub(crate) fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+    pub(crate) fn open(&self, tenant: &str, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         let value = match handle.strip_prefix(ENVIRONMENT) {
             Some(variable) => variable_of_worker(variable)?,
-            None => self.vault.open(handle).map_err(|error| refused(&error))?,
+            None => self.vault.open(tenant, handle).map_err(|error| refused(&error))?,
         };
         self.learn([value.clone()]);
         Ok(value)
@@ -132,6 +132,7 @@ pub(crate) fn redact_call(redactor: &Redactor, called: &mut CallResult) {
 /// Before it leaves.
 pub(crate) fn redact_report(redactor: &Redactor, report: &mut Report) {
     redactor.fields(&mut report.patch);
+    redactor.fields(&mut report.metadata);
     match &mut report.outcome {
         Outcome::Done { output } => redactor.value(output),
         Outcome::Failed(failure) => redact_failure(redactor, failure),
@@ -155,7 +156,7 @@ fn redact_failure(redactor: &Redactor, failure: &mut Failure) {
 
 /// Parts of a cursor that hold what the run learned; the others are the definition's words and counts, and a run could
 /// not go on without them.
-const LEARNED: [&str; 5] = ["args", "prev", "results", "iter", "ctx"];
+const LEARNED: [&str; 7] = ["args", "prev", "results", "iter", "ctx", "memo", "counted"];
 
 /// Where the run stands, before it leaves.
 pub(crate) fn redact_cursor(redactor: &Redactor, cursor: &mut Value) {
@@ -211,7 +212,7 @@ mod tests {
     fn the_engines_own_variables_are_not_opened() {
         let keeper = Keeper::new(Arc::new(crate::vault::NoVault));
         for variable in ENGINE_VARIABLES {
-            let refused = keeper.open(&variable_handle(variable)).unwrap_err();
+            let refused = keeper.open("default", &variable_handle(variable)).unwrap_err();
             assert!(refused.message.contains("the engine's own"), "{}", refused.message);
         }
     }

@@ -104,8 +104,8 @@ impl Maker<'_> {
             return Err(invalid(format!("the name of a secret is a text, not {rendered}")));
         };
         match provider {
-            Provider::Windlass => self.desk.kit.keeper.open(name),
-            Provider::Env => self.desk.kit.keeper.open(&variable_handle(name)),
+            Provider::Windlass => self.desk.open(name),
+            Provider::Env => self.desk.open(&variable_handle(name)),
         }
     }
 
@@ -116,7 +116,7 @@ impl Maker<'_> {
     /// Handles are honoured everywhere in an entry: the definition put them there.
     fn field(&self, name: &str, value: &Value) -> Result<Value, Box<Failure>> {
         if let Some(handle) = windlass_artifact::secret(value) {
-            return Ok(json!(*self.desk.kit.keeper.open(handle)?));
+            return Ok(json!(*self.desk.open(handle)?));
         }
         match value {
             Value::Object(fields) => self.fields(fields).map(Value::Object),
@@ -160,6 +160,7 @@ impl Maker<'_> {
             timeout_ms: None,
             try_number: 1,
             number: 0,
+            memo: None,
         };
         let answer = tools::call(&call, self.desk, halt.clone()).await.outcome?;
         let fields = granted(&answer["data"])?;
@@ -170,7 +171,8 @@ impl Maker<'_> {
     fn owner(&self) -> Owner {
         let of = match self.key.scope {
             KeyScope::Execution => execution_id(self.seen.work),
-            KeyScope::Playbook => format!("playbook {}", self.key.playbook),
+            // Another tenant may have a playbook of the same name.
+            KeyScope::Playbook => format!("{} playbook {}", self.seen.work.tenant, self.key.playbook),
         };
         (of, self.key.name.clone())
     }

@@ -15,6 +15,7 @@ pub mod guard;
 mod halt;
 mod keeper;
 mod keychain;
+pub mod node;
 mod pipeline;
 mod pool;
 mod process;

@@ -5,9 +5,10 @@ use windlass_secrets::Zeroizing;
 
 /// The worker's way to stored secrets. Calls are short: a file beside the worker, not a network.
 pub trait Vault: fmt::Debug + Send + Sync + 'static {
-    fn open(&self, name: &str) -> Result<Zeroizing<String>, VaultError>;
+    /// A secret of that tenant; another tenant's of the same name is not it.
+    fn open(&self, tenant: &str, name: &str) -> Result<Zeroizing<String>, VaultError>;
 
-    /// Every value that can be opened, and whatever else no output may show.
+    /// Every value of every tenant that can be opened, and whatever else no output may show.
     fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError>;
 
     /// Rises when there are other values.
@@ -28,7 +29,7 @@ pub enum VaultError {
 pub struct NoVault;
 
 impl Vault for NoVault {
-    fn open(&self, name: &str) -> Result<Zeroizing<String>, VaultError> {
+    fn open(&self, _: &str, name: &str) -> Result<Zeroizing<String>, VaultError> {
         Err(VaultError::Missing(name.to_owned()))
     }
 

@@ -6,6 +6,7 @@ pub mod executions;
 mod family;
 pub mod graph;
 pub mod guard;
+pub mod node;
 pub mod run;
 pub mod schema;
 pub mod secrets;

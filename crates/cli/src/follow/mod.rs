@@ -10,10 +10,12 @@ pub use subject::{Happened, Subject};
 
 use crate::words::plain;
 use anyhow::{Context, bail};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use windlass_dialects::view::{Leases, execution_id};
 use windlass_kernel::{Event, Execution, ExecutionId, Millis, Net, RunId, evolve};
-use windlass_protocol::{Line, Stream};
+use windlass_protocol::{Level, Line, Stream};
 use windlass_store::{Position, Reader};
 
 /// Rows read at a time.
@@ -55,7 +57,9 @@ pub struct LogLine {
     pub attempt: u32,
     pub at: Millis,
     pub stream: Stream,
+    pub level: Level,
     pub text: String,
+    pub data: Option<Arc<Value>>,
 }
 
 impl LogLine {
@@ -167,7 +171,9 @@ impl<R: Reader> Follower<R> {
                     attempt: chunk.attempt,
                     at: Millis(line.at),
                     stream: line.stream,
+                    level: line.level(),
                     text: line.text,
+                    data: line.data,
                 }));
             }
             if !more {

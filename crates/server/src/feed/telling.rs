@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_dialects::view::{Leases, NodeLabel, Story, Taken, progress, status};
 use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times};
-use windlass_protocol::{Line, Stream};
+use windlass_protocol::Line;
 use windlass_store::{JournalRow, StoredLog};
 
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl Telling {
         let lines: Vec<Line> = serde_json::from_slice(&chunk.lines)?;
         let told = lines.into_iter().zip(1..).map(|(line, index)| {
             let sequence = sequence(chunk.position, index);
-            let (level, node) = (level(line.stream), chunk.step.clone());
+            let (level, node) = (line.level().name(), chunk.step.clone());
             let tells = Tells::Log { level, node, text: line.text };
             Message { sequence, newer_than: sequence - 1, at: Millis(line.at), tells }
         });
@@ -271,14 +271,5 @@ fn passed_through(from: Option<&str>, to: &str) -> &'static [&'static str] {
         (Some("initializing"), "cancelled" | "completed" | "partial_success" | "paused") => &["running"],
         (Some("paused"), "completed" | "failed" | "partial_success") => &["running"],
         (Some(_), _) => &[],
-    }
-}
-
-/// What a program says beside its output need not be an error; what the worker says is for whoever looks closely.
-fn level(stream: Stream) -> &'static str {
-    match stream {
-        Stream::Out => "info",
-        Stream::Err => "warn",
-        Stream::Worker => "debug",
     }
 }

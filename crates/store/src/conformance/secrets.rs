@@ -1,6 +1,6 @@
 //! What every store of secrets does. It knows the trait [`Secrets`] and nothing else.
 
-use crate::secrets::{Secrets, StoredSecret, Wrapped};
+use crate::secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 use crate::store::StoreError;
 use windlass_kernel::Millis;
 
@@ -9,7 +9,16 @@ const WORKS: &str = "the store works";
 fn secret(name: &str, version: u32) -> StoredSecret {
     let sealed = format!("sealed {name} {version}").into_bytes();
     let (created_at, updated_at) = (Millis(100), Millis(100 + i64::from(version)));
-    StoredSecret { name: name.to_owned(), version, key: "old".to_owned(), sealed, created_at, updated_at }
+    let tenant = TENANT.to_owned();
+    StoredSecret {
+        tenant,
+        name: name.to_owned(),
+        version,
+        key: "old".to_owned(),
+        sealed,
+        created_at,
+        updated_at,
+    }
 }
 
 fn wrapped(sealed: &str) -> Wrapped {
@@ -17,15 +26,20 @@ fn wrapped(sealed: &str) -> Wrapped {
 }
 
 fn names(secrets: &mut impl Secrets) -> Vec<String> {
-    secrets.all().expect(WORKS).iter().map(|secret| format!("{} {}", secret.name, secret.version)).collect()
+    secrets
+        .all(Some(TENANT))
+        .expect(WORKS)
+        .iter()
+        .map(|secret| format!("{} {}", secret.name, secret.version))
+        .collect()
 }
 
 pub fn a_secret_is_read_back_and_listed_by_name(mut secrets: impl Secrets) {
-    assert_eq!(secrets.get("api").expect(WORKS), None);
+    assert_eq!(secrets.get(TENANT, "api").expect(WORKS), None);
     assert_eq!(names(&mut secrets), Vec::<String>::new());
     assert!(secrets.put(&secret("web", 1)).expect(WORKS));
     assert!(secrets.put(&secret("api", 1)).expect(WORKS));
-    assert_eq!(secrets.get("api").expect(WORKS), Some(secret("api", 1)));
+    assert_eq!(secrets.get(TENANT, "api").expect(WORKS), Some(secret("api", 1)));
     assert_eq!(names(&mut secrets), ["api 1", "web 1"]);
 }
 
@@ -36,14 +50,18 @@ pub fn versions_follow_each_other(mut secrets: impl Secrets) {
     assert!(!secrets.put(&secret("api", 3)).expect(WORKS));
     let next = StoredSecret { created_at: Millis(999), ..secret("api", 2) };
     assert!(secrets.put(&next).expect(WORKS));
-    assert_eq!(secrets.get("api").expect(WORKS), Some(secret("api", 2)), "it keeps the time it was made");
+    assert_eq!(
+        secrets.get(TENANT, "api").expect(WORKS),
+        Some(secret("api", 2)),
+        "it keeps the time it was made"
+    );
 }
 
 pub fn a_deleted_secret_is_gone(mut secrets: impl Secrets) {
-    assert!(!secrets.delete("api").expect(WORKS));
+    assert!(!secrets.delete(TENANT, "api").expect(WORKS));
     secrets.put(&secret("api", 1)).expect(WORKS);
-    assert!(secrets.delete("api").expect(WORKS));
-    assert_eq!(secrets.get("api").expect(WORKS), None);
+    assert!(secrets.delete(TENANT, "api").expect(WORKS));
+    assert_eq!(secrets.get(TENANT, "api").expect(WORKS), None);
     assert!(secrets.put(&secret("api", 1)).expect(WORKS));
 }
 
@@ -57,12 +75,12 @@ pub fn rewrapping_changes_all_or_nothing(mut secrets: impl Secrets) {
         _ => Ok(wrapped("other")),
     });
     assert!(failed.is_err());
-    assert_eq!(secrets.get("a").expect(WORKS), Some(secret("a", 1)));
+    assert_eq!(secrets.get(TENANT, "a").expect(WORKS), Some(secret("a", 1)));
     assert_eq!(secrets.changes().expect(WORKS), before);
     let done = secrets.rewrap(|secret| Ok::<_, StoreError>(wrapped(&secret.name)));
     assert_eq!(done.expect(WORKS), 3);
     let rewrapped = StoredSecret { key: "new".to_owned(), sealed: b"b".to_vec(), ..secret("b", 1) };
-    assert_eq!(secrets.get("b").expect(WORKS), Some(rewrapped));
+    assert_eq!(secrets.get(TENANT, "b").expect(WORKS), Some(rewrapped));
 }
 
 pub fn every_change_is_counted(mut secrets: impl Secrets) {
@@ -78,6 +96,23 @@ pub fn every_change_is_counted(mut secrets: impl Secrets) {
     rises(&mut || secrets.changes().expect(WORKS));
     secrets.rewrap(|_| Ok::<_, StoreError>(wrapped(""))).expect(WORKS);
     rises(&mut || secrets.changes().expect(WORKS));
-    secrets.delete("api").expect(WORKS);
+    secrets.delete(TENANT, "api").expect(WORKS);
     rises(&mut || secrets.changes().expect(WORKS));
+}
+
+pub fn tenants_have_secrets_of_their_own(mut secrets: impl Secrets) {
+    let other =
+        || StoredSecret { tenant: "tnt_b".to_owned(), sealed: b"theirs".to_vec(), ..secret("api", 1) };
+    assert!(secrets.put(&secret("api", 1)).expect(WORKS));
+    let before = secrets.changes().expect(WORKS);
+    assert!(secrets.put(&other()).expect(WORKS), "each counts its own versions");
+    assert!(secrets.changes().expect(WORKS) > before, "whoever redacts learns of every tenant's");
+    assert_eq!(secrets.get(TENANT, "api").expect(WORKS), Some(secret("api", 1)));
+    assert_eq!(secrets.get("tnt_b", "api").expect(WORKS), Some(other()));
+    assert_eq!(secrets.get("tnt_c", "api").expect(WORKS), None);
+    assert_eq!(names(&mut secrets), ["api 1"]);
+    assert_eq!(secrets.all(None).expect(WORKS).len(), 2);
+    assert_eq!(secrets.rewrap(|_| Ok::<_, StoreError>(wrapped("new"))).expect(WORKS), 2);
+    assert!(secrets.delete(TENANT, "api").expect(WORKS));
+    assert!(secrets.get("tnt_b", "api").expect(WORKS).is_some_and(|left| left.key == "new"));
 }

@@ -1,13 +1,13 @@
 //! Secrets over a connection of their own: the engine may have the store, or nobody.
 
 use super::{Sqlite, connect};
-use crate::secrets::{Secrets, StoredSecret, TENANT, Wrapped};
+use crate::secrets::{Secrets, StoredSecret, Wrapped};
 use crate::store::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::path::Path;
 use windlass_kernel::Millis;
 
-const COLUMNS: &str = "name, version, key, sealed, created_at, updated_at";
+const COLUMNS: &str = "tenant, name, version, key, sealed, created_at, updated_at";
 
 #[derive(Debug)]
 pub struct SqliteSecrets {
@@ -45,7 +45,7 @@ impl SqliteSecrets {
 impl Secrets for SqliteSecrets {
     fn put(&mut self, secret: &StoredSecret) -> Result<bool, StoreError> {
         self.whole(|conn| {
-            let there = get(conn, &secret.name)?.map_or(0, |there| there.version);
+            let there = get(conn, &secret.tenant, &secret.name)?.map_or(0, |there| there.version);
             if there.checked_add(1) != Some(secret.version) {
                 return Ok(false);
             }
@@ -53,27 +53,27 @@ impl Secrets for SqliteSecrets {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                  ON CONFLICT (tenant, name) DO UPDATE SET version = excluded.version, key = excluded.key,
                  sealed = excluded.sealed, updated_at = excluded.updated_at";
-            let StoredSecret { name, version, key, sealed, created_at, updated_at } = secret;
-            conn.execute(sql, params![TENANT, name, version, key, sealed, created_at.0, updated_at.0])?;
-            count(conn)?;
+            let StoredSecret { tenant, name, version, key, sealed, created_at, updated_at } = secret;
+            conn.execute(sql, params![tenant, name, version, key, sealed, created_at.0, updated_at.0])?;
+            count(conn, tenant)?;
             Ok(true)
         })
     }
 
-    fn get(&mut self, name: &str) -> Result<Option<StoredSecret>, StoreError> {
-        get(&self.conn, name)
+    fn get(&mut self, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError> {
+        get(&self.conn, tenant, name)
     }
 
-    fn all(&mut self) -> Result<Vec<StoredSecret>, StoreError> {
-        all(&self.conn)
+    fn all(&mut self, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError> {
+        all(&self.conn, tenant)
     }
 
-    fn delete(&mut self, name: &str) -> Result<bool, StoreError> {
+    fn delete(&mut self, tenant: &str, name: &str) -> Result<bool, StoreError> {
         self.whole(|conn| {
             let gone =
-                conn.execute("DELETE FROM secrets WHERE tenant = ?1 AND name = ?2", params![TENANT, name])?;
+                conn.execute("DELETE FROM secrets WHERE tenant = ?1 AND name = ?2", params![tenant, name])?;
             if gone > 0 {
-                count(conn)?;
+                count(conn, tenant)?;
             }
             Ok(gone > 0)
         })
@@ -84,51 +84,52 @@ impl Secrets for SqliteSecrets {
         mut change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,
     ) -> Result<usize, E> {
         self.whole(|conn| {
-            let secrets = all(conn)?;
+            let secrets = all(conn, None)?;
             for secret in &secrets {
                 let Wrapped { key, sealed } = change(secret)?;
                 let sql = "UPDATE secrets SET key = ?3, sealed = ?4 WHERE tenant = ?1 AND name = ?2";
-                conn.execute(sql, params![TENANT, secret.name, key, sealed]).map_err(StoreError::from)?;
+                conn.execute(sql, params![secret.tenant, secret.name, key, sealed])
+                    .map_err(StoreError::from)?;
+                count(conn, &secret.tenant)?;
             }
-            count(conn)?;
             Ok(secrets.len())
         })
     }
 
     fn changes(&mut self) -> Result<u64, StoreError> {
-        let sql = "SELECT number FROM secret_changes WHERE tenant = ?1";
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let number: Option<i64> = statement.query_row(params![TENANT], |row| row.get(0)).optional()?;
-        Ok(number.unwrap_or_default().unsigned_abs())
+        let sql = "SELECT coalesce(sum(number), 0) FROM secret_changes";
+        let number: i64 = self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        Ok(number.unsigned_abs())
     }
 }
 
-fn get(conn: &Connection, name: &str) -> Result<Option<StoredSecret>, StoreError> {
+fn get(conn: &Connection, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM secrets WHERE tenant = ?1 AND name = ?2");
-    Ok(conn.prepare_cached(&sql)?.query_row(params![TENANT, name], read).optional()?)
+    Ok(conn.prepare_cached(&sql)?.query_row(params![tenant, name], read).optional()?)
 }
 
-fn all(conn: &Connection) -> Result<Vec<StoredSecret>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM secrets WHERE tenant = ?1 ORDER BY name");
+fn all(conn: &Connection, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM secrets WHERE ?1 IS NULL OR tenant = ?1 ORDER BY tenant, name");
     let mut statement = conn.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![TENANT], read)?;
+    let rows = statement.query_map(params![tenant], read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn count(conn: &Connection) -> Result<(), StoreError> {
+fn count(conn: &Connection, tenant: &str) -> Result<(), StoreError> {
     let sql = "INSERT INTO secret_changes (tenant, number) VALUES (?1, 1)
          ON CONFLICT (tenant) DO UPDATE SET number = number + 1";
-    conn.execute(sql, params![TENANT])?;
+    conn.execute(sql, params![tenant])?;
     Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<StoredSecret> {
     Ok(StoredSecret {
-        name: row.get(0)?,
-        version: row.get(1)?,
-        key: row.get(2)?,
-        sealed: row.get(3)?,
-        created_at: Millis(row.get(4)?),
-        updated_at: Millis(row.get(5)?),
+        tenant: row.get(0)?,
+        name: row.get(1)?,
+        version: row.get(2)?,
+        key: row.get(3)?,
+        sealed: row.get(4)?,
+        created_at: Millis(row.get(5)?),
+        updated_at: Millis(row.get(6)?),
     })
 }

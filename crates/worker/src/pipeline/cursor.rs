@@ -39,6 +39,12 @@ pub(super) struct Cursor {
     /// Keys of `ctx` that no report has carried yet.
     #[serde(default)]
     pub(super) unsent: BTreeSet<String>,
+    /// Where the call at the cursor stands, in the words of its tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) memo: Option<Value>,
+    /// What calls counted.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(super) counted: Map<String, Value>,
 }
 
 impl Cursor {
@@ -56,6 +62,8 @@ impl Cursor {
             iter: Map::new(),
             ctx: Map::new(),
             unsent: BTreeSet::new(),
+            memo: None,
+            counted: Map::new(),
         }
     }
 

@@ -16,6 +16,7 @@ mod shelf;
 mod turn;
 
 use crate::failure::{self, in_task};
+use crate::node::meter;
 use cursor::Cursor;
 use opened::Opened;
 use scope::View;
@@ -26,7 +27,7 @@ pub(crate) use shelf::not_available;
 use shelf::{Shelf, Trouble};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, INLINE_BYTES, Source};
-use windlass_protocol::{Failure, Key, Outcome, Pipeline, Report, Task, Work};
+use windlass_protocol::{Failure, Key, Node, Outcome, Pipeline, Report, Task, Work};
 use windlass_secrets::{Redactor, Zeroizing};
 
 /// Calls of one run. A hundred rows a page make a million rows of it; what needs more belongs in a loop, whose
@@ -59,6 +60,8 @@ pub struct Call {
     /// How many calls of this firing came before it. Another try of a call has the same number, also in another attempt
     /// or on another worker.
     pub number: u32,
+    /// Where an earlier worker left it, as its tool said then.
+    pub memo: Option<Value>,
 }
 
 /// What a call came to.
@@ -200,7 +203,8 @@ impl Run {
     }
 
     fn answered(&mut self, args: Value, called: CallResult) {
-        let mut called = outcome::judged(called);
+        // A node says by its contract whether it failed, and its data may say anything.
+        let mut called = if self.pipeline.node.is_some() { called } else { outcome::judged(called) };
         // These name what is kept; what others give may only look so.
         let own = self.task(&self.cursor.at).is_ok_and(|task| OWN_REFERENCES.contains(&task.kind.as_str()));
         let source = if own { Source::Own } else { Source::Outside };
@@ -208,6 +212,7 @@ impl Run {
             Ok(result) => *result = self.shelf.lighten(result.take(), source),
             Err(failure) => failure.details = self.shelf.lighten(failure.details.take(), Source::Outside),
         }
+        self.cursor.memo = None;
         self.cursor.calls += 1;
         *self.cursor.tries.entry(self.cursor.at.clone()).or_default() += 1;
         self.stage = Stage::Answered { args, called };
@@ -259,7 +264,42 @@ impl Run {
     /// The report of a run that is ended from outside. What it refers to is kept first: [`Run::take_unkept`].
     #[must_use]
     pub fn report_now(&self, outcome: Outcome) -> Box<Report> {
-        Box::new(Report { unit: self.work.unit, outcome, patch: self.cursor.patch(), metadata: Map::new() })
+        Box::new(Report {
+            unit: self.work.unit,
+            outcome,
+            patch: self.cursor.patch(),
+            metadata: self.cursor.counted.clone(),
+        })
+    }
+
+    /// The workflow node that it is the work of.
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        self.pipeline.node.as_deref()
+    }
+
+    /// The context as the attempt sees it: as of its dispatch, and what it wrote since.
+    #[must_use]
+    pub fn ctx(&self) -> Map<String, Value> {
+        let earlier = self.work.cursor.as_deref().and_then(|stored| Cursor::read(stored).ok());
+        let written = earlier.map(|(cursor, _)| cursor.ctx).unwrap_or_default();
+        self.work.scope.ctx.clone().into_iter().chain(written).collect()
+    }
+
+    /// A running call writes to the context. What it refers to is kept first, then where the run stands.
+    pub fn write(&mut self, key: String, value: Value) {
+        let fields = self.shelf.lighten_all(Map::from_iter([(key, value)]));
+        self.cursor.write_ctx(fields);
+    }
+
+    /// A running call says where it stands.
+    pub fn remember(&mut self, memo: Value) {
+        self.cursor.memo = Some(memo);
+    }
+
+    /// What a call counted.
+    pub fn count(&mut self, counted: Map<String, Value>) {
+        meter::sum(&mut self.cursor.counted, counted);
     }
 
     pub fn take_unkept(&mut self) -> Vec<Artifact> {

@@ -70,8 +70,8 @@ impl Run {
         }
         let (config, args) = rendered?;
         let (label, kind) = (task.label.clone(), task.kind.clone());
-        let (timeout_ms, number) = (task.timeout_ms, self.cursor.passed);
-        let call = Call { label, kind, config, args: args.clone(), timeout_ms, try_number, number };
+        let (timeout_ms, number, memo) = (task.timeout_ms, self.cursor.passed, self.cursor.memo.clone());
+        let call = Call { label, kind, config, args: args.clone(), timeout_ms, try_number, number, memo };
         Ok((call, args))
     }
 

@@ -3,11 +3,14 @@
 use super::port::Port;
 use crate::halt::Halt;
 use crate::keeper::Keeper;
+use crate::stream::LINE_MAX;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout_at};
-use windlass_protocol::{Line, Log, Stream, Work};
+use windlass_protocol::{Level, Line, Log, Stream, Work};
 
 /// Text of one chunk.
 pub const CHUNK_MAX: usize = 64 * 1024;
@@ -17,6 +20,9 @@ const GATHER: Duration = Duration::from_millis(100);
 
 /// Chunks without an answer: enough to keep a disk busy, few enough to be held for every slot.
 const UNANSWERED_MAX: usize = 4;
+
+/// Data beside a line; what is longer is no remark any more, and is left out.
+const DATA_MAX: usize = 16 * 1024;
 
 /// What a line costs beside its text.
 const LINE_COST: usize = 32;
@@ -32,6 +38,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(crate) struct Lines {
     sender: mpsc::Sender<Vec<Line>>,
     keeper: Arc<Keeper>,
+    debug: bool,
 }
 
 impl Lines {
@@ -41,10 +48,39 @@ impl Lines {
         }
         let at = now_ms();
         let redactor = self.keeper.redactor();
-        let line = |text: String| Line { at, stream, text: redactor.text(&text).into_owned() };
+        let line = |text: String| {
+            let text = redactor.text(&text).into_owned();
+            Line { at, stream, text, level: None, data: None }
+        };
         let lines = texts.into_iter().map(line).collect();
         // The reader lives as long as the unit, so nobody is left to miss them.
         let _ = self.sender.send(lines).await;
+    }
+
+    /// What a node says through its logger. Debug lines are for executions that are looked at closely.
+    pub(crate) async fn say(&self, level: Level, text: &str, data: Option<Value>) {
+        if level == Level::Debug && !self.debug {
+            return;
+        }
+        let redactor = self.keeper.redactor();
+        let text = redactor.text(&cut(text)).into_owned();
+        let mut data = data.filter(|data| !data.is_null());
+        if let Some(given) = &mut data
+            && given.to_string().len() > DATA_MAX
+        {
+            *given = json!({ "omitted": format!("data of a line has at most {DATA_MAX} bytes") });
+        }
+        data.iter_mut().for_each(|data| redactor.value(data));
+        let stream = Stream::Worker;
+        let line = Line { at: now_ms(), stream, text, level: Some(level), data: data.map(Arc::new) };
+        let _ = self.sender.send(vec![line]).await;
+    }
+}
+
+fn cut(text: &str) -> Cow<'_, str> {
+    match text.char_indices().find(|(at, letter)| at + letter.len_utf8() > LINE_MAX) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
     }
 }
 
@@ -68,7 +104,7 @@ pub(super) fn log(port: Arc<dyn Port>, keeper: Arc<Keeper>, work: &Work, halt: H
     let (sender, lines) = mpsc::channel(QUEUE);
     let head = Log { unit: work.unit, step: work.step.clone(), attempt: work.attempt, lines: Vec::new() };
     let room = Arc::new(Semaphore::new(UNANSWERED_MAX));
-    (Lines { sender, keeper }, Pump { port, lines, room, head, halt, is_deaf: false })
+    (Lines { sender, keeper, debug: work.debug }, Pump { port, lines, room, head, halt, is_deaf: false })
 }
 
 impl Pump {
@@ -87,7 +123,8 @@ impl Pump {
 
     async fn add(&mut self, lines: Vec<Line>, chunk: &mut Chunk) {
         for line in lines {
-            let cost = line.text.len() + LINE_COST;
+            let data = line.data.as_ref().map_or(0, |data| data.to_string().len());
+            let cost = line.text.len() + data + LINE_COST;
             if chunk.bytes + cost > CHUNK_MAX {
                 self.send(chunk).await;
             }

@@ -23,8 +23,10 @@ use crate::tools::{Clients, GRACE_MS, Kit};
 use crate::vault::{NoVault, Vault};
 use serde_json::Map;
 use std::collections::BTreeMap;
+use std::env::temp_dir;
 use std::io;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, available_parallelism};
 use std::time::Duration;
@@ -53,6 +55,10 @@ pub struct PoolConfig {
     pub artifacts: Arc<dyn Artifacts>,
     /// Where steps find their secrets; there are none unless one is given.
     pub vault: Arc<dyn Vault>,
+    /// The program that scripts of nodes ask through, called with `node`: see [`crate::node::helper`].
+    pub helper: Option<PathBuf>,
+    /// What can be made again is kept here: environments of python packages.
+    pub cache: PathBuf,
 }
 
 impl PoolConfig {
@@ -61,7 +67,9 @@ impl PoolConfig {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let slots = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SLOTS_PER_CORE);
         let (egress, vault) = (Egress::default(), Arc::new(NoVault));
-        PoolConfig { worker: worker.into(), slots, grace_ms: GRACE_MS, guard, egress, artifacts, vault }
+        let cache = temp_dir().join(format!("windlass-cache-{}", rustix::process::getuid().as_raw()));
+        let (worker, grace_ms, helper) = (worker.into(), GRACE_MS, None);
+        PoolConfig { worker, slots, grace_ms, guard, egress, artifacts, vault, helper, cache }
     }
 }
 
@@ -87,7 +95,8 @@ impl Pool {
         let guard = Arc::new(Mutex::new(Guard::spawn(config.guard)?));
         let (artifacts, clients) = (config.artifacts, Clients::new(config.egress));
         let (keeper, tokens) = (Arc::new(Keeper::new(config.vault)), Tokens::default());
-        let kit = Arc::new(Kit { guard, artifacts, clients, keeper, tokens });
+        let (helper, cache, venvs) = (config.helper, config.cache, tokio::sync::Mutex::new(()));
+        let kit = Arc::new(Kit { guard, artifacts, clients, keeper, tokens, helper, cache, venvs });
         let runtime = Builder::new_current_thread().enable_all().build()?;
         // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
         // its way.

@@ -1,7 +1,7 @@
 //! How a worker reaches its engine.
 
 use windlass_protocol::{
-    AgentAnswer, AgentCall, Beat, Checkpoint, Log, Order, Register, Report, SessionId, Verdict,
+    AgentAnswer, AgentCall, Beat, Checkpoint, Log, Order, Progress, Register, Report, SessionId, Verdict,
 };
 
 /// Called at most once, from any thread. Dropped uncalled, the message counts as lost and is sent again.
@@ -22,6 +22,8 @@ pub trait Port: Send + Sync + 'static {
     fn checkpoint(&self, checkpoint: Checkpoint, reply: Reply<Verdict>);
     /// The session ends; what it held and did not report is offered again at once, and nobody is to blame.
     fn leave(&self, session: SessionId, reply: Reply<Verdict>);
+    /// The newest is what counts: one that is lost is not sent again.
+    fn progress(&self, progress: Progress, reply: Reply<Verdict>);
     /// The answer says that there is room for more.
     fn log(&self, log: Log, reply: Reply<Verdict>);
 }

@@ -7,7 +7,8 @@ use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper;
 use crate::keychain::{self, LOCKED};
-use crate::pipeline::{Call, Next, Run};
+use crate::node::{Ask, NodeDesk, STATE};
+use crate::pipeline::{Call, CallResult, Next, Run};
 use crate::session::Input;
 use crate::tools::{self, Desk, Kit};
 use serde_json::{Map, Value, json};
@@ -15,7 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use windlass_protocol::{Failure, Outcome, Report, Stream, Unit, Work};
+use windlass_protocol::{Failure, Outcome, Progress, Report, Stream, Unit, Work};
+
+/// Questions of a call that wait; whoever asks more waits itself.
+const ASKS: usize = 16;
 
 pub(super) type Result = Option<Box<Report>>;
 
@@ -37,13 +41,16 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     kit.keeper.refresh();
     let (lines, pump): (Lines, Pump) =
         log(Arc::clone(&wires.port), Arc::clone(&kit.keeper), &work, halt.clone());
-    let mut desk = Desk::new(&work, lines, Arc::clone(&kit));
     let mut run = Run::begin(work);
+    let (sender, mut asks) = mpsc::channel(ASKS);
+    let node = run.node().map(|node| NodeDesk::new(node.clone(), run.work().clone(), run.ctx(), sender));
+    let mut desk = Desk::new(run.work(), lines, Arc::clone(&kit), node);
     let grace_ms = wires.grace_ms;
     let work = async {
-        let driven =
-            limited(timeout_ms, grace_ms, halt, |halt| drive(&mut run, &mut desk, &mut wires, unit, halt))
-                .await;
+        let driven = limited(timeout_ms, grace_ms, halt, |halt| {
+            drive(&mut run, &mut desk, &mut asks, &mut wires, unit, halt)
+        })
+        .await;
         // The log ends with its last writer.
         drop(desk);
         driven
@@ -61,7 +68,14 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     }
 }
 
-async fn drive(run: &mut Run, desk: &mut Desk, wires: &mut Wires, unit: Unit, mut halt: Halt) -> Result {
+async fn drive(
+    run: &mut Run,
+    desk: &mut Desk,
+    asks: &mut mpsc::Receiver<Ask>,
+    wires: &mut Wires,
+    unit: Unit,
+    mut halt: Halt,
+) -> Result {
     if let Err(failure) = unlock(run, desk, &halt).await {
         return (!halt.is_pulled()).then(|| locked(run, *failure));
     }
@@ -70,7 +84,7 @@ async fn drive(run: &mut Run, desk: &mut Desk, wires: &mut Wires, unit: Unit, mu
             Next::Report(report) => return Some(report),
             Next::Open(handles) => {
                 for handle in handles {
-                    let value = desk.kit.keeper.open(&handle);
+                    let value = desk.open(&handle);
                     run.opened(handle, value);
                 }
             }
@@ -92,16 +106,58 @@ async fn drive(run: &mut Run, desk: &mut Desk, wires: &mut Wires, unit: Unit, mu
             }
             Next::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
-                let mut called = tools::call(&call, desk, halt.clone()).await;
+                let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
                 if halt.is_pulled() {
                     return None;
                 }
                 let redactor = desk.kit.keeper.refresh();
                 keeper::redact_call(&redactor, &mut called);
                 run.redact_with(redactor);
+                desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 run.answer(called);
             }
         }
+    }
+}
+
+/// The call, while what it asks for meanwhile is done.
+async fn called(
+    call: &Call,
+    run: &mut Run,
+    desk: &Desk,
+    asks: &mut mpsc::Receiver<Ask>,
+    wires: &mut Wires,
+    unit: Unit,
+    halt: &mut Halt,
+) -> CallResult {
+    let mut calling = std::pin::pin!(tools::call(call, desk, halt.clone()));
+    loop {
+        tokio::select! {
+            biased;
+            called = &mut calling => return called,
+            Some(ask) = asks.recv() => granted(ask, run, wires, unit, halt).await,
+        }
+    }
+}
+
+/// What cannot be kept is not answered: the work was stopped, and whoever asked learns that.
+async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &mut Halt) {
+    let asked = match ask {
+        Ask::SetState { key, value, kept } => {
+            run.write(format!("{STATE}{key}"), value);
+            kept
+        }
+        Ask::Progress { step, percentage } => {
+            let progress =
+                Progress { unit, step: wires.kit.keeper.redactor().text(&step).into_owned(), percentage };
+            return wires.port.progress(progress, Box::new(|_| ()));
+        }
+    };
+    if artifacts::keep(&wires.kit.artifacts, run.take_unkept()).await.is_ok()
+        && kept(run.cursor(), wires, unit, halt).await.is_some()
+    {
+        // Whoever asked may have been stopped.
+        let _ = asked.send(());
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod artifact;
 mod auth;
+mod code;
 mod fields;
 mod filter;
 mod http;
@@ -17,13 +18,16 @@ use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper::Keeper;
 use crate::keychain::{Tokens, stored};
+use crate::node::NodeDesk;
 use crate::pipeline::{Call, CallResult, execution_id};
 use crate::pool::Lines;
 use crate::process::SharedGuard;
 pub(crate) use http::Clients;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use std::sync::Arc;
 use windlass_protocol::{Failure, Work};
+use windlass_secrets::Zeroizing;
 
 /// Between TERM and KILL when a task takes too long or leaves processes behind.
 pub const GRACE_MS: u64 = 5_000;
@@ -32,6 +36,7 @@ pub const GRACE_MS: u64 = 5_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tool {
     Artifact,
+    Code,
     Noop,
     Shell,
     Python,
@@ -43,6 +48,7 @@ enum Tool {
 
 const TOOLS: [(&str, Tool); 8] = [
     ("artifact", Tool::Artifact),
+    ("code", Tool::Code),
     ("noop", Tool::Noop),
     ("shell", Tool::Shell),
     ("python", Tool::Python),
@@ -59,8 +65,11 @@ pub(crate) struct Desk {
     pub(crate) names: [(&'static str, String); 4],
     pub(crate) lines: Lines,
     pub(crate) kit: Arc<Kit>,
+    tenant: String,
     /// Resolved before the first task.
     pub(crate) keychain: Map<String, Value>,
+    /// Of workflow nodes.
+    pub(crate) node: Option<NodeDesk>,
 }
 
 /// What every tool of a worker shares.
@@ -71,10 +80,16 @@ pub(crate) struct Kit {
     pub(crate) clients: Clients,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) tokens: Tokens,
+    /// The program behind `windlass-node`.
+    pub(crate) helper: Option<PathBuf>,
+    /// Where what can be made again is kept.
+    pub(crate) cache: PathBuf,
+    /// Environments of packages are made one after the other.
+    pub(crate) venvs: tokio::sync::Mutex<()>,
 }
 
 impl Desk {
-    pub(crate) fn new(work: &Work, lines: Lines, kit: Arc<Kit>) -> Desk {
+    pub(crate) fn new(work: &Work, lines: Lines, kit: Arc<Kit>, node: Option<NodeDesk>) -> Desk {
         let execution = execution_id(work);
         let key = format!("{execution}:{}", work.unit.run);
         let names = [
@@ -83,7 +98,14 @@ impl Desk {
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
-        Desk { names, lines, kit, keychain: Map::new() }
+        Desk { names, lines, kit, tenant: work.tenant.clone(), keychain: Map::new(), node }
+    }
+
+    /// For tools that only nodes of workflows have.
+    pub(crate) fn node(&self, tool: &str) -> Result<&NodeDesk, Box<Failure>> {
+        let missing =
+            || failure::invalid(format!("`{tool}` is a tool of workflow nodes, and this step is none"));
+        self.node.as_ref().ok_or_else(missing)
     }
 
     /// Of the firing: the same on all attempts.
@@ -96,8 +118,13 @@ impl Desk {
     pub(crate) fn credential(&self, name: &str) -> Result<Value, Box<Failure>> {
         match self.keychain.get(name) {
             Some(entry) => Ok(entry.clone()),
-            None => self.kit.keeper.open(name).map(|text| stored(&text)),
+            None => self.open(name).map(|text| stored(&text)),
         }
+    }
+
+    /// A secret of the tenant whose work it is.
+    pub(crate) fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+        self.kit.keeper.open(&self.tenant, handle)
     }
 }
 
@@ -122,6 +149,7 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
 async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match tool {
         Tool::Artifact => artifact::run(&call.config, desk).await.into(),
+        Tool::Code => code::run(call, desk, halt).await,
         Tool::Noop => Ok(noop::run(&call.config)).into(),
         Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
         Tool::Python => python::run(call, desk, halt).await,

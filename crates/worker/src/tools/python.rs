@@ -27,7 +27,8 @@ use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use config::Program;
-use papers::{Answer, Exception, Papers};
+use papers::Papers;
+pub(super) use papers::{Answer, Exception, RUNNER, read_answer};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt;
 use windlass_protocol::Failure;
@@ -70,7 +71,7 @@ fn result(answer: Answer) -> Result<Value, Box<Failure>> {
 }
 
 fn raised(exception: Exception) -> CallResult {
-    let Exception { exception_type, message, traceback, trouble } = exception;
+    let Exception { exception_type, message, traceback, trouble, .. } = exception;
     let (class, code) = match trouble.as_deref() {
         Some("timeout") => ("timeout", "NETWORK_TIMEOUT"),
         Some("connection") => ("transport", "CONNECTION_RESET"),

@@ -28,7 +28,7 @@ pub(super) fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box
         Some(Some("env")) => variable_handle(name),
         Some(other) => return Err(unknown_provider(other.unwrap_or("that is no text"))),
     };
-    desk.kit.keeper.open(&handle)?;
+    desk.open(&handle)?;
     Ok(json!({ "value": { SECRET: handle } }))
 }
 

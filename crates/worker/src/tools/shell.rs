@@ -10,30 +10,54 @@
 //! | `args`, `input` | for templates of the other fields |
 //!
 //! The result is `{exit_code, stdout, stderr}`, the streams' last 64 KiB as text, with `truncated: true` when that is not
-//! all of it; the log has every line. Another exit code than 0 is an error.
+//! all of it; the log has every line. Another exit code than 0 is an error. In a workflow node the script has the node's
+//! context and folder, and what it puts into `outputs/` becomes its result.
 
 mod config;
 
-use super::Desk;
 use super::program::{ERROR_TAIL_MAX, Ended, Program};
+use super::{Desk, code};
 use crate::failure::{failure, shown};
 use crate::halt::Halt;
+use crate::node::{NodeDesk, Outputs, Workspace};
 use crate::stream::TAIL_MAX;
 use config::Script;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use windlass_protocol::Failure;
 
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
     let script = Script::read(config)?;
-    let program = Program {
-        tool: config::TOOL,
-        not_started: "SHELL_NOT_STARTED",
-        argv: vec![script.shell.as_ref(), "-c".as_ref(), script.text.as_ref()],
-        env: &script.env,
-        cwd: script.cwd.as_deref(),
-    };
-    told(program.run(desk, halt).await?)
+    match &desk.node {
+        Some(node) => in_node(&script, desk, node, halt).await,
+        None => told(script.program(&script.env, script.cwd.as_deref()).run(desk, halt).await?),
+    }
+}
+
+/// A node has a folder of its own. What it puts into `outputs/` is part of its result, or all of it.
+async fn in_node(script: &Script, desk: &Desk, node: &NodeDesk, halt: Halt) -> Result<Value, Box<Failure>> {
+    let workspace = Workspace::make(desk, node, &Value::Null).await?;
+    let cwd = script.cwd.as_deref().or(workspace.path().to_str());
+    let env = workspace.env(&script.env);
+    let ended = code::in_context(&script.program(&env, cwd), &workspace, desk, node, halt).await?;
+    let mut told = told(ended)?;
+    match workspace.outputs(node).await? {
+        Outputs::Result(result) => Ok(result),
+        Outputs::Files(files) => {
+            if !files.is_empty() {
+                told["files"] = Value::Object(files);
+            }
+            Ok(told)
+        }
+    }
+}
+
+impl Script {
+    fn program<'p>(&'p self, env: &'p BTreeMap<String, String>, cwd: Option<&'p str>) -> Program<'p> {
+        let argv = vec![self.shell.as_ref(), "-c".as_ref(), self.text.as_ref()];
+        Program { tool: config::TOOL, not_started: "SHELL_NOT_STARTED", argv, env, cwd }
+    }
 }
 
 fn told(ended: Ended) -> Result<Value, Box<Failure>> {

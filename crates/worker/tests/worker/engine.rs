@@ -1,7 +1,7 @@
 //! An engine that says yes, and tells the test what it hears.
 
 use crate::guard::guard_command;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,6 +24,7 @@ pub enum Heard {
     Checkpoint(Checkpoint, Reply<Verdict>),
     Report(Box<Report>),
     Left(SessionId),
+    Progress(Progress),
 }
 
 /// Log chunks are answered at once, or kept until `release`.
@@ -79,6 +80,11 @@ impl Port for Engine {
         reply(AgentAnswer::Stale);
     }
 
+    fn progress(&self, progress: Progress, reply: Reply<Verdict>) {
+        reply(Verdict::Accepted);
+        self.tell(Heard::Progress(progress));
+    }
+
     fn leave(&self, session: SessionId, reply: Reply<Verdict>) {
         reply(Verdict::Accepted);
         self.tell(Heard::Left(session));
@@ -105,6 +111,9 @@ pub struct Shop {
 pub struct Told {
     pub outcome: Outcome,
     pub lines: Vec<Line>,
+    pub patch: Map<String, Value>,
+    pub metadata: Map<String, Value>,
+    pub progress: Vec<Progress>,
 }
 
 impl Told {
@@ -153,10 +162,14 @@ impl Shop {
     }
 
     pub fn reaching(egress: Egress) -> Shop {
+        Shop::with(|config| PoolConfig { egress, ..config })
+    }
+
+    pub fn with(change: impl FnOnce(PoolConfig) -> PoolConfig) -> Shop {
         let (sender, heard) = channel();
         let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), ..Engine::default() });
         let artifacts = Arc::new(Memory::default());
-        let config = PoolConfig { egress, ..PoolConfig::new("test", guard_command(), artifacts) };
+        let config = change(PoolConfig::new("test", guard_command(), artifacts));
         let pool = Pool::start(config, Arc::clone(&engine) as Arc<dyn Port>).unwrap();
         let shop = Shop { engine, pool: Some(pool), heard };
         assert!(matches!(shop.hear(), Heard::Registered));
@@ -179,7 +192,8 @@ impl Shop {
                     return line.text[prefix.len()..].to_owned();
                 }
                 Heard::Report(report) => panic!("it ended before `{prefix}`: {:?}", report.outcome),
-                Heard::Registered | Heard::Line(_) | Heard::Checkpoint(..) | Heard::Left(_) => {}
+                Heard::Registered | Heard::Line(_) | Heard::Checkpoint(..) => {}
+                Heard::Left(_) | Heard::Progress(_) => {}
             }
         }
     }
@@ -196,13 +210,17 @@ impl Shop {
 
     /// Up to the report. Checkpoints are accepted.
     pub fn told(&self) -> Told {
-        let mut lines = Vec::new();
+        let (mut lines, mut progress) = (Vec::new(), Vec::new());
         loop {
             match self.hear() {
                 Heard::Registered | Heard::Left(_) => {}
+                Heard::Progress(one) => progress.push(one),
                 Heard::Line(line) => lines.push(line),
                 Heard::Checkpoint(_, reply) => reply(Verdict::Accepted),
-                Heard::Report(report) => return Told { outcome: report.outcome, lines },
+                Heard::Report(report) => {
+                    let Report { outcome, patch, metadata, .. } = *report;
+                    return Told { outcome, lines, patch, metadata, progress };
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ mod guard;
 mod http;
 mod large;
 mod names;
+mod node;
 mod pipeline;
 mod pool;
 mod postgres;

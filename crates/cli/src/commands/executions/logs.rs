@@ -66,21 +66,23 @@ impl Logs {
 }
 
 fn as_json(id: ExecutionId, line: &LogLine) -> Value {
-    let (level, stream) = match line.stream {
-        Stream::Out => ("info", "stdout"),
-        // What a program says beside its output need not be an error.
-        Stream::Err => ("warn", "stderr"),
-        Stream::Worker => ("debug", "worker"),
+    let stream = match line.stream {
+        Stream::Out => "stdout",
+        Stream::Err => "stderr",
+        Stream::Worker => "worker",
     };
     let mut told = json!({
         "executionId": execution_id(id),
         "timestamp": time(line.at),
-        "level": level,
+        "level": line.level.name(),
         "nodeId": line.step,
         "nodeName": line.step,
         "message": line.text,
         "data": { "stream": stream, "attempt": line.attempt },
     });
+    if let Some(data) = line.data.as_deref() {
+        told["data"]["given"] = data.clone();
+    }
     if !line.path.is_empty() {
         told["data"]["path"] = json!(line.path);
     }

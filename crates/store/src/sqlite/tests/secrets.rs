@@ -19,6 +19,7 @@ fn it_passes_the_suite() {
     check(suite::a_deleted_secret_is_gone);
     check(suite::rewrapping_changes_all_or_nothing);
     check(suite::every_change_is_counted);
+    check(suite::tenants_have_secrets_of_their_own);
 }
 
 #[test]
@@ -26,6 +27,7 @@ fn secrets_are_put_beside_a_store_that_is_open_and_stay() {
     let folder = Folder::new();
     let store = folder.open();
     let secret = StoredSecret {
+        tenant: "default".to_owned(),
         name: "api".to_owned(),
         version: 1,
         key: "k".to_owned(),
@@ -36,7 +38,7 @@ fn secrets_are_put_beside_a_store_that_is_open_and_stay() {
     assert!(Sqlite::secrets(&folder.path()).unwrap().put(&secret).unwrap());
     drop(store);
     let store = folder.open();
-    assert_eq!(Sqlite::secrets(&folder.path()).unwrap().get("api").unwrap(), Some(secret));
+    assert_eq!(Sqlite::secrets(&folder.path()).unwrap().get("default", "api").unwrap(), Some(secret));
     drop(store);
 }
 
@@ -55,5 +57,5 @@ fn an_older_store_gets_the_table() {
     let error = Sqlite::secrets(&folder.path()).unwrap_err().to_string();
     assert!(error.contains("was written by an older version (schema 1"), "{error}");
     drop(folder.open());
-    assert_eq!(Sqlite::secrets(&folder.path()).unwrap().all().unwrap(), []);
+    assert_eq!(Sqlite::secrets(&folder.path()).unwrap().all(None).unwrap(), []);
 }

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 use windlass_protocol::Failure;
 
-const RUNNER: &str = include_str!("runner.py");
+pub(in crate::tools) const RUNNER: &str = include_str!("runner.py");
 
 /// A script is written by hand; what is larger was named by mistake.
 const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
@@ -25,7 +25,7 @@ const ANSWER_MAX: u64 = 32 * 1024 * 1024;
 /// What the runner says.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(in crate::tools) enum Answer {
     Result(Value),
     Unset(()),
     NotJson(String),
@@ -34,11 +34,16 @@ pub(super) enum Answer {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Exception {
-    pub(super) exception_type: String,
-    pub(super) message: String,
-    pub(super) traceback: String,
-    pub(super) trouble: Option<String>,
+pub(in crate::tools) struct Exception {
+    pub(in crate::tools) exception_type: String,
+    pub(in crate::tools) message: String,
+    pub(in crate::tools) traceback: String,
+    pub(in crate::tools) trouble: Option<String>,
+    /// Which the exception itself says.
+    #[serde(default)]
+    pub(in crate::tools) code: Option<String>,
+    #[serde(default)]
+    pub(in crate::tools) retryable: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -63,21 +68,25 @@ impl Papers {
 
     /// None when the interpreter left none. The directory is gone afterwards.
     pub(super) async fn read(self) -> Result<Option<Answer>, Box<Failure>> {
-        // A large answer takes a while to be taken apart, too.
-        let read = blocking(move || Ok(answer(self.dir.path())?.map(|bytes| parsed(&bytes)))).await;
-        read.map_err(|error| unusable(&error))?.transpose()
+        read_answer(self.dir.path().to_owned()).await
     }
+}
+
+/// What a runner left in its folder.
+pub(in crate::tools) async fn read_answer(folder: PathBuf) -> Result<Option<Answer>, Box<Failure>> {
+    // A large answer takes a while to be taken apart, too.
+    let read = blocking(move || Ok(answer(&folder)?.map(|bytes| parsed(&bytes)))).await;
+    read.map_err(|error| unusable(&error))?.transpose()
 }
 
 fn parsed(bytes: &[u8]) -> Result<Answer, Box<Failure>> {
     if bytes.len() as u64 > ANSWER_MAX {
-        let message = format!(
-            "the result of python is larger than {ANSWER_MAX} bytes; write it to a file and return its path"
-        );
+        let message =
+            format!("the result is larger than {ANSWER_MAX} bytes; write it to a file and return its path");
         return Err(failure("validation", "RESULT_TOO_LARGE", message));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        failure("validation", "RESULT_NOT_JSON", format!("the result of python cannot be read: {error}"))
+        failure("validation", "RESULT_NOT_JSON", format!("the result cannot be read: {error}"))
     })
 }
 

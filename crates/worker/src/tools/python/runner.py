@@ -168,16 +168,22 @@ def run(request):
     scope.update(args)
     scope.setdefault("args", args)
     scope.setdefault("input_data", args)
+    if request.get("node"):
+        ctx = importlib.import_module("windlass").ctx
+        scope["ctx"] = ctx
+        scope.setdefault("inputs", ctx.inputs)
+        args = {"inputs": ctx.inputs, **args, "ctx": ctx}
+    output = request.get("output") or "result"
     source, name = request["code"], request["name"]
     # Lines of the source are shown in tracebacks, though there may be no such file.
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    given = scope.get("result", UNSET)
+    given = scope.get(output, UNSET)
     value = compiled(source, name)(scope)
     if value is not UNSET:
         return value
     # An argument of that name is no result until the code sets it.
-    if scope.get("result", UNSET) is not given:
-        return scope["result"]
+    if scope.get(output, UNSET) is not given:
+        return scope[output]
     main = scope.get("main")
     if not callable(main):
         return UNSET
@@ -202,6 +208,9 @@ def told(error):
         trouble = "connection"
     elif isinstance(error, SyntaxError):
         trouble = "syntax"
+    elif isinstance(error, MemoryError):
+        trouble = "memory"
+    code, retryable = getattr(error, "code", None), getattr(error, "retryable", None)
     try:
         message = str(error)
     except Exception:
@@ -212,6 +221,8 @@ def told(error):
         "message": replace(message[:TRACEBACK_MAX]),
         "traceback": replace(lines[-TRACEBACK_MAX:]),
         "trouble": trouble,
+        "code": code if isinstance(code, str) and code else None,
+        "retryable": retryable if isinstance(retryable, bool) else None,
     }
 
 

@@ -1,0 +1,165 @@
+//! The context of a workflow node: who it is, what it was given, and what it may ask for while it runs.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `meter.rs` | what a node counts |
+//! | `output.rs` | the node contract: what a program gives, as a result or a failure |
+//! | `workspace.rs` | the folder of one attempt: `context/`, `outputs/`, the clients of the languages |
+//! | `socket.rs` | what programs ask through the folder's socket |
+//! | `helper.rs` | the same for shell scripts: the program that asks for them |
+
+pub mod helper;
+pub(crate) mod meter;
+pub(crate) mod output;
+mod socket;
+mod workspace;
+
+pub(crate) use meter::Meter;
+pub(crate) use workspace::{Outputs, Workspace};
+
+use crate::failure::{failure, invalid};
+use crate::pipeline::execution_id;
+use crate::tools::Kit;
+use crate::{artifacts, keychain};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+use windlass_protocol::{Failure, Node, Work};
+
+/// Before a key of the state, in the context of the execution.
+pub(crate) const STATE: &str = "state.";
+
+/// State is small and is read whole; what is larger belongs in an output or a database.
+const STATE_MAX: usize = 256 * 1024;
+const STATE_KEY_MAX: usize = 128;
+
+/// What running work asks of its unit.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// Answered when it is on disk.
+    SetState {
+        key: String,
+        value: Value,
+        kept: oneshot::Sender<()>,
+    },
+    Progress {
+        step: String,
+        percentage: u8,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct NodeDesk {
+    pub(crate) node: Node,
+    work: Work,
+    pub(crate) meter: Meter,
+    state: Mutex<Map<String, Value>>,
+    asks: mpsc::Sender<Ask>,
+}
+
+impl NodeDesk {
+    /// `ctx` is the context as the attempt sees it.
+    pub(crate) fn new(node: Node, work: Work, ctx: Map<String, Value>, asks: mpsc::Sender<Ask>) -> NodeDesk {
+        let of_state = |(key, value): (String, Value)| Some((key.strip_prefix(STATE)?.to_owned(), value));
+        let state = Mutex::new(ctx.into_iter().filter_map(of_state).collect());
+        NodeDesk { node, work, meter: Meter::default(), state, asks }
+    }
+
+    pub(crate) fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// What programs and agents are told of where they are.
+    pub(crate) fn identity(&self) -> Map<String, Value> {
+        let Node { id, name, kind, .. } = &self.node;
+        let told = json!({
+            "executionId": format!("exec_{}", execution_id(&self.work)),
+            "workflowId": self.work.workflow.as_ref().map(|id| format!("wf_{id}")),
+            "tenantId": self.work.tenant,
+            "nodeId": id,
+            "nodeName": name,
+            "nodeType": kind,
+            "attempt": self.work.attempt,
+            "path": self.work.path,
+            "debug": self.work.debug,
+        });
+        told.as_object().cloned().unwrap_or_default()
+    }
+
+    /// Outputs of the nodes before it by their ids, and over them what an agent or the node's own variables give.
+    pub(crate) async fn inputs(&self, kit: &Kit, own: &Value) -> Result<Map<String, Value>, Box<Failure>> {
+        let mut inputs = Map::new();
+        for (name, output) in &self.work.scope.steps {
+            inputs.insert(name.clone(), whole(kit, output).await?);
+        }
+        let args = match self.work.scope.args.as_deref() {
+            Some(args) => whole(kit, args).await?,
+            None => Value::Null,
+        };
+        for given in [&args, own] {
+            inputs.extend(given.as_object().cloned().unwrap_or_default());
+        }
+        Ok(inputs)
+    }
+
+    /// What the execution was started with.
+    pub(crate) async fn workload(&self, kit: &Kit) -> Result<Value, Box<Failure>> {
+        whole(kit, &self.work.scope.workload).await
+    }
+
+    /// Values of the node's secrets under the names it uses. The keeper knows them from here on, and redacts them.
+    pub(crate) fn credentials(&self, kit: &Kit) -> Result<BTreeMap<String, Value>, Box<Failure>> {
+        let open = |(name, secret): (&String, &String)| {
+            let value = kit.keeper.open(&self.work.tenant, secret)?;
+            Ok((name.clone(), keychain::stored(&value)))
+        };
+        self.node.credentials.iter().map(open).collect()
+    }
+
+    pub(crate) async fn get_state(&self, kit: &Kit, key: &str) -> Result<Value, Box<Failure>> {
+        let found = self.lock().get(key).cloned().unwrap_or_default();
+        whole(kit, &found).await
+    }
+
+    /// On disk when it returns: seen by every later node of this execution, also after a crash.
+    pub(crate) async fn set_state(&self, key: &str, value: Value) -> Result<(), Box<Failure>> {
+        if key.is_empty() || key.len() > STATE_KEY_MAX {
+            return Err(invalid(format!("a key of the state has 1 to {STATE_KEY_MAX} characters")));
+        }
+        let size = value.to_string().len();
+        if size > STATE_MAX {
+            return Err(invalid(format!(
+                "the state `{key}` has {size} bytes, and {STATE_MAX} at most: keep large values in outputs"
+            )));
+        }
+        let (kept, heard) = oneshot::channel();
+        self.ask(Ask::SetState { key: key.to_owned(), value: value.clone(), kept }, heard).await?;
+        self.lock().insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    pub(crate) async fn progress(&self, step: String, percentage: u8) {
+        // Nobody is left to be told when the unit has ended.
+        let _ = self.asks.send(Ask::Progress { step, percentage }).await;
+    }
+
+    async fn ask(&self, ask: Ask, heard: oneshot::Receiver<()>) -> Result<(), Box<Failure>> {
+        let stopped = || failure("unknown", "STOPPED", "the work was stopped, so nothing more is kept of it");
+        self.asks.send(ask).await.map_err(|_| stopped())?;
+        heard.await.map_err(|_| stopped())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Map<String, Value>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The value, or what it refers to.
+pub(crate) async fn whole(kit: &Kit, value: &Value) -> Result<Value, Box<Failure>> {
+    let Some(key) = windlass_artifact::key(value) else { return Ok(value.clone()) };
+    let loaded = artifacts::load(&kit.artifacts, vec![key.to_owned()]).await?;
+    let bytes = loaded.into_iter().find_map(|(_, bytes)| bytes);
+    let value = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    value.ok_or_else(|| crate::pipeline::not_available(key))
+}

@@ -1,0 +1,117 @@
+//! What programs of a node ask while they run: one JSON object a line, one answer a line.
+//!
+//! | `op` | fields | answer |
+//! |---|---|---|
+//! | `get_state` | `key` | `{"ok": VALUE}`, null when it was never set |
+//! | `set_state` | `key`, `value` | `{"ok": null}` once it is on disk |
+//! | `log` | `level` (debug, info, warn, error), `message`, `data` | `{"ok": null}` |
+//! | `metric` | `name`, `value` | `{"ok": null}` |
+//! | `progress` | `step`, `percentage` | `{"ok": null}` |
+//!
+//! What cannot be done is answered with `{"error": TEXT}`.
+
+use super::NodeDesk;
+use crate::tools::Desk;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde::Deserialize;
+use serde_json::{Number, Value, json};
+use std::convert::Infallible;
+use std::io;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use windlass_protocol::Level;
+
+/// One request: a state value and its frame.
+const LINE_MAX: u64 = 1024 * 1024;
+/// Programs that ask at the same time; more wait.
+const CLIENTS_MAX: usize = 32;
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+enum Request {
+    GetState {
+        key: String,
+    },
+    SetState {
+        key: String,
+        value: Value,
+    },
+    Log {
+        level: Level,
+        message: String,
+        #[serde(default)]
+        data: Option<Value>,
+    },
+    Metric {
+        name: String,
+        value: Number,
+    },
+    Progress {
+        #[serde(default)]
+        step: String,
+        percentage: f64,
+    },
+}
+
+pub(super) async fn serve(listener: &UnixListener, desk: &Desk, node: &NodeDesk) -> Infallible {
+    let mut clients = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if clients.len() < CLIENTS_MAX => {
+                // A client that is gone already asks nothing.
+                if let Ok((stream, _)) = accepted {
+                    clients.push(client(stream, desk, node));
+                }
+            }
+            Some(_) = clients.next() => {}
+        }
+    }
+}
+
+/// Ends with its client, or when the client talks nonsense without end.
+async fn client(stream: UnixStream, desk: &Desk, node: &NodeDesk) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    loop {
+        let mut line = Vec::new();
+        (&mut read).take(LINE_MAX + 1).read_until(b'\n', &mut line).await?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        let told = if line.len() as u64 > LINE_MAX {
+            Err(format!("a request has at most {LINE_MAX} bytes"))
+        } else {
+            answer(&line, desk, node).await
+        };
+        let over = line.len() as u64 > LINE_MAX;
+        let told = told.map_or_else(|error| json!({ "error": error }), |value| json!({ "ok": value }));
+        write.write_all(format!("{told}\n").as_bytes()).await?;
+        if over {
+            return Ok(());
+        }
+    }
+}
+
+async fn answer(line: &[u8], desk: &Desk, node: &NodeDesk) -> Result<Value, String> {
+    let request = serde_json::from_slice(line).map_err(|error| format!("not understood: {error}"))?;
+    match request {
+        Request::GetState { key } => node.get_state(&desk.kit, &key).await.map_err(|failure| failure.message),
+        Request::SetState { key, value } => {
+            node.set_state(&key, value).await.map_err(|failure| failure.message)?;
+            Ok(Value::Null)
+        }
+        Request::Log { level, message, data } => {
+            desk.lines.say(level, &message, data).await;
+            Ok(Value::Null)
+        }
+        Request::Metric { name, value } => node.meter.metric(&name, &value).map(|()| Value::Null),
+        Request::Progress { step, percentage } => {
+            if !(0.0..=100.0).contains(&percentage) {
+                return Err(format!("`percentage` is a number from 0 to 100, not {percentage}"));
+            }
+            node.progress(step, percentage as u8).await;
+            Ok(Value::Null)
+        }
+    }
+}

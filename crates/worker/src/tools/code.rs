@@ -1,0 +1,173 @@
+//! Code of a workflow node, in Python or JavaScript, with the context of the node.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `language` | `python` or `javascript` (run by `node`) |
+//! | `code` | the source |
+//! | `input_variables` | each is a name of the code, and stands in `ctx.inputs` |
+//! | `output_variable` | the name that holds the result; `result` by default |
+//! | `timeout_seconds` | of one try |
+//! | `memory_limit_mb` | python: of the address space; javascript: of the heap |
+//! | `pip_dependencies` | python packages, installed once into an environment that is kept |
+//! | `env` | laid over the node's environment |
+//!
+//! The result is what a `return` outside of functions returns, or else the variable, or else what `main` returns. It is
+//! the node's data, or the node contract (`node/output.rs`). What the code prints is in the log.
+
+mod config;
+mod venv;
+
+use super::Desk;
+use super::program::{ERROR_TAIL_MAX, Ended, Program};
+use super::python::{Answer, Exception, RUNNER, read_answer};
+use crate::failure::{self, failure, shown};
+use crate::halt::Halt;
+use crate::node::{NodeDesk, Workspace, output};
+use crate::pipeline::{Call, CallResult};
+use config::{Code, Language};
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use windlass_protocol::Failure;
+
+const JAVASCRIPT: &str = include_str!("code/run.cjs");
+
+/// Sets the limit and becomes the interpreter.
+const LIMITED: &str = "ulimit -v \"$0\" && exec \"$@\"";
+
+pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
+    ran(call, desk, halt).await.into()
+}
+
+async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+    let code = Code::read(&call.config)?;
+    let node = desk.node("code")?;
+    let own = code.variables(&call.args);
+    let workspace = Workspace::make(desk, node, &own).await?;
+    let interpreter = match code.language {
+        Language::Python if !code.packages.is_empty() => {
+            venv::python(&code.packages, desk, halt.clone()).await?
+        }
+        Language::Python => "python3".into(),
+        Language::Javascript => "node".into(),
+    };
+    let (name, runner) = match code.language {
+        Language::Python => ("run.py", RUNNER),
+        Language::Javascript => ("run.cjs", JAVASCRIPT),
+    };
+    let runner = workspace.put(name, runner)?;
+    let request = json!({ "code": code.source, "name": "<code>", "args": own, "libs": [], "node": true,
+        "output": code.output });
+    workspace.put("request.json", &request.to_string())?;
+    let (limit_kb, heap) = limits(&code);
+    let mut argv: Vec<&OsStr> = Vec::new();
+    if let Some(limit_kb) = &limit_kb {
+        argv.extend(["sh", "-c", LIMITED, limit_kb].map(OsStr::new));
+    }
+    argv.push(interpreter.as_os_str());
+    argv.extend(heap.as_deref().map(OsStr::new));
+    argv.push(runner.as_os_str());
+    let program = Program {
+        tool: code.language.name(),
+        not_started: "CODE_NOT_STARTED",
+        argv,
+        env: &workspace.env(&code.env),
+        cwd: workspace.path().to_str(),
+    };
+    let ended = in_context(&program, &workspace, desk, node, halt).await?;
+    let answer = read_answer(workspace.path().to_owned()).await?;
+    match answer {
+        Some(answer) if ended.status.success() => result(answer, node),
+        _ => Err(unanswered(ended, &code, &interpreter)),
+    }
+}
+
+/// Runs the program while its questions are answered.
+pub(super) async fn in_context(
+    program: &Program<'_>,
+    workspace: &Workspace,
+    desk: &Desk,
+    node: &NodeDesk,
+    halt: Halt,
+) -> Result<Ended, Box<Failure>> {
+    tokio::select! {
+        biased;
+        ended = program.run(desk, halt.clone()) => ended,
+        never = workspace.serve(desk, node, halt.clone()) => match never {},
+    }
+}
+
+fn limits(code: &Code) -> (Option<String>, Option<String>) {
+    match (code.language, code.memory_mb) {
+        (Language::Python, Some(mb)) => (Some((mb * 1024).to_string()), None),
+        (Language::Javascript, Some(mb)) => (None, Some(format!("--max-old-space-size={mb}"))),
+        (_, None) => (None, None),
+    }
+}
+
+fn result(answer: Answer, node: &NodeDesk) -> Result<Value, Box<Failure>> {
+    match answer {
+        Answer::Result(given) => output::told(given, &node.meter),
+        Answer::Unset(()) => Ok(Value::Null),
+        Answer::NotJson(message) => Err(failure("validation", "RESULT_NOT_JSON", message)),
+        Answer::NoLibrary(message) => Err(failure::invalid(message)),
+        Answer::Exception(exception) => Err(raised(exception, node.work().debug)),
+    }
+}
+
+/// An exception that says a code of its own has that one, and the flag that comes with it.
+fn raised(exception: Exception, debug: bool) -> Box<Failure> {
+    let Exception { exception_type, message, traceback, trouble, code, retryable } = exception;
+    let code = match (code, trouble.as_deref()) {
+        (Some(code), _) => code,
+        (None, Some("timeout")) => "NETWORK_TIMEOUT".to_owned(),
+        (None, Some("connection")) => "CONNECTION_RESET".to_owned(),
+        (None, Some("syntax")) => "CODE_SYNTAX".to_owned(),
+        (None, Some("memory")) => "OUT_OF_MEMORY".to_owned(),
+        (None, _) => "CODE_EXCEPTION".to_owned(),
+    };
+    let message =
+        if message.is_empty() { exception_type.clone() } else { format!("{exception_type}: {message}") };
+    let class = if code == "CODE_SYNTAX" { "validation" } else { output::class_of(&code) };
+    let mut failed = failure(class, &code, shown(&message));
+    failed.retryable = retryable;
+    failed.details = json!({ "exceptionType": exception_type });
+    if debug {
+        failed.details["stack"] = json!(traceback);
+    }
+    failed
+}
+
+/// The interpreter did not come to its end.
+fn unanswered(ended: Ended, code: &Code, interpreter: &Path) -> Box<Failure> {
+    let Ended { status, mut out, mut err } = ended;
+    let (stdout, stderr) = (out.text(ERROR_TAIL_MAX).0, err.text(ERROR_TAIL_MAX).0);
+    let language = code.language.name();
+    let mut failed = match (status.code(), status.signal()) {
+        _ if stderr.contains("heap out of memory") => {
+            failure("unknown", "OUT_OF_MEMORY", format!("{language} used more memory than its limit"))
+        }
+        (Some(127), _) => failure::invalid(format!(
+            "`{}` was not found on this worker; install it to run nodes in {language}",
+            interpreter.display()
+        )),
+        (Some(code), _) => failure(
+            "unknown",
+            "CODE_EXIT",
+            format!("{language} ended with exit code {code} before it had a result"),
+        ),
+        (None, signal) => {
+            let signal =
+                signal.map_or_else(|| "an unknown signal".to_owned(), |signal| format!("signal {signal}"));
+            failure(
+                "unknown",
+                "CODE_SIGNAL",
+                format!("{language} was killed by {signal} before it had a result"),
+            )
+        }
+    };
+    failed.details =
+        json!({ "exitCode": status.code(), "signal": status.signal(), "stdout": stdout, "stderr": stderr });
+    failed
+}
