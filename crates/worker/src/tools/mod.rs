@@ -46,7 +46,7 @@ enum Tool {
     Filter,
 }
 
-const TOOLS: [(&str, Tool); 8] = [
+const TOOLS: [(&str, Tool); 9] = [
     ("artifact", Tool::Artifact),
     ("code", Tool::Code),
     ("noop", Tool::Noop),
