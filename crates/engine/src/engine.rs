@@ -177,11 +177,19 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 fn write_batches<S: Store>(batches: &Receiver<(Box<S>, Vec<Write>)>, events: &Sender<Happened<S>>) {
     let _last_words = LastWords("writer", events);
     for (mut store, batch) in batches {
-        let result = store.write(&batch);
+        let result = written(store.as_mut(), &batch);
         if events.send(Happened::Written(store, result)).is_err() {
             return;
         }
     }
+}
+
+/// How long the disk takes for a batch is what everyone waits for, so it is measured where there is someone to tell.
+fn written<S: Store>(store: &mut S, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
+    let began = Instant::now();
+    let result = store.write(batch);
+    metrics::histogram!("windlass_commit_seconds").record(began.elapsed());
+    result
 }
 
 fn answer_lookups<S: Store>(
@@ -346,7 +354,7 @@ impl<S: Store> Turn<S> {
             return self.hand_over(batch);
         }
         let mut store = self.take_store();
-        let result = store.write(&batch);
+        let result = written(store.as_mut(), &batch);
         self.on_the_spot = Some(Happened::Written(store, result));
     }
 

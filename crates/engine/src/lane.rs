@@ -29,7 +29,7 @@ pub(crate) mod pages {
 pub(crate) use agents::end_of;
 
 use crate::ids::new_execution_id;
-use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Wake};
+use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
 use deciding::{Pending, What};
 use live::Executions;
@@ -77,6 +77,7 @@ pub struct Lane<R> {
     reads: Reads<R>,
     mail: mail::Inbox,
     recovery: recovery::Recovery,
+    tally: Tally,
     stopping: bool,
     effects: Vec<Effect<R>>,
 }
@@ -99,6 +100,7 @@ impl<R> Lane<R> {
             reads: Reads::default(),
             mail: mail::Inbox::default(),
             recovery: recovery::Recovery::default(),
+            tally: Tally::default(),
             stopping: false,
             effects: Vec::new(),
         };
@@ -230,6 +232,7 @@ impl<R> Lane<R> {
             live: self.executions.len(),
             recovered: self.is_recovered(),
             lost: self.sessions.lost(),
+            tally: self.tally,
         };
         self.answer(reply, Answer::Load(load));
     }

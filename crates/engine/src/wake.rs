@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 use windlass_kernel::{
-    ChildResult, ExecutionId, Input, Millis, Need, Net, NetDigest, Phase, Record, Rejected, RunId, StartWhen,
-    Values,
+    ChildResult, Event, ExecutionId, Input, Millis, Need, Net, NetDigest, Outcome, Phase, Record, Rejected,
+    RunId, StartWhen, Values,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -100,6 +100,40 @@ pub struct Load {
     pub recovered: bool,
     /// Leases that were lost since the start.
     pub lost: u64,
+    /// What was decided since the start.
+    pub tally: Tally,
+}
+
+/// What commits have told since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    pub started: u64,
+    pub completed: u64,
+    pub partial: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub steps_done: u64,
+    pub steps_failed: u64,
+    pub retries: u64,
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, records: &[Record]) {
+        for record in records {
+            let place = match &record.event {
+                Event::Created(_) | Event::Forked(_) => &mut self.started,
+                Event::Ended { outcome: Outcome::Completed, .. } => &mut self.completed,
+                Event::Ended { outcome: Outcome::Partial, .. } => &mut self.partial,
+                Event::Ended { outcome: Outcome::Failed, .. } => &mut self.failed,
+                Event::Ended { outcome: Outcome::Cancelled, .. } => &mut self.cancelled,
+                Event::Done { .. } => &mut self.steps_done,
+                Event::Failed { .. } => &mut self.steps_failed,
+                Event::RetryScheduled { .. } => &mut self.retries,
+                _ => continue,
+            };
+            *place += 1;
+        }
+    }
 }
 
 #[derive(Debug)]

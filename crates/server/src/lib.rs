@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod auth;
+pub mod backup;
 pub mod body;
 mod connections;
 pub mod engine_secrets;
@@ -9,8 +10,10 @@ pub mod feed;
 pub mod host;
 pub mod limits;
 mod logging;
+mod metrics;
 pub mod problem;
 pub mod readers;
+pub mod retention;
 mod routes;
 mod serve;
 pub mod settings;

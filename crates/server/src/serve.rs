@@ -6,7 +6,9 @@ use crate::connections::{Connections, accept};
 use crate::engine_secrets::EngineSecrets;
 use crate::host::{Embedded, Setup, Workers};
 use crate::logging;
+use crate::metrics;
 use crate::readers::Readers;
+use crate::retention;
 use crate::routes;
 use crate::settings::Settings;
 use crate::tenant::Tenant;
@@ -78,6 +80,10 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let Server { app, embedded, listener, connections, .. } = self;
         let router = routes::router(app.clone());
+        if let Some(keep) = app.settings.keep {
+            tokio::spawn(retention::run(app.clone(), keep));
+        }
+        tokio::spawn(metrics::upkeep(app.clone()));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
         let fatal = tokio::select! {
@@ -110,6 +116,7 @@ fn owner_known() -> Known {
 /// Serves until SIGINT or SIGTERM. `told` hears of the server when it listens.
 pub fn serve(settings: Settings, secrets: EngineSecrets, told: impl FnOnce(&Server)) -> anyhow::Result<()> {
     logging::start(&settings)?;
+    metrics::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = signalled()?;

@@ -280,6 +280,7 @@ impl<R> Lane<R> {
 
     fn committed(&mut self, building: Building<R>) {
         let id = building.id;
+        self.tally.count(&building.records);
         for (pending, answer) in building.decided {
             self.reply_to(id, pending, answer);
         }

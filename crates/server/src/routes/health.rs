@@ -1,6 +1,7 @@
-//! `/healthz` and `/readyz`, for whoever keeps the process running and sends it requests.
+//! `/healthz`, `/readyz` and `/metrics`, for whoever keeps the process running and sends it requests.
 
 use crate::app::App;
+use crate::metrics;
 use crate::problem::{Problem, Refused};
 use axum::Json;
 use axum::extract::State;
@@ -23,7 +24,7 @@ impl Health {
 }
 
 pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz))
+    OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz)).routes(routes!(measured))
 }
 
 /// The process runs.
@@ -42,4 +43,13 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
         true => Ok(Health::ok()),
         false => Err(Problem::unavailable("the server is starting or being stopped")),
     }
+}
+
+/// What Prometheus reads.
+#[utoipa::path(get, path = "/metrics", tag = "operations", responses(
+    (status = 200, body = String, content_type = "text/plain"),
+    (status = 503, body = Refused, description = "The engine has too much to do, or is being stopped"),
+))]
+async fn measured(State(app): State<Arc<App>>) -> Result<String, Problem> {
+    metrics::render(&app).await
 }

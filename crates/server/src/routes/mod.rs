@@ -51,6 +51,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/openapi.json", axum::routing::get(move || async move { Json(document) }))
         .fallback(nowhere)
         .method_not_allowed_fallback(no_method)
+        .layer(axum::middleware::from_fn(crate::metrics::timed))
         .with_state(app)
 }
 

@@ -6,6 +6,7 @@ mod table;
 pub use table::{CONFIG, DATA, Kind, SETTINGS, Setting};
 
 use parse::Given;
+pub use parse::duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub rate_limit: Option<u32>,
     pub rate_burst: Option<u32>,
     pub open_executions: Option<u32>,
+    /// None: for ever.
+    pub keep: Option<Duration>,
     pub egress: Egress,
     pub jwt: JwtSettings,
     pub log: String,
@@ -111,6 +114,7 @@ impl Settings {
             rate_limit: given.count("rate-limit")?,
             rate_burst: given.count("rate-burst")?,
             open_executions: given.count("open-executions")?,
+            keep: Some(given.duration("keep")?).filter(|keep| !keep.is_zero()),
             egress: given.egress("egress-allow")?,
             jwt: JwtSettings {
                 secret: given.text("jwt-secret").map(Zeroizing::new),

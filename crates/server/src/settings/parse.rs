@@ -100,8 +100,7 @@ impl Given {
     pub fn duration(&self, name: &'static str) -> Result<Duration, BadSetting> {
         let expected = "a time as in 500ms, 10s, 5m, 12h or 30d";
         let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;
-        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-        scaled(&text, &units).map(Duration::from_millis).ok_or_else(|| self.bad(name, expected))
+        duration(&text).map_err(|_| self.bad(name, expected))
     }
 
     pub fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, BadSetting> {
@@ -166,6 +165,13 @@ fn text_of(value: Value) -> Option<String> {
         }
         Value::Float(_) | Value::Datetime(_) | Value::Table(_) => None,
     }
+}
+
+/// A time as in `500ms`, `10s`, `5m`, `12h` or `30d`.
+pub fn duration(text: &str) -> Result<Duration, BadSetting> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let wanted = || BadSetting(format!("`{text}` is not a time as in 500ms, 10s, 5m, 12h or 30d"));
+    scaled(text, &units).map(Duration::from_millis).ok_or_else(wanted)
 }
 
 /// A whole number and one of the units, the first that fits.

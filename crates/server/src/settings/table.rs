@@ -107,6 +107,7 @@ pub const SETTINGS: &[Setting] = &[
         "0",
         "Executions of one tenant that have not ended; 0: no limit. A tenant's own limit comes first",
     ),
+    setting("keep", Kind::Duration, "30d", "How long executions are kept after they ended; 0d: for ever"),
     setting(
         "egress-allow",
         Kind::Text,

@@ -87,6 +87,12 @@ impl Sqlite {
         self.artifacts.clone()
     }
 
+    /// The artifacts of the store at this path.
+    #[must_use]
+    pub fn artifacts_beside(path: &Path) -> Artifacts {
+        beside(path)
+    }
+
     /// What a transaction refers to is on disk before it; without the transaction nothing refers to it.
     fn keep_artifacts(&self, batch: &[Write]) -> Result<(), StoreError> {
         let kept = batch.iter().flat_map(|write| match write {

@@ -1,10 +1,9 @@
-//! `windlass admin`: care for a data folder.
+//! `windlass admin check`.
 
-use super::counted;
-use super::told::print_json;
+use crate::commands::counted;
+use crate::commands::told::print_json;
 use crate::data::Data;
 use crate::exit;
-use clap::Subcommand;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write, stderr};
 use std::process::ExitCode;
@@ -14,20 +13,6 @@ use windlass_store::check::{self, Problem, Report};
 
 /// How often a terminal is told how far the check is.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-
-/// Care for the data folder
-#[derive(Debug, clap::Args)]
-pub struct Admin {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    data: Data,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Check(Check),
-}
 
 /// Check that everything in the data folder is as it was written
 ///
@@ -41,16 +26,8 @@ pub struct Check {
     json: bool,
 }
 
-impl Admin {
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
-        match &self.command {
-            Command::Check(check) => check.run(&self.data),
-        }
-    }
-}
-
 impl Check {
-    fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
         let report = check::check(&mut data.read()?, &mut progress())?;
         if stderr().is_terminal() {
             let _ = write!(stderr(), "\r\x1b[K");

@@ -1,0 +1,61 @@
+//! `windlass admin backup` and `restore`.
+
+use crate::commands::counted;
+use crate::commands::told::print_json;
+use crate::data::Data;
+use crate::progress::say;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use windlass_server::backup::{Note, backup, restore};
+
+/// Copy the data folder, also while it is in use
+///
+/// The copy is the store as it is at one moment, and the artifacts it names. The master key of secrets is not in it: keep
+/// that one apart.
+#[derive(Debug, clap::Args)]
+pub struct Backup {
+    /// A folder that is not there yet
+    into: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Put a backup back into a data folder without data
+#[derive(Debug, clap::Args)]
+pub struct Restore {
+    /// What `windlass admin backup` made
+    from: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Backup {
+    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
+        tell(&backup(data.folder(), &self.into)?, self.json, &format!("is in {}", self.into.display()))
+    }
+}
+
+impl Restore {
+    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
+        let told = tell(
+            &restore(&self.from, data.folder())?,
+            self.json,
+            &format!("is in {}", data.folder().display()),
+        );
+        say("the master key is not part of a backup: without the old one, stored secrets cannot be opened");
+        told
+    }
+}
+
+fn tell(note: &Note, json: bool, place: &str) -> anyhow::Result<ExitCode> {
+    if json {
+        print_json(&serde_json::to_value(note)?)?;
+    } else {
+        let artifacts = counted(note.artifacts, "artifact");
+        let bytes = note.store_bytes + note.artifact_bytes;
+        say(&format!("the store of {} with {artifacts} ({bytes} bytes) {place}", note.made_at));
+    }
+    Ok(ExitCode::SUCCESS)
+}

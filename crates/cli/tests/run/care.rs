@@ -1,0 +1,68 @@
+//! `windlass admin backup`, `restore` and `prune`.
+
+use crate::binary::Place;
+use serde_json::json;
+use std::fs;
+
+/// Large enough for an artifact.
+const LARGE: &str = "workflow:\n- step: a\n  tool: {kind: python, code: 'result = \"x\" * 200000'}\n";
+
+fn ran(place: &Place) -> String {
+    place.run(&[], 0)["executionId"].as_str().expect("an id").to_owned()
+}
+
+fn artifacts(place: &Place, data: &str) -> usize {
+    let folders = fs::read_dir(place.path(data).join("artifacts")).into_iter().flatten().flatten();
+    folders.flat_map(|folder| fs::read_dir(folder.path()).into_iter().flatten()).count()
+}
+
+#[test]
+fn a_backup_is_put_back_whole() {
+    let place = Place::new(LARGE);
+    let id = ran(&place);
+    let told = place.windlass(&["admin", "backup", "saved", "--json"]).expect(0).json();
+    assert_eq!(told["artifacts"], json!(1), "{told}");
+    ran(&place);
+    place.windlass(&["admin", "restore", "saved", "--data", "back"]).expect(0);
+    place.windlass(&["admin", "check", "--data", "back"]).expect(0);
+    let then = place.windlass(&["executions", "get", &id, "--json", "--data", "back"]).expect(0).json();
+    let now = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
+    assert_eq!(then, now);
+    let listed = place.windlass(&["executions", "list", "--json", "--data", "back"]).expect(0);
+    assert_eq!(listed.out.matches("executionId").count(), 1, "what came later is not in it: {}", listed.out);
+    assert_eq!(artifacts(&place, "back"), 1);
+}
+
+#[test]
+fn a_backup_goes_over_nothing_and_a_changed_one_is_refused() {
+    let place = Place::new(LARGE);
+    ran(&place);
+    place.windlass(&["admin", "backup", "saved"]).expect(0);
+    place.windlass(&["admin", "backup", "saved"]).expect(1).says("is there already");
+    place.windlass(&["admin", "restore", "saved"]).expect(1).says("restore into another folder");
+    place.windlass(&["admin", "restore", "elsewhere", "--data", "new"]).expect(1).says("is no backup");
+    place.windlass(&["admin", "backup", "other", "--data", "nowhere"]).expect(1).says("there is no data");
+    let mut store = fs::read(place.path("saved/windlass.db")).expect("a store");
+    let middle = store.len() / 2;
+    store[middle] ^= 1;
+    fs::write(place.path("saved/windlass.db"), store).expect("it is changed");
+    place.windlass(&["admin", "restore", "saved", "--data", "new"]).expect(1).says("its digest differs");
+    assert!(!place.path("new/windlass.db").exists(), "nothing was put there");
+}
+
+#[test]
+fn what_ended_long_ago_is_told_and_then_forgotten() {
+    let place = Place::new(LARGE);
+    let id = ran(&place);
+    let kept = place.windlass(&["admin", "prune", "--json"]).expect(0).json();
+    assert_eq!(kept["executions"], json!(0), "it ended just now");
+    let told = place.windlass(&["admin", "prune", "--keep", "0s", "--dry-run", "--json"]).expect(0).json();
+    assert_eq!((&told["executions"], &told["oldest"][0]["executionId"]), (&json!(1), &json!(id)));
+    place.windlass(&["executions", "get", &id]).expect(0);
+    let gone = place.windlass(&["admin", "prune", "--keep", "0s", "--json"]).expect(0).json();
+    assert_eq!(gone["executions"], json!(1));
+    place.windlass(&["executions", "get", &id]).expect(2);
+    place.windlass(&["admin", "check"]).expect(0);
+    assert_eq!(artifacts(&place, "data"), 1, "an artifact that was put there today may be named yet");
+    place.windlass(&["admin", "prune", "--keep", "soon"]).expect(2).says("30d");
+}

@@ -1,0 +1,112 @@
+//! What is measured, for Prometheus.
+
+use crate::app::App;
+use crate::problem::Problem;
+use anyhow::anyhow;
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::Response;
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use windlass_engine::{Answer, Load, Request as Ask, Tally};
+
+/// From a sync on a fast disk to one that users notice.
+const SECONDS: [f64; 12] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
+/// Histograms grow until somebody looks after them.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+/// One recorder to a process.
+static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// From now on everything that is measured is kept.
+pub fn start() -> anyhow::Result<()> {
+    if HANDLE.get().is_some() {
+        return Ok(());
+    }
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
+        .map_err(|error| anyhow!("the buckets of histograms are refused: {error}"))?;
+    let recorder = builder.build_recorder();
+    let handle = recorder.handle();
+    // Another server of this process was faster.
+    if HANDLE.set(handle).is_ok() {
+        metrics::set_global_recorder(recorder).map_err(|error| anyhow!("{error}"))?;
+        describe();
+    }
+    Ok(())
+}
+
+/// Looks after the histograms until the server is stopped.
+pub async fn upkeep(app: Arc<App>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(UPKEEP) => {}
+            () = app.stopped() => return,
+        }
+        if let Some(handle) = HANDLE.get() {
+            handle.run_upkeep();
+        }
+    }
+}
+
+/// The text that Prometheus reads.
+pub async fn render(app: &App) -> Result<String, Problem> {
+    if let Answer::Load(load) = app.ask(Ask::Load).await? {
+        tell(&load);
+    }
+    Ok(HANDLE.get().map(PrometheusHandle::render).unwrap_or_default())
+}
+
+/// Times every request by its route, never by its address: addresses have no bound.
+pub async fn timed(matched: Option<MatchedPath>, request: Request, next: Next) -> Response {
+    let (began, method) = (Instant::now(), request.method().to_string());
+    let response = next.run(request).await;
+    let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());
+    let status = response.status().as_u16().to_string();
+    histogram!("windlass_http_request_seconds", "route" => route, "method" => method, "status" => status)
+        .record(began.elapsed());
+    response
+}
+
+fn tell(load: &Load) {
+    let Load { queued, in_flight, slots, live, recovered, lost, tally } = *load;
+    for (name, count) in [
+        ("windlass_queue_depth", queued),
+        ("windlass_steps_in_flight", in_flight),
+        ("windlass_slots", slots),
+        ("windlass_executions_in_memory", live),
+        ("windlass_recovered", usize::from(recovered)),
+    ] {
+        gauge!(name).set(count as f64);
+    }
+    let Tally { started, completed, partial, failed, cancelled, steps_done, steps_failed, retries } = tally;
+    counter!("windlass_executions_started_total").absolute(started);
+    for (status, count) in
+        [("completed", completed), ("partial_success", partial), ("failed", failed), ("cancelled", cancelled)]
+    {
+        counter!("windlass_executions_ended_total", "status" => status).absolute(count);
+    }
+    for (status, count) in [("completed", steps_done), ("failed", steps_failed)] {
+        counter!("windlass_steps_total", "status" => status).absolute(count);
+    }
+    counter!("windlass_step_retries_total").absolute(retries);
+    counter!("windlass_lease_losses_total").absolute(lost);
+}
+
+fn describe() {
+    describe_histogram!("windlass_commit_seconds", "How long the disk took for a batch of commits");
+    describe_histogram!("windlass_http_request_seconds", "How long requests took, by route");
+    describe_gauge!("windlass_queue_depth", "Steps that wait for a free slot");
+    describe_gauge!("windlass_steps_in_flight", "Steps that workers have");
+    describe_gauge!("windlass_slots", "Steps that workers can have at a time");
+    describe_gauge!("windlass_executions_in_memory", "Executions that something happens to");
+    describe_gauge!("windlass_recovered", "1 when what the last process left has been taken up");
+    describe_gauge!("windlass_webhook_backlog", "Webhook events that were not delivered yet");
+    describe_counter!("windlass_executions_started_total", "Executions since the start of the process");
+    describe_counter!("windlass_executions_ended_total", "Executions that ended, by status");
+    describe_counter!("windlass_steps_total", "Steps that ended, by status");
+    describe_counter!("windlass_step_retries_total", "Attempts that are tried again");
+    describe_counter!("windlass_lease_losses_total", "Leases that ended without a word from their worker");
+}

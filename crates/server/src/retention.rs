@@ -1,0 +1,108 @@
+//! Forgetting what ended long ago, in small pieces beside everything else.
+
+use crate::app::App;
+use anyhow::{Context, bail};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use windlass_engine::{Answer, Folder, Handle, Request};
+use windlass_kernel::Millis;
+use windlass_store::sqlite::{Sqlite, SqliteReader};
+use windlass_store::{Applied, Artifacts, Entry, Retention as _};
+
+/// How often it is looked for what may go.
+const EVERY: Duration = Duration::from_secs(3_600);
+/// Executions forgotten in one transaction.
+const PAGE: usize = 64;
+/// Rows that go in one transaction: a few milliseconds of the disk.
+const ROWS: usize = 1_000;
+/// An artifact that was put there lately may be named by what is not written yet.
+const FRESH: Duration = Duration::from_secs(24 * 3_600);
+
+/// What went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pruned {
+    pub executions: u64,
+    pub artifacts: u64,
+    pub artifact_bytes: u64,
+}
+
+/// Where it is taken from.
+#[derive(Debug)]
+pub struct Pruning {
+    reader: SqliteReader,
+    artifacts: Artifacts,
+    engine: Handle,
+}
+
+impl Pruning {
+    pub fn of(data: &Path, engine: Handle) -> anyhow::Result<Pruning> {
+        let store = Folder::store(data);
+        let (reader, artifacts) = (Sqlite::read_only(&store)?, Sqlite::artifacts_beside(&store));
+        Ok(Pruning { reader, artifacts, engine })
+    }
+
+    /// Forgets what ended before then, and the artifacts that nothing names any more. Waits for the disk.
+    pub fn run(&mut self, ended_before: Millis) -> anyhow::Result<Pruned> {
+        let mut pruned = Pruned::default();
+        // What an earlier process began is finished first.
+        self.clear()?;
+        loop {
+            let page = self.reader.forgettable(ended_before, PAGE)?;
+            let gone = self.forget(page.into_iter().map(|one| one.execution).collect())?;
+            if gone == 0 {
+                break;
+            }
+            pruned.executions += gone;
+            self.clear()?;
+        }
+        let put_before = SystemTime::now().checked_sub(FRESH).context("the clock stands before 1970")?;
+        (pruned.artifacts, pruned.artifact_bytes) =
+            self.artifacts.sweep(&self.reader.referenced()?, put_before)?;
+        Ok(pruned)
+    }
+
+    fn forget(&self, executions: Vec<windlass_kernel::ExecutionId>) -> anyhow::Result<u64> {
+        let forget = executions.into_iter().map(|execution| Entry::Forget { execution });
+        let applied = self.keep(forget.collect())?;
+        Ok(applied.iter().filter(|applied| **applied == Applied::Done).count() as u64)
+    }
+
+    fn clear(&self) -> anyhow::Result<()> {
+        while self.keep(vec![Entry::Clear { rows: ROWS }])? == [Applied::Done] {}
+        Ok(())
+    }
+
+    fn keep(&self, entries: Vec<Entry>) -> anyhow::Result<Vec<Applied>> {
+        match self.engine.call(Request::Keep(entries)) {
+            Some(Answer::Kept(applied)) => Ok(applied),
+            _ => bail!("the engine is being stopped; what is left is forgotten after the next start"),
+        }
+    }
+}
+
+/// What ended so long ago is not kept.
+#[must_use]
+pub fn ended_before(now: Millis, keep: Duration) -> Millis {
+    Millis(now.0.saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// Prunes now and then, until the server is stopped.
+pub async fn run(app: Arc<App>, keep: Duration) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = app.stopped() => return,
+        }
+        let (data, engine) = (app.settings.data.clone(), app.engine.clone());
+        let before = ended_before(crate::host::now(), keep);
+        let pruned = tokio::task::spawn_blocking(move || Pruning::of(&data, engine)?.run(before)).await;
+        match pruned {
+            Ok(Ok(Pruned { executions, artifacts, artifact_bytes })) => {
+                tracing::info!(executions, artifacts, artifact_bytes, "what ended long ago is forgotten");
+            }
+            Ok(Err(error)) => tracing::error!("what ended long ago could not be forgotten: {error:#}"),
+            Err(error) => tracing::error!("what ended long ago could not be forgotten: {error}"),
+        }
+    }
+}
