@@ -1,8 +1,8 @@
 //! `windlass run`, `executions` and `admin` from outside: the real program on real folders.
 
 mod admin;
-mod care;
 mod binary;
+mod care;
 mod changes;
 mod children;
 mod ends;
