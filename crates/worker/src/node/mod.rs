@@ -18,14 +18,19 @@ pub(crate) use meter::Meter;
 pub(crate) use workspace::{Outputs, Workspace};
 
 use crate::failure::{failure, invalid};
+use crate::halt::Halt;
 use crate::pipeline::execution_id;
+use crate::pool::Port;
 use crate::tools::Kit;
 use crate::{artifacts, keychain};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use windlass_protocol::{Failure, Node, Work};
+use tokio::time::sleep;
+use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Failure, Node, Work};
 
 /// Before a key of the state, in the context of the execution.
 pub(crate) const STATE: &str = "state.";
@@ -33,6 +38,9 @@ pub(crate) const STATE: &str = "state.";
 /// State is small and is read whole; what is larger belongs in an output or a database.
 const STATE_MAX: usize = 256 * 1024;
 const STATE_KEY_MAX: usize = 128;
+
+/// An engine that is gone may be back by then.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What running work asks of its unit.
 #[derive(Debug)]
@@ -43,27 +51,44 @@ pub(crate) enum Ask {
         value: Value,
         kept: oneshot::Sender<()>,
     },
+    /// Where a call stands, so that another worker goes on from there. Answered when it is on disk.
+    Remember {
+        memo: Value,
+        kept: oneshot::Sender<()>,
+    },
     Progress {
         step: String,
         percentage: u8,
     },
 }
 
-#[derive(Debug)]
 pub(crate) struct NodeDesk {
     pub(crate) node: Node,
     work: Work,
     pub(crate) meter: Meter,
     state: Mutex<Map<String, Value>>,
     asks: mpsc::Sender<Ask>,
+    port: Arc<dyn Port>,
+}
+
+impl fmt::Debug for NodeDesk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeDesk").field("node", &self.node.id).finish_non_exhaustive()
+    }
 }
 
 impl NodeDesk {
     /// `ctx` is the context as the attempt sees it.
-    pub(crate) fn new(node: Node, work: Work, ctx: Map<String, Value>, asks: mpsc::Sender<Ask>) -> NodeDesk {
+    pub(crate) fn new(
+        node: Node,
+        work: Work,
+        ctx: Map<String, Value>,
+        asks: mpsc::Sender<Ask>,
+        port: Arc<dyn Port>,
+    ) -> NodeDesk {
         let of_state = |(key, value): (String, Value)| Some((key.strip_prefix(STATE)?.to_owned(), value));
         let state = Mutex::new(ctx.into_iter().filter_map(of_state).collect());
-        NodeDesk { node, work, meter: Meter::default(), state, asks }
+        NodeDesk { node, work, meter: Meter::default(), state, asks, port }
     }
 
     pub(crate) fn work(&self) -> &Work {
@@ -137,6 +162,33 @@ impl NodeDesk {
         self.ask(Ask::SetState { key: key.to_owned(), value: value.clone(), kept }, heard).await?;
         self.lock().insert(key.to_owned(), value);
         Ok(())
+    }
+
+    /// On disk when it returns.
+    pub(crate) async fn remember(&self, memo: Value) -> Result<(), Box<Failure>> {
+        let (kept, heard) = oneshot::channel();
+        self.ask(Ask::Remember { memo, kept }, heard).await
+    }
+
+    /// A decision of an agent, and what came of it. Asked again until there is an answer: the same call is one decision.
+    pub(crate) async fn call(
+        &self,
+        call: String,
+        ask: AgentAsk,
+        mut halt: Halt,
+    ) -> Result<AgentAnswer, Box<Failure>> {
+        loop {
+            let (reply, answer) = oneshot::channel();
+            let asked = AgentCall { unit: self.work.unit, call: call.clone(), ask: ask.clone() };
+            self.port.agent(asked, Box::new(move |told| drop(reply.send(told))));
+            tokio::select! {
+                answer = answer => match answer {
+                    Ok(answer) => return Ok(answer),
+                    Err(_) => sleep(ASK_AGAIN).await,
+                },
+                _ = halt.pulled() => return Err(failure("unknown", "STOPPED", "the agent was stopped")),
+            }
+        }
     }
 
     pub(crate) async fn progress(&self, step: String, percentage: u8) {

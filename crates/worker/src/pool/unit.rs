@@ -43,7 +43,9 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
         log(Arc::clone(&wires.port), Arc::clone(&kit.keeper), &work, halt.clone());
     let mut run = Run::begin(work);
     let (sender, mut asks) = mpsc::channel(ASKS);
-    let node = run.node().map(|node| NodeDesk::new(node.clone(), run.work().clone(), run.ctx(), sender));
+    let node = run.node().map(|node| {
+        NodeDesk::new(node.clone(), run.work().clone(), run.ctx(), sender, Arc::clone(&wires.port))
+    });
     let mut desk = Desk::new(run.work(), lines, Arc::clone(&kit), node);
     let grace_ms = wires.grace_ms;
     let work = async {
@@ -145,6 +147,10 @@ async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &
     let asked = match ask {
         Ask::SetState { key, value, kept } => {
             run.write(format!("{STATE}{key}"), value);
+            kept
+        }
+        Ask::Remember { memo, kept } => {
+            run.remember(memo);
             kept
         }
         Ask::Progress { step, percentage } => {

@@ -36,6 +36,7 @@ use super::fields::seconds;
 use crate::failure;
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
+pub(super) use answer::retry_after_ms;
 pub(crate) use clients::Clients;
 use config::Request;
 use std::time::Duration;

@@ -6,6 +6,7 @@ mod code;
 mod fields;
 mod filter;
 mod http;
+mod model;
 mod noop;
 mod postgres;
 mod program;
@@ -44,9 +45,11 @@ enum Tool {
     Postgres,
     Secrets,
     Filter,
+    Llm,
+    AiAgent,
 }
 
-const TOOLS: [(&str, Tool); 9] = [
+const TOOLS: [(&str, Tool); 11] = [
     ("artifact", Tool::Artifact),
     ("code", Tool::Code),
     ("noop", Tool::Noop),
@@ -56,6 +59,8 @@ const TOOLS: [(&str, Tool); 9] = [
     ("postgres", Tool::Postgres),
     ("secrets", Tool::Secrets),
     ("filter", Tool::Filter),
+    ("llm", Tool::Llm),
+    ("ai_agent", Tool::AiAgent),
 ];
 
 /// Who calls, and what a tool may use beside its configuration.
@@ -156,6 +161,8 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::Http => http::run(call, desk, halt).await,
         Tool::Postgres => postgres::run(call, desk, halt).await,
         Tool::Secrets => secrets::run(&call.config, desk).into(),
+        Tool::Llm => model::llm::run(call, desk, halt).await.into(),
+        Tool::AiAgent => model::agent::run(call, desk, halt).await.into(),
         Tool::Filter => filter::run(&call.config, halt).await.into(),
     }
 }

@@ -25,6 +25,7 @@ pub enum Heard {
     Report(Box<Report>),
     Left(SessionId),
     Progress(Progress),
+    Agent(AgentCall, Reply<AgentAnswer>),
 }
 
 /// Log chunks are answered at once, or kept until `release`.
@@ -76,8 +77,8 @@ impl Port for Engine {
         self.tell(Heard::Checkpoint(checkpoint, reply));
     }
 
-    fn agent(&self, _: AgentCall, reply: Reply<AgentAnswer>) {
-        reply(AgentAnswer::Stale);
+    fn agent(&self, call: AgentCall, reply: Reply<AgentAnswer>) {
+        self.tell(Heard::Agent(call, reply));
     }
 
     fn progress(&self, progress: Progress, reply: Reply<Verdict>) {
@@ -193,7 +194,7 @@ impl Shop {
                 }
                 Heard::Report(report) => panic!("it ended before `{prefix}`: {:?}", report.outcome),
                 Heard::Registered | Heard::Line(_) | Heard::Checkpoint(..) => {}
-                Heard::Left(_) | Heard::Progress(_) => {}
+                Heard::Left(_) | Heard::Progress(_) | Heard::Agent(..) => {}
             }
         }
     }
@@ -214,6 +215,7 @@ impl Shop {
         loop {
             match self.hear() {
                 Heard::Registered | Heard::Left(_) => {}
+                Heard::Agent(call, _) => panic!("nobody expects {call:?}"),
                 Heard::Progress(one) => progress.push(one),
                 Heard::Line(line) => lines.push(line),
                 Heard::Checkpoint(_, reply) => reply(Verdict::Accepted),

@@ -7,6 +7,7 @@ mod engine;
 mod guard;
 mod http;
 mod large;
+mod model;
 mod names;
 mod node;
 mod pipeline;

@@ -47,7 +47,7 @@ fn a_tool_that_is_not_there_is_told_with_those_that_are() {
     assert_eq!((failure.class.as_str(), failure.code.as_str()), ("validation", "INVALID_CONFIGURATION"));
     assert_eq!(
         failure.message,
-        "this worker has no tool `fax`; it has artifact, code, noop, shell, python, http, postgres, secrets"
+        "this worker has no tool `fax`; it has artifact, code, noop, shell, python, http, postgres, secrets, filter, llm, ai_agent"
     );
 }
 
@@ -151,7 +151,11 @@ fn an_engine_that_forgot_the_session_gets_a_new_one_when_all_is_gone() {
         match shop.hear() {
             Heard::Registered => break,
             Heard::Report(report) => panic!("lost work is not reported: {report:?}"),
-            Heard::Line(_) | Heard::Checkpoint(..) | Heard::Left(_) | Heard::Progress(_) => {}
+            Heard::Line(_)
+            | Heard::Checkpoint(..)
+            | Heard::Left(_)
+            | Heard::Progress(_)
+            | Heard::Agent(..) => {}
         }
     }
     assert!(!lives(&sleeper));

@@ -161,7 +161,7 @@ fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request)
 }
 
 /// Seconds, or a date.
-fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
+pub(in crate::tools) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
         return Some(seconds.min(RETRY_AFTER_MAX_S) * 1000);

@@ -1,6 +1,6 @@
 //! The connections of a worker, shared by its tasks.
 
-use crate::egress::{Egress, Resolver};
+use crate::egress::{Egress, Refused, Resolver};
 use reqwest::Client;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,12 @@ impl Clients {
         Clients { egress, resolver, kept: Mutex::new(BTreeMap::new()) }
     }
 
-    pub(super) async fn with(&self, connect: Option<Duration>) -> Result<Client, String> {
+    /// Whether requests of definitions may go to a host.
+    pub(in crate::tools) fn check_host(&self, host: &str) -> Result<(), Refused> {
+        self.egress.check_host(host)
+    }
+
+    pub(in crate::tools) async fn with(&self, connect: Option<Duration>) -> Result<Client, String> {
         let found = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(&connect).cloned();
         if let Some(client) = found {
             return Ok(client);

@@ -1,0 +1,181 @@
+//! `ai_agent`: a model that runs the nodes connected to it as it sees fit.
+//!
+//! ```text
+//! model ─▶ answer, kept ─▶ calls of tools ─▶ results, kept ─▶ model ─▶ … ─▶ a text
+//! ```
+//! Every answer is on disk before it is acted on, and every result before the model is asked again. A worker that takes
+//! over goes on there: it asks for no answer that was given, and the engine answers calls that were made before with
+//! what came of them.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `agent_type` | `tools`, the default; `conversational`: without tools; `react`: it says its thoughts |
+//! | `max_iterations` | answers of the model, 10 by default |
+//! | `max_total_tokens` | of all answers together |
+//! | `tool_timeout_ms` | how long one call is waited for |
+//! | `return_intermediate_steps` | the calls and what came of them are part of the result |
+//! | `tools` | nodes it may run: `{step, node, name, description, parameters}` |
+//! | `connections`, `descriptions` | what it is told of the workflow around it |
+//!
+//! The result is `{text, iterations, toolCalls, finishReason}` and `intermediateSteps`.
+
+mod config;
+mod prompt;
+mod state;
+mod toolbox;
+
+use super::Model;
+use super::answer::Answer;
+use crate::failure::{failure, is_retryable};
+use crate::halt::Halt;
+use crate::node::NodeDesk;
+use crate::node::meter::{API_CALLS, TOKENS_USED};
+use crate::pipeline::Call;
+use crate::tools::Desk;
+use config::{AgentType, Config};
+use futures_util::future::join_all;
+use serde_json::{Map, Value, json};
+use state::{Made, State};
+use std::time::Duration;
+use tokio::time::sleep;
+use toolbox::Toolbox;
+use windlass_protocol::{Failure, Level};
+
+const TOOL: &str = "ai_agent";
+
+/// A model that is busy is asked again so often: another attempt of the node would begin from the start.
+const TRIES: u32 = 5;
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+const TRY_AGAIN_MAX: Duration = Duration::from_secs(60);
+
+pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+    let (model, fields) = Model::read(TOOL, &call.config, &config::OWN)?;
+    let config = Config::read(fields)?;
+    let node = desk.node(TOOL)?;
+    let state = match &call.memo {
+        Some(memo) => State::read(memo)?,
+        None => State::new(prompt::opening(&model, &config, call, desk, node).await?),
+    };
+    // What was counted before is told with the rest.
+    node.meter.add(TOKENS_USED, state.tokens);
+    node.meter.add(API_CALLS, state.requests);
+    let toolbox = Toolbox::new(&config);
+    Agent { model, config, toolbox, desk, node, halt }.work(state).await
+}
+
+struct Agent<'a> {
+    model: Model,
+    config: Config,
+    toolbox: Toolbox,
+    desk: &'a Desk,
+    node: &'a NodeDesk,
+    halt: Halt,
+}
+
+impl Agent<'_> {
+    async fn work(&self, mut state: State) -> Result<Value, Box<Failure>> {
+        loop {
+            let open = state.open_calls();
+            if !open.is_empty() {
+                let round = state.rounds;
+                let made = join_all(open.iter().enumerate().map(|(index, call)| {
+                    self.toolbox.call(call, format!("{round}.{index}"), self.desk, self.node, &self.halt)
+                }));
+                for (call, result) in open.iter().zip(made.await) {
+                    state.answered(call, result?);
+                }
+                self.keep(&state).await?;
+            } else if let Some(text) = state.last_words() {
+                return Ok(self.told(&state, text));
+            } else {
+                self.within_limits(&state)?;
+                let answer = self.asked(&mut state).await?;
+                self.say(&answer).await;
+                state.heard(&answer);
+                self.keep(&state).await?;
+            }
+        }
+    }
+
+    async fn keep(&self, state: &State) -> Result<(), Box<Failure>> {
+        self.node.remember(state.memo()).await
+    }
+
+    fn within_limits(&self, state: &State) -> Result<(), Box<Failure>> {
+        let Config { max_iterations, max_total_tokens, .. } = self.config;
+        let exceeded = if state.rounds >= max_iterations {
+            format!("the agent has not come to an end after {max_iterations} iterations")
+        } else if max_total_tokens.is_some_and(|max| state.tokens >= max) {
+            format!(
+                "the agent has used {} tokens, and may use {}",
+                state.tokens,
+                max_total_tokens.unwrap_or_default()
+            )
+        } else {
+            return Ok(());
+        };
+        let mut failed = failure("validation", "LIMIT_EXCEEDED", exceeded);
+        failed.details = json!({ "iterations": state.rounds, "tokensUsed": state.tokens });
+        Err(failed)
+    }
+
+    /// A model that is busy is asked again here: what was done so far would be lost with the attempt.
+    async fn asked(&self, state: &mut State) -> Result<Answer, Box<Failure>> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            state.requests += 1;
+            let body = self.body(state);
+            let failed = match self.model.ask(body, self.desk, self.node, self.halt.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            if tries >= TRIES || !is_retryable(&failed) || self.halt.is_pulled() {
+                return Err(failed);
+            }
+            let wanted = failed.retry_after_ms.map(Duration::from_millis).unwrap_or_default();
+            let wait = (TRY_AGAIN * 2_u32.pow(tries - 1)).max(wanted).min(TRY_AGAIN_MAX);
+            let said = format!("{}; it is asked again in {} s", failed.message, wait.as_secs());
+            self.desk.lines.say(Level::Warn, &said, None).await;
+            let mut halt = self.halt.clone();
+            tokio::select! {
+                () = sleep(wait) => {}
+                _ = halt.pulled() => return Err(failed),
+            }
+        }
+    }
+
+    fn body(&self, state: &State) -> Map<String, Value> {
+        let mut body = Map::from_iter([("messages".to_owned(), Value::Array(state.messages.clone()))]);
+        if self.config.agent_type != AgentType::Conversational {
+            body.insert("tools".to_owned(), self.toolbox.described());
+            body.insert("tool_choice".to_owned(), json!("auto"));
+        }
+        body
+    }
+
+    /// What it thinks and decides can be followed in the log.
+    async fn say(&self, answer: &Answer) {
+        let streamed = self.model.stream;
+        if let Some(text) = answer.text.as_deref().filter(|text| !text.is_empty() && !streamed) {
+            self.desk.lines.say(Level::Info, text, None).await;
+        }
+        for call in &answer.calls {
+            let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
+            self.desk.lines.say(Level::Info, &format!("calls {}", call.name), Some(arguments)).await;
+        }
+    }
+
+    fn told(&self, state: &State, text: &str) -> Value {
+        let mut told = json!({ "text": text, "iterations": state.rounds, "toolCalls": state.made.len(),
+            "finishReason": state.finish });
+        if self.config.return_steps {
+            let step = |made: &Made| {
+                json!({ "iteration": made.round, "tool": made.tool, "arguments": made.arguments,
+                "result": made.result })
+            };
+            told["intermediateSteps"] = state.made.iter().map(step).collect();
+        }
+        told
+    }
+}

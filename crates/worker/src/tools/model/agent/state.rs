@@ -1,0 +1,77 @@
+//! Where an agent stands: its conversation and its counts. All of it is kept, so that another worker goes on.
+
+use super::super::answer::{Answer, ToolCall};
+use crate::failure::failure;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use windlass_protocol::Failure;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct State {
+    pub(super) messages: Vec<Value>,
+    /// Answers of the model.
+    pub(super) rounds: u32,
+    pub(super) tokens: u64,
+    /// Requests to the model, with those that came to nothing.
+    pub(super) requests: u64,
+    pub(super) made: Vec<Made>,
+    #[serde(default)]
+    pub(super) finish: Option<String>,
+}
+
+/// A call of a tool, and what came of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Made {
+    pub(super) round: u32,
+    pub(super) tool: String,
+    pub(super) arguments: Value,
+    pub(super) result: Value,
+}
+
+impl State {
+    pub(super) fn new(messages: Vec<Value>) -> State {
+        State { messages, rounds: 0, tokens: 0, requests: 0, made: Vec::new(), finish: None }
+    }
+
+    pub(super) fn read(memo: &Value) -> Result<State, Box<Failure>> {
+        State::deserialize(memo).map_err(|error| {
+            let message =
+                format!("where the agent stood cannot be read: {error}; use workers of one version");
+            failure("validation", "INVALID_CURSOR", message)
+        })
+    }
+
+    pub(super) fn memo(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    pub(super) fn heard(&mut self, answer: &Answer) {
+        self.rounds += 1;
+        self.tokens = self.tokens.saturating_add(answer.usage.total);
+        self.finish.clone_from(&answer.finish);
+        self.messages.push(answer.message());
+    }
+
+    /// Calls of the newest answer; none once they have results.
+    pub(super) fn open_calls(&self) -> Vec<ToolCall> {
+        let calls = self.messages.last().and_then(|last| last["tool_calls"].as_array());
+        let call = |call: &Value| ToolCall {
+            id: call["id"].as_str().unwrap_or_default().to_owned(),
+            name: call["function"]["name"].as_str().unwrap_or_default().to_owned(),
+            arguments: call["function"]["arguments"].as_str().unwrap_or_default().to_owned(),
+        };
+        calls.into_iter().flatten().map(call).collect()
+    }
+
+    pub(super) fn answered(&mut self, call: &ToolCall, result: Value) {
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments));
+        self.messages.push(json!({ "role": "tool", "tool_call_id": call.id, "content": result.to_string() }));
+        self.made.push(Made { round: self.rounds, tool: call.name.clone(), arguments, result });
+    }
+
+    /// The text of an answer that calls nothing.
+    pub(super) fn last_words(&self) -> Option<&str> {
+        let last = self.messages.last().filter(|last| last["role"] == "assistant")?;
+        Some(last["content"].as_str().unwrap_or_default())
+    }
+}

@@ -1,0 +1,193 @@
+//! What an agent can call: the nodes connected to it, and three words about the execution.
+
+use super::super::answer::ToolCall;
+use super::config::{Config, Tool};
+use super::prompt::cut;
+use crate::failure::failure;
+use crate::halt::Halt;
+use crate::node::{NodeDesk, output, whole};
+use crate::tools::Desk;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
+use windlass_protocol::{AgentAnswer, AgentAsk, Failure};
+
+/// What the model is told of one result.
+const RESULT_MAX: usize = 32 * 1024;
+/// Names of functions, as servers of models take them.
+const NAME_MAX: usize = 64;
+
+const SKIP: &str = "skip_node";
+const PAUSE: &str = "pause_execution";
+const FAIL: &str = "fail_execution";
+
+pub(super) struct Toolbox {
+    /// By the name the model calls it.
+    nodes: Vec<(String, Tool)>,
+    patience: Option<Duration>,
+}
+
+/// What a call means.
+enum Meant {
+    Ask(AgentAsk),
+    Nothing(String),
+}
+
+impl Toolbox {
+    pub(super) fn new(config: &Config) -> Toolbox {
+        let mut nodes: Vec<(String, Tool)> = Vec::new();
+        for tool in &config.tools {
+            let plain = function_name(&tool.node);
+            let taken = |name: &str| {
+                [SKIP, PAUSE, FAIL].contains(&name) || nodes.iter().any(|(other, _)| other == name)
+            };
+            let mut name = plain.clone();
+            let mut number = 2;
+            while taken(&name) {
+                name = format!("{}_{number}", &plain[..plain.len().min(NAME_MAX - 4)]);
+                number += 1;
+            }
+            nodes.push((name, tool.clone()));
+        }
+        Toolbox { nodes, patience: config.tool_timeout }
+    }
+
+    /// As the model is told of them.
+    pub(super) fn described(&self) -> Value {
+        let nodes = self.nodes.iter().map(|(name, tool)| {
+            let label = tool.name.as_deref().unwrap_or(&tool.node);
+            let about = tool.description.as_deref().unwrap_or("Runs this node.");
+            let any = || json!({ "type": "object", "additionalProperties": true });
+            function(name, &format!("{label}: {about}"), tool.parameters.clone().unwrap_or_else(any))
+        });
+        let text = |about: &str| json!({ "type": "string", "description": about });
+        let reason =
+            || json!({ "type": "object", "required": ["reason"], "properties": { "reason": text("Why") } });
+        let skip = json!({ "type": "object", "required": ["nodeId", "reason"],
+            "properties": { "nodeId": text("The tool that will not be needed"), "reason": text("Why") } });
+        let fail = json!({ "type": "object", "required": ["message"],
+            "properties": { "message": text("What went wrong"), "code": text("A code for it") } });
+        let own = [
+            function(SKIP, "Says that a node will not be needed in this execution", skip),
+            function(PAUSE, "Waits until a person lets the execution go on", reason()),
+            function(FAIL, "Gives up: the whole execution fails", fail),
+        ];
+        nodes.chain(own).collect()
+    }
+
+    /// What the model is told came of it. `Err` ends the agent.
+    pub(super) async fn call(
+        &self,
+        call: &ToolCall,
+        place: String,
+        desk: &Desk,
+        node: &NodeDesk,
+        halt: &Halt,
+    ) -> Result<Value, Box<Failure>> {
+        let ask = match self.meant(call, desk) {
+            Meant::Ask(ask) => ask,
+            Meant::Nothing(why) => return Ok(json!({ "status": "refused", "reason": why })),
+        };
+        let gives_up = match &ask {
+            AgentAsk::Fail { failure } => Some(failure.clone()),
+            _ => None,
+        };
+        let waits = matches!(ask, AgentAsk::Execute { .. });
+        let name = format!("{}.{place}", node.work().attempt);
+        let asked = node.call(name, ask, halt.clone());
+        let answer = match self.patience.filter(|_| waits) {
+            None => asked.await?,
+            Some(patience) => match timeout(patience, asked).await {
+                Ok(answer) => answer?,
+                Err(_) => {
+                    let limit = patience.as_millis();
+                    return Ok(
+                        json!({ "status": "timeout", "reason": format!("it has not ended within {limit} ms") }),
+                    );
+                }
+            },
+        };
+        match (gives_up, answer) {
+            (Some(failure), AgentAnswer::Noted) => Err(Box::new(failure)),
+            (_, answer) => told(answer, desk).await,
+        }
+    }
+
+    fn meant(&self, call: &ToolCall, desk: &Desk) -> Meant {
+        let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+        let parsed = serde_json::from_str::<Value>(arguments).ok().filter(Value::is_object);
+        let Some(mut args) = parsed else {
+            return Meant::Nothing("the arguments are no JSON object; call it again".to_owned());
+        };
+        // A decision is journaled; what the model repeats of a secret is not.
+        desk.kit.keeper.redactor().value(&mut args);
+        let text = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
+        let known = |name: &str| self.nodes.iter().find(|(other, tool)| other == name || tool.node == name);
+        match call.name.as_str() {
+            SKIP => match known(&text("nodeId")) {
+                Some((_, tool)) => Meant::Ask(AgentAsk::Skip { step: tool.step, reason: text("reason") }),
+                None => Meant::Nothing(format!(
+                    "there is no node `{}`; there are {}",
+                    text("nodeId"),
+                    self.names()
+                )),
+            },
+            PAUSE => Meant::Ask(AgentAsk::Pause { reason: text("reason") }),
+            FAIL => Meant::Ask(AgentAsk::Fail { failure: given_up(&args) }),
+            name => match known(name) {
+                Some((_, tool)) => Meant::Ask(AgentAsk::Execute { step: tool.step, args }),
+                None => Meant::Nothing(format!("there is no tool `{name}`; there are {}", self.names())),
+            },
+        }
+    }
+
+    fn names(&self) -> String {
+        let own = [SKIP, PAUSE, FAIL];
+        let names: Vec<&str> = self.nodes.iter().map(|(name, _)| name.as_str()).chain(own).collect();
+        names.join(", ")
+    }
+}
+
+fn given_up(args: &Value) -> Failure {
+    let code = args["code"].as_str().filter(|code| !code.is_empty()).unwrap_or("AGENT_FAILED");
+    let message = args["message"].as_str().filter(|text| !text.is_empty()).unwrap_or("the agent gave up");
+    *output::from_error(&json!({ "code": code, "message": message }))
+}
+
+async fn told(answer: AgentAnswer, desk: &Desk) -> Result<Value, Box<Failure>> {
+    Ok(match answer {
+        AgentAnswer::Done { output } => {
+            let output = whole(&desk.kit, &output).await?;
+            json!({ "status": "completed", "output": cut(&output, RESULT_MAX) })
+        }
+        AgentAnswer::Failed(failure) => {
+            json!({ "status": "failed", "error": { "code": failure.code, "message": failure.message } })
+        }
+        AgentAnswer::Cancelled => json!({ "status": "cancelled" }),
+        AgentAnswer::Noted => json!({ "status": "done" }),
+        AgentAnswer::Refused { why } => json!({ "status": "refused", "reason": why }),
+        AgentAnswer::Stale => {
+            return Err(failure(
+                "unknown",
+                "STOPPED",
+                "the agent's work was given to someone else or has ended",
+            ));
+        }
+    })
+}
+
+fn function(name: &str, about: &str, parameters: Value) -> Value {
+    let function = Map::from_iter([
+        ("name".to_owned(), json!(name)),
+        ("description".to_owned(), json!(about)),
+        ("parameters".to_owned(), parameters),
+    ]);
+    json!({ "type": "function", "function": function })
+}
+
+fn function_name(node: &str) -> String {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    let name: String =
+        node.chars().map(|letter| if fits(letter) { letter } else { '_' }).take(NAME_MAX).collect();
+    if name.is_empty() { "node".to_owned() } else { name }
+}

@@ -1,0 +1,211 @@
+//! One request to a model. It goes where requests of definitions may go, and nowhere else.
+
+use super::Model;
+use super::answer::{Answer, Pieces, whole};
+use crate::failure::{failure, shown};
+use crate::halt::Halt;
+use crate::node::NodeDesk;
+use crate::node::meter::{API_CALLS, TOKENS_USED};
+use crate::tools::Desk;
+use crate::tools::http::retry_after_ms;
+use jiff::Timestamp;
+use reqwest::Response;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
+use windlass_protocol::{Failure, Level};
+
+/// A model that says nothing for so long is not going to.
+const SILENCE: Duration = Duration::from_secs(120);
+/// An answer is text that somebody reads.
+const ANSWER_MAX: usize = 8 * 1024 * 1024;
+/// What an error holds of the answer.
+const EXCERPT_MAX: usize = 2 * 1024;
+
+impl Model {
+    /// Asks once. What it used is counted, also when the answer cannot be used.
+    pub(super) async fn ask(
+        &self,
+        body: Map<String, Value>,
+        desk: &Desk,
+        node: &NodeDesk,
+        mut halt: Halt,
+    ) -> Result<Answer, Box<Failure>> {
+        tokio::select! {
+            biased;
+            _ = halt.pulled() => Err(failure("unknown", "CANCELLED", "the request to the model was stopped")),
+            answer = self.answered(body, desk, node) => {
+                let answer = answer?;
+                node.meter.add(TOKENS_USED, answer.usage.total);
+                Ok(answer)
+            }
+        }
+    }
+
+    async fn answered(
+        &self,
+        body: Map<String, Value>,
+        desk: &Desk,
+        node: &NodeDesk,
+    ) -> Result<Answer, Box<Failure>> {
+        let response = self.sent(body, desk, node).await?;
+        if !response.status().is_success() {
+            return Err(self.by_status(response).await);
+        }
+        if self.stream && is_stream(&response) {
+            self.streamed(response, desk).await
+        } else {
+            self.whole(response).await
+        }
+    }
+
+    async fn sent(
+        &self,
+        own: Map<String, Value>,
+        desk: &Desk,
+        node: &NodeDesk,
+    ) -> Result<Response, Box<Failure>> {
+        let mut body = self.settings.clone();
+        body.extend(own);
+        if self.stream {
+            body.insert("stream".to_owned(), json!(true));
+            body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
+        }
+        let clients = &desk.kit.clients;
+        let host = self.url.host_str().unwrap_or_default();
+        clients.check_host(host).map_err(|refused| {
+            failure(
+                "policy",
+                "EGRESS_REFUSED",
+                format!("the model at {} is not asked: {refused}", self.place()),
+            )
+        })?;
+        let client =
+            clients.with(None).await.map_err(|error| failure("unknown", "HTTP_NOT_STARTED", error))?;
+        let mut request = client.post(self.url.clone()).json(&body);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        node.meter.add(API_CALLS, 1);
+        match timeout(SILENCE, request.send()).await {
+            Ok(sent) => sent.map_err(|error| self.broken(&error)),
+            Err(_) => Err(self.silent()),
+        }
+    }
+
+    async fn whole(&self, mut response: Response) -> Result<Answer, Box<Failure>> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.piece(&mut response).await? {
+            body.extend_from_slice(&piece);
+            if body.len() > ANSWER_MAX {
+                return Err(self.not_understood("it is too long", &body));
+            }
+        }
+        whole(&body).map_err(|error| self.not_understood(&error, &body))
+    }
+
+    /// Its text goes to the log line by line while it comes.
+    async fn streamed(&self, mut response: Response, desk: &Desk) -> Result<Answer, Box<Failure>> {
+        let (mut pieces, mut rest, mut line, mut length) = (Pieces::default(), Vec::new(), String::new(), 0);
+        while let Some(piece) = self.piece(&mut response).await? {
+            length += piece.len();
+            if length > ANSWER_MAX {
+                return Err(self.not_understood("it is too long", &rest));
+            }
+            rest.extend_from_slice(&piece);
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let event: Vec<u8> = rest.drain(..=end).collect();
+                let text = String::from_utf8_lossy(&event);
+                let Some(data) = text.trim_end().strip_prefix("data:") else { continue };
+                let brought = pieces.push(data).map_err(|error| self.not_understood(&error, &event))?;
+                line.push_str(&brought);
+                while let Some((whole, next)) = line.split_once('\n') {
+                    desk.lines.say(Level::Info, whole, None).await;
+                    line = next.to_owned();
+                }
+            }
+            if pieces.over {
+                break;
+            }
+        }
+        if !line.is_empty() {
+            desk.lines.say(Level::Info, &line, None).await;
+        }
+        pieces.end().map_err(|error| self.not_understood(&error, &rest))
+    }
+
+    async fn piece(&self, response: &mut Response) -> Result<Option<Vec<u8>>, Box<Failure>> {
+        match timeout(SILENCE, response.chunk()).await {
+            Ok(piece) => Ok(piece.map_err(|error| self.broken(&error))?.map(|piece| piece.to_vec())),
+            Err(_) => Err(self.silent()),
+        }
+    }
+
+    async fn by_status(&self, mut response: Response) -> Box<Failure> {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut body = Vec::new();
+        while body.len() < EXCERPT_MAX
+            && let Ok(Some(piece)) = self.piece(&mut response).await
+        {
+            body.extend_from_slice(&piece);
+        }
+        let (class, code) = match status.as_u16() {
+            401 => ("auth", "AUTHENTICATION_FAILED"),
+            403 => ("policy", "PERMISSION_DENIED"),
+            404 => ("validation", "RESOURCE_NOT_FOUND"),
+            408 => ("timeout", "NETWORK_TIMEOUT"),
+            429 => ("rate_limit", "RATE_LIMIT_EXCEEDED"),
+            503 | 529 => ("transient_5xx", "AI_MODEL_BUSY"),
+            500..=599 => ("transient_5xx", "PROVIDER_ERROR"),
+            _ => ("validation", "VALIDATION_ERROR"),
+        };
+        let told: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let words = told["error"]["message"].as_str().or(told["error"].as_str()).map(shown);
+        let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+        let message = format!("the model at {} answered with {}{words}", self.place(), status.as_u16());
+        let mut failed = failure(class, code, message);
+        failed.retry_after_ms = retry_after_ms(&headers, Timestamp::now());
+        failed.details = json!({ "status_code": status.as_u16(), "body": excerpt(&body) });
+        failed
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> Box<Failure> {
+        let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+        let refused = causes.clone().find(|cause| cause.is::<crate::egress::Refused>());
+        let root = refused.or(causes.last()).map(|cause| shown(&cause.to_string())).unwrap_or_default();
+        let message = format!("the model at {} could not be asked: {root}", self.place());
+        match () {
+            () if refused.is_some() => failure("policy", "EGRESS_REFUSED", message),
+            () if error.is_timeout() => failure("timeout", "NETWORK_TIMEOUT", message),
+            () => failure("transport", "CONNECTION_RESET", message),
+        }
+    }
+
+    fn silent(&self) -> Box<Failure> {
+        let message = format!("the model at {} said nothing for {} s", self.place(), SILENCE.as_secs());
+        failure("timeout", "NETWORK_TIMEOUT", message)
+    }
+
+    fn not_understood(&self, why: &str, body: &[u8]) -> Box<Failure> {
+        let message =
+            format!("the answer of the model at {} is not understood: {}", self.place(), shown(why));
+        let mut failed = failure("transient_5xx", "PROVIDER_ERROR", message);
+        failed.details = json!({ "body": excerpt(body) });
+        failed
+    }
+
+    /// Without what a user may have put into the query.
+    fn place(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+fn excerpt(body: &[u8]) -> String {
+    String::from_utf8_lossy(&body[..body.len().min(EXCERPT_MAX)]).into_owned()
+}

@@ -1,0 +1,103 @@
+//! Language models behind the protocol of chat completions: one request, its answer, its trouble.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `base_url` | where `/chat/completions` is |
+//! | `model` | its name |
+//! | `api_key` | sent as a bearer token |
+//! | `temperature`, `max_tokens`, `top_p`, `frequency_penalty`, `presence_penalty` | as the protocol has them |
+//! | `system_prompt`, `user_prompt` | what is said first |
+//! | `stream` | its answer is told line by line in the log while it comes |
+
+pub(super) mod agent;
+mod answer;
+mod client;
+pub(super) mod llm;
+
+use super::fields::Fields;
+use crate::failure::{invalid, shown};
+use answer::Usage;
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+use windlass_protocol::Failure;
+
+const FIELDS: [&str; 16] = [
+    "base_url",
+    "model",
+    "api_key",
+    "temperature",
+    "max_tokens",
+    "top_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "system_prompt",
+    "user_prompt",
+    "stream",
+    "timeout_seconds",
+    "timeout",
+    "args",
+    "input",
+    "name",
+];
+
+/// Fields that go into the request as they are.
+const SETTINGS: [&str; 5] = ["temperature", "max_tokens", "top_p", "frequency_penalty", "presence_penalty"];
+
+pub(super) struct Model {
+    /// Of the completions.
+    url: Url,
+    key: Option<String>,
+    settings: Map<String, Value>,
+    stream: bool,
+    system: Option<String>,
+    user: Option<String>,
+}
+
+impl Model {
+    /// `own` are fields that the tool has beside these.
+    fn read<'c>(
+        tool: &'static str,
+        config: &'c Map<String, Value>,
+        own: &[&str],
+    ) -> Result<(Model, Fields<'c>), Box<Failure>> {
+        let known: Vec<&str> = FIELDS.iter().chain(own).copied().collect();
+        let fields = Fields::of(tool, config, &known)?;
+        let missing = |field: &str| invalid(format!("{tool} needs `{field}`, a text"));
+        let base = fields.text("base_url")?.ok_or_else(|| missing("base_url"))?;
+        let url = Url::parse(&format!("{}/chat/completions", base.trim_end_matches('/')));
+        let url = url.ok().filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
+        let Some(url) = url else {
+            return Err(invalid(format!(
+                "`base_url` of {tool} is an address of the web, not `{}`",
+                shown(&base)
+            )));
+        };
+        let mut settings = Map::new();
+        settings.insert("model".to_owned(), json!(fields.text("model")?.ok_or_else(|| missing("model"))?));
+        for name in SETTINGS {
+            if let Some(value) = fields.given(name) {
+                settings.insert(name.to_owned(), number(&fields, name, value)?);
+            }
+        }
+        let model = Model {
+            url,
+            key: fields.text("api_key")?,
+            settings,
+            stream: fields.flag("stream")?.unwrap_or(false),
+            system: fields.text("system_prompt")?,
+            user: fields.text("user_prompt")?,
+        };
+        Ok((model, fields))
+    }
+}
+
+/// Templates often leave a text behind: `"0.2"`.
+fn number(fields: &Fields<'_>, name: &str, value: &Value) -> Result<Value, Box<Failure>> {
+    let parsed = value.as_str().and_then(|text| serde_json::from_str::<Value>(text.trim()).ok());
+    let number = parsed.unwrap_or_else(|| value.clone());
+    if number.is_number() { Ok(number) } else { Err(fields.is_not(name, "a number", value)) }
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({ "promptTokens": usage.prompt, "completionTokens": usage.completion, "totalTokens": usage.total })
+}
