@@ -1,12 +1,18 @@
 //! What every request has at hand.
 
 use crate::auth::{Directory, Jwt};
+use crate::definitions::Definitions;
 use crate::limits::RateLimits;
+use crate::open_executions::OpenExecutions;
 use crate::problem::Problem;
 use crate::readers::Readers;
 use crate::settings::Settings;
+use crate::vault::SharedVault;
+use crate::webhook_secrets::WebhookSecrets;
+use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 use windlass_engine::{Answer, Handle, Request};
+use windlass_store::{Applied, Entry};
 
 #[derive(Debug)]
 pub struct App {
@@ -16,20 +22,41 @@ pub struct App {
     pub directory: Directory,
     pub jwt: Option<Jwt>,
     pub rates: RateLimits,
+    pub open: OpenExecutions,
+    pub definitions: Definitions,
+    pub secrets: Arc<SharedVault>,
+    pub webhook_secrets: WebhookSecrets,
     stopping: watch::Sender<bool>,
+}
+
+/// What an app is made of.
+#[derive(Debug)]
+pub struct Parts {
+    pub engine: Handle,
+    pub readers: Readers,
+    pub settings: Settings,
+    pub directory: Directory,
+    pub jwt: Option<Jwt>,
+    pub secrets: Arc<SharedVault>,
 }
 
 impl App {
     #[must_use]
-    pub fn new(
-        engine: Handle,
-        readers: Readers,
-        settings: Settings,
-        directory: Directory,
-        jwt: Option<Jwt>,
-    ) -> App {
-        let (rates, stopping) = (RateLimits::default(), watch::channel(false).0);
-        App { engine, readers, settings, directory, jwt, rates, stopping }
+    pub fn new(parts: Parts) -> App {
+        let Parts { engine, readers, settings, directory, jwt, secrets } = parts;
+        App {
+            engine,
+            readers,
+            settings,
+            directory,
+            jwt,
+            rates: RateLimits::default(),
+            open: OpenExecutions::default(),
+            definitions: Definitions::default(),
+            webhook_secrets: WebhookSecrets::new(secrets.clone()),
+            secrets,
+            stopping: watch::channel(false).0,
+        }
     }
 
     /// Asks the engine. The answer comes after everything it says is on disk.
@@ -44,6 +71,22 @@ impl App {
             }
             Ok(answer) => Ok(answer),
         }
+    }
+
+    /// Keeps rows beside executions, all of them or none, and says what became of each.
+    pub async fn keep(&self, entries: Vec<Entry>) -> Result<Vec<Applied>, Problem> {
+        match self.ask(Request::Keep(entries)).await? {
+            Answer::Kept(applied) => Ok(applied),
+            other => Err(misfit(&other)),
+        }
+    }
+
+    /// Work that may wait for the disk or take long, on a thread that may.
+    pub async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        tokio::task::spawn_blocking(work).await.map_err(Problem::internal)
     }
 
     /// Requests are taken, and what the last process left is known.
@@ -62,4 +105,9 @@ impl App {
         // The sender lives as long as `self`, so there is no other answer.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
+}
+
+/// An answer that does not fit the question is a defect.
+pub fn misfit(answer: &Answer) -> Problem {
+    Problem::internal(format!("the engine gave an answer that does not fit the question: {answer:?}"))
 }

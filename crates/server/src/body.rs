@@ -121,7 +121,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 /// Counts brackets outside of texts before anything is built.
-fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
+pub fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
     let (mut depth, mut in_text, mut escaped) = (0usize, false, false);
     for byte in bytes {
         match (in_text, *byte) {

@@ -30,6 +30,7 @@ pub struct Embedded {
     engine: Engine,
     /// Held as long as the engine runs.
     folder: Folder,
+    vault: Arc<SharedVault>,
     warnings: Vec<String>,
 }
 
@@ -62,37 +63,32 @@ impl Embedded {
         let store = Sqlite::open(&Folder::store(folder.path()))?;
         let artifacts = Arc::new(Kept(store.artifacts()));
         let engine = Engine::start(store, seed())?;
-        let mut embedded = Embedded { pool: None, engine, folder, warnings: Vec::new() };
+        let (vault, warnings) = vault(folder.path(), setup.secrets)?;
+        let mut embedded = Embedded { pool: None, engine, folder, vault, warnings };
         match setup.workers {
-            Workers::Pool => embedded.work(artifacts, setup, None)?,
-            Workers::Slots(slots) => embedded.work(artifacts, setup, Some(slots))?,
+            Workers::Pool => embedded.work(artifacts, setup.egress, None)?,
+            Workers::Slots(slots) => embedded.work(artifacts, setup.egress, Some(slots))?,
             Workers::None => {}
         }
         Ok(embedded)
     }
 
-    fn work(&mut self, artifacts: Arc<Kept>, setup: Setup, slots: Option<u32>) -> anyhow::Result<()> {
+    fn work(&mut self, artifacts: Arc<Kept>, egress: Egress, slots: Option<u32>) -> anyhow::Result<()> {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let guard = GuardCommand { program: program.clone(), args: vec![GUARD.into()] };
         let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
         config.helper = Some(program);
         config.cache = self.folder.path().join("cache");
-        config.egress = setup.egress;
-        config.vault = Arc::new(SharedVault::new(self.vault(setup.secrets)?));
+        config.egress = egress;
+        config.vault = self.vault.clone();
         config.slots = slots.unwrap_or(config.slots);
         self.pool = Some(Pool::start(config, Arc::new(Wire(self.engine.handle())))?);
         Ok(())
     }
 
-    /// Work that needs no secrets goes on without the key.
-    fn vault(&mut self, secrets: EngineSecrets) -> anyhow::Result<LocalVault> {
-        let mut vault = LocalVault::of(self.folder.path(), secrets)?;
-        if let Some((count, error)) = vault.unreadable()? {
-            self.warnings.push(format!(
-                "secrets that cannot be opened, and so not redacted where files hold them: {count}; {error:#}"
-            ));
-        }
-        Ok(vault)
+    /// The secrets of the folder.
+    pub fn vault(&self) -> Arc<SharedVault> {
+        self.vault.clone()
     }
 
     /// What is wrong here, and yet no reason not to start.
@@ -138,6 +134,17 @@ impl Embedded {
         drop(self.folder);
         fatal.map_or(Ok(()), |fatal| Err(fatal.into()))
     }
+}
+
+/// Work that needs no secrets goes on without the key; what is wrong is told.
+fn vault(folder: &Path, secrets: EngineSecrets) -> anyhow::Result<(Arc<SharedVault>, Vec<String>)> {
+    let mut vault = LocalVault::of(folder, secrets)?;
+    let warning = vault.unreadable()?.map(|(count, error)| {
+        format!(
+            "secrets that cannot be opened, and so not redacted where files hold them: {count}; {error:#}"
+        )
+    });
+    Ok((Arc::new(SharedVault::new(vault)), warning.into_iter().collect()))
 }
 
 /// An engine that ended by itself must not be taken for one that did its work.

@@ -1,24 +1,30 @@
 //! HTTP, WebSocket and webhooks over one engine, with tenants.
 
 pub mod app;
+mod audit;
 pub mod auth;
 pub mod backup;
 pub mod body;
 mod connections;
+pub mod cursor;
+pub mod definitions;
 pub mod engine_secrets;
 pub mod feed;
+mod first;
 pub mod host;
+pub mod ids;
 pub mod limits;
 mod logging;
 mod metrics;
+pub mod open_executions;
 pub mod problem;
 pub mod readers;
 pub mod retention;
 mod routes;
 mod serve;
 pub mod settings;
-pub mod tenant;
 pub mod vault;
+pub mod webhook_secrets;
 pub mod webhooks;
 
 pub use routes::openapi;

@@ -1,10 +1,10 @@
 //! How much of the server one tenant may use: requests per second, as a bucket that fills by itself.
 
 use crate::problem::Problem;
-use crate::tenant::Tenant;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+use windlass_store::Tenant;
 
 /// Buckets that are full are forgotten when there are more than this.
 const BUCKETS_MAX: usize = 10_000;

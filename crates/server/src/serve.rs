@@ -1,9 +1,10 @@
 //! The process as a service: the engine, its routes and its connections, from the start to an orderly end.
 
-use crate::app::App;
-use crate::auth::{Directory, Jwt, Known, Role, owner_token};
+use crate::app::{App, Parts};
+use crate::auth::{Directory, Jwt};
 use crate::connections::{Connections, accept};
 use crate::engine_secrets::EngineSecrets;
+use crate::first;
 use crate::host::{Embedded, Setup, Workers};
 use crate::logging;
 use crate::metrics;
@@ -11,17 +12,21 @@ use crate::readers::Readers;
 use crate::retention;
 use crate::routes;
 use crate::settings::Settings;
-use crate::tenant::Tenant;
 use anyhow::Context;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_engine::{Fatal, Folder};
+use windlass_store::Entry;
+use windlass_store::sqlite::Sqlite;
 
 /// What others are told about whoever has the data folder.
 const WHAT: &str = "windlass serve";
+
+const USES_EVERY: Duration = Duration::from_secs(60);
 
 /// A server that listens and has not been asked to go on yet.
 #[derive(Debug)]
@@ -30,7 +35,7 @@ pub struct Server {
     embedded: Embedded,
     listener: TcpListener,
     connections: Connections,
-    owner: PathBuf,
+    owner: Option<PathBuf>,
 }
 
 impl Server {
@@ -45,11 +50,12 @@ impl Server {
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
         let setup = Setup { workers, egress: settings.egress.clone(), secrets };
         let embedded = Embedded::in_folder(folder, setup)?;
-        let readers = Readers::start(&Folder::store(embedded.folder()), settings.readers)?;
-        let (token, owner) = owner_token(embedded.folder())?;
-        let directory = Directory::default();
-        directory.add(token.digest(), owner_known());
-        let app = Arc::new(App::new(embedded.handle(), readers, settings, directory, jwt));
+        let store = Folder::store(embedded.folder());
+        let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
+        let readers = Readers::start(&store, settings.readers)?;
+        let (engine, secrets) = (embedded.handle(), embedded.vault());
+        let app = Arc::new(App::new(Parts { engine, readers, settings, directory, jwt, secrets }));
+        let owner = first::welcome(&app, embedded.folder()).await?;
         Ok(Server { app, embedded, listener, connections, owner })
     }
 
@@ -64,10 +70,10 @@ impl Server {
         Ok(format!("{scheme}://{}", self.address()?))
     }
 
-    /// The file with the owner's token.
+    /// The file with the owner's token, if it is there.
     #[must_use]
-    pub fn owner_file(&self) -> &std::path::Path {
-        &self.owner
+    pub fn owner_file(&self) -> Option<&Path> {
+        self.owner.as_deref()
     }
 
     #[must_use]
@@ -84,6 +90,7 @@ impl Server {
             tokio::spawn(retention::run(app.clone(), keep));
         }
         tokio::spawn(metrics::upkeep(app.clone()));
+        let uses = tokio::spawn(keep_uses(app.clone()));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
         let fatal = tokio::select! {
@@ -94,8 +101,30 @@ impl Server {
         app.stops();
         drop(listener);
         connections.finish(app.settings.stop_timeout).await;
+        uses.abort();
+        if fatal.is_none() {
+            keep_uses_once(&app).await;
+        }
         drop(app);
         end(embedded, fatal).await
+    }
+}
+
+/// When tokens were used last is written down now and then: it is for people.
+async fn keep_uses(app: Arc<App>) {
+    loop {
+        tokio::time::sleep(USES_EVERY).await;
+        keep_uses_once(&app).await;
+    }
+}
+
+async fn keep_uses_once(app: &App) {
+    let uses = app.directory.unkept_uses().into_iter();
+    let entries: Vec<Entry> = uses.map(|(id, at)| Entry::TokenUsed { id, at }).collect();
+    if !entries.is_empty()
+        && let Err(problem) = app.keep(entries).await
+    {
+        tracing::warn!(%problem, "when tokens were used last could not be kept");
     }
 }
 
@@ -106,11 +135,6 @@ async fn end(embedded: Embedded, fatal: Option<Fatal>) -> anyhow::Result<()> {
         return Err(fatal.into());
     }
     stopped.context("the engine could not be ended")?
-}
-
-fn owner_known() -> Known {
-    let id = format!("user_{:032x}", 1);
-    Known { id, tenant: Tenant::default(), role: Role::Owner, expires_at: None }
 }
 
 /// Serves until SIGINT or SIGTERM. `told` hears of the server when it listens.

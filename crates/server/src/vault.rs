@@ -2,6 +2,7 @@
 
 use crate::engine_secrets::EngineSecrets;
 use crate::host::now;
+use crate::problem::Problem;
 use anyhow::{Context, bail};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use windlass_secrets::{
     rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
-use windlass_store::{Secrets, StoreError, StoredSecret, TENANT, Wrapped};
+use windlass_store::{Secrets, StoreError, StoredSecret, Tenant, Wrapped};
 use windlass_worker::{Vault, VaultError};
 
 /// What others are told about the process while it makes the folder.
@@ -22,7 +23,6 @@ pub struct LocalVault {
     store: SqliteSecrets,
     keys: MasterKeys,
     engine: EngineSecrets,
-    tenant: String,
 }
 
 impl LocalVault {
@@ -30,13 +30,7 @@ impl LocalVault {
     pub fn of(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
         let store = Sqlite::secrets(&Folder::store(folder))?;
         let keys = MasterKeys::new(folder, engine.get(KEY_VARIABLE).map(str::to_owned));
-        Ok(LocalVault { store, keys, engine, tenant: TENANT.to_owned() })
-    }
-
-    /// From now on what is set, listed and deleted is that tenant's.
-    #[must_use]
-    pub fn of_tenant(self, tenant: &str) -> LocalVault {
-        LocalVault { tenant: tenant.to_owned(), ..self }
+        Ok(LocalVault { store, keys, engine })
     }
 
     /// Makes the folder and its store if they are missing, or brings them up to date. Beside an engine that has the
@@ -53,18 +47,34 @@ impl LocalVault {
     }
 
     /// Seals the value as the next version; it is on disk when this returns.
-    pub fn set(&mut self, name: &str, value: &str) -> anyhow::Result<StoredSecret> {
+    pub fn set(&mut self, tenant: &Tenant, name: &str, value: &str) -> anyhow::Result<StoredSecret> {
         check_name(name)?;
         check_value(value)?;
+        self.put(tenant, name, value)
+    }
+
+    /// Like `set`, under a name of the server's own, which no user can give.
+    pub(crate) fn set_own(
+        &mut self,
+        tenant: &Tenant,
+        name: &str,
+        value: &str,
+    ) -> anyhow::Result<StoredSecret> {
+        debug_assert!(is_own(name), "users cannot give the name {name}");
+        self.put(tenant, name, value)
+    }
+
+    fn put(&mut self, tenant: &Tenant, name: &str, value: &str) -> anyhow::Result<StoredSecret> {
         let _lock = self.keys.lock()?;
         let all = self.store.all(None)?;
-        let ring = self.ring_for(name, &all)?;
-        let there = all.into_iter().find(|secret| self.is(secret, name));
-        let version = there.as_ref().map_or(0, |there| there.version) + 1;
-        let Sealed { key, bytes } =
-            seal(&ring, Place { tenant: &self.tenant, name, version }, value.as_bytes())?;
+        let is_it = |secret: &StoredSecret| *secret.tenant == *tenant.0 && secret.name == name;
+        let ring = self.ring_for(all.iter().filter(|secret| !is_it(secret)))?;
+        let there = all.iter().find(|secret| is_it(secret));
+        let version = there.map_or(0, |there| there.version) + 1;
+        let place = Place { tenant: &tenant.0, name, version };
+        let Sealed { key, bytes } = seal(&ring, place, value.as_bytes())?;
         let secret = StoredSecret {
-            tenant: self.tenant.clone(),
+            tenant: tenant.to_string(),
             name: name.to_owned(),
             version,
             key: key.as_str().to_owned(),
@@ -79,21 +89,16 @@ impl LocalVault {
     }
 
     /// Sets it unless it has that value.
-    pub fn keep(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
+    pub fn keep(&mut self, tenant: &Tenant, name: &str, value: &str) -> anyhow::Result<()> {
         // One that cannot be opened is told when it is set.
-        let tenant = self.tenant.clone();
-        let same = self.open(&tenant, name).is_ok_and(|kept| kept.is_some_and(|kept| *kept == value));
-        if same { Ok(()) } else { self.set(name, value).map(drop) }
-    }
-
-    fn is(&self, secret: &StoredSecret, name: &str) -> bool {
-        secret.tenant == self.tenant && secret.name == name
+        let same = self.open(tenant, name).is_ok_and(|kept| kept.is_some_and(|kept| *kept == value));
+        if same { Ok(()) } else { self.set(tenant, name, value).map(drop) }
     }
 
     /// The first secret makes a key. Later ones need the keys of those that are there: with another one, half of the
     /// vault would be lost unnoticed.
-    fn ring_for(&self, name: &str, all: &[StoredSecret]) -> anyhow::Result<Keyring> {
-        let mut others = all.iter().filter(|other| !self.is(other, name)).peekable();
+    fn ring_for<'s>(&self, others: impl Iterator<Item = &'s StoredSecret>) -> anyhow::Result<Keyring> {
+        let mut others = others.peekable();
         if others.peek().is_none() {
             return Ok(self.keys.load_or_create()?);
         }
@@ -106,14 +111,15 @@ impl LocalVault {
         foreign.map_or(Ok(ring), |error| Err(anyhow::Error::from(error).context(repair)))
     }
 
-    /// In the order of their names.
-    pub fn list(&mut self) -> anyhow::Result<Vec<StoredSecret>> {
-        Ok(self.store.all(Some(&self.tenant))?)
+    /// Those that users gave, in the order of their names.
+    pub fn list(&mut self, tenant: &Tenant) -> anyhow::Result<Vec<StoredSecret>> {
+        let all = self.store.all(Some(&tenant.0))?;
+        Ok(all.into_iter().filter(|secret| !is_own(&secret.name)).collect())
     }
 
     /// Whether it was there.
-    pub fn delete(&mut self, name: &str) -> anyhow::Result<bool> {
-        Ok(self.store.delete(&self.tenant, name)?)
+    pub fn delete(&mut self, tenant: &Tenant, name: &str) -> anyhow::Result<bool> {
+        Ok(!is_own(name) && self.store.delete(&tenant.0, name)?)
     }
 
     /// A new master key for all secrets; the old ones are forgotten when every secret is under the new one. With keys
@@ -159,12 +165,12 @@ impl LocalVault {
         Ok((count > 0).then(|| (count, errors.swap_remove(0).into())))
     }
 
-    fn open(&mut self, tenant: &str, name: &str) -> anyhow::Result<Option<Zeroizing<String>>> {
-        let Some(secret) = self.store.get(tenant, name)? else { return Ok(None) };
+    pub(crate) fn open(&mut self, tenant: &Tenant, name: &str) -> anyhow::Result<Option<Zeroizing<String>>> {
+        let Some(secret) = self.store.get(&tenant.0, name)? else { return Ok(None) };
         let value = match opened(&self.keys.load()?, &secret) {
             // A rotation came between the row and the key: both are read again.
             Err(SealedError::NoKey { .. }) => {
-                let Some(secret) = self.store.get(tenant, name)? else { return Ok(None) };
+                let Some(secret) = self.store.get(&tenant.0, name)? else { return Ok(None) };
                 opened(&self.keys.load()?, &secret)?
             }
             value => value?,
@@ -172,8 +178,8 @@ impl LocalVault {
         text(value).map(Some)
     }
 
-    fn values(&mut self) -> anyhow::Result<Vec<Zeroizing<String>>> {
-        let all = self.store.all(None)?;
+    fn values(&mut self, tenant: &Tenant) -> anyhow::Result<Vec<Zeroizing<String>>> {
+        let all = self.store.all(Some(&tenant.0))?;
         let mut values: Vec<_> = self.engine.words().collect();
         if let Ok(ring) = self.keys.load() {
             values.extend(all.iter().filter_map(|secret| text(opened(&ring, secret).ok()?).ok()));
@@ -201,6 +207,22 @@ impl SharedVault {
         SharedVault(Mutex::new(vault))
     }
 
+    /// For requests. What a user can mend is told; what only the operator can is in the log.
+    pub(crate) fn with<T>(
+        &self,
+        work: impl FnOnce(&mut LocalVault) -> anyhow::Result<T>,
+    ) -> Result<T, Problem> {
+        work(&mut self.lock()).map_err(|error| match error.downcast_ref::<windlass_secrets::Refused>() {
+            Some(refused) => Problem::bad_request(refused.to_string()),
+            None => {
+                tracing::error!(error = format!("{error:#}"), "the vault could not be used");
+                Problem::unavailable(
+                    "the stored secrets cannot be used at the moment; the server's log says why",
+                )
+            }
+        })
+    }
+
     fn lock(&self) -> MutexGuard<'_, LocalVault> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,11 +231,14 @@ impl SharedVault {
 impl Vault for SharedVault {
     fn open(&self, tenant: &str, name: &str) -> Result<Zeroizing<String>, VaultError> {
         let missing = || VaultError::Missing(name.to_owned());
-        self.lock().open(tenant, name).map_err(|error| unusable(&error))?.ok_or_else(missing)
+        if is_own(name) {
+            return Err(missing());
+        }
+        self.lock().open(&Tenant::new(tenant), name).map_err(|error| unusable(&error))?.ok_or_else(missing)
     }
 
-    fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError> {
-        self.lock().values().map_err(|error| unusable(&error))
+    fn values(&self, tenant: &str) -> Result<Vec<Zeroizing<String>>, VaultError> {
+        self.lock().values(&Tenant::new(tenant)).map_err(|error| unusable(&error))
     }
 
     fn changes(&self) -> Result<u64, VaultError> {
@@ -235,6 +260,11 @@ fn text(value: Zeroizing<Vec<u8>>) -> anyhow::Result<Zeroizing<String>> {
 pub struct Rotated {
     pub secrets: usize,
     pub key: String,
+}
+
+/// Names that begin with a dot are the server's: [`check_name`] refuses them.
+fn is_own(name: &str) -> bool {
+    name.starts_with('.')
 }
 
 fn place(secret: &StoredSecret) -> Place<'_> {

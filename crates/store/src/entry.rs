@@ -1,6 +1,7 @@
 //! Rows beside executions: what a server keeps for its tenants. They are written in the engine's own batches, so that
 //! the disk has one writer, and are no part of any decision.
 
+use crate::access::{Audit, StoredTenant, StoredToken};
 use crate::commit::WorkflowId;
 use crate::origin::Tenant;
 use crate::outbox::{NewDeliveries, Try};
@@ -49,6 +50,21 @@ pub enum Entry {
         number: u64,
         at: Millis,
     },
+    /// A new tenant, or another name and other limits of one that is there.
+    Tenant(Box<StoredTenant>),
+    /// `Duplicate` when there is one of that id or digest.
+    Token(Box<StoredToken>),
+    /// It opens nothing any more. `Duplicate` when the tenant has none of that id, or it was revoked before.
+    TokenRevoked {
+        tenant: Tenant,
+        id: String,
+        at: Millis,
+    },
+    TokenUsed {
+        id: String,
+        at: Millis,
+    },
+    Audit(Box<Audit>),
 }
 
 /// What the author of a workflow says about it.

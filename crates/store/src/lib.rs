@@ -4,6 +4,7 @@
 //! [`project`], one pure function, so they can be made again from the journal and compared (K1). Stores hold no
 //! rules: they check versions and fences, and write.
 
+mod access;
 mod artifacts;
 mod catalog;
 pub mod check;
@@ -24,6 +25,7 @@ mod secrets;
 pub mod sqlite;
 mod store;
 
+pub use access::{Access, Audit, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 pub use artifacts::{Artifacts, Lying};
 pub use catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 pub use codec::{assemble, decode};

@@ -1,5 +1,5 @@
-//! What this process knows of secrets: every value that was opened or that is in the vault, so that none of them leaves
-//! the worker (K9).
+//! What this process knows of a tenant's secrets: every value that was opened or that is in the vault, so that none of
+//! them leaves the worker (K9). What another tenant keeps secret changes nothing here.
 
 use crate::failure::{failure, invalid};
 use crate::pipeline::CallResult;
@@ -13,9 +13,10 @@ use windlass_secrets::{ENGINE_VARIABLES, Redactor, Zeroizing, check_value};
 /// In front of the name of a variable, in a handle. No secret has a colon in its name.
 const ENVIRONMENT: &str = "env:";
 
-/// Shared by everything that runs in the worker.
+/// Shared by everything of one tenant that runs in the worker.
 #[derive(Debug)]
 pub(crate) struct Keeper {
+    tenant: String,
     vault: Arc<dyn Vault>,
     known: Mutex<Known>,
 }
@@ -50,15 +51,15 @@ impl Known {
 }
 
 impl Keeper {
-    pub(crate) fn new(vault: Arc<dyn Vault>) -> Keeper {
-        Keeper { vault, known: Mutex::default() }
+    pub(crate) fn new(tenant: String, vault: Arc<dyn Vault>) -> Keeper {
+        Keeper { tenant, vault, known: Mutex::default() }
     }
 
     /// What a handle stands for: the name of a secret, or a variable of the worker.
-    pub(crate) fn open(&self, tenant: &str, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+    pub(crate) fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         let value = match handle.strip_prefix(ENVIRONMENT) {
             Some(variable) => variable_of_worker(variable)?,
-            None => self.vault.open(tenant, handle).map_err(|error| refused(&error))?,
+            None => self.vault.open(&self.tenant, handle).map_err(|error| refused(&error))?,
         };
         self.learn([value.clone()]);
         Ok(value)
@@ -79,7 +80,7 @@ impl Keeper {
         let changes = self.vault.changes().ok();
         let mut known = self.lock();
         let is_old = changes.is_none() || known.changes != changes;
-        if is_old && let Ok(values) = self.vault.values() {
+        if is_old && let Ok(values) = self.vault.values(&self.tenant) {
             known.learn(values);
             known.changes = changes;
         }
@@ -210,9 +211,9 @@ mod tests {
 
     #[test]
     fn the_engines_own_variables_are_not_opened() {
-        let keeper = Keeper::new(Arc::new(crate::vault::NoVault));
+        let keeper = Keeper::new("default".to_owned(), Arc::new(crate::vault::NoVault));
         for variable in ENGINE_VARIABLES {
-            let refused = keeper.open("default", &variable_handle(variable)).unwrap_err();
+            let refused = keeper.open(&variable_handle(variable)).unwrap_err();
             assert!(refused.message.contains("the engine's own"), "{}", refused.message);
         }
     }

@@ -8,10 +8,10 @@ pub trait Vault: fmt::Debug + Send + Sync + 'static {
     /// A secret of that tenant; another tenant's of the same name is not it.
     fn open(&self, tenant: &str, name: &str) -> Result<Zeroizing<String>, VaultError>;
 
-    /// Every value of every tenant that can be opened, and whatever else no output may show.
-    fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError>;
+    /// Every value of that tenant that can be opened, and whatever else no output may show.
+    fn values(&self, tenant: &str) -> Result<Vec<Zeroizing<String>>, VaultError>;
 
-    /// Rises when there are other values.
+    /// Rises when some tenant has other values.
     fn changes(&self) -> Result<u64, VaultError>;
 }
 
@@ -33,7 +33,7 @@ impl Vault for NoVault {
         Err(VaultError::Missing(name.to_owned()))
     }
 
-    fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError> {
+    fn values(&self, _tenant: &str) -> Result<Vec<Zeroizing<String>>, VaultError> {
         Ok(Vec::new())
     }
 

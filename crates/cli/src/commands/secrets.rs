@@ -17,7 +17,7 @@ use windlass_engine::Folder;
 use windlass_secrets::{SHORT_BYTES, VALUE_MAX, Zeroizing, check_name, check_value};
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
-use windlass_store::StoredSecret;
+use windlass_store::{StoredSecret, Tenant};
 
 /// Keep secrets for steps
 ///
@@ -99,8 +99,11 @@ impl Set {
         check_name(&self.name).map_err(refused)?;
         let value = self.value()?;
         check_value(&value).map_err(refused)?;
-        let secret =
-            LocalVault::make(data.folder(), EngineSecrets::from_environment())?.set(&self.name, &value)?;
+        let secret = LocalVault::make(data.folder(), EngineSecrets::from_environment())?.set(
+            &Tenant::default(),
+            &self.name,
+            &value,
+        )?;
         if value.len() < SHORT_BYTES {
             say(&format!(
                 "warning: the value of `{}` is short; wherever the same {} bytes stand in an output, they are redacted",
@@ -136,7 +139,7 @@ impl Set {
 
 impl List {
     fn run(&self, data: &Data) -> anyhow::Result<()> {
-        let secrets = existing(data)?.list()?;
+        let secrets = existing(data)?.list(&Tenant::default())?;
         if self.json {
             let told: Vec<Value> = secrets.iter().map(as_json).collect();
             return print_json(&json!({ "secrets": told }));
@@ -153,7 +156,7 @@ impl List {
 
 impl Delete {
     fn run(&self, data: &Data) -> anyhow::Result<()> {
-        if !existing(data)?.delete(&self.name)? {
+        if !existing(data)?.delete(&Tenant::default(), &self.name)? {
             let what = format!("there is no secret `{}`", plain(&self.name));
             let hint = format!("`windlass secrets list{}` shows the names", data.flag());
             return Err(Usage::new(what).hint(hint).into());

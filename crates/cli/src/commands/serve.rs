@@ -28,7 +28,9 @@ fn tell(server: &Server) {
     for warning in server.warnings() {
         say(&format!("warning: {warning}"));
     }
-    say(&format!("the owner's token is in {}", server.owner_file().display()));
+    if let Some(file) = server.owner_file() {
+        say(&format!("the owner's token is in {}", file.display()));
+    }
     match server.url() {
         Ok(url) => say(&format!("listening on {url}")),
         Err(error) => say(&format!("listening; the address cannot be told: {error}")),

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+mod access;
 mod rig;
 mod secure;
 mod starting;
+mod workflows;

@@ -131,6 +131,15 @@ impl Server {
         told(self.request(Method::POST, path).json(body).send().unwrap())
     }
 
+    /// Registers a definition; its id.
+    pub fn define(&self, text: &str) -> String {
+        let request =
+            self.request(Method::POST, "/api/v1/workflows").header("Content-Type", "application/yaml");
+        let (status, made) = told(request.body(text.to_owned()).send().unwrap());
+        assert_eq!(status, StatusCode::CREATED, "{made}");
+        made["id"].as_str().unwrap().to_owned()
+    }
+
     /// Asks it to end, and waits; what it said meanwhile.
     pub fn stop(mut self) -> (ExitStatus, String) {
         let pid = rustix::process::Pid::from_child(&self.child);

@@ -4,13 +4,13 @@ use super::{Holder, Permission, Role, Token};
 use crate::app::App;
 use crate::host::now;
 use crate::problem::Problem;
-use crate::tenant::Tenant;
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 use std::sync::Arc;
 use std::time::Instant;
+use windlass_store::Tenant;
 
 pub const TENANT_HEADER: HeaderName = HeaderName::from_static("x-tenant-id");
 
@@ -21,9 +21,24 @@ pub struct Caller {
     pub role: Role,
     /// `user_…`, or the subject of a JWT.
     pub id: String,
+    /// An owner or admin of the tenant `default`, who runs the server for all tenants.
+    pub is_operator: bool,
 }
 
 impl Caller {
+    fn at_home(tenant: Tenant, role: Role, id: String) -> Caller {
+        let is_operator = tenant == Tenant::default() && role.may(Permission::Administer);
+        Caller { tenant, role, id, is_operator }
+    }
+
+    /// What only those who run the server may do.
+    pub fn operates(&self) -> Result<(), Problem> {
+        match self.is_operator {
+            true => Ok(()),
+            false => Err(Problem::forbidden("only owners and admins of the tenant `default` may do this")),
+        }
+    }
+
     /// What the role does not have is a 403.
     pub fn may(&self, permission: Permission) -> Result<(), Problem> {
         if self.role.may(permission) {
@@ -37,13 +52,13 @@ impl Caller {
     pub async fn of_token(app: &App, text: &str) -> Result<Caller, Problem> {
         let wrong = || Problem::unauthenticated("the token is not known, or is not valid any more");
         if let Some(token) = Token::read(text) {
-            let known = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
-            return Ok(Caller { tenant: known.tenant.clone(), role: known.role, id: known.id.clone() });
+            let user = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
+            return Ok(Caller::at_home(user.token.tenant.clone(), user.role, user.token.id.clone()));
         }
         let jwt = app.jwt.as_ref().ok_or_else(wrong)?;
         let Holder { subject, tenant, role } = jwt.holder(text).await.map_err(Problem::unauthenticated)?;
         match app.directory.has(&tenant) {
-            true => Ok(Caller { tenant, role, id: subject }),
+            true => Ok(Caller::at_home(tenant, role, subject)),
             false => Err(Problem::unauthenticated("the JWT is not accepted: there is no such tenant")),
         }
     }
@@ -58,14 +73,14 @@ impl Caller {
         Caller::of_token(app, token.trim()).await
     }
 
-    /// Administrators of the tenant `default` run the server: they may act for another tenant.
+    /// Whoever runs the server may act for another tenant.
     fn acting_for(mut self, app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
         let Some(asked) = headers.get(TENANT_HEADER) else { return Ok(self) };
         let asked = asked.to_str().unwrap_or_default();
         if *asked == *self.tenant.0 {
             return Ok(self);
         }
-        if self.tenant != Tenant::default() || !self.role.may(Permission::Administer) {
+        if !self.is_operator {
             let message = "X-Tenant-ID is for owners and admins of the tenant `default`; leave it out";
             return Err(Problem::forbidden(message));
         }

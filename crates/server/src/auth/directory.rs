@@ -1,50 +1,161 @@
-//! Every token the server knows, in memory. This process is the only one that writes them, so memory is never behind.
+//! Every tenant and every token the server knows, in memory. This process is the only one that writes them, so memory
+//! is never behind: a row is on disk before it is here.
 
 use super::{Digest, Role};
 use crate::limits::Rate;
 use crate::settings::Settings;
-use crate::tenant::Tenant;
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use anyhow::Context;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use windlass_kernel::Millis;
+use windlass_store::{Access, StoreError, StoredTenant, StoredToken, Tenant, TenantLimits};
 
-/// What is known about the holder of a token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
-    /// `user_` and 32 hexadecimal digits.
-    pub id: String,
-    pub tenant: Tenant,
+/// Never used.
+const NEVER: i64 = i64::MIN;
+
+/// The holder of a token.
+#[derive(Debug)]
+pub struct User {
+    pub token: StoredToken,
     pub role: Role,
-    pub expires_at: Option<Millis>,
+    /// In milliseconds, or `NEVER`.
+    used_at: AtomicI64,
+    /// What of that is on disk.
+    kept_at: AtomicI64,
 }
 
 #[derive(Debug, Default)]
 pub struct Directory {
-    by_digest: RwLock<HashMap<Digest, Arc<Known>>>,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    tenants: BTreeMap<Tenant, StoredTenant>,
+    by_digest: HashMap<Digest, Arc<User>>,
 }
 
 impl Directory {
-    pub fn add(&self, digest: Digest, known: Known) {
-        let mut tokens = self.by_digest.write().unwrap_or_else(PoisonError::into_inner);
-        tokens.insert(digest, Arc::new(known));
+    pub fn load(reader: &mut impl Access) -> anyhow::Result<Directory> {
+        let directory = Directory::default();
+        reader.tenants()?.into_iter().for_each(|tenant| directory.put_tenant(tenant));
+        for token in reader.tokens()? {
+            directory.put_token(token).context("the store holds a token that cannot be used")?;
+        }
+        Ok(directory)
+    }
+
+    /// A tenant that is on disk.
+    pub fn put_tenant(&self, tenant: StoredTenant) {
+        self.write().tenants.insert(tenant.id.clone(), tenant);
+    }
+
+    /// A token that is on disk.
+    pub fn put_token(&self, token: StoredToken) -> Result<(), StoreError> {
+        let unknown = || StoreError::Corrupt(format!("token {} has the role `{}`", token.id, token.role));
+        let role = Role::of_name(&token.role).ok_or_else(unknown)?;
+        let used = token.last_used_at.map_or(NEVER, |at| at.0);
+        let digest = token.digest;
+        let user = User { token, role, used_at: AtomicI64::new(used), kept_at: AtomicI64::new(used) };
+        self.write().by_digest.insert(digest, Arc::new(user));
+        Ok(())
+    }
+
+    /// Whoever holds a token with this digest. A stale or revoked one is no token.
+    #[must_use]
+    pub fn holder(&self, digest: &Digest, now: Millis) -> Option<Arc<User>> {
+        let known = self.read();
+        let user = known.by_digest.get(digest)?;
+        let is_good = user.token.revoked_at.is_none() && user.token.expires_at.is_none_or(|end| now < end);
+        if is_good {
+            user.used_at.store(now.0, Ordering::Relaxed);
+        }
+        is_good.then(|| user.clone())
     }
 
     #[must_use]
     pub fn has(&self, tenant: &Tenant) -> bool {
-        *tenant == Tenant::default()
+        self.read().tenants.contains_key(tenant)
+    }
+
+    #[must_use]
+    pub fn tenant(&self, tenant: &Tenant) -> Option<StoredTenant> {
+        self.read().tenants.get(tenant).cloned()
+    }
+
+    /// The oldest first.
+    #[must_use]
+    pub fn tenants(&self) -> Vec<StoredTenant> {
+        let mut tenants: Vec<_> = self.read().tenants.values().cloned().collect();
+        tenants.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        tenants
+    }
+
+    #[must_use]
+    pub fn has_tokens(&self) -> bool {
+        !self.read().by_digest.is_empty()
+    }
+
+    /// Those of a tenant that were not revoked, the oldest first.
+    #[must_use]
+    pub fn users(&self, tenant: &Tenant) -> Vec<Arc<User>> {
+        let known = self.read();
+        let of_tenant = |user: &&Arc<User>| user.token.tenant == *tenant && user.token.revoked_at.is_none();
+        let mut users: Vec<_> = known.by_digest.values().filter(of_tenant).cloned().collect();
+        users.sort_by(|a, b| (a.token.created_at, &a.token.id).cmp(&(b.token.created_at, &b.token.id)));
+        users
+    }
+
+    #[must_use]
+    pub fn user(&self, tenant: &Tenant, id: &str) -> Option<Arc<User>> {
+        self.users(tenant).into_iter().find(|user| user.token.id == id)
+    }
+
+    /// Uses of tokens that are not on disk yet.
+    pub fn unkept_uses(&self) -> Vec<(String, Millis)> {
+        let known = self.read();
+        let unkept = known.by_digest.values().filter_map(|user| {
+            let used = user.used_at.load(Ordering::Relaxed);
+            let kept = user.kept_at.swap(used, Ordering::Relaxed);
+            (used != kept).then(|| (user.token.id.clone(), Millis(used)))
+        });
+        unkept.collect()
     }
 
     /// How many requests of the tenant are taken; None: as many as come.
     #[must_use]
-    pub fn rate(&self, _tenant: &Tenant, settings: &Settings) -> Option<Rate> {
-        settings.rate_limit.map(|per_second| Rate::new(per_second, settings.rate_burst))
+    pub fn rate(&self, tenant: &Tenant, settings: &Settings) -> Option<Rate> {
+        let limits = self.limits(tenant);
+        let per_second = limits.rate_limit.or(settings.rate_limit).filter(|rate| *rate > 0)?;
+        Some(Rate::new(per_second, limits.rate_burst.or(settings.rate_burst).filter(|burst| *burst > 0)))
     }
 
-    /// Whoever holds a token with this digest; a stale one is no token.
+    /// How many executions of the tenant may be open; None: as many as are started.
     #[must_use]
-    pub fn holder(&self, digest: &Digest, now: Millis) -> Option<Arc<Known>> {
-        let tokens = self.by_digest.read().unwrap_or_else(PoisonError::into_inner);
-        let known = tokens.get(digest)?;
-        known.expires_at.is_none_or(|end| now < end).then(|| known.clone())
+    pub fn open_executions(&self, tenant: &Tenant, settings: &Settings) -> Option<usize> {
+        let limit = self.limits(tenant).open_executions.or(settings.open_executions)?;
+        Some(limit as usize).filter(|limit| *limit > 0)
+    }
+
+    fn limits(&self, tenant: &Tenant) -> TenantLimits {
+        self.read().tenants.get(tenant).map(|tenant| tenant.limits).unwrap_or_default()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl User {
+    /// Also a use that is not on disk yet.
+    #[must_use]
+    pub fn last_used_at(&self) -> Option<Millis> {
+        let used = self.used_at.load(Ordering::Relaxed);
+        (used != NEVER).then_some(Millis(used))
     }
 }

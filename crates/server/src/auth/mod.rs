@@ -8,7 +8,7 @@ mod role;
 mod token;
 
 pub use caller::Caller;
-pub use directory::{Directory, Known};
+pub use directory::{Directory, User};
 pub use jwt::{Holder, Jwt};
 pub use owner::{OWNER_FILE, owner_token};
 pub use role::{Permission, Role};

@@ -1,6 +1,13 @@
 //! All routes, one file per noun. Each router carries its part of the OpenAPI document.
 
+mod audit;
 mod health;
+mod secrets;
+pub(crate) mod shared;
+mod tenants;
+mod tokens;
+mod webhook_secret;
+pub(crate) mod workflows;
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -35,7 +42,14 @@ impl Modify for Bearer {
 }
 
 fn routers() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::with_openapi(Document::openapi()).merge(health::router())
+    OpenApiRouter::with_openapi(Document::openapi())
+        .merge(health::router())
+        .merge(tenants::router())
+        .merge(tokens::router())
+        .merge(secrets::router())
+        .merge(webhook_secret::router())
+        .merge(audit::router())
+        .merge(workflows::router())
 }
 
 /// The OpenAPI document of every route.

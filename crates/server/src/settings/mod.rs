@@ -21,6 +21,7 @@ const FILE: &str = "windlass.toml";
 pub struct Settings {
     pub data: PathBuf,
     pub listen: Vec<SocketAddr>,
+    pub new_owner_token: bool,
     pub tls: Option<Tls>,
     pub allow_public_http: bool,
     pub public_url: Option<String>,
@@ -101,6 +102,7 @@ impl Settings {
         let settings = Settings {
             data: given.path(DATA).unwrap_or_default(),
             listen: given.addresses("listen")?,
+            new_owner_token: given.switch("new-owner-token")?,
             tls,
             allow_public_http: given.switch("allow-public-http")?,
             public_url: given.url("public-url")?,

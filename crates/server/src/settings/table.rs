@@ -58,6 +58,12 @@ pub const SETTINGS: &[Setting] = &[
         "A TOML file of settings; without it, windlass.toml in the data folder if it is there",
     ),
     setting("listen", Kind::Address, "127.0.0.1:7070", "The address to listen on; port 0 takes a free one"),
+    setting(
+        "new-owner-token",
+        Kind::Switch,
+        "false",
+        "Make another owner's token if its file is gone from the data folder",
+    ),
     setting("tls-cert", Kind::Path, "", "The certificate chain for HTTPS, PEM"),
     setting("tls-key", Kind::Path, "", "The private key of the certificate, PEM"),
     setting(

@@ -1,5 +1,6 @@
 //! Rows beside executions, each kind by its owner.
 
+use super::access;
 use super::columns::workflow_bytes;
 use super::keys::Keys;
 use super::outbox;
@@ -31,6 +32,11 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
         Entry::Redeliver { tenant, execution, number, at } => {
             outbox::redeliver(conn, tenant, *execution, *number, *at)?
         }
+        Entry::Tenant(tenant) => access::put_tenant(conn, tenant)?,
+        Entry::Token(token) => access::put_token(conn, token)?,
+        Entry::TokenRevoked { tenant, id, at } => access::revoke(conn, tenant, id, *at)?,
+        Entry::TokenUsed { id, at } => access::used(conn, id, *at)?,
+        Entry::Audit(audit) => access::add_audit(conn, audit)?,
     };
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
 }

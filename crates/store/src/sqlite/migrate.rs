@@ -17,12 +17,13 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
     Migration { number: 4, name: "retention", sql: include_str!("schema/0004_retention.sql") },
     Migration { number: 5, name: "webhooks", sql: include_str!("schema/0005_webhooks.sql") },
+    Migration { number: 6, name: "access", sql: include_str!("schema/0006_access.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -115,6 +116,7 @@ mod tests {
             "e1106019dc0decb054c0365f002262cdb1c18f0c302eda7206014a02e328d23d",
             "5807b84c68f2a5cf5673217a30c9b1911924840599374f74430066b3f85db8a8",
             "a56f250d097e04c2f690f82e0acd016ac659a2e9fba328e6a9f0fa28de33f00d",
+            "afcab45a117e742fefa1fac9b71105c4892ae2a5a727fdcdc335775c79604b8f",
         ];
         assert_eq!(found, expected);
     }

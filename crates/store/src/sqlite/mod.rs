@@ -1,5 +1,6 @@
 //! The embedded store: one SQLite file in WAL mode, one writer, readers beside it.
 
+mod access;
 mod audit;
 mod catalog;
 mod chain;

@@ -136,7 +136,7 @@ impl NodeDesk {
     /// Values of the node's secrets under the names it uses. The keeper knows them from here on, and redacts them.
     pub(crate) fn credentials(&self, kit: &Kit) -> Result<BTreeMap<String, Value>, Box<Failure>> {
         let open = |(name, secret): (&String, &String)| {
-            let value = kit.keeper.open(&self.work.tenant, secret)?;
+            let value = kit.keeper.open(secret)?;
             Ok((name.clone(), keychain::stored(&value)))
         };
         self.node.credentials.iter().map(open).collect()

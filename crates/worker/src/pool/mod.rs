@@ -93,10 +93,16 @@ impl Pool {
     /// Registers with the engine and runs what it orders, until it is shut down.
     pub fn start(config: PoolConfig, port: Arc<dyn Port>) -> Result<Pool, PoolError> {
         let guard = Arc::new(Mutex::new(Guard::spawn(config.guard)?));
-        let (artifacts, clients) = (config.artifacts, Clients::new(config.egress));
-        let (keeper, tokens) = (Arc::new(Keeper::new(config.vault)), Tokens::default());
-        let (helper, cache, venvs) = (config.helper, config.cache, tokio::sync::Mutex::new(()));
-        let kit = Arc::new(Kit { guard, artifacts, clients, keeper, tokens, helper, cache, venvs });
+        let kits = Kits {
+            guard,
+            artifacts: config.artifacts,
+            clients: Arc::new(Clients::new(config.egress)),
+            vault: config.vault,
+            helper: config.helper,
+            cache: config.cache,
+            venvs: Arc::default(),
+            of_tenants: BTreeMap::new(),
+        };
         let runtime = Builder::new_current_thread().enable_all().build()?;
         // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
         // its way.
@@ -105,7 +111,7 @@ impl Pool {
         let floor = Floor {
             session: Session::new(register),
             port,
-            kit,
+            kits,
             grace_ms: config.grace_ms,
             inputs: inputs.clone(),
             units: BTreeMap::new(),
@@ -141,7 +147,7 @@ impl Drop for Pool {
 struct Floor {
     session: Session,
     port: Arc<dyn Port>,
-    kit: Arc<Kit>,
+    kits: Kits,
     grace_ms: u64,
     inputs: mpsc::UnboundedSender<Input>,
     units: BTreeMap<Unit, Local>,
@@ -154,6 +160,7 @@ struct Floor {
 struct Local {
     halt: Puller,
     proceed: mpsc::Sender<()>,
+    kit: Arc<Kit>,
 }
 
 impl Floor {
@@ -200,7 +207,7 @@ impl Floor {
     fn ended(&mut self, ended: Result<(Id, unit::Result), JoinError>) -> Input {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let unit = self.ids.remove(&id).expect("a task is listed when it is spawned");
-        self.units.remove(&unit);
+        let local = self.units.remove(&unit).expect("a unit is listed as long as its task");
         let mut report = match ended {
             Ok((_, report)) => report,
             Err(error) => {
@@ -210,7 +217,7 @@ impl Floor {
         };
         // The one way out: whatever the unit says, no value goes with it.
         if let Some(report) = &mut report {
-            keeper::redact_report(&self.kit.keeper.refresh(), report);
+            keeper::redact_report(&local.kit.keeper.refresh(), report);
         }
         Input::Ended { unit, report }
     }
@@ -256,18 +263,52 @@ impl Floor {
 
     fn start(&mut self, work: Work) {
         let unit = work.unit;
+        let kit = self.kits.of(&work.tenant);
         let (puller, halt) = halt();
         let (proceed, kept) = mpsc::channel(1);
         let wires = Wires {
             port: Arc::clone(&self.port),
             inputs: self.inputs.clone(),
             proceed: kept,
-            kit: Arc::clone(&self.kit),
+            kit: Arc::clone(&kit),
             grace_ms: self.grace_ms,
         };
         let task = self.tasks.spawn(unit::run(work, wires, halt));
         self.ids.insert(task.id(), unit);
-        self.units.insert(unit, Local { halt: puller, proceed });
+        self.units.insert(unit, Local { halt: puller, proceed, kit });
+    }
+}
+
+/// What units share. Secrets and what was fetched with them are shared within a tenant only.
+struct Kits {
+    guard: Arc<Mutex<Guard>>,
+    artifacts: Arc<dyn Artifacts>,
+    clients: Arc<Clients>,
+    vault: Arc<dyn Vault>,
+    helper: Option<PathBuf>,
+    cache: PathBuf,
+    venvs: Arc<tokio::sync::Mutex<()>>,
+    /// Of every tenant that had work here: values that are known are never forgotten.
+    of_tenants: BTreeMap<String, Arc<Kit>>,
+}
+
+impl Kits {
+    fn of(&mut self, tenant: &str) -> Arc<Kit> {
+        if let Some(kit) = self.of_tenants.get(tenant) {
+            return Arc::clone(kit);
+        }
+        let kit = Arc::new(Kit {
+            guard: Arc::clone(&self.guard),
+            artifacts: Arc::clone(&self.artifacts),
+            clients: Arc::clone(&self.clients),
+            keeper: Arc::new(Keeper::new(tenant.to_owned(), Arc::clone(&self.vault))),
+            tokens: Tokens::default(),
+            helper: self.helper.clone(),
+            cache: self.cache.clone(),
+            venvs: Arc::clone(&self.venvs),
+        });
+        self.of_tenants.insert(tenant.to_owned(), Arc::clone(&kit));
+        kit
     }
 }
 

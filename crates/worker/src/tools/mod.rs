@@ -70,7 +70,6 @@ pub(crate) struct Desk {
     pub(crate) names: [(&'static str, String); 4],
     pub(crate) lines: Lines,
     pub(crate) kit: Arc<Kit>,
-    tenant: String,
     /// Resolved before the first task.
     pub(crate) keychain: Map<String, Value>,
     /// Of workflow nodes.
@@ -82,7 +81,7 @@ pub(crate) struct Desk {
 pub(crate) struct Kit {
     pub(crate) guard: SharedGuard,
     pub(crate) artifacts: SharedArtifacts,
-    pub(crate) clients: Clients,
+    pub(crate) clients: Arc<Clients>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) tokens: Tokens,
     /// The program behind `windlass-node`.
@@ -90,7 +89,7 @@ pub(crate) struct Kit {
     /// Where what can be made again is kept.
     pub(crate) cache: PathBuf,
     /// Environments of packages are made one after the other.
-    pub(crate) venvs: tokio::sync::Mutex<()>,
+    pub(crate) venvs: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Desk {
@@ -103,7 +102,7 @@ impl Desk {
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
-        Desk { names, lines, kit, tenant: work.tenant.clone(), keychain: Map::new(), node }
+        Desk { names, lines, kit, keychain: Map::new(), node }
     }
 
     /// For tools that only nodes of workflows have.
@@ -129,7 +128,7 @@ impl Desk {
 
     /// A secret of the tenant whose work it is.
     pub(crate) fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
-        self.kit.keeper.open(&self.tenant, handle)
+        self.kit.keeper.open(handle)
     }
 }
 

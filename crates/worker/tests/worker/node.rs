@@ -22,7 +22,7 @@ impl Vault for TwoTenants {
         }
     }
 
-    fn values(&self) -> Result<Vec<Zeroizing<String>>, VaultError> {
+    fn values(&self, _tenant: &str) -> Result<Vec<Zeroizing<String>>, VaultError> {
         Ok(["hunter22-default", "hunter22-other"].map(|value| Zeroizing::new(value.to_owned())).into())
     }
 

@@ -150,7 +150,7 @@ fn keep_literals<'l>(embedded: &Embedded, literals: impl Iterator<Item = &'l Lit
         return Ok(());
     }
     let mut vault = LocalVault::of(embedded.folder(), EngineSecrets::from_environment())?;
-    literals.try_for_each(|literal| vault.keep(&literal.secret, &literal.value))
+    literals.try_for_each(|literal| vault.keep(&Tenant::default(), &literal.secret, &literal.value))
 }
 
 /// What the definition starts is there before it begins.

@@ -4,11 +4,11 @@ mod keys;
 
 use super::Role;
 use crate::settings::JwtSettings;
-use crate::tenant::Tenant;
 use anyhow::bail;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use keys::Keys;
 use serde::Deserialize;
+use windlass_store::Tenant;
 
 /// Clocks of two machines may differ by so much.
 const LEEWAY_SECONDS: u64 = 30;

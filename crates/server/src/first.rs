@@ -1,0 +1,61 @@
+//! The first start of a data folder: its tenant, and the owner with a token.
+
+use crate::app::App;
+use crate::auth::{OWNER_FILE, Role, owner_token};
+use crate::host::now;
+use crate::ids;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use windlass_store::{Audit, Entry, StoredTenant, StoredToken, Tenant, TenantLimits};
+
+/// Who did what nobody asked for.
+const SERVER: &str = "server";
+
+/// Makes what is missing; where the owner's token is, if it is there. The file is written before the row: after a crash
+/// between them the next start finds no token in the store, and takes the one of the file.
+pub async fn welcome(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
+    if !app.directory.has(&Tenant::default()) {
+        let tenant = default_tenant();
+        app.keep(vec![Entry::Tenant(Box::new(tenant.clone()))]).await?;
+        app.directory.put_tenant(tenant);
+    }
+    let file = folder.join(OWNER_FILE);
+    let is_wanted = !app.directory.has_tokens() || (app.settings.new_owner_token && !file.exists());
+    if is_wanted {
+        let (token, _) = owner_token(folder)?;
+        let stored = owner(token.digest())?;
+        let audit = Audit {
+            tenant: Tenant::default(),
+            at: stored.created_at,
+            actor: SERVER.to_owned(),
+            role: Role::Owner.name().to_owned(),
+            action: "token.create".to_owned(),
+            target: stored.id.clone(),
+            details: json!({ "name": stored.name, "role": stored.role }),
+        };
+        app.keep(vec![Entry::Token(Box::new(stored.clone())), Entry::Audit(Box::new(audit))]).await?;
+        app.directory.put_token(stored)?;
+    }
+    Ok(Some(file).filter(|file| file.exists()))
+}
+
+fn default_tenant() -> StoredTenant {
+    let (id, at) = (Tenant::default(), now());
+    let name = id.to_string();
+    StoredTenant { id, name, limits: TenantLimits::default(), created_at: at, updated_at: at }
+}
+
+fn owner(digest: [u8; 32]) -> anyhow::Result<StoredToken> {
+    Ok(StoredToken {
+        id: ids::fresh("user_")?,
+        tenant: Tenant::default(),
+        name: "owner".to_owned(),
+        role: Role::Owner.name().to_owned(),
+        digest,
+        created_by: SERVER.to_owned(),
+        created_at: now(),
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    })
+}

@@ -1,0 +1,110 @@
+//! `/api/v1/audit`: who did what.
+#![expect(unused_qualifications, reason = "the macro for parameters writes them")]
+
+use super::shared::{Pagination, Refusals, instant, page_size, told};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Params;
+use crate::cursor;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_store::{Access, AuditQuery, StoredAudit};
+
+/// The name of the list in its cursors.
+const LIST: &str = "audit";
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AuditParams {
+    /// Who
+    actor: Option<String>,
+    /// What: `workflow.create`, `token.revoke`, …
+    action: Option<String>,
+    /// The id of what it was done to
+    target: Option<String>,
+    /// Only what was done after this time
+    #[param(format = DateTime)]
+    since: Option<String>,
+    /// Only what was done before this time
+    #[param(format = DateTime)]
+    until: Option<String>,
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AuditList {
+    entries: Vec<AuditView>,
+    pagination: Pagination,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AuditView {
+    timestamp: String,
+    actor: String,
+    role: String,
+    action: String,
+    target: String,
+    details: Map<String, Value>,
+}
+
+impl From<StoredAudit> for AuditView {
+    fn from(stored: StoredAudit) -> AuditView {
+        let audit = stored.audit;
+        let details = match audit.details {
+            Value::Object(details) => details,
+            other => Map::from_iter([("value".to_owned(), other)]),
+        };
+        AuditView {
+            timestamp: told(audit.at),
+            actor: audit.actor,
+            role: audit.role,
+            action: audit.action,
+            target: audit.target,
+            details,
+        }
+    }
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list_audit))
+}
+
+/// List what was done, the newest first
+///
+/// Starts of executions are not in it: an execution says itself who started it.
+#[utoipa::path(get, path = "/api/v1/audit", tag = "audit", security(("bearer" = [])), params(AuditParams),
+    responses((status = 200, body = AuditList), Refusals))]
+async fn list_audit(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Params(params): Params<AuditParams>,
+) -> Result<Json<AuditList>, Problem> {
+    caller.may(Permission::Administer)?;
+    let limit = page_size(params.limit)?;
+    let query = AuditQuery {
+        tenant: caller.tenant,
+        actor: params.actor,
+        action: params.action,
+        target: params.target,
+        since: params.since.map(|text| instant("since", &text)).transpose()?,
+        until: params.until.map(|text| instant("until", &text)).transpose()?,
+        before: params.cursor.map(|text| cursor::read(LIST, &text)).transpose()?,
+        limit: limit + 1,
+    };
+    let mut found = app.readers.look(move |reader| reader.audit(&query)).await?;
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let cursor = found.last().filter(|_| has_more).map(|last| cursor::write(LIST, last.seq));
+    let entries = found.into_iter().map(AuditView::from).collect();
+    Ok(Json(AuditList { entries, pagination: Pagination { has_more, cursor } }))
+}

@@ -1,0 +1,106 @@
+//! `/api/v1/secrets`: values that steps use by name. They go in and never come out.
+
+use super::shared::{BodyRefusals, Refusals, told};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Sent;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_secrets::{check_name, check_value};
+use windlass_store::StoredSecret;
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretView {
+    name: String,
+    /// Counts from 1; another value is another version
+    #[schema(minimum = 1)]
+    version: u32,
+    created_at: String,
+    updated_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SecretList {
+    secrets: Vec<SecretView>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSecret {
+    #[schema(min_length = 4, max_length = 65536, write_only)]
+    value: String,
+}
+
+impl From<StoredSecret> for SecretView {
+    fn from(secret: StoredSecret) -> SecretView {
+        SecretView {
+            name: secret.name,
+            version: secret.version,
+            created_at: told(secret.created_at),
+            updated_at: told(secret.updated_at),
+        }
+    }
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list_secrets)).routes(routes!(put_secret, delete_secret))
+}
+
+/// List the names of secrets
+#[utoipa::path(get, path = "/api/v1/secrets", tag = "secrets", security(("bearer" = [])),
+    responses((status = 200, body = SecretList), Refusals))]
+async fn list_secrets(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<SecretList>, Problem> {
+    caller.may(Permission::Edit)?;
+    let (vault, tenant) = (app.secrets.clone(), caller.tenant.clone());
+    let secrets = app.aside(move || vault.with(|vault| vault.list(&tenant))).await??;
+    Ok(Json(SecretList { secrets: secrets.into_iter().map(SecretView::from).collect() }))
+}
+
+/// Set a secret
+///
+/// Its value is sealed at once and never shown again.
+#[utoipa::path(put, path = "/api/v1/secrets/{name}", tag = "secrets", security(("bearer" = [])),
+    params(("name" = String, Path, description = "Letters, digits and `_`, `-`, `.`, `/`")), request_body = NewSecret,
+    responses((status = 200, body = SecretView), Refusals, BodyRefusals))]
+async fn put_secret(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Sent(asked): Sent<NewSecret>,
+) -> Result<Json<SecretView>, Problem> {
+    caller.may(Permission::Administer)?;
+    check_name(&name).map_err(|refused| Problem::invalid("name", refused.to_string()))?;
+    check_value(&asked.value).map_err(|refused| Problem::invalid("value", refused.to_string()))?;
+    let (vault, tenant, set) = (app.secrets.clone(), caller.tenant.clone(), name.clone());
+    let stored = app.aside(move || vault.with(|vault| vault.set(&tenant, &set, &asked.value))).await??;
+    app.keep(vec![caller.did("secret.set", &name, json!({ "version": stored.version }))]).await?;
+    Ok(Json(stored.into()))
+}
+
+/// Delete a secret
+#[utoipa::path(delete, path = "/api/v1/secrets/{name}", tag = "secrets", security(("bearer" = [])),
+    params(("name" = String, Path, description = "Its name")),
+    responses((status = 204), Refusals))]
+async fn delete_secret(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    caller.may(Permission::Administer)?;
+    let (vault, tenant, gone) = (app.secrets.clone(), caller.tenant.clone(), name.clone());
+    let was_there = app.aside(move || vault.with(|vault| vault.delete(&tenant, &gone))).await??;
+    if !was_there {
+        return Err(Problem::not_found("secret", &name));
+    }
+    app.keep(vec![caller.did("secret.delete", &name, json!({}))]).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

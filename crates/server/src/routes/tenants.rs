@@ -1,0 +1,196 @@
+//! `/api/v1/tenants`: who the server works for, and how much of it each may use.
+
+use super::shared::{BodyRefusals, Refusals, named, told};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Sent;
+use crate::host::now;
+use crate::ids;
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_store::{Entry, StoredTenant, Tenant, TenantLimits};
+
+/// The largest limit; more is no limit.
+const LIMIT_MAX: u32 = 1_000_000_000;
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TenantView {
+    /// `default`, or `tnt_` and 32 hexadecimal digits
+    id: String,
+    name: String,
+    limits: LimitsView,
+    created_at: String,
+    updated_at: String,
+}
+
+/// Of a tenant; null is the server's own setting, 0 is no limit.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitsView {
+    /// Requests per second
+    rate_limit: Option<u32>,
+    /// Requests at once
+    rate_burst: Option<u32>,
+    /// Executions that have not ended
+    open_executions: Option<u32>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TenantList {
+    tenants: Vec<TenantView>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct NewTenant {
+    #[schema(min_length = 1, max_length = 255)]
+    name: String,
+}
+
+/// What is left out stays as it is; null takes the server's own setting.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct TenantChange {
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = String, nullable = false, min_length = 1, max_length = 255)]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
+    rate_limit: Option<Option<u32>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
+    rate_burst: Option<Option<u32>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
+    open_executions: Option<Option<u32>>,
+}
+
+/// A field that is there, null or not.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(field).map(Some)
+}
+
+impl From<StoredTenant> for TenantView {
+    fn from(stored: StoredTenant) -> TenantView {
+        let TenantLimits { rate_limit, rate_burst, open_executions } = stored.limits;
+        TenantView {
+            id: stored.id.to_string(),
+            name: stored.name,
+            limits: LimitsView { rate_limit, rate_burst, open_executions },
+            created_at: told(stored.created_at),
+            updated_at: told(stored.updated_at),
+        }
+    }
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(create_tenant, list_tenants))
+        .routes(routes!(get_tenant, change_tenant))
+}
+
+/// Create a tenant
+///
+/// For owners and admins of the tenant `default`, who run the server.
+#[utoipa::path(post, path = "/api/v1/tenants", tag = "tenants", security(("bearer" = [])), request_body = NewTenant,
+    responses((status = 201, body = TenantView), Refusals, BodyRefusals))]
+async fn create_tenant(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Sent(asked): Sent<NewTenant>,
+) -> Result<(StatusCode, Json<TenantView>), Problem> {
+    caller.operates()?;
+    let (name, at) = (named("name", &asked.name)?, now());
+    let id = Tenant::new(&ids::fresh("tnt_")?);
+    let tenant = StoredTenant { id, name, limits: TenantLimits::default(), created_at: at, updated_at: at };
+    let audit = caller.did("tenant.create", &tenant.id.0, json!({ "name": tenant.name }));
+    app.keep(vec![Entry::Tenant(Box::new(tenant.clone())), audit]).await?;
+    app.directory.put_tenant(tenant.clone());
+    Ok((StatusCode::CREATED, Json(tenant.into())))
+}
+
+/// List tenants
+///
+/// Whoever runs the server sees all of them, others their own.
+#[utoipa::path(get, path = "/api/v1/tenants", tag = "tenants", security(("bearer" = [])),
+    responses((status = 200, body = TenantList), Refusals))]
+async fn list_tenants(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<TenantList>, Problem> {
+    caller.may(Permission::Administer)?;
+    let seen = |tenant: &StoredTenant| caller.is_operator || tenant.id == caller.tenant;
+    let tenants = app.directory.tenants().into_iter().filter(seen).map(TenantView::from).collect();
+    Ok(Json(TenantList { tenants }))
+}
+
+/// Get a tenant
+#[utoipa::path(get, path = "/api/v1/tenants/{id}", tag = "tenants", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The tenant's id")),
+    responses((status = 200, body = TenantView), Refusals))]
+async fn get_tenant(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<TenantView>, Problem> {
+    caller.may(Permission::Administer)?;
+    Ok(Json(seen(&app, &caller, &id)?.into()))
+}
+
+/// Change the name and the limits of a tenant
+///
+/// For owners and admins of the tenant `default`, who run the server.
+#[utoipa::path(patch, path = "/api/v1/tenants/{id}", tag = "tenants", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The tenant's id")), request_body = TenantChange,
+    responses((status = 200, body = TenantView), Refusals, BodyRefusals))]
+async fn change_tenant(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Sent(asked): Sent<TenantChange>,
+) -> Result<Json<TenantView>, Problem> {
+    let mut tenant = seen(&app, &caller, &id)?;
+    caller.operates()?;
+    if let Some(name) = &asked.name {
+        tenant.name = named("name", name)?;
+    }
+    let limits = &mut tenant.limits;
+    change(&mut limits.rate_limit, "rateLimit", asked.rate_limit)?;
+    change(&mut limits.rate_burst, "rateBurst", asked.rate_burst)?;
+    change(&mut limits.open_executions, "openExecutions", asked.open_executions)?;
+    tenant.updated_at = now();
+    let TenantLimits { rate_limit, rate_burst, open_executions } = tenant.limits;
+    let details = json!({
+        "name": tenant.name, "rateLimit": rate_limit, "rateBurst": rate_burst, "openExecutions": open_executions,
+    });
+    let audit = caller.did("tenant.change", &tenant.id.0, details);
+    app.keep(vec![Entry::Tenant(Box::new(tenant.clone())), audit]).await?;
+    app.directory.put_tenant(tenant.clone());
+    Ok(Json(tenant.into()))
+}
+
+fn change(limit: &mut Option<u32>, path: &str, asked: Option<Option<u32>>) -> Result<(), Problem> {
+    match asked {
+        Some(Some(number)) if number > LIMIT_MAX => {
+            Err(Problem::invalid(path, format!("it must be at most {LIMIT_MAX}")))
+        }
+        Some(asked) => {
+            *limit = asked;
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// What a caller cannot see is not there.
+fn seen(app: &App, caller: &Caller, id: &str) -> Result<StoredTenant, Problem> {
+    let tenant = Tenant::new(id);
+    let stored = app.directory.tenant(&tenant).filter(|_| caller.is_operator || tenant == caller.tenant);
+    stored.ok_or_else(|| Problem::not_found("tenant", id))
+}

@@ -1,0 +1,70 @@
+//! `/api/v1/webhook-secret`: what the tenant's webhooks are signed with.
+
+use super::shared::{Refusals, told};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::problem::Problem;
+use crate::webhook_secrets::Signing;
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::json;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookSecretView {
+    /// `whsec_` and the key as base64, as libraries of Standard Webhooks take it
+    secret: String,
+    created_at: String,
+    /// Until when the secret before this one signs, too
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    previous_until: Option<String>,
+}
+
+impl From<Signing> for WebhookSecretView {
+    fn from(signing: Signing) -> WebhookSecretView {
+        WebhookSecretView {
+            secret: signing.current.shown(),
+            created_at: told(signing.since),
+            previous_until: signing.previous.map(|(_, until)| told(until)),
+        }
+    }
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(get_webhook_secret)).routes(routes!(rotate_webhook_secret))
+}
+
+/// Get the secret that webhooks are signed with
+#[utoipa::path(get, path = "/api/v1/webhook-secret", tag = "webhooks", security(("bearer" = [])),
+    responses((status = 200, body = WebhookSecretView), Refusals))]
+async fn get_webhook_secret(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<Json<WebhookSecretView>, Problem> {
+    caller.may(Permission::Administer)?;
+    let (shared, tenant) = (app.clone(), caller.tenant.clone());
+    let signing = app.aside(move || shared.webhook_secrets.of(&tenant)).await??;
+    Ok(Json(signing.into()))
+}
+
+/// Make a new secret for webhooks
+///
+/// For a day both the new and the old one sign.
+#[utoipa::path(post, path = "/api/v1/webhook-secret/rotate", tag = "webhooks", security(("bearer" = [])),
+    responses((status = 200, body = WebhookSecretView), Refusals))]
+async fn rotate_webhook_secret(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+) -> Result<Json<WebhookSecretView>, Problem> {
+    caller.may(Permission::Administer)?;
+    let (shared, tenant) = (app.clone(), caller.tenant.clone());
+    let signing = app.aside(move || shared.webhook_secrets.rotate(&tenant)).await??;
+    app.keep(vec![caller.did("webhook-secret.rotate", "webhook-secret", json!({}))]).await?;
+    Ok(Json(signing.into()))
+}

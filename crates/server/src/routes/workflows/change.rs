@@ -1,0 +1,123 @@
+//! Changing and deleting workflows.
+
+use super::create::{changed_meanwhile, register};
+use super::source::{Text, compiled};
+use super::{Registered, StatusName, WorkflowView, current, tagged};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Sent;
+use crate::host::now;
+use crate::ids;
+use crate::problem::{Problem, Refused};
+use crate::routes::shared::{BodyRefusals, Refusals};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_store::{Applied, Entry, Target};
+
+/// Register the next version of a workflow
+///
+/// Versions before it stay as they are, and executions stay with theirs. With `If-Match` it is registered only if that
+/// is still the newest version.
+#[utoipa::path(put, path = "/api/v1/workflows/{id}", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow's id"),
+        ("If-Match" = Option<String>, Header, description = "The ETag of the version that the change was made from")),
+    request_body(content((Value = "application/json"), (String = "application/yaml"), (String = "text/yaml"), (String = "text/plain"))),
+    responses((status = 200, body = Registered, headers(("ETag" = String, description = "Its version"))),
+        (status = 412, body = Refused, description = "Another version is the newest"), Refusals, BodyRefusals))]
+pub async fn put_workflow(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Text(text): Text,
+) -> Result<(HeaderMap, Json<Registered>), Problem> {
+    caller.may(Permission::Edit)?;
+    let current = current(&app, &caller, &id).await?;
+    let expected = expected(&headers)?;
+    if expected.is_some_and(|expected| expected != current.workflow.version) {
+        return Err(changed_meanwhile());
+    }
+    let compiled = compiled(&app, text).await?;
+    let target = Target::After(current.workflow.id, expected);
+    let registered = register(&app, &caller, compiled, target, None).await?;
+    Ok((tagged(registered.version), Json(registered)))
+}
+
+/// The version in `If-Match`; none, or `*`, takes any.
+fn expected(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
+    let bad = || Problem::invalid("If-Match", "it must be the ETag of a version as in \"3\", or *");
+    let text = value.to_str().map_err(|_| bad())?.trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let digits = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).ok_or_else(bad)?;
+    digits.parse().map(Some).map_err(|_| bad())
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowChange {
+    /// Only an active workflow is started
+    status: StatusName,
+}
+
+/// Change the status of a workflow
+#[utoipa::path(patch, path = "/api/v1/workflows/{id}", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow's id")), request_body = WorkflowChange,
+    responses((status = 200, body = WorkflowView, headers(("ETag" = String, description = "Its version"))),
+        Refusals, BodyRefusals))]
+pub async fn patch_workflow(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Sent(asked): Sent<WorkflowChange>,
+) -> Result<(HeaderMap, Json<WorkflowView>), Problem> {
+    caller.may(Permission::Edit)?;
+    let (tenant, workflow) = (caller.tenant.clone(), ids::workflow(&id)?);
+    let entry = Entry::WorkflowStatus { tenant, workflow, status: asked.status.into(), at: now() };
+    keep(&app, &caller, &id, entry, ("workflow.status", json!({ "status": asked.status }))).await?;
+    let current = current(&app, &caller, &id).await?;
+    Ok((tagged(current.workflow.version), Json(WorkflowView::of(&current)?)))
+}
+
+/// Delete a workflow
+///
+/// It is found and started no more. Its executions stay.
+#[utoipa::path(delete, path = "/api/v1/workflows/{id}", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow's id")),
+    responses((status = 204), Refusals))]
+pub async fn delete_workflow(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    caller.may(Permission::Delete)?;
+    let (tenant, workflow) = (caller.tenant.clone(), ids::workflow(&id)?);
+    let entry = Entry::WorkflowDeleted { tenant, workflow, at: now() };
+    keep(&app, &caller, &id, entry, ("workflow.delete", json!({}))).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Of a workflow that is there; of another one nothing is written.
+async fn keep(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    entry: Entry,
+    (action, details): (&str, Value),
+) -> Result<(), Problem> {
+    let workflow = current(app, caller, id).await?.workflow.id;
+    let did = caller.did(action, &windlass_dialects::view::workflow_id(workflow.0), details);
+    let applied = app.keep(vec![entry, did]).await?;
+    app.definitions.forget(&caller.tenant, workflow);
+    match applied.first() {
+        Some(Applied::Done) => Ok(()),
+        _ => Err(Problem::not_found("workflow", id)),
+    }
+}

@@ -1,0 +1,207 @@
+//! New workflows, and definitions that are only checked.
+
+use super::source::{Text, compiled};
+use super::{DialectName, Registered, current, hex, tagged};
+use crate::app::{App, misfit};
+use crate::auth::{Caller, Permission};
+use crate::body::MaySend;
+use crate::host::now;
+use crate::ids;
+use crate::problem::{Detail, Problem};
+use crate::routes::shared::{BodyRefusals, Refusals, named};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_dialects::view::workflow_id;
+use windlass_dialects::{Compiled, Diagnostic};
+use windlass_engine::{Answer, Refusal, Request};
+use windlass_store::{Definition, Reader, Target, Tenant, Which, WorkflowId};
+
+/// What a definition without a name is called.
+const UNNAMED: &str = "unnamed";
+
+type Created = (StatusCode, HeaderMap, Json<Registered>);
+
+/// Register a definition as a new workflow
+///
+/// YAML or JSON of any dialect, as it is: nothing stands around it.
+#[utoipa::path(post, path = "/api/v1/workflows", tag = "workflows", security(("bearer" = [])),
+    request_body(content((Value = "application/json"), (String = "application/yaml"), (String = "text/yaml"), (String = "text/plain"))),
+    responses((status = 201, body = Registered, headers(
+        ("Location" = String, description = "Where the workflow is"), ("ETag" = String, description = "Its version"))),
+        Refusals, BodyRefusals))]
+pub async fn create_workflow(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Text(text): Text,
+) -> Result<Created, Problem> {
+    caller.may(Permission::Edit)?;
+    let compiled = compiled(&app, text).await?;
+    let target = Target::New(WorkflowId(ids::fresh_number()?));
+    let registered = register(&app, &caller, compiled, target, None).await?;
+    Ok(created(registered))
+}
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Duplicate {
+    /// The name of the copy; the name of the workflow and `(copy)` if it is left out
+    #[schema(min_length = 1, max_length = 255)]
+    name: Option<String>,
+}
+
+/// Register the newest version of a workflow as a new workflow
+#[utoipa::path(post, path = "/api/v1/workflows/{id}/duplicate", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow's id")), request_body(content = Option<Duplicate>),
+    responses((status = 201, body = Registered, headers(
+        ("Location" = String, description = "Where the copy is"), ("ETag" = String, description = "Its version"))),
+        Refusals, BodyRefusals))]
+pub async fn duplicate_workflow(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    MaySend(asked): MaySend<Duplicate>,
+) -> Result<Created, Problem> {
+    caller.may(Permission::Edit)?;
+    let current = current(&app, &caller, &id).await?;
+    let name = match &asked.name {
+        Some(name) => named("name", name)?,
+        None => format!("{} (copy)", current.workflow.name),
+    };
+    let compiled = compiled(&app, current.definition.source.clone()).await?;
+    let target = Target::New(WorkflowId(ids::fresh_number()?));
+    let registered = register(&app, &caller, compiled, target, Some(name)).await?;
+    Ok(created(registered))
+}
+
+fn created(registered: Registered) -> Created {
+    let mut headers = tagged(registered.version);
+    let place = format!("/api/v1/workflows/{}", registered.id);
+    headers.insert(header::LOCATION, HeaderValue::from_str(&place).expect("an id can stand in a header"));
+    (StatusCode::CREATED, headers, Json(registered))
+}
+
+/// Writes the definition as the target's next version. Without an error in it nothing was written before.
+pub(super) async fn register(
+    app: &Arc<App>,
+    caller: &Caller,
+    compiled: Compiled,
+    target: Target,
+    name: Option<String>,
+) -> Result<Registered, Problem> {
+    let mut compiled = compiled;
+    let (Some(net), Some(dialect)) = (compiled.net.take(), compiled.dialect) else {
+        return Err(Problem::definition(compiled.errors()));
+    };
+    let warnings = warnings(app, caller, &compiled).await?;
+    let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
+    let name = named("name", &name)?;
+    keep_literals(app, &caller.tenant, &mut compiled).await?;
+    let net = Arc::new(net);
+    let net_digest = hex(net.digest());
+    let (dialect, tenant) = (dialect.name(), caller.tenant.clone());
+    let (source, workload) = (compiled.source, compiled.workload);
+    let definition = Definition {
+        tenant,
+        target,
+        name: name.clone(),
+        dialect: dialect.to_owned(),
+        source,
+        workload,
+        net,
+        at: now(),
+    };
+    let (version, workflow) = match app.ask(Request::Define(Box::new(definition))).await? {
+        Answer::Defined { version, workflow, .. } => (version, workflow),
+        Answer::Refused(Refusal::NoDefinition) => return Err(changed_meanwhile()),
+        other => return Err(misfit(&other)),
+    };
+    app.definitions.forget(&caller.tenant, workflow);
+    let id = workflow_id(workflow.0);
+    let action = if version == 1 { "workflow.create" } else { "workflow.change" };
+    app.keep(vec![caller.did(action, &id, json!({ "name": name, "version": version }))]).await?;
+    Ok(Registered { id, name, version, dialect: DialectName::of(dialect)?, net_digest, warnings })
+}
+
+/// 412: the version that the caller has seen is not the newest any more.
+pub(super) fn changed_meanwhile() -> Problem {
+    let message =
+        "the workflow was changed or deleted meanwhile; get it, and send the change again with its ETag";
+    Problem::new(StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", message)
+}
+
+/// Those of the definition, and those about definitions that it starts and the tenant does not have yet.
+async fn warnings(app: &App, caller: &Caller, compiled: &Compiled) -> Result<Vec<Detail>, Problem> {
+    let mut warnings: Vec<Detail> = compiled.warnings().map(Detail::from).collect();
+    let own = compiled.name.clone();
+    let children = compiled.children.iter().filter(|child| own.as_deref() != Some(child.path.as_str()));
+    let children: Vec<(String, Option<u32>, Diagnostic)> =
+        children.map(|child| (child.path.clone(), child.version, child.nowhere.clone())).collect();
+    if children.is_empty() {
+        return Ok(warnings);
+    }
+    let tenant = caller.tenant.clone();
+    let missing = app.readers.look(move |reader| {
+        let mut missing = Vec::new();
+        for (path, version, nowhere) in children {
+            if reader.find_definition(&tenant, &Which::Name(path), version)?.is_none() {
+                missing.push(Detail::from(&nowhere));
+            }
+        }
+        Ok(missing)
+    });
+    warnings.extend(missing.await?);
+    Ok(warnings)
+}
+
+/// Secrets that stood in the definition are in the vault before the definition is in the store.
+async fn keep_literals(app: &Arc<App>, tenant: &Tenant, compiled: &mut Compiled) -> Result<(), Problem> {
+    let literals = std::mem::take(&mut compiled.literals);
+    if literals.is_empty() {
+        return Ok(());
+    }
+    let (vault, tenant) = (app.secrets.clone(), tenant.clone());
+    let keep = move || {
+        vault.with(|vault| {
+            literals.iter().try_for_each(|literal| vault.keep(&tenant, &literal.secret, &literal.value))
+        })
+    };
+    app.aside(keep).await?
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Validation {
+    valid: bool,
+    /// Null when the text is no definition at all
+    dialect: Option<DialectName>,
+    name: Option<String>,
+    errors: Vec<Detail>,
+    warnings: Vec<Detail>,
+}
+
+/// Check a definition
+///
+/// Nothing is written.
+#[utoipa::path(post, path = "/api/v1/validate", tag = "workflows", security(("bearer" = [])),
+    request_body(content((Value = "application/json"), (String = "application/yaml"), (String = "text/yaml"), (String = "text/plain"))),
+    responses((status = 200, body = Validation), Refusals, BodyRefusals))]
+pub async fn validate(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Text(text): Text,
+) -> Result<Json<Validation>, Problem> {
+    caller.may(Permission::View)?;
+    let compiled = compiled(&app, text).await?;
+    let dialect = compiled.dialect.map(|dialect| DialectName::of(dialect.name())).transpose()?;
+    Ok(Json(Validation {
+        valid: compiled.is_valid(),
+        dialect,
+        name: compiled.name.clone(),
+        errors: compiled.errors().map(Detail::from).collect(),
+        warnings: warnings(&app, &caller, &compiled).await?,
+    }))
+}

@@ -1,0 +1,176 @@
+//! `/api/v1/workflows`: definitions of any dialect, in versions that never change.
+
+mod change;
+mod create;
+mod list;
+mod source;
+mod versions;
+
+use super::shared::told;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::definitions::Current;
+use crate::ids;
+use crate::problem::{Detail, Problem};
+use axum::http::{HeaderMap, HeaderValue, header};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_dialects::as_json;
+use windlass_dialects::view::workflow_id;
+use windlass_kernel::NetDigest;
+use windlass_store::{StoredWorkflow, WorkflowStatus};
+
+/// A version that was registered.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Registered {
+    /// `wf_` and 32 hexadecimal digits
+    pub id: String,
+    pub name: String,
+    #[schema(minimum = 1)]
+    pub version: u32,
+    pub dialect: DialectName,
+    /// SHA-256 of the compiled net, in hexadecimal
+    pub net_digest: String,
+    pub warnings: Vec<Detail>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DialectName {
+    Plan,
+    Playbook,
+    Workflow,
+    Actions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StatusName {
+    Draft,
+    Active,
+    Paused,
+    Archived,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowSummary {
+    id: String,
+    name: String,
+    status: StatusName,
+    /// The newest
+    #[schema(minimum = 1)]
+    version: u32,
+    dialect: DialectName,
+    created_at: String,
+    updated_at: String,
+}
+
+/// A workflow and its newest version.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowView {
+    #[serde(flatten)]
+    summary: WorkflowSummary,
+    net_digest: String,
+    /// What was sent, as JSON
+    definition: Value,
+    /// What was sent, as it was written. Secrets that stood in it are handles.
+    source: String,
+}
+
+impl DialectName {
+    fn of(name: &str) -> Result<DialectName, Problem> {
+        match name {
+            "plan" => Ok(DialectName::Plan),
+            "playbook" => Ok(DialectName::Playbook),
+            "workflow" => Ok(DialectName::Workflow),
+            "actions" => Ok(DialectName::Actions),
+            other => Err(Problem::internal(format!("the store holds the dialect `{other}`"))),
+        }
+    }
+}
+
+impl From<WorkflowStatus> for StatusName {
+    fn from(status: WorkflowStatus) -> StatusName {
+        match status {
+            WorkflowStatus::Draft => StatusName::Draft,
+            WorkflowStatus::Active => StatusName::Active,
+            WorkflowStatus::Paused => StatusName::Paused,
+            WorkflowStatus::Archived => StatusName::Archived,
+        }
+    }
+}
+
+impl From<StatusName> for WorkflowStatus {
+    fn from(status: StatusName) -> WorkflowStatus {
+        match status {
+            StatusName::Draft => WorkflowStatus::Draft,
+            StatusName::Active => WorkflowStatus::Active,
+            StatusName::Paused => WorkflowStatus::Paused,
+            StatusName::Archived => WorkflowStatus::Archived,
+        }
+    }
+}
+
+impl WorkflowSummary {
+    fn of(stored: &StoredWorkflow) -> Result<WorkflowSummary, Problem> {
+        Ok(WorkflowSummary {
+            id: workflow_id(stored.id.0),
+            name: stored.name.clone(),
+            status: stored.status.into(),
+            version: stored.version,
+            dialect: DialectName::of(&stored.dialect)?,
+            created_at: told(stored.created_at),
+            updated_at: told(stored.updated_at),
+        })
+    }
+}
+
+impl WorkflowView {
+    fn of(current: &Current) -> Result<WorkflowView, Problem> {
+        let source = current.definition.source.clone();
+        Ok(WorkflowView {
+            summary: WorkflowSummary::of(&current.workflow)?,
+            net_digest: hex(current.definition.net),
+            definition: as_json(&source).unwrap_or_default(),
+            source,
+        })
+    }
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(create::create_workflow, list::list_workflows))
+        .routes(routes!(
+            list::get_workflow,
+            change::put_workflow,
+            change::patch_workflow,
+            change::delete_workflow
+        ))
+        .routes(routes!(create::duplicate_workflow))
+        .routes(routes!(versions::list_versions))
+        .routes(routes!(versions::get_version))
+        .routes(routes!(create::validate))
+}
+
+/// The caller's workflow of that id; what another tenant has is not there.
+pub(crate) async fn current(app: &App, caller: &Caller, id: &str) -> Result<Arc<Current>, Problem> {
+    let found = app.definitions.current(&app.readers, &caller.tenant, ids::workflow(id)?).await?;
+    found.ok_or_else(|| Problem::not_found("workflow", id))
+}
+
+/// The version as an entity tag: what `If-Match` is compared with.
+fn tagged(version: u32) -> HeaderMap {
+    let tag = HeaderValue::from_str(&format!("\"{version}\"")).expect("digits can stand in a header");
+    HeaderMap::from_iter([(header::ETAG, tag)])
+}
+
+fn hex(digest: NetDigest) -> String {
+    digest.0.iter().map(|byte| format!("{byte:02x}")).collect()
+}

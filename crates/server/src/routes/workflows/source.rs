@@ -1,0 +1,47 @@
+//! A definition as a body: YAML or JSON, of any dialect.
+
+use crate::app::App;
+use crate::body::{collect, is_flat_enough, media_type};
+use crate::problem::Problem;
+use axum::extract::{FromRequest, Request};
+use std::sync::Arc;
+use windlass_dialects::{Compiled, compile};
+
+const YAML: [&str; 5] = ["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain"];
+
+/// The text of a definition.
+#[derive(Debug)]
+pub struct Text(pub String);
+
+impl FromRequest<Arc<App>> for Text {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let kind = media_type(&parts.headers);
+        let is_json = kind.as_deref() == Some("application/json");
+        if !is_json && !kind.as_deref().is_some_and(|kind| YAML.contains(&kind)) {
+            let shown = kind.as_deref().unwrap_or("nothing");
+            let message = format!(
+                "the body is said to be {shown}; send application/json, application/yaml, text/yaml or text/plain"
+            );
+            return Err(Problem::unsupported(message));
+        }
+        let bytes = collect(body, app).await?;
+        if is_json {
+            is_flat_enough(&bytes)?;
+        }
+        match String::from_utf8(bytes.into()) {
+            Ok(text) => Ok(Text(text)),
+            Err(error) => {
+                let place = error.utf8_error().valid_up_to();
+                Err(Problem::bad_request(format!("the definition is not UTF-8 text: see byte {place}")))
+            }
+        }
+    }
+}
+
+/// Compiled on a thread that may take its time.
+pub async fn compiled(app: &App, text: String) -> Result<Compiled, Problem> {
+    app.aside(move || compile(&text)).await
+}

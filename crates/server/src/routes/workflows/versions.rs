@@ -1,0 +1,130 @@
+//! Versions of a workflow. Each stays as it was registered.
+#![expect(unused_qualifications, reason = "the macro for parameters writes them")]
+
+use super::{DialectName, current, hex, tagged};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Params;
+use crate::cursor;
+use crate::problem::Problem;
+use crate::routes::shared::{Pagination, Refusals, page_size, told};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+use windlass_dialects::as_json;
+use windlass_dialects::view::workflow_id;
+use windlass_store::{Catalog, StoredVersion};
+
+/// The name of the list in its cursors.
+const LIST: &str = "versions";
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct VersionParams {
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct VersionList {
+    versions: Vec<VersionSummary>,
+    pagination: Pagination,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionSummary {
+    #[schema(minimum = 1)]
+    version: u32,
+    name: String,
+    dialect: DialectName,
+    net_digest: String,
+    created_at: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionView {
+    id: String,
+    #[schema(minimum = 1)]
+    version: u32,
+    name: String,
+    dialect: DialectName,
+    net_digest: String,
+    /// What was sent, as JSON
+    definition: Value,
+    /// What was sent, as it was written
+    source: String,
+}
+
+impl VersionSummary {
+    fn of(stored: StoredVersion) -> Result<VersionSummary, Problem> {
+        Ok(VersionSummary {
+            version: stored.version,
+            name: stored.name,
+            dialect: DialectName::of(&stored.dialect)?,
+            net_digest: hex(stored.net),
+            created_at: told(stored.at),
+        })
+    }
+}
+
+/// List the versions of a workflow, the newest first
+#[utoipa::path(get, path = "/api/v1/workflows/{id}/versions", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow's id"), VersionParams),
+    responses((status = 200, body = VersionList), Refusals))]
+pub async fn list_versions(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Params(params): Params<VersionParams>,
+) -> Result<Json<VersionList>, Problem> {
+    caller.may(Permission::View)?;
+    let limit = page_size(params.limit)?;
+    let before = params.cursor.map(|text| cursor::read(LIST, &text)).transpose()?;
+    let before = before.map(|place| u32::try_from(place).unwrap_or(u32::MAX));
+    let workflow = current(&app, &caller, &id).await?.workflow.id;
+    let tenant = caller.tenant.clone();
+    let read = app.readers.look(move |reader| reader.versions(&tenant, workflow, before, limit + 1));
+    let mut found = read.await?;
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let cursor = found.last().filter(|_| has_more).map(|last| cursor::write(LIST, last.version.into()));
+    let versions = found.into_iter().map(VersionSummary::of).collect::<Result<_, _>>()?;
+    Ok(Json(VersionList { versions, pagination: Pagination { has_more, cursor } }))
+}
+
+/// Get one version of a workflow
+#[utoipa::path(get, path = "/api/v1/workflows/{id}/versions/{version}", tag = "workflows", security(("bearer" = [])),
+    params(("id" = String, Path, description = "The workflow's id"),
+        ("version" = u32, Path, minimum = 1, description = "Its number, counted from 1")),
+    responses((status = 200, body = VersionView, headers(("ETag" = String, description = "Its version"))), Refusals))]
+pub async fn get_version(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path((id, version)): Path<(String, String)>,
+) -> Result<(HeaderMap, Json<VersionView>), Problem> {
+    caller.may(Permission::View)?;
+    let missing = || Problem::not_found("version", &version);
+    let number: u32 = version.parse().map_err(|_| missing())?;
+    let workflow = current(&app, &caller, &id).await?.workflow.id;
+    let tenant = caller.tenant.clone();
+    let found = app.readers.look(move |reader| reader.version(&tenant, workflow, Some(number))).await?;
+    let stored = found.ok_or_else(missing)?;
+    let view = VersionView {
+        id: workflow_id(workflow.0),
+        version: stored.version,
+        name: stored.name,
+        dialect: DialectName::of(&stored.dialect)?,
+        net_digest: hex(stored.net),
+        definition: as_json(&stored.source).unwrap_or_default(),
+        source: stored.source,
+    };
+    Ok((tagged(view.version), Json(view)))
+}

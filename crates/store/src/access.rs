@@ -1,0 +1,91 @@
+//! Who may do what: tenants, tokens, and the record of what was done. Rows beside executions, kept for a server.
+
+use crate::origin::Tenant;
+use crate::store::{Reader, StoreError};
+use serde_json::Value;
+use windlass_kernel::Millis;
+
+/// What a server reads of its tenants and their users.
+pub trait Access: Reader {
+    fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError>;
+
+    /// Of all tenants, those that were revoked included.
+    fn tokens(&mut self) -> Result<Vec<StoredToken>, StoreError>;
+
+    /// Newest first.
+    fn audit(&mut self, query: &AuditQuery) -> Result<Vec<StoredAudit>, StoreError>;
+
+    /// Executions of a tenant that have not ended, counted up to the bound.
+    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError>;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTenant {
+    pub id: Tenant,
+    pub name: String,
+    pub limits: TenantLimits,
+    pub created_at: Millis,
+    pub updated_at: Millis,
+}
+
+/// None: the server's own setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TenantLimits {
+    /// Requests per second; 0 is no limit.
+    pub rate_limit: Option<u32>,
+    pub rate_burst: Option<u32>,
+    /// 0 is no limit.
+    pub open_executions: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredToken {
+    /// `user_` and 32 hexadecimal digits.
+    pub id: String,
+    pub tenant: Tenant,
+    pub name: String,
+    pub role: String,
+    /// SHA-256 of the token.
+    pub digest: [u8; 32],
+    pub created_by: String,
+    pub created_at: Millis,
+    pub expires_at: Option<Millis>,
+    pub revoked_at: Option<Millis>,
+    pub last_used_at: Option<Millis>,
+}
+
+/// Something that somebody did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Audit {
+    pub tenant: Tenant,
+    pub at: Millis,
+    /// Who: `user_…`, or the subject of a JWT.
+    pub actor: String,
+    pub role: String,
+    /// What: `workflow.create`, `token.revoke`, …
+    pub action: String,
+    /// To what: its id.
+    pub target: String,
+    /// An object.
+    pub details: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredAudit {
+    /// Rises.
+    pub seq: i64,
+    pub audit: Audit,
+}
+
+#[derive(Debug, Clone)]
+pub struct AuditQuery {
+    pub tenant: Tenant,
+    pub actor: Option<String>,
+    pub action: Option<String>,
+    pub target: Option<String>,
+    pub since: Option<Millis>,
+    pub until: Option<Millis>,
+    /// Only what lies before this.
+    pub before: Option<i64>,
+    pub limit: usize,
+}

@@ -1,0 +1,139 @@
+//! Tenants, tokens and the audit log.
+
+use super::SqliteReader;
+use super::columns::{ENDED, limit, parsed, tenant};
+use super::lists::all;
+use crate::access::{Access, Audit, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
+use crate::origin::Tenant;
+use crate::store::StoreError;
+use rusqlite::{Connection, Row, params};
+use windlass_kernel::Millis;
+
+/// Puts a tenant, or changes its name and limits.
+pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usize, StoreError> {
+    let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, created_at, updated_at) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
+               rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, \
+               open_executions = excluded.open_executions, updated_at = excluded.updated_at";
+    let StoredTenant { id, name, limits, created_at, updated_at } = stored;
+    let TenantLimits { rate_limit, rate_burst, open_executions } = limits;
+    let values = params![id.0, name, rate_limit, rate_burst, open_executions, created_at.0, updated_at.0];
+    Ok(conn.prepare_cached(sql)?.execute(values)?)
+}
+
+pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> Result<usize, StoreError> {
+    let sql = "INSERT OR IGNORE INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
+               revoked_at, last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let StoredToken { id, tenant, name, role, digest, created_by, .. } = token;
+    let times = (token.expires_at, token.revoked_at, token.last_used_at);
+    let (expires_at, revoked_at, last_used_at) = (number(times.0), number(times.1), number(times.2));
+    Ok(conn.prepare_cached(sql)?.execute(params![
+        id,
+        tenant.0,
+        name,
+        role,
+        digest,
+        created_by,
+        token.created_at.0,
+        expires_at,
+        revoked_at,
+        last_used_at
+    ])?)
+}
+
+pub(super) fn revoke(conn: &Connection, of: &Tenant, id: &str, at: Millis) -> Result<usize, StoreError> {
+    let sql = "UPDATE tokens SET revoked_at = ?3 WHERE id = ?2 AND tenant = ?1 AND revoked_at IS NULL";
+    Ok(conn.prepare_cached(sql)?.execute(params![of.0, id, at.0])?)
+}
+
+pub(super) fn used(conn: &Connection, id: &str, at: Millis) -> Result<usize, StoreError> {
+    let sql = "UPDATE tokens SET last_used_at = ?2 WHERE id = ?1";
+    Ok(conn.prepare_cached(sql)?.execute(params![id, at.0])?)
+}
+
+pub(super) fn add_audit(conn: &Connection, audit: &Audit) -> Result<usize, StoreError> {
+    let sql = "INSERT INTO audit (tenant, at, actor, role, action, target, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let Audit { tenant, at, actor, role, action, target, details } = audit;
+    let values = params![tenant.0, at.0, actor, role, action, target, details.to_string()];
+    Ok(conn.prepare_cached(sql)?.execute(values)?)
+}
+
+impl Access for SqliteReader {
+    fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError> {
+        let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, created_at, updated_at FROM tenants \
+                   ORDER BY created_at, id";
+        all(&self.conn, sql, [], |row| {
+            Ok(StoredTenant {
+                id: tenant(&row.get::<_, String>(0)?),
+                name: row.get(1)?,
+                limits: TenantLimits {
+                    rate_limit: row.get(2)?,
+                    rate_burst: row.get(3)?,
+                    open_executions: row.get(4)?,
+                },
+                created_at: Millis(row.get(5)?),
+                updated_at: Millis(row.get(6)?),
+            })
+        })
+    }
+
+    fn tokens(&mut self) -> Result<Vec<StoredToken>, StoreError> {
+        let sql = "SELECT id, tenant, name, role, digest, created_by, created_at, expires_at, revoked_at, \
+                   last_used_at FROM tokens ORDER BY created_at, id";
+        all(&self.conn, sql, [], token)
+    }
+
+    fn audit(&mut self, query: &AuditQuery) -> Result<Vec<StoredAudit>, StoreError> {
+        let sql = "SELECT seq, tenant, at, actor, role, action, target, details FROM audit WHERE tenant = ?1 \
+                   AND seq < ?2 AND (?3 IS NULL OR actor = ?3) AND (?4 IS NULL OR action = ?4) \
+                   AND (?5 IS NULL OR target = ?5) AND at > ?6 AND at < ?7 ORDER BY seq DESC LIMIT ?8";
+        let before = query.before.unwrap_or(i64::MAX);
+        let since = query.since.map_or(i64::MIN, |since| since.0);
+        let until = query.until.map_or(i64::MAX, |until| until.0);
+        let AuditQuery { tenant, actor, action, target, .. } = query;
+        let values = params![tenant.0, before, actor, action, target, since, until, limit(query.limit)];
+        all(&self.conn, sql, values, audit)
+    }
+
+    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
+        // From the few that are open to their tenants, not from all that the tenant ever had.
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM heads h CROSS JOIN executions e ON e.key = h.key \
+                   WHERE h.phase < ?2 AND e.tenant = ?1 LIMIT ?3)";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let count: i64 = statement.query_row(params![tenant.0, ENDED, limit(bound)], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or_default())
+    }
+}
+
+fn token(row: &Row<'_>) -> Result<StoredToken, StoreError> {
+    let time = |column: usize| row.get::<_, Option<i64>>(column).map(|time| time.map(Millis));
+    Ok(StoredToken {
+        id: row.get(0)?,
+        tenant: tenant(&row.get::<_, String>(1)?),
+        name: row.get(2)?,
+        role: row.get(3)?,
+        digest: row.get(4)?,
+        created_by: row.get(5)?,
+        created_at: Millis(row.get(6)?),
+        expires_at: time(7)?,
+        revoked_at: time(8)?,
+        last_used_at: time(9)?,
+    })
+}
+
+fn audit(row: &Row<'_>) -> Result<StoredAudit, StoreError> {
+    let audit = Audit {
+        tenant: tenant(&row.get::<_, String>(1)?),
+        at: Millis(row.get(2)?),
+        actor: row.get(3)?,
+        role: row.get(4)?,
+        action: row.get(5)?,
+        target: row.get(6)?,
+        details: parsed(&row.get::<_, String>(7)?, "an entry of the audit log")?,
+    };
+    Ok(StoredAudit { seq: row.get(0)?, audit })
+}
+
+fn number(time: Option<Millis>) -> Option<i64> {
+    time.map(|time| time.0)
+}
