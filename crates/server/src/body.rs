@@ -110,10 +110,9 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     is_flat_enough(bytes)?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let path = match error.path().to_string() {
-            path if path == "." => String::new(),
-            path => path,
-        };
+        // What is not known to be a field is told as `?`, and the whole as `.`.
+        let path = error.path().to_string();
+        let path = path.trim_end_matches(['.', '?']);
         Problem::invalid(path, error.inner().to_string())
     })?;
     reader.end().map_err(|error| Problem::invalid("", error.to_string()))?;

@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod access;
+mod attack;
+mod bad_input;
 mod rig;
+mod rows;
 mod secure;
 mod starting;
 mod workflows;

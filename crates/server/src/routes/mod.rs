@@ -1,7 +1,9 @@
 //! All routes, one file per noun. Each router carries its part of the OpenAPI document.
 
 mod audit;
+mod document;
 mod health;
+mod nodes;
 mod secrets;
 pub(crate) mod shared;
 mod tenants;
@@ -50,16 +52,20 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(webhook_secret::router())
         .merge(audit::router())
         .merge(workflows::router())
+        .merge(nodes::router())
 }
 
 /// The OpenAPI document of every route.
 #[must_use]
 pub fn openapi() -> OpenApi {
-    routers().into_openapi()
+    let mut document = routers().into_openapi();
+    document::complete(&mut document);
+    document
 }
 
 pub fn router(app: Arc<App>) -> Router {
-    let (router, document) = routers().split_for_parts();
+    let (router, mut document) = routers().split_for_parts();
+    document::complete(&mut document);
     let document = Arc::new(document);
     router
         .route("/api/openapi.json", axum::routing::get(move || async move { Json(document) }))

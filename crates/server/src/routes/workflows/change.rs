@@ -26,7 +26,7 @@ use windlass_store::{Applied, Entry, Target};
 #[utoipa::path(put, path = "/api/v1/workflows/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow's id"),
         ("If-Match" = Option<String>, Header, description = "The ETag of the version that the change was made from")),
-    request_body(content((Value = "application/json"), (String = "application/yaml"), (String = "text/yaml"), (String = "text/plain"))),
+    request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = Registered, headers(("ETag" = String, description = "Its version"))),
         (status = 412, body = Refused, description = "Another version is the newest"), Refusals, BodyRefusals))]
 pub async fn put_workflow(

@@ -30,7 +30,7 @@ type Created = (StatusCode, HeaderMap, Json<Registered>);
 ///
 /// YAML or JSON of any dialect, as it is: nothing stands around it.
 #[utoipa::path(post, path = "/api/v1/workflows", tag = "workflows", security(("bearer" = [])),
-    request_body(content((Value = "application/json"), (String = "application/yaml"), (String = "text/yaml"), (String = "text/plain"))),
+    request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 201, body = Registered, headers(
         ("Location" = String, description = "Where the workflow is"), ("ETag" = String, description = "Its version"))),
         Refusals, BodyRefusals))]
@@ -187,7 +187,7 @@ pub struct Validation {
 ///
 /// Nothing is written.
 #[utoipa::path(post, path = "/api/v1/validate", tag = "workflows", security(("bearer" = [])),
-    request_body(content((Value = "application/json"), (String = "application/yaml"), (String = "text/yaml"), (String = "text/plain"))),
+    request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = Validation), Refusals, BodyRefusals))]
 pub async fn validate(
     State(app): State<Arc<App>>,

@@ -1,0 +1,183 @@
+//! One tenant against another, over every route there is: the OpenAPI document says which.
+
+use crate::rig::{Place, Server, told};
+use crate::rows::{self, Rows};
+use reqwest::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+const PLAYBOOK: &str = "metadata: {name: hello}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n";
+
+/// Things of the tenant `default`, by the part of a path that they follow.
+struct Things(Vec<(&'static str, String)>);
+
+impl Things {
+    fn make(server: &Server) -> Things {
+        let workflow = server.define(PLAYBOOK);
+        let (_, token) = server.post("/api/v1/tokens", &json!({ "name": "ann", "role": "viewer" }));
+        let secret =
+            server.request(Method::PUT, "/api/v1/secrets/api-key").json(&json!({ "value": "hunter22" }));
+        assert_eq!(secret.send().unwrap().status(), StatusCode::OK);
+        let token = token["id"].as_str().unwrap().to_owned();
+        let named = [("versions", "1"), ("tenants", "default"), ("secrets", "api-key"), ("actions", "start")];
+        let mut things: Vec<_> = named.map(|(place, id)| (place, id.to_owned())).into();
+        things.extend([("workflows", workflow), ("tokens", token)]);
+        Things(things)
+    }
+
+    /// The path with an id in every place for one.
+    fn in_path(&self, path: &str) -> String {
+        let parts: Vec<&str> = path.split('/').collect();
+        let filled = parts.iter().enumerate().map(|(place, part)| {
+            if !part.starts_with('{') {
+                return (*part).to_owned();
+            }
+            let before = parts[place - 1];
+            let known = self.0.iter().find(|(name, _)| *name == before);
+            known.unwrap_or_else(|| panic!("{path}: make something for `{before}` in this test")).1.clone()
+        });
+        filled.collect::<Vec<_>>().join("/")
+    }
+}
+
+/// Paths whose last part is no id of a tenant.
+fn is_for_all(path: &str) -> bool {
+    path.starts_with("/api/v1/nodes/") || path.starts_with("/hooks/")
+}
+
+/// The least that a schema takes.
+fn least(schema: &Value, document: &Value) -> Value {
+    if let Some(place) = schema["$ref"].as_str() {
+        return least(document.pointer(place.trim_start_matches('#')).unwrap(), document);
+    }
+    for several in ["oneOf", "anyOf", "allOf"] {
+        let is_null = |one: &&Value| one["type"] != "null";
+        if let Some(first) = schema[several].as_array().and_then(|all| all.iter().find(is_null)) {
+            return least(first, document);
+        }
+    }
+    if let Some(first) = schema["enum"].as_array().and_then(|all| all.first()) {
+        return first.clone();
+    }
+    let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
+    match kind {
+        Some("string") if schema["format"] == "date-time" => json!("2100-01-01T00:00:00Z"),
+        Some("string") => json!("xxxxxxxx"),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        Some("boolean") => json!(false),
+        Some("array") => json!([]),
+        _ => {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            let fields = required.iter().map(|name| {
+                let name = name.as_str().unwrap();
+                (name.to_owned(), least(&schema["properties"][name], document))
+            });
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+    }
+}
+
+struct Attack<'s> {
+    server: &'s Server,
+    token: String,
+    document: Value,
+}
+
+impl Attack<'_> {
+    fn send(&self, method: &str, path: &str, operation: &Value) -> (StatusCode, Value) {
+        let request = self.server.bare(method.to_uppercase().parse().unwrap(), path).bearer_auth(&self.token);
+        let content = &operation["requestBody"]["content"];
+        let response = if content.get("application/yaml").is_some() {
+            request.header("Content-Type", "application/yaml").body(PLAYBOOK).send()
+        } else if let Some(json) = content.get("application/json") {
+            request.json(&least(&json["schema"], &self.document)).send()
+        } else {
+            request.send()
+        };
+        told(response.unwrap())
+    }
+}
+
+/// Everything but secrets: a tenant may have one of the same name.
+fn others(place: &Place) -> Rows {
+    let mut rows = rows::all(&place.data());
+    rows.retain(|table, _| !table.starts_with("secret"));
+    rows
+}
+
+#[test]
+fn wfl_06_another_tenants_things_are_not_there_on_any_route() {
+    let place = Place::new();
+    let server = place.serve();
+    let things = Things::make(&server);
+    let (_, tenant) = server.post("/api/v1/tenants", &json!({ "name": "Other" }));
+    let (_, made) =
+        server.post("/api/v1/tokens", &json!({ "name": "eve", "role": "owner", "tenantId": tenant["id"] }));
+    let token = made["token"].as_str().unwrap().to_owned();
+    let attack = Attack { server: &server, token, document: told(server.get("/api/openapi.json")).1 };
+    let before = others(&place);
+    let mut tried = 0;
+    for (path, item) in attack.document["paths"].as_object().unwrap() {
+        if !path.contains('{') || is_for_all(path) || path.starts_with("/ws/") {
+            continue;
+        }
+        for (method, operation) in item.as_object().unwrap() {
+            // A secret has a name, not an id: whoever sets it sets their own.
+            if (path.as_str(), method.as_str()) == ("/api/v1/secrets/{name}", "put") {
+                continue;
+            }
+            let (status, body) = attack.send(method, &things.in_path(path), operation);
+            assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}: {body}");
+            assert_eq!(body["error"]["code"], "RESOURCE_NOT_FOUND", "{method} {path}");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 12, "only {tried} routes were tried");
+    assert_eq!(others(&place), before, "nothing was written");
+}
+
+#[test]
+fn every_route_needs_a_token_but_those_for_machines() {
+    let place = Place::new();
+    let server = place.serve();
+    let document = told(server.get("/api/openapi.json")).1;
+    let open = ["/healthz", "/readyz", "/metrics"];
+    for (path, item) in document["paths"].as_object().unwrap() {
+        if open.contains(&path.as_str()) || path.starts_with("/ws/") || path.starts_with("/hooks/") {
+            continue;
+        }
+        for method in item.as_object().unwrap().keys() {
+            let sent = path.replace(['{', '}'], "x");
+            let response = server.bare(method.to_uppercase().parse().unwrap(), &sent).send().unwrap();
+            assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn a_tenant_has_its_own_secrets() {
+    let place = Place::new();
+    let server = place.serve();
+    let (_, tenant) = server.post("/api/v1/tenants", &json!({ "name": "Other" }));
+    let id = tenant["id"].as_str().unwrap();
+    let put = |tenant: Option<&str>, value: &str| {
+        let request = server.request(Method::PUT, "/api/v1/secrets/api-key").json(&json!({ "value": value }));
+        let request = tenant.into_iter().fold(request, |request, id| request.header("X-Tenant-ID", id));
+        told(request.send().unwrap()).1["version"].clone()
+    };
+    assert_eq!(put(None, "mine-mine"), 1);
+    assert_eq!(put(Some(id), "theirs-theirs"), 1);
+    assert_eq!(put(Some(id), "theirs-again"), 2);
+    let list = told(server.get("/api/v1/secrets")).1;
+    assert_eq!(list["secrets"][0]["version"], 1, "{list}");
+    let gone =
+        server.request(Method::DELETE, "/api/v1/secrets/api-key").header("X-Tenant-ID", id).send().unwrap();
+    assert_eq!(gone.status(), StatusCode::NO_CONTENT);
+    assert_eq!(told(server.get("/api/v1/secrets")).1, list);
+    drop(server);
+    for file in crate::rig::files(&place.data()) {
+        let bytes = std::fs::read(&file).unwrap();
+        for value in ["mine-mine", "theirs-theirs", "theirs-again"] {
+            assert!(!bytes.windows(value.len()).any(|part| part == value.as_bytes()), "{}", file.display());
+        }
+    }
+}
