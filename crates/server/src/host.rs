@@ -1,6 +1,7 @@
 //! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
 
 use crate::engine_secrets::EngineSecrets;
+use crate::memories::SharedMemory;
 use crate::vault::{LocalVault, SharedVault};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
@@ -79,6 +80,8 @@ impl Embedded {
         let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
         config.helper = Some(program);
         config.cache = self.folder.path().join("cache");
+        config.databases = Some(self.folder.path().join("databases"));
+        config.memory = Arc::new(SharedMemory::of(self.folder.path(), self.engine.handle())?);
         config.egress = egress;
         config.vault = self.vault.clone();
         config.slots = slots.unwrap_or(config.slots);

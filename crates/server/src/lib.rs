@@ -15,6 +15,7 @@ pub mod host;
 pub mod ids;
 pub mod limits;
 mod logging;
+mod memories;
 mod metrics;
 pub mod open_executions;
 pub mod problem;

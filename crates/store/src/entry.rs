@@ -3,6 +3,7 @@
 
 use crate::access::{Audit, StoredTenant, StoredToken};
 use crate::commit::WorkflowId;
+use crate::memory::StoredMemory;
 use crate::origin::Tenant;
 use crate::outbox::{NewDeliveries, Try};
 use windlass_kernel::{ExecutionId, Millis};
@@ -30,6 +31,8 @@ pub enum Entry {
     Clear {
         rows: usize,
     },
+    /// A workflow remembers a value; that of a key that is there is replaced.
+    Remember(Box<StoredMemory>),
     /// `Duplicate` when somebody else has made some meanwhile.
     Deliveries(Box<NewDeliveries>),
     Tried(Box<Try>),

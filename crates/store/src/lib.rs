@@ -16,6 +16,7 @@ mod entry;
 #[cfg(test)]
 mod golden;
 mod journal;
+mod memory;
 mod origin;
 mod outbox;
 mod project;
@@ -35,6 +36,7 @@ pub use commit::{
 };
 pub use entry::{Entry, WorkflowStatus};
 pub use journal::{FORMAT, Sealed, open, seal};
+pub use memory::{Memories, MemoryQuery, StoredMemory};
 pub use origin::{IdempotencyKey, Options, Priority, Tenant, Webhook};
 pub use outbox::{
     DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox, StoredDelivery, Teller, Try,

@@ -15,6 +15,7 @@ pub mod guard;
 mod halt;
 mod keeper;
 mod keychain;
+mod memory;
 pub mod node;
 mod pipeline;
 mod pool;
@@ -25,6 +26,7 @@ mod tools;
 mod vault;
 
 pub use artifacts::Artifacts;
+pub use memory::{Found, Memory, MemoryError, NoMemory, Remembered, Wanted};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
 pub use pool::{CHUNK_MAX, Orders, Pool, PoolConfig, PoolError, Port, Reply};
 pub use stream::{LINE_MAX, TAIL_MAX};

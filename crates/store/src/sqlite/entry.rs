@@ -3,6 +3,7 @@
 use super::access;
 use super::columns::workflow_bytes;
 use super::keys::Keys;
+use super::memory;
 use super::outbox;
 use super::retention;
 use crate::commit::Applied;
@@ -25,6 +26,7 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
             .execute(params![tenant.0, workflow_bytes(*workflow), at.0])?,
         Entry::Forget { execution } => return retention::forget(conn, keys, *execution),
         Entry::Clear { rows } => return retention::clear(conn, *rows),
+        Entry::Remember(memory) => memory::remember(conn, memory)?,
         Entry::Deliveries(new) => outbox::add(conn, new)?,
         Entry::Tried(tried) => outbox::tried(conn, tried)?,
         Entry::GivenUp { execution, why, at } => outbox::give_up(conn, *execution, why, *at)?.min(1),

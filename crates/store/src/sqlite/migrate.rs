@@ -17,13 +17,14 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 6] = [
+const MIGRATIONS: [Migration; 7] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
     Migration { number: 4, name: "retention", sql: include_str!("schema/0004_retention.sql") },
     Migration { number: 5, name: "webhooks", sql: include_str!("schema/0005_webhooks.sql") },
     Migration { number: 6, name: "access", sql: include_str!("schema/0006_access.sql") },
+    Migration { number: 7, name: "memories", sql: include_str!("schema/0007_memories.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;

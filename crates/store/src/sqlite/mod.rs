@@ -15,6 +15,7 @@ mod errors;
 mod executions;
 mod keys;
 mod lists;
+mod memory;
 mod migrate;
 mod outbox;
 mod positions;

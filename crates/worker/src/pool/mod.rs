@@ -18,6 +18,7 @@ use crate::guard::{Guard, GuardCommand, GuardError};
 use crate::halt::{Puller, halt};
 use crate::keeper::{self, Keeper};
 use crate::keychain::Tokens;
+use crate::memory::{Memory, NoMemory};
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
 use crate::tools::{Clients, GRACE_MS, Kit};
 use crate::vault::{NoVault, Vault};
@@ -57,6 +58,10 @@ pub struct PoolConfig {
     pub vault: Arc<dyn Vault>,
     /// The program that scripts of nodes ask through, called with `node`: see [`crate::node::helper`].
     pub helper: Option<PathBuf>,
+    /// What workflows remember; nothing unless one is given.
+    pub memory: Arc<dyn Memory>,
+    /// Where SQLite databases of nodes are kept, in a folder for each tenant; None: nowhere.
+    pub databases: Option<PathBuf>,
     /// What can be made again is kept here: environments of python packages.
     pub cache: PathBuf,
 }
@@ -69,7 +74,20 @@ impl PoolConfig {
         let (egress, vault) = (Egress::default(), Arc::new(NoVault));
         let cache = temp_dir().join(format!("windlass-cache-{}", rustix::process::getuid().as_raw()));
         let (worker, grace_ms, helper) = (worker.into(), GRACE_MS, None);
-        PoolConfig { worker, slots, grace_ms, guard, egress, artifacts, vault, helper, cache }
+        let (memory, databases) = (Arc::new(NoMemory), None);
+        PoolConfig {
+            worker,
+            slots,
+            grace_ms,
+            guard,
+            egress,
+            artifacts,
+            vault,
+            helper,
+            memory,
+            databases,
+            cache,
+        }
     }
 }
 
@@ -99,6 +117,8 @@ impl Pool {
             clients: Arc::new(Clients::new(config.egress)),
             vault: config.vault,
             helper: config.helper,
+            memory: config.memory,
+            databases: config.databases,
             cache: config.cache,
             venvs: Arc::default(),
             of_tenants: BTreeMap::new(),
@@ -286,6 +306,8 @@ struct Kits {
     clients: Arc<Clients>,
     vault: Arc<dyn Vault>,
     helper: Option<PathBuf>,
+    memory: Arc<dyn Memory>,
+    databases: Option<PathBuf>,
     cache: PathBuf,
     venvs: Arc<tokio::sync::Mutex<()>>,
     /// Of every tenant that had work here: values that are known are never forgotten.
@@ -304,6 +326,8 @@ impl Kits {
             keeper: Arc::new(Keeper::new(tenant.to_owned(), Arc::clone(&self.vault))),
             tokens: Tokens::default(),
             helper: self.helper.clone(),
+            memory: Arc::clone(&self.memory),
+            databases: self.databases.clone(),
             cache: self.cache.clone(),
             venvs: Arc::clone(&self.venvs),
         });

@@ -15,6 +15,7 @@
 //! | `timeout_seconds` | as `spec.timeout`; with one of them the default of `timeout` does not count |
 //! | `follow_redirects` | up to 10, which is the default; credentials do not go along to another origin |
 //! | `max_response_bytes` | 32 MiB by default |
+//! | `response_mapping` | a JSONPath, or a map of names to them: `data` of the result is what they find in it |
 //! | `args`, `input` | for templates of the other fields |
 //!
 //! The result is `{status_code, headers, url, elapsed, data}`: `data` is JSON when the answer says so, a text when it is
@@ -28,6 +29,7 @@ mod auth;
 mod clients;
 mod config;
 mod exchange;
+mod mapping;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +37,7 @@ use super::Desk;
 use super::fields::seconds;
 use crate::failure;
 use crate::halt::Halt;
+use crate::node::meter::API_CALLS;
 use crate::pipeline::{Call, CallResult};
 pub(super) use answer::retry_after_ms;
 pub(crate) use clients::Clients;
@@ -51,12 +54,20 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
         Ok(request) => request,
         Err(failure) => return Err(failure).into(),
     };
-    tokio::select! {
+    desk.node.iter().for_each(|node| node.meter.add(API_CALLS, 1));
+    let mut called = tokio::select! {
         biased;
         // Its answer is not asked for any more; the connection is closed.
         _ = halt.pulled() => Err(stopped()).into(),
         called = limited(&request, call, &desk.kit.clients) => called,
+    };
+    if let (Ok(result), Some(mapping)) = (&mut called.outcome, &request.mapping) {
+        match mapping.of(&result["data"], &request.told()) {
+            Ok(mapped) => result["data"] = mapped,
+            Err(failure) => called.outcome = Err(failure),
+        }
     }
+    called
 }
 
 async fn limited(request: &Request, call: &Call, clients: &Clients) -> CallResult {

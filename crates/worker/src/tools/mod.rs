@@ -6,6 +6,7 @@ mod code;
 mod fields;
 mod filter;
 mod http;
+mod memory;
 mod model;
 mod noop;
 mod postgres;
@@ -13,12 +14,14 @@ mod program;
 mod python;
 mod secrets;
 mod shell;
+mod sql;
 
 use crate::artifacts::SharedArtifacts;
 use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper::Keeper;
 use crate::keychain::{Tokens, stored};
+use crate::memory::Memory;
 use crate::node::NodeDesk;
 use crate::pipeline::{Call, CallResult, execution_id};
 use crate::pool::Lines;
@@ -47,9 +50,12 @@ enum Tool {
     Filter,
     Llm,
     AiAgent,
+    MemoryStore,
+    MemorySearch,
+    Sql,
 }
 
-const TOOLS: [(&str, Tool); 11] = [
+const TOOLS: [(&str, Tool); 14] = [
     ("artifact", Tool::Artifact),
     ("code", Tool::Code),
     ("noop", Tool::Noop),
@@ -61,6 +67,9 @@ const TOOLS: [(&str, Tool); 11] = [
     ("filter", Tool::Filter),
     ("llm", Tool::Llm),
     ("ai_agent", Tool::AiAgent),
+    ("memory_store", Tool::MemoryStore),
+    ("memory_search", Tool::MemorySearch),
+    ("sql", Tool::Sql),
 ];
 
 /// Who calls, and what a tool may use beside its configuration.
@@ -86,6 +95,9 @@ pub(crate) struct Kit {
     pub(crate) tokens: Tokens,
     /// The program behind `windlass-node`.
     pub(crate) helper: Option<PathBuf>,
+    pub(crate) memory: Arc<dyn Memory>,
+    /// Where databases of nodes are, by tenant.
+    pub(crate) databases: Option<PathBuf>,
     /// Where what can be made again is kept.
     pub(crate) cache: PathBuf,
     /// Environments of packages are made one after the other.
@@ -162,6 +174,9 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::Secrets => secrets::run(&call.config, desk).into(),
         Tool::Llm => model::llm::run(call, desk, halt).await.into(),
         Tool::AiAgent => model::agent::run(call, desk, halt).await.into(),
+        Tool::MemoryStore => memory::store(call, desk).await.into(),
+        Tool::MemorySearch => memory::search(call, desk).await.into(),
+        Tool::Sql => sql::run(call, desk, halt).await,
         Tool::Filter => filter::run(&call.config, halt).await.into(),
     }
 }

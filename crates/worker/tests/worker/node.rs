@@ -1,13 +1,14 @@
 //! Workflow nodes: their context, their code, their results.
 
 use crate::engine::{Heard, PATIENCE, Shop, Told, pipeline};
+use crate::server::{Server, answer};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
 use windlass_protocol::{Level, Line, Order, Outcome, Stream, Verdict, Work};
 use windlass_secrets::Zeroizing;
 use windlass_worker::egress::Egress;
-use windlass_worker::{PoolConfig, Vault, VaultError};
+use windlass_worker::{Found, Memory, MemoryError, PoolConfig, Remembered, Vault, VaultError, Wanted};
 
 /// One secret for each of two tenants, under one name.
 #[derive(Debug)]
@@ -434,4 +435,123 @@ fn node_without_secrets(tool: &str, config: Value) -> Work {
         "tasks": [{ "label": "work", "kind": tool, "config": config }],
         "node": { "id": "n", "name": "N", "kind": tool },
     }))
+}
+
+#[test]
+fn http_nodes_take_parts_of_the_answer_by_jsonpath_and_count_their_calls() {
+    let body = r#"{"items": [{"id": 1}, {"id": 2}]}"#;
+    let server =
+        Server::start(move |_| answer("200 OK", "content-type: application/json\r\n", body).into_bytes());
+    let shop = shop();
+    let http = |number, mapping: Value| {
+        let config = json!({ "url": server.url("/list"), "response_mapping": mapping });
+        numbered(number, node_without_secrets("http", config))
+    };
+    let told = shop.run(http(1, json!("$.items[*].id")));
+    assert_eq!((&told.output()["data"], &told.output()["status_code"]), (&json!([1, 2]), &json!(200)));
+    assert_eq!(json!(told.metadata), json!({ "apiCalls": 1 }));
+    let named = shop.run(http(2, json!({ "first": "$.items[0].id" })));
+    assert_eq!(named.output()["data"], json!({ "first": 1 }));
+    let missing = shop.run(http(3, json!("$.rows")));
+    assert_eq!(missing.failure().code, "VALIDATION_ERROR");
+    assert!(missing.failure().message.ends_with("its fields are items"), "{}", missing.failure().message);
+    assert_eq!(shop.run(http(4, json!("rows"))).failure().code, "INVALID_CONFIGURATION");
+}
+
+#[test]
+fn data_nodes_ask_rows_and_files_with_sql_and_reach_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let databases = folder.path().join("databases");
+    let shop = Shop::with(|config| PoolConfig { databases: Some(databases.clone()), ..config });
+    let sql = |number, config: Value| numbered(number, node_without_secrets("sql", config));
+    let tables =
+        json!({ "people": [{ "name": "Ann", "age": 30, "tags": ["a"] }, { "name": "Bob", "age": null }] });
+    let told = shop.run(sql(
+        1,
+        json!({ "query": "SELECT name, age, json_extract(tags, '$[0]') AS tag FROM people WHERE name = ?1",
+        "params": ["Ann"], "tables": tables }),
+    ));
+    let expected = json!({ "rows": [{ "name": "Ann", "age": 30, "tag": "a" }], "row_count": 1, "columns": ["name", "age", "tag"] });
+    assert_eq!(told.output(), &expected);
+
+    let file = |number, query: &str| sql(number, json!({ "database": "shop.db", "query": query }));
+    shop.run(file(2, "CREATE TABLE t (n INTEGER UNIQUE)")).output();
+    assert_eq!(shop.run(file(3, "INSERT INTO t VALUES (1), (2)")).output()["row_count"], json!(2));
+    assert_eq!(shop.run(file(4, "SELECT sum(n) AS s FROM t")).output()["rows"], json!([{ "s": 3 }]));
+    assert!(databases.join("default/shop.db").is_file());
+    let mut other = file(5, "SELECT * FROM t");
+    other.tenant = "tnt_b".to_owned();
+    assert_eq!(
+        shop.run(other).failure().code,
+        "DB_STATEMENT",
+        "another tenant's file of that name is another file"
+    );
+
+    let mut number = 10;
+    let mut refused = |config: Value, code: &str| {
+        number += 1;
+        let told = shop.run(sql(number, config.clone()));
+        assert_eq!(told.failure().code, code, "{config}: {}", told.failure().message);
+    };
+    refused(json!({ "database": "shop.db", "query": "INSERT INTO t VALUES (1)" }), "DB_CONSTRAINT");
+    refused(json!({ "database": "../x.db", "query": "SELECT 1" }), "INVALID_CONFIGURATION");
+    refused(json!({ "database": "/etc/x.db", "query": "SELECT 1" }), "INVALID_CONFIGURATION");
+    refused(json!({ "query": "ATTACH DATABASE '/tmp/other.db' AS o" }), "DB_STATEMENT");
+    refused(json!({ "query": "VACUUM INTO '/tmp/windlass-stolen.db'" }), "DB_STATEMENT");
+    refused(json!({ "query": "SELECT 1; SELECT 2" }), "INVALID_CONFIGURATION");
+    refused(json!({ "query": "SELECT ?1" }), "INVALID_CONFIGURATION");
+    refused(json!({ "query": "SELEC 1" }), "DB_SYNTAX");
+    refused(json!({ "query": "SELECT 1 AS a, 2 AS a" }), "INVALID_CONFIGURATION");
+    refused(json!({ "query": "SELECT 1", "tables": { "t": "no rows" } }), "INVALID_CONFIGURATION");
+    refused(json!({ "query": "SELECT 1", "tables": {}, "database": "x.db" }), "INVALID_CONFIGURATION");
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS m FROM n";
+    refused(json!({ "query": endless, "timeout_seconds": 0.2 }), "NETWORK_TIMEOUT");
+}
+
+/// Memories of one process.
+#[derive(Debug, Default)]
+struct Notebook(std::sync::Mutex<Vec<Remembered>>);
+
+impl Memory for Notebook {
+    fn store(&self, memory: Remembered) -> Result<(), MemoryError> {
+        self.0.lock().unwrap().push(memory);
+        Ok(())
+    }
+
+    fn search(&self, wanted: &Wanted) -> Result<Vec<Found>, MemoryError> {
+        let all = self.0.lock().unwrap();
+        let own = all.iter().filter(|one| one.tenant == wanted.tenant && one.workflow == wanted.workflow);
+        let own = own.filter(|one| wanted.prefix.as_ref().is_none_or(|prefix| one.key.starts_with(prefix)));
+        Ok(own
+            .map(|one| Found { key: one.key.clone(), value: one.value.clone(), at: 0 })
+            .take(wanted.limit)
+            .collect())
+    }
+}
+
+#[test]
+fn memory_nodes_keep_values_for_their_workflow_without_secrets() {
+    let vault = Arc::new(TwoTenants);
+    let shop = Shop::with(|config| PoolConfig { memory: Arc::new(Notebook::default()), vault, ..config });
+    let of = |number, tool: &str, config: Value| numbered(number, node(tool, tool, config));
+    let stored = shop.run(of(
+        1,
+        "memory_store",
+        json!({ "key": "user:ann", "value": { "n": 1, "k": "hunter22-other" } }),
+    ));
+    assert_eq!(stored.output(), &json!({ "key": "user:ann", "stored": true }));
+    let found = shop.run(of(2, "memory_search", json!({ "prefix": "user:" })));
+    let item = json!({ "key": "user:ann", "value": { "n": 1, "k": "[redacted]" }, "storedAt": "1970-01-01T00:00:00Z" });
+    assert_eq!(found.output(), &json!({ "count": 1, "items": [item] }));
+    let mut other = of(3, "memory_search", json!({}));
+    other.workflow = Some("7".repeat(32));
+    assert_eq!(shop.run(other).output()["count"], json!(0));
+    assert_eq!(
+        shop.run(of(4, "memory_search", json!({ "limit": 0 }))).failure().code,
+        "INVALID_CONFIGURATION"
+    );
+    assert_eq!(
+        shop.run(of(5, "memory_store", json!({ "value": 1 }))).failure().code,
+        "INVALID_CONFIGURATION"
+    );
 }

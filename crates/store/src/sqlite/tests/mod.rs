@@ -3,6 +3,7 @@ mod conformance;
 mod damage;
 mod full;
 mod log;
+mod memories;
 mod opening;
 mod outbox;
 mod plans;

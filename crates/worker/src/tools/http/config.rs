@@ -1,6 +1,7 @@
 //! An http task's fields, read and checked.
 
 use super::auth;
+use super::mapping::Mapping;
 use crate::failure::{invalid, shown};
 use crate::tools::Desk;
 use crate::tools::auth::Auth;
@@ -13,7 +14,7 @@ use windlass_protocol::Failure;
 
 pub(super) const TOOL: &str = "http";
 
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 19] = [
     "url",
     "endpoint",
     "method",
@@ -29,6 +30,7 @@ const FIELDS: [&str; 18] = [
     "timeout_seconds",
     "follow_redirects",
     "max_response_bytes",
+    "response_mapping",
     "args",
     "input",
     "name",
@@ -52,6 +54,7 @@ pub(super) struct Request {
     pub(super) limits: Limits,
     pub(super) follows: bool,
     pub(super) response_max: u64,
+    pub(super) mapping: Option<Mapping>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -85,6 +88,7 @@ impl Request {
             limits: limits(fields)?,
             follows: fields.flag("follow_redirects")?.unwrap_or(true),
             response_max: response_max(fields)?,
+            mapping: fields.given("response_mapping").map(Mapping::read).transpose()?,
         };
         request.put_content(fields)?;
         if let Some(auth) = fields.given("auth") {

@@ -77,6 +77,7 @@ impl World {
             limits: Limits::default(),
             follows: true,
             response_max: 1000,
+            mapping: None,
         };
         exchange(&request, &self.clients).await
     }
