@@ -16,7 +16,7 @@ pub fn start(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Embedd
 
 pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
-    let setup = Setup { workers, egress, secrets: EngineSecrets::from_environment() };
+    let setup = Setup { workers, egress, secrets: EngineSecrets::from_environment(), hub: None };
     let embedded = Embedded::in_folder(folder, setup)?;
     for warning in embedded.warnings() {
         say(&format!("warning: {warning}"));

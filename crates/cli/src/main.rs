@@ -4,7 +4,6 @@ mod commands;
 mod data;
 mod embedded;
 mod exit;
-mod follow;
 mod ids;
 mod progress;
 mod signals;

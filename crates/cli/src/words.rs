@@ -1,8 +1,9 @@
 //! Words for people: durations, failures, what happened.
 
-use crate::follow::{Happened, Subject};
 use windlass_dialects::view::{execution_id, gate_keys, status, time};
 use windlass_kernel::{Event, Failure, Millis, Net, PauseReason, Phase, Role};
+use windlass_protocol::Stream;
+use windlass_server::follow::{Happened, LogLine, Subject, label};
 
 /// `12 ms`, `1.2 s`, `2 min 5 s`, `3 h 7 min`.
 pub fn duration(ms: u64) -> String {
@@ -28,6 +29,12 @@ pub fn age(ms: u64) -> String {
 /// Without what would steer a terminal.
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| !c.is_control()).collect()
+}
+
+/// A line of a log with the step before it; what the worker itself says is no output of the step.
+pub fn log_line(line: &LogLine) -> String {
+    let between = if line.stream == Stream::Worker { ":" } else { " |" };
+    format!("{}{between} {}", label(&line.step, &line.path), plain(&line.text))
 }
 
 pub fn failure(failure: &Failure) -> String {

@@ -2,10 +2,14 @@
 
 use crate::auth::{Directory, Jwt};
 use crate::definitions::Definitions;
+use crate::feed::Nets;
+use crate::hooks::Hooks;
+use crate::hub::Hub;
 use crate::limits::RateLimits;
 use crate::open_executions::OpenExecutions;
 use crate::problem::Problem;
 use crate::readers::Readers;
+use crate::routes::{Estimates, Prepared};
 use crate::settings::Settings;
 use crate::vault::SharedVault;
 use crate::webhook_secrets::WebhookSecrets;
@@ -26,6 +30,11 @@ pub struct App {
     pub definitions: Definitions,
     pub secrets: Arc<SharedVault>,
     pub webhook_secrets: WebhookSecrets,
+    pub hub: Arc<Hub>,
+    pub nets: Nets,
+    pub prepared: Prepared,
+    pub estimates: Estimates,
+    pub hooks: Hooks,
     stopping: watch::Sender<bool>,
 }
 
@@ -38,12 +47,13 @@ pub struct Parts {
     pub directory: Directory,
     pub jwt: Option<Jwt>,
     pub secrets: Arc<SharedVault>,
+    pub hub: Arc<Hub>,
 }
 
 impl App {
     #[must_use]
     pub fn new(parts: Parts) -> App {
-        let Parts { engine, readers, settings, directory, jwt, secrets } = parts;
+        let Parts { engine, readers, settings, directory, jwt, secrets, hub } = parts;
         App {
             engine,
             readers,
@@ -55,6 +65,11 @@ impl App {
             definitions: Definitions::default(),
             webhook_secrets: WebhookSecrets::new(secrets.clone()),
             secrets,
+            hub,
+            nets: Nets::default(),
+            prepared: Prepared::default(),
+            estimates: Estimates::default(),
+            hooks: Hooks::default(),
             stopping: watch::channel(false).0,
         }
     }

@@ -84,7 +84,7 @@ pub async fn collect(body: Body, app: &App) -> Result<Bytes, Problem> {
 }
 
 /// `application/json`, or one of its kinds; anything else is not read as JSON.
-fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+pub fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     let essence = media_type(headers);
     match essence.as_deref() {
         Some(kind)

@@ -1,6 +1,7 @@
 //! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
 
 use crate::engine_secrets::EngineSecrets;
+use crate::hub::Hub;
 use crate::memories::SharedMemory;
 use crate::vault::{LocalVault, SharedVault};
 use anyhow::{Context, anyhow};
@@ -52,6 +53,8 @@ pub struct Setup {
     /// What requests of definitions may reach.
     pub egress: Egress,
     pub secrets: EngineSecrets,
+    /// Told what changes.
+    pub hub: Option<Arc<Hub>>,
 }
 
 impl Embedded {
@@ -63,7 +66,10 @@ impl Embedded {
     pub fn in_folder(folder: Folder, setup: Setup) -> anyhow::Result<Embedded> {
         let store = Sqlite::open(&Folder::store(folder.path()))?;
         let artifacts = Arc::new(Kept(store.artifacts()));
-        let engine = Engine::start(store, seed())?;
+        let engine = match setup.hub {
+            Some(hub) => Engine::start_watched(store, seed(), Box::new(move |ids| hub.changed(ids)))?,
+            None => Engine::start(store, seed())?,
+        };
         let (vault, warnings) = vault(folder.path(), setup.secrets)?;
         let mut embedded = Embedded { pool: None, engine, folder, vault, warnings };
         match setup.workers {

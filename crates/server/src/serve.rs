@@ -6,12 +6,14 @@ use crate::connections::{Connections, accept};
 use crate::engine_secrets::EngineSecrets;
 use crate::first;
 use crate::host::{Embedded, Setup, Workers};
+use crate::hub::Hub;
 use crate::logging;
 use crate::metrics;
 use crate::readers::Readers;
 use crate::retention;
 use crate::routes;
 use crate::settings::Settings;
+use crate::webhooks;
 use anyhow::Context;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -47,14 +49,15 @@ impl Server {
             .with_context(|| format!("cannot listen on {}", settings.listen[0]))?;
         let connections = Connections::new(&settings)?;
         let folder = Folder::hold(&settings.data, WHAT)?;
+        let hub = Arc::new(Hub::default());
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
-        let setup = Setup { workers, egress: settings.egress.clone(), secrets };
+        let setup = Setup { workers, egress: settings.egress.clone(), secrets, hub: Some(hub.clone()) };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
         let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
         let readers = Readers::start(&store, settings.readers)?;
         let (engine, secrets) = (embedded.handle(), embedded.vault());
-        let app = Arc::new(App::new(Parts { engine, readers, settings, directory, jwt, secrets }));
+        let app = Arc::new(App::new(Parts { engine, readers, settings, directory, jwt, secrets, hub }));
         let owner = first::welcome(&app, embedded.folder()).await?;
         Ok(Server { app, embedded, listener, connections, owner })
     }
@@ -91,6 +94,7 @@ impl Server {
         }
         tokio::spawn(metrics::upkeep(app.clone()));
         let uses = tokio::spawn(keep_uses(app.clone()));
+        let courier = tokio::spawn(webhooks::courier::run(app.clone()));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
         let fatal = tokio::select! {
@@ -105,6 +109,8 @@ impl Server {
         if fatal.is_none() {
             keep_uses_once(&app).await;
         }
+        // It has heard that the server stops; what it was sending is sent again after the next start.
+        let _ = courier.await;
         drop(app);
         end(embedded, fatal).await
     }

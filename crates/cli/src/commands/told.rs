@@ -3,18 +3,17 @@
 use super::graph::Drawn;
 use crate::data::Data;
 use crate::exit::Usage;
-use crate::follow::leases;
 use crate::progress::say;
 use anyhow::Context;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write;
-use windlass_dialects::Dialect;
 use windlass_dialects::graph::{draw, marks};
-use windlass_dialects::view::{Facts, Labels, Workflow, execution_id, gate_keys, response};
+use windlass_dialects::view::{execution_id, gate_keys};
 use windlass_engine::journal;
 use windlass_kernel::{Execution, ExecutionId, Net, Outcome, Phase, RunState, StepId, outputs};
-use windlass_store::{Options, Reader, Stored};
+use windlass_server::told::{Told, facts};
+use windlass_store::{Reader, Stored};
 
 /// One JSON value on a line of stdout.
 pub fn print_json(value: &Value) -> anyhow::Result<()> {
@@ -47,21 +46,16 @@ pub fn known_step(net: &Net, name: &str) -> Result<(), Usage> {
 /// The object that stands for an execution everywhere.
 pub fn response_of(reader: &mut impl Reader, id: ExecutionId) -> anyhow::Result<Value> {
     let stored = stored(reader, id)?;
-    let net = net_of(reader, &stored.state)?;
-    let journal = journal(reader, id)?;
-    let facts = facts(reader, &stored)?;
-    response(&facts, &net, &journal).with_context(|| format!("the journal of {} is broken", execution_id(id)))
+    Ok(Told::of(reader, stored)?.response()?)
 }
 
 /// The execution's net, coloured by its journal.
 pub fn picture(reader: &mut impl Reader, id: ExecutionId, format: Drawn) -> anyhow::Result<String> {
     let stored = stored(reader, id)?;
-    let net = net_of(reader, &stored.state)?;
-    let journal = journal(reader, id)?;
-    let leases = facts(reader, &stored)?.leases;
-    let marks = marks(&net, &journal, &leases)
+    let told = Told::of(reader, stored)?;
+    let marks = marks(&told.net, &told.journal, &told.facts.leases)
         .with_context(|| format!("the journal of {} is broken", execution_id(id)))?;
-    Ok(draw(&net, Some(&marks), format.into()))
+    Ok(draw(&told.net, Some(&marks), format.into()))
 }
 
 /// The line that stands over everything told of an execution.
@@ -70,24 +64,6 @@ pub fn title(reader: &mut impl Reader, id: ExecutionId) -> anyhow::Result<String
     let workflow = facts(reader, &stored)?.workflow;
     let named = workflow.map(|workflow| format!(": {}, version {}", workflow.name, workflow.version));
     Ok(format!("{}{}", execution_id(id), named.unwrap_or_default()))
-}
-
-fn facts(reader: &mut impl Reader, stored: &Stored) -> anyhow::Result<Facts> {
-    let id = stored.state.head.id;
-    let definition = match stored.definition {
-        Some(definition) => reader.definition(definition)?,
-        None => None,
-    };
-    let workflow = definition.map(|definition| Workflow {
-        id: definition.workflow.0,
-        name: definition.name,
-        version: definition.version,
-        dialect: Dialect::of_name(&definition.dialect),
-    });
-    let Options { by, tags, correlation, debug, .. } = (*stored.options).clone();
-    let labels = Labels { by, tags, correlation, parent: stored.parent, debug };
-    let trigger = stored.trigger.clone();
-    Ok(Facts { execution: id, workflow, trigger, leases: leases(reader, id)?, labels })
 }
 
 /// After the wait for one execution: what it gave, or how it goes on.

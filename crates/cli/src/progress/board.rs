@@ -1,10 +1,10 @@
 //! The steps of an execution as a list: one row a step, in the order in which they began.
 
-use crate::follow::{Happened, LogLine, Subject};
 use crate::words::plain;
 use std::collections::BTreeMap;
 use windlass_dialects::view::Leases;
 use windlass_kernel::{Event, Execution, Kind, Millis, Role, StepId, Times};
+use windlass_server::follow::{Happened, LogLine, Subject};
 
 #[derive(Debug, Default)]
 pub struct Board {

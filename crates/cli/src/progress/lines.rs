@@ -1,9 +1,9 @@
 //! One line per change, for pipes and files.
 
 use super::say;
-use crate::follow::{Happened, Seen};
 use crate::words::{duration, sentence};
 use windlass_kernel::{Event, Millis, Net};
+use windlass_server::follow::{Happened, Seen};
 
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -16,7 +16,7 @@ impl Lines {
         let own = seen.iter().rposition(is_fork).unwrap_or(0);
         for seen in &seen[own..] {
             match seen {
-                Seen::Line(line) => say(&line.shown()),
+                Seen::Line(line) => say(&crate::words::log_line(line)),
                 Seen::Record(happened) => self.record(net, happened),
             }
         }

@@ -4,12 +4,12 @@ mod board;
 mod lines;
 mod screen;
 
-use crate::follow::Follower;
 use lines::Lines;
 use screen::Screen;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 use windlass_kernel::Execution;
+use windlass_server::follow::Follower;
 use windlass_store::Reader;
 
 /// Nothing is drawn or looked for more often.

@@ -4,13 +4,13 @@
 use super::board::{Board, Row, State};
 use super::{Style, TICK};
 use crate::embedded::now;
-use crate::follow::Seen;
 use crate::words::{duration, failure};
 use rustix::termios::tcgetwinsize;
 use std::io::{Write, stderr};
 use std::time::Instant;
 use windlass_dialects::view::{Leases, status};
 use windlass_kernel::{Event, Execution, Outcome, Phase};
+use windlass_server::follow::Seen;
 
 /// Rows on a terminal that does not tell its size.
 const ROWS: usize = 24;

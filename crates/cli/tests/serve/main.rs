@@ -5,8 +5,14 @@
 mod access;
 mod attack;
 mod bad_input;
+mod controls;
+mod executions;
+mod hooks;
+mod receiver;
 mod rig;
 mod rows;
 mod secure;
 mod starting;
+mod streams;
+mod webhooks;
 mod workflows;

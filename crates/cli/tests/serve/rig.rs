@@ -140,6 +140,18 @@ impl Server {
         made["id"].as_str().unwrap().to_owned()
     }
 
+    /// Reads what the server says until those words come.
+    pub fn until_said(&mut self, words: &str) {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert!(
+                self.words.read_line(&mut line).unwrap() > 0,
+                "the server ended and did not say `{words}`"
+            );
+        }
+    }
+
     /// Asks it to end, and waits; what it said meanwhile.
     pub fn stop(mut self) -> (ExitStatus, String) {
         let pid = rustix::process::Pid::from_child(&self.child);

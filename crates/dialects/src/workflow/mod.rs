@@ -4,6 +4,7 @@ mod children;
 mod config;
 mod credentials;
 mod form;
+mod hooks;
 mod inputs;
 mod language;
 mod lower;
@@ -14,6 +15,7 @@ mod reads;
 mod retry;
 mod schema;
 
+pub use hooks::{Hook, hooks};
 pub use inputs::{InputProblem, check_inputs};
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types};

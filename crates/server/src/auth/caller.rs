@@ -26,7 +26,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    fn at_home(tenant: Tenant, role: Role, id: String) -> Caller {
+    pub fn at_home(tenant: Tenant, role: Role, id: String) -> Caller {
         let is_operator = tenant == Tenant::default() && role.may(Permission::Administer);
         Caller { tenant, role, id, is_operator }
     }
@@ -73,6 +73,23 @@ impl Caller {
         Caller::of_token(app, token.trim()).await
     }
 
+    pub async fn of_request(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let caller = Caller::of_headers(app, headers).await?.acting_for(app, headers)?;
+        caller.within_rate(app)?;
+        Ok(caller)
+    }
+
+    /// Of a subscriber, whose token comes in a message: after the word `Bearer`, or alone.
+    pub async fn of_message(app: &App, token: &str, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let token = match token.split_once(' ') {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token,
+            _ => token,
+        };
+        let caller = Caller::of_token(app, token.trim()).await?.acting_for(app, headers)?;
+        caller.within_rate(app)?;
+        Ok(caller)
+    }
+
     /// Whoever runs the server may act for another tenant.
     fn acting_for(mut self, app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
         let Some(asked) = headers.get(TENANT_HEADER) else { return Ok(self) };
@@ -104,8 +121,6 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let caller = Caller::of_headers(app, &parts.headers).await?.acting_for(app, &parts.headers)?;
-        caller.within_rate(app)?;
-        Ok(caller)
+        Caller::of_request(app, &parts.headers).await
     }
 }

@@ -2,6 +2,7 @@
 //! a function of the durable journal, the logs and the leases, so that whoever comes late or comes again misses nothing.
 
 mod message;
+mod nets;
 mod reading;
 mod telling;
 #[cfg(test)]
@@ -9,5 +10,6 @@ mod tests;
 
 pub(crate) use message::attempt_error;
 pub use message::{Message, Tells};
+pub use nets::Nets;
 pub use reading::{Feed, FeedError, Page, leases};
 pub use telling::Telling;

@@ -73,10 +73,11 @@ impl Feed {
                 self.telling.row(&row).map_err(|illegal| FeedError::Broken(self.execution, illegal))?,
             );
         }
-        for chunk in chunks {
+        // The end is the last message. What a worker says later is in the log; lines of a step are there before its end.
+        let over = self.telling.is_over();
+        for chunk in chunks.filter(|_| !over) {
             self.take_chunk(&chunk, &mut messages)?;
         }
-        let over = self.telling.is_over() && !more;
         if !more && !over {
             messages.extend(self.telling.leased(&leases(reader, self.execution)?));
         }

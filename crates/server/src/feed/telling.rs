@@ -29,6 +29,8 @@ struct Start {
     attempt: u32,
     sequence: u64,
     at: Millis,
+    /// A worker, or another execution, was asked for it; before that it was only fired.
+    given: bool,
     told: bool,
 }
 
@@ -121,10 +123,10 @@ impl Telling {
         match &record.event {
             Event::Forked(_) => self.begin_anew(told, at),
             Event::Restarted { .. } => self.starts.clear(),
-            Event::Fired { run, .. } => self.begin(told, *run, 1, at),
-            Event::Offered { run, attempt, .. } => self.begin(told, *run, *attempt, at),
+            Event::Fired { run, .. } => self.begin(told, *run, (1, false), at),
+            Event::Offered { run, attempt, .. } => self.begin(told, *run, (*attempt, true), at),
             Event::ChildStarted { run, attempt, .. } => {
-                self.begin(told, *run, *attempt, at);
+                self.begin(told, *run, (*attempt, true), at);
                 self.tell_start(told, *run, None);
             }
             Event::Delayed { run, .. } | Event::LoopStarted { run, .. } => self.tell_start(told, *run, None),
@@ -159,22 +161,24 @@ impl Telling {
     }
 
     /// Another attempt begins here; work that only goes on has begun before.
-    fn begin(&mut self, told: &mut Row, run: RunId, attempt: u32, at: Millis) {
+    fn begin(&mut self, told: &mut Row, run: RunId, (attempt, given): (u32, bool), at: Millis) {
         let Some(step) = self.step(run) else { return };
-        let before = self.starts.get(&run);
-        if before.is_some_and(|start| start.told && start.attempt >= attempt) {
+        // Numbers are the same whoever counts, so none depends on what a lease told before.
+        let sequence = told.number();
+        if self.starts.get(&run).is_some_and(|start| start.given && start.attempt >= attempt) {
             return;
         }
-        let start = Start { step, attempt, sequence: told.number(), at, told: false };
-        self.starts.insert(run, start);
+        self.starts.insert(run, Start { step, attempt, sequence, at, given, told: false });
     }
 
     fn tell_start(&mut self, told: &mut Row, run: RunId, times: Option<&Times>) {
-        let Some(start) = self.starts.get_mut(&run).filter(|start| !start.told) else { return };
-        start.told = true;
-        let at = times.map_or(start.at, |times| times.started_at);
+        let Some(start) = self.starts.get_mut(&run) else { return };
         let newer_than = told.number() - 1;
-        told.messages.push(started(&self.net, start, at, newer_than));
+        if !start.told {
+            start.told = true;
+            let at = times.map_or(start.at, |times| times.started_at);
+            told.messages.push(started(&self.net, start, at, newer_than));
+        }
     }
 
     fn tell_done(&mut self, told: &mut Row, run: RunId, times: Option<&Times>, at: Millis) {

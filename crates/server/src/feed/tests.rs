@@ -178,10 +178,15 @@ fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
     assert_eq!(begun[0].at, Millis(1_250));
     assert_eq!(telling.leased(&leases), []);
     let done = driven.done(json!(1));
-    let after: Vec<String> = telling.row(&done.rows[1]).expect("whole").iter().map(brief).collect();
-    assert_eq!(after, ["node_completed a", "status_update running 50"]);
-    // Whoever was not there is told of the same start.
-    let late = done.messages().into_iter().find(|message| brief(message) == "node_started a");
+    let after = telling.row(&done.rows[1]).expect("whole");
+    let briefly: Vec<String> = after.iter().map(brief).collect();
+    assert_eq!(briefly, ["node_completed a", "status_update running 50"]);
+    // Whoever was not there is told the same, under the same numbers.
+    let whole = done.messages();
+    let numbers =
+        |messages: &[Message]| -> Vec<u64> { messages.iter().map(|message| message.sequence).collect() };
+    assert_eq!(numbers(&whole[whole.len() - 2..]), numbers(&after));
+    let late = whole.into_iter().find(|message| brief(message) == "node_started a");
     assert_eq!(late.map(|message| message.sequence), Some(begun[0].sequence));
 }
 

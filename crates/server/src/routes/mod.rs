@@ -2,14 +2,22 @@
 
 mod audit;
 mod document;
+mod executions;
 mod health;
+mod hooks;
 mod nodes;
 mod secrets;
 pub(crate) mod shared;
+mod sse;
 mod tenants;
 mod tokens;
+mod webhook_deliveries;
 mod webhook_secret;
+mod websocket;
 pub(crate) mod workflows;
+
+pub(crate) use executions::stored_of;
+pub use executions::{Estimates, Prepared};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -53,6 +61,11 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(audit::router())
         .merge(workflows::router())
         .merge(nodes::router())
+        .merge(executions::router())
+        .merge(sse::router())
+        .merge(hooks::router())
+        .merge(webhook_deliveries::router())
+        .merge(websocket::router())
 }
 
 /// The OpenAPI document of every route.

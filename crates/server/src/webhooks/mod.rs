@@ -1,6 +1,17 @@
 //! Events of executions, sent to the address that was given with the start: at least once, in order per execution.
+//!
+//! | part | is |
+//! |---|---|
+//! | [`event`] | the seven events, made from the messages of a feed |
+//! | [`canonical`], [`signature`] | what is signed, and how |
+//! | [`courier`] | who looks for events, and sends them one after the other |
+//! | [`delivery`] | one try, and what its answer means |
+//! | [`backoff`] | when the next try is due |
 
 pub mod backoff;
 pub mod canonical;
+pub mod courier;
+pub mod delivery;
 pub mod event;
+mod route;
 pub mod signature;

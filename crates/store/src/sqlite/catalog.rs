@@ -43,11 +43,19 @@ pub(super) fn definition(
     which: &str,
     values: impl rusqlite::Params,
 ) -> Result<Option<StoredDefinition>, StoreError> {
+    Ok(definitions(conn, &format!("{which} LIMIT 1"), values)?.into_iter().next())
+}
+
+fn definitions(
+    conn: &Connection,
+    which: &str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<StoredDefinition>, StoreError> {
     let sql = format!(
         "SELECT d.id, d.name, d.version, d.dialect, d.source, d.workload, d.net, w.id, w.tenant \
-         FROM definitions d JOIN workflows w ON w.key = d.workflow WHERE {which} LIMIT 1"
+         FROM definitions d JOIN workflows w ON w.key = d.workflow WHERE {which}"
     );
-    let found = all(conn, &sql, values, |row| {
+    all(conn, &sql, values, |row| {
         Ok(StoredDefinition {
             id: DefinitionId(row.get(0)?),
             name: row.get(1)?,
@@ -59,8 +67,7 @@ pub(super) fn definition(
             workflow: workflow(row.get(7)?),
             tenant: tenant(&row.get::<_, String>(8)?),
         })
-    })?;
-    Ok(found.into_iter().next())
+    })
 }
 
 const WORKFLOW: &str = "SELECT w.id, w.name, w.status, w.created_at, w.updated_at, d.version, d.id, d.dialect \
@@ -136,6 +143,14 @@ impl Catalog for SqliteReader {
                 })
             })
         })
+    }
+
+    fn definitions_after(
+        &mut self,
+        after: DefinitionId,
+        count: usize,
+    ) -> Result<Vec<StoredDefinition>, StoreError> {
+        definitions(&self.conn, "d.id > ?1 ORDER BY d.id LIMIT ?2", params![after.0, limit(count)])
     }
 
     fn keyed(

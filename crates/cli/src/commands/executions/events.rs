@@ -3,13 +3,13 @@
 use super::watch::{Watching, nobody_works};
 use crate::commands::told::print_json;
 use crate::data::Data;
-use crate::follow::{Follower, Happened, Seen, Subject};
 use crate::ids;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::ExecutionId;
+use windlass_server::follow::{Follower, Happened, Seen, Subject};
 
 /// Show what happened, in public event names
 #[derive(Debug, clap::Args)]

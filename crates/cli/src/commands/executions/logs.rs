@@ -3,7 +3,6 @@
 use super::watch::{Watching, nobody_works};
 use crate::commands::told::{known_step, print_json};
 use crate::data::Data;
-use crate::follow::{Follower, LogLine, Seen};
 use crate::ids;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -11,6 +10,7 @@ use std::process::ExitCode;
 use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::ExecutionId;
 use windlass_protocol::Stream;
+use windlass_server::follow::{Follower, LogLine, Seen};
 
 /// Show what the steps printed
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ impl Logs {
         if self.json {
             return print_json(&as_json(id, line));
         }
-        Ok(writeln!(std::io::stdout(), "{}", line.shown())?)
+        Ok(writeln!(std::io::stdout(), "{}", crate::words::log_line(line))?)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use crate::commands::told::title;
 use crate::data::Data;
-use crate::follow::Follower;
 use crate::progress::{Progress, TICK, say};
 use crate::{exit, ids};
 use std::process::ExitCode;
 use windlass_engine::Folder;
 use windlass_kernel::{Execution, ExecutionId};
+use windlass_server::follow::Follower;
 
 /// Watch an execution until it has ended; the exit code is that of `run`
 #[derive(Debug, clap::Args)]

@@ -3,13 +3,13 @@
 use crate::commands::told::title;
 use crate::data::Data;
 use crate::embedded::{Embedded, ended};
-use crate::follow::Follower;
 use crate::progress::{Progress, TICK, say};
 use anyhow::bail;
 use crossbeam_channel::{Receiver, select, tick, unbounded};
 use std::io::{IsTerminal, Write, stderr};
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{ExecutionId, Phase};
+use windlass_server::follow::Follower;
 
 #[derive(Debug)]
 pub enum Waited {

@@ -1,20 +1,19 @@
 //! Follows an execution from outside its engine: records and log lines as they reach the disk, in the order in which
 //! they happened.
 
-mod leases;
 mod subject;
+mod witness;
 
-pub use leases::leases;
-use subject::label;
-pub use subject::{Happened, Subject};
+pub use subject::{Happened, Subject, label};
+pub use witness::Witness;
 
-use crate::words::plain;
+use crate::feed::leases;
 use anyhow::{Context, bail};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_dialects::view::{Leases, execution_id};
-use windlass_kernel::{Event, Execution, ExecutionId, Millis, Net, RunId, evolve};
+use windlass_kernel::{Execution, ExecutionId, Millis, Net, RunId};
 use windlass_protocol::{Level, Line, Stream};
 use windlass_store::{Position, Reader};
 
@@ -26,19 +25,12 @@ pub struct Follower<R> {
     reader: R,
     id: ExecutionId,
     net: Net,
-    state: Execution<'static>,
-    /// Live step-runs, and those whose last lines may still come.
-    lives: BTreeMap<RunId, Life>,
+    /// Step-runs stay there until their last lines have come.
+    witness: Witness,
     ended: Vec<RunId>,
     logs: Position,
     /// Lines of step-runs whose beginning had not been read when they came.
     early: Vec<LogLine>,
-}
-
-#[derive(Debug)]
-pub(super) struct Life {
-    subject: Subject,
-    began_at: Option<Millis>,
 }
 
 #[derive(Debug)]
@@ -62,22 +54,13 @@ pub struct LogLine {
     pub data: Option<Arc<Value>>,
 }
 
-impl LogLine {
-    /// With the step before it; what the worker itself says is no output of the step.
-    pub fn shown(&self) -> String {
-        let between = if self.stream == Stream::Worker { ":" } else { " |" };
-        format!("{}{between} {}", label(&self.step, &self.path), plain(&self.text))
-    }
-}
-
 impl<R: Reader> Follower<R> {
     /// From the beginning of its journal.
     pub fn new(mut reader: R, id: ExecutionId) -> anyhow::Result<Follower<R>> {
         let Some(stored) = reader.load(id)? else { bail!("execution {} does not exist", execution_id(id)) };
         let net = reader.net(stored.state.head.net)?.context("the net of the execution is missing")?;
-        let (state, lives) = (Execution::default(), BTreeMap::new());
         let (ended, early) = (Vec::new(), Vec::new());
-        Ok(Follower { reader, id, net, state, lives, ended, logs: Position(0), early })
+        Ok(Follower { reader, id, net, witness: Witness::default(), ended, logs: Position(0), early })
     }
 
     pub fn net(&self) -> &Net {
@@ -86,12 +69,12 @@ impl<R: Reader> Follower<R> {
 
     /// As of the last record that was seen.
     pub fn state(&self) -> &Execution<'static> {
-        &self.state
+        self.witness.state()
     }
 
     /// What workers have of it at this moment.
     pub fn leases(&mut self) -> anyhow::Result<Leases> {
-        leases(&mut self.reader, self.id)
+        Ok(leases(&mut self.reader, self.id)?)
     }
 
     /// What came since the last time. Lines are read after records: a step's lines are on disk before its end is, so
@@ -99,16 +82,16 @@ impl<R: Reader> Follower<R> {
     pub fn poll(&mut self) -> anyhow::Result<Vec<Seen>> {
         let records = self.records()?;
         let mut lines: VecDeque<LogLine> = self.early.drain(..).collect();
-        let over = self.state.phase().is_ended();
+        let over = self.state().phase().is_ended();
         for line in self.lines()? {
-            if over || self.lives.contains_key(&line.run) {
+            if over || self.witness.knows(line.run) {
                 lines.push_back(line);
             } else {
                 self.early.push(line);
             }
         }
         for run in self.ended.drain(..) {
-            self.lives.remove(&run);
+            self.witness.forget(run);
         }
         self.ended.extend(records.iter().filter_map(Happened::ended_run));
         Ok(merge(records, lines))
@@ -117,40 +100,18 @@ impl<R: Reader> Follower<R> {
     fn records(&mut self) -> anyhow::Result<Vec<Happened>> {
         let mut seen = Vec::new();
         loop {
-            let rows = self.reader.journal(self.id, self.state.head.version, PAGE)?;
+            let rows = self.reader.journal(self.id, self.state().head.version, PAGE)?;
             let more = rows.len() >= PAGE;
             for record in rows.into_iter().flat_map(|row| row.records) {
-                let happened = Happened::of(&self.net, &self.state, &self.lives, record);
-                self.note(&happened);
-                evolve(&mut self.state, &self.net, &happened.record)
-                    .with_context(|| format!("the journal of {} is broken", execution_id(self.id)))?;
-                seen.push(happened);
+                let happened = self.witness.see(&self.net, record);
+                seen.push(
+                    happened
+                        .with_context(|| format!("the journal of {} is broken", execution_id(self.id)))?,
+                );
             }
             if !more {
                 return Ok(seen);
             }
-        }
-    }
-
-    fn note(&mut self, happened: &Happened) {
-        let at = happened.record.at;
-        match &happened.record.event {
-            Event::Fired { run, .. } => {
-                if let Some(subject) = happened.subjects.first() {
-                    self.lives.insert(*run, Life { subject: subject.clone(), began_at: None });
-                }
-            }
-            Event::Offered { run, .. }
-            | Event::ChildStarted { run, .. }
-            | Event::LoopStarted { run, .. }
-            | Event::Delayed { run, .. }
-            | Event::AwaitingManual { run, .. } => {
-                if let Some(life) = self.lives.get_mut(run) {
-                    life.began_at.get_or_insert(at);
-                }
-            }
-            Event::Restarted { .. } => self.lives.clear(),
-            _ => {}
         }
     }
 
@@ -161,7 +122,7 @@ impl<R: Reader> Follower<R> {
             let more = chunks.len() >= PAGE;
             for chunk in chunks {
                 self.logs = chunk.position;
-                let path = self.lives.get(&chunk.run).map(|life| life.subject.path.0.clone());
+                let path = self.witness.subject(chunk.run).map(|subject| subject.path.0.clone());
                 let parsed: Vec<Line> =
                     serde_json::from_slice(&chunk.lines).context("a chunk of the log cannot be read")?;
                 lines.extend(parsed.into_iter().map(|line| LogLine {

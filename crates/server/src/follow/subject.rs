@@ -1,10 +1,15 @@
 //! What a record is about, found while the state before it is at hand.
 
-use super::Life;
 use std::collections::BTreeMap;
 use windlass_kernel::{
     Event, Execution, Millis, Net, Path, Record, Role, RunId, StepId, TokenId, TokenValue,
 };
+
+#[derive(Debug)]
+pub(super) struct Life {
+    pub subject: Subject,
+    pub began_at: Option<Millis>,
+}
 
 /// A record with its public names, and the step-runs it is about.
 #[derive(Debug)]

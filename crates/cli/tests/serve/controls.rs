@@ -1,0 +1,233 @@
+//! Executions under control: cancelled, retried, paused, resumed, patched, approved.
+
+use crate::executions::{FAILS, TWO, finish, get, start, until, waits_for};
+use crate::rig::{Place, Server, told};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+const GATE: &str = "
+metadata: {name: gate}
+workflow:
+- step: g
+  spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}
+";
+const APPROVAL: &str = r#"{
+  "name": "release",
+  "nodes": [
+    { "id": "t", "type": "trigger", "name": "Start", "config": {} },
+    { "id": "ask", "type": "approval", "name": "Ask Ann", "config": {} },
+    { "id": "ship", "type": "shell", "name": "Ship", "config": { "command": "echo shipped" } }
+  ],
+  "edges": [ { "source": "t", "target": "ask" }, { "source": "ask", "target": "ship" } ]
+}"#;
+
+fn act(server: &Server, id: &str, rest: &str, body: Value) -> (u16, Value) {
+    let (status, told) = server.post(&format!("/api/v1/executions/{id}{rest}"), &body);
+    (status.as_u16(), told)
+}
+
+/// Until a worker has begun with that node.
+fn running(server: &Server, id: &str, node: &str) {
+    loop {
+        let now = get(server, id, "");
+        let entries = now["nodeExecutions"].as_array().unwrap();
+        if entries.iter().any(|entry| entry["nodeId"] == node && entry["status"] == "running") {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn wfl_09_a_cancel_says_what_had_completed_and_what_had_not() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
+    running(&server, &id, "wait");
+    let (status, told) = act(&server, &id, "/cancel", json!({ "reason": "enough", "force": false }));
+    assert_eq!(status, 200, "{told}");
+    let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
+    let expected =
+        ["executionId", "status", "cancelledAt", "cancelledBy", "reason", "completedNodes", "cancelledNodes"];
+    assert_eq!(fields, expected);
+    assert_eq!((&told["status"], &told["reason"]), (&json!("cancelled"), &json!("enough")));
+    assert_eq!(told["completedNodes"], json!(["first"]));
+    assert_eq!(told["cancelledNodes"], json!(["wait", "last"]));
+    let ended = get(&server, &id, "");
+    assert_eq!((&ended["status"], &ended["completedAt"]), (&json!("cancelled"), &told["cancelledAt"]));
+    assert_eq!(ended["metadata"]["triggeredBy"], told["cancelledBy"]);
+    let (status, again) = act(&server, &id, "/cancel", json!({}));
+    assert_eq!((status, &again["error"]["code"]), (409, &json!("EXECUTION_ENDED")));
+    let (status, bad) = act(&server, &id, "/cancel", json!({ "why": "x" }));
+    assert_eq!((status, &bad["error"]["details"][0]["path"]), (400, &json!("why")));
+}
+
+#[test]
+fn wfl_09_a_cancel_needs_no_body() {
+    let place = Place::new();
+    let server = place.serve();
+    let far = json!({ "scheduledAt": "2999-01-01T00:00:00Z" });
+    let id = start(&server, &server.define(TWO), far);
+    let (status, told) =
+        told(server.request(Method::POST, &format!("/api/v1/executions/{id}/cancel")).send().unwrap());
+    assert_eq!((status, &told["status"]), (StatusCode::OK, &json!("cancelled")), "{told}");
+    assert_eq!(told["cancelledNodes"], json!(["a", "b"]));
+}
+
+#[test]
+fn wfl_10_wfl_26_a_failed_execution_is_done_again_as_a_new_one() {
+    let place = Place::new();
+    let server = place.serve();
+    let file = place.data().join("fixed");
+    let text = format!(
+        "metadata: {{name: mends}}\nworkflow:\n- {{step: a, tool: {{kind: shell, command: 'echo ran'}}, next: b}}\n\
+         - {{step: b, tool: {{kind: shell, command: 'test -e {}'}}}}\n",
+        file.display()
+    );
+    let workflow = server.define(&text);
+    let id = finish(&server, &workflow, json!({ "n": 1 }))["executionId"].as_str().unwrap().to_owned();
+    assert_eq!(get(&server, &id, "")["status"], "failed");
+    std::fs::write(&file, "").unwrap();
+    let (status, told) = act(&server, &id, "/retry", json!({}));
+    assert_eq!(status, 202, "{told}");
+    assert_eq!((&told["parentExecutionId"], &told["status"]), (&json!(id), &json!("queued")));
+    let new = told["executionId"].as_str().unwrap();
+    let ended = until(&server, new, "completed");
+    assert_eq!((&ended["inputs"], &ended["metadata"]["retryOf"]), (&json!({ "n": 1 }), &json!(id)));
+    assert_eq!(get(&server, &id, "")["status"], "failed", "the failed one stays so");
+    let logs = get(&server, new, "/logs?level=info");
+    assert_eq!(logs["logs"], json!([]), "`a` was not run again");
+
+    let (status, told) = act(&server, &id, "/retry", json!({ "fromNode": "a", "inputs": { "m": 2 } }));
+    assert_eq!((status, &told["retryFromNode"]), (202, &json!("a")), "{told}");
+    let ended = until(&server, told["executionId"].as_str().unwrap(), "completed");
+    assert_eq!(ended["inputs"], json!({ "n": 1, "m": 2 }));
+
+    let (status, told) = act(&server, new, "/retry", json!({}));
+    assert_eq!(status, 409, "a completed one is not retried: {told}");
+    let (status, told) = act(&server, &id, "/retry", json!({ "fromNode": "z" }));
+    assert_eq!((status, &told["error"]["details"][0]["path"]), (400, &json!("fromNode")));
+    let (status, _) = act(&server, &id, "/retry", json!({ "firing": 1 }));
+    assert_eq!(status, 400);
+}
+
+#[test]
+fn wfl_27_a_user_pauses_and_resumes() {
+    let place = Place::new();
+    let server = place.serve();
+    let file = place.data().join("go");
+    let id = start(&server, &server.define(&waits_for(&file)), json!({}));
+    running(&server, &id, "wait");
+    let (status, told) = act(&server, &id, "/pause", json!({ "reason": "lunch" }));
+    assert_eq!((status, &told["status"]), (200, &json!("paused")), "{told}");
+    std::fs::write(&file, "").unwrap();
+    // What runs ends; nothing new begins.
+    loop {
+        let now = get(&server, &id, "");
+        if now["nodeExecutions"][1]["status"] == "completed" {
+            assert_eq!(now["status"], "paused");
+            break;
+        }
+    }
+    assert_eq!(act(&server, &id, "/resume", json!({})).0, 200);
+    until(&server, &id, "completed");
+    let (status, told) = act(&server, &id, "/resume", json!({}));
+    assert_eq!((status, &told["error"]["code"]), (409, &json!("EXECUTION_ENDED")));
+}
+
+#[test]
+fn wfl_27_a_gate_is_opened_by_a_patch_and_not_by_resume() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = finish(&server, &server.define(GATE), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let (status, told) = act(&server, &id, "/resume", json!({}));
+    assert_eq!((status, &told["error"]["code"]), (409, &json!("CONFLICT")), "{told}");
+    let patch = |body: Value| {
+        let request = server.request(Method::PATCH, &format!("/api/v1/executions/{id}/context"));
+        told_of(request.json(&body).send().unwrap())
+    };
+    assert_eq!(patch(json!({ "other": 1 })), (200, json!({ "executionId": id, "status": "paused" })));
+    assert_eq!(patch(json!({ "go": true })).0, 200);
+    until(&server, &id, "completed");
+    assert_eq!(patch(json!({ "go": true })).0, 409);
+    assert_eq!(patch(json!([1])).0, 400);
+}
+
+fn told_of(response: reqwest::blocking::Response) -> (u16, Value) {
+    let (status, body) = told(response);
+    (status.as_u16(), body)
+}
+
+#[test]
+fn wfl_27_an_approval_pauses_until_a_person_decides_once() {
+    let place = Place::new();
+    let server = place.serve();
+    let workflow = server.define(APPROVAL);
+    let id = finish(&server, &workflow, json!({}))["executionId"].as_str().unwrap().to_owned();
+    let paused = get(&server, &id, "");
+    assert_eq!((&paused["status"], &paused["progress"]["currentNode"]), (&json!("paused"), &json!("ask")));
+    let complete = |node: &str, body: Value| act(&server, &id, &format!("/actions/{node}/complete"), body);
+    assert_eq!(complete("nobody", json!({ "outcome": "Succeeded" })).0, 404);
+    assert_eq!(complete("ship", json!({ "outcome": "Succeeded" })).0, 409, "it waits for no person");
+    assert_eq!(complete("ask", json!({ "outcome": "Maybe" })).0, 400);
+    assert_eq!(complete("ask", json!({ "outcome": "Succeeded", "actorUserId": "user_other" })).0, 403);
+    let yes = json!({ "outcome": "Succeeded", "notes": "go", "evidence": ["ticket-1"] });
+    let (status, told) = complete("ask", yes.clone());
+    assert_eq!((status, &told["outcome"]), (200, &json!("Succeeded")), "{told}");
+    let ended = until(&server, &id, "completed");
+    let shipped = ended["nodeExecutions"].as_array().unwrap().iter().find(|entry| entry["nodeId"] == "ship");
+    assert_eq!(shipped.unwrap()["nodeName"], "Ship");
+    assert_eq!(complete("ask", yes).0, 200, "the same again changes nothing");
+    assert_eq!(complete("ask", json!({ "outcome": "Failed" })).0, 409, "another outcome is a conflict");
+
+    let id = finish(&server, &workflow, json!({}))["executionId"].as_str().unwrap().to_owned();
+    let (status, _) = act(&server, &id, "/actions/ask/complete", json!({ "outcome": "Failed" }));
+    assert_eq!(status, 200);
+    let failed = until(&server, &id, "failed");
+    assert_eq!(failed["errors"][0]["nodeId"], "ask");
+}
+
+#[test]
+fn wfl_27_a_paused_execution_can_be_cancelled() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = finish(&server, &server.define(GATE), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let (status, told) = act(&server, &id, "/cancel", json!({}));
+    assert_eq!(
+        (status, &told["status"], &told["cancelledNodes"]),
+        (200, &json!("cancelled"), &json!(["g"])),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_viewer_may_look_and_touch_nothing() {
+    let place = Place::new();
+    let server = place.serve();
+    let made = json!({ "name": "v", "role": "viewer" });
+    let viewer = server.post("/api/v1/tokens", &made).1["token"].as_str().unwrap().to_owned();
+    let member = server.post("/api/v1/tokens", &json!({ "name": "m", "role": "member" })).1["token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let workflow = server.define(FAILS);
+    let id = finish(&server, &workflow, json!({}))["executionId"].as_str().unwrap().to_owned();
+    let ask = |token: &str, method: Method, path: &str, body: &str| {
+        let request = server.bare(method, path).bearer_auth(token).header("Content-Type", "application/json");
+        request.body(body.to_owned()).send().unwrap().status().as_u16()
+    };
+    let (one, execute) =
+        (format!("/api/v1/executions/{id}"), format!("/api/v1/workflows/{workflow}/execute"));
+    assert_eq!(ask(&viewer, Method::GET, &one, ""), 200);
+    assert_eq!(ask(&viewer, Method::POST, &execute, "{}"), 403);
+    for rest in ["cancel", "pause", "resume", "retry"] {
+        assert_eq!(ask(&viewer, Method::POST, &format!("{one}/{rest}"), "{}"), 403, "{rest}");
+    }
+    assert_eq!(ask(&viewer, Method::PATCH, &format!("{one}/context"), "{}"), 403);
+    assert_eq!(ask(&member, Method::POST, &execute, "{}"), 202);
+    assert_eq!(
+        ask(&member, Method::POST, &execute, r#"{"options": {"debugMode": true}}"#),
+        403,
+        "debugging is for developers"
+    );
+}

@@ -1,0 +1,303 @@
+//! An execution as it goes on: over WebSocket, and as server-sent events.
+
+use crate::executions::{FAILS, TWO, finish, start, waits_for};
+use crate::rig::{Place, Server};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::time::Duration;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
+
+/// Long enough for a slow machine; a test that needs it has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Socket(WebSocket<TcpStream>);
+
+enum Said {
+    Json(Value),
+    Closed(u16, String),
+}
+
+impl Socket {
+    fn open(server: &Server, id: &str) -> Socket {
+        let address = server.url().strip_prefix("http://").unwrap();
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let url = format!("ws://{address}/ws/executions/{id}");
+        Socket(tungstenite::client(url, stream).unwrap().0)
+    }
+
+    fn say(&mut self, message: &Value) {
+        self.0.send(Message::Text(message.to_string().into())).unwrap();
+    }
+
+    fn subscribe(server: &Server, id: &str, last: Option<u64>) -> Socket {
+        let mut socket = Socket::open(server, id);
+        let mut message = json!({ "type": "subscribe", "token": format!("Bearer {}", server.token()) });
+        if let Some(last) = last {
+            message["lastSequence"] = json!(last);
+        }
+        socket.say(&message);
+        socket
+    }
+
+    fn hear(&mut self) -> Said {
+        loop {
+            match self.0.read() {
+                Ok(Message::Text(text)) => return Said::Json(serde_json::from_str(&text).unwrap()),
+                Ok(Message::Close(Some(frame))) => {
+                    return Said::Closed(frame.code.into(), frame.reason.to_string());
+                }
+                Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Value {
+        match self.hear() {
+            Said::Json(told) => told,
+            Said::Closed(code, reason) => panic!("closed with {code}: {reason}"),
+        }
+    }
+
+    /// Everything until it is closed, and why.
+    fn rest(mut self) -> (Vec<Value>, u16) {
+        let mut told = Vec::new();
+        loop {
+            match self.hear() {
+                Said::Json(message) => told.push(message),
+                Said::Closed(code, _) => return (told, code),
+            }
+        }
+    }
+}
+
+fn types(told: &[Value]) -> Vec<&str> {
+    told.iter().map(|message| message["type"].as_str().unwrap()).filter(|kind| *kind != "log").collect()
+}
+
+fn sequences(told: &[Value]) -> BTreeSet<u64> {
+    told.iter().map(|message| message["sequence"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn wfl_19_wfl_20_a_late_subscriber_is_told_everything_and_the_stream_ends() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let (told, code) = Socket::subscribe(&server, &id, None).rest();
+    assert_eq!(code, u16::from(CloseCode::Normal));
+    let expected = [
+        "status_update",
+        "status_update",
+        "status_update",
+        "node_started",
+        "node_completed",
+        "status_update",
+        "node_started",
+        "node_completed",
+        "status_update",
+        "execution_completed",
+    ];
+    assert_eq!(types(&told), expected, "{told:#?}");
+    let logs: Vec<&Value> =
+        told.iter().filter(|message| message["type"] == "log").map(|log| &log["data"]).collect();
+    assert!(logs.contains(&&json!({ "level": "info", "nodeId": "a", "message": "one" })), "{logs:?}");
+    assert!(logs.contains(&&json!({ "level": "warn", "nodeId": "a", "message": "two" })), "{logs:?}");
+    let last = told.last().unwrap();
+    assert_eq!((&last["data"]["status"], &last["data"]["executionId"]), (&json!("completed"), &json!(id)));
+    assert!(last["data"]["duration"].is_u64() && last["data"]["outputs"].is_object(), "{last}");
+    for message in &told {
+        assert!(
+            message["timestamp"].is_string() && message["sequence"].is_u64() && message["data"].is_object()
+        );
+    }
+    // From each place on, exactly the rest is told.
+    for (index, message) in told.iter().enumerate() {
+        let seen = message["sequence"].as_u64().unwrap();
+        let (again, _) = Socket::subscribe(&server, &id, Some(seen)).rest();
+        let (again, rest) = (sequences(&again), sequences(&told[index + 1..]));
+        assert!(
+            rest.iter().filter(|sequence| **sequence > seen).all(|sequence| again.contains(sequence)),
+            "after {message}"
+        );
+    }
+}
+
+#[test]
+fn wfl_19_what_happens_is_told_while_it_happens() {
+    let place = Place::new();
+    let file = place.data().join("go");
+    let server = place.serve();
+    let id = start(&server, &server.define(&waits_for(&file)), json!({}));
+    let mut socket = Socket::subscribe(&server, &id, None);
+    let mut told = Vec::new();
+    loop {
+        told.push(socket.next());
+        let last = told.last().unwrap();
+        if last["type"] == "node_started" && last["data"]["nodeId"] == "wait" {
+            break;
+        }
+    }
+    let fields: Vec<&String> = told.last().unwrap()["data"].as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["executionId", "nodeId", "nodeName", "nodeType"]);
+    socket.say(&json!({ "type": "ping" }));
+    let pong = loop {
+        let message = socket.next();
+        if message["type"] == "pong" {
+            break message;
+        }
+        told.push(message);
+    };
+    assert!(pong["timestamp"].is_string(), "{pong}");
+    for unknown in [json!({ "type": "dance" }), json!([1]), json!({ "type": "subscribe", "token": "x" })] {
+        socket.say(&unknown);
+        let answer = socket.next();
+        assert_eq!(answer["type"], "error", "{unknown}: {answer}");
+    }
+    // A second reader that goes away and comes again sees the rest.
+    let mut second = Socket::subscribe(&server, &id, None);
+    let seen = second.next()["sequence"].as_u64().unwrap();
+    drop(second);
+    std::fs::write(&file, "").unwrap();
+    let (rest, _) = socket.rest();
+    told.extend(rest);
+    assert_eq!(told.last().unwrap()["type"], "execution_completed");
+    let (again, _) = Socket::subscribe(&server, &id, Some(seen)).rest();
+    let missed: Vec<u64> =
+        sequences(&told).into_iter().filter(|one| *one > seen && !sequences(&again).contains(one)).collect();
+    assert_eq!(missed, [0_u64; 0]);
+}
+
+#[test]
+fn wfl_19_nothing_is_told_before_a_good_token() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let refused = |message: &Value, id: &str| {
+        let mut socket = Socket::open(&server, id);
+        socket.say(message);
+        match socket.hear() {
+            Said::Closed(code, reason) => (code, reason),
+            Said::Json(told) => panic!("it was told {told}"),
+        }
+    };
+    let subscribe = |token: &str| json!({ "type": "subscribe", "token": token });
+    assert_eq!(refused(&subscribe("Bearer wdl_nonsense"), &id).0, 4401);
+    assert_eq!(refused(&subscribe(""), &id).0, 4401);
+    assert_eq!(refused(&json!({ "type": "ping" }), &id).0, 4400);
+    assert_eq!(refused(&json!({ "type": "subscribe" }), &id).0, 4400);
+    let good = subscribe(server.token());
+    let (code, reason) = refused(&good, "exec_00000000000000000000000000000001");
+    assert_eq!(code, 4404, "{reason}");
+    let (_, tenant) = server.post("/api/v1/tenants", &json!({ "name": "Acme" }));
+    let made = json!({ "name": "ann", "role": "owner", "tenantId": tenant["id"] });
+    let theirs = server.post("/api/v1/tokens", &made).1["token"].as_str().unwrap().to_owned();
+    assert_eq!(refused(&subscribe(&theirs), &id).0, 4404, "another tenant's is not there");
+}
+
+#[test]
+fn wfl_36_failed_and_cancelled_end_the_stream_with_execution_completed() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = finish(&server, &server.define(FAILS), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let (told, _) = Socket::subscribe(&server, &id, None).rest();
+    let failed = told.iter().find(|message| message["type"] == "node_failed").unwrap();
+    let error: Vec<&String> = failed["data"]["error"].as_object().unwrap().keys().collect();
+    assert_eq!(error, ["code", "message", "retryable", "retryCount", "maxRetries"]);
+    let last = told.last().unwrap();
+    assert_eq!((&last["type"], &last["data"]["status"]), (&json!("execution_completed"), &json!("failed")));
+
+    let waits = server.define(&waits_for(&place.data().join("never")));
+    let id = start(&server, &waits, json!({}));
+    let socket = Socket::subscribe(&server, &id, None);
+    server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
+    let (told, code) = socket.rest();
+    let last = told.last().unwrap();
+    assert_eq!(
+        (&last["type"], &last["data"]["status"]),
+        (&json!("execution_completed"), &json!("cancelled"))
+    );
+    assert!(!types(&told).contains(&"node_failed"), "what was cancelled has not failed");
+    assert_eq!(code, 1000);
+}
+
+#[test]
+fn the_same_is_told_as_server_sent_events() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let events = |last: Option<&str>| -> Vec<(u64, String, Value)> {
+        let path = format!("/api/v1/executions/{id}/stream");
+        let mut request = server.request(reqwest::Method::GET, &path);
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        let response = request.send().unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let (mut events, mut now) = (Vec::new(), (0, String::new()));
+        for line in BufReader::new(response).lines() {
+            let line = line.unwrap();
+            match line.split_once(": ") {
+                Some(("id", id)) => now.0 = id.parse().unwrap(),
+                Some(("event", kind)) => now.1 = kind.to_owned(),
+                Some(("data", data)) => {
+                    events.push((now.0, now.1.clone(), serde_json::from_str(data).unwrap()))
+                }
+                _ => {}
+            }
+        }
+        events
+    };
+    let all = events(None);
+    let (told, _) = Socket::subscribe(&server, &id, None).rest();
+    assert_eq!(all.iter().map(|(_, _, data)| data.clone()).collect::<Vec<_>>(), told);
+    for (id, kind, data) in &all {
+        assert_eq!((json!(id), json!(kind)), (data["sequence"].clone(), data["type"].clone()));
+    }
+    let half = all[all.len() / 2].0.to_string();
+    let rest = events(Some(&half));
+    assert!(rest.len() < all.len() && rest.last() == all.last());
+    let path = format!("/api/v1/executions/{id}/stream");
+    let bad = server.request(reqwest::Method::GET, &path).header("Last-Event-ID", "x").send().unwrap();
+    assert_eq!(bad.status(), StatusCode::BAD_REQUEST);
+}
+
+#[test]
+fn a_stopping_server_says_goodbye_to_its_subscribers() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
+    let mut socket = Socket::subscribe(&server, &id, None);
+    socket.next();
+    let stopping = std::thread::spawn(move || server.stop());
+    let (_, code) = socket.rest();
+    assert_eq!(code, 1001);
+    assert!(stopping.join().unwrap().0.success());
+}
+
+/// A reader that takes nothing is cut off with a reason, and can go on where it was.
+#[test]
+fn wfl_20_a_slow_reader_is_cut_off_and_misses_nothing_when_it_comes_again() {
+    let place = Place::new();
+    let mut server = place.serve();
+    let text = "metadata: {name: loud}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'for i in $(seq 60000); do echo \
+                aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-$i; done'}}\n";
+    let id = finish(&server, &server.define(text), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let socket = Socket::subscribe(&server, &id, None);
+    // Nothing is read until the server has given up, which its log says.
+    server.until_said("reads too slowly");
+    let (told, code) = socket.rest();
+    assert_eq!(code, 4408);
+    let seen = told.last().unwrap()["sequence"].as_u64().unwrap();
+    assert_ne!(told.last().unwrap()["type"], "execution_completed");
+    let (rest, code) = Socket::subscribe(&server, &id, Some(seen)).rest();
+    assert_eq!(code, 1000);
+    let lines = told.iter().chain(&rest).filter(|message| message["data"]["level"] == "info");
+    assert_eq!(lines.count(), 60_000, "none lost, none twice");
+}

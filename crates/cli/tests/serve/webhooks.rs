@@ -1,0 +1,324 @@
+//! Webhooks: what comes, how it is signed, how it is tried again, and what a crash does to it.
+
+use crate::executions::{FAILS, TWO, start, until, waits_for};
+use crate::receiver::{Received, Receiver};
+use crate::rig::{Place, Server, told};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const ALL: [&str; 7] = [
+    "execution.started",
+    "execution.completed",
+    "execution.failed",
+    "execution.cancelled",
+    "node.started",
+    "node.completed",
+    "node.failed",
+];
+
+/// A place whose webhooks may go to this machine.
+fn place() -> Place {
+    Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1")
+}
+
+fn events(received: &[Received]) -> Vec<String> {
+    received.iter().map(Received::event).collect()
+}
+
+fn has_ended(received: &[Received]) -> bool {
+    let ends = ["execution.completed", "execution.failed", "execution.cancelled"];
+    received.iter().any(|one| ends.contains(&one.event().as_str()))
+}
+
+fn deliveries(server: &Server, query: &str) -> Vec<Value> {
+    let (status, body) = told(server.get(&format!("/api/v1/webhook-deliveries{query}")));
+    assert_eq!(status, StatusCode::OK, "{body}");
+    body["deliveries"].as_array().unwrap().clone()
+}
+
+#[test]
+fn wfl_16_the_events_that_were_asked_for_come_in_order() {
+    let (place, receiver) = (place(), Receiver::new());
+    let server = place.serve();
+    let workflow = server.define(TWO);
+    let id = start(&server, &workflow, json!({ "webhookUrl": receiver.url, "webhookEvents": ALL }));
+    let received = receiver.until(has_ended);
+    let expected = [
+        "execution.started",
+        "node.started",
+        "node.completed",
+        "node.started",
+        "node.completed",
+        "execution.completed",
+    ];
+    assert_eq!(events(&received), expected);
+    for (one, number) in received.iter().zip(1..) {
+        let body = one.json();
+        let fields: Vec<&String> = body.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["data", "event", "signature", "timestamp"], "canonical: sorted");
+        assert_eq!(
+            (&body["data"]["executionId"], &body["data"]["workflowId"]),
+            (&json!(id), &json!(workflow))
+        );
+        assert_eq!(body["data"]["sequence"], number);
+        assert_eq!(one.path, "/in");
+    }
+    let last = received.last().unwrap().json();
+    assert_eq!(last["data"]["status"], "completed");
+    assert!(last["data"]["duration"].is_u64() && last["data"]["outputs"].is_object(), "{last}");
+    assert_eq!(received[1].json()["data"]["nodeId"], "a");
+}
+
+#[test]
+fn wfl_16_without_a_list_the_four_events_of_the_execution_come() {
+    let (place, receiver) = (place(), Receiver::new());
+    let server = place.serve();
+    start(&server, &server.define(FAILS), json!({ "webhookUrl": receiver.url }));
+    assert_eq!(events(&receiver.until(has_ended)), ["execution.started", "execution.failed"]);
+
+    let receiver = Receiver::new();
+    let waits = server.define(&waits_for(&place.data().join("never")));
+    let options =
+        json!({ "webhookUrl": receiver.url, "webhookEvents": ["execution.cancelled", "node.failed"] });
+    let id = start(&server, &waits, options);
+    server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
+    assert_eq!(
+        events(&receiver.until(has_ended)),
+        ["execution.cancelled"],
+        "what was cancelled has not failed"
+    );
+
+    let receiver = Receiver::new();
+    let options =
+        json!({ "webhookUrl": receiver.url, "webhookEvents": ["node.failed"], "notifyOnError": true });
+    start(&server, &server.define(FAILS), options);
+    let received = receiver.until(has_ended);
+    assert_eq!(events(&received), ["node.failed", "execution.failed"]);
+    assert_eq!(received[0].json()["data"]["error"]["maxRetries"], 0);
+}
+
+#[test]
+fn wfl_16_a_receiver_that_fails_gets_it_again_and_nothing_overtakes() {
+    let place = place();
+    // The second delivery is refused once.
+    let receiver = Receiver::answering(|before, _| match before {
+        1 => "503 Service Unavailable\r\nRetry-After: 1".to_owned(),
+        _ => "204 No Content".to_owned(),
+    });
+    let server = place.serve();
+    let id = start(&server, &server.define(TWO), json!({ "webhookUrl": receiver.url, "webhookEvents": ALL }));
+    let received = receiver.until(has_ended);
+    let ids: Vec<&String> = received.iter().map(|one| &one.headers["webhook-id"]).collect();
+    assert_eq!(ids[1], ids[2], "the same id on every try");
+    assert_eq!(received[1].body, received[2].body);
+    let numbers: Vec<u64> =
+        received.iter().map(|one| one.json()["data"]["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2, 2, 3, 4, 5, 6]);
+    let log = loop {
+        let log = deliveries(&server, &format!("?executionId={id}&status=delivered"));
+        if log.len() == 6 {
+            break log;
+        }
+    };
+    let second = log.iter().find(|delivery| delivery["sequence"] == 2).unwrap();
+    assert_eq!(
+        (&second["attempts"], &second["responseStatus"], &second["id"]),
+        (&json!(2), &json!(204), &json!(ids[1]))
+    );
+}
+
+#[test]
+fn deliveries_are_listed_page_by_page_and_sent_once_more_on_demand() {
+    let (place, receiver) = (place(), Receiver::new());
+    let server = place.serve();
+    let id = start(&server, &server.define(TWO), json!({ "webhookUrl": receiver.url }));
+    receiver.until(has_ended);
+    let log = loop {
+        let log = deliveries(&server, "?status=delivered");
+        if log.len() == 2 {
+            break log;
+        }
+    };
+    assert_eq!(deliveries(&server, "?event=execution.started").len(), 1);
+    let (_, page) = told(server.get("/api/v1/webhook-deliveries?limit=1"));
+    let cursor = page["pagination"]["cursor"].as_str().unwrap();
+    assert_eq!(deliveries(&server, &format!("?limit=1&cursor={cursor}")), log[1..]);
+    let first = log[1]["id"].as_str().unwrap();
+    let again = |id: &str| {
+        server.request(Method::POST, &format!("/api/v1/webhook-deliveries/{id}/redeliver")).send().unwrap()
+    };
+    assert_eq!(again(first).status(), StatusCode::ACCEPTED);
+    let received = receiver.until(|received| received.len() == 3);
+    assert_eq!(received[2].headers["webhook-id"], *first);
+    assert_eq!(received[2].json()["data"]["executionId"], id);
+    for bad in ["msg_1", "msg_00000000000000000000000000000001_1"] {
+        assert_eq!(again(bad).status(), StatusCode::NOT_FOUND);
+    }
+    for bad in ["status=lost", "limit=0", "cursor=x", "executionId=x"] {
+        assert_eq!(
+            server.get(&format!("/api/v1/webhook-deliveries?{bad}")).status(),
+            StatusCode::BAD_REQUEST
+        );
+    }
+    let (_, tenant) = server.post("/api/v1/tenants", &json!({ "name": "Acme" }));
+    let made = json!({ "name": "ann", "role": "owner", "tenantId": tenant["id"] });
+    let theirs = server.post("/api/v1/tokens", &made).1["token"].as_str().unwrap().to_owned();
+    let path = format!("/api/v1/webhook-deliveries/{first}/redeliver");
+    let response = server.bare(Method::POST, &path).bearer_auth(&theirs).send().unwrap();
+    assert_eq!(response.status(), StatusCode::NOT_FOUND, "another tenant's is not there");
+}
+
+#[test]
+fn a_name_that_leads_to_this_machine_is_not_reached_and_no_redirect_is_followed() {
+    let receiver = Receiver::new();
+    let port = receiver.url.split(':').nth(2).unwrap().to_owned();
+    let place = Place::new();
+    let server = place.serve();
+    let id = start(&server, &server.define(TWO), json!({ "webhookUrl": format!("http://localhost:{port}") }));
+    until(&server, &id, "completed");
+    let first = loop {
+        let log = deliveries(&server, &format!("?executionId={id}"));
+        if let Some(first) = log.last().filter(|first| first["attempts"] != 0) {
+            break first.clone();
+        }
+    };
+    assert!(first["error"].as_str().unwrap().contains("WINDLASS_EGRESS_ALLOW"), "{first}");
+    assert!(receiver.all().is_empty());
+    drop(server);
+
+    let place = self::place();
+    let elsewhere = receiver.url.clone();
+    let redirects =
+        Receiver::answering(move |_, _| format!("307 Temporary Redirect\r\nLocation: {elsewhere}"));
+    let server = place.serve();
+    start(&server, &server.define(TWO), json!({ "webhookUrl": redirects.url }));
+    redirects.until(|received| !received.is_empty());
+    let first = loop {
+        let log = deliveries(&server, "");
+        if let Some(first) = log.last().filter(|first| first["attempts"] != 0) {
+            break first.clone();
+        }
+    };
+    assert_eq!((&first["responseStatus"], &first["status"]), (&json!(307), &json!("pending")));
+    assert!(receiver.all().is_empty());
+}
+
+/// `#` of the library's users verify like this.
+const VERIFY: &str = r#"
+import sys, json
+from standardwebhooks import Webhook
+secret, headers, body = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+print(json.dumps(Webhook(secret).verify(body, headers)))
+"#;
+
+/// The document's own signature, checked with nothing but Python.
+const VERIFY_BODY: &str = r#"
+import sys, json, hmac, hashlib, base64
+secret, body = sys.argv[1], json.loads(sys.argv[2])
+signature = body.pop("signature")
+canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+mac = hmac.new(base64.b64decode(secret.removeprefix("whsec_")), canonical.encode(), hashlib.sha256)
+print(hmac.compare_digest(signature, "sha256=" + mac.hexdigest()))
+"#;
+
+fn python(code: &str, arguments: &[&str]) -> (bool, String) {
+    let program = std::env::var("WINDLASS_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let output = std::process::Command::new(program).arg("-c").arg(code).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (
+        output.status.success(),
+        if output.status.success() { said } else { String::from_utf8_lossy(&output.stderr).into_owned() },
+    )
+}
+
+#[test]
+fn wfl_16_signatures_are_verified_by_the_stock_library_also_while_the_secret_changes() {
+    let (place, receiver) = (place(), Receiver::new());
+    let server = place.serve();
+    let workflow = server.define(TWO);
+    let secret =
+        |server: &Server| told(server.get("/api/v1/webhook-secret")).1["secret"].as_str().unwrap().to_owned();
+    let first = secret(&server);
+    start(
+        &server,
+        &workflow,
+        json!({ "webhookUrl": receiver.url, "webhookEvents": ["execution.completed"] }),
+    );
+    let one = receiver.until(|received| received.len() == 1)[0].clone();
+    let (_, rotated) = told(server.request(Method::POST, "/api/v1/webhook-secret/rotate").send().unwrap());
+    let second = rotated["secret"].as_str().unwrap().to_owned();
+    assert_ne!(first, second);
+    start(
+        &server,
+        &workflow,
+        json!({ "webhookUrl": receiver.url, "webhookEvents": ["execution.completed"] }),
+    );
+    let two = receiver.until(|received| received.len() == 2)[1].clone();
+    let verify = |secret: &str, received: &Received| {
+        python(VERIFY, &[secret, &json!(received.headers).to_string(), &received.body])
+    };
+    let (verified, said) = verify(&first, &one);
+    assert!(verified, "{said}");
+    assert_eq!(serde_json::from_str::<Value>(&said).unwrap(), one.json());
+    assert!(!verify(&second, &one).0, "signed before there was a second one");
+    assert!(verify(&first, &two).0 && verify(&second, &two).0, "for a while both sign");
+    let tampered = Received { body: two.body.replace("completed", "failed"), ..two.clone() };
+    assert!(!verify(&second, &tampered).0);
+    assert_eq!(python(VERIFY_BODY, &[&second, &two.body]), (true, "True".to_owned()));
+    assert_eq!(python(VERIFY_BODY, &[&second, &tampered.body]), (true, "False".to_owned()));
+}
+
+/// kill -9 in the middle of everything: all of it ends, every event comes, none overtakes another.
+#[test]
+fn wfl_16_a_killed_server_tells_every_event_at_least_once_and_in_order() {
+    const EXECUTIONS: usize = 500;
+    let place = place().with(&["--slots", "8"]);
+    let receiver = Receiver::new();
+    let server = place.serve();
+    let workflow = server.define(
+        "metadata: {name: chain}\nworkflow:\n- {step: a, tool: {kind: noop}, next: b}\n\
+         - {step: b, tool: {kind: shell, command: 'true'}, next: c}\n- {step: c, tool: {kind: noop}}\n",
+    );
+    let options = json!({ "webhookUrl": receiver.url, "webhookEvents": ALL });
+    let started: Vec<String> = (0..EXECUTIONS).map(|_| start(&server, &workflow, options.clone())).collect();
+    // Some have been told of, most have not, and many run.
+    receiver.until(|received| received.len() >= 100);
+    drop(server);
+    let before = receiver.all().len();
+    let mut server = place.serve();
+    receiver.until(|received| received.len() >= before + 200);
+    drop(server);
+    server = place.serve();
+    for id in &started {
+        until(&server, id, "completed");
+    }
+    let received = receiver.until(|received| {
+        let ends = received.iter().filter(|one| one.event() == "execution.completed");
+        let ended: std::collections::BTreeSet<_> =
+            ends.map(|one| one.headers["webhook-id"].clone()).collect();
+        ended.len() == EXECUTIONS
+    });
+    let mut told: BTreeMap<String, Vec<(u64, String)>> = BTreeMap::new();
+    for one in &received {
+        let body = one.json();
+        let id = body["data"]["executionId"].as_str().unwrap().to_owned();
+        told.entry(id).or_default().push((body["data"]["sequence"].as_u64().unwrap(), one.event()));
+    }
+    assert_eq!(told.len(), EXECUTIONS);
+    for (id, events) in told {
+        assert!(events.is_sorted_by(|left, right| left.0 <= right.0), "{id}: {events:?}");
+        let mut once = events.clone();
+        once.dedup();
+        let numbers: Vec<u64> = once.iter().map(|(number, _)| *number).collect();
+        assert_eq!(
+            numbers,
+            (1..=once.len() as u64).collect::<Vec<_>>(),
+            "{id}: a gap, or one number for two events"
+        );
+        let count = |name: &str| once.iter().filter(|(_, event)| event == name).count();
+        let counts =
+            ["execution.started", "node.started", "node.completed", "execution.completed"].map(count);
+        assert_eq!(counts, [1, 3, 3, 1], "{id}: {once:?}");
+    }
+}

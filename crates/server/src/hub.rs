@@ -1,0 +1,160 @@
+//! Wakes whoever follows an execution when something has happened to it. Nothing is passed on but that: what happened is
+//! read from the store, so a slow reader costs no memory.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+use windlass_kernel::ExecutionId;
+
+#[derive(Debug, Default)]
+pub struct Hub {
+    followed: Mutex<HashMap<ExecutionId, Followed>>,
+    /// For the one who listens to many.
+    marked: Mutex<Marked>,
+    any: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Marked {
+    executions: HashSet<ExecutionId>,
+    changed: HashSet<ExecutionId>,
+}
+
+#[derive(Debug, Default)]
+struct Followed {
+    bell: Arc<Notify>,
+    count: usize,
+}
+
+/// Someone who follows an execution, until it is dropped.
+#[derive(Debug)]
+pub struct Follow {
+    hub: Arc<Hub>,
+    execution: ExecutionId,
+    bell: Arc<Notify>,
+}
+
+impl Hub {
+    /// Called from the engine's thread.
+    pub fn changed(&self, executions: &[ExecutionId]) {
+        let followed = self.lock();
+        if !followed.is_empty() {
+            for execution in executions {
+                if let Some(found) = followed.get(execution) {
+                    found.bell.notify_waiters();
+                }
+            }
+        }
+        drop(followed);
+        let mut marked = self.marked();
+        let Marked { executions: wanted, changed } = &mut *marked;
+        changed.extend(executions.iter().filter(|execution| wanted.contains(execution)));
+        drop(marked);
+        self.any.notify_one();
+    }
+
+    /// Comes after a change of any execution, also of one since the last time, with the marked ones that changed. For
+    /// one listener.
+    pub async fn anything(&self) -> HashSet<ExecutionId> {
+        self.any.notified().await;
+        std::mem::take(&mut self.marked().changed)
+    }
+
+    /// From now on its changes are told to the one who listens to many; it counts as changed.
+    pub fn mark(&self, execution: ExecutionId) {
+        let mut marked = self.marked();
+        marked.executions.insert(execution);
+        marked.changed.insert(execution);
+        drop(marked);
+        self.any.notify_one();
+    }
+
+    pub fn unmark(&self, execution: ExecutionId) {
+        self.marked().executions.remove(&execution);
+    }
+
+    fn marked(&self) -> MutexGuard<'_, Marked> {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[must_use]
+    pub fn follow(self: &Arc<Self>, execution: ExecutionId) -> Follow {
+        let mut followed = self.lock();
+        let found = followed.entry(execution).or_default();
+        found.count += 1;
+        Follow { hub: self.clone(), execution, bell: found.bell.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ExecutionId, Followed>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Follow {
+    /// Comes after the next change. Ask for it, then read, then wait: what happens in between is not missed.
+    pub fn next(&self) -> OwnedNotified {
+        self.bell.clone().notified_owned()
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        let mut followed = self.hub.lock();
+        if let Some(found) = followed.get_mut(&self.execution) {
+            found.count -= 1;
+            if found.count == 0 {
+                followed.remove(&self.execution);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: ExecutionId = ExecutionId(1);
+    const OTHER: ExecutionId = ExecutionId(2);
+
+    #[tokio::test]
+    async fn a_change_between_asking_and_waiting_is_not_missed() {
+        let hub = Arc::new(Hub::default());
+        let follow = hub.follow(ONE);
+        let next = follow.next();
+        hub.changed(&[OTHER, ONE]);
+        next.await;
+    }
+
+    #[tokio::test]
+    async fn a_change_of_another_execution_wakes_nobody_and_whoever_leaves_is_forgotten() {
+        let hub = Arc::new(Hub::default());
+        let (follow, second) = (hub.follow(ONE), hub.follow(ONE));
+        let next = follow.next();
+        hub.changed(&[OTHER]);
+        tokio::select! {
+            biased;
+            () = next => panic!("woken by another's change"),
+            () = std::future::ready(()) => {}
+        }
+        drop(follow);
+        assert_eq!(hub.lock().len(), 1);
+        drop(second);
+        assert!(hub.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn whoever_listens_to_many_is_told_which_of_them_changed_before() {
+        let hub = Hub::default();
+        hub.changed(&[ONE]);
+        assert!(hub.anything().await.is_empty());
+        hub.mark(ONE);
+        assert_eq!(hub.anything().await, HashSet::from([ONE]));
+        hub.changed(&[OTHER, ONE]);
+        hub.changed(&[OTHER]);
+        assert_eq!(hub.anything().await, HashSet::from([ONE]));
+        hub.unmark(ONE);
+        hub.changed(&[ONE]);
+        assert!(hub.anything().await.is_empty());
+    }
+}

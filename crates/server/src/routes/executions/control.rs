@@ -1,0 +1,198 @@
+//! Cancel, pause, resume, patch.
+
+use super::refused::unexpected;
+use super::{TAG, stored_of, told};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::{MaySend, Sent};
+use crate::problem::{Problem, Refused};
+use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_dialects::view::{End, NodeLabel, Story, execution_id, status, time};
+use windlass_engine::{Answer, Request};
+use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
+
+/// Why, for the record.
+const REASON_MAX: usize = 2_000;
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelRequest {
+    #[schema(max_length = 2000)]
+    reason: Option<String>,
+    /// Processes are killed without a grace, and compensation is given up.
+    force: Option<bool>,
+    /// What was done is undone, where the definition says how.
+    compensate: Option<bool>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Cancelled {
+    execution_id: String,
+    /// `cancelled`, or `running` while it is undone first.
+    status: String,
+    /// Null while it is undone first.
+    #[schema(format = DateTime)]
+    cancelled_at: Option<String>,
+    cancelled_by: String,
+    reason: String,
+    completed_nodes: Vec<String>,
+    /// Nodes that had not ended, and those that had not begun.
+    cancelled_nodes: Vec<String>,
+}
+
+/// Cancel it.
+#[utoipa::path(post, path = "/api/v1/executions/{executionId}/cancel", tag = TAG, security(("bearer" = [])),
+    params(("executionId" = String, Path)), request_body = Option<CancelRequest>,
+    responses((status = 200, body = Cancelled), (status = 409, body = Refused), Refusals, BodyRefusals))]
+pub async fn cancel(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    MaySend(asked): MaySend<CancelRequest>,
+) -> Result<Json<Cancelled>, Problem> {
+    let reason = reason(asked.reason)?;
+    let cancel = Cancel {
+        by: caller.id.clone(),
+        reason: reason.clone(),
+        force: asked.force == Some(true),
+        compensate: asked.compensate == Some(true),
+    };
+    let id = give(&app, &caller, &id, Input::Cancel(cancel)).await?;
+    did(&app, &caller, "execution.cancel", id, json!({ "reason": reason })).await?;
+    let found = told(&app, &caller, &execution_id(id)).await?;
+    let story = found.story()?;
+    let (completed_nodes, cancelled_nodes) = nodes(&found.net, &story);
+    Ok(Json(Cancelled {
+        execution_id: execution_id(id),
+        status: status(story.state.phase()).to_owned(),
+        cancelled_at: story.ended_at.map(time),
+        cancelled_by: caller.id,
+        reason,
+        completed_nodes,
+        cancelled_nodes,
+    }))
+}
+
+/// By the newest firing of each node: completed ones, and those that a cancel kept from their end.
+fn nodes(net: &Net, story: &Story) -> (Vec<String>, Vec<String>) {
+    let newest: BTreeMap<StepId, Option<End>> =
+        story.whole().map(|firing| (firing.step, firing.end)).collect();
+    let (mut completed, mut cancelled) = (Vec::new(), Vec::new());
+    for (id, step) in net.steps() {
+        match newest.get(&id).copied().flatten() {
+            Some(End::Completed) => completed.push(NodeLabel::of(step).id),
+            Some(End::Failed { .. } | End::Skipped(Some(_))) => {}
+            Some(End::Cancelled | End::Skipped(None)) | None => cancelled.push(NodeLabel::of(step).id),
+        }
+    }
+    (completed, cancelled)
+}
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseRequest {
+    #[schema(max_length = 2000)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Changed {
+    execution_id: String,
+    status: String,
+}
+
+/// Hold it: what runs ends, nothing new begins.
+#[utoipa::path(post, path = "/api/v1/executions/{executionId}/pause", tag = TAG, security(("bearer" = [])),
+    params(("executionId" = String, Path)), request_body = Option<PauseRequest>,
+    responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals, BodyRefusals))]
+pub async fn pause(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    MaySend(asked): MaySend<PauseRequest>,
+) -> Result<Json<Changed>, Problem> {
+    let hold = Input::Hold { by: caller.id.clone(), reason: reason(asked.reason)? };
+    changed(&app, &caller, &id, ("execution.pause", hold)).await
+}
+
+/// Release what is held. It opens no gate, and does no failed execution again: that is a retry.
+#[utoipa::path(post, path = "/api/v1/executions/{executionId}/resume", tag = TAG, security(("bearer" = [])),
+    params(("executionId" = String, Path)),
+    responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals))]
+pub async fn resume(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Changed>, Problem> {
+    let release = Input::Resume { by: caller.id.clone() };
+    changed(&app, &caller, &id, ("execution.resume", release)).await
+}
+
+/// Set keys of its context; gates that look at them are asked again.
+#[utoipa::path(patch, path = "/api/v1/executions/{executionId}/context", tag = TAG, security(("bearer" = [])),
+    params(("executionId" = String, Path)), request_body = Object,
+    responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals, BodyRefusals))]
+pub async fn patch(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Sent(keys): Sent<Map<String, Value>>,
+) -> Result<Json<Changed>, Problem> {
+    let patch = keys.into_iter().map(|(key, value)| (key, Arc::new(value))).collect();
+    let patch = Input::Patch { patch, by: caller.id.clone() };
+    changed(&app, &caller, &id, ("execution.patch", patch)).await
+}
+
+async fn changed(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    (action, input): (&str, Input),
+) -> Result<Json<Changed>, Problem> {
+    let id = give(app, caller, id, input).await?;
+    did(app, caller, action, id, json!({})).await?;
+    let reading = caller.clone();
+    let stored = app.readers.read(move |reader| stored_of(reader, &reading, id)).await?;
+    let status = status(stored.state.phase()).to_owned();
+    Ok(Json(Changed { execution_id: execution_id(id), status }))
+}
+
+/// Gives an input to an execution of the caller's tenant. It is on disk when this returns.
+pub async fn give(app: &App, caller: &Caller, id: &str, input: Input) -> Result<ExecutionId, Problem> {
+    caller.may(Permission::Execute)?;
+    let (execution, reading) = (wire::execution(id)?, caller.clone());
+    app.readers.read(move |reader| stored_of(reader, &reading, execution).map(drop)).await?;
+    match app.ask(Request::Give { execution, input }).await? {
+        Answer::Accepted => Ok(execution),
+        other => Err(unexpected(other)),
+    }
+}
+
+/// For the record of who did what.
+pub async fn did(
+    app: &App,
+    caller: &Caller,
+    action: &str,
+    id: ExecutionId,
+    details: Value,
+) -> Result<(), Problem> {
+    app.keep(vec![caller.did(action, &execution_id(id), details)]).await.map(drop)
+}
+
+fn reason(given: Option<String>) -> Result<String, Problem> {
+    let reason = given.unwrap_or_default();
+    if reason.chars().count() > REASON_MAX {
+        return Err(Problem::invalid("reason", format!("may have {REASON_MAX} characters at most")));
+    }
+    Ok(reason)
+}

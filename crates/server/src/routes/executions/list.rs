@@ -1,0 +1,240 @@
+//! Lists of executions, newest first.
+
+use super::TAG;
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Params;
+use crate::ids;
+use crate::problem::Problem;
+use crate::routes::shared;
+use crate::routes::shared::Pagination;
+use crate::routes::shared::Refusals;
+use crate::wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_dialects::view::{execution_id, status, time, workflow_id};
+use windlass_kernel::{ExecutionId, Outcome, Phase};
+use windlass_store::{Catalog, Listed, Query, Reader, Status, WorkflowId};
+
+const LIMIT: u32 = 20;
+const LIMIT_MAX: u32 = 100;
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct OfWorkflow {
+    #[param(inline)]
+    status: Option<Wanted>,
+    /// Created then or later.
+    #[param(format = DateTime)]
+    since: Option<String>,
+    /// Created before.
+    #[param(format = DateTime)]
+    until: Option<String>,
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct Search {
+    #[param(inline)]
+    status: Option<Wanted>,
+    #[param(format = DateTime)]
+    since: Option<String>,
+    #[param(format = DateTime)]
+    until: Option<String>,
+    tag: Option<String>,
+    correlation_id: Option<String>,
+    parent_execution_id: Option<String>,
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    Queued,
+    Initializing,
+    Running,
+    Completed,
+    Failed,
+    PartialSuccess,
+    Cancelled,
+    Paused,
+}
+
+impl Wanted {
+    fn phases(self) -> Status {
+        match self {
+            Wanted::Queued => Status::Phase(Phase::Queued),
+            Wanted::Initializing => Status::Phase(Phase::Starting),
+            Wanted::Running => {
+                Status::In(&[Phase::Running, Phase::Draining, Phase::Compensating, Phase::Finalizing])
+            }
+            Wanted::Paused => Status::Phase(Phase::Paused),
+            Wanted::Completed => Status::Phase(Phase::Ended(Outcome::Completed)),
+            Wanted::Failed => Status::Phase(Phase::Ended(Outcome::Failed)),
+            Wanted::PartialSuccess => Status::Phase(Phase::Ended(Outcome::Partial)),
+            Wanted::Cancelled => Status::Phase(Phase::Ended(Outcome::Cancelled)),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Executions {
+    executions: Vec<Execution>,
+    pagination: Pagination,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Execution {
+    execution_id: String,
+    workflow_id: Option<String>,
+    workflow_name: Option<String>,
+    workflow_version: Option<u32>,
+    dialect: Option<String>,
+    status: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When something happened to it last.
+    #[schema(format = DateTime)]
+    updated_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    completed_at: Option<String>,
+    metadata: Labels,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Labels {
+    triggered_by: String,
+    trigger_type: String,
+    tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    parent_execution_id: Option<String>,
+}
+
+impl From<Listed> for Execution {
+    fn from(row: Listed) -> Execution {
+        Execution {
+            execution_id: execution_id(row.execution),
+            workflow_id: row.workflow.map(|workflow| workflow_id(workflow.0)),
+            workflow_name: row.name,
+            workflow_version: row.version,
+            dialect: row.dialect,
+            status: status(row.phase).to_owned(),
+            created_at: time(row.created_at),
+            updated_at: time(row.at),
+            completed_at: row.phase.is_ended().then(|| time(row.at)),
+            metadata: Labels {
+                triggered_by: row.options.by.clone(),
+                trigger_type: row.trigger,
+                tags: row.options.tags.clone(),
+                correlation_id: row.options.correlation.clone(),
+                parent_execution_id: row.parent.map(execution_id),
+            },
+        }
+    }
+}
+
+/// The executions of a workflow.
+#[utoipa::path(get, path = "/api/v1/workflows/{workflowId}/executions", tag = TAG, security(("bearer" = [])),
+    params(("workflowId" = String, Path), OfWorkflow),
+    responses((status = 200, body = Executions), Refusals))]
+pub async fn of_workflow(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Params(asked): Params<OfWorkflow>,
+) -> Result<Json<Executions>, Problem> {
+    let workflow = ids::workflow(&id)?;
+    let search = Search {
+        status: asked.status,
+        since: asked.since,
+        until: asked.until,
+        limit: asked.limit,
+        cursor: asked.cursor,
+        ..Search::default()
+    };
+    list(&app, &caller, &search, Some(workflow)).await
+}
+
+/// Executions by what was said about them.
+#[utoipa::path(get, path = "/api/v1/executions", tag = TAG, security(("bearer" = [])), params(Search),
+    responses((status = 200, body = Executions), Refusals))]
+pub async fn search(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Params(asked): Params<Search>,
+) -> Result<Json<Executions>, Problem> {
+    list(&app, &caller, &asked, None).await
+}
+
+async fn list(
+    app: &App,
+    caller: &Caller,
+    asked: &Search,
+    workflow: Option<WorkflowId>,
+) -> Result<Json<Executions>, Problem> {
+    caller.may(Permission::View)?;
+    let limit = wire::limit(asked.limit, LIMIT, LIMIT_MAX)?;
+    let query = query(caller, asked, workflow, limit + 1)?;
+    let tenant = caller.tenant.clone();
+    let mut found = app
+        .readers
+        .read(move |reader| {
+            if let Some(id) = workflow
+                && reader.workflow(&tenant, id)?.is_none()
+            {
+                return Err(Problem::not_found("workflow", &workflow_id(id.0)));
+            }
+            let own = |id| Ok::<_, Problem>(reader.load(id)?.is_some_and(|stored| stored.tenant == tenant));
+            if !query.before.map_or(Ok(true), own)? {
+                return Err(Problem::invalid("cursor", "is not a cursor that this list gave"));
+            }
+            Ok(reader.list(&query)?)
+        })
+        .await?;
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().filter(|_| has_more).map(|row| row.execution.to_string());
+    let pagination = Pagination { has_more, cursor: last.as_deref().map(wire::cursor) };
+    Ok(Json(Executions { executions: found.into_iter().map(Execution::from).collect(), pagination }))
+}
+
+fn query(
+    caller: &Caller,
+    asked: &Search,
+    workflow: Option<WorkflowId>,
+    limit: usize,
+) -> Result<Query, Problem> {
+    let read = |text: &str| ExecutionId::try_from(text.to_owned()).ok();
+    let parent = asked.parent_execution_id.as_deref().map(wire::execution).transpose();
+    let parent =
+        parent.map_err(|_| Problem::invalid("parentExecutionId", "is not the id of an execution"))?;
+    Ok(Query {
+        tenant: Some(caller.tenant.clone()),
+        workflow,
+        status: asked.status.map(Wanted::phases),
+        since: asked.since.as_deref().map(|text| shared::instant("since", text)).transpose()?,
+        until: asked.until.as_deref().map(|text| shared::instant("until", text)).transpose()?,
+        tag: asked.tag.clone(),
+        correlation: asked.correlation_id.clone(),
+        parent,
+        before: asked.cursor.as_deref().map(|cursor| wire::place(cursor, read)).transpose()?,
+        limit,
+    })
+}

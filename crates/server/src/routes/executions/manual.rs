@@ -1,0 +1,153 @@
+//! `POST /api/v1/executions/{executionId}/actions/{actionId}/complete`: a person ends an approval, or confirms work.
+
+use super::control::did;
+use super::refused::unexpected;
+use super::{TAG, stored_of};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Sent;
+use crate::problem::{Problem, Refused};
+use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::told::{TellError, Told};
+use crate::wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_dialects::view::{execution_id, status};
+use windlass_engine::{Answer, Request};
+use windlass_kernel::{Event, Fence, Input, ManualNote, ManualOutcome, RunId, RunState};
+
+const NOTES_MAX: usize = 10_000;
+const EVIDENCE_MAX: usize = 100;
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct CompleteRequest {
+    outcome: Outcome,
+    #[serde(default)]
+    #[schema(max_length = 10000)]
+    notes: Option<String>,
+    /// Ids of what shows it.
+    #[serde(default, alias = "evidenceRefs")]
+    evidence: Option<Vec<String>>,
+    /// Must be the caller, where it is given.
+    #[serde(default)]
+    actor_user_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+pub enum Outcome {
+    #[serde(alias = "succeeded", alias = "approved")]
+    Succeeded,
+    #[serde(alias = "failed", alias = "rejected")]
+    Failed,
+    #[serde(alias = "cancelled")]
+    Cancelled,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Completed {
+    execution_id: String,
+    action_id: String,
+    outcome: String,
+    /// Of the execution.
+    status: String,
+}
+
+/// End an approval or a manual step. The same again is accepted and changes nothing; another outcome is a conflict.
+#[utoipa::path(post, path = "/api/v1/executions/{executionId}/actions/{actionId}/complete", tag = TAG,
+    security(("bearer" = [])),
+    params(("executionId" = String, Path), ("actionId" = String, Path, description = "The id of the node")),
+    request_body = CompleteRequest,
+    responses((status = 200, body = Completed), (status = 409, body = Refused), Refusals, BodyRefusals))]
+pub async fn complete(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path((id, action)): Path<(String, String)>,
+    Sent(asked): Sent<CompleteRequest>,
+) -> Result<Json<Completed>, Problem> {
+    caller.may(Permission::Execute)?;
+    let note = note(&caller, &asked)?;
+    let (execution, reading, step) = (wire::execution(&id)?, caller.clone(), action.clone());
+    let waits = app
+        .readers
+        .read(move |reader| {
+            let stored = stored_of(reader, &reading, execution)?;
+            let told = Told::of(reader, stored)?;
+            waiting(&told, &step)
+        })
+        .await?;
+    let (run, fence) = waits;
+    let outcome = word(&note.outcome).to_owned();
+    let input = Input::Complete { run, fence, note: Box::new(note) };
+    match app.ask(Request::Give { execution, input }).await? {
+        Answer::Accepted => {}
+        other => return Err(unexpected(other)),
+    }
+    let details = json!({ "action": action, "outcome": outcome });
+    did(&app, &caller, "execution.complete", execution, details).await?;
+    let reading = caller.clone();
+    let stored = app.readers.read(move |reader| stored_of(reader, &reading, execution)).await?;
+    Ok(Json(Completed {
+        execution_id: execution_id(execution),
+        action_id: action,
+        outcome,
+        status: status(stored.state.phase()).to_owned(),
+    }))
+}
+
+fn note(caller: &Caller, asked: &CompleteRequest) -> Result<ManualNote, Problem> {
+    if asked.actor_user_id.as_ref().is_some_and(|actor| *actor != caller.id) {
+        return Err(Problem::forbidden("actorUserId is somebody else; whoever asks is the actor"));
+    }
+    if asked.notes.as_ref().is_some_and(|notes| notes.chars().count() > NOTES_MAX) {
+        return Err(Problem::invalid("notes", format!("may have {NOTES_MAX} characters at most")));
+    }
+    let evidence = asked.evidence.clone().unwrap_or_default();
+    if evidence.len() > EVIDENCE_MAX || evidence.iter().any(|id| id.is_empty() || id.len() > 1_000) {
+        let message = format!("may have {EVIDENCE_MAX} ids of 1 to 1000 bytes");
+        return Err(Problem::invalid("evidence", message));
+    }
+    let outcome = match asked.outcome {
+        Outcome::Succeeded => ManualOutcome::Succeeded,
+        Outcome::Failed => ManualOutcome::Failed,
+        Outcome::Cancelled => ManualOutcome::Cancelled,
+    };
+    Ok(ManualNote { outcome, actor: caller.id.clone(), notes: asked.notes.clone(), evidence })
+}
+
+fn word(outcome: &ManualOutcome) -> &'static str {
+    match outcome {
+        ManualOutcome::Succeeded => "Succeeded",
+        ManualOutcome::Failed => "Failed",
+        ManualOutcome::Cancelled => "Cancelled",
+    }
+}
+
+/// The step-run that waits for a person; else the one that a person ended last, so that the same again is found.
+fn waiting(told: &Told, name: &str) -> Result<(RunId, Fence), Problem> {
+    let Some(step) = told.net.find(name) else {
+        return Err(Problem::not_found("action", name));
+    };
+    let open = told.stored.state.runs.iter().filter(|(_, run)| run.step == step).find_map(|(id, run)| {
+        match run.state {
+            RunState::Manual { fence, .. } => Some((*id, fence)),
+            _ => None,
+        }
+    });
+    if let Some(open) = open {
+        return Ok(open);
+    }
+    let story = told.story().map_err(|error: TellError| Problem::from(error))?;
+    let ended = told.journal.iter().rev().find_map(|record| match &record.event {
+        Event::CompletedManually { run, fence, .. } => {
+            story.firing(*run).filter(|firing| firing.step == step).map(|_| (*run, *fence))
+        }
+        _ => None,
+    });
+    ended.ok_or_else(|| Problem::conflict(format!("`{name}` does not wait for a person at the moment")))
+}

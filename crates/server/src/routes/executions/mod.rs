@@ -1,0 +1,87 @@
+//! Executions: started, told, listed, controlled.
+
+mod control;
+mod events;
+mod links;
+mod list;
+mod logs;
+mod manual;
+mod one;
+mod options;
+mod prepared;
+mod refused;
+mod retry;
+mod shapes;
+mod start;
+mod started;
+
+pub(super) use links::Links;
+pub(super) use options::ExecutionOptions;
+pub use prepared::Prepared;
+pub(super) use start::{Begin, begin, key, startable};
+pub use started::Estimates;
+pub(super) use started::{Accepted, bad_inputs};
+
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::problem::Problem;
+use crate::told::{TellError, Told};
+use crate::wire;
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_kernel::ExecutionId;
+use windlass_store::{Reader, Stored};
+
+/// In the OpenAPI document.
+const TAG: &str = "executions";
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(start::execute))
+        .routes(routes!(list::of_workflow))
+        .routes(routes!(list::search))
+        .routes(routes!(one::get))
+        .routes(routes!(one::status))
+        .routes(routes!(one::graph))
+        .routes(routes!(logs::logs))
+        .routes(routes!(events::events))
+        .routes(routes!(control::cancel))
+        .routes(routes!(control::pause))
+        .routes(routes!(control::resume))
+        .routes(routes!(control::patch))
+        .routes(routes!(retry::retry))
+        .routes(routes!(manual::complete))
+}
+
+impl From<TellError> for Problem {
+    fn from(error: TellError) -> Problem {
+        Problem::internal(error)
+    }
+}
+
+/// An execution of the caller's tenant; another's is not there.
+pub(crate) fn stored_of(
+    reader: &mut impl Reader,
+    caller: &Caller,
+    id: ExecutionId,
+) -> Result<Stored, Problem> {
+    let found = reader.load(id)?.filter(|stored| stored.tenant == caller.tenant);
+    found.ok_or_else(|| missing(id))
+}
+
+pub(crate) fn missing(id: ExecutionId) -> Problem {
+    Problem::not_found("execution", &windlass_dialects::view::execution_id(id))
+}
+
+/// The id of a path, and all that happened to its execution.
+async fn told(app: &App, caller: &Caller, id: &str) -> Result<Told, Problem> {
+    caller.may(Permission::View)?;
+    let (id, caller) = (wire::execution(id)?, caller.clone());
+    app.readers
+        .read(move |reader| {
+            let stored = stored_of(reader, &caller, id)?;
+            Told::of(reader, stored).map_err(Problem::from)
+        })
+        .await
+}

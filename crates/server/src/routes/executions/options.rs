@@ -1,0 +1,295 @@
+//! What a start may ask for, and whether it makes sense.
+
+use crate::problem::Problem;
+use crate::routes::shared;
+use crate::webhooks::event;
+use crate::wire;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use windlass_dialects::workflow::{Overrides, RetryPolicy, failure_mode};
+use windlass_kernel::{ExecutionId, StartWhen};
+use windlass_store::{Options, Priority, Webhook};
+use windlass_worker::egress::Egress;
+
+/// Of the columns that other stores have for them.
+const CORRELATION_MAX: usize = 100;
+const TAGS_MAX: usize = 100;
+const TAG_MAX: usize = 200;
+const URL_MAX: usize = 2_048;
+/// A year; who waits longer has forgotten.
+const TIMEOUT_MAX_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
+
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ExecuteRequest {
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub inputs: Map<String, Value>,
+    pub options: Option<ExecutionOptions>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ExecutionOptions {
+    /// Milliseconds from its start; time in the queue and while paused does not count.
+    #[schema(minimum = 1)]
+    timeout: Option<u64>,
+    /// It stays queued until then.
+    #[schema(format = DateTime)]
+    scheduled_at: Option<String>,
+    priority: Option<Urgency>,
+    /// For nodes without a policy of their own; of workflows only.
+    #[schema(value_type = Option<Object>)]
+    retry_policy: Option<RetryPolicy>,
+    /// `fail_fast`, `continue_on_error` or `collect_errors`; of workflows only.
+    failure_mode: Option<String>,
+    #[schema(max_length = 2048)]
+    webhook_url: Option<String>,
+    webhook_events: Option<Vec<WebhookEvent>>,
+    notify_on_complete: Option<bool>,
+    notify_on_error: Option<bool>,
+    /// False: the answer comes when it has ended or waits for a person.
+    #[serde(rename = "async")]
+    pub is_async: Option<bool>,
+    pub dry_run: Option<bool>,
+    debug_mode: Option<bool>,
+    tags: Option<Vec<String>>,
+    #[schema(max_length = 100)]
+    correlation_id: Option<String>,
+    parent_execution_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Urgency {
+    Low,
+    Normal,
+    High,
+    Critical,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+enum WebhookEvent {
+    #[serde(rename = "execution.started")]
+    ExecutionStarted,
+    #[serde(rename = "execution.completed")]
+    ExecutionCompleted,
+    #[serde(rename = "execution.failed")]
+    ExecutionFailed,
+    #[serde(rename = "execution.cancelled")]
+    ExecutionCancelled,
+    #[serde(rename = "node.started")]
+    NodeStarted,
+    #[serde(rename = "node.completed")]
+    NodeCompleted,
+    #[serde(rename = "node.failed")]
+    NodeFailed,
+}
+
+impl WebhookEvent {
+    fn name(self) -> &'static str {
+        match self {
+            WebhookEvent::ExecutionStarted => "execution.started",
+            WebhookEvent::ExecutionCompleted => "execution.completed",
+            WebhookEvent::ExecutionFailed => "execution.failed",
+            WebhookEvent::ExecutionCancelled => "execution.cancelled",
+            WebhookEvent::NodeStarted => "node.started",
+            WebhookEvent::NodeCompleted => "node.completed",
+            WebhookEvent::NodeFailed => "node.failed",
+        }
+    }
+}
+
+/// Options that were found to make sense.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub timeout_ms: Option<u64>,
+    pub when: StartWhen,
+    pub overrides: Overrides,
+    pub parent: Option<ExecutionId>,
+    pub options: Options,
+}
+
+impl ExecutionOptions {
+    /// All of them; the first that makes no sense is told.
+    pub fn read(&self, by: &str, egress: &Egress) -> Result<Asked, Problem> {
+        let when = match &self.scheduled_at {
+            Some(text) => StartWhen::At(shared::instant("options.scheduledAt", text)?),
+            None => StartWhen::Now,
+        };
+        let wrong = || Problem::invalid("options.parentExecutionId", "is not the id of an execution");
+        let parent = self.parent_execution_id.as_deref().map(wire::execution).transpose();
+        Ok(Asked {
+            timeout_ms: self.timeout_ms()?,
+            when,
+            overrides: self.overrides()?,
+            parent: parent.map_err(|_| wrong())?,
+            options: Options {
+                by: by.to_owned(),
+                priority: self.priority(),
+                tags: self.tags()?,
+                correlation: self.correlation()?,
+                debug: self.is_debug(),
+                webhook: self.webhook(egress)?,
+            },
+        })
+    }
+
+    pub fn is_debug(&self) -> bool {
+        self.debug_mode == Some(true)
+    }
+
+    fn timeout_ms(&self) -> Result<Option<u64>, Problem> {
+        match self.timeout {
+            Some(ms) if !(1..=TIMEOUT_MAX_MS).contains(&ms) => {
+                let message = format!("must be a whole number of milliseconds from 1 to {TIMEOUT_MAX_MS}");
+                Err(Problem::invalid("options.timeout", message))
+            }
+            timeout => Ok(timeout),
+        }
+    }
+
+    fn priority(&self) -> Priority {
+        match self.priority {
+            Some(Urgency::Low) => Priority::Low,
+            Some(Urgency::Normal) | None => Priority::Normal,
+            Some(Urgency::High) => Priority::High,
+            Some(Urgency::Critical) => Priority::Critical,
+        }
+    }
+
+    fn overrides(&self) -> Result<Overrides, Problem> {
+        let retry = self.retry_policy.as_ref().map(RetryPolicy::retry).transpose();
+        let retry = retry
+            .map_err(|(field, message)| Problem::invalid(format!("options.retryPolicy.{field}"), message))?;
+        let unknown = || {
+            let message = "use `fail_fast`, `continue_on_error` or `collect_errors`";
+            Problem::invalid("options.failureMode", message)
+        };
+        let mode = self.failure_mode.as_deref().map(|word| failure_mode(word).ok_or_else(unknown));
+        Ok(Overrides { retry, failure_mode: mode.transpose()? })
+    }
+
+    fn tags(&self) -> Result<Vec<String>, Problem> {
+        let mut tags = self.tags.clone().unwrap_or_default();
+        if tags.len() > TAGS_MAX {
+            return Err(Problem::invalid("options.tags", format!("there may be {TAGS_MAX} tags at most")));
+        }
+        let bad = |tag: &String| tag.is_empty() || tag.chars().count() > TAG_MAX || tag.contains('\0');
+        if let Some(index) = tags.iter().position(bad) {
+            let message = format!("a tag has 1 to {TAG_MAX} characters");
+            return Err(Problem::invalid(format!("options.tags[{index}]"), message));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        tags.retain(|tag| seen.insert(tag.clone()));
+        Ok(tags)
+    }
+
+    fn correlation(&self) -> Result<Option<String>, Problem> {
+        let bad =
+            |text: &str| text.is_empty() || text.chars().count() > CORRELATION_MAX || text.contains('\0');
+        match &self.correlation_id {
+            Some(text) if bad(text) => {
+                let message = format!("must have 1 to {CORRELATION_MAX} characters");
+                Err(Problem::invalid("options.correlationId", message))
+            }
+            correlation => Ok(correlation.clone()),
+        }
+    }
+
+    /// Where it leads is looked at again whenever something is sent there; what can be seen now is told now.
+    fn webhook(&self, egress: &Egress) -> Result<Option<Webhook>, Problem> {
+        let Some(url) = &self.webhook_url else {
+            return match &self.webhook_events {
+                Some(_) => Err(Problem::invalid("options.webhookEvents", "need options.webhookUrl")),
+                None => Ok(None),
+            };
+        };
+        let wrong = |message: String| Problem::invalid("options.webhookUrl", message);
+        let parsed = reqwest::Url::parse(url).map_err(|error| wrong(format!("is not a URL: {error}")))?;
+        if !matches!(parsed.scheme(), "http" | "https") || url.len() > URL_MAX {
+            return Err(wrong(format!("must be an http or https URL of at most {URL_MAX} bytes")));
+        }
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            return Err(wrong("must not hold a user or a password: deliveries are signed".to_owned()));
+        }
+        let host = parsed.host_str().unwrap_or_default();
+        egress.check_host(host).map_err(|refused| wrong(refused.to_string()))?;
+        let listed: Option<Vec<String>> = self
+            .webhook_events
+            .as_ref()
+            .map(|events| events.iter().map(|event| event.name().to_owned()).collect());
+        let events = event::wanted(listed.as_deref(), self.notify_on_complete, self.notify_on_error);
+        Ok(Some(Webhook { url: parsed.to_string(), events }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(options: Value) -> Result<Asked, Problem> {
+        let options: ExecutionOptions =
+            serde_json::from_value(options).map_err(|error| Problem::bad_request(error.to_string()))?;
+        options.read("user_1", &Egress::default())
+    }
+
+    #[test]
+    fn nothing_asked_is_the_usual() {
+        let asked = read(json!({})).expect("good");
+        assert_eq!((asked.when, asked.timeout_ms, asked.parent), (StartWhen::Now, None, None));
+        assert_eq!(asked.options, Options { by: "user_1".into(), ..Options::default() });
+        assert!(asked.overrides.is_empty());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_place() {
+        let check = |options: Value, path: &str| {
+            let problem = read(options.clone()).expect_err("it is refused");
+            assert_eq!(problem.status.as_u16(), 400, "{options}");
+            assert_eq!(problem.details[0].path, path, "{options}: {}", problem.message);
+        };
+        check(json!({ "timeout": 0 }), "options.timeout");
+        check(json!({ "scheduledAt": "tomorrow" }), "options.scheduledAt");
+        check(json!({ "retryPolicy": { "maxRetries": 5_000_000 } }), "options.retryPolicy.maxRetries");
+        check(
+            json!({ "retryPolicy": { "backoffStrategy": "never" } }),
+            "options.retryPolicy.backoffStrategy",
+        );
+        check(json!({ "failureMode": "hope" }), "options.failureMode");
+        check(json!({ "tags": ["ok", ""] }), "options.tags[1]");
+        check(json!({ "correlationId": "x".repeat(101) }), "options.correlationId");
+        check(json!({ "parentExecutionId": "exec_1" }), "options.parentExecutionId");
+        check(json!({ "webhookUrl": "ftp://example.org" }), "options.webhookUrl");
+        check(json!({ "webhookUrl": "https://me:pw@example.org" }), "options.webhookUrl");
+        check(json!({ "webhookUrl": "http://169.254.169.254/" }), "options.webhookUrl");
+        check(json!({ "webhookUrl": "http://127.0.0.1/" }), "options.webhookUrl");
+        check(json!({ "webhookEvents": ["node.failed"] }), "options.webhookEvents");
+    }
+
+    #[test]
+    fn wfl_18_labels_are_kept_and_tags_once() {
+        let asked = read(
+            json!({ "tags": ["a", "b", "a"], "correlationId": "c", "priority": "critical", "debugMode": true,
+            "parentExecutionId": "exec_00000000000000000000000000000009" }),
+        )
+        .expect("good");
+        assert_eq!(asked.options.tags, ["a", "b"]);
+        assert_eq!((asked.options.correlation.as_deref(), asked.options.debug), (Some("c"), true));
+        assert_eq!((asked.options.priority, asked.parent), (Priority::Critical, Some(ExecutionId(9))));
+    }
+
+    #[test]
+    fn wfl_16_a_webhook_has_an_address_and_events() {
+        let asked = read(
+            json!({ "webhookUrl": "https://example.org/in", "webhookEvents": ["node.started"], "notifyOnError": true }),
+        );
+        let webhook = asked.expect("good").options.webhook.expect("a webhook");
+        assert_eq!(
+            (webhook.url.as_str(), webhook.events.join(" ").as_str()),
+            ("https://example.org/in", "node.started execution.failed")
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! What the engine refuses, as a sender is told: conflicts are 409, what can never be is 400.
+
+use super::missing;
+use crate::problem::Problem;
+use axum::http::StatusCode;
+use windlass_engine::{Answer, NotRetried, Refusal};
+use windlass_kernel::Rejected;
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        let message = refusal.to_string();
+        match refusal {
+            Refusal::Rejected(rejected) => of_rejected(&rejected, message),
+            Refusal::NoExecution(id) => missing(id),
+            Refusal::NoDefinition => Problem::not_found("workflow", "of this execution"),
+            Refusal::KeyTaken => Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", message),
+            Refusal::BadInputs(_) => Problem::invalid("inputs", message),
+            Refusal::NotRetried(not) => of_not_retried(&not, message),
+        }
+    }
+}
+
+fn of_rejected(rejected: &Rejected, message: String) -> Problem {
+    match rejected {
+        Rejected::Ended(_) => Problem::new(StatusCode::CONFLICT, "EXECUTION_ENDED", message),
+        Rejected::Conflict { .. }
+        | Rejected::Exists
+        | Rejected::StaleFence { .. }
+        | Rejected::OtherAnswer { .. }
+        | Rejected::NotWaiting { .. }
+        | Rejected::NotDue { .. } => Problem::conflict(message),
+        Rejected::NotCreated => Problem::new(StatusCode::NOT_FOUND, "RESOURCE_NOT_FOUND", message),
+        Rejected::UnknownRun(_)
+        | Rejected::UnknownStep(_)
+        | Rejected::UnknownToken(_)
+        | Rejected::WrongGeneration { .. }
+        | Rejected::Malformed(_) => Problem::bad_request(message),
+        Rejected::Needs(_) | Rejected::WrongNet | Rejected::Broken(_) => Problem::internal(message),
+    }
+}
+
+fn of_not_retried(not: &NotRetried, message: String) -> Problem {
+    match not {
+        NotRetried::NoStep { .. } | NotRetried::Final { .. } => Problem::invalid("fromNode", message),
+        NotRetried::NoFiring { .. } | NotRetried::NoFirings => Problem::invalid("firing", message),
+        NotRetried::NeverFired { .. } | NotRetried::Skipped { .. } => {
+            Problem::conflict(message.clone()).at("fromNode", message)
+        }
+    }
+}
+
+/// An answer that does not fit the question is a fault of ours.
+pub fn unexpected(answer: Answer) -> Problem {
+    match answer {
+        Answer::Refused(refusal) => refusal.into(),
+        other => Problem::internal(format!("the engine gave an answer that does not fit: {other:?}")),
+    }
+}

@@ -1,0 +1,83 @@
+//! `POST /api/v1/executions/{executionId}/retry`
+
+use super::control::did;
+use super::refused::unexpected;
+use super::{TAG, stored_of};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::MaySend;
+use crate::problem::{Problem, Refused};
+use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use utoipa::ToSchema;
+use windlass_dialects::view::execution_id;
+use windlass_engine::{Answer, Request};
+use windlass_store::{Retry, RetryFrom};
+
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RetryRequest {
+    /// It and all that depends on it is done again; without it, what did not complete.
+    from_node: Option<String>,
+    /// Which time the node ran, from 1; for playbooks.
+    #[schema(minimum = 1)]
+    firing: Option<u32>,
+    /// Laid over the inputs it had.
+    #[schema(value_type = Option<Object>)]
+    inputs: Option<Map<String, Value>>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Retried {
+    execution_id: String,
+    parent_execution_id: String,
+    /// Always `queued`.
+    status: String,
+    retry_from_node: Option<String>,
+}
+
+/// Do it again as a new execution; what completed before is kept.
+#[utoipa::path(post, path = "/api/v1/executions/{executionId}/retry", tag = TAG, security(("bearer" = [])),
+    params(("executionId" = String, Path)), request_body = Option<RetryRequest>,
+    responses((status = 202, body = Retried), (status = 409, body = Refused), Refusals, BodyRefusals))]
+pub async fn retry(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    MaySend(asked): MaySend<RetryRequest>,
+) -> Result<(StatusCode, Json<Retried>), Problem> {
+    caller.may(Permission::Execute)?;
+    if asked.firing.is_some() && asked.from_node.is_none() {
+        return Err(Problem::invalid("firing", "needs fromNode: it counts the firings of that node"));
+    }
+    let (of, reading) = (wire::execution(&id)?, caller.clone());
+    let stored = app.readers.read(move |reader| stored_of(reader, &reading, of)).await?;
+    let inputs = asked.inputs.map(|given| {
+        let mut whole = stored.state.head.inputs.as_object().cloned().unwrap_or_default();
+        whole.extend(given);
+        Arc::new(Value::Object(whole))
+    });
+    let from = asked.from_node.clone().map(|step| RetryFrom { step, firing: asked.firing });
+    let retry = Retry { of, from, inputs, trigger: "api".to_owned(), by: caller.id.clone() };
+    app.open.take(&app, &caller.tenant).await?;
+    match app.ask(Request::Retry(retry)).await? {
+        Answer::Started(new) => {
+            did(&app, &caller, "execution.retry", of, json!({ "executionId": execution_id(new) })).await?;
+            let told = Retried {
+                execution_id: execution_id(new),
+                parent_execution_id: execution_id(of),
+                status: "queued".to_owned(),
+                retry_from_node: asked.from_node,
+            };
+            Ok((StatusCode::ACCEPTED, Json(told)))
+        }
+        other => Err(unexpected(other)),
+    }
+}

@@ -1,0 +1,173 @@
+//! What whoever starts an execution is told.
+
+use super::links::Links;
+use crate::app::App;
+use crate::problem::Problem;
+use crate::told::{TellError, Told};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use utoipa::ToSchema;
+use windlass_dialects::view::{execution_id, time, workflow_id};
+use windlass_kernel::{ExecutionId, Millis};
+use windlass_store::{Catalog, Tenant, WorkflowId};
+
+/// Executions that an estimate looks at.
+const LOOKED_AT: usize = 100;
+/// An estimate is not looked up again for so long: a start must not wait for history.
+const FRESH: Duration = Duration::from_secs(10);
+/// Workflows whose estimates are kept.
+const KEPT_MAX: usize = 10_000;
+
+/// 202: it will run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    execution_id: String,
+    workflow_id: String,
+    /// Always `queued`.
+    status: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// Milliseconds: the median of what this workflow took before; null when there is none.
+    estimated_duration: Option<u64>,
+    links: Links,
+}
+
+impl Accepted {
+    pub fn new(id: ExecutionId, workflow: WorkflowId, estimate: Option<u64>, links: Links) -> Accepted {
+        Accepted {
+            execution_id: execution_id(id),
+            workflow_id: workflow_id(workflow.0),
+            status: "queued".to_owned(),
+            created_at: time(created_at(id)),
+            estimated_duration: estimate,
+            links,
+        }
+    }
+}
+
+/// Ids of executions begin with the millisecond of their creation (UUIDv7).
+fn created_at(id: ExecutionId) -> Millis {
+    Millis(i64::try_from(id.0 >> 80).unwrap_or(i64::MAX))
+}
+
+/// 200: it has ended, or waits for a person.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Finished {
+    execution_id: String,
+    workflow_id: Option<String>,
+    status: String,
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// Null while it waits for a person.
+    #[schema(format = DateTime)]
+    completed_at: Option<String>,
+    duration: Option<u64>,
+    #[schema(value_type = Option<Object>)]
+    outputs: Value,
+    /// By node: `{status, output}`, of its newest firing; `error` where it failed.
+    #[schema(value_type = Object)]
+    node_results: Map<String, Value>,
+}
+
+impl Finished {
+    pub fn of(told: &Told) -> Result<Finished, TellError> {
+        let whole = told.response()?;
+        let text = |key: &str| whole[key].as_str().map(str::to_owned);
+        let mut node_results = Map::new();
+        for entry in whole["nodeExecutions"].as_array().into_iter().flatten() {
+            let fields = ["status", "output", "error"].into_iter();
+            let known = fields.filter_map(|field| Some((field.to_owned(), entry.get(field)?.clone())));
+            let node = entry["nodeId"].as_str().unwrap_or_default();
+            node_results.insert(node.to_owned(), Value::Object(known.collect()));
+        }
+        Ok(Finished {
+            execution_id: text("executionId").unwrap_or_default(),
+            workflow_id: text("workflowId"),
+            status: text("status").unwrap_or_default(),
+            created_at: text("createdAt").unwrap_or_default(),
+            completed_at: text("completedAt"),
+            duration: whole["duration"].as_u64(),
+            outputs: whole["outputs"].clone(),
+            node_results,
+        })
+    }
+}
+
+/// 200: nothing was started.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Checked {
+    pub valid: bool,
+    pub errors: Vec<crate::problem::Detail>,
+    pub warnings: Vec<crate::problem::Detail>,
+}
+
+/// How long workflows usually take, looked up seldom.
+#[derive(Debug, Default)]
+pub struct Estimates {
+    kept: Mutex<HashMap<WorkflowId, (Instant, Option<u64>)>>,
+}
+
+impl Estimates {
+    /// Milliseconds; None without a completed execution.
+    pub async fn of(&self, app: &App, tenant: &Tenant, workflow: WorkflowId) -> Result<Option<u64>, Problem> {
+        if let Some((at, estimate)) = self.lock().get(&workflow)
+            && at.elapsed() < FRESH
+        {
+            return Ok(*estimate);
+        }
+        let of = tenant.clone();
+        let durations = app.readers.look(move |reader| reader.durations(&of, workflow, LOOKED_AT)).await?;
+        let estimate = median(durations);
+        let mut kept = self.lock();
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(workflow, (Instant::now(), estimate));
+        Ok(estimate)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<WorkflowId, (Instant, Option<u64>)>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn median(mut durations: Vec<u64>) -> Option<u64> {
+    durations.sort_unstable();
+    let middle = durations.len() / 2;
+    match durations.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(durations[middle]),
+        _ => Some(durations[middle - 1].midpoint(durations[middle])),
+    }
+}
+
+/// 400 for inputs that do not fit.
+pub fn bad_inputs(details: Vec<crate::problem::Detail>) -> Problem {
+    let first = details.first().map(|detail| format!("{}: {}", detail.path, detail.message));
+    let message = format!("the inputs do not fit: {}", first.unwrap_or_default());
+    Problem { details, ..Problem::bad_request(message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_estimate_is_the_median_of_what_was_or_nothing() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![7]), Some(7));
+        assert_eq!(median(vec![900, 10, 20]), Some(20));
+        assert_eq!(median(vec![40, 10, 20, 900]), Some(30));
+    }
+
+    #[test]
+    fn an_id_tells_when_it_was_made() {
+        let id = windlass_engine::new_execution_id(Millis(1_769_428_800_123), 5);
+        assert_eq!(created_at(id), Millis(1_769_428_800_123));
+    }
+}

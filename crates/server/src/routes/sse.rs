@@ -1,0 +1,115 @@
+//! `GET /api/v1/executions/{executionId}/stream`: the same messages as over WebSocket, as server-sent events.
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::Params;
+use crate::feed::Message;
+use crate::problem::Problem;
+use crate::routes::shared::Refusals;
+use crate::stream::Live;
+use crate::wire;
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, KeepAliveStream, Sse};
+use futures_util::Stream;
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Messages on their way; a reader that does not take them is cut off, it can come again with the last one it has.
+const WAITING_MAX: usize = 16;
+const SEND_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct From {
+    /// Messages up to this one are not told again; the header `Last-Event-ID` says the same.
+    last_sequence: Option<u64>,
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(stream))
+}
+
+/// Follow an execution as server-sent events. Ends after `execution_completed`.
+#[utoipa::path(get, path = "/api/v1/executions/{executionId}/stream", tag = "executions", security(("bearer" = [])),
+    params(("executionId" = String, Path), From,
+        ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that need not be told again")),
+    responses((status = 200, content_type = "text/event-stream", body = String), Refusals))]
+async fn stream(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Params(from): Params<From>,
+    headers: HeaderMap,
+) -> Result<Sse<KeepAliveStream<Events>>, Problem> {
+    let id = wire::execution(&id)?;
+    let header = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|id| id.parse().ok()));
+    let wrong = || Problem::invalid("Last-Event-ID", "is not the id of an event of this stream");
+    let seen = match (header, from.last_sequence) {
+        (Some(header), _) => header.ok_or_else(wrong)?,
+        (None, given) => given.unwrap_or(0),
+    };
+    let live = Live::open(&app, &caller, id, seen).await?;
+    let (events, taken) = mpsc::channel(WAITING_MAX);
+    tokio::spawn(async move { tell(&app, live, events).await });
+    Ok(Sse::new(Events(taken)).keep_alive(KeepAlive::default()))
+}
+
+/// Ends when everything is told, the reader is gone or too slow, or the server stops.
+async fn tell(app: &App, mut live: Live, events: mpsc::Sender<Event>) {
+    loop {
+        let bell = live.bell();
+        loop {
+            let page = match live.read().await {
+                Ok(page) => page,
+                Err(problem) => {
+                    let told = Event::default().event("error").data(problem.to_string());
+                    let _ = events.send_timeout(told, SEND_MAX).await;
+                    return;
+                }
+            };
+            for message in &page.messages {
+                let Some(event) = event(&live, message) else { return };
+                if events.send_timeout(event, SEND_MAX).await.is_err() {
+                    tracing::info!(execution = %live.execution, "a reader of events was cut off: it is gone or too slow");
+                    return;
+                }
+            }
+            match (page.over, page.more) {
+                (true, _) => return,
+                (false, true) => {}
+                (false, false) => break,
+            }
+        }
+        tokio::select! {
+            () = bell => {}
+            () = events.closed() => return,
+            () = app.stopped() => return,
+        }
+    }
+}
+
+fn event(live: &Live, message: &Message) -> Option<Event> {
+    let told = message.on_stream(live.execution);
+    let kind = told["type"].as_str().unwrap_or_default().to_owned();
+    Event::default().id(message.sequence.to_string()).event(kind).json_data(told).ok()
+}
+
+#[derive(Debug)]
+struct Events(mpsc::Receiver<Event>);
+
+impl Stream for Events {
+    type Item = Result<Event, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx).map(|event| event.map(Ok))
+    }
+}

@@ -1,0 +1,173 @@
+//! What was sent to webhooks, and what came of it.
+
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Params;
+use crate::host::now;
+use crate::problem::Problem;
+use crate::routes::shared::Pagination;
+use crate::routes::shared::Refusals;
+use crate::webhooks::delivery::{message_id, of_message_id};
+use crate::wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_dialects::view::{execution_id, time};
+use windlass_store::{Applied, DeliveryQuery, DeliveryState, Entry, Outbox, StoredDelivery};
+
+const TAG: &str = "webhooks";
+const LIMIT: u32 = 20;
+const LIMIT_MAX: u32 = 100;
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct Asked {
+    execution_id: Option<String>,
+    #[param(inline)]
+    status: Option<Wanted>,
+    /// `execution.completed`, …
+    event: Option<String>,
+    #[param(minimum = 1, maximum = 100)]
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    Pending,
+    Delivered,
+    GivenUp,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Deliveries {
+    /// Newest first.
+    deliveries: Vec<Delivery>,
+    pagination: Pagination,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivery {
+    /// The same as in the header `webhook-id`.
+    id: String,
+    execution_id: String,
+    url: String,
+    event: String,
+    /// Counts the events of the execution, from 1.
+    sequence: u64,
+    /// `pending`, `delivered` or `given_up`.
+    status: String,
+    attempts: u32,
+    #[schema(format = DateTime)]
+    next_attempt_at: Option<String>,
+    /// The status that the receiver answered with last.
+    response_status: Option<u16>,
+    /// Why the last try failed.
+    error: Option<String>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// What is sent, but for its signature.
+    #[schema(value_type = Object)]
+    body: Value,
+}
+
+impl From<StoredDelivery> for Delivery {
+    fn from(row: StoredDelivery) -> Delivery {
+        Delivery {
+            id: message_id(row.execution, row.delivery.number),
+            execution_id: execution_id(row.execution),
+            url: row.url,
+            event: row.delivery.event,
+            sequence: row.delivery.number,
+            status: row.state.name().to_owned(),
+            attempts: row.attempts,
+            next_attempt_at: row.due.map(time),
+            response_status: row.answer,
+            error: row.error,
+            created_at: time(row.created_at),
+            updated_at: time(row.updated_at),
+            body: serde_json::from_str(&row.delivery.body).unwrap_or_default(),
+        }
+    }
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(redeliver))
+}
+
+/// The log of deliveries.
+#[utoipa::path(get, path = "/api/v1/webhook-deliveries", tag = TAG, security(("bearer" = [])), params(Asked),
+    responses((status = 200, body = Deliveries), Refusals))]
+async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Params(asked): Params<Asked>,
+) -> Result<Json<Deliveries>, Problem> {
+    caller.may(Permission::View)?;
+    let limit = wire::limit(asked.limit, LIMIT, LIMIT_MAX)?;
+    let wrong = |_| Problem::invalid("executionId", "is not the id of an execution");
+    let execution = asked.execution_id.as_deref().map(wire::execution).transpose().map_err(wrong)?;
+    let read = |text: &str| text.parse::<i64>().ok();
+    let query = DeliveryQuery {
+        tenant: caller.tenant,
+        execution,
+        number: None,
+        state: asked.status.map(|status| match status {
+            Wanted::Pending => DeliveryState::Pending,
+            Wanted::Delivered => DeliveryState::Delivered,
+            Wanted::GivenUp => DeliveryState::GivenUp,
+        }),
+        event: asked.event,
+        before: asked.cursor.as_deref().map(|cursor| wire::place(cursor, read)).transpose()?,
+        limit: limit + 1,
+    };
+    let mut found = app.readers.look(move |reader| reader.deliveries(&query)).await?;
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().filter(|_| has_more).map(|row| row.place.to_string());
+    let pagination = Pagination { has_more, cursor: last.as_deref().map(wire::cursor) };
+    Ok(Json(Deliveries { deliveries: found.into_iter().map(Delivery::from).collect(), pagination }))
+}
+
+/// Send it once more, at once, under the same id. Others of its execution that wait are sent before it.
+#[utoipa::path(post, path = "/api/v1/webhook-deliveries/{deliveryId}/redeliver", tag = TAG, security(("bearer" = [])),
+    params(("deliveryId" = String, Path, description = "`msg_…`, as in the header `webhook-id`")),
+    responses((status = 202, body = Delivery), Refusals))]
+async fn redeliver(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<Delivery>), Problem> {
+    caller.may(Permission::Execute)?;
+    let missing = || Problem::not_found("delivery", &id);
+    let (execution, number) = of_message_id(&id).ok_or_else(missing)?;
+    let tenant = caller.tenant.clone();
+    let entry = Entry::Redeliver { tenant: tenant.clone(), execution, number, at: now() };
+    if app.keep(vec![entry]).await?[..] != [Applied::Done] {
+        return Err(missing());
+    }
+    app.hub.mark(execution);
+    let query = DeliveryQuery {
+        tenant,
+        execution: Some(execution),
+        number: Some(number),
+        state: None,
+        event: None,
+        before: None,
+        limit: 1,
+    };
+    let found = app.readers.look(move |reader| reader.deliveries(&query)).await?;
+    let delivery = found.into_iter().next().map(Delivery::from).ok_or_else(missing)?;
+    Ok((StatusCode::ACCEPTED, Json(delivery)))
+}

@@ -1,0 +1,264 @@
+//! `/ws/executions/{executionId}`: an execution as it goes on. Nothing is said before a good token has come.
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::host::now;
+use crate::problem::{Problem, Refused};
+use crate::stream::Live;
+use crate::wire;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_dialects::view::time;
+use windlass_kernel::ExecutionId;
+
+/// Whoever does not subscribe within this time is cut off.
+const SUBSCRIBE_MAX: Duration = Duration::from_secs(10);
+/// A socket that takes nothing for so long is cut off; its reader can come again with the last message it has.
+const SEND_MAX: Duration = Duration::from_secs(10);
+/// How long a slow reader may still take what is on its way, with the reason at its end.
+const GOODBYE_MAX: Duration = Duration::from_secs(20);
+/// A connection that says nothing is asked so often whether it is still there.
+const ASKED_EVERY: Duration = Duration::from_secs(30);
+/// What clients say is short.
+const HEARD_MAX: usize = 16 * 1024;
+/// Buffers of each connection: most of them wait most of the time.
+const BUFFER: usize = 2 * 1024;
+
+/// Reasons of ours for the end of a connection.
+mod code {
+    pub const ENDED: u16 = 1000;
+    pub const STOPPING: u16 = 1001;
+    pub const BROKEN: u16 = 1011;
+    pub const BAD_MESSAGE: u16 = 4400;
+    pub const NOT_AUTHENTICATED: u16 = 4401;
+    pub const FORBIDDEN: u16 = 4403;
+    pub const NOT_FOUND: u16 = 4404;
+    pub const TOO_SLOW: u16 = 4408;
+    pub const BUSY: u16 = 4429;
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Heard {
+    #[serde(rename_all = "camelCase")]
+    Subscribe {
+        token: String,
+        #[serde(default)]
+        last_sequence: Option<u64>,
+    },
+    Ping,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+enum End {
+    /// The other side is gone.
+    Gone,
+    Close(u16, String),
+    Slow,
+}
+
+impl From<Problem> for End {
+    fn from(problem: Problem) -> End {
+        let code = match problem.status.as_u16() {
+            401 => code::NOT_AUTHENTICATED,
+            403 => code::FORBIDDEN,
+            404 => code::NOT_FOUND,
+            429 | 503 => code::BUSY,
+            _ => code::BROKEN,
+        };
+        End::Close(code, problem.message)
+    }
+}
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(websocket))
+}
+
+/// Follow an execution over WebSocket: send `{"type": "subscribe", "token": "Bearer …", "lastSequence": 0}` first.
+#[utoipa::path(get, path = "/ws/executions/{executionId}", tag = "executions",
+    params(("executionId" = String, Path)),
+    responses((status = 101, description = "The connection is a WebSocket from here on"),
+        (status = 400, body = Refused), (status = 404, body = Refused), (status = 426, body = Refused)))]
+async fn websocket(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let id = wire::execution(&id)?;
+    let upgrade = upgrade.map_err(|rejection| {
+        let status = axum::http::StatusCode::UPGRADE_REQUIRED;
+        Problem::new(status, "UPGRADE_REQUIRED", format!("this is a WebSocket: {}", rejection.body_text()))
+    })?;
+    let upgrade = upgrade
+        .max_message_size(HEARD_MAX)
+        .max_frame_size(HEARD_MAX)
+        .read_buffer_size(BUFFER)
+        .write_buffer_size(BUFFER);
+    Ok(upgrade.on_upgrade(move |socket| async move { talk(&app, socket, id, &headers).await }))
+}
+
+async fn talk(app: &Arc<App>, mut socket: WebSocket, id: ExecutionId, headers: &HeaderMap) {
+    let end = match subscribed(app, &mut socket, id, headers).await {
+        Ok(live) => tell(app, &mut socket, live).await,
+        Err(end) => end,
+    };
+    let (code, reason) = match end {
+        End::Gone => return,
+        End::Close(code, reason) => (code, reason),
+        End::Slow => {
+            tracing::info!(execution = %id, "a subscriber was cut off: it reads too slowly");
+            (code::TOO_SLOW, "you read too slowly; come again with lastSequence".to_owned())
+        }
+    };
+    close(&mut socket, code, &reason).await;
+}
+
+/// The reason goes out behind what is on its way, if the other side takes it in time.
+async fn close(socket: &mut WebSocket, code: u16, reason: &str) {
+    // A close frame holds 123 bytes of reason.
+    let reason: String = reason
+        .chars()
+        .scan(0, |bytes, symbol| {
+            *bytes += symbol.len_utf8();
+            (*bytes <= 120).then_some(symbol)
+        })
+        .collect();
+    let frame = CloseFrame { code, reason: reason.into() };
+    let _ = timeout(GOODBYE_MAX, async {
+        if socket.send(Message::Close(Some(frame))).await.is_ok() {
+            // The answer to it, so that the connection ends in order.
+            while let Some(Ok(_)) = socket.recv().await {}
+        }
+    })
+    .await;
+}
+
+/// Waits for the first message, which must bring a good token.
+async fn subscribed(
+    app: &Arc<App>,
+    socket: &mut WebSocket,
+    id: ExecutionId,
+    headers: &HeaderMap,
+) -> Result<Live, End> {
+    let late = || End::Close(code::NOT_AUTHENTICATED, "nobody subscribed in time".to_owned());
+    let first = async {
+        loop {
+            match socket.recv().await {
+                Some(Ok(Message::Text(text))) => return Ok(text),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Binary(_))) => return Err(unreadable()),
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
+            }
+        }
+    };
+    let text = tokio::select! {
+        first = timeout(SUBSCRIBE_MAX, first) => first.map_err(|_| late())??,
+        () = app.stopped() => return Err(stopping()),
+    };
+    match serde_json::from_str(&text) {
+        Ok(Heard::Subscribe { token, last_sequence }) => {
+            let caller = Caller::of_message(app, &token, headers).await?;
+            Ok(Live::open(app, &caller, id, last_sequence.unwrap_or(0)).await?)
+        }
+        Ok(Heard::Ping) | Err(_) => Err(unreadable()),
+    }
+}
+
+fn unreadable() -> End {
+    let message = "the first message must be {\"type\":\"subscribe\",\"token\":\"Bearer …\"}";
+    End::Close(code::BAD_MESSAGE, message.to_owned())
+}
+
+fn stopping() -> End {
+    End::Close(code::STOPPING, "the server is being stopped; come again with lastSequence".to_owned())
+}
+
+/// Tells everything until the execution has ended.
+async fn tell(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -> End {
+    let mut heard_at = Instant::now();
+    loop {
+        let bell = live.bell();
+        match catch_up(socket, &mut live).await {
+            Ok(false) => {}
+            Ok(true) => return End::Close(code::ENDED, "the execution has ended".to_owned()),
+            Err(end) => return end,
+        }
+        tokio::pin!(bell);
+        // What comes meanwhile does not end the wait for the next change.
+        loop {
+            tokio::select! {
+                () = &mut bell => break,
+                heard = socket.recv() => {
+                    heard_at = Instant::now();
+                    if let Err(end) = answer(socket, heard).await {
+                        return end;
+                    }
+                }
+                () = tokio::time::sleep(ASKED_EVERY) => {
+                    if heard_at.elapsed() > ASKED_EVERY * 3 {
+                        return End::Gone;
+                    }
+                    if let Err(end) = send(socket, Message::Ping(axum::body::Bytes::new())).await {
+                        return end;
+                    }
+                }
+                () = app.stopped() => return stopping(),
+            }
+        }
+    }
+}
+
+/// True when the execution has ended and all of it is told.
+async fn catch_up(socket: &mut WebSocket, live: &mut Live) -> Result<bool, End> {
+    loop {
+        let page = live.read().await?;
+        for message in &page.messages {
+            send_json(socket, &message.on_stream(live.execution)).await?;
+        }
+        if page.over || !page.more {
+            return Ok(page.over);
+        }
+    }
+}
+
+async fn answer(socket: &mut WebSocket, heard: Option<Result<Message, axum::Error>>) -> Result<(), End> {
+    let text = match heard {
+        Some(Ok(Message::Text(text))) => text,
+        Some(Ok(Message::Binary(_))) => return refuse(socket, "messages are JSON texts").await,
+        Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
+        Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
+    };
+    match serde_json::from_str(&text) {
+        Ok(Heard::Ping) => send_json(socket, &json!({ "type": "pong", "timestamp": time(now()) })).await,
+        Ok(Heard::Subscribe { .. }) => refuse(socket, "you are subscribed already").await,
+        Err(error) => refuse(socket, &format!("this is no message that is known here: {error}")).await,
+    }
+}
+
+async fn refuse(socket: &mut WebSocket, message: &str) -> Result<(), End> {
+    let data = json!({ "code": "VALIDATION_ERROR", "message": message });
+    send_json(socket, &json!({ "type": "error", "timestamp": time(now()), "data": data })).await
+}
+
+async fn send_json(socket: &mut WebSocket, value: &Value) -> Result<(), End> {
+    send(socket, Message::Text(value.to_string().into())).await
+}
+
+async fn send(socket: &mut WebSocket, message: Message) -> Result<(), End> {
+    match timeout(SEND_MAX, socket.send(message)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(End::Gone),
+        Err(_) => Err(End::Slow),
+    }
+}

@@ -1,0 +1,62 @@
+//! Someone who follows an execution live: a place in its feed, and a bell that rings when there is more.
+
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::feed::{Feed, FeedError, Page};
+use crate::hub::Follow;
+use crate::problem::Problem;
+use crate::routes::stored_of;
+use std::sync::Arc;
+use tokio::sync::futures::OwnedNotified;
+use windlass_kernel::ExecutionId;
+
+#[derive(Debug)]
+pub struct Live {
+    app: Arc<App>,
+    pub execution: ExecutionId,
+    follow: Follow,
+    /// Elsewhere while it is read.
+    feed: Option<Feed>,
+}
+
+impl From<FeedError> for Problem {
+    fn from(error: FeedError) -> Problem {
+        Problem::internal(error)
+    }
+}
+
+impl Live {
+    /// Everything after the message `seen`; from the beginning with 0.
+    pub async fn open(app: &Arc<App>, caller: &Caller, id: ExecutionId, seen: u64) -> Result<Live, Problem> {
+        caller.may(Permission::View)?;
+        let (state, caller) = (app.clone(), caller.clone());
+        let feed = app
+            .readers
+            .read(move |reader| {
+                let stored = stored_of(reader, &caller, id)?;
+                let net = state.nets.net(reader, stored.state.head.net)?;
+                let net = net.ok_or_else(|| Problem::internal(format!("the net of {id} is missing")))?;
+                Ok::<_, Problem>(Feed::new(id, net, seen))
+            })
+            .await?;
+        Ok(Live { app: app.clone(), execution: id, follow: app.hub.follow(id), feed: Some(feed) })
+    }
+
+    /// Rings after the next change. Ask for it, then read, then wait.
+    pub fn bell(&self) -> OwnedNotified {
+        self.follow.next()
+    }
+
+    pub async fn read(&mut self) -> Result<Page, Problem> {
+        let Some(mut feed) = self.feed.take() else {
+            return Err(Problem::internal("a feed is read twice at once"));
+        };
+        let reading = self.app.readers.read(move |reader| {
+            let page = feed.read(reader)?;
+            Ok::<_, FeedError>((feed, page))
+        });
+        let (feed, page) = reading.await?;
+        self.feed = Some(feed);
+        Ok(page)
+    }
+}

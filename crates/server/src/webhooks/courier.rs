@@ -1,0 +1,227 @@
+//! Looks for executions that have something to tell, and works on so many of them at a time. Everything it must know is in
+//! the store: after a crash it goes on where it was.
+
+use super::route::{Route, Standing};
+use crate::app::App;
+use crate::host::now;
+use crate::problem::Problem;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use windlass_kernel::{ExecutionId, Millis};
+use windlass_store::Outbox;
+use windlass_worker::egress;
+
+/// Executions that are worked on at a time: each may wait for its receiver.
+const AT_ONCE_MAX: usize = 64;
+/// Of those to one receiver, so that a slow one holds up none but itself.
+const PER_RECEIVER_MAX: usize = 8;
+/// Feeds kept open for executions that nothing is done for at the moment; others are read anew.
+const FEEDS_MAX: usize = 2_000;
+/// Executions that wait for a busy receiver are passed over, but only so many at a time.
+const PASSED_MAX: usize = 1_000;
+/// Executions looked up at a time.
+const PAGE: usize = 500;
+/// Changes that come together are looked at together.
+const GATHERED: Duration = Duration::from_millis(20);
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Without anything else the clock is looked at this often.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// After trouble of our own.
+const TROUBLE: Duration = Duration::from_secs(1);
+
+/// Tells events until the server stops.
+pub async fn run(app: Arc<App>) {
+    let settings = app.settings.egress.clone();
+    let built = app.aside(move || egress::client(settings, CONNECT_MAX)).await;
+    let client = match built {
+        Ok(Ok(client)) => client,
+        Ok(Err(error)) => return tracing::error!(%error, "no webhooks: the client for them cannot be made"),
+        Err(problem) => return tracing::error!(%problem, "no webhooks: the client for them cannot be made"),
+    };
+    let courier = Courier {
+        client,
+        routes: HashMap::new(),
+        at_work: HashMap::new(),
+        busy: HashMap::new(),
+        again: HashSet::new(),
+        ready: VecDeque::new(),
+        queued: HashSet::new(),
+        due: BTreeSet::new(),
+        newest: 0,
+        looks: true,
+        jobs: JoinSet::new(),
+        app,
+    };
+    courier.run().await;
+}
+
+struct Courier {
+    app: Arc<App>,
+    client: reqwest::Client,
+    /// Known and not worked on.
+    routes: HashMap<ExecutionId, Route>,
+    /// Worked on, with the receiver that it waits for.
+    at_work: HashMap<ExecutionId, Arc<str>>,
+    /// How many wait for each receiver.
+    busy: HashMap<Arc<str>, usize>,
+    /// Changed while they are worked on.
+    again: HashSet<ExecutionId>,
+    ready: VecDeque<ExecutionId>,
+    queued: HashSet<ExecutionId>,
+    due: BTreeSet<(Millis, ExecutionId)>,
+    /// The newest execution that was looked at.
+    newest: i64,
+    /// There may be newer ones.
+    looks: bool,
+    jobs: JoinSet<(Route, Standing)>,
+}
+
+impl Courier {
+    async fn run(mut self) {
+        let app = self.app.clone();
+        let mut changed = HashSet::new();
+        loop {
+            let pause = match self.hear(std::mem::take(&mut changed)).await {
+                Ok(()) => self.pause(),
+                Err(problem) => {
+                    tracing::warn!(%problem, "executions with webhooks cannot be looked up");
+                    TROUBLE
+                }
+            };
+            self.begin();
+            tokio::select! {
+                heard = app.hub.anything() => {
+                    tokio::time::sleep(GATHERED).await;
+                    (changed, self.looks) = (heard, true);
+                }
+                Some(done) = self.jobs.join_next() => match done {
+                    Ok((route, standing)) => self.settle(route, standing),
+                    // Its execution is found again after the next start, and its events are in the store.
+                    Err(error) => tracing::error!(%error, "work on a webhook ended badly"),
+                },
+                () = tokio::time::sleep(pause) => {}
+                () = app.stopped() => return,
+            }
+            self.wake_due();
+        }
+    }
+
+    async fn hear(&mut self, changed: HashSet<ExecutionId>) -> Result<(), Problem> {
+        for id in changed {
+            if !self.routes.contains_key(&id) && !self.at_work.contains_key(&id) {
+                // Everything was told, and somebody wants to hear it once more.
+                let teller = self.app.readers.look(move |reader| reader.teller(id)).await?;
+                self.routes.extend(teller.map(|teller| (id, Route::new(teller))));
+            }
+            self.wake(id);
+        }
+        if self.looks {
+            self.find().await?;
+            self.looks = false;
+        }
+        Ok(())
+    }
+
+    /// Executions that have come since the last time.
+    async fn find(&mut self) -> Result<(), Problem> {
+        loop {
+            let after = self.newest;
+            let found = self.app.readers.look(move |reader| reader.tellers(after, PAGE)).await?;
+            let last = found.len() < PAGE;
+            for teller in found {
+                self.newest = teller.place;
+                let id = teller.execution;
+                self.routes.insert(id, Route::new(teller));
+                self.app.hub.mark(id);
+                self.wake(id);
+            }
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    fn wake(&mut self, id: ExecutionId) {
+        if self.at_work.contains_key(&id) {
+            self.again.insert(id);
+        } else if self.routes.contains_key(&id) && self.queued.insert(id) {
+            self.ready.push_back(id);
+        }
+    }
+
+    fn wake_due(&mut self) {
+        while let Some((at, id)) = self.due.first().copied()
+            && at <= now()
+        {
+            self.due.pop_first();
+            self.wake(id);
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let next = self.due.first().map(|(at, _)| Duration::from_millis(at.since(now())));
+        next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY)
+    }
+
+    /// As many as may be, in the order in which they became ready; whoever waits for a busy receiver lets others pass.
+    fn begin(&mut self) {
+        let mut passed = VecDeque::new();
+        while self.at_work.len() < AT_ONCE_MAX
+            && passed.len() < PASSED_MAX
+            && let Some(id) = self.ready.pop_front()
+        {
+            match self.routes.remove(&id) {
+                Some(route) if self.is_busy(&route) => {
+                    self.routes.insert(id, route);
+                    passed.push_back(id);
+                }
+                Some(route) => self.spawn(id, route),
+                None => drop(self.queued.remove(&id)),
+            }
+        }
+        passed.append(&mut self.ready);
+        self.ready = passed;
+    }
+
+    fn is_busy(&self, route: &Route) -> bool {
+        self.busy.get(route.receiver()).is_some_and(|count| *count >= PER_RECEIVER_MAX)
+    }
+
+    fn spawn(&mut self, id: ExecutionId, mut route: Route) {
+        self.queued.remove(&id);
+        *self.busy.entry(route.receiver().clone()).or_default() += 1;
+        self.at_work.insert(id, route.receiver().clone());
+        let (app, client) = (self.app.clone(), self.client.clone());
+        self.jobs.spawn(async move {
+            let standing = route.advance(&app, &client).await;
+            (route, standing)
+        });
+    }
+
+    fn settle(&mut self, mut route: Route, standing: Standing) {
+        let id = route.execution();
+        self.at_work.remove(&id);
+        if let Some(count) = self.busy.get_mut(route.receiver()) {
+            *count -= 1;
+            if *count == 0 {
+                self.busy.remove(route.receiver());
+            }
+        }
+        let changed = self.again.remove(&id);
+        if standing == Standing::Done && !changed {
+            return self.app.hub.unmark(id);
+        }
+        if self.routes.len() >= FEEDS_MAX {
+            route.shed();
+        }
+        self.routes.insert(id, route);
+        if let Standing::Due(at) = standing {
+            self.due.insert((at, id));
+        }
+        if changed {
+            self.wake(id);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! One try to deliver an event.
+
+use super::backoff::{SAID_MAX_MS, delay_ms};
+use super::canonical::canonical;
+use super::signature::{Secret, of_body, of_message};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url};
+use serde_json::Value;
+use std::time::Duration;
+use windlass_kernel::{ExecutionId, Millis};
+use windlass_store::{DeliveryState, NewDelivery, Try};
+use windlass_worker::egress::Egress;
+
+/// A receiver puts the event into a queue of its own and answers; one that takes longer does its work first.
+const ANSWER_MAX: Duration = Duration::from_secs(15);
+/// Of what went wrong as much is kept.
+const ERROR_MAX: usize = 500;
+
+/// The same for every try of a delivery, so that a receiver can tell that it has it.
+#[must_use]
+pub fn message_id(execution: ExecutionId, number: u64) -> String {
+    format!("msg_{execution}_{number}")
+}
+
+/// The execution and the number that an id of [`message_id`] names.
+#[must_use]
+pub fn of_message_id(text: &str) -> Option<(ExecutionId, u64)> {
+    let (execution, number) = text.strip_prefix("msg_")?.split_once('_')?;
+    Some((ExecutionId::try_from(execution.to_owned()).ok()?, number.parse().ok()?))
+}
+
+/// What the receiver said, or why it could not be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    Taken(u16),
+    /// It wants nothing more of this kind (410).
+    Gone,
+    Refused {
+        status: u16,
+        retry_after_ms: Option<u64>,
+    },
+    Failed(String),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Letter<'a> {
+    pub url: &'a str,
+    pub execution: ExecutionId,
+    pub delivery: &'a NewDelivery,
+}
+
+impl Letter<'_> {
+    /// Sends it once. Redirects are not followed: whoever moves gives the new address.
+    pub async fn send(self, client: &Client, egress: &Egress, secrets: &[Secret], now: Millis) -> Answered {
+        match self.post(client, egress, secrets, now).await {
+            Ok(response) => answered(&response),
+            Err(error) => Answered::Failed(error),
+        }
+    }
+
+    async fn post(
+        self,
+        client: &Client,
+        egress: &Egress,
+        secrets: &[Secret],
+        now: Millis,
+    ) -> Result<Response, String> {
+        let url = Url::parse(self.url).map_err(|error| error.to_string())?;
+        egress.check_host(url.host_str().unwrap_or_default()).map_err(|refused| refused.to_string())?;
+        let (newest, body) = (secrets.first().ok_or("there is no webhook secret")?, &self.delivery.body);
+        let mut signed: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
+        signed["signature"] = Value::from(of_body(newest, &signed));
+        let body = canonical(&signed);
+        let (id, seconds) = (message_id(self.execution, self.delivery.number), now.0 / 1_000);
+        let request = client
+            .post(url)
+            .timeout(ANSWER_MAX)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", seconds.to_string())
+            .header("webhook-signature", of_message(secrets, &id, seconds, &body))
+            .body(body);
+        request.send().await.map_err(|error| causes(&error))
+    }
+}
+
+fn answered(response: &Response) -> Answered {
+    let status = response.status();
+    if status.is_success() {
+        return Answered::Taken(status.as_u16());
+    }
+    if status == StatusCode::GONE {
+        return Answered::Gone;
+    }
+    let said = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let retry_after_ms = said.map(|seconds| seconds.saturating_mul(1_000).min(SAID_MAX_MS));
+    Answered::Refused { status: status.as_u16(), retry_after_ms }
+}
+
+/// An error with what it comes from; the URL is known.
+fn causes(error: &reqwest::Error) -> String {
+    let mut told = Vec::new();
+    let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    while let Some(cause) = next {
+        told.push(cause.to_string());
+        next = cause.source();
+    }
+    if error.is_timeout() {
+        told.insert(0, format!("no answer within {} s", ANSWER_MAX.as_secs()));
+    }
+    if told.is_empty() { error.to_string() } else { told.join(": ") }
+}
+
+/// What is written down about a try: the row as it then stands.
+#[must_use]
+pub fn outcome(
+    execution: ExecutionId,
+    number: u64,
+    tried_before: u32,
+    answered: &Answered,
+    (at, random): (Millis, u32),
+) -> Try {
+    let attempts = tried_before.saturating_add(1);
+    let mut told = Try {
+        execution,
+        number,
+        state: DeliveryState::Pending,
+        attempts,
+        due: None,
+        answer: None,
+        error: None,
+        at,
+    };
+    let mut said_ms = 0;
+    match answered {
+        Answered::Taken(status) => {
+            (told.state, told.answer) = (DeliveryState::Delivered, Some(*status));
+            return told;
+        }
+        Answered::Gone => {
+            (told.state, told.answer) = (DeliveryState::GivenUp, Some(410));
+            told.error = Some("the receiver wants no more (410)".to_owned());
+            return told;
+        }
+        Answered::Refused { status, retry_after_ms } => {
+            said_ms = retry_after_ms.unwrap_or(0);
+            told.answer = Some(*status);
+            told.error = Some(format!("the receiver answered with status {status}"));
+        }
+        Answered::Failed(error) => told.error = Some(error.chars().take(ERROR_MAX).collect()),
+    }
+    match delay_ms(attempts, random) {
+        Some(delay_ms) => told.due = Some(at.plus(delay_ms.max(said_ms))),
+        None => told.state = DeliveryState::GivenUp,
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: ExecutionId = ExecutionId(0xab);
+
+    fn after(tried_before: u32, answered: &Answered) -> Try {
+        outcome(ID, 3, tried_before, answered, (Millis(1_000), u32::MAX / 2))
+    }
+
+    #[test]
+    fn an_id_is_the_same_for_every_try_and_names_its_delivery() {
+        let id = message_id(ID, 12);
+        assert_eq!(id, "msg_000000000000000000000000000000ab_12");
+        assert_eq!(of_message_id(&id), Some((ID, 12)));
+        for text in [
+            "",
+            "msg_",
+            "msg_ab_1",
+            "000000000000000000000000000000ab_1",
+            "msg_000000000000000000000000000000ab_x",
+        ] {
+            assert_eq!(of_message_id(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_taken_is_delivered_and_what_was_not_is_tried_again_later() {
+        let taken = after(4, &Answered::Taken(204));
+        assert_eq!(
+            (taken.state, taken.attempts, taken.answer, taken.due),
+            (DeliveryState::Delivered, 5, Some(204), None)
+        );
+        let failed = after(0, &Answered::Failed("connection refused".into()));
+        assert_eq!((failed.state, failed.due), (DeliveryState::Pending, Some(Millis(6_000))));
+        assert_eq!(failed.error.as_deref(), Some("connection refused"));
+        let refused = after(1, &Answered::Refused { status: 503, retry_after_ms: None });
+        assert_eq!((refused.answer, refused.due), (Some(503), Some(Millis(31_000))));
+    }
+
+    #[test]
+    fn a_receiver_may_ask_for_more_time_but_not_for_less() {
+        let said = |ms| after(0, &Answered::Refused { status: 429, retry_after_ms: Some(ms) }).due;
+        assert_eq!((said(60_000), said(1)), (Some(Millis(61_000)), Some(Millis(6_000))));
+    }
+
+    #[test]
+    fn it_is_given_up_after_the_last_delay_and_at_once_when_the_receiver_is_gone() {
+        let last = after(12, &Answered::Failed("no".into()));
+        assert_eq!((last.state, last.due), (DeliveryState::GivenUp, None));
+        assert_eq!(after(0, &Answered::Gone).state, DeliveryState::GivenUp);
+    }
+}

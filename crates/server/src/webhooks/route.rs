@@ -1,0 +1,245 @@
+//! The way of one execution's events: from its feed into the outbox, and from there to the receiver.
+
+use super::canonical::canonical;
+use super::delivery::{Letter, outcome};
+use super::event::{Subject, body, event};
+use super::signature::Secret;
+use crate::app::App;
+use crate::feed::{Feed, FeedError, Message, Page};
+use crate::host::now;
+use crate::problem::Problem;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use windlass_dialects::view::workflow_id;
+use windlass_kernel::{ExecutionId, Millis};
+use windlass_store::{
+    Applied, DeliveryState, Entry, NewDeliveries, NewDelivery, Outbox, Reader, StoredDelivery, Teller,
+};
+
+/// Deliveries looked up at a time.
+const PAGE: usize = 16;
+/// When the store or the vault cannot be asked, this long is waited.
+const TROUBLE_MS: u64 = 1_000;
+const NODE_STARTED: &str = "node.started";
+
+/// An execution that has something to tell.
+#[derive(Debug)]
+pub struct Route {
+    teller: Teller,
+    /// Whose answers it waits for: receivers are given only so many at a time.
+    receiver: Arc<str>,
+    /// None: it is opened when it is needed.
+    feed: Option<Feed>,
+    /// Starts that were told: the feed may tell of them again.
+    starts: BTreeSet<u64>,
+    /// The execution has ended, and all its events are in the outbox.
+    gathered: bool,
+}
+
+/// Where a route stands after it was worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing to do until the execution changes.
+    Waits,
+    /// The next try is due then.
+    Due(Millis),
+    /// Everything is told and acknowledged, or given up.
+    Done,
+}
+
+impl Route {
+    #[must_use]
+    pub fn new(teller: Teller) -> Route {
+        let url = reqwest::Url::parse(&teller.webhook.url).ok();
+        let receiver = url.map(|url| url.origin().ascii_serialization()).unwrap_or_default().into();
+        Route { teller, receiver, feed: None, starts: BTreeSet::new(), gathered: false }
+    }
+
+    #[must_use]
+    pub fn execution(&self) -> ExecutionId {
+        self.teller.execution
+    }
+
+    #[must_use]
+    pub fn receiver(&self) -> &Arc<str> {
+        &self.receiver
+    }
+
+    /// What is in memory and could be read again.
+    pub fn shed(&mut self) {
+        self.feed = None;
+    }
+
+    /// As far as it goes. Trouble of our own is logged, and tried again soon.
+    pub async fn advance(&mut self, app: &Arc<App>, client: &reqwest::Client) -> Standing {
+        match self.go(app, client).await {
+            Ok(standing) => standing,
+            Err(problem) => {
+                tracing::warn!(execution = %self.teller.execution, %problem, "events could not be told; trying again");
+                // What the memory says may not be what is written.
+                self.feed = None;
+                Standing::Due(now().plus(TROUBLE_MS))
+            }
+        }
+    }
+
+    async fn go(&mut self, app: &Arc<App>, client: &reqwest::Client) -> Result<Standing, Problem> {
+        if !self.gathered {
+            self.gather(app).await?;
+        }
+        loop {
+            let id = self.teller.execution;
+            let pending = app.readers.look(move |reader| reader.pending(id, PAGE)).await?;
+            if pending.is_empty() {
+                return self.rest(app).await;
+            }
+            for waiting in &pending {
+                if let Some(due) = waiting.due.filter(|due| *due > now()) {
+                    return Ok(Standing::Due(due));
+                }
+                if let Some(standing) = self.deliver(app, client, waiting).await? {
+                    return Ok(standing);
+                }
+            }
+        }
+    }
+
+    async fn rest(&self, app: &App) -> Result<Standing, Problem> {
+        if !self.gathered {
+            return Ok(Standing::Waits);
+        }
+        let kept = app.keep(vec![Entry::ToldAll { execution: self.teller.execution }]).await?;
+        // A redelivery that came between is found the next time.
+        Ok(if kept[..] == [Applied::Done] { Standing::Done } else { Standing::Due(now()) })
+    }
+
+    /// New messages become deliveries, in the order in which they were told.
+    async fn gather(&mut self, app: &Arc<App>) -> Result<(), Problem> {
+        loop {
+            let page = self.page(app).await?;
+            let made = self.made(&page.messages);
+            if let Some(seen) = page.messages.iter().map(|message| message.sequence).max() {
+                self.teller.seen = self.teller.seen.max(seen);
+            }
+            if !made.is_empty() {
+                self.keep(app, made).await?;
+            }
+            self.gathered = page.over;
+            if page.over || !page.more {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn keep(&mut self, app: &App, made: Vec<NewDelivery>) -> Result<(), Problem> {
+        let (execution, seen) = (self.teller.execution, self.teller.seen);
+        let count = made.len() as u64;
+        let new = NewDeliveries { execution, seen, made, at: now() };
+        let kept = app.keep(vec![Entry::Deliveries(Box::new(new))]).await?;
+        if kept[..] != [Applied::Done] {
+            return Err(Problem::internal(format!("events of {execution} were numbered by somebody else")));
+        }
+        self.teller.number += count;
+        Ok(())
+    }
+
+    fn made(&mut self, messages: &[Message]) -> Vec<NewDelivery> {
+        let subject = Subject {
+            execution: self.teller.execution,
+            workflow: self.teller.workflow.map(|workflow| workflow_id(workflow.0)),
+        };
+        let mut made = Vec::new();
+        for message in messages {
+            let Some(event) = event(&message.tells) else { continue };
+            if !self.teller.webhook.events.iter().any(|wanted| wanted == event) {
+                continue;
+            }
+            if event == NODE_STARTED && !self.starts.insert(message.sequence) {
+                continue;
+            }
+            let number = self.teller.number + made.len() as u64 + 1;
+            let body = canonical(&body(event, number, &subject, message));
+            made.push(NewDelivery { number, message: message.sequence, event: event.to_owned(), body });
+        }
+        made
+    }
+
+    async fn page(&mut self, app: &Arc<App>) -> Result<Page, Problem> {
+        let mut feed = match self.feed.take() {
+            Some(feed) => feed,
+            None => self.open(app).await?,
+        };
+        let reading = app.readers.read(move |reader| {
+            let page = feed.read(reader)?;
+            Ok::<_, FeedError>((feed, page))
+        });
+        let (feed, page) = reading.await?;
+        self.feed = Some(feed);
+        Ok(page)
+    }
+
+    /// From the beginning of the journal, with what was told before known.
+    async fn open(&mut self, app: &Arc<App>) -> Result<Feed, Problem> {
+        let (state, id) = (app.clone(), self.teller.execution);
+        let opened = app
+            .readers
+            .read(move |reader| {
+                let gone = || Problem::internal(format!("execution {id} or its net is missing"));
+                let teller = reader.teller(id)?.ok_or_else(gone)?;
+                let digest = reader.load(id)?.ok_or_else(gone)?.state.head.net;
+                let net = state.nets.net(reader, digest)?.ok_or_else(gone)?;
+                let starts = reader.told(id, NODE_STARTED)?;
+                Ok::<_, Problem>((Feed::new(id, net, teller.seen).without_logs(), teller, starts))
+            })
+            .await?;
+        let (feed, teller, starts) = opened;
+        self.teller = teller;
+        self.starts = starts.into_iter().collect();
+        Ok(feed)
+    }
+
+    /// None: it was taken, and the next one may be sent.
+    async fn deliver(
+        &self,
+        app: &Arc<App>,
+        client: &reqwest::Client,
+        waiting: &StoredDelivery,
+    ) -> Result<Option<Standing>, Problem> {
+        let execution = self.teller.execution;
+        let secrets = self.secrets(app).await?;
+        let letter = Letter { url: &waiting.url, execution, delivery: &waiting.delivery };
+        let answered = letter.send(client, &app.settings.egress, &secrets, now()).await;
+        let number = waiting.delivery.number;
+        let tried = outcome(execution, number, waiting.attempts, &answered, (now(), random()?));
+        let (state, due) = (tried.state, tried.due);
+        let mut entries = vec![Entry::Tried(Box::new(tried))];
+        if state == DeliveryState::GivenUp {
+            tracing::warn!(%execution, number, url = %waiting.url, ?answered, "a webhook is given up");
+            entries.push(self.given_up(number));
+        }
+        app.keep(entries).await?;
+        Ok(match state {
+            DeliveryState::Delivered => None,
+            DeliveryState::Pending => Some(Standing::Due(due.unwrap_or_else(now))),
+            // What was given up is looked at once more, and then there is nothing.
+            DeliveryState::GivenUp => Some(Standing::Due(now())),
+        })
+    }
+
+    /// In order means that nothing behind it is sent either.
+    fn given_up(&self, number: u64) -> Entry {
+        let why = format!("not sent: delivery {number} before it was given up");
+        Entry::GivenUp { execution: self.teller.execution, why, at: now() }
+    }
+
+    async fn secrets(&self, app: &Arc<App>) -> Result<Vec<Secret>, Problem> {
+        let (state, tenant) = (app.clone(), self.teller.tenant.clone());
+        Ok(app.aside(move || state.webhook_secrets.of(&tenant)).await??.at(now()))
+    }
+}
+
+fn random() -> Result<u32, Problem> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).map_err(|error| Problem::internal(format!("no random bytes: {error}")))?;
+    Ok(u32::from_le_bytes(bytes))
+}
