@@ -347,3 +347,16 @@ fn a_large_value_is_passed_on_whole() {
     let many = Expr::compile("[big.rows, big.rows, big.rows]").unwrap().eval(&scope);
     assert_eq!(many, Err(EvalError::TooLarge));
 }
+
+#[test]
+fn a_pattern_is_looked_for_anywhere_and_has_bounds() {
+    check("ctx.s is matching('^te.t$')", json!(true));
+    check("ctx.s is matching('^ex')", json!(false));
+    check("ctx.n is matching('4')", json!(false));
+    check("ctx.list | map('string') | select('matching', '[12]') | list", json!(["1", "2"]));
+    check_fails("ctx.s is matching('(')", "is no regular expression");
+    check_fails("ctx.s is matching(4)", "needs a pattern");
+    check_fails("ctx.s is matching('x' * 2000)", "may have 1000 bytes");
+    check_fails("('a' * 70000) is matching('b')", "is looked for in");
+    check_fails("ctx.s is matching('(a{100}){100}{100}')", "is no regular expression");
+}

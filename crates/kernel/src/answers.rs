@@ -106,6 +106,9 @@ fn results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
             Event::Done { run, output, .. } => {
                 outputs.extend(open.remove(run).map(|index| (index, output.clone())));
             }
+            Event::IterationEnded { run, index, output: Some(output), .. } if *run == wanted => {
+                outputs.insert(*index, output.clone());
+            }
             _ => {}
         }
     }

@@ -72,6 +72,7 @@ fn places(event: &mut Event) -> Vec<(&mut Arc<Value>, Source)> {
         }
         Event::Dropped { reported: Some(result), .. } => places.result(result),
         Event::LoopStarted { items, .. } => places.some(items, Source::Outside),
+        Event::IterationEnded { output, .. } => places.some(output, Source::Own),
         Event::Patched { patch, .. } => places.patch(patch, Source::Outside),
         Event::ChildStarted { inputs, delegated, .. } => {
             places.one(inputs, Source::Outside);

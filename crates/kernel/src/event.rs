@@ -210,11 +210,14 @@ pub enum Event {
         run: RunId,
         index: u32,
     },
+    /// `output` is what a body of several steps gave, where the loop's own output shall have it.
     IterationEnded {
         run: RunId,
         index: u32,
         failed: bool,
         stop: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Arc<Value>>,
     },
 
     Patched {

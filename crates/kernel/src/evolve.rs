@@ -101,7 +101,7 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::CompletedManually { run, fence, .. } => runs::completed_manually(state, *run, *fence),
         Event::LoopStarted { run, total, .. } => runs::loop_started(state, net, *run, *total),
         Event::IterationStarted { run, index } => runs::iteration_started(state, net, *run, *index),
-        Event::IterationEnded { run, index, failed, stop } => {
+        Event::IterationEnded { run, index, failed, stop, .. } => {
             runs::iteration_ended(state, net, *run, *index, *failed, *stop)
         }
         Event::ChildStarted { run, fence, attempt, child, until, delegated, .. } => {

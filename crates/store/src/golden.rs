@@ -75,12 +75,13 @@ kinds! {
 }
 
 /// A field that came later has files of its own: those from before it never change.
-const LATER: [&str; 2] = ["done_metadata", "failed_metadata"];
+const LATER: [&str; 3] = ["done_metadata", "failed_metadata", "iteration_ended_output"];
 
 fn file(event: &Event) -> &'static str {
     match event {
         Event::Done { metadata: Some(_), .. } => LATER[0],
         Event::Failed { metadata: Some(_), .. } => LATER[1],
+        Event::IterationEnded { output: Some(_), .. } => LATER[2],
         _ => kind(event),
     }
 }

@@ -13,3 +13,4 @@ mod loops;
 mod reach;
 mod retry;
 mod second_process;
+mod workflows;

@@ -103,7 +103,7 @@ impl Picture {
 
 fn node(net: &Net, id: StepId, step: &Step, marks: &Marks) -> Node {
     let is_final = net.policy().finish == Finish::Step(id);
-    let mut captions = vec![work(step)];
+    let mut captions = vec![step.shown.as_ref().map_or_else(|| work(step), |shown| shown.kind.clone())];
     captions.extend(step.repeat.as_ref().map(repeat));
     captions.extend(step.region.map(|region| format!("in the loop {}", net.step(region).name)));
     captions.extend(gate(step));
@@ -115,7 +115,7 @@ fn node(net: &Net, id: StepId, step: &Step, marks: &Marks) -> Node {
         captions.push("final step".to_owned());
     }
     Node {
-        name: shortened(&step.name, NAME_MAX),
+        name: shortened(step.shown.as_ref().map_or(&step.name, |shown| &shown.title), NAME_MAX),
         captions: captions.iter().map(|caption| shortened(caption, CAPTION_MAX)).collect(),
         shape: shape(step),
         is_final,
@@ -185,7 +185,10 @@ fn edges(net: &Net, id: StepId, step: &Step) -> Vec<Edge> {
     let edge = |(place, arc): (usize, &JoinArc)| Edge {
         from: id.index(),
         to: arc.to.index(),
-        label: label(step, place, arc, exclusive),
+        label: match net.is_body_arc(id, arc) {
+            true => Some("each iteration".to_owned()),
+            false => label(step, place, arc, exclusive),
+        },
         kind: match (arc.on, exclusive) {
             (On::Error, _) => EdgeKind::Error,
             (On::End, true) => EdgeKind::Exclusive,
@@ -199,7 +202,8 @@ fn edges(net: &Net, id: StepId, step: &Step) -> Vec<Edge> {
 fn label(step: &Step, place: usize, arc: &JoinArc, exclusive: bool) -> Option<String> {
     let ordered = exclusive && step.router.arcs.len() > 1;
     let guard = match (&arc.guard, arc.on) {
-        (Some(guard), _) => bare(guard.source()),
+        // What a step says of itself is the edge's to say.
+        (Some(guard), _) => bare(&guard.source().replace(&format!("steps[{:?}].", step.name), "")),
         (None, On::Error) => "on error".to_owned(),
         (None, On::End) if ordered && place > 0 => "else".to_owned(),
         (None, On::End) => return None,

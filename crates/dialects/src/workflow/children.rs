@@ -1,6 +1,6 @@
 //! Workflows that a workflow starts, as far as it names them by text.
 
-use super::form::is_wire_id;
+use super::form::wire_id;
 use super::language::Kind;
 use super::model::{Form, NodeDef, Workflow};
 use crate::diagnostic::Problems;
@@ -14,7 +14,8 @@ pub(super) fn children(workflow: &Workflow, source: &str, root: &Node) -> Vec<Ch
 fn child(node: &NodeDef, source: &str, root: &Node) -> Option<Child> {
     let Form::Child { definition, .. } = &node.form else { return None };
     debug_assert_eq!(node.kind.kind, Kind::Workflow);
-    let path = definition.get("path")?.as_str().filter(|path| !path.contains("{{") && !is_wire_id(path))?;
+    let path =
+        definition.get("path")?.as_str().filter(|path| !path.contains("{{") && wire_id(path).is_none())?;
     let mut told = Problems::default();
     let hint = format!("save it as `{path}.yaml` or `{path}.json` beside this file, or register it before");
     told.add("E0119", &node.id.at, format!("there is no workflow `{path}`"), hint);

@@ -90,6 +90,7 @@ impl Lowering<'_> {
         step.router.arcs = self.arcs(place, node);
         if let Form::Loop(form) = &node.form {
             step.repeat = Some(repeat(form));
+            step.collect = self.wants_results(place);
         }
         if matches!(node.form, Form::Task(_) | Form::Child { .. }) {
             step.retry = self.retry(node);
@@ -98,6 +99,22 @@ impl Lowering<'_> {
             step.reads = self.reads(place, node);
         }
         step
+    }
+
+    /// Something reads what the iterations gave, or nothing comes after the loop and they are what it gives.
+    fn wants_results(&self, place: usize) -> bool {
+        let all = |read: &windlass_expr::Read| OUTPUTS.contains(&read.root.as_str()) && read.key.is_none();
+        let reads = self.workflow.nodes.iter().flat_map(|node| &node.seen);
+        let read =
+            reads.into_iter().any(|seen| self.names.node(&seen.read) == Some(place) || all(&seen.read));
+        let leads_on = self.plan.flows.iter().any(|flow| flow.from == place && flow.exit == Exit::Done);
+        read || !leads_on || self.programs_after(place)
+    }
+
+    /// What comes right after may look at all that it is given.
+    fn programs_after(&self, place: usize) -> bool {
+        let after = self.plan.flows.iter().filter(|flow| flow.from == place && flow.exit == Exit::Done);
+        after.into_iter().any(|flow| is_program(self.workflow.nodes[flow.to].kind.kind))
     }
 
     /// A node's own policy wins over the number of tries that its type names.
@@ -221,13 +238,18 @@ impl Lowering<'_> {
         if node.seen.iter().any(|seen| all(&seen.read)) {
             found.extend(0..self.workflow.nodes.len());
         }
-        if matches!(node.kind.kind, Kind::Shell | Kind::Code | Kind::AiAgent) {
+        if is_program(node.kind.kind) {
             let before = self.plan.flows.iter().filter(|flow| flow.to == place && flow.exit != Exit::Body);
             found.extend(before.map(|flow| flow.from));
         }
         found.remove(&place);
         found.into_iter().map(id).collect()
     }
+}
+
+/// It is given the outputs of what came right before it, whether its templates read them or not.
+fn is_program(kind: Kind) -> bool {
+    matches!(kind, Kind::Shell | Kind::Code | Kind::AiAgent)
 }
 
 fn described(node: &NodeDef) -> &str {

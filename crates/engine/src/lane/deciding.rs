@@ -401,6 +401,9 @@ fn remember<R>(live: &mut Live<R>, decision: &Decision) {
             Event::LoopStarted { run, items: Some(items), .. } => {
                 values.items.insert(*run, items.clone());
             }
+            Event::IterationEnded { run, index, output: Some(output), .. } => {
+                values.results.entry(*run).or_default().outputs.insert(*index, output.clone());
+            }
             _ => {}
         }
     }

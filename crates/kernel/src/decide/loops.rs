@@ -108,11 +108,15 @@ pub(super) fn iteration_ended(
     if open_loop(d, of).is_none() || !(d.is_open() || d.phase() == Phase::Finalizing) {
         return Ok(());
     }
-    match stops(d, of, index) {
-        Ok(stop) => d.emit(Event::IterationEnded { run: of, index, failed, stop })?,
+    match stops(d, of, index).and_then(|stop| Ok((stop, gathered(d, of, index, failed)?))) {
+        Ok((stop, output)) => {
+            output.iter().for_each(|output| keep_result(d, of, index, output));
+            d.emit(Event::IterationEnded { run: of, index, failed, stop, output })?;
+        }
         Err(Trouble::Rejected(rejected)) => return Err(rejected),
         Err(Trouble::Failed(failure)) => {
-            d.emit(Event::IterationEnded { run: of, index, failed: true, stop: true })?;
+            let output = None;
+            d.emit(Event::IterationEnded { run: of, index, failed: true, stop: true, output })?;
             if open_loop(d, of).is_some_and(|(_, repeat, _)| repeat.open == 0) {
                 return ending::fail(d, of, *failure, ending::Told::default());
             }
@@ -138,6 +142,22 @@ fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
     }
     let message = format!("the loop `{}` wants more than {max} iterations", d.net.step(step).name);
     Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
+}
+
+/// What a body of several steps gave, as an execution would: the output of its only leaf that completed, or those of
+/// several by name.
+fn gathered(d: &Draft<'_>, of: RunId, index: u32, failed: bool) -> Result<Option<Arc<Value>>, Trouble> {
+    let Some((spec, _, step)) = open_loop(d, of) else { return Ok(None) };
+    if failed || spec.body != Body::Region || !d.net.step(step).collect {
+        return Ok(None);
+    }
+    let view = View::of_run(d, d.run(of)?).in_iteration(of, index);
+    let mut given = view.latest(d.net.leaves(step))?;
+    Ok(match given.len() {
+        0 => None,
+        1 => given.pop().map(|(_, output)| Arc::new(output)),
+        _ => Some(Arc::new(Value::Object(given.into_iter().collect()))),
+    })
 }
 
 /// Until the end of this decision; then it is in the journal.

@@ -195,6 +195,16 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
+    /// Outputs of those steps that have one here, as they are kept.
+    pub(super) fn latest(
+        &self,
+        steps: impl Iterator<Item = StepId>,
+    ) -> Result<Vec<(String, Value)>, Trouble> {
+        let names = steps.map(|step| &self.draft.net.step(step).name);
+        let found = names.filter_map(|name| Some((name.clone(), self.output(name)?.into_owned()))).collect();
+        self.settled(Ok(found), "the body of a loop")
+    }
+
     /// Every output there is: for names that are only known when the expression runs.
     fn outputs(&self) -> Option<Cow<'_, Value>> {
         let names = self.draft.net.steps().map(|(_, step)| step.name.as_str());

@@ -152,6 +152,12 @@ impl Net {
         &self.members[region.index()]
     }
 
+    /// Steps of the loop's body that lead nowhere.
+    pub fn leaves(&self, region: StepId) -> impl Iterator<Item = StepId> {
+        let leads_on = |id: StepId| self.step(id).router.arcs.iter().any(|arc| !self.is_body_arc(id, arc));
+        self.members(region).iter().copied().filter(move |id| !leads_on(*id))
+    }
+
     /// How many loops stand around the step.
     #[must_use]
     pub fn depth(&self, id: StepId) -> usize {
@@ -225,6 +231,9 @@ impl Net {
         for step in &self.spec.steps {
             tracked.extend(step.reads.iter().copied());
             step.each_read(&mut |read| tracked.extend(self.step_read(read)));
+        }
+        for (id, _) in self.steps().filter(|(_, step)| step.collect) {
+            tracked.extend(self.leaves(id));
         }
         tracked
     }

@@ -166,6 +166,42 @@ fn a_loop_fires_its_body_once_per_iteration_in_a_scope_of_its_own() {
 }
 
 #[test]
+fn a_loop_over_a_body_gives_what_the_ends_of_its_body_gave() {
+    let mut each = region("each", count(3), 2, &[1, 4]);
+    each.collect = true;
+    let mut choice = guarded("a", vec![arc(2, "steps.a.big"), arc(3, "not steps.a.big")]);
+    choice.region = Some(StepId(0));
+    let mut after = guarded("after", vec![]);
+    after.work = Work::Pure { output: Some(template(json!("{{ each.results }}"))), patch: Vec::new() };
+    let mut failing = member(task("small", &[]), 0);
+    failing.retry = Retry::default();
+    let mut drive = Drive::started(policy(), vec![each, choice, member(task("big", &[]), 0), failing, after]);
+    drive.done_with("a[0]", json!({ "big": true }));
+    drive.done_with("big[0]", json!({ "n": 1 }));
+    drive.done_with("a[1]", json!({ "big": false }));
+    drive.done_with("small[1]", json!({ "n": 2 }));
+    drive.done_with("a[2]", json!({ "big": true }));
+    assert_eq!(drive.done_with("big[2]", json!({ "n": 3 })), "completed");
+    let given = drive.journal.iter().rev().find_map(|record| match &record.event {
+        Event::Done { output, .. } => Some((**output).clone()),
+        _ => None,
+    });
+    assert_eq!(given, Some(json!([{ "n": 1 }, { "n": 2 }, { "n": 3 }])));
+}
+
+#[test]
+fn a_definition_may_call_inputs_and_outputs_by_other_names() {
+    let names = [("inputs".to_owned(), Root::Inputs), ("nodes".to_owned(), Root::Outputs)];
+    let named = Policy { names: names.into(), ..policy() };
+    let arcs = vec![arc(1, "nodes['a-1'].output.n == inputs.n"), arc(2, "nodes['a-1'].output.n != inputs.n")];
+    let mut all = task("b", &[]);
+    all.condition = Some(expr("nodes | length == 1 and inputs | length == 1"));
+    let mut drive = Drive::new(named, vec![guarded("a-1", arcs), all, task("c", &[])]);
+    drive.create(json!({ "n": 3 })).unwrap();
+    assert_eq!(drive.done_with("a-1", json!({ "n": 3 })), "skip c (NotTaken); offer b");
+}
+
+#[test]
 fn loops_nest_and_each_iteration_keeps_its_own_joins() {
     let steps = vec![
         region("outer", count(2), 1, &[1]),

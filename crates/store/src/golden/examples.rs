@@ -278,6 +278,13 @@ fn later() -> Vec<Event> {
             metadata: Some(counted()),
         },
         counting(failed(Some(FENCE), false, true, None, Patch::new(), Some(TIMES))),
+        Event::IterationEnded {
+            run: RUN,
+            index: 2,
+            failed: false,
+            stop: false,
+            output: Some(value(json!({ "n": 3 }))),
+        },
     ]
 }
 
@@ -312,8 +319,8 @@ fn rest() -> Vec<Event> {
         Event::LoopStarted { run: RUN, total: Some(2), items: Some(value(json!([1, { "k": 2 }]))) },
         Event::LoopStarted { run: RUN, total: None, items: None },
         Event::IterationStarted { run: RUN, index: 0 },
-        Event::IterationEnded { run: RUN, index: 0, failed: false, stop: true },
-        Event::IterationEnded { run: RUN, index: 1, failed: true, stop: false },
+        Event::IterationEnded { run: RUN, index: 0, failed: false, stop: true, output: None },
+        Event::IterationEnded { run: RUN, index: 1, failed: true, stop: false, output: None },
         Event::Patched { patch: patch(), by: "api".into() },
         child(Some(LATER), None),
         child(None, None),

@@ -61,7 +61,12 @@ fn since_loop(chain: Chain<'_>, run: RunId) -> Result<Vec<Record>, StoreError> {
 }
 
 fn tells_results(record: &Record) -> bool {
-    matches!(record.event, Event::Done { .. } | Event::Fired { role: Role::Iteration { .. }, .. })
+    matches!(
+        record.event,
+        Event::Done { .. }
+            | Event::Fired { role: Role::Iteration { .. }, .. }
+            | Event::IterationEnded { output: Some(_), .. }
+    )
 }
 
 /// What was said under a fence, with the record that opened it; read backwards, one row at a time.

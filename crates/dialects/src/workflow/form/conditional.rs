@@ -58,6 +58,14 @@ fn condition(item: &Node, index: usize, maker: &mut Maker<'_, '_, '_>) -> Option
         maker.trouble(item, message, &format!("`{operator}` compares with one"));
         return None;
     }
+    if let Value::String(text) = &value
+        && text.contains("{{")
+        && bare(text).contains("{{")
+    {
+        let message = format!("`value` of condition `{id}` of {} is more than one expression", maker.what);
+        maker.trouble(item, message, "write it as one: `{{ inputs.name ~ '!' }}`");
+        return None;
+    }
     let or = given(item, "logicGate").and_then(Node::text) == Some("OR");
     Some(Condition { expression: expression(&format!("({variable})"), operator, &value), id, or })
 }

@@ -15,6 +15,7 @@ use crate::document::{Kind as Is, Node};
 use crate::read::Reader;
 use crate::source::Written;
 use serde_json::{Map, Value, json};
+use windlass_expr::Template;
 use windlass_protocol::Key;
 
 /// A node while its form is made.
@@ -36,7 +37,7 @@ pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
         Kind::Loop => repeat::form(&mut maker),
         Kind::Delay => delay(&mut maker),
         Kind::Approval => approval(&mut maker),
-        Kind::Workflow => child(&maker),
+        Kind::Workflow => child(&mut maker),
         Kind::HttpApi => http::form(&mut maker),
         Kind::Llm => ai::llm(&mut maker),
         Kind::AiAgent => ai::agent(&mut maker),
@@ -49,6 +50,16 @@ pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
         Kind::MemoryStore => Some(maker.task("memory_store", &["key", "value"], &[])),
         Kind::MemorySearch => Some(maker.task("memory_search", &["key", "prefix", "query", "limit"], &[])),
     };
+    let composed = match &made {
+        Some(Form::Conditional(conditional)) => Some(conditional.output.clone()),
+        Some(Form::Delay { ms }) => Some(ms.clone()),
+        Some(Form::Child { definition, inputs }) => Some(json!([definition, inputs])),
+        Some(Form::Task(task)) => Some(Value::Object(task.config.clone())),
+        _ => None,
+    };
+    if composed.is_some_and(|value| !maker.is_sound(&value)) {
+        return Form::Broken;
+    }
     match made {
         Some(Form::Task(task)) => {
             let timeout_ms = task.timeout_ms.or_else(|| maker.duration_ms("timeout"));
@@ -93,6 +104,19 @@ impl<'f> Maker<'f, '_, '_> {
         Form::Task(TaskForm { tool, config: fields.collect(), ..TaskForm::default() })
     }
 
+    /// What is made of several fields must be a template as a whole, too.
+    fn is_sound(&mut self, value: &Value) -> bool {
+        let Err(error) = Template::compile(value) else { return true };
+        // Each field was compiled where it stands: what is wrong with one is told there.
+        if self.reader.problems.has_errors() {
+            return false;
+        }
+        let message = format!("the fields of {} make no expression together: {}", self.what, error.message);
+        let config = self.config;
+        self.trouble(config, message, "look for expressions that are not closed");
+        false
+    }
+
     fn trouble(&mut self, node: &Node, message: String, hint: &str) {
         self.reader.error("E0142", &crate::read::first_line(node), message, hint.to_owned());
     }
@@ -130,14 +154,15 @@ fn approval(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     Some(Form::Approval { deadline_ms: maker.duration_ms("timeout") })
 }
 
-fn child(maker: &Maker<'_, '_, '_>) -> Option<Form> {
-    let mut definition = Map::new();
-    match (maker.text("workflowName"), maker.text("workflowId")) {
-        (Some(name), _) => definition.insert("path".to_owned(), json!(name)),
-        (None, Some(id)) if is_wire_id(id) => definition.insert("id".to_owned(), json!(id)),
-        (None, Some(name)) => definition.insert("path".to_owned(), json!(name)),
-        (None, None) => return None,
+fn child(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
+    let Some(named) = maker.text("workflowId").or_else(|| maker.text("workflowName")) else {
+        let message = format!("{} does not say which workflow", maker.what);
+        let config = maker.config;
+        maker.trouble(config, message, "add `workflowName` or `workflowId`");
+        return None;
     };
+    let path = wire_id(named).unwrap_or_else(|| named.to_owned());
+    let mut definition = Map::from_iter([("path".to_owned(), json!(path))]);
     if let Some(version) = maker.get("version") {
         definition.insert("version".to_owned(), version.json());
     }
@@ -145,10 +170,11 @@ fn child(maker: &Maker<'_, '_, '_>) -> Option<Form> {
     Some(Form::Child { definition: Value::Object(definition), inputs })
 }
 
-/// `wf_` and 32 digits, or a bare UUID; anything else is a name.
-pub(super) fn is_wire_id(text: &str) -> bool {
+/// Of `wf_` and 32 digits, or of a bare UUID; anything else is a name.
+pub(super) fn wire_id(text: &str) -> Option<String> {
     let digits: String = text.strip_prefix("wf_").unwrap_or(text).chars().filter(|c| *c != '-').collect();
-    digits.len() == 32 && digits.chars().all(|c| c.is_ascii_hexdigit())
+    let whole = digits.len() == 32 && digits.chars().all(|c| c.is_ascii_hexdigit());
+    whole.then(|| format!("wf_{}", digits.to_ascii_lowercase()))
 }
 
 fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {

@@ -1,5 +1,6 @@
 //! Workflows of nodes and edges.
 
+mod conditions;
 mod drawn;
 mod lowering;
 mod refused;

@@ -1,0 +1,447 @@
+//! Workflows of nodes and edges, through the program.
+
+use crate::binary::{Place, until};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::thread;
+
+/// Nodes `[id, type, config]` and edges `"a -> b"`, `"a.handle -> b"`.
+fn workflow(nodes: Value, edges: &[&str], settings: Value) -> String {
+    let node = |node: &Value| json!({ "id": node[0], "type": node[1], "config": node[2] });
+    let edge = |edge: &&str| {
+        let (from, to) = edge.split_once(" -> ").expect("an arrow");
+        let (from, handle) = from.split_once('.').map_or((from, None), |(from, handle)| (from, Some(handle)));
+        json!({ "source": from, "target": to, "sourceHandle": handle })
+    };
+    let nodes: Vec<Value> = nodes.as_array().expect("nodes").iter().map(node).collect();
+    let edges: Vec<Value> = edges.iter().map(edge).collect();
+    json!({ "name": "tested", "nodes": nodes, "edges": edges, "settings": settings }).to_string()
+}
+
+fn place(nodes: Value, edges: &[&str]) -> Place {
+    with(nodes, edges, json!({}))
+}
+
+fn with(nodes: Value, edges: &[&str], settings: Value) -> Place {
+    let place = Place::new("workflow:\n- {step: unused}\n");
+    place.write("flow.json", &workflow(nodes, edges, settings));
+    place
+}
+
+#[track_caller]
+fn run(place: &Place, args: &[&str], code: i32) -> Value {
+    place.windlass(&[&["run", "flow.json", "--json"], args].concat()).expect(code).json()
+}
+
+/// `node status`, a line for each entry.
+fn nodes(told: &Value) -> Vec<String> {
+    let entry = |entry: &Value| {
+        let path = entry.get("path").map(|path| path.to_string()).unwrap_or_default();
+        format!(
+            "{}{path} {}",
+            entry["nodeId"].as_str().expect("an id"),
+            entry["status"].as_str().expect("a status")
+        )
+    };
+    told["nodeExecutions"].as_array().expect("entries").iter().map(entry).collect()
+}
+
+fn id(told: &Value) -> String {
+    told["executionId"].as_str().expect("an id").to_owned()
+}
+
+fn note(word: &str) -> Value {
+    json!({ "command": format!("echo {word} >> notes") })
+}
+
+#[test]
+fn wfl_02_wfl_07_nodes_are_told_by_name_and_type_with_their_states() {
+    let place = Place::new("workflow:\n- {step: unused}\n");
+    place.write(
+        "flow.json",
+        &json!({
+            "name": "Drawn",
+            "nodes": [
+                { "id": "n1", "type": "x", "position": { "x": 0, "y": 0 }, "data": { "label": "Start", "nodeType": "trigger", "config": {} } },
+                { "id": "n2", "type": "x", "position": { "x": 0, "y": 0 }, "data": { "label": "Is it much?", "nodeType": "conditional",
+                  "config": { "conditions": [{ "id": "much", "variable": "{{ inputs.n }}", "operator": "gte", "value": 10 }], "defaultBranch": "little" } } },
+                { "id": "n3", "type": "x", "position": { "x": 0, "y": 0 }, "data": { "label": "Much", "nodeType": "shell", "config": { "command": "echo much" } } },
+                { "id": "n4", "type": "x", "position": { "x": 0, "y": 0 }, "data": { "label": "Little", "nodeType": "shell", "config": { "command": "printf '%s' {{ nodes['n1'].output.n }}" } } },
+                { "id": "n5", "type": "x", "position": { "x": 0, "y": 0 }, "data": { "label": "End", "nodeType": "delay", "config": { "duration": 1, "unit": "ms" } } }
+            ],
+            "edges": [
+                { "id": "a", "source": "n1", "target": "n2" }, { "id": "b", "source": "n2", "target": "n3", "sourceHandle": "much" },
+                { "id": "c", "source": "n2", "target": "n4", "sourceHandle": "little" }, { "id": "d", "source": "n3", "target": "n5" },
+                { "id": "e", "source": "n4", "target": "n5" }
+            ]
+        })
+        .to_string(),
+    );
+    let told = run(&place, &["--input", "n=3"], 0);
+    assert_eq!((&told["dialect"], &told["workflowName"]), (&json!("workflow"), &json!("Drawn")));
+    let shown: Vec<String> = told["nodeExecutions"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .map(|entry| format!("{} {} {}", entry["nodeName"], entry["nodeType"], entry["status"]))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            r#""Start" "trigger" "completed""#,
+            r#""Is it much?" "conditional" "completed""#,
+            r#""Much" "shell" "skipped""#,
+            r#""Little" "shell" "completed""#,
+            r#""End" "delay" "completed""#,
+        ]
+    );
+    assert_eq!(told["nodeExecutions"][3]["output"]["stdout"], "3");
+    assert_eq!(told["progress"], json!({ "percentage": 100, "completedNodes": 4, "totalNodes": 5 }));
+    assert_eq!(
+        (&told["view"]["status"], &told["view"]["failureMode"]),
+        (&json!("completed"), &json!("fail_fast"))
+    );
+    let graph = place.windlass(&["graph", "flow.json"]).expect(0).out;
+    assert!(graph.contains("n1") && graph.contains("conditional"), "{graph}");
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_refused_before_anything_is_written() {
+    let schema = json!({ "type": "object", "required": ["city"], "properties": { "city": { "type": "string" }, "days": { "type": "integer", "default": 2 } } });
+    let place = place(json!([["start", "trigger", { "manualConfig": { "inputPayload": schema } }]]), &[]);
+    let told = place.windlass(&["run", "flow.json", "--input", "days=x"]).expect(2);
+    let told = told.says("inputs.days: \"x\" is not of type \"integer\"");
+    told.says("\"city\" is a required property");
+    assert!(!place.path("data").exists(), "nothing was begun");
+    assert_eq!(run(&place, &["--input", "city=Ulm"], 0)["outputs"], json!({ "city": "Ulm", "days": 2 }));
+}
+
+#[test]
+fn a_loop_runs_its_body_for_every_item_and_gives_what_it_gave() {
+    let place = place(
+        json!([
+            ["each", "loop", { "loopType": "for_each", "dataSource": "inputs.words", "iteratorVariable": "word", "continueCondition": "word == 'skip'", "parallelExecution": true }],
+            ["size", "shell", { "command": "printf '%s' '{{ word }}' | wc -c" }],
+            ["pair", "shell", { "command": "printf '%s' '{{ word }}={{ size.stdout | trim }}@{{ iter.index }}'" }],
+            ["long", "filter", { "dataSource": "nodes['each'].output.results", "condition": "item.stdout and inputs.least in item.stdout" }],
+            ["turns", "loop", { "loopType": "do_while", "condition": "iter.index < 2" }],
+            ["turn", "delay", { "duration": 1, "unit": "ms" }],
+        ]),
+        &[
+            "each.body -> size",
+            "size -> pair",
+            "pair -> each",
+            "each.done -> long",
+            "long -> turns",
+            "turns.loop -> turn",
+        ],
+    );
+    let told = run(&place, &["--inputs", r#"{"words": ["bow", "skip", "stern"], "least": "=5"}"#], 0);
+    let of = |node: &str| {
+        told["nodeExecutions"]
+            .as_array()
+            .expect("entries")
+            .iter()
+            .find(|entry| entry["nodeId"] == node)
+            .expect("an entry")
+            .clone()
+    };
+    let results: Vec<Value> = of("each")["output"]["results"]
+        .as_array()
+        .expect("results")
+        .iter()
+        .map(|result| result["stdout"].clone())
+        .collect();
+    assert_eq!(results, [json!("bow=3@0"), Value::Null, json!("stern=5@2")]);
+    assert_eq!(of("long")["output"]["count"], 1);
+    assert_eq!(of("turns")["output"]["iterations"], 3);
+    assert_eq!(
+        nodes(&told).iter().filter(|entry| entry.ends_with("skipped")).count(),
+        2,
+        "{:?}",
+        nodes(&told)
+    );
+}
+
+#[test]
+fn wfl_25_failure_modes_decide_what_follows_an_error() {
+    let mode = |mode: &str, code: i32, expected: &[&str]| {
+        let place = with(
+            json!([["start", "trigger", {}], ["bad", "shell", { "command": "exit 3" }], ["after", "shell", { "command": "echo {{ args.error.code }}" }], ["other", "delay", { "duration": 300, "unit": "ms" }]]),
+            &["start -> bad", "bad -> after", "start -> other"],
+            json!({ "failureMode": mode }),
+        );
+        let told = run(&place, &[], code);
+        let mut seen = nodes(&told);
+        seen.sort();
+        assert_eq!(seen, expected, "{mode}");
+        let codes: Vec<&Value> =
+            told["errors"].as_array().expect("errors").iter().map(|error| &error["code"]).collect();
+        assert_eq!(codes, [&json!("SHELL_EXIT")], "{mode}");
+        assert_eq!(told["errors"][0]["details"]["category"], "system");
+    };
+    mode("fail_fast", 1, &["after skipped", "bad failed", "other skipped", "start completed"]);
+    mode("continue_on_error", 4, &["after skipped", "bad failed", "other completed", "start completed"]);
+    mode("collect_errors", 4, &["after completed", "bad failed", "other completed", "start completed"]);
+}
+
+#[test]
+fn an_error_handle_takes_the_failure_on() {
+    let place = place(
+        json!([["bad", "shell", { "command": "exit 3" }], ["rescue", "shell", { "command": "printf '%s' {{ args.error.code }}" }], ["good", "delay", { "duration": 1 }]]),
+        &["bad.error -> rescue", "bad -> good"],
+    );
+    let told = run(&place, &[], 0);
+    assert_eq!((&told["outputs"]["stdout"], &told["errors"]), (&json!("SHELL_EXIT"), &json!([])));
+}
+
+/// Answers with these status lines, one connection each, and gives the requests it got.
+fn server(answers: &'static [&'static str]) -> (String, thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let served = thread::spawn(move || {
+        let mut asked = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().expect("a request");
+            let mut lines = BufReader::new(stream.try_clone().expect("a stream")).lines();
+            asked.push(
+                lines
+                    .by_ref()
+                    .map_while(Result::ok)
+                    .take_while(|line| !line.is_empty())
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            );
+            let body = r#"{"items": [1, 2]}"#;
+            write!(stream, "HTTP/1.1 {answer}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).expect("it is sent");
+        }
+        asked
+    });
+    (address, served)
+}
+
+#[test]
+fn wfl_15_wfl_24_codes_decide_what_is_tried_again() {
+    let policy = json!({ "maxRetries": 3, "initialDelayMs": 1, "jitterFactor": 0 });
+    let ask = |address: &str, extra: Value| {
+        let mut config = json!({ "url": "{{ inputs.url }}/orders", "headers": [{ "key": "X-Who", "value": "me" }], "retryPolicy": policy });
+        config.as_object_mut().expect("a map").extend(extra.as_object().cloned().unwrap_or_default());
+        let place = place(json!([["ask", "http_api", config]]), &[]);
+        place.windlass(&["run", "flow.json", "--json", "--input", &format!("url={address}")])
+    };
+    let (address, served) = server(&["503 Service Unavailable", "429 Too Many Requests", "200 OK"]);
+    let told = ask(&address, json!({})).expect(0).json();
+    let entry = &told["nodeExecutions"][0];
+    assert_eq!((&entry["retryCount"], &entry["output"]["data"]["items"]), (&json!(2), &json!([1, 2])));
+    assert!(served.join().expect("it ends").iter().all(|asked| asked.to_lowercase().contains("x-who: me")));
+
+    let (address, served) = server(&["404 Not Found"]);
+    let told = ask(&address, json!({})).expect(1).json();
+    let error = &told["nodeExecutions"][0]["error"];
+    assert_eq!(
+        (&error["code"], &error["retryable"], &error["details"]["category"]),
+        (&json!("RESOURCE_NOT_FOUND"), &json!(false), &json!("resource"))
+    );
+    assert_eq!(served.join().expect("it ends").len(), 1, "it is not asked again");
+
+    let (address, served) = server(&["503 Service Unavailable"]);
+    let told = ask(&address, json!({ "errorHandling": "continue" })).expect(0).json();
+    assert_eq!(told["nodeExecutions"][0]["output"]["error"]["code"], "SERVICE_UNAVAILABLE", "{told}");
+    served.join().expect("it ends");
+}
+
+#[test]
+fn wfl_10_wfl_26_a_retry_keeps_what_completed_and_goes_on() {
+    let place = place(
+        json!([["a", "shell", note("a")], ["b", "shell", { "command": "echo b >> notes; test -e go" }], ["c", "shell", note("c")], ["other", "shell", note("other")]]),
+        &["a -> b", "b -> c", "a -> other"],
+    );
+    let failed = id(&run(&place, &[], 1));
+    place.write("go", "");
+    let told = place.windlass(&["executions", "retry", &failed, "--json"]).expect(0).json();
+    assert_eq!(
+        (&told["status"], &told["metadata"]["parentExecutionId"]),
+        (&json!("completed"), &json!(failed))
+    );
+    assert_ne!(told["executionId"], failed);
+    let count = |word: &str| place.lines("notes").iter().filter(|line| *line == word).count();
+    assert_eq!((count("a"), count("b"), count("c")), (1, 2, 1), "{:?}", place.lines("notes"));
+    assert!(count("other") <= 2);
+    let again = place.windlass(&["executions", "get", &failed, "--json"]).expect(0).json();
+    assert_eq!(again["status"], "failed", "the failed one stays so");
+    // From a node on: it and what follows it, and nothing else that completed.
+    let before = place.lines("notes").len();
+    place.windlass(&["executions", "retry", &failed, "--from", "b"]).expect(0);
+    let since = place.lines("notes")[before..].to_vec();
+    assert!(
+        !since.contains(&"a".to_owned())
+            && since.contains(&"b".to_owned())
+            && since.contains(&"c".to_owned()),
+        "{since:?}"
+    );
+}
+
+#[test]
+fn wfl_27_an_approval_waits_for_a_person_who_approves_or_rejects() {
+    let flow = || {
+        place(
+            json!([["ask", "approval", { "message": "Go?" }], ["yes", "shell", note("yes")], ["no", "shell", note("no")]]),
+            &["ask.approved -> yes", "ask.rejected -> no"],
+        )
+    };
+    for (word, expected) in [("approve", "yes"), ("reject", "no")] {
+        let place = flow();
+        let waiting = place.windlass(&["run", "flow.json"]).expect(5).says("windlass executions approve");
+        let paused = place.windlass(&["executions", "list", "--json"]).expect(0).json();
+        let paused = &paused["executions"][0];
+        assert_eq!(paused["status"], "paused", "{}", waiting.err);
+        let id = id(paused);
+        place.windlass(&["executions", word, &id, "nothing"]).expect(2).says("these do: ask");
+        place.windlass(&["executions", word, &id, "ask", "--note", "because"]).expect(0);
+        let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
+        assert_eq!((&told["status"], place.lines("notes")), (&json!("completed"), vec![expected.to_owned()]));
+        place.windlass(&["executions", word, &id]).expect(2).says("nothing of it waits for a person");
+    }
+    let place = place(json!([["ask", "approval", { "timeout": "50ms" }]]), &[]);
+    let told = run(&place, &[], 5);
+    let told = place.windlass(&["run", "--resume", &id(&told), "--json"]);
+    let told = if told.code == 5 {
+        until("its time is over", || {
+            Some(place.windlass(&["run", "--resume", "--json"])).filter(|told| told.code != 5)
+        })
+    } else {
+        told
+    };
+    let told = if told.out.is_empty() {
+        place.windlass(&["executions", "list", "--json"]).expect(0).json()["executions"][0].clone()
+    } else {
+        told.json()
+    };
+    assert_eq!(told["status"], "failed", "{told}");
+}
+
+#[test]
+fn approvals_inside_of_a_loop_are_answered_one_by_one() {
+    let place = place(
+        json!([["each", "loop", { "loopType": "count", "maxIterations": 2, "parallelExecution": true }], ["ask", "approval", {}], ["go", "shell", { "command": "echo {{ iter.index }} >> notes" }]]),
+        &["each.body -> ask", "ask -> go"],
+    );
+    let id = id(&run(&place, &[], 5));
+    place.windlass(&["executions", "approve", &id]).expect(2).says("name one: ask[0], ask[1]");
+    place.windlass(&["executions", "approve", &id, "ask[1]"]).expect(0);
+    place.windlass(&["run", "--resume", &id]).expect(5);
+    assert_eq!(place.lines("notes"), ["1"]);
+    place.windlass(&["executions", "approve", &id]).expect(0);
+    place.windlass(&["run", "--resume", &id]).expect(0);
+    assert_eq!(place.lines("notes"), ["1", "0"]);
+}
+
+#[test]
+fn a_workflow_starts_another_by_its_name_and_gets_its_outputs() {
+    let place = place(
+        json!([["start", "trigger", {}], ["sub", "workflow", { "workflowName": "Double", "inputs": { "n": "{{ inputs.n }}" } }], ["end", "shell", { "command": "printf '%s' {{ sub.stdout }}" }]]),
+        &["start -> sub", "sub -> end"],
+    );
+    place.windlass(&["run", "flow.json"]).expect(2).says("there is no workflow `Double`");
+    let child = json!({ "name": "Double", "nodes": [{ "id": "d", "type": "shell", "config": { "command": "printf '%s' {{ inputs.n * 2 }}" } }] });
+    place.write("some.json", &child.to_string());
+    assert_eq!(run(&place, &["--input", "n=21"], 0)["outputs"]["stdout"], "42");
+}
+
+#[test]
+fn a_secret_is_read_by_its_name_and_nowhere_to_be_seen() {
+    let (address, served) = server(&["200 OK"]);
+    let place = place(
+        json!([["ask", "http_api", { "url": "{{ inputs.url }}", "headers": { "X-Key": "key {{ SHOP_KEY }}" } }]]),
+        &[],
+    );
+    let mut child =
+        place.command(&["secrets", "set", "SHOP_KEY"]).stdin(Stdio::piped()).spawn().expect("it runs");
+    child.stdin.take().expect("a pipe").write_all(b"open-sesame").expect("it reads");
+    assert!(child.wait().expect("it ends").success());
+    let told = run(&place, &["--input", &format!("url={address}")], 0);
+    assert!(!told.to_string().contains("open-sesame"), "{told}");
+    let asked = served.join().expect("it ends").remove(0);
+    assert!(asked.to_lowercase().contains("x-key: key open-sesame"), "{asked}");
+}
+
+/// A loop of five iterations that write down what they do; each waits while there is a file `hold`.
+fn slow_loop() -> Place {
+    let place = place(
+        json!([
+            ["each", "loop", { "loopType": "count", "maxIterations": 5 }],
+            ["work", "shell", { "command": "echo begin {{ iter.index }} >> notes; if [ {{ iter.index }} = 2 ]; then while [ -e hold ]; do sleep 0.02; done; fi; echo end {{ iter.index }} >> notes" }],
+            ["after", "shell", note("after")],
+        ]),
+        &["each.body -> work", "each.done -> after"],
+    );
+    place.write("hold", "");
+    place
+}
+
+fn reached(place: &Place) {
+    until("the third iteration begins", || {
+        place.lines("notes").contains(&"begin 2".to_owned()).then_some(())
+    });
+}
+
+fn only(place: &Place) -> String {
+    id(&place.windlass(&["executions", "list", "--json"]).expect(0).json()["executions"][0])
+}
+
+fn let_go(place: &Place) {
+    std::fs::remove_file(place.path("hold")).expect("it was there");
+}
+
+#[test]
+fn what_is_killed_in_the_middle_of_a_loop_goes_on_there() {
+    let place = slow_loop();
+    let running = place.start(&["run", "flow.json"]);
+    reached(&place);
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().0, None);
+    let_go(&place);
+    place.windlass(&["run", "--resume", &only(&place)]).expect(0);
+    let ends =
+        |index: u32| place.lines("notes").iter().filter(|line| **line == format!("end {index}")).count();
+    assert_eq!([ends(0), ends(1), ends(3), ends(4)], [1; 4], "{:?}", place.lines("notes"));
+    assert!(ends(2) >= 1);
+    assert_eq!(place.lines("notes").iter().filter(|line| **line == "after").count(), 1);
+    place.windlass(&["admin", "check"]).expect(0);
+}
+
+#[test]
+fn a_loop_is_held_released_and_cancelled_between_its_iterations() {
+    let place = slow_loop();
+    let running = place.start(&["run", "flow.json", "--json"]);
+    reached(&place);
+    let id = only(&place);
+    place.windlass(&["executions", "pause", &id]).expect(0);
+    let_go(&place);
+    let has = |line: &str| place.lines("notes").contains(&line.to_owned());
+    until("what ran ends", || has("end 2").then_some(()));
+    until("it rests", || {
+        let told = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
+        (told["status"] == "paused" && told["nodeExecutions"][3]["status"] == "completed").then_some(())
+    });
+    assert!(!has("begin 3"), "{:?}", place.lines("notes"));
+    place.windlass(&["executions", "resume", &id]).expect(0);
+    assert_eq!(running.end().0, Some(0));
+    assert_eq!(place.lines("notes").len(), 11);
+
+    let place = slow_loop();
+    let running = place.start(&["run", "flow.json", "--json"]);
+    reached(&place);
+    let id = only(&place);
+    place.windlass(&["executions", "cancel", &id, "--reason", "enough"]).expect(0);
+    let (code, out, _) = running.end();
+    let told: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &told["status"]), (Some(3), &json!("cancelled")));
+    assert!(nodes(&told).contains(&"after skipped".to_owned()), "{:?}", nodes(&told));
+    let_go(&place);
+    let told = place.windlass(&["executions", "retry", &id, "--json"]).expect(0).json();
+    assert_eq!(told["status"], "completed");
+}
