@@ -220,6 +220,59 @@ fn workbook_calls_one_task_with_other_arguments() {
     assert_eq!(told["outputs"], json!({ "files": 1, "folders": 2 }));
 }
 
+#[track_caller]
+fn run_workflow(place: &Place, name: &str, inputs: &[&str], code: i32) -> Value {
+    let inputs = inputs.iter().flat_map(|input| ["--input", input]);
+    let args: Vec<&str> = ["run", name, "--json"].into_iter().chain(inputs).collect();
+    place.windlass(&args).expect(code).json()
+}
+
+#[test]
+fn workflow_words_reports_the_long_ones() {
+    let place = place();
+    let file = "examples/workflow-words.json";
+    let told = run_workflow(&place, file, &[], 0);
+    assert_eq!(told["outputs"]["stdout"], "long: capstan 7, halyard 7, windlass 8\n");
+    let told = run_workflow(&place, file, &["long=20"], 0);
+    assert_eq!(told["outputs"]["stdout"], "none is longer than 19 letters\n");
+    place.windlass(&["run", file, "--input", "words=[\"Bow\"]"]).expect(2).says("inputs.words[0]");
+}
+
+#[test]
+fn workflow_release_waits_for_an_answer() {
+    for (answer, expected) in
+        [("approve", "version 1.4.0 is out\n"), ("reject", "version 1.4.0 stays in the harbour\n")]
+    {
+        let place = place();
+        let told = run_workflow(&place, "examples/workflow-release.yaml", &[], 5);
+        let id = told["executionId"].as_str().expect("an id");
+        place.windlass(&["executions", answer, id, "ask"]).expect(0);
+        let told = place.windlass(&["run", "--resume", id, "--json"]).expect(0).json();
+        assert_eq!(told["outputs"]["stdout"], expected);
+    }
+}
+
+#[test]
+fn workflow_orders_asks_again_and_goes_on_without_an_answer() {
+    let place = place();
+    let shop = Shop::open(&place);
+    let file = "examples/workflow-orders.yaml";
+    let told = run_workflow(&place, file, &[&shop.address], 0);
+    assert_eq!(told["outputs"]["stdout"], "the price is 42");
+    let told = run_workflow(&place, file, &["shop=http://127.0.0.1:9"], 0);
+    assert_eq!(told["outputs"]["stdout"], "no price: CONNECTION_RESET");
+}
+
+#[test]
+fn workflow_fleet_inspects_every_ship() {
+    let place = place();
+    let file = "examples/workflow-fleet.yaml";
+    let told = run_workflow(&place, file, &[], 0);
+    assert_eq!(told["outputs"]["stdout"], "3 ships are fit to sail\n");
+    let told = run_workflow(&place, file, &["ships=[\"Passat\", \"Ghost\"]"], 4);
+    assert_eq!(told["status"], "partial_success");
+}
+
 #[test]
 fn every_example_is_valid_has_a_header_and_a_line_in_the_readme() {
     let place = place();
@@ -227,14 +280,15 @@ fn every_example_is_valid_has_a_header_and_a_line_in_the_readme() {
     let mut seen = BTreeSet::new();
     for entry in fs::read_dir(examples()).expect("the examples are there") {
         let name = entry.expect("an entry").file_name().to_string_lossy().into_owned();
-        if !name.ends_with(".yaml") {
+        if !name.ends_with(".yaml") && !name.ends_with(".json") {
             continue;
         }
         let file = format!("examples/{name}");
         let text = fs::read_to_string(place.path(&file)).expect("a text");
         let told = place.windlass(&["validate", &file]).expect(0);
         assert!(told.out.contains("no problem"), "{}{}", told.out, told.err);
-        let shows = text.lines().take_while(|line| line.starts_with('#')).any(|line| line.contains(&file));
+        let header = |line: &&str| line.starts_with('#') || name.ends_with(".json");
+        let shows = text.lines().take_while(header).any(|line| line.contains(&file));
         assert!(shows, "the header of {name} says how to run it");
         assert!(readme.contains(&format!("]({name})")), "{name} is not in the README");
         seen.insert(name);

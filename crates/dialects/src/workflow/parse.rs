@@ -17,8 +17,8 @@ use crate::source::Written;
 const ID_MAX: usize = 100;
 const NAME_MAX: usize = 255;
 /// Nodes and edges of one workflow: what a person can draw, many times over.
-const NODES_MAX: usize = 10_000;
-const EDGES_MAX: usize = 50_000;
+const NODES_MAX: usize = 5_000;
+const EDGES_MAX: usize = 10_000;
 
 /// An execution may run for a year at most.
 const TIMEOUT_MAX_MS: f64 = 365.0 * 86_400_000.0;

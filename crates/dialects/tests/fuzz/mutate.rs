@@ -90,6 +90,29 @@ const PIECES: &[&str] = &[
     "99999999999999999999",
     "-1",
     "500ms",
+    "nodes",
+    "edges",
+    "sourceHandle",
+    "source",
+    "target",
+    "config",
+    "data",
+    "nodeType",
+    "trigger",
+    "conditional",
+    "conditions",
+    "operator",
+    "dataSource",
+    "loopType",
+    "body",
+    "done",
+    "error",
+    "ai_agent",
+    "settings",
+    "retryPolicy",
+    "{{ nodes['a'].output }}",
+    "{{ API_KEY }}",
+    "{\"$secret\": \"x\"}",
 ];
 
 /// Larger than this is refused by its size alone.
@@ -101,7 +124,7 @@ pub fn corpus() -> Vec<String> {
         .iter()
         .flat_map(|folder| std::fs::read_dir(folder).expect("a folder"))
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|kind| kind == "yaml"))
+        .filter(|path| path.extension().is_some_and(|kind| kind == "yaml" || kind == "json"))
         .collect();
     files.sort();
     files.iter().map(|file| std::fs::read_to_string(file).expect("a text")).collect()
@@ -114,6 +137,7 @@ pub fn document(random: &mut Random, corpus: &[String]) -> String {
         2 => nested(random),
         3 if random.below(20) == 0 => large(random, corpus),
         4 => steps(random),
+        5 => nodes(random),
         _ => {
             let mut text = corpus[random.below(corpus.len())].clone();
             for _ in 0..random.below(4) {
@@ -138,11 +162,17 @@ fn nested(random: &mut Random) -> String {
 
 /// A text near the bounds of what is read at all.
 fn large(random: &mut Random, corpus: &[String]) -> String {
-    let (head, unit) = match random.below(5) {
+    let (head, unit) = match random.below(7) {
         0 => ("metadata: {name: t}\nworkflow:\n".to_owned(), "- {step: s, next: s}\n".to_owned()),
         1 => ("a: &a [x, x, x, x, x, x, x, x]\nworkflow:\n".to_owned(), "- *a\n".to_owned()),
         2 => ("workload:\n  x: \"".to_owned(), "{{ a }} ".to_owned()),
         3 => ("workflow:\n- step: a\n  tool: {kind: shell, command: '".to_owned(), "{{ b ~ c }}".to_owned()),
+        4 => ("nodes:\n".to_owned(), "- {id: n, type: loop, config: {loopType: count}}\n".to_owned()),
+        5 => {
+            let nodes =
+                "nodes: [{id: a, type: trigger}, {id: b, type: delay, config: {duration: 1}}]\nedges:\n";
+            (nodes.to_owned(), "- {source: a, target: b}\n".to_owned())
+        }
         _ => (String::new(), corpus[random.below(corpus.len())].clone()),
     };
     let times = (1 + random.below(LARGE_BYTES)) / unit.len();
@@ -164,6 +194,38 @@ fn steps(random: &mut Random) -> String {
         let mode = random.one(&["exclusive", "inclusive"]);
         text +=
             &format!("- {{step: s{step}, next: {{spec: {{mode: {mode}}}, arcs: [{}]}}}}\n", arcs.join(", "));
+    }
+    text
+}
+
+/// A workflow of many nodes with edges anywhere, most of them forward.
+fn nodes(random: &mut Random) -> String {
+    let count = 1 + random.below(60);
+    let mut text = String::from("name: t\nnodes:\n");
+    for node in 0..count {
+        let expression = serde_json::Value::from(expressions::expression(random));
+        let kind = match random.below(9) {
+            0 => "loop, config: {loopType: count, maxIterations: 3}".to_owned(),
+            1 => format!("loop, config: {{loopType: while, condition: {expression}}}"),
+            2 => format!(
+                "conditional, config: {{conditions: [{{id: c, variable: {expression}, operator: equals, value: {expression}}}]}}"
+            ),
+            3 => format!("filter, config: {{dataSource: {expression}, condition: {expression}}}"),
+            4 => format!("delay, config: {{duration: {expression}}}"),
+            5 => "ai_agent, config: {model: m}".to_owned(),
+            6 => format!(
+                "code, config: {{language: python, code: {expression}, inputVariables: [{expression}]}}"
+            ),
+            _ => "shell, config: {command: x}".to_owned(),
+        };
+        text += &format!("- {{id: n{node}, type: {kind}}}\n");
+    }
+    text += "edges:\n";
+    for _ in 0..random.below(count * 2) {
+        let from = random.below(count);
+        let to = if random.below(20) == 0 { random.below(count) } else { from + 1 + random.below(3) };
+        let handle = random.one(&["null", "null", "body", "done", "error", "'true'", "c", "tools"]);
+        text += &format!("- {{source: n{from}, target: n{}, sourceHandle: {handle}}}\n", to.min(count - 1));
     }
     text
 }

@@ -48,6 +48,9 @@ pub(super) fn agent(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
         ("enableStreaming", "stream"),
     ];
     put(maker, &mut config, &fields);
+    for (field, usual) in [("temperature", json!(0.7)), ("max_tokens", json!(1_000))] {
+        config.entry(field).or_insert(usual);
+    }
     if let Some(ms) = maker.duration_ms("timeout") {
         config.insert("timeout_seconds".to_owned(), json!(ms.div_ceil(1_000)));
     }

@@ -47,3 +47,25 @@ fn the_schema_of_documents_refuses_what_the_parser_refuses() {
     check(json!({ "nodes": [{ "id": "a", "type": "trigger" }], "settings": { "failureMode": "x" } }), false);
     check(json!({ "nodes": [{ "id": "a", "type": "trigger" }], "edges": [{ "source": "a" }] }), false);
 }
+
+#[test]
+fn the_page_on_workflows_tells_every_type_field_and_handle() {
+    let page = include_str!("../../../../../docs/workflows.md");
+    let said = |word: &str| {
+        page.contains(&format!("`{word}`"))
+            || page.contains(&format!("{word}:"))
+            || page.contains(&format!("{word}}}"))
+    };
+    for kind in node_types() {
+        let heading =
+            page.lines().any(|line| line.starts_with("###") && line.split(' ').any(|word| word == kind.name));
+        assert!(heading, "there is no heading for {}", kind.name);
+        for field in kind.schema["properties"].as_object().expect("fields").keys() {
+            let told = said(field) || page.contains(&format!("`config.{field}`"));
+            assert!(told, "`{field}` of {} is not on the page", kind.name);
+        }
+        for handle in &kind.handles {
+            assert!(said(handle.name), "the handle `{}` of {} is not on the page", handle.name, kind.name);
+        }
+    }
+}
