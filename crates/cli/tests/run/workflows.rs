@@ -25,8 +25,12 @@ fn place(nodes: Value, edges: &[&str]) -> Place {
     with(nodes, edges, json!({}))
 }
 
-fn with(nodes: Value, edges: &[&str], settings: Value) -> Place {
+/// Commands work in the folder of the test, not in the one that each node gets.
+fn with(mut nodes: Value, edges: &[&str], settings: Value) -> Place {
     let place = Place::new("workflow:\n- {step: unused}\n");
+    for node in nodes.as_array_mut().expect("nodes").iter_mut().filter(|node| node[1] == "shell") {
+        node[2]["cwd"] = json!(place.path(""));
+    }
     place.write("flow.json", &workflow(nodes, edges, settings));
     place
 }
