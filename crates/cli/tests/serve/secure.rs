@@ -1,8 +1,12 @@
 //! TLS, and secrets that the environment gave.
 
-use crate::rig::Place;
+use crate::rig::{Place, told};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::{Method, StatusCode};
-use std::process::Command;
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 
 fn openssl(args: &[&str], folder: &std::path::Path) {
     let output = Command::new("openssl").args(args).current_dir(folder).output().unwrap();
@@ -51,7 +55,7 @@ fn secrets_of_the_engine_are_not_in_its_environment() {
 
 #[test]
 fn a_connection_that_does_not_ask_is_ended() {
-    use std::io::{Read as _, Write as _};
+    use std::io::Read as _;
     let place = Place::new().with(&["--header-timeout", "50ms"]);
     let server = place.serve();
     let address = server.url().strip_prefix("http://").unwrap().to_owned();
@@ -61,4 +65,83 @@ fn a_connection_that_does_not_ask_is_ended() {
     // Comes back only when the server ends it.
     let _ = connection.read_to_end(&mut answer);
     assert_eq!(server.bare(Method::GET, "/healthz").send().unwrap().status(), StatusCode::OK);
+}
+
+/// A JWT signed by `openssl`, which shares no code with the server.
+fn hs256(secret: &str, claims: &Value) -> String {
+    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let head = encode(br#"{"alg":"HS256","typ":"JWT"}"#);
+    let signed = format!("{head}.{}", encode(claims.to_string().as_bytes()));
+    let mut openssl = Command::new("openssl")
+        .args(["dgst", "-sha256", "-hmac", secret, "-binary"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    openssl.stdin.take().unwrap().write_all(signed.as_bytes()).unwrap();
+    let output = openssl.wait_with_output().unwrap();
+    assert!(output.status.success());
+    format!("{signed}.{}", encode(&output.stdout))
+}
+
+#[test]
+fn wfl_06_a_jwt_of_the_identity_provider_is_a_token_too() {
+    let secret = "0123456789abcdef0123456789abcdef";
+    let place = Place::new().variable("WINDLASS_JWT_SECRET", secret).with(&[
+        "--jwt-issuer",
+        "https://id.example",
+        "--jwt-audience",
+        "windlass",
+    ]);
+    let server = place.serve();
+    let claims = |tenant: &str, role: &str, exp: i64| {
+        json!({
+            "sub": "ann", "tenant": tenant, "role": role, "exp": exp, "iss": "https://id.example", "aud": "windlass",
+        })
+    };
+    let ask = |token: &str, method: Method, path: &str| {
+        server.bare(method, path).bearer_auth(token).send().unwrap().status().as_u16()
+    };
+    let viewer = hs256(secret, &claims("default", "viewer", 4_000_000_000));
+    assert_eq!(ask(&viewer, Method::GET, "/api/v1/workflows"), 200);
+    assert_eq!(ask(&viewer, Method::GET, "/api/v1/audit"), 403);
+    for refused in [
+        hs256(secret, &claims("default", "viewer", 1_000_000_000)),
+        hs256(secret, &claims("tnt_nowhere", "viewer", 4_000_000_000)),
+        hs256(&secret.replace('0', "1"), &claims("default", "viewer", 4_000_000_000)),
+    ] {
+        assert_eq!(ask(&refused, Method::GET, "/api/v1/workflows"), 401);
+    }
+    let admin = hs256(secret, &claims("default", "admin", 4_000_000_000));
+    let asked = json!({ "name": "made by ann", "role": "viewer" });
+    let made = server.bare(Method::POST, "/api/v1/tokens").bearer_auth(&admin).json(&asked).send().unwrap();
+    assert_eq!(made.status(), StatusCode::CREATED);
+    let audit = told(server.get("/api/v1/audit?actor=ann")).1;
+    assert_eq!(audit["entries"][0]["action"], "token.create", "{audit}");
+}
+
+#[test]
+fn a_lost_owners_token_is_replaced_only_when_that_is_asked_for() {
+    let place = Place::new();
+    let server = place.serve();
+    let first = server.token().to_owned();
+    drop(server);
+    let file = place.data().join("owner.token");
+    std::fs::remove_file(&file).unwrap();
+    let mut refused = place.command().spawn().unwrap();
+    let mut words = BufReader::new(refused.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("listening") {
+        line.clear();
+        assert!(words.read_line(&mut line).unwrap() > 0, "the server ended");
+    }
+    assert!(!file.exists(), "a token that its owner has put elsewhere is not made again");
+    refused.kill().unwrap();
+    refused.wait().unwrap();
+    let place = place.with(&["--new-owner-token"]);
+    let server = place.serve();
+    assert_ne!(server.token(), first);
+    assert_eq!(server.get("/api/v1/tokens").status(), StatusCode::OK);
+    let old = server.bare(Method::GET, "/api/v1/tokens").bearer_auth(&first).send().unwrap();
+    assert_eq!(old.status(), StatusCode::OK, "the first one is not revoked by this");
 }
