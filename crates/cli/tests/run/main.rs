@@ -10,6 +10,7 @@ mod interrupted;
 mod large;
 mod looking;
 mod loops;
+mod nodes;
 mod reach;
 mod retry;
 mod second_process;
