@@ -6,6 +6,7 @@ mod access;
 mod attack;
 mod bad_input;
 mod controls;
+mod crossings;
 mod executions;
 mod hooks;
 mod receiver;

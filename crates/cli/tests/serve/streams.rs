@@ -301,3 +301,39 @@ fn wfl_20_a_slow_reader_is_cut_off_and_misses_nothing_when_it_comes_again() {
     let lines = told.iter().chain(&rest).filter(|message| message["data"]["level"] == "info");
     assert_eq!(lines.count(), 60_000, "none lost, none twice");
 }
+
+/// Kilobytes of memory that a process has.
+fn memory_kb(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_thousand_idle_subscribers_cost_less_than_50_mb() {
+    const SUBSCRIBERS: usize = 1_000;
+    rustix::process::setrlimit(
+        rustix::process::Resource::Nofile,
+        rustix::process::Rlimit {
+            current: Some(4_096),
+            maximum: rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum,
+        },
+    )
+    .unwrap();
+    let place = Place::new();
+    let server = place.serve();
+    let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
+    let follow = || {
+        let mut socket = Socket::subscribe(&server, &id, None);
+        while socket.next()["data"]["nodeId"] != "wait" {}
+        socket
+    };
+    // What the first ones cost is not theirs: threads, caches, the net.
+    let first: Vec<Socket> = (0..20).map(|_| follow()).collect();
+    let before = memory_kb(server.process());
+    let sockets: Vec<Socket> = (0..SUBSCRIBERS).map(|_| follow()).collect();
+    let cost = memory_kb(server.process()).saturating_sub(before);
+    println!("{SUBSCRIBERS} idle subscribers cost {cost} kB");
+    assert!(cost < 50 * 1_024, "{SUBSCRIBERS} subscribers cost {cost} kB");
+    drop((first, sockets));
+}
