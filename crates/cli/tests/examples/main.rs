@@ -264,6 +264,16 @@ fn workflow_orders_asks_again_and_goes_on_without_an_answer() {
 }
 
 #[test]
+fn workflow_report_remembers_the_last_one() {
+    let place = place();
+    let file = "examples/workflow-report.yaml";
+    let told = run_workflow(&place, file, &[], 0);
+    assert_eq!(told["outputs"]["stdout"], "Passat: 52 t, Pamir: 25 t (before: nothing)\n");
+    let told = run_workflow(&place, file, &["cargo=[{\"ship\": \"Pamir\", \"tons\": 7}]"], 0);
+    assert_eq!(told["outputs"]["stdout"], "Pamir: 7 t (before: Passat: 52 t, Pamir: 25 t)\n");
+}
+
+#[test]
 fn workflow_fleet_inspects_every_ship() {
     let place = place();
     let file = "examples/workflow-fleet.yaml";

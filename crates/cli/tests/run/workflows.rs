@@ -171,6 +171,21 @@ fn a_loop_runs_its_body_for_every_item_and_gives_what_it_gave() {
 }
 
 #[test]
+fn a_filter_or_a_loop_over_something_that_is_no_list_fails_and_says_so() {
+    for (kind, config) in [
+        ("filter", json!({ "dataSource": "inputs.none", "condition": "item" })),
+        ("loop", json!({ "loopType": "for_each", "dataSource": "inputs.none" })),
+    ] {
+        let edges: &[&str] = if kind == "loop" { &["a.body -> b"] } else { &["a -> b"] };
+        let place = place(json!([["a", kind, config], ["b", "delay", { "duration": 1 }]]), edges);
+        let told = run(&place, &[], 1);
+        let error = &told["nodeExecutions"][0]["error"];
+        assert!(error["message"].as_str().expect("a text").contains("a list"), "{error}");
+        assert_eq!(error["retryable"], false, "another try changes nothing");
+    }
+}
+
+#[test]
 fn wfl_25_failure_modes_decide_what_follows_an_error() {
     let mode = |mode: &str, code: i32, expected: &[&str]| {
         let place = with(

@@ -43,9 +43,7 @@ pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
         Kind::AiAgent => ai::agent(&mut maker),
         Kind::Code => code(&mut maker),
         Kind::Filter => filter(&maker),
-        Kind::Data => {
-            Some(maker.task("sql", &["query", "params", "database", "tables"], &[("connection", "auth")]))
-        }
+        Kind::Data => Some(data(&mut maker)),
         Kind::Shell => Some(maker.task("shell", &["command", "shell", "cwd", "env"], &[])),
         Kind::MemoryStore => Some(maker.task("memory_store", &["key", "value"], &[])),
         Kind::MemorySearch => Some(maker.task("memory_search", &["key", "prefix", "query", "limit"], &[])),
@@ -128,6 +126,23 @@ fn value_of(node: &Node) -> Value {
         Some(text) => json!(format!("{{{{ {} }}}}", bare(text))),
         None => node.json(),
     }
+}
+
+/// Fields of a connection that must not be stored.
+const CONNECTION_SECRETS: [&str; 3] = ["password", "connection_string", "dsn"];
+
+fn data(maker: &mut Maker<'_, '_, '_>) -> Form {
+    let mut form = maker.task("sql", &["query", "params", "database", "tables"], &[("connection", "auth")]);
+    let secrets: Vec<(&str, Value)> = CONNECTION_SECRETS
+        .iter()
+        .filter_map(|field| Some((*field, maker.secret(field, given(maker.get("connection")?, field)?))))
+        .collect();
+    if let Form::Task(task) = &mut form {
+        for (field, value) in secrets {
+            task.config["auth"][field] = value;
+        }
+    }
+    form
 }
 
 fn delay(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {

@@ -82,6 +82,11 @@ fn a_secret_in_the_text_moves_into_the_store() {
     );
     let net = serde_json::to_string(compiled.net.expect("a net").spec()).expect("JSON");
     assert!(!net.contains("very-secret-1"), "{net}");
+    let sql = "a: data {query: SELECT 1, connection: {host: db, user: u, password: very-secret-2}}";
+    let compiled_sql = windlass_dialects::compile(&workflow(&[sql], &[]));
+    assert_eq!(compiled_sql.literals[0].secret, "workflow/t/a/password");
+    let stored = serde_json::to_string(compiled_sql.net.expect("a net").spec()).expect("JSON");
+    assert!(!stored.contains("very-secret-2") && stored.contains("keychain.password.value"), "{stored}");
     let again = windlass_dialects::compile(&compiled.source);
     assert_eq!(serde_json::to_string(again.net.expect("what is stored compiles").spec()).expect("JSON"), net);
 }
