@@ -1,5 +1,6 @@
 //! Tokens, tenants, roles, limits, and the record of who did what.
 
+use crate::executions::{start, until, waits_for};
 use crate::rig::{Place, Server, told};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -219,4 +220,62 @@ fn the_webhook_secret_is_made_once_and_renewed_on_demand() {
         json!({ "secrets": [] }),
         "it is not among the users' secrets"
     );
+}
+
+#[test]
+fn a_tenants_limit_on_open_executions_holds_until_one_ends() {
+    let place = Place::new();
+    let server = place.serve();
+    let go = place.data().join("go");
+    let workflow = server.define(&waits_for(&go));
+    let limit = |open: u32| {
+        let request = server.request(Method::PATCH, "/api/v1/tenants/default");
+        let response = request.json(&json!({ "openExecutions": open })).send().unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+    };
+    limit(2);
+    let first = start(&server, &workflow, json!({}));
+    let second = start(&server, &workflow, json!({}));
+    let path = format!("/api/v1/workflows/{workflow}/execute");
+    let refused = server.request(Method::POST, &path).json(&json!({})).send().unwrap();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(refused.headers().contains_key("Retry-After"));
+    assert!(told(refused).1["error"]["message"].as_str().unwrap().contains("2 executions"));
+    std::fs::write(&go, "").unwrap();
+    until(&server, &first, "completed");
+    until(&server, &second, "completed");
+    start(&server, &workflow, json!({}));
+    limit(0);
+    for _ in 0..3 {
+        start(&server, &workflow, json!({}));
+    }
+}
+
+#[test]
+fn an_open_request_is_finished_before_the_server_ends() {
+    let place = Place::new();
+    let server = place.serve();
+    let go = place.data().join("go");
+    let workflow = server.define(&waits_for(&go));
+    let path = format!("/api/v1/workflows/{workflow}/execute");
+    let (url, token) = (format!("{}{path}", server.url()), server.token().to_owned());
+    let waiting = std::thread::spawn(move || {
+        let client = reqwest::blocking::Client::new();
+        let body = json!({ "options": { "async": false } });
+        client.post(url).bearer_auth(token).json(&body).send().map(|response| response.status())
+    });
+    let open = || told(server.get(&format!("/api/v1/workflows/{workflow}/executions"))).1;
+    let id = loop {
+        if let Some(id) = open()["executions"][0]["executionId"].as_str() {
+            break id.to_owned();
+        }
+        std::thread::yield_now();
+    };
+    let (status, said) = server.stop();
+    assert!(status.success(), "{said}");
+    // It is answered one way or the other, not cut off.
+    waiting.join().unwrap().unwrap();
+    std::fs::write(&go, "").unwrap();
+    let server = place.serve();
+    until(&server, &id, "completed");
 }

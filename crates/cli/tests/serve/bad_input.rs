@@ -137,6 +137,7 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     check(&server, get("/api/v1/audit?limit=ten"), 400, Some("limit"), "invalid digit");
     check(&server, get("/api/v1/audit?who=me"), 400, None, "unknown field `who`");
     check(&server, get("/api/v1/workflows?offset=-1"), 400, Some("offset"), "invalid digit");
+    check(&server, get(&format!("/api/v1/workflows?search={long}")), 400, Some("search"), "at most 255");
     check(&server, get("/api/v1/workflows?status=gone"), 400, Some("status"), "unknown variant");
     check(
         &server,

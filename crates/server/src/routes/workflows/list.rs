@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::problem::Problem;
-use crate::routes::shared::{Refusals, page_size};
+use crate::routes::shared::{NAME_MAX, Refusals, page_size};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -60,6 +60,9 @@ pub async fn list_workflows(
     let offset = params.offset.unwrap_or_default();
     if offset > OFFSET_MAX {
         return Err(Problem::invalid("offset", format!("it must be at most {OFFSET_MAX}")));
+    }
+    if params.search.as_ref().is_some_and(|text| text.chars().count() > NAME_MAX) {
+        return Err(Problem::invalid("search", format!("it must have at most {NAME_MAX} characters")));
     }
     let status = params.status.map(Into::into);
     let query =
