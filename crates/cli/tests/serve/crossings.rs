@@ -262,3 +262,36 @@ fn inputs_are_checked_against_the_triggers_schema() {
     assert_eq!((status.as_u16(), &body["valid"]), (200, &json!(false)), "{body}");
     assert_eq!(server.post(&path, &json!({ "inputs": { "n": 1 } })).0, 202);
 }
+
+#[test]
+fn wfl_02_nodes_have_the_states_of_the_document() {
+    let place = Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1");
+    let server = place.serve();
+    let file = place.data().join("go");
+    let status = |id: &str, node: &str| {
+        let told = get(&server, id, "");
+        let entry =
+            told["nodeExecutions"].as_array().unwrap().iter().find(|entry| entry["nodeId"] == node).cloned();
+        entry.map(|entry| entry["status"].as_str().unwrap().to_owned())
+    };
+    let retrying = start(&server, &define(&server, Doing::Backoff, &file), json!({}));
+    reach(&server, &retrying, Doing::Backoff);
+    let waiting = start(&server, &define(&server, Doing::InFlight, &file), json!({}));
+    reach(&server, &waiting, Doing::InFlight);
+    assert_eq!(status(&waiting, "t").as_deref(), Some("completed"));
+    let edge = |source: &str, target: &str| json!({ "source": source, "target": target });
+    let nodes = [
+        json!({ "id": "bad", "type": "shell", "config": { "command": "exit 1", "retryPolicy": { "maxRetries": 0 } } }),
+        json!({ "id": "after", "type": "shell", "config": { "command": "true" } }),
+    ];
+    let text = workflow("skips", &nodes, &[edge("t", "bad"), edge("bad", "after")]);
+    let id = start(&server, &server.define(&text), json!({ "failureMode": "continue_on_error" }));
+    until(&server, &id, "failed");
+    assert_eq!(
+        (status(&id, "bad").as_deref(), status(&id, "after").as_deref()),
+        (Some("failed"), Some("skipped"))
+    );
+    for id in [retrying, waiting] {
+        assert_eq!(act(&server, &id, "/cancel", json!({})).0, 200);
+    }
+}

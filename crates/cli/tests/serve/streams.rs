@@ -337,3 +337,67 @@ fn a_thousand_idle_subscribers_cost_less_than_50_mb() {
     assert!(cost < 50 * 1_024, "{SUBSCRIBERS} subscribers cost {cost} kB");
     drop((first, sockets));
 }
+
+#[test]
+fn wfl_19_whoever_does_not_subscribe_is_cut_off() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
+    match Socket::open(&server, &id).hear() {
+        Said::Closed(code, reason) => assert_eq!(code, 4401, "{reason}"),
+        Said::Json(told) => panic!("it was told {told}"),
+    }
+}
+
+/// Arrows of the document, and the one its table implies.
+fn may_follow(from: &str, to: &str) -> bool {
+    let next: &[&str] = match from {
+        "queued" => &["initializing", "cancelled"],
+        "initializing" => &["running", "failed"],
+        "running" => &["completed", "failed", "partial_success", "cancelled", "paused"],
+        "paused" => &["running", "cancelled"],
+        _ => &[],
+    };
+    next.contains(&to)
+}
+
+#[test]
+fn wfl_01_only_the_transitions_of_the_document_are_seen() {
+    let place = Place::new();
+    let server = place.serve();
+    let waits = server.define(&waits_for(&place.data().join("never")));
+    let far = json!({ "scheduledAt": "2999-01-01T00:00:00Z" });
+    let act = |id: &str, rest: &str| {
+        let (status, body) = server.post(&format!("/api/v1/executions/{id}/{rest}"), &json!({}));
+        assert_eq!(status, StatusCode::OK, "{rest}: {body}");
+    };
+    let completed =
+        finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let failed =
+        finish(&server, &server.define(FAILS), json!({}))["executionId"].as_str().unwrap().to_owned();
+    let timed_out = start(&server, &waits, json!({ "timeout": 200 }));
+    let never_began = start(&server, &waits, far);
+    act(&never_began, "cancel");
+    let paused = start(&server, &waits, json!({}));
+    for rest in ["pause", "resume", "pause", "cancel"] {
+        act(&paused, rest);
+    }
+    for (id, end) in [
+        (completed, "completed"),
+        (failed, "failed"),
+        (timed_out, "failed"),
+        (never_began, "cancelled"),
+        (paused, "cancelled"),
+    ] {
+        let (told, _) = Socket::subscribe(&server, &id, None).rest();
+        let mut statuses: Vec<&str> = told
+            .iter()
+            .filter(|message| message["type"] == "status_update")
+            .map(|message| message["data"]["status"].as_str().unwrap())
+            .collect();
+        statuses.dedup();
+        assert_eq!((statuses.first(), statuses.last()), (Some(&"queued"), Some(&end)), "{statuses:?}");
+        let wrong = statuses.windows(2).find(|pair| !may_follow(pair[0], pair[1]));
+        assert_eq!(wrong, None, "{statuses:?}");
+    }
+}

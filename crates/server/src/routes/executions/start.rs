@@ -4,7 +4,7 @@ use super::links::Links;
 use super::options::{Asked, ExecuteRequest};
 use super::prepared::Version;
 use super::refused::unexpected;
-use super::started::{Accepted, Checked, Finished, bad_inputs};
+use super::started::{Accepted, Checked, Finished, Outcome, bad_inputs};
 use super::{TAG, stored_of, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -48,7 +48,7 @@ pub struct Startable {
     request_body = ExecuteRequest,
     responses(
         (status = 202, body = Accepted, description = "It is queued"),
-        (status = 200, body = Value, description = "With `async: false`, what came of it; with `dryRun`, what was found"),
+        (status = 200, body = Outcome, description = "With `async: false`, what came of it; with `dryRun`, what was found"),
         (status = 409, body = Refused, description = "The key was used for something else, or the workflow is not active"),
         Refusals,
         BodyRefusals,
@@ -78,7 +78,7 @@ pub async fn execute(
     let startable = startable(&app, &caller, workflow, asked.parent).await?;
     let found = startable.version.check_inputs(&sent.inputs);
     if options.dry_run == Some(true) {
-        return Ok(Json(checked(&startable.version, &asked, found)).into_response());
+        return Ok(Json(Outcome::Checked(checked(&startable.version, &asked, found))).into_response());
     }
     if !found.is_empty() {
         return Err(bad_inputs(found));
@@ -92,7 +92,8 @@ pub async fn execute(
     );
     let id = begun.await?;
     if options.is_async == Some(false) {
-        return Ok(Json(finished(&app, &caller, id).await?).into_response());
+        let finished = Box::new(finished(&app, &caller, id).await?);
+        return Ok(Json(Outcome::Finished(finished)).into_response());
     }
     let links = Links::of(&app, &parts.headers, id);
     let accepted = Accepted::new(id, workflow, startable.estimate, links);

@@ -106,6 +106,16 @@ pub struct Checked {
     pub warnings: Vec<crate::problem::Detail>,
 }
 
+/// What a start is answered with at once.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Outcome {
+    /// With `async: false`.
+    Finished(Box<Finished>),
+    /// With `dryRun`.
+    Checked(Checked),
+}
+
 /// How long workflows usually take, looked up seldom.
 #[derive(Debug, Default)]
 pub struct Estimates {
