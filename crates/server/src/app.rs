@@ -11,6 +11,7 @@ use crate::problem::Problem;
 use crate::readers::Readers;
 use crate::routes::{Estimates, Prepared};
 use crate::settings::Settings;
+use crate::traces::Traces;
 use crate::vault::SharedVault;
 use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct App {
     pub prepared: Prepared,
     pub estimates: Estimates,
     pub hooks: Hooks,
+    /// Where executions are told as traces, if anywhere.
+    pub traces: Option<Arc<Traces>>,
     stopping: watch::Sender<bool>,
 }
 
@@ -48,12 +51,13 @@ pub struct Parts {
     pub jwt: Option<Jwt>,
     pub secrets: Arc<SharedVault>,
     pub hub: Arc<Hub>,
+    pub traces: Option<Arc<Traces>>,
 }
 
 impl App {
     #[must_use]
     pub fn new(parts: Parts) -> App {
-        let Parts { engine, readers, settings, directory, jwt, secrets, hub } = parts;
+        let Parts { engine, readers, settings, directory, jwt, secrets, hub, traces } = parts;
         App {
             engine,
             readers,
@@ -70,6 +74,7 @@ impl App {
             prepared: Prepared::default(),
             estimates: Estimates::default(),
             hooks: Hooks::default(),
+            traces,
             stopping: watch::channel(false).0,
         }
     }

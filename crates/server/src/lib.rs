@@ -29,6 +29,7 @@ mod serve;
 pub mod settings;
 mod stream;
 pub mod told;
+mod traces;
 pub mod vault;
 pub mod webhook_secrets;
 pub mod webhooks;

@@ -13,6 +13,7 @@ use crate::readers::Readers;
 use crate::retention;
 use crate::routes;
 use crate::settings::Settings;
+use crate::traces::Traces;
 use crate::webhooks;
 use anyhow::Context;
 use std::future::Future;
@@ -57,7 +58,10 @@ impl Server {
         let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
         let readers = Readers::start(&store, settings.readers)?;
         let (engine, secrets) = (embedded.handle(), embedded.vault());
-        let app = Arc::new(App::new(Parts { engine, readers, settings, directory, jwt, secrets, hub }));
+        let collector = settings.otlp_endpoint.as_deref();
+        let traces = collector.map(Traces::to).transpose()?.map(Arc::new);
+        let parts = Parts { engine, readers, settings, directory, jwt, secrets, hub, traces };
+        let app = Arc::new(App::new(parts));
         let owner = first::welcome(&app, embedded.folder()).await?;
         Ok(Server { app, embedded, listener, connections, owner })
     }
@@ -111,8 +115,9 @@ impl Server {
         }
         // It has heard that the server stops; what it was sending is sent again after the next start.
         let _ = courier.await;
+        let traces = app.traces.clone();
         drop(app);
-        end(embedded, fatal).await
+        end(embedded, fatal, traces).await
     }
 }
 
@@ -135,8 +140,14 @@ async fn keep_uses_once(app: &App) {
 }
 
 /// The pool and the engine are ended on a thread that may wait.
-async fn end(embedded: Embedded, fatal: Option<Fatal>) -> anyhow::Result<()> {
-    let stopped = tokio::task::spawn_blocking(move || embedded.stop()).await;
+async fn end(embedded: Embedded, fatal: Option<Fatal>, traces: Option<Arc<Traces>>) -> anyhow::Result<()> {
+    let stop = move || {
+        if let Some(traces) = traces {
+            traces.end();
+        }
+        embedded.stop()
+    };
+    let stopped = tokio::task::spawn_blocking(stop).await;
     if let Some(fatal) = fatal {
         return Err(fatal.into());
     }

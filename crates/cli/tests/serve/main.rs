@@ -9,6 +9,7 @@ mod controls;
 mod crossings;
 mod executions;
 mod hooks;
+mod operations;
 mod receiver;
 mod rig;
 mod rows;

@@ -104,5 +104,5 @@ fn request(reader: &mut impl BufRead) -> Option<Received> {
     let length: usize = headers.get("content-length")?.parse().ok()?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Received { path, headers, body: String::from_utf8(body).ok()? })
+    Some(Received { path, headers, body: String::from_utf8_lossy(&body).into_owned() })
 }

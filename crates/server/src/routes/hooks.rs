@@ -6,6 +6,7 @@ use crate::auth::{Caller, Permission, Role};
 use crate::body::{collect, media_type, parse};
 use crate::hooks::Claim;
 use crate::problem::Problem;
+use crate::traces;
 use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -45,6 +46,7 @@ async fn hook(
     let key = key(&parts.headers, &bytes)?;
     let with = Begin { inputs: Value::Object(inputs), trigger: TRIGGER, key };
     let id = begin(&app, &caller, &startable, asked, with).await?;
+    traces::begun(&app, id);
     let links = Links::of(&app, &parts.headers, id);
     let accepted = Accepted::new(id, claim.workflow, startable.estimate, links);
     Ok((StatusCode::ACCEPTED, Json(accepted)))

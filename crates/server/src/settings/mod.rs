@@ -40,6 +40,8 @@ pub struct Settings {
     pub keep: Option<Duration>,
     pub egress: Egress,
     pub jwt: JwtSettings,
+    /// Where traces are sent to.
+    pub otlp_endpoint: Option<String>,
     pub log: String,
     pub log_format: LogFormat,
 }
@@ -125,6 +127,7 @@ impl Settings {
                 issuer: given.text("jwt-issuer"),
                 audience: given.text("jwt-audience"),
             },
+            otlp_endpoint: given.url("otlp-endpoint")?,
             log: given.text("log").unwrap_or_default(),
             log_format: given.log_format("log-format")?,
         };

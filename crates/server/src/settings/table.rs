@@ -136,5 +136,11 @@ pub const SETTINGS: &[Setting] = &[
         "info",
         "Which log lines are written: error, warn, info, debug, or per module as in windlass_server=debug",
     ),
+    setting(
+        "otlp-endpoint",
+        Kind::Text,
+        "",
+        "Send executions as OpenTelemetry traces to this collector (OTLP over HTTP): http://localhost:4318",
+    ),
     setting("log-format", Kind::Text, "text", "text or json"),
 ];

@@ -7,6 +7,7 @@ mod commits;
 mod figures;
 mod footprint;
 mod gates;
+mod http;
 mod limit;
 mod load;
 mod machine;
@@ -61,6 +62,9 @@ pub struct Bench {
     /// backlog: executions that wait on timers
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     backlog: usize,
+    /// http: steps of one tenant that wait while another's is timed
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    queued: usize,
     /// Leave the folder with the store there
     #[arg(long)]
     keep: bool,
@@ -84,6 +88,8 @@ enum Name {
     Gates,
     /// Chain with outputs of 4 KB
     Payload,
+    /// Starts over HTTP, and one tenant's step beside another's queue
+    Http,
     /// Start, memory, disk
     Footprint,
     /// What disk and store can do without the engine
@@ -94,7 +100,7 @@ enum Name {
     Ready,
 }
 
-const ALL: [Name; 10] = [
+const ALL: [Name; 11] = [
     Name::Chain,
     Name::Single,
     Name::Fanout,
@@ -103,6 +109,7 @@ const ALL: [Name; 10] = [
     Name::Backlog,
     Name::Gates,
     Name::Payload,
+    Name::Http,
     Name::Footprint,
     Name::Limit,
 ];
@@ -184,6 +191,7 @@ impl Site<'_> {
             Name::Loop => rounds::looped(self),
             Name::Backlog => backlog::backlog(self),
             Name::Gates => gates::gates(self),
+            Name::Http => http::http(self),
             Name::Footprint => footprint::footprint(self),
             Name::Limit => limit::limit(self),
             Name::All | Name::Ready => unreachable!("these are not measured by themselves"),

@@ -8,6 +8,7 @@ use crate::auth::{Caller, Permission};
 use crate::body::MaySend;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::traces;
 use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -69,6 +70,7 @@ pub async fn retry(
     app.open.take(&app, &caller.tenant).await?;
     match app.ask(Request::Retry(retry)).await? {
         Answer::Started(new) => {
+            traces::begun(&app, new);
             did(&app, &caller, "execution.retry", of, json!({ "executionId": execution_id(new) })).await?;
             let told = Retried {
                 execution_id: execution_id(new),

@@ -13,6 +13,7 @@ use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::traces;
 use crate::webhooks::canonical::canonical;
 use axum::Json;
 use axum::extract::{Path, Request, State};
@@ -91,6 +92,7 @@ pub async fn execute(
         Begin { inputs: Value::Object(sent.inputs), trigger: "api", key },
     );
     let id = begun.await?;
+    traces::begun(&app, id);
     if options.is_async == Some(false) {
         let finished = Box::new(finished(&app, &caller, id).await?);
         return Ok(Json(Outcome::Finished(finished)).into_response());

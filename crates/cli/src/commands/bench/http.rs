@@ -1,0 +1,251 @@
+//! A server in a process of its own, and clients that start executions over HTTP.
+
+use super::Site;
+use super::figures::{Latencies, ms, rate};
+use super::outcome::Outcome;
+use anyhow::{Context, bail, ensure};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// One step that a worker does, and that costs the worker nothing.
+const ONE_STEP: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: one-step}\n\
+                        workflow:\n- {step: only, tool: {kind: noop, result: 1}}\n";
+/// One step that is a process: far more wait than are done.
+const PROCESS: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: process}\n\
+                       workflow:\n- {step: only, tool: {kind: shell, command: 'true'}}\n";
+/// Steps of the other tenant, one after the other, alone and beside the queue.
+const SINGLE: usize = 50;
+/// How often it is asked whether everything has ended.
+const ASK_EVERY: Duration = Duration::from_millis(5);
+/// Whatever is not done by then is told as an error.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub fn http(site: &Site<'_>) -> anyhow::Result<Outcome> {
+    let server = Server::start(site)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(measure(site, &server));
+    // What is still queued is nobody's business any more.
+    drop(server);
+    outcome
+}
+
+async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
+    let owner = server.client(&server.token);
+    let one_step = owner.upload(ONE_STEP).await?;
+    site.progress.phase("starting executions");
+    let seconds = Duration::from_secs_f64(site.bench.seconds);
+    let started = owner.starts(&one_step, site.bench.concurrency.into(), Until::After(seconds)).await?;
+    let ended = owner.all_completed(started.count).await?;
+    let took = ended.duration_since(started.began);
+    let other = server.client(&owner.tenant("other").await?);
+    let fair = fairness(site, &owner, &other).await?;
+    Ok(Outcome::new("http", site)
+        .figure("starts_per_s", rate(started.count, started.took))
+        .figure("executions_per_s", rate(started.count, took))
+        .figure("p50_ms", started.latencies.percentile_ms(0.5))
+        .figure("p99_ms", started.latencies.percentile_ms(0.99))
+        .figure("wall_ms", ms(took))
+        .figure("single_p50_ms", fair.alone.percentile_ms(0.5))
+        .figure("single_max_ms", fair.alone.percentile_ms(1.0))
+        .figure("beside_queue_p50_ms", fair.beside.percentile_ms(0.5))
+        .figure("beside_queue_max_ms", fair.beside.percentile_ms(1.0))
+        .figure("delay_p50_ms", fair.beside.percentile_ms(0.5) - fair.alone.percentile_ms(0.5))
+        .condition("connections", site.bench.concurrency)
+        .condition("seconds", site.bench.seconds)
+        .count("executions", started.count)
+        .count("queued_before", fair.queued.0)
+        .count("queued_after", fair.queued.1))
+}
+
+struct Fairness {
+    /// Single steps of one tenant, each started and awaited, while nobody else asks for anything.
+    alone: Latencies,
+    /// The same while another tenant's steps wait.
+    beside: Latencies,
+    queued: (u64, u64),
+}
+
+async fn fairness(site: &Site<'_>, owner: &Api, other: &Api) -> anyhow::Result<Fairness> {
+    let (process, single) = (owner.upload(PROCESS).await?, other.upload(ONE_STEP).await?);
+    site.progress.phase("single steps");
+    let alone = other.singles(&single).await?;
+    site.progress.phase("filling the queue");
+    let until = Until::Queued(site.bench.queued as u64);
+    owner.starts(&process, site.bench.concurrency.into(), until).await?;
+    let before = owner.measured("windlass_queue_depth").await?;
+    site.progress.phase("single steps beside the queue");
+    let beside = other.singles(&single).await?;
+    let after = owner.measured("windlass_queue_depth").await?;
+    Ok(Fairness { alone, beside, queued: (before, after) })
+}
+
+/// The server; killed when it is dropped.
+struct Server {
+    child: Child,
+    url: String,
+    token: String,
+}
+
+impl Server {
+    fn start(site: &Site<'_>) -> anyhow::Result<Server> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(site.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("the program cannot start itself")?;
+        let mut words = BufReader::new(child.stderr.take().context("a pipe")?);
+        let url = loop {
+            let mut line = String::new();
+            ensure!(words.read_line(&mut line)? > 0, "the server ended before it listened");
+            if let Some((_, url)) = line.trim().split_once("listening on ") {
+                break url.to_owned();
+            }
+        };
+        // Whatever it says later is let go, so that it never waits for us.
+        std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
+        let token = std::fs::read_to_string(site.folder.join("owner.token"))?.trim().to_owned();
+        Ok(Server { child, url, token })
+    }
+
+    fn client(&self, token: &str) -> Api {
+        Api { client: Client::new(), url: self.url.clone(), token: token.to_owned() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server as one token sees it.
+#[derive(Debug, Clone)]
+struct Api {
+    client: Client,
+    url: String,
+    token: String,
+}
+
+enum Until {
+    After(Duration),
+    /// So many steps wait for a slot.
+    Queued(u64),
+}
+
+struct Started {
+    began: Instant,
+    took: Duration,
+    count: u64,
+    /// From the request to its answer.
+    latencies: Latencies,
+}
+
+impl Api {
+    async fn ask(&self, method: Method, path: &str, body: Option<String>) -> anyhow::Result<(u16, String)> {
+        let request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token);
+        let request = match body {
+            Some(body) if body.starts_with('{') => {
+                request.header("content-type", "application/json").body(body)
+            }
+            Some(body) => request.header("content-type", "application/yaml").body(body),
+            None => request,
+        };
+        let response = request.send().await?;
+        Ok((response.status().as_u16(), response.text().await?))
+    }
+
+    async fn json(&self, path: &str, body: String, expected: u16) -> anyhow::Result<Value> {
+        let (status, text) = self.ask(Method::POST, path, Some(body)).await?;
+        ensure!(status == expected, "POST {path} was answered {status}: {text}");
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    async fn upload(&self, definition: &str) -> anyhow::Result<String> {
+        let told = self.json("/api/v1/workflows", definition.to_owned(), 201).await?;
+        Ok(told["id"].as_str().context("an id")?.to_owned())
+    }
+
+    /// A new tenant; its token.
+    async fn tenant(&self, name: &str) -> anyhow::Result<String> {
+        let tenant = self.json("/api/v1/tenants", json!({ "name": name }).to_string(), 201).await?;
+        let wanted = json!({ "name": "bench", "role": "owner", "tenantId": tenant["id"] });
+        let token = self.json("/api/v1/tokens", wanted.to_string(), 201).await?;
+        Ok(token["token"].as_str().context("a token")?.to_owned())
+    }
+
+    async fn starts(&self, workflow: &str, connections: usize, until: Until) -> anyhow::Result<Started> {
+        let began = Instant::now();
+        let stop = Arc::new(AtomicU64::new(0));
+        let path = format!("/api/v1/workflows/{workflow}/execute");
+        let clients: Vec<_> = (0..connections)
+            .map(|_| tokio::spawn(start_until(self.clone(), path.clone(), stop.clone())))
+            .collect();
+        match until {
+            Until::After(seconds) => tokio::time::sleep(seconds).await,
+            Until::Queued(count) => self.wait_for("windlass_queue_depth", count).await.map(drop)?,
+        }
+        stop.store(1, Ordering::Relaxed);
+        let mut latencies = Latencies::default();
+        let mut count = 0;
+        for client in clients {
+            for took in client.await?? {
+                latencies.push(took);
+                count += 1;
+            }
+        }
+        Ok(Started { began, took: began.elapsed(), count, latencies })
+    }
+
+    /// When the last of so many executions had completed.
+    async fn all_completed(&self, count: u64) -> anyhow::Result<Instant> {
+        self.wait_for("windlass_executions_ended_total{status=\"completed\"}", count).await
+    }
+
+    async fn wait_for(&self, name: &str, at_least: u64) -> anyhow::Result<Instant> {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if self.measured(name).await? >= at_least {
+                return Ok(Instant::now());
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+        bail!("{name} did not come to {at_least} in {PATIENCE:?}")
+    }
+
+    async fn measured(&self, name: &str) -> anyhow::Result<u64> {
+        let (_, text) = self.ask(Method::GET, "/metrics", None).await?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(line.unwrap_or("0").parse::<f64>()? as u64)
+    }
+
+    async fn singles(&self, workflow: &str) -> anyhow::Result<Latencies> {
+        let path = format!("/api/v1/workflows/{workflow}/execute");
+        let mut latencies = Latencies::default();
+        for _ in 0..SINGLE {
+            let began = Instant::now();
+            let body = json!({ "inputs": {}, "options": { "async": false } }).to_string();
+            let told = self.json(&path, body, 200).await?;
+            latencies.push(began.elapsed());
+            ensure!(told["status"] == "completed", "a single step ended {}", told["status"]);
+        }
+        Ok(latencies)
+    }
+}
+
+/// One connection: a request after the other.
+async fn start_until(api: Api, path: String, stop: Arc<AtomicU64>) -> anyhow::Result<Vec<Duration>> {
+    let mut took = Vec::new();
+    while stop.load(Ordering::Relaxed) == 0 {
+        let began = Instant::now();
+        let (status, text) = api.ask(Method::POST, &path, Some("{\"inputs\":{}}".to_owned())).await?;
+        took.push(began.elapsed());
+        ensure!(status == 202, "a start was answered {status}: {text}");
+    }
+    Ok(took)
+}

@@ -1,0 +1,75 @@
+//! What operators see: measurements, traces, and a backup of a server that runs.
+
+use crate::executions::{FAILS, TWO, finish};
+use crate::receiver::Receiver;
+use crate::rig::{Place, windlass};
+use reqwest::Method;
+use serde_json::json;
+
+/// The value of one line.
+fn measured(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name} is missing in {text}")).parse().unwrap()
+}
+
+#[test]
+fn what_happened_is_measured_and_no_token_is_asked_for() {
+    let server = Place::new().serve();
+    let (two, fails) = (server.define(TWO), server.define(FAILS));
+    assert_eq!(finish(&server, &two, json!({}))["status"], "completed");
+    assert_eq!(finish(&server, &fails, json!({}))["status"], "failed");
+    let text = server.bare(Method::GET, "/metrics").send().unwrap().text().unwrap();
+    for (name, value) in [
+        ("windlass_executions_started_total", 2.0),
+        ("windlass_executions_ended_total{status=\"completed\"}", 1.0),
+        ("windlass_executions_ended_total{status=\"failed\"}", 1.0),
+        ("windlass_steps_total{status=\"completed\"}", 3.0),
+        ("windlass_steps_total{status=\"failed\"}", 1.0),
+        ("windlass_queue_depth", 0.0),
+        ("windlass_lease_losses_total", 0.0),
+        ("windlass_recovered", 1.0),
+    ] {
+        assert_eq!(measured(&text, name), value, "{name}");
+    }
+    assert!(measured(&text, "windlass_commit_seconds_count") >= 2.0);
+    let route = "route=\"/api/v1/workflows/{workflowId}/execute\"";
+    assert!(text.contains(route), "requests are told by route: {text}");
+}
+
+#[test]
+fn an_execution_is_sent_as_a_trace_when_it_has_ended() {
+    let collector = Receiver::new();
+    let address = collector.url.strip_suffix("/in").unwrap();
+    let server = Place::new().with(&["--otlp-endpoint", address]).serve();
+    let told = finish(&server, &server.define(TWO), json!({}));
+    let id = told["executionId"].as_str().unwrap().to_owned();
+    // Traces are sent together, every few seconds.
+    let trace = loop {
+        match collector.all().into_iter().find(|received| received.body.contains(&id)) {
+            Some(trace) => break trace,
+            None => std::thread::yield_now(),
+        }
+    };
+    assert_eq!(trace.path, "/v1/traces");
+    for part in ["execution two", "windlass.node.id", "shell", "completed"] {
+        assert!(trace.body.contains(part), "`{part}` is missing");
+    }
+}
+
+#[test]
+fn a_server_is_backed_up_while_it_runs() {
+    let place = Place::new();
+    let server = place.serve();
+    let told = finish(&server, &server.define(TWO), json!({}));
+    let saved = place.data().with_file_name("saved");
+    let run = |args: &[&std::ffi::OsStr]| {
+        let output = windlass().args(args).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (data, back) = (place.data(), place.data().with_file_name("back"));
+    run(&["admin".as_ref(), "backup".as_ref(), saved.as_ref(), "--data".as_ref(), data.as_ref()]);
+    run(&["admin".as_ref(), "restore".as_ref(), saved.as_ref(), "--data".as_ref(), back.as_ref()]);
+    let listed = run(&["executions".as_ref(), "list".as_ref(), "--json".as_ref(), "--data".as_ref(), back.as_ref()]);
+    assert!(listed.contains(told["executionId"].as_str().unwrap()), "{listed}");
+}
