@@ -14,7 +14,7 @@ const VARIABLE: &str = "WINDLASS_DATA";
 /// Reads a store that another process may be writing.
 pub type Reading = <Sqlite as Store>::Reader;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct Data {
     /// The data folder
     #[arg(long = "data", env = VARIABLE, default_value = DEFAULT, value_name = "DIR", global = true)]
@@ -22,6 +22,10 @@ pub struct Data {
 }
 
 impl Data {
+    pub fn of(folder: PathBuf) -> Data {
+        Data { folder }
+    }
+
     pub fn folder(&self) -> &Path {
         &self.folder
     }

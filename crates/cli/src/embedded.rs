@@ -4,6 +4,7 @@ use crate::exit::Usage;
 use crate::progress::say;
 use std::path::Path;
 use windlass_engine::Folder;
+use windlass_server::Local;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::Setup;
 pub use windlass_server::host::{Embedded, GUARD, Workers, ended, new_workflow_id, now, seed};
@@ -15,13 +16,21 @@ pub fn start(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Embedd
 }
 
 pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
-    let egress = if workers == Workers::None { Egress::default() } else { egress()? };
-    let setup = Setup { workers, egress, secrets: EngineSecrets::from_environment(), hub: None };
-    let embedded = Embedded::in_folder(folder, setup)?;
+    let embedded = Embedded::in_folder(folder, setup(workers)?)?;
     for warning in embedded.warnings() {
         say(&format!("warning: {warning}"));
     }
     Ok(embedded)
+}
+
+fn setup(workers: Workers) -> anyhow::Result<Setup> {
+    let egress = if workers == Workers::None { Egress::default() } else { egress()? };
+    Ok(Setup { workers, egress, secrets: EngineSecrets::from_environment(), hub: None })
+}
+
+/// An engine with the routes of a server over it, in a folder that nobody holds.
+pub fn routes(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Local> {
+    Local::start(Folder::hold(data, what)?, setup(workers)?)
 }
 
 /// Who runs a file here may reach what this machine reaches; what no definition may reach stays closed.

@@ -1,5 +1,6 @@
 //! Exit codes, decided here and nowhere else.
 
+use crate::place::ServerError;
 use std::fmt;
 use windlass_kernel::{Outcome, Phase};
 
@@ -73,7 +74,8 @@ pub fn of_all(phases: impl IntoIterator<Item = Phase>) -> u8 {
 
 #[must_use]
 pub fn of_error(error: &anyhow::Error) -> u8 {
-    if error.is::<Usage>() { USAGE } else { FAILED }
+    let refused = error.downcast_ref::<ServerError>().is_some_and(ServerError::is_usage);
+    if error.is::<Usage>() || refused { USAGE } else { FAILED }
 }
 
 /// Ended by a signal, as shells count it.

@@ -1,31 +1,33 @@
 //! Executions by the ids that people type: with or without the prefix, with dashes, or only a part of it.
 
 use crate::exit::Usage;
-use windlass_dialects::view::execution_id;
+use crate::place::Place;
+use anyhow::Context;
+use serde_json::Value;
 use windlass_kernel::ExecutionId;
-use windlass_store::{Query, Reader};
 
 const PREFIX: &str = "exec_";
 const DIGITS: usize = 32;
 /// Fewer digits mean too many executions.
 const SHORT_MIN: usize = 8;
-/// Executions read at a time.
-const PAGE: usize = 1_000;
 /// Of a part that fits several executions, so many are named.
 const NAMED_MAX: usize = 3;
 
 /// The execution that a text names. Ids begin with the time, so those of one minute begin alike: the end of an id is
 /// as good a short form as its beginning.
-pub fn find(reader: &mut impl Reader, text: &str) -> anyhow::Result<ExecutionId> {
+pub fn find(place: &Place, text: &str) -> anyhow::Result<ExecutionId> {
     let digits = digits(text)?;
     if digits.len() < DIGITS {
-        return by_part(reader, text, &digits);
+        return by_part(place, text, &digits);
     }
     let id = ExecutionId::try_from(digits).map_err(Usage::new)?;
-    match reader.load(id)? {
-        Some(_) => Ok(id),
-        None => Err(unknown(text).into()),
-    }
+    if place.has(id)? { Ok(id) } else { Err(place.no_execution(text).into()) }
+}
+
+/// The execution that an answer of the API is about.
+pub fn of_answer(told: &Value) -> anyhow::Result<ExecutionId> {
+    let text = told["executionId"].as_str().context("the server did not tell the execution")?;
+    Ok(ExecutionId::try_from(digits(text)?).map_err(Usage::new)?)
 }
 
 fn digits(text: &str) -> Result<String, Usage> {
@@ -42,32 +44,15 @@ fn digits(text: &str) -> Result<String, Usage> {
     Ok(digits)
 }
 
-fn unknown(text: &str) -> Usage {
-    Usage::new(format!("there is no execution `{text}` in this data folder"))
-        .hint("`windlass executions list` shows the ids; another folder is named with --data DIR")
-}
-
-fn by_part(reader: &mut impl Reader, text: &str, digits: &str) -> anyhow::Result<ExecutionId> {
-    let mut query = Query { limit: PAGE, ..Query::default() };
-    let mut found = Vec::new();
-    loop {
-        let page = reader.list(&query)?;
-        for listed in &page {
-            let id = listed.execution.to_string();
-            if id.starts_with(digits) || id.ends_with(digits) {
-                found.push(listed.execution);
-            }
-        }
-        query.before = page.last().map(|listed| listed.execution);
-        if page.len() < PAGE {
-            break;
-        }
-    }
+fn by_part(place: &Place, text: &str, digits: &str) -> anyhow::Result<ExecutionId> {
+    let (listed, _) = place.list(None, usize::MAX)?;
+    let all = listed.iter().filter_map(|execution| execution["executionId"].as_str()?.strip_prefix(PREFIX));
+    let found: Vec<&str> = all.filter(|id| id.starts_with(digits) || id.ends_with(digits)).collect();
     match found[..] {
-        [id] => Ok(id),
-        [] => Err(unknown(text).into()),
+        [id] => Ok(ExecutionId::try_from(id.to_owned()).map_err(Usage::new)?),
+        [] => Err(place.no_execution(text).into()),
         _ => {
-            let named: Vec<String> = found.iter().take(NAMED_MAX).map(|id| execution_id(*id)).collect();
+            let named: Vec<String> = found.iter().take(NAMED_MAX).map(|id| format!("{PREFIX}{id}")).collect();
             let more = if found.len() > NAMED_MAX { ", …" } else { "" };
             let what = format!("`{text}` fits {} executions: {}{more}", found.len(), named.join(", "));
             Err(Usage::new(what).hint("give more digits, from the beginning or the end of the id").into())

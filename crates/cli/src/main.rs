@@ -5,6 +5,7 @@ mod data;
 mod embedded;
 mod exit;
 mod ids;
+mod place;
 mod progress;
 mod signals;
 mod words;
@@ -32,6 +33,7 @@ enum Command {
     Validate(commands::validate::Validate),
     Schema(commands::schema::Schema),
     Graph(commands::graph::Graph),
+    Workflows(commands::workflows::Workflows),
     Executions(commands::executions::Executions),
     Secrets(commands::secrets::Secrets),
     Admin(commands::admin::Admin),
@@ -51,13 +53,29 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Whoever named a server may think that all commands go there.
+    fn tell_of_place(&self) {
+        let is_local = matches!(self, Command::Admin(_) | Command::Bench(_) | Command::Sim(_));
+        if is_local && std::env::var_os(place::URL_VARIABLE).is_some_and(|url| !url.is_empty()) {
+            progress::say(&format!(
+                "note: {} is set; this command works on this machine",
+                place::URL_VARIABLE
+            ));
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    command.tell_of_place();
+    let done = match command {
         Command::Run(run) => run.run(),
         Command::Serve(serve) => serve.run(),
         Command::Validate(validate) => validate.run(),
         Command::Schema(schema) => schema.run(),
         Command::Graph(graph) => graph.run(),
+        Command::Workflows(workflows) => workflows.run(),
         Command::Executions(executions) => executions.run(),
         Command::Secrets(secrets) => secrets.run(),
         Command::Admin(admin) => admin.run(),

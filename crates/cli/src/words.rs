@@ -1,5 +1,6 @@
 //! Words for people: durations, failures, what happened.
 
+use crate::embedded::now;
 use windlass_dialects::view::{execution_id, gate_keys, status, time};
 use windlass_kernel::{Event, Failure, Millis, Net, PauseReason, Phase, Role};
 use windlass_protocol::Stream;
@@ -24,6 +25,12 @@ pub fn age(ms: u64) -> String {
         seconds @ 3_600..86_400 => format!("{} h", seconds / 3_600),
         seconds => format!("{} d", seconds / 86_400),
     }
+}
+
+/// How long ago a time of the API was, in one unit.
+pub fn since(text: &str) -> String {
+    let at: Result<jiff::Timestamp, _> = text.parse();
+    at.map_or_else(|_| "-".to_owned(), |at| age(now().since(Millis(at.as_millisecond()))))
 }
 
 /// Without what would steer a terminal.

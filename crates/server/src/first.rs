@@ -39,7 +39,7 @@ pub async fn welcome(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>
     Ok(Some(file).filter(|file| file.exists()))
 }
 
-fn default_tenant() -> StoredTenant {
+pub(crate) fn default_tenant() -> StoredTenant {
     let (id, at) = (Tenant::default(), now());
     let name = id.to_string();
     StoredTenant { id, name, limits: TenantLimits::default(), created_at: at, updated_at: at }

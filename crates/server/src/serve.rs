@@ -17,7 +17,7 @@ use crate::traces::Traces;
 use crate::webhooks;
 use anyhow::Context;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,8 @@ impl Server {
             .await
             .with_context(|| format!("cannot listen on {}", settings.listen[0]))?;
         let connections = Connections::new(&settings)?;
-        let folder = Folder::hold(&settings.data, WHAT)?;
+        let url = url_of(&settings, listener.local_addr()?);
+        let folder = Folder::hold(&settings.data, &format!("{WHAT} at {url}"))?;
         let hub = Arc::new(Hub::default());
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
         let setup = Setup { workers, egress: settings.egress.clone(), secrets, hub: Some(hub.clone()) };
@@ -73,8 +74,7 @@ impl Server {
 
     /// Where clients on this machine find it.
     pub fn url(&self) -> std::io::Result<String> {
-        let scheme = if self.app.settings.tls.is_some() { "https" } else { "http" };
-        Ok(format!("{scheme}://{}", self.address()?))
+        Ok(url_of(&self.app.settings, self.address()?))
     }
 
     /// The file with the owner's token, if it is there.
@@ -137,6 +137,24 @@ async fn keep_uses_once(app: &App) {
     {
         tracing::warn!(%problem, "when tokens were used last could not be kept");
     }
+}
+
+fn url_of(settings: &Settings, mut address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        let here: IpAddr =
+            if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        address.set_ip(here);
+    }
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}")
+}
+
+/// The URL of the server that holds a data folder; none when nobody does, or somebody else.
+#[must_use]
+pub fn server_of(folder: &Path) -> Option<String> {
+    let holder = Folder::holder(folder).ok().flatten()?;
+    let (_, url) = holder.split_once(&format!("({WHAT} at "))?;
+    url.strip_suffix(')').map(str::to_owned)
 }
 
 /// The pool and the engine are ended on a thread that may wait.

@@ -5,14 +5,13 @@ mod search;
 use super::counted;
 use super::run::definition;
 use super::source::Source;
-use crate::data::Data;
+use crate::place::Place;
 use crate::progress::say;
 use search::{FILES_MAX, Search};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use windlass_dialects::{Child, Compiled, Diagnostic, Literal, compile};
-use windlass_engine::Folder;
-use windlass_store::{Definition, Reader, Tenant, Which};
+use windlass_store::Definition;
 
 /// Definitions that one may lead to; more are a mistake.
 const MEMBERS_MAX: usize = 1_000;
@@ -43,21 +42,21 @@ struct Nowhere {
 
 impl Family {
     /// Paths are relative to the folder of the first definition, so that a path means the same everywhere.
-    pub fn of(compiled: &Compiled, source: &Source, data: &Data) -> anyhow::Result<Family> {
+    pub fn of(compiled: &Compiled, source: &Source, place: &Place) -> anyhow::Result<Family> {
         let mut family = Family::default();
         let mut search = Search::new(&source.folder);
         let mut names: BTreeMap<String, Found> = BTreeMap::new();
         let mut open: VecDeque<(Option<usize>, Child)> = of_definition(None, compiled);
         while let Some((of, child)) = open.pop_front() {
             if !names.contains_key(&child.path) {
-                let found = family.find(&child.path, &mut search, data)?;
-                if let Found::Member(place) = found {
-                    open.extend(of_definition(Some(place), &family.members[place].compiled));
+                let found = family.find(&child.path, &mut search, place)?;
+                if let Found::Member(member) = found {
+                    open.extend(of_definition(Some(member), &family.members[member].compiled));
                 }
                 names.insert(child.path.clone(), found);
             }
             let found = &names[&child.path];
-            if let Some(why) = family.trouble(&child, found, data)? {
+            if let Some(why) = family.trouble(&child, found, place)? {
                 let (text, file) = match of {
                     None => (&compiled.shown, &source.shown),
                     Some(of) => (&family.members[of].compiled.shown, &family.members[of].source.shown),
@@ -69,7 +68,7 @@ impl Family {
         Ok(family)
     }
 
-    fn find(&mut self, path: &str, search: &mut Search, data: &Data) -> anyhow::Result<Found> {
+    fn find(&mut self, path: &str, search: &mut Search, place: &Place) -> anyhow::Result<Found> {
         if self.members.len() >= MEMBERS_MAX {
             anyhow::bail!("the definition leads to more than {MEMBERS_MAX} others");
         }
@@ -77,7 +76,7 @@ impl Family {
             search::Hit::One(file) => file,
             search::Hit::Several(files) => return Ok(Found::Several(files)),
             search::Hit::None { cut } => {
-                let registered = newest(data, path)?.is_some();
+                let registered = place.newest(path)?.is_some();
                 return Ok(if registered { Found::Registered } else { Found::Nowhere { cut } });
             }
         };
@@ -87,13 +86,13 @@ impl Family {
         Ok(Found::Member(self.members.len() - 1))
     }
 
-    fn trouble(&self, child: &Child, found: &Found, data: &Data) -> anyhow::Result<Option<Diagnostic>> {
+    fn trouble(&self, child: &Child, found: &Found, place: &Place) -> anyhow::Result<Option<Diagnostic>> {
         let told = |message: String, hint: &str| {
             let mut why = child.nowhere.clone();
             (why.message, why.hint) = (message, Some(hint.to_owned()));
             Some(why)
         };
-        let newest = newest(data, &child.path)?;
+        let newest = place.newest(&child.path)?;
         let has = match found {
             Found::Nowhere { cut: false } => return Ok(Some(child.nowhere.clone())),
             Found::Nowhere { cut: true } => {
@@ -109,8 +108,8 @@ impl Family {
             }
             Found::Registered => newest.map_or(0, |(version, _)| version),
             // What is registered already keeps its number; another text gets the next one.
-            Found::Member(place) => newest.map_or(1, |(version, text)| {
-                version + u32::from(text != self.members[*place].compiled.source)
+            Found::Member(member) => newest.map_or(1, |(version, text)| {
+                version + u32::from(text != self.members[*member].compiled.source)
             }),
         };
         Ok(match child.version {
@@ -180,6 +179,11 @@ impl Family {
         self.members.iter().flat_map(|member| &member.compiled.literals)
     }
 
+    /// Each text under the name by which it is started.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.members.iter().map(|member| (member.name.as_str(), member.source.text.as_str()))
+    }
+
     /// Each under the name by which it is started.
     pub fn definitions(self) -> Vec<Definition> {
         let made = self.members.into_iter().filter_map(|mut member| {
@@ -199,13 +203,4 @@ enum Found {
 
 fn of_definition(of: Option<usize>, compiled: &Compiled) -> VecDeque<(Option<usize>, Child)> {
     compiled.children.iter().map(|child| (of, child.clone())).collect()
-}
-
-/// The newest registered definition of that name: its version and its text.
-fn newest(data: &Data, name: &str) -> anyhow::Result<Option<(u32, String)>> {
-    if !Folder::store(data.folder()).exists() {
-        return Ok(None);
-    }
-    let found = data.read()?.find_definition(&Tenant::default(), &Which::of(name), None)?;
-    Ok(found.map(|definition| (definition.version, definition.source)))
 }

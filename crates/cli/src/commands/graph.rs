@@ -34,6 +34,16 @@ pub enum Drawn {
     Svg,
 }
 
+impl Drawn {
+    pub fn name(self) -> &'static str {
+        match self {
+            Drawn::Mermaid => "mermaid",
+            Drawn::Dot => "dot",
+            Drawn::Svg => "svg",
+        }
+    }
+}
+
 impl From<Drawn> for Format {
     fn from(drawn: Drawn) -> Format {
         match drawn {

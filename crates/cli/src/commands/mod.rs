@@ -15,6 +15,7 @@ pub mod sim;
 mod source;
 mod told;
 pub mod validate;
+pub mod workflows;
 
 use std::fmt::Display;
 

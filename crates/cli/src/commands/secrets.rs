@@ -1,23 +1,17 @@
-//! `windlass secrets`: values that steps may use and nobody may read, beside a running engine or without one.
+//! `windlass secrets`: values that steps may use and nobody may read, beside a running engine, without one, or at a server.
 
 use super::counted;
 use super::told::print_json;
-use crate::data::Data;
-use crate::embedded::now;
 use crate::exit::Usage;
+use crate::place::{At, Place, vault};
 use crate::progress::say;
-use crate::words::{age, plain};
+use crate::words::{plain, since};
 use anyhow::Context;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write, stdin};
 use std::process::ExitCode;
-use windlass_dialects::view::time;
-use windlass_engine::Folder;
 use windlass_secrets::{SHORT_BYTES, VALUE_MAX, Zeroizing, check_name, check_value};
-use windlass_server::engine_secrets::EngineSecrets;
-use windlass_server::vault::LocalVault;
-use windlass_store::{StoredSecret, Tenant};
 
 /// Keep secrets for steps
 ///
@@ -29,7 +23,7 @@ pub struct Secrets {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    data: Data,
+    at: At,
 }
 
 #[derive(Debug, Subcommand)]
@@ -83,10 +77,10 @@ struct Rotate {
 impl Secrets {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         match &self.command {
-            Command::Set(set) => set.run(&self.data)?,
-            Command::List(list) => list.run(&self.data)?,
-            Command::Delete(delete) => delete.run(&self.data)?,
-            Command::Rotate(rotate) => rotate.run(&self.data)?,
+            Command::Set(set) => set.run(&self.at.place()?)?,
+            Command::List(list) => list.run(&self.at.place()?)?,
+            Command::Delete(delete) => delete.run(&self.at.place()?)?,
+            Command::Rotate(rotate) => rotate.run(&self.at)?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -94,16 +88,12 @@ impl Secrets {
 
 impl Set {
     /// Name and value are known to be good before anything is made.
-    fn run(&self, data: &Data) -> anyhow::Result<()> {
+    fn run(&self, place: &Place) -> anyhow::Result<()> {
         let refused = |error: windlass_secrets::Refused| Usage::new(error.to_string());
         check_name(&self.name).map_err(refused)?;
         let value = self.value()?;
         check_value(&value).map_err(refused)?;
-        let secret = LocalVault::make(data.folder(), EngineSecrets::from_environment())?.set(
-            &Tenant::default(),
-            &self.name,
-            &value,
-        )?;
+        let secret = place.set_secret(&self.name, &value)?;
         if value.len() < SHORT_BYTES {
             say(&format!(
                 "warning: the value of `{}` is short; wherever the same {} bytes stand in an output, they are redacted",
@@ -112,9 +102,9 @@ impl Set {
             ));
         }
         match self.json {
-            true => print_json(&as_json(&secret)),
+            true => print_json(&secret),
             false => {
-                say(&format!("secret `{}` is set (version {})", secret.name, secret.version));
+                say(&format!("secret `{}` is set (version {})", self.name, secret["version"]));
                 Ok(())
             }
         }
@@ -138,27 +128,28 @@ impl Set {
 }
 
 impl List {
-    fn run(&self, data: &Data) -> anyhow::Result<()> {
-        let secrets = existing(data)?.list(&Tenant::default())?;
+    fn run(&self, place: &Place) -> anyhow::Result<()> {
+        let secrets = place.secrets()?;
         if self.json {
-            let told: Vec<Value> = secrets.iter().map(as_json).collect();
-            return print_json(&json!({ "secrets": told }));
+            return print_json(&json!({ "secrets": secrets }));
         }
         let mut out = std::io::stdout().lock();
-        let width = secrets.iter().map(|secret| secret.name.len()).max().unwrap_or(0);
-        for StoredSecret { name, version, updated_at, .. } in &secrets {
-            let age = age(now().since(*updated_at));
-            writeln!(out, "{:width$}  version {version:<4} {age:>6} ago", plain(name))?;
+        let text = |secret: &Value, key: &str| secret[key].as_str().unwrap_or("-").to_owned();
+        let width = secrets.iter().map(|secret| text(secret, "name").len()).max().unwrap_or(0);
+        for secret in &secrets {
+            let (name, version) = (plain(&text(secret, "name")), secret["version"].to_string());
+            let age = since(&text(secret, "updatedAt"));
+            writeln!(out, "{name:width$}  version {version:<4} {age:>6} ago")?;
         }
         Ok(())
     }
 }
 
 impl Delete {
-    fn run(&self, data: &Data) -> anyhow::Result<()> {
-        if !existing(data)?.delete(&Tenant::default(), &self.name)? {
+    fn run(&self, place: &Place) -> anyhow::Result<()> {
+        if !place.delete_secret(&self.name)? {
             let what = format!("there is no secret `{}`", plain(&self.name));
-            let hint = format!("`windlass secrets list{}` shows the names", data.flag());
+            let hint = format!("`windlass secrets list{}` shows the names", place.flag());
             return Err(Usage::new(what).hint(hint).into());
         }
         match self.json {
@@ -172,8 +163,9 @@ impl Delete {
 }
 
 impl Rotate {
-    fn run(&self, data: &Data) -> anyhow::Result<()> {
-        let rotated = existing(data)?.rotate()?;
+    /// Keys are the business of whoever has the folder.
+    fn run(&self, at: &At) -> anyhow::Result<()> {
+        let rotated = vault(at.data()?)?.rotate()?;
         match self.json {
             true => print_json(&json!({ "keyId": rotated.key, "secrets": rotated.secrets })),
             false => {
@@ -183,23 +175,4 @@ impl Rotate {
             }
         }
     }
-}
-
-fn existing(data: &Data) -> anyhow::Result<LocalVault> {
-    if !Folder::store(data.folder()).exists() {
-        let what = format!("there are no secrets in {}", data.folder().display());
-        let hint = "`windlass secrets set NAME` makes the folder; another one is named with --data DIR";
-        return Err(Usage::new(what).hint(hint).into());
-    }
-    LocalVault::of(data.folder(), EngineSecrets::from_environment())
-}
-
-fn as_json(secret: &StoredSecret) -> Value {
-    json!({
-        "name": secret.name,
-        "version": secret.version,
-        "keyId": secret.key,
-        "createdAt": time(secret.created_at),
-        "updatedAt": time(secret.updated_at),
-    })
 }

@@ -1,10 +1,12 @@
 //! `windlass serve`: the server, with every setting of its table as a flag.
 
+use crate::data::Data;
 use crate::exit::Usage;
 use crate::progress::say;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use windlass_server::auth::OWNER_FILE;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::settings::{Kind, SETTINGS, Setting, Settings};
 use windlass_server::{Server, serve};
@@ -19,12 +21,15 @@ impl Serve {
         let secrets = EngineSecrets::take_from_environment()?;
         let variable = |name: &str| secrets.get(name).map(str::to_owned).or_else(|| std::env::var(name).ok());
         let settings = Settings::gather(&self.flags, variable).map_err(|bad| Usage::new(bad.to_string()))?;
-        serve(settings, secrets, tell)?;
+        let data = Data::of(settings.data.clone());
+        let is_first = !data.folder().join(OWNER_FILE).exists();
+        serve(settings, secrets, |server| tell(server, &data, is_first))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn tell(server: &Server) {
+/// What somebody needs to know who starts it; more, if it is the first time. The last line says that it is ready.
+fn tell(server: &Server, data: &Data, is_first: bool) {
     for warning in server.warnings() {
         say(&format!("warning: {warning}"));
     }
@@ -32,9 +37,24 @@ fn tell(server: &Server) {
         say(&format!("the owner's token is in {}", file.display()));
     }
     match server.url() {
-        Ok(url) => say(&format!("listening on {url}")),
+        Ok(url) => {
+            if is_first {
+                say(&first_steps(&url, &data.flag()));
+            }
+            say(&format!("listening on {url}"));
+        }
         Err(error) => say(&format!("listening; the address cannot be told: {error}")),
     }
+}
+
+fn first_steps(url: &str, flag: &str) -> String {
+    format!(
+        "commands in this folder find the server and the token by themselves; in another terminal, try:
+  windlass run FILE{flag}
+  windlass executions list{flag}
+from elsewhere:
+  export WINDLASS_URL={url} WINDLASS_TOKEN=…"
+    )
 }
 
 /// The table is the only list of flags.

@@ -1,7 +1,7 @@
 //! One line per change, for pipes and files.
 
 use super::say;
-use crate::words::{duration, sentence};
+use crate::words::{duration, log_line, sentence};
 use windlass_kernel::{Event, Millis, Net};
 use windlass_server::follow::{Happened, Seen};
 
@@ -16,7 +16,7 @@ impl Lines {
         let own = seen.iter().rposition(is_fork).unwrap_or(0);
         for seen in &seen[own..] {
             match seen {
-                Seen::Line(line) => say(&crate::words::log_line(line)),
+                Seen::Line(line) => say(&log_line(line)),
                 Seen::Record(happened) => self.record(net, happened),
             }
         }

@@ -10,15 +10,14 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 use windlass_kernel::Execution;
 use windlass_server::follow::Follower;
-use windlass_store::Reader;
 
 /// Nothing is drawn or looked for more often.
 pub const TICK: Duration = Duration::from_millis(100);
 
 /// One execution, told on stderr.
 #[derive(Debug)]
-pub struct Progress<R> {
-    follower: Follower<R>,
+pub struct Progress {
+    follower: Follower,
     shown: Shown,
 }
 
@@ -28,8 +27,8 @@ enum Shown {
     Screen(Box<Screen>),
 }
 
-impl<R: Reader> Progress<R> {
-    pub fn new(follower: Follower<R>) -> Progress<R> {
+impl Progress {
+    pub fn new(follower: Follower) -> Progress {
         let shown = if stderr().is_terminal() {
             Shown::Screen(Box::new(Screen::new(Style::for_stderr())))
         } else {
@@ -44,8 +43,7 @@ impl<R: Reader> Progress<R> {
         match &mut self.shown {
             Shown::Lines(lines) => lines.tell(self.follower.net(), &seen),
             Shown::Screen(screen) => {
-                let leases = self.follower.leases()?;
-                screen.tell(&seen, self.follower.state(), &leases);
+                screen.tell(&seen, self.follower.state(), self.follower.leases());
             }
         }
         Ok(())
@@ -57,7 +55,7 @@ impl<R: Reader> Progress<R> {
     }
 
     /// The last state stays on the screen.
-    pub fn end(mut self) -> anyhow::Result<Follower<R>> {
+    pub fn end(mut self) -> anyhow::Result<Follower> {
         self.tick()?;
         if let Shown::Screen(screen) = self.shown {
             screen.end();

@@ -48,8 +48,11 @@ fn a_child_is_found_by_file_by_path_and_by_name_and_below_the_folder() {
         assert_eq!(told["outputs"]["stdout"], "2\n", "{reference}: what it gave is the step's result");
         let all = list(&place);
         assert_eq!((all.len(), &all[0]["workflowName"]), (2, &json!(reference)));
-        assert_eq!(all[0]["parentExecutionId"], told["executionId"]);
-        assert_eq!((&all[0]["triggerType"], &all[0]["status"]), (&json!("workflow"), &json!("completed")));
+        assert_eq!(all[0]["metadata"]["parentExecutionId"], told["executionId"]);
+        assert_eq!(
+            (&all[0]["metadata"]["triggerType"], &all[0]["status"]),
+            (&json!("workflow"), &json!("completed"))
+        );
     }
 }
 
@@ -63,7 +66,7 @@ fn children_of_children_are_registered_before_anything_runs() {
     let all = list(&place);
     let names: Vec<&str> = all.iter().filter_map(|one| one["workflowName"].as_str()).collect();
     assert_eq!(names, ["leaf", "middle", "tested"]);
-    assert_eq!(all[0]["parentExecutionId"], all[1]["executionId"]);
+    assert_eq!(all[0]["metadata"]["parentExecutionId"], all[1]["executionId"]);
     let inner = all[0]["executionId"].as_str().expect("an id");
     let got = place.windlass(&["executions", "get", inner, "--json"]).expect(0).json();
     assert_eq!(got["metadata"]["parentExecutionId"], all[1]["executionId"]);

@@ -43,8 +43,8 @@ fn a_failed_execution_is_done_again_from_its_failure_and_keeps_what_was_done() {
     let again = place.windlass(&["executions", "get", &id_of(&old), "--json"]).expect(0).json();
     assert_eq!(again, old);
     let list = place.windlass(&["executions", "list", "--json"]).expect(0).json();
-    assert_eq!(list["executions"][0]["parentExecutionId"], old["executionId"]);
-    assert_eq!(list["executions"][1].get("parentExecutionId"), None);
+    assert_eq!(list["executions"][0]["metadata"]["parentExecutionId"], old["executionId"]);
+    assert_eq!(list["executions"][1]["metadata"].get("parentExecutionId"), None);
     let page = place.windlass(&["executions", "get", &id_of(&new)]).expect(0).out;
     assert!(page.contains(&format!("retry of    {}", id_of(&old))), "{page}");
     place.windlass(&["admin", "check"]).expect(0);

@@ -70,6 +70,7 @@ fn a_server_is_backed_up_while_it_runs() {
     let (data, back) = (place.data(), place.data().with_file_name("back"));
     run(&["admin".as_ref(), "backup".as_ref(), saved.as_ref(), "--data".as_ref(), data.as_ref()]);
     run(&["admin".as_ref(), "restore".as_ref(), saved.as_ref(), "--data".as_ref(), back.as_ref()]);
-    let listed = run(&["executions".as_ref(), "list".as_ref(), "--json".as_ref(), "--data".as_ref(), back.as_ref()]);
+    let listed =
+        run(&["executions".as_ref(), "list".as_ref(), "--json".as_ref(), "--data".as_ref(), back.as_ref()]);
     assert!(listed.contains(told["executionId"].as_str().unwrap()), "{listed}");
 }

@@ -7,28 +7,26 @@ mod witness;
 pub use subject::{Happened, Subject, label};
 pub use witness::Witness;
 
-use crate::feed::leases;
+use crate::trail::{Chunk, Trail};
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use windlass_dialects::view::{Leases, execution_id};
 use windlass_kernel::{Execution, ExecutionId, Millis, Net, RunId};
-use windlass_protocol::{Level, Line, Stream};
-use windlass_store::{Position, Reader};
+use windlass_protocol::{Level, Stream};
+use windlass_store::Position;
 
-/// Rows read at a time.
-const PAGE: usize = 500;
-
-#[derive(Debug)]
-pub struct Follower<R> {
-    reader: R,
+pub struct Follower {
+    trail: Box<dyn Trail>,
     id: ExecutionId,
     net: Net,
     /// Step-runs stay there until their last lines have come.
     witness: Witness,
     ended: Vec<RunId>,
     logs: Position,
+    leases: Leases,
     /// Lines of step-runs whose beginning had not been read when they came.
     early: Vec<LogLine>,
 }
@@ -54,13 +52,21 @@ pub struct LogLine {
     pub data: Option<Arc<Value>>,
 }
 
-impl<R: Reader> Follower<R> {
+impl Follower {
     /// From the beginning of its journal.
-    pub fn new(mut reader: R, id: ExecutionId) -> anyhow::Result<Follower<R>> {
-        let Some(stored) = reader.load(id)? else { bail!("execution {} does not exist", execution_id(id)) };
-        let net = reader.net(stored.state.head.net)?.context("the net of the execution is missing")?;
-        let (ended, early) = (Vec::new(), Vec::new());
-        Ok(Follower { reader, id, net, witness: Witness::default(), ended, logs: Position(0), early })
+    pub fn new(mut trail: Box<dyn Trail>, id: ExecutionId) -> anyhow::Result<Follower> {
+        let Some(spec) = trail.net()? else { bail!("there is no execution {}", execution_id(id)) };
+        let net = Net::new(spec).with_context(|| format!("the net of {} is broken", execution_id(id)))?;
+        Ok(Follower {
+            trail,
+            id,
+            net,
+            witness: Witness::default(),
+            ended: Vec::new(),
+            logs: Position(0),
+            leases: Leases::new(),
+            early: Vec::new(),
+        })
     }
 
     pub fn net(&self) -> &Net {
@@ -72,20 +78,19 @@ impl<R: Reader> Follower<R> {
         self.witness.state()
     }
 
-    /// What workers have of it at this moment.
-    pub fn leases(&mut self) -> anyhow::Result<Leases> {
-        Ok(leases(&mut self.reader, self.id)?)
+    /// What workers had of it when it was looked at last.
+    pub fn leases(&self) -> &Leases {
+        &self.leases
     }
 
-    /// What came since the last time. Lines are read after records: a step's lines are on disk before its end is, so
-    /// none that belongs to a seen end is missed. Those of a step that began meanwhile wait for the next time.
+    /// What came since the last time. Lines of a step that began meanwhile wait for the next time.
     pub fn poll(&mut self) -> anyhow::Result<Vec<Seen>> {
-        let records = self.records()?;
-        let mut lines: VecDeque<LogLine> = self.early.drain(..).collect();
+        let (records, lines) = self.read()?;
+        let mut told: VecDeque<LogLine> = self.early.drain(..).collect();
         let over = self.state().phase().is_ended();
-        for line in self.lines()? {
+        for line in lines {
             if over || self.witness.knows(line.run) {
-                lines.push_back(line);
+                told.push_back(line);
             } else {
                 self.early.push(line);
             }
@@ -94,53 +99,48 @@ impl<R: Reader> Follower<R> {
             self.witness.forget(run);
         }
         self.ended.extend(records.iter().filter_map(Happened::ended_run));
-        Ok(merge(records, lines))
+        Ok(merge(records, told))
     }
 
-    fn records(&mut self) -> anyhow::Result<Vec<Happened>> {
-        let mut seen = Vec::new();
+    fn read(&mut self) -> anyhow::Result<(Vec<Happened>, Vec<LogLine>)> {
+        let (mut records, mut lines) = (Vec::new(), Vec::new());
         loop {
-            let rows = self.reader.journal(self.id, self.state().head.version, PAGE)?;
-            let more = rows.len() >= PAGE;
-            for record in rows.into_iter().flat_map(|row| row.records) {
+            let stretch = self.trail.next(self.state().head.version, self.logs)?;
+            self.leases = stretch.leases();
+            for record in stretch.records {
                 let happened = self.witness.see(&self.net, record);
-                seen.push(
-                    happened
-                        .with_context(|| format!("the journal of {} is broken", execution_id(self.id)))?,
-                );
+                let broken = || format!("the journal of {} is broken", execution_id(self.id));
+                records.push(happened.with_context(broken)?);
             }
-            if !more {
-                return Ok(seen);
+            for chunk in stretch.logs {
+                self.logs = Position(chunk.position);
+                self.lines(chunk, &mut lines);
+            }
+            if !stretch.more {
+                return Ok((records, lines));
             }
         }
     }
 
-    fn lines(&mut self) -> anyhow::Result<Vec<LogLine>> {
-        let mut lines = Vec::new();
-        loop {
-            let chunks = self.reader.logs(self.id, self.logs, PAGE)?;
-            let more = chunks.len() >= PAGE;
-            for chunk in chunks {
-                self.logs = chunk.position;
-                let path = self.witness.subject(chunk.run).map(|subject| subject.path.0.clone());
-                let parsed: Vec<Line> =
-                    serde_json::from_slice(&chunk.lines).context("a chunk of the log cannot be read")?;
-                lines.extend(parsed.into_iter().map(|line| LogLine {
-                    run: chunk.run,
-                    step: chunk.step.clone(),
-                    path: path.clone().unwrap_or_default(),
-                    attempt: chunk.attempt,
-                    at: Millis(line.at),
-                    stream: line.stream,
-                    level: line.level(),
-                    text: line.text,
-                    data: line.data,
-                }));
-            }
-            if !more {
-                return Ok(lines);
-            }
-        }
+    fn lines(&self, chunk: Chunk, lines: &mut Vec<LogLine>) {
+        let path = self.witness.subject(chunk.run).map(|subject| subject.path.0.clone()).unwrap_or_default();
+        lines.extend(chunk.lines.into_iter().map(|line| LogLine {
+            run: chunk.run,
+            step: chunk.step.clone(),
+            path: path.clone(),
+            attempt: chunk.attempt,
+            at: Millis(line.at),
+            stream: line.stream,
+            level: line.level(),
+            text: line.text,
+            data: line.data,
+        }));
+    }
+}
+
+impl fmt::Debug for Follower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follower").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

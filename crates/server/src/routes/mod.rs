@@ -17,7 +17,7 @@ mod websocket;
 pub(crate) mod workflows;
 
 pub(crate) use executions::stored_of;
-pub use executions::{Estimates, Prepared};
+pub use executions::{Estimates, ExecutionFilter, ListedExecution, Prepared};
 
 use crate::app::App;
 use crate::problem::Problem;

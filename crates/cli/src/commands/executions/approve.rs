@@ -1,12 +1,12 @@
 //! Answers of people: what waits for one is named by its node, and inside of a loop by the iteration too.
 
-use super::change::{BY, Change};
-use crate::commands::told::{net_of, stored};
-use crate::data::Data;
+use super::change::Change;
 use crate::exit::Usage;
 use crate::ids;
+use crate::place::{Place, Wish};
 use std::process::ExitCode;
-use windlass_kernel::{Execution, Fence, Input, ManualNote, ManualOutcome, Net, RunId, RunState, StepRun};
+use windlass_kernel::{Execution, Fence, ManualNote, ManualOutcome, Net, RunId, RunState, StepRun};
+use windlass_server::follow::label;
 
 /// Approve what waits for a person
 #[derive(Debug, clap::Args)]
@@ -22,6 +22,25 @@ pub struct Reject {
     answer: Answer,
 }
 
+/// Say how something came out that waits for a person, with what shows it
+#[derive(Debug, clap::Args)]
+pub struct Signal {
+    #[command(flatten)]
+    answer: Answer,
+    #[arg(long, value_enum)]
+    outcome: Outcome,
+    /// The id of something that shows it; may be given several times
+    #[arg(long, value_name = "ID")]
+    evidence: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Outcome {
+    Succeeded,
+    Failed,
+    Cancelled,
+}
+
 #[derive(Debug, clap::Args)]
 struct Answer {
     #[command(flatten)]
@@ -35,31 +54,40 @@ struct Answer {
 }
 
 impl Approve {
-    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        self.answer.give(data, ManualOutcome::Succeeded)
+    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+        self.answer.give(place, ManualOutcome::Succeeded, &[])
     }
 }
 
 impl Reject {
-    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        self.answer.give(data, ManualOutcome::Failed)
+    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+        self.answer.give(place, ManualOutcome::Failed, &[])
+    }
+}
+
+impl Signal {
+    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+        let outcome = match self.outcome {
+            Outcome::Succeeded => ManualOutcome::Succeeded,
+            Outcome::Failed => ManualOutcome::Failed,
+            Outcome::Cancelled => ManualOutcome::Cancelled,
+        };
+        self.answer.give(place, outcome, &self.evidence)
     }
 }
 
 impl Answer {
-    fn give(&self, data: &Data, outcome: ManualOutcome) -> anyhow::Result<ExitCode> {
-        let mut reader = data.read()?;
-        let id = ids::find(&mut reader, &self.change.id)?;
-        let state = stored(&mut reader, id)?.state;
-        let net = net_of(&mut reader, &state)?;
-        drop(reader);
-        let (run, fence) = self.waiting(&net, &state)?;
-        let note =
-            ManualNote { outcome, actor: BY.to_owned(), notes: self.note.clone(), evidence: Vec::new() };
-        self.change.give(data, Input::Complete { run, fence, note: Box::new(note) })
+    fn give(&self, place: &Place, outcome: ManualOutcome, evidence: &[String]) -> anyhow::Result<ExitCode> {
+        let mut follower = place.follow(ids::find(place, &self.change.id)?)?;
+        follower.poll()?;
+        let (node, run, fence) = self.waiting(follower.net(), follower.state())?;
+        let (notes, evidence) = (self.note.clone(), evidence.to_vec());
+        // Who it was is told by whoever takes it.
+        let note = ManualNote { outcome, actor: String::new(), notes, evidence };
+        self.change.ask(place, &Wish::Complete { node, run, fence, note })
     }
 
-    fn waiting(&self, net: &Net, state: &Execution<'_>) -> Result<(RunId, Fence), Usage> {
+    fn waiting(&self, net: &Net, state: &Execution<'_>) -> Result<(String, RunId, Fence), Usage> {
         let all = waits(net, state);
         let named = |(name, step, ..): &&Waiting| {
             self.node.as_ref().is_none_or(|wanted| wanted == name || wanted == step)
@@ -68,7 +96,7 @@ impl Answer {
         let names =
             |found: &[&Waiting]| found.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(", ");
         match (&found[..], &self.node) {
-            ([(_, _, run, fence)], _) => Ok((*run, *fence)),
+            ([(name, _, run, fence)], _) => Ok((name.clone(), *run, *fence)),
             ([], _) if all.is_empty() => Err(Usage::new("nothing of it waits for a person")),
             ([], Some(node)) => {
                 let all: Vec<&Waiting> = all.iter().collect();
@@ -93,8 +121,7 @@ fn waits(net: &Net, state: &Execution<'_>) -> Vec<Waiting> {
     };
     let told = |id: RunId, run: &StepRun| {
         let step = net.step(run.step).name.clone();
-        let path: Vec<String> = run.path.0.iter().map(u32::to_string).collect();
-        let name = if path.is_empty() { step.clone() } else { format!("{step}[{}]", path.join(",")) };
+        let name = label(&step, &run.path.0);
         Some((name, step, id, waits(run)?))
     };
     state.runs.iter().filter_map(|(id, run)| told(*id, run)).collect()

@@ -1,15 +1,15 @@
 //! `windlass executions events`
 
-use super::watch::{Watching, nobody_works};
+use super::watch::Watching;
 use crate::commands::told::print_json;
-use crate::data::Data;
 use crate::ids;
+use crate::place::Place;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::ExecutionId;
-use windlass_server::follow::{Follower, Happened, Seen, Subject};
+use windlass_server::follow::{Happened, Seen, Subject};
 
 /// Show what happened, in public event names
 #[derive(Debug, clap::Args)]
@@ -26,10 +26,9 @@ pub struct Events {
 }
 
 impl Events {
-    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        let mut reader = data.read()?;
-        let id = ids::find(&mut reader, &self.id)?;
-        let mut follower = Follower::new(reader, id)?;
+    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+        let id = ids::find(place, &self.id)?;
+        let mut follower = place.follow(id)?;
         let mut watching = Watching::new(self.follow);
         loop {
             for seen in follower.poll()? {
@@ -40,7 +39,7 @@ impl Events {
             if watching.is_over(follower.state()) {
                 return Ok(ExitCode::SUCCESS);
             }
-            watching.once(|| nobody_works(data, id));
+            watching.once(|| place.nobody_works(id));
             watching.rest();
         }
     }

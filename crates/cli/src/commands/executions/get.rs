@@ -1,17 +1,15 @@
 //! `windlass executions get`
 
-use super::watch::nobody_works;
 use crate::commands::graph::{Drawn, put};
-use crate::commands::told::{how_to_move_on, net_of, picture, print_json, response_of, stored};
-use crate::data::Data;
+use crate::commands::told::{moving_on, print_json};
 use crate::ids;
+use crate::place::Place;
 use crate::words::{duration, plain};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use windlass_kernel::Phase;
 
 /// Show one execution: its steps, inputs, outputs and errors
 #[derive(Debug, clap::Args)]
@@ -33,26 +31,25 @@ pub struct Get {
 }
 
 impl Get {
-    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        let mut reader = data.read()?;
-        let id = ids::find(&mut reader, &self.id)?;
+    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+        let id = ids::find(place, &self.id)?;
         if self.graph {
-            put(&picture(&mut reader, id, self.format)?, self.output.as_deref())?;
+            put(&place.picture(id, self.format)?, self.output.as_deref())?;
             return Ok(ExitCode::SUCCESS);
         }
-        let told = response_of(&mut reader, id)?;
+        let told = place.told(id)?;
         if self.json {
             print_json(&told)?;
             return Ok(ExitCode::SUCCESS);
         }
         let mut text = page(&told)?;
-        let state = stored(&mut reader, id)?.state;
-        if state.phase() == Phase::Paused {
-            writeln!(text, "\n{}", how_to_move_on(&net_of(&mut reader, &state)?, &state, data))?;
+        let is_paused = told["status"] == "paused";
+        if is_paused {
+            writeln!(text, "\n{}", moving_on(place, id)?)?;
         }
         std::io::stdout().write_all(text.as_bytes())?;
-        if !state.phase().is_ended() && state.phase() != Phase::Paused {
-            nobody_works(data, id);
+        if told["completedAt"].is_null() && !is_paused {
+            place.nobody_works(id);
         }
         Ok(ExitCode::SUCCESS)
     }

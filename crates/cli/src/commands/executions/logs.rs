@@ -1,16 +1,17 @@
 //! `windlass executions logs`
 
-use super::watch::{Watching, nobody_works};
+use super::watch::Watching;
 use crate::commands::told::{known_step, print_json};
-use crate::data::Data;
 use crate::ids;
+use crate::place::Place;
+use crate::words::log_line;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::ExecutionId;
 use windlass_protocol::Stream;
-use windlass_server::follow::{Follower, LogLine, Seen};
+use windlass_server::follow::{LogLine, Seen};
 
 /// Show what the steps printed
 #[derive(Debug, clap::Args)]
@@ -30,10 +31,9 @@ pub struct Logs {
 }
 
 impl Logs {
-    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        let mut reader = data.read()?;
-        let id = ids::find(&mut reader, &self.id)?;
-        let mut follower = Follower::new(reader, id)?;
+    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+        let id = ids::find(place, &self.id)?;
+        let mut follower = place.follow(id)?;
         if let Some(step) = &self.step {
             known_step(follower.net(), step)?;
         }
@@ -48,7 +48,7 @@ impl Logs {
             if watching.is_over(follower.state()) {
                 return Ok(ExitCode::SUCCESS);
             }
-            watching.once(|| nobody_works(data, id));
+            watching.once(|| place.nobody_works(id));
             watching.rest();
         }
     }
@@ -61,7 +61,7 @@ impl Logs {
         if self.json {
             return print_json(&as_json(id, line));
         }
-        Ok(writeln!(std::io::stdout(), "{}", crate::words::log_line(line))?)
+        Ok(writeln!(std::io::stdout(), "{}", log_line(line))?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `windlass executions`: look at them and steer them, beside a running engine or without one.
+//! `windlass executions`: look at them and steer them, beside a running engine, without one, or at a server.
 
 mod approve;
 mod change;
@@ -9,7 +9,7 @@ mod logs;
 mod retry;
 mod watch;
 
-use crate::data::Data;
+use crate::place::At;
 use clap::Subcommand;
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ pub struct Executions {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    data: Data,
+    at: At,
 }
 
 #[derive(Debug, Subcommand)]
@@ -37,25 +37,27 @@ enum Command {
     Patch(change::Patch),
     Approve(approve::Approve),
     Reject(approve::Reject),
+    Signal(approve::Signal),
     Retry(retry::Retry),
 }
 
 impl Executions {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let data = &self.data;
+        let place = &self.at.place()?;
         match &self.command {
-            Command::List(list) => list.run(data),
-            Command::Get(get) => get.run(data),
-            Command::Events(events) => events.run(data),
-            Command::Logs(logs) => logs.run(data),
-            Command::Watch(watch) => watch.run(data),
-            Command::Cancel(cancel) => cancel.run(data),
-            Command::Pause(pause) => pause.run(data),
-            Command::Resume(resume) => resume.run(data),
-            Command::Patch(patch) => patch.run(data),
-            Command::Approve(approve) => approve.run(data),
-            Command::Reject(reject) => reject.run(data),
-            Command::Retry(retry) => retry.run(data),
+            Command::List(list) => list.run(place),
+            Command::Get(get) => get.run(place),
+            Command::Events(events) => events.run(place),
+            Command::Logs(logs) => logs.run(place),
+            Command::Watch(watch) => watch.run(place),
+            Command::Cancel(cancel) => cancel.run(place),
+            Command::Pause(pause) => pause.run(place),
+            Command::Resume(resume) => resume.run(place),
+            Command::Patch(patch) => patch.run(place),
+            Command::Approve(approve) => approve.run(place),
+            Command::Reject(reject) => reject.run(place),
+            Command::Signal(signal) => signal.run(place),
+            Command::Retry(retry) => retry.run(place),
         }
     }
 }

@@ -1,19 +1,21 @@
 //! `windlass executions retry`
 
-use super::change::{Taken, WHAT, post, refused, tell_who_goes_on};
-use crate::commands::run::ending::Ending;
+use super::change::tell_who_goes_on;
+use crate::commands::run::ending::{Ending, Runs};
 use crate::commands::run::inputs::Inputs;
-use crate::commands::told::{known_step, net_of, print_json, stored};
+use crate::commands::told::{known_step, print_json};
 use crate::data::Data;
 use crate::embedded::{self, Embedded, Workers, now, seed};
+use crate::place::{Client, Place, Taken, WHAT, post, refused};
 use crate::progress::say;
 use crate::{ids, signals};
 use anyhow::{Context, bail};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
-use windlass_dialects::view::{execution_id, status};
+use windlass_dialects::view::execution_id;
 use windlass_engine::{Answer, Folder, FolderError, Request, new_execution_id};
 use windlass_kernel::ExecutionId;
 use windlass_store::{Letter, RetryFrom};
@@ -42,30 +44,36 @@ pub struct Retry {
 }
 
 impl Retry {
-    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        let retry = self.asked(data)?;
+    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+        let retry = self.asked(place)?;
         let signals = signals::listen().context("cannot listen to signals")?;
+        let ending = Ending { place, json: self.json };
+        let data = match place {
+            Place::Folder(data) => data,
+            Place::Server(server) => {
+                let id = begin_at(server, &retry)?;
+                return ending.until_rest(Runs::There, &[id], &signals);
+            }
+        };
         match Folder::hold(data.folder(), WHAT) {
             Ok(folder) => {
                 let embedded = embedded::in_folder(folder, Workers::Pool)?;
                 let id = begin(&embedded, retry)?;
-                Ending { data, json: self.json }.until_rest(embedded, &[id], &signals)
+                ending.until_rest(Runs::Here(embedded), &[id], &signals)
             }
-            Err(FolderError::InUse { .. }) => self.hand_over(data, retry),
+            Err(FolderError::InUse { .. }) => self.hand_over(place, data, retry),
             Err(error) => Err(error.into()),
         }
     }
 
     /// The step and the inputs are known to be good before anything is asked of an engine.
-    fn asked(&self, data: &Data) -> anyhow::Result<windlass_store::Retry> {
-        let mut reader = data.read()?;
-        let of = ids::find(&mut reader, &self.id)?;
-        let state = stored(&mut reader, of)?.state;
+    fn asked(&self, place: &Place) -> anyhow::Result<windlass_store::Retry> {
+        let of = ids::find(place, &self.id)?;
         if let Some(step) = &self.from {
-            known_step(&net_of(&mut reader, &state)?, step)?;
+            known_step(place.follow(of)?.net(), step)?;
         }
         let inputs = match self.inputs.is_given() {
-            true => Some(Arc::new(self.inputs.over((*state.head.inputs).clone())?)),
+            true => Some(Arc::new(self.inputs.over(place.told(of)?["inputs"].take())?)),
             false => None,
         };
         let from = self.from.clone().map(|step| RetryFrom { step, firing: self.firing });
@@ -73,20 +81,25 @@ impl Retry {
     }
 
     /// The id is chosen here, so that it is known whoever answers.
-    fn hand_over(&self, data: &Data, retry: windlass_store::Retry) -> anyhow::Result<ExitCode> {
+    fn hand_over(
+        &self,
+        place: &Place,
+        data: &Data,
+        retry: windlass_store::Retry,
+    ) -> anyhow::Result<ExitCode> {
         let of = retry.of;
         let id = new_execution_id(now(), u128::from(seed()) << 64 | u128::from(seed()));
         let taken = post(data, id, Letter::Retry(Box::new(retry)))?;
-        self.tell(data, of, id)?;
+        let status = place.told(id)?["status"].as_str().unwrap_or_default().to_owned();
+        self.tell(of, id, &status)?;
         match taken {
             Taken::ByHolder => say(&format!("the engine at work in {} runs it", data.folder().display())),
-            Taken::Here => tell_who_goes_on(data, id, taken)?,
+            Taken::Here => tell_who_goes_on(place, id, &status, taken)?,
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn tell(&self, data: &Data, of: ExecutionId, id: ExecutionId) -> anyhow::Result<()> {
-        let status = status(stored(&mut data.read()?, id)?.state.phase());
+    fn tell(&self, of: ExecutionId, id: ExecutionId, status: &str) -> anyhow::Result<()> {
         if !self.json {
             return Ok(writeln!(std::io::stdout(), "{} {status}", execution_id(id))?);
         }
@@ -97,6 +110,18 @@ impl Retry {
         }
         print_json(&told)
     }
+}
+
+fn begin_at(server: &Client, retry: &windlass_store::Retry) -> anyhow::Result<ExecutionId> {
+    let mut body = json!({});
+    if let Some(RetryFrom { step, firing }) = &retry.from {
+        body = json!({ "fromNode": step, "firing": firing });
+    }
+    if let Some(inputs) = &retry.inputs {
+        body["inputs"] = (**inputs).clone();
+    }
+    let told = server.send(Method::POST, &["executions", &execution_id(retry.of), "retry"], &body)?;
+    ids::of_answer(&told)
 }
 
 fn begin(embedded: &Embedded, retry: windlass_store::Retry) -> anyhow::Result<ExecutionId> {

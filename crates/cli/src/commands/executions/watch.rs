@@ -1,13 +1,11 @@
 //! `windlass executions watch`, and what all that follow have in common.
 
 use crate::commands::told::title;
-use crate::data::Data;
+use crate::place::Place;
 use crate::progress::{Progress, TICK, say};
 use crate::{exit, ids};
 use std::process::ExitCode;
-use windlass_engine::Folder;
-use windlass_kernel::{Execution, ExecutionId};
-use windlass_server::follow::Follower;
+use windlass_kernel::Execution;
 
 /// Watch an execution until it has ended; the exit code is that of `run`
 #[derive(Debug, clap::Args)]
@@ -18,11 +16,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        let mut reader = data.read()?;
-        let id = ids::find(&mut reader, &self.id)?;
-        say(&title(&mut reader, id)?);
-        let mut progress = Progress::new(Follower::new(reader, id)?);
+    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+        let id = ids::find(place, &self.id)?;
+        say(&title(&place.told(id)?));
+        let mut progress = Progress::new(place.follow(id)?);
         let mut watching = Watching::new(true);
         loop {
             progress.tick()?;
@@ -30,7 +27,7 @@ impl Watch {
                 let follower = progress.end()?;
                 return Ok(ExitCode::from(exit::of_phase(follower.state().phase())));
             }
-            watching.once(|| nobody_works(data, id));
+            watching.once(|| place.nobody_works(id));
             watching.rest();
         }
     }
@@ -61,12 +58,5 @@ impl Watching {
 
     pub fn rest(&self) {
         std::thread::sleep(TICK);
-    }
-}
-
-/// Who waits for something to happen should know when nothing can.
-pub fn nobody_works(data: &Data, id: ExecutionId) {
-    if let Ok(None) = Folder::holder(data.folder()) {
-        say(&format!("nobody works on it at the moment; carry on with:\n  {}", data.resume(id)));
     }
 }

@@ -1,5 +1,6 @@
 //! `windlass run`: an engine in this process, one definition, and the wait for its end.
 
+pub mod afar;
 pub mod ending;
 pub mod inputs;
 
@@ -10,11 +11,12 @@ use super::source::Source;
 use crate::data::Data;
 use crate::embedded::{self, Embedded, Workers, new_workflow_id, now};
 use crate::exit::{self, Usage};
+use crate::place::{At, Place};
 use crate::progress::say;
 use crate::{ids, signals};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::unbounded;
-use ending::{Ending, open};
+use ending::{Ending, Runs};
 use inputs::Inputs;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -28,7 +30,9 @@ use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
 use windlass_store::{Definition, DefinitionId, Target, Tenant};
 
-/// Run a definition here and wait for its end
+/// Run a definition and wait for its end
+///
+/// In a data folder this process does the work; with --url the server does, and goes on when nobody waits.
 ///
 /// Exit codes: 0 completed, 1 failed, 2 bad definition or usage, 3 cancelled, 4 partly successful, 5 paused until a
 /// person moves it on, 130 interrupted.
@@ -49,7 +53,7 @@ pub struct Run {
     #[arg(long, env = "WINDLASS_SLOTS", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     slots: Option<u32>,
     #[command(flatten)]
-    data: Data,
+    at: At,
     /// Print each execution as one JSON object on a line
     #[arg(long)]
     json: bool,
@@ -70,7 +74,8 @@ impl Run {
         for diagnostic in &compiled.diagnostics {
             say(&diagnostic.render(&compiled.shown, &source.shown));
         }
-        let family = Family::of(&compiled, source, &self.data)?;
+        let place = self.at.place()?;
+        let family = Family::of(&compiled, source, &place)?;
         family.tell();
         let Some(definition) = definition(&mut compiled, source).filter(|_| family.is_whole()) else {
             say(&format!("{}: {}; nothing was run", source.shown, family.problems(&compiled)));
@@ -79,36 +84,47 @@ impl Run {
         let inputs = (self.inputs.given()?, std::mem::take(&mut compiled.workload));
         fitting(&compiled, &inputs)?;
         let signals = signals::listen().context("cannot listen to signals")?;
-        let what = format!("windlass run {}", source.shown);
-        let embedded = embedded::start(self.data.folder(), &what, self.workers())?;
-        keep_literals(&embedded, compiled.literals.iter().chain(family.literals()))?;
-        define_all(&embedded, family.definitions())?;
-        let ids = begin(&embedded, definition, &inputs, self.times)?;
-        self.ending().until_rest(embedded, &ids, &signals)
-    }
-
-    fn workers(&self) -> Workers {
-        self.slots.map_or(Workers::Pool, Workers::Slots)
-    }
-
-    fn ending(&self) -> Ending<'_> {
-        Ending { data: &self.data, json: self.json }
-    }
-
-    fn resume(&self, id: Option<&str>) -> anyhow::Result<ExitCode> {
-        let mut reader = self.data.read()?;
-        let ids = match id {
-            Some(text) => vec![ids::find(&mut reader, text)?],
-            None => open(&mut reader)?.into_iter().map(|(id, _)| id).collect(),
+        let (runs, ids) = match &place {
+            Place::Folder(data) => {
+                let embedded = self.embedded(data, &format!("windlass run {}", source.shown))?;
+                keep_literals(&embedded, compiled.literals.iter().chain(family.literals()))?;
+                define_all(&embedded, family.definitions())?;
+                let ids = begin(&embedded, definition, &inputs, self.times)?;
+                (Runs::Here(embedded), ids)
+            }
+            Place::Server(server) => {
+                let ids = afar::begin(server, &family, (&definition.name, source), &inputs.0, self.times)?;
+                (Runs::There, ids)
+            }
         };
-        drop(reader);
+        Ending { place: &place, json: self.json }.until_rest(runs, &ids, &signals)
+    }
+
+    fn embedded(&self, data: &Data, what: &str) -> anyhow::Result<Embedded> {
+        embedded::start(data.folder(), what, self.slots.map_or(Workers::Pool, Workers::Slots))
+    }
+
+    /// What a server has goes on by itself: there it is only waited for.
+    fn resume(&self, id: Option<&str>) -> anyhow::Result<ExitCode> {
+        let place = self.at.place()?;
+        let ids = match id {
+            Some(text) => vec![ids::find(&place, text)?],
+            None => {
+                let mut open = place.list(Some("open"), usize::MAX)?.0;
+                open.reverse();
+                open.iter().map(ids::of_answer).collect::<Result<_, _>>()?
+            }
+        };
         if ids.is_empty() {
-            say("nothing to resume: every execution in this data folder has ended");
+            say(&format!("nothing to resume: every execution {} has ended", place.shown()));
             return Ok(ExitCode::SUCCESS);
         }
         let signals = signals::listen().context("cannot listen to signals")?;
-        let embedded = embedded::start(self.data.folder(), "windlass run --resume", self.workers())?;
-        self.ending().until_rest(embedded, &ids, &signals)
+        let runs = match &place {
+            Place::Folder(data) => Runs::Here(self.embedded(data, "windlass run --resume")?),
+            Place::Server(_) => Runs::There,
+        };
+        Ending { place: &place, json: self.json }.until_rest(runs, &ids, &signals)
     }
 }
 

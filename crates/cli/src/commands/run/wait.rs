@@ -1,14 +1,14 @@
 //! Waits for executions and tells of them meanwhile.
 
 use crate::commands::told::title;
-use crate::data::Data;
 use crate::embedded::{Embedded, ended};
+use crate::place::Place;
 use crate::progress::{Progress, TICK, say};
 use anyhow::bail;
 use crossbeam_channel::{Receiver, select, tick, unbounded};
 use std::io::{IsTerminal, Write, stderr};
 use windlass_engine::{Answer, Request};
-use windlass_kernel::{ExecutionId, Phase};
+use windlass_kernel::{Execution, ExecutionId, Phase};
 use windlass_server::follow::Follower;
 
 #[derive(Debug)]
@@ -19,9 +19,10 @@ pub enum Waited {
     Interrupted(i32),
 }
 
+/// For an engine in this process, which says when they rest.
 pub fn wait(
     embedded: &Embedded,
-    data: &Data,
+    place: &Place,
     ids: &[ExecutionId],
     signals: &Receiver<i32>,
 ) -> anyhow::Result<Waited> {
@@ -30,7 +31,7 @@ pub fn wait(
         let sender = sender.clone();
         embedded.handle().ask(Request::Await(*id), move |answer| drop(sender.send((place, answer))));
     }
-    let mut told = Told::new(data, ids)?;
+    let mut told = Told::new(place, ids)?;
     let ticks = tick(TICK);
     let mut phases = vec![None; ids.len()];
     let mut rested = 0;
@@ -53,6 +54,41 @@ pub fn wait(
     Ok(Waited::Rested(ids.iter().copied().zip(phases.into_iter().flatten()).collect()))
 }
 
+/// For a server: one after the other, because what one waits for, the others do meanwhile.
+pub fn wait_afar(place: &Place, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<Waited> {
+    let mut told = Told::new(place, ids)?;
+    let mut rested = Vec::new();
+    for id in ids {
+        let mut follower = match told {
+            Told::One(_) => None,
+            Told::Many { .. } => Some(place.follow(*id)?),
+        };
+        loop {
+            if let Some(follower) = &mut follower {
+                follower.poll()?;
+            }
+            told.tick(rested.len())?;
+            let state = follower.as_ref().map(Follower::state).or_else(|| told.state());
+            if let Some(phase) = state.and_then(rest) {
+                rested.push((*id, phase));
+                break;
+            }
+            if let Ok(signal) = signals.try_recv() {
+                told.end(rested.len())?;
+                return Ok(Waited::Interrupted(signal));
+            }
+        }
+    }
+    told.end(rested.len())?;
+    Ok(Waited::Rested(rested))
+}
+
+/// Ended, or only people can move it. What is held waits for its release.
+fn rest(state: &Execution<'_>) -> Option<Phase> {
+    let phase = state.phase();
+    (phase.is_ended() || phase == Phase::Paused && !state.head.held).then_some(phase)
+}
+
 fn phase(answer: Answer) -> anyhow::Result<Phase> {
     match answer {
         Answer::Rested(phase) => Ok(phase),
@@ -63,19 +99,25 @@ fn phase(answer: Answer) -> anyhow::Result<Phase> {
 
 /// One execution is told step by step, several are counted.
 enum Told {
-    One(Box<Progress<crate::data::Reading>>),
+    One(Box<Progress>),
     Many { total: usize, shown: Option<usize> },
 }
 
 impl Told {
-    fn new(data: &Data, ids: &[ExecutionId]) -> anyhow::Result<Told> {
+    fn new(place: &Place, ids: &[ExecutionId]) -> anyhow::Result<Told> {
         match ids {
             [id] => {
-                let mut reader = data.read()?;
-                say(&title(&mut reader, *id)?);
-                Ok(Told::One(Box::new(Progress::new(Follower::new(reader, *id)?))))
+                say(&title(&place.told(*id)?));
+                Ok(Told::One(Box::new(Progress::new(place.follow(*id)?))))
             }
             _ => Ok(Told::Many { total: ids.len(), shown: None }),
+        }
+    }
+
+    fn state(&self) -> Option<&Execution<'static>> {
+        match self {
+            Told::One(progress) => Some(progress.state()),
+            Told::Many { .. } => None,
         }
     }
 

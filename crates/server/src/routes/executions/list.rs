@@ -68,11 +68,37 @@ pub enum Wanted {
     PartialSuccess,
     Cancelled,
     Paused,
+    /// All that have not ended.
+    Open,
 }
 
 impl Wanted {
-    fn phases(self) -> Status {
+    const ALL: [(&'static str, Wanted); 9] = [
+        ("queued", Wanted::Queued),
+        ("initializing", Wanted::Initializing),
+        ("running", Wanted::Running),
+        ("paused", Wanted::Paused),
+        ("completed", Wanted::Completed),
+        ("failed", Wanted::Failed),
+        ("partial_success", Wanted::PartialSuccess),
+        ("cancelled", Wanted::Cancelled),
+        ("open", Wanted::Open),
+    ];
+
+    /// As they are written.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Wanted::ALL.into_iter().map(|(name, _)| name)
+    }
+
+    #[must_use]
+    pub fn of(name: &str) -> Option<Wanted> {
+        Wanted::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, wanted)| wanted)
+    }
+
+    #[must_use]
+    pub fn phases(self) -> Status {
         match self {
+            Wanted::Open => Status::Open,
             Wanted::Queued => Status::Phase(Phase::Queued),
             Wanted::Initializing => Status::Phase(Phase::Starting),
             Wanted::Running => {
@@ -102,6 +128,10 @@ pub struct Execution {
     workflow_version: Option<u32>,
     dialect: Option<String>,
     status: String,
+    /// Somebody holds it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    held: bool,
     #[schema(format = DateTime)]
     created_at: String,
     /// When something happened to it last.
@@ -136,6 +166,7 @@ impl From<Listed> for Execution {
             workflow_version: row.version,
             dialect: row.dialect,
             status: status(row.phase).to_owned(),
+            held: row.held,
             created_at: time(row.created_at),
             updated_at: time(row.at),
             completed_at: row.phase.is_ended().then(|| time(row.at)),

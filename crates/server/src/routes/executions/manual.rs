@@ -6,6 +6,7 @@ use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Sent;
+use crate::follow::label;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::told::{TellError, Told};
@@ -128,19 +129,34 @@ fn word(outcome: &ManualOutcome) -> &'static str {
     }
 }
 
-/// The step-run that waits for a person; else the one that a person ended last, so that the same again is found.
+/// The step-run that waits for a person, `NODE` or in an iteration of a loop `NODE[0]`; else the one that a person ended
+/// last, so that the same again is found.
 fn waiting(told: &Told, name: &str) -> Result<(RunId, Fence), Problem> {
-    let Some(step) = told.net.find(name) else {
+    let bare = name.split_once('[').map_or(name, |(bare, _)| bare);
+    let Some(step) = told.net.find(name).or_else(|| told.net.find(bare)) else {
         return Err(Problem::not_found("action", name));
     };
-    let open = told.stored.state.runs.iter().filter(|(_, run)| run.step == step).find_map(|(id, run)| {
-        match run.state {
-            RunState::Manual { fence, .. } => Some((*id, fence)),
+    let runs = told.stored.state.runs.iter().filter(|(_, run)| run.step == step);
+    let open: Vec<(String, RunId, Fence)> = runs
+        .filter_map(|(id, run)| match run.state {
+            RunState::Manual { fence, .. } => {
+                Some((label(&told.net.step(step).name, &run.path.0), *id, fence))
+            }
             _ => None,
+        })
+        .collect();
+    let named: Vec<_> =
+        open.iter().filter(|(label, ..)| label == name || told.net.find(name).is_some()).collect();
+    match named[..] {
+        [(_, run, fence)] => return Ok((*run, *fence)),
+        [_, _, ..] => {
+            let all: Vec<&str> = open.iter().map(|(label, ..)| label.as_str()).collect();
+            return Err(Problem::conflict(format!(
+                "several wait for a person; name one: {}",
+                all.join(", ")
+            )));
         }
-    });
-    if let Some(open) = open {
-        return Ok(open);
+        [] => {}
     }
     let story = told.story().map_err(|error: TellError| Problem::from(error))?;
     let ended = told.journal.iter().rev().find_map(|record| match &record.event {

@@ -2,6 +2,7 @@
 
 mod control;
 mod events;
+mod journal;
 mod links;
 mod list;
 mod logs;
@@ -16,6 +17,7 @@ mod start;
 mod started;
 
 pub(super) use links::Links;
+pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
 pub use prepared::Prepared;
 pub(super) use start::{Begin, begin, key, startable};
@@ -46,6 +48,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(one::graph))
         .routes(routes!(logs::logs))
         .routes(routes!(events::events))
+        .routes(routes!(journal::journal))
         .routes(routes!(control::cancel))
         .routes(routes!(control::pause))
         .routes(routes!(control::resume))

@@ -3,6 +3,7 @@
 mod change;
 mod create;
 mod list;
+mod named;
 mod source;
 mod versions;
 
@@ -146,7 +147,7 @@ impl WorkflowView {
 
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
-        .routes(routes!(create::create_workflow, list::list_workflows))
+        .routes(routes!(create::create_workflow, list::list_workflows, named::put_named))
         .routes(routes!(
             list::get_workflow,
             change::put_workflow,

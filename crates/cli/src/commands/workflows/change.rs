@@ -1,0 +1,160 @@
+//! Registering, changing and deleting workflows.
+
+use super::found::find;
+use crate::commands::source::Source;
+use crate::commands::told::print_json;
+use crate::place::Client;
+use crate::progress::say;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Register a definition as a new workflow
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// The definition, YAML or JSON; `-` reads standard input
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Register a definition as the next version of a workflow
+#[derive(Debug, clap::Args)]
+pub struct Update {
+    /// Its id or its name
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+    /// The definition, YAML or JSON; `-` reads standard input
+    file: PathBuf,
+    /// Only if this is still its newest version
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    after: Option<u32>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Say what may be done with a workflow: only an active one is started
+#[derive(Debug, clap::Args)]
+pub struct Status {
+    /// Its id or its name
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+    #[arg(value_enum)]
+    status: Wanted,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Wanted {
+    Draft,
+    Active,
+    Paused,
+    Archived,
+}
+
+impl Wanted {
+    pub fn name(self) -> &'static str {
+        match self {
+            Wanted::Draft => "draft",
+            Wanted::Active => "active",
+            Wanted::Paused => "paused",
+            Wanted::Archived => "archived",
+        }
+    }
+}
+
+/// Register the newest version of a workflow as a new workflow
+#[derive(Debug, clap::Args)]
+pub struct Duplicate {
+    /// Its id or its name
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+    /// The name of the copy
+    #[arg(long)]
+    name: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Delete a workflow; its executions stay
+#[derive(Debug, clap::Args)]
+pub struct Delete {
+    /// Its id or its name
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Create {
+    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
+        let source = Source::read(&self.file)?;
+        let told = api.json(api.asked(Method::POST, &["workflows"]).definition(&source.text))?;
+        registered(&told, self.json)
+    }
+}
+
+impl Update {
+    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
+        let source = Source::read(&self.file)?;
+        let id = find(api, &self.workflow)?;
+        let mut asked = api.asked(Method::PUT, &["workflows", &id]).definition(&source.text);
+        if let Some(version) = self.after {
+            asked = asked.with("if-match", format!("\"{version}\""));
+        }
+        registered(&api.json(asked)?, self.json)
+    }
+}
+
+impl Status {
+    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
+        let id = find(api, &self.workflow)?;
+        let told = api.send(Method::PATCH, &["workflows", &id], &json!({ "status": self.status.name() }))?;
+        match self.json {
+            true => print_json(&told),
+            false => Ok(writeln!(std::io::stdout(), "{id} {}", self.status.name())?),
+        }
+    }
+}
+
+impl Duplicate {
+    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
+        let id = find(api, &self.workflow)?;
+        let asked = self.name.as_ref().map_or(json!({}), |name| json!({ "name": name }));
+        registered(&api.send(Method::POST, &["workflows", &id, "duplicate"], &asked)?, self.json)
+    }
+}
+
+impl Delete {
+    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
+        let id = find(api, &self.workflow)?;
+        api.text(api.asked(Method::DELETE, &["workflows", &id]))?;
+        match self.json {
+            true => print_json(&json!({ "id": id, "deleted": true })),
+            false => {
+                say(&format!("workflow {id} is deleted; its executions stay"));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn registered(told: &Value, as_json: bool) -> anyhow::Result<()> {
+    let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
+    if as_json {
+        return print_json(told);
+    }
+    for warning in told["warnings"].as_array().into_iter().flatten() {
+        let at = warning["line"].as_u64().map(|line| format!("line {line}: ")).unwrap_or_default();
+        say(&format!("warning: {at}{}", text(warning, "message")));
+    }
+    let (id, name, version) = (text(told, "id"), text(told, "name"), &told["version"]);
+    Ok(writeln!(std::io::stdout(), "{id}  version {version}  {name}")?)
+}

@@ -1,0 +1,122 @@
+//! Executions, wherever they are.
+
+use super::trail::ServerTrail;
+use super::{Client, Place};
+use crate::commands::graph::Drawn;
+use crate::data::Data;
+use crate::exit::Usage;
+use anyhow::Context;
+use reqwest::Method;
+use serde_json::{Value, json};
+use windlass_dialects::graph::{draw, marks};
+use windlass_dialects::view::execution_id;
+use windlass_kernel::ExecutionId;
+use windlass_server::follow::Follower;
+use windlass_server::told::Told;
+use windlass_server::trail::StoreTrail;
+use windlass_server::{ExecutionFilter, ListedExecution};
+use windlass_store::{Query, Reader, Tenant};
+
+/// Executions read at a time, from a store and from a server.
+const PAGE: usize = 1_000;
+const SERVER_PAGE: usize = 100;
+
+impl Place {
+    /// A server is not asked beforehand: it says so when it is asked for more.
+    pub fn has(&self, id: ExecutionId) -> anyhow::Result<bool> {
+        match self {
+            Place::Folder(data) => Ok(data.read()?.load(id)?.is_some()),
+            Place::Server(_) => Ok(true),
+        }
+    }
+
+    pub fn no_execution(&self, text: &str) -> Usage {
+        let (place, flag) = (self.shown(), self.flag());
+        Usage::new(format!("there is no execution `{text}` {place}")).hint(format!(
+            "`windlass executions list{flag}` shows the ids; another folder is named with --data DIR"
+        ))
+    }
+
+    /// The object that stands for an execution everywhere.
+    pub fn told(&self, id: ExecutionId) -> anyhow::Result<Value> {
+        match self {
+            Place::Folder(data) => Ok(read(data, id)?.response()?),
+            Place::Server(server) => Ok(server.get(&["executions", &execution_id(id)], &[])?),
+        }
+    }
+
+    /// The execution's net, coloured by its journal.
+    pub fn picture(&self, id: ExecutionId, format: Drawn) -> anyhow::Result<String> {
+        match self {
+            Place::Folder(data) => {
+                let told = read(data, id)?;
+                let marks = marks(&told.net, &told.journal, &told.facts.leases)
+                    .with_context(|| format!("the journal of {} is broken", execution_id(id)))?;
+                Ok(draw(&told.net, Some(&marks), format.into()))
+            }
+            Place::Server(server) => {
+                let asked = server.asked(Method::GET, &["executions", &execution_id(id), "graph"]);
+                Ok(server.text(asked.query(&[("format", format.name())]))?)
+            }
+        }
+    }
+
+    pub fn follow(&self, id: ExecutionId) -> anyhow::Result<Follower> {
+        match self {
+            Place::Folder(data) => Follower::new(Box::new(StoreTrail::new(data.read()?, id)), id),
+            Place::Server(server) => Follower::new(Box::new(ServerTrail::new(server.clone(), id)), id),
+        }
+    }
+
+    /// Those with that status, the newest first, and whether there are more. `open` are all that have not ended.
+    pub fn list(&self, status: Option<&str>, limit: usize) -> anyhow::Result<(Vec<Value>, bool)> {
+        let wanted = limit.saturating_add(1);
+        let mut found = match self {
+            Place::Folder(data) => list_in(data, status, wanted)?,
+            Place::Server(server) => list_at(server, status, wanted)?,
+        };
+        let more = found.len() > limit;
+        found.truncate(limit);
+        Ok((found, more))
+    }
+}
+
+fn list_in(data: &Data, status: Option<&str>, wanted: usize) -> anyhow::Result<Vec<Value>> {
+    let (mut reader, limit) = (data.read()?, wanted.min(PAGE));
+    let status = status.and_then(ExecutionFilter::of).map(ExecutionFilter::phases);
+    let mut query = Query { tenant: Some(Tenant::default()), status, limit, ..Query::default() };
+    let mut found = Vec::new();
+    loop {
+        let page = reader.list(&query)?;
+        let last = page.len() < limit;
+        query.before = page.last().map(|listed| listed.execution);
+        found.extend(page.into_iter().map(|row| json!(ListedExecution::from(row))));
+        if last || found.len() >= wanted {
+            return Ok(found);
+        }
+    }
+}
+
+fn list_at(server: &Client, status: Option<&str>, wanted: usize) -> anyhow::Result<Vec<Value>> {
+    let mut found = Vec::new();
+    let mut cursor = None::<String>;
+    loop {
+        let limit = (wanted - found.len()).min(SERVER_PAGE).to_string();
+        let mut query = vec![("limit", limit.as_str())];
+        query.extend(status.map(|status| ("status", status)));
+        query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let mut page = server.get(&["executions"], &query)?;
+        if let Some(listed) = page["executions"].as_array_mut() {
+            found.append(listed);
+        }
+        cursor = page["pagination"]["cursor"].as_str().map(str::to_owned);
+        if cursor.is_none() || found.len() >= wanted {
+            return Ok(found);
+        }
+    }
+}
+
+fn read(data: &Data, id: ExecutionId) -> anyhow::Result<Told> {
+    let gone = || Usage::new(format!("there is no execution {}", execution_id(id)));
+    Ok(Told::read(&mut data.read()?, id)?.ok_or_else(gone)?)
+}

@@ -1,0 +1,34 @@
+//! docs/cli.md names every command there is.
+
+use std::process::Command;
+
+/// Commands as the program's help lists them.
+fn listed(path: &[&str]) -> Vec<String> {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_windlass")).args(path).arg("--help").output().expect("it runs");
+    let help = String::from_utf8(output.stdout).expect("a text");
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let lines = commands.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("    "));
+    lines
+        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
+        .filter(|name| name != "help")
+        .collect()
+}
+
+#[test]
+fn every_command_stands_in_the_table() {
+    let page = include_str!("../../../docs/cli.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let top = listed(&[]);
+    assert!(top.len() > 10, "{top:?}");
+    for command in &top {
+        let below = listed(&[command]);
+        let own: Vec<&&str> = rows.iter().filter(|row| row.contains(&format!("`{command}"))).collect();
+        assert!(!own.is_empty(), "`{command}` is missing in docs/cli.md");
+        for name in below {
+            let is_told =
+                own.iter().any(|row| row.contains(&format!(" {name}")) || row.contains(&format!("`{name}")));
+            assert!(is_told, "`{command} {name}` is missing in docs/cli.md");
+        }
+    }
+}

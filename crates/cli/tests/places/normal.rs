@@ -1,0 +1,71 @@
+//! What was told, without what differs between any two runs: ids, times, durations, and who it was.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Only a server has these, and the last only a folder.
+const SERVERS_ONLY: [&str; 3] = ["links", "estimatedCompletion", "keyId"];
+/// Whoever has the folder is its owner; at a server it is a user, over the API.
+const WHO: [&str; 4] = ["triggeredBy", "triggerType", "by", "trigger"];
+const TOOK: &str = "duration";
+
+#[derive(Debug, Default)]
+pub struct Normal {
+    /// Ids in the order in which they were seen.
+    ids: BTreeMap<String, String>,
+}
+
+impl Normal {
+    /// Each line of JSON, or the text.
+    pub fn text(&mut self, text: &str) -> String {
+        let lines = text.lines().map(|line| match serde_json::from_str::<Value>(line) {
+            Ok(value) if !value.is_string() => serde_json::to_string_pretty(&self.value(value)).unwrap(),
+            _ => self.words(line),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn value(&mut self, value: Value) -> Value {
+        match value {
+            Value::Object(object) => {
+                let kept = object.into_iter().filter(|(key, _)| !SERVERS_ONLY.contains(&key.as_str()));
+                let told = kept.map(|(key, value)| {
+                    let value = match key.as_str() {
+                        key if WHO.contains(&key) => Value::from("who"),
+                        TOOK if value.is_number() => Value::from("took"),
+                        _ => self.value(value),
+                    };
+                    (self.words(&key), value)
+                });
+                Value::Object(told.collect())
+            }
+            Value::Array(values) => values.into_iter().map(|value| self.value(value)).collect(),
+            Value::String(text) => Value::from(self.words(&text)),
+            Value::Number(number) if number.as_u64().is_some_and(|number| number > 1_000_000_000_000) => {
+                Value::from("time")
+            }
+            other => other,
+        }
+    }
+
+    fn words(&mut self, text: &str) -> String {
+        let words = text.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || "_:.-".contains(c)));
+        words.map(|word| self.word(word)).collect()
+    }
+
+    fn word(&mut self, word: &str) -> String {
+        let body = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let rest = &word[body.len()..];
+        if body == "owner" || body.starts_with("user_") {
+            return format!("who{rest}");
+        }
+        let digits = body.trim_start_matches("exec_").trim_start_matches("wf_");
+        let is_id = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_id {
+            let next = format!("id-{}", self.ids.len());
+            return format!("{}{rest}", self.ids.entry(digits.to_owned()).or_insert(next));
+        }
+        let is_time = body.len() == 24 && body.ends_with('Z') && body.as_bytes()[10] == b'T';
+        if is_time { format!("time{rest}") } else { word.to_owned() }
+    }
+}

@@ -1,0 +1,143 @@
+//! What goes wrong on the way to a server.
+
+use crate::rig::{Place, playbook, until};
+use rustix::process::Signal;
+
+/// Runs until the file is there; files are named by their whole paths, because a server works elsewhere.
+fn lasting(place: &Place) -> String {
+    let go = place.path("go").display().to_string();
+    let steps = format!(
+        "workflow:\n- step: lasting\n  tool: {{kind: shell, command: 'echo begun; while ! test -e {go}; do sleep 0.02; done; echo over'}}\n"
+    );
+    playbook("lasting", &steps)
+}
+
+#[test]
+fn a_wrong_token_is_told_with_the_way_to_a_good_one() {
+    let host = Place::new();
+    let server = host.serve();
+    let nobody = Place::new().with("WINDLASS_URL", server.url());
+    for place in [nobody, Place::new().with("WINDLASS_URL", server.url()).with("WINDLASS_TOKEN", "wdl_wrong")]
+    {
+        for args in [&["executions", "list"][..], &["workflows", "list"], &["secrets", "list"]] {
+            let told = place.windlass(args).expect(2).says("AUTHENTICATION_FAILED");
+            told.says("WINDLASS_TOKEN").says("owner.token");
+        }
+    }
+}
+
+#[test]
+fn a_token_may_lie_in_a_file() {
+    let host = Place::new();
+    let server = host.serve();
+    let place = Place::new();
+    place.write("token", &format!("{}\n", server.token()));
+    place.windlass(&["executions", "list", "--url", server.url(), "--token-file", "token"]).expect(0);
+    let told = place.windlass(&["executions", "list", "--url", server.url(), "--token-file", "none"]);
+    told.expect(2).says("cannot read the token in none");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_with_its_address() {
+    // Nobody listens on the first port.
+    let place = Place::new().with("WINDLASS_URL", "http://127.0.0.1:1").with("WINDLASS_TOKEN", "x");
+    place.write("play.yaml", &playbook("play", "workflow:\n- {step: a}\n"));
+    for args in
+        [&["executions", "list"][..], &["workflows", "list"], &["run", "play.yaml"], &["secrets", "list"]]
+    {
+        let told = place.windlass(args).expect(1).says("cannot reach the server at http://127.0.0.1:1");
+        told.says("refused").says("WINDLASS_URL");
+    }
+    assert!(!place.path(".windlass").exists(), "nothing was done here instead");
+}
+
+#[test]
+fn what_is_no_url_is_told() {
+    for (url, why) in
+        [("127.0.0.1:7070", "http://"), ("ftp://example.com", "http://"), ("nonsense", "http://")]
+    {
+        let told = Place::new().windlass(&["executions", "list", "--url", url]).expect(2);
+        told.says("is not the URL of a server").says(why);
+    }
+}
+
+#[test]
+fn another_program_on_the_port_is_told_as_such() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut asked, _) = listener.accept().unwrap();
+        let _ = asked.read(&mut [0; 4096]).unwrap();
+        asked
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+            .unwrap();
+    });
+    let told = Place::new().windlass(&["executions", "list", "--url", &url]).expect(2);
+    told.says("HTTP 404").says("is the URL that of a Windlass server?");
+    answering.join().unwrap();
+}
+
+#[test]
+fn a_server_that_is_killed_and_started_again_is_waited_for() {
+    let host = Place::new();
+    let server = host.serve();
+    let place = Place::new().at(&server);
+    place.write("play.yaml", &lasting(&place));
+    let mut running = place.start(&["run", "play.yaml"]);
+    running.until_says("lasting | begun");
+    let address = server.address().to_owned();
+    server.kill();
+    let _server = host.serve_on(&address);
+    place.write("go", "");
+    let (code, _, err) = running.end();
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("completed after"), "{err}");
+}
+
+#[test]
+fn a_server_that_stays_away_is_told_with_the_way_back_and_the_execution_goes_on() {
+    let host = Place::new();
+    let server = host.serve();
+    let place = Place::new().at(&server);
+    place.write("play.yaml", &lasting(&place));
+    let mut running = place.start(&["run", "play.yaml"]);
+    running.until_says("lasting | begun");
+    let address = server.address().to_owned();
+    server.kill();
+    let (code, _, err) = running.end();
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("it goes on at the server; follow it with:"), "{err}");
+    assert!(err.contains("cannot reach the server at"), "{err}");
+    let follow = err.lines().find(|line| line.contains("executions watch")).unwrap();
+    let _server = host.serve_on(&address);
+    place.write("go", "");
+    let words: Vec<&str> = follow.split_whitespace().skip(1).collect();
+    place.windlass(&words).expect(0).says("completed");
+}
+
+#[test]
+fn whoever_is_interrupted_is_told_that_it_goes_on() {
+    let host = Place::new();
+    let server = host.serve();
+    let place = Place::new().at(&server);
+    place.write("play.yaml", &lasting(&place));
+    let mut running = place.start(&["run", "play.yaml"]);
+    running.until_says("lasting | begun");
+    running.signal(Signal::INT);
+    let (code, _, err) = running.end();
+    assert_eq!(code, Some(130), "{err}");
+    assert!(err.contains("windlass executions cancel exec_"), "{err}");
+    place.write("go", "");
+    until("the execution completes", || {
+        let told = place.windlass(&["executions", "list", "--status", "completed"]).expect(0);
+        told.out.contains("lasting").then_some(())
+    });
+}
+
+#[test]
+fn what_only_the_owner_of_a_folder_does_is_not_done_elsewhere() {
+    let place = Place::new().with("WINDLASS_URL", "http://127.0.0.1:1");
+    place.windlass(&["secrets", "rotate"]).expect(2).says("this works in a data folder");
+    place.windlass(&["admin", "check"]).expect(2).says("there is no data").says("WINDLASS_URL is set");
+}

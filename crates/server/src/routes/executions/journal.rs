@@ -1,0 +1,79 @@
+//! `GET /api/v1/executions/{executionId}/journal`: the records themselves, for whoever folds them on their own.
+#![expect(unused_qualifications, reason = "the macro for parameters writes them")]
+
+use super::{TAG, stored_of};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::body::Params;
+use crate::problem::{Problem, Refused};
+use crate::trail::Stretch;
+use crate::wire;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use utoipa::IntoParams;
+use windlass_store::Position;
+
+/// Longer than this nobody waits with one request.
+const WAIT_MAX_MS: u64 = 30_000;
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct Asked {
+    /// So many records were seen
+    #[param(minimum = 0)]
+    from: Option<u64>,
+    /// The position of the last chunk of the log that was seen
+    #[param(minimum = 0)]
+    logs_after: Option<i64>,
+    /// Milliseconds to wait for something new
+    #[param(minimum = 0, maximum = 30000)]
+    wait_ms: Option<u64>,
+}
+
+/// Records and log chunks after a place, as they are stored
+///
+/// The net comes with the first of them. Whoever has it and the records knows everything about the execution: the
+/// command line draws its progress from them. An answer comes when there is something new, or after `waitMs`.
+#[utoipa::path(get, path = "/api/v1/executions/{executionId}/journal", tag = TAG, security(("bearer" = [])),
+    params(("executionId" = String, Path), Asked),
+    responses((status = 200, body = inline(Object)), (status = 400, body = Refused), (status = 401, body = Refused),
+        (status = 403, body = Refused), (status = 404, body = Refused), (status = 429, body = Refused),
+        (status = 503, body = Refused)))]
+pub async fn journal(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Params(asked): Params<Asked>,
+) -> Result<Json<Stretch>, Problem> {
+    caller.may(Permission::View)?;
+    let id = wire::execution(&id)?;
+    let wait_ms = asked.wait_ms.unwrap_or_default();
+    if wait_ms > WAIT_MAX_MS {
+        return Err(Problem::invalid("waitMs", format!("must be at most {WAIT_MAX_MS}")));
+    }
+    let (from, after) = (asked.from.unwrap_or_default(), Position(asked.logs_after.unwrap_or_default()));
+    let until = Instant::now() + Duration::from_millis(wait_ms);
+    let follow = app.hub.follow(id);
+    loop {
+        let changed = follow.next();
+        let reading = caller.clone();
+        let read = app.readers.read(move |reader| {
+            let is_over = stored_of(reader, &reading, id)?.state.phase().is_ended();
+            Ok::<_, Problem>((Stretch::read(reader, id, from, after)?, is_over))
+        });
+        let (stretch, is_over) = read.await?;
+        if is_over || !stretch.is_empty() || Instant::now() >= until {
+            return Ok(Json(stretch));
+        }
+        tokio::select! {
+            () = changed => {}
+            () = tokio::time::sleep_until(until) => {}
+            () = app.stopped() => return Ok(Json(stretch)),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The journal and the log of an execution as they are stored, stretch by stretch: for whoever folds them on their own,
+//! like the command line, in the folder or from afar.
+
+use crate::feed::leases;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_dialects::view::{Leases, Taken};
+use windlass_kernel::{ExecutionId, Millis, NetSpec, Record, RunId};
+use windlass_protocol::Line;
+use windlass_store::{Position, Reader, StoreError, StoredLog};
+
+/// Rows of the journal, and chunks of the log, in one stretch: a few hundred kilobytes as a rule.
+const ROWS_MAX: usize = 200;
+
+/// What came after a place.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stretch {
+    /// What is executed; at the beginning of the journal only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net: Option<NetSpec>,
+    /// Read before the log: the lines of a step that has ended are all there.
+    pub records: Vec<Record>,
+    pub logs: Vec<Chunk>,
+    leases: Vec<Lease>,
+    /// There is more at this moment.
+    pub more: bool,
+}
+
+/// Lines of one attempt.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Chunk {
+    pub position: i64,
+    pub run: RunId,
+    pub step: String,
+    pub attempt: u32,
+    pub lines: Vec<Line>,
+}
+
+/// What a worker has at this moment.
+#[derive(Debug, Serialize, Deserialize)]
+struct Lease {
+    run: RunId,
+    since: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    progress: Option<Value>,
+}
+
+/// Where one execution is read.
+pub trait Trail {
+    /// What is executed; none when there is no such execution.
+    fn net(&mut self) -> anyhow::Result<Option<NetSpec>>;
+
+    /// What comes after so many records and after that place in the log. From afar it may take a moment in which
+    /// nothing happens.
+    fn next(&mut self, from: u64, after: Position) -> anyhow::Result<Stretch>;
+}
+
+/// In the store itself.
+#[derive(Debug)]
+pub struct StoreTrail<R> {
+    reader: R,
+    execution: ExecutionId,
+}
+
+impl<R: Reader> StoreTrail<R> {
+    pub fn new(reader: R, execution: ExecutionId) -> StoreTrail<R> {
+        StoreTrail { reader, execution }
+    }
+}
+
+impl<R: Reader> Trail for StoreTrail<R> {
+    fn net(&mut self) -> anyhow::Result<Option<NetSpec>> {
+        Ok(net(&mut self.reader, self.execution)?)
+    }
+
+    fn next(&mut self, from: u64, after: Position) -> anyhow::Result<Stretch> {
+        Ok(Stretch::read(&mut self.reader, self.execution, from, after)?)
+    }
+}
+
+impl Stretch {
+    pub fn read(
+        reader: &mut impl Reader,
+        id: ExecutionId,
+        from: u64,
+        after: Position,
+    ) -> Result<Stretch, StoreError> {
+        let net = if from == 0 { net(reader, id)? } else { None };
+        let rows = reader.journal(id, from, ROWS_MAX)?;
+        let chunks = reader.logs(id, after, ROWS_MAX)?;
+        let more = rows.len() == ROWS_MAX || chunks.len() == ROWS_MAX;
+        // The first row may begin before the place.
+        let seen = rows.first().map_or(0, |row| from.saturating_sub(row.version));
+        let records = rows.into_iter().flat_map(|row| row.records);
+        let leases = leases(reader, id)?.into_iter();
+        Ok(Stretch {
+            net,
+            records: records.skip(usize::try_from(seen).unwrap_or(usize::MAX)).collect(),
+            logs: chunks.into_iter().map(Chunk::of).collect::<Result<_, _>>()?,
+            leases: leases.map(|(run, Taken { since, progress })| Lease { run, since, progress }).collect(),
+            more,
+        })
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.logs.is_empty()
+    }
+
+    #[must_use]
+    pub fn leases(&self) -> Leases {
+        let taken = |lease: &Lease| Taken { since: lease.since, progress: lease.progress.clone() };
+        self.leases.iter().map(|lease| (lease.run, taken(lease))).collect()
+    }
+}
+
+fn net(reader: &mut impl Reader, id: ExecutionId) -> Result<Option<NetSpec>, StoreError> {
+    let Some(stored) = reader.load(id)? else { return Ok(None) };
+    Ok(reader.net(stored.state.head.net)?.map(|net| net.spec().clone()))
+}
+
+impl Chunk {
+    fn of(chunk: StoredLog) -> Result<Chunk, StoreError> {
+        let broken = |error| StoreError::Corrupt(format!("a chunk of the log cannot be read: {error}"));
+        let lines = serde_json::from_slice(&chunk.lines).map_err(broken)?;
+        let (run, step, attempt) = (chunk.run, chunk.step, chunk.attempt);
+        Ok(Chunk { position: chunk.position.0, run, step, attempt, lines })
+    }
+}
