@@ -86,6 +86,7 @@ impl Embedded {
         let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
         config.helper = Some(program);
         config.cache = self.folder.path().join("cache");
+        config.folders = Some(self.folder.path().join("work"));
         config.databases = Some(self.folder.path().join("databases"));
         config.memory = Arc::new(SharedMemory::of(self.folder.path(), self.engine.handle())?);
         config.egress = egress;

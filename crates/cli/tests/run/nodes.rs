@@ -148,8 +148,11 @@ fn wfl_21_after_a_kill_no_answer_is_asked_for_and_no_ended_node_is_run_again() {
     running.signal(Signal::KILL);
     running.end();
     assert_eq!(model.asked().len(), 2);
+    let left = || std::fs::read_dir(place.path("data/work")).expect("the folder").count();
+    assert_eq!(left(), 1, "nobody could remove the folder of the node that ran");
     place.write("go", "");
     place.windlass(&["run", "--resume"]).expect(0);
+    assert_eq!(left(), 0, "the next process did");
     assert_eq!(place.lines("told"), ["quick", "slow", "slow"], "only what was under way is done again");
     let asked = model.asked();
     assert_eq!(asked.len(), 3, "each answer was asked for once");

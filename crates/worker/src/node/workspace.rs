@@ -7,7 +7,7 @@
 //! outputs/                  what it gives: result.json, or files
 //! lib/                      the module `windlass` for python and javascript
 //! bin/windlass-node         the same for shell scripts
-//! socket, abort             what it may ask; there when it must stop
+//! abort                     there when it must stop
 //! ```
 
 use super::{NodeDesk, output, socket};
@@ -37,6 +37,8 @@ const FILES_MAX: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Workspace {
     dir: TempDir,
+    /// The socket has a folder of its own: its path must be short.
+    _door: TempDir,
     listener: UnixListener,
     /// Laid over the worker's environment.
     env: BTreeMap<String, String>,
@@ -52,12 +54,14 @@ impl Workspace {
         context.insert("config".to_owned(), Value::Object(node.node.config.clone()));
         context.insert("env".to_owned(), json!(node.node.env));
         let credentials = json!(node.credentials(&desk.kit)?);
-        let helper = desk.kit.helper.clone();
-        let written = move || write(&context, &inputs, &credentials, helper.as_deref());
+        let (helper, folders) = (desk.kit.helper.clone(), desk.kit.folders.clone());
+        let written = move || write(&folders, &context, &inputs, &credentials, helper.as_deref());
         let dir = beside(written).await.map_err(|error| unusable(&error))?;
-        let listener = UnixListener::bind(dir.path().join("socket")).map_err(|error| unusable(&error))?;
-        let env = environment(dir.path(), node);
-        Ok(Workspace { dir, listener, env })
+        let door = private_folder(&std::env::temp_dir()).map_err(|error| unusable(&error))?;
+        let socket = door.path().join("socket");
+        let listener = UnixListener::bind(&socket).map_err(|error| unusable(&error))?;
+        let env = environment(dir.path(), &socket, node);
+        Ok(Workspace { dir, _door: door, listener, env })
     }
 
     /// What the node's own `env` says lies over it.
@@ -112,7 +116,7 @@ enum Found {
     Files(Map<String, Value>),
 }
 
-fn environment(dir: &Path, node: &NodeDesk) -> BTreeMap<String, String> {
+fn environment(dir: &Path, socket: &Path, node: &NodeDesk) -> BTreeMap<String, String> {
     let inside = |name: &str| dir.join(name).display().to_string();
     let before = |name: &str, folder: &str| match std::env::var(name) {
         Ok(others) if !others.is_empty() => format!("{}:{others}", inside(folder)),
@@ -122,7 +126,7 @@ fn environment(dir: &Path, node: &NodeDesk) -> BTreeMap<String, String> {
     for (name, value) in [
         ("WINDLASS_CONTEXT", inside("context")),
         ("WINDLASS_OUTPUTS", inside("outputs")),
-        ("WINDLASS_SOCKET", inside("socket")),
+        ("WINDLASS_SOCKET", socket.display().to_string()),
         ("WINDLASS_ABORT", inside("abort")),
         ("PATH", before("PATH", "bin")),
         ("PYTHONPATH", before("PYTHONPATH", "lib")),
@@ -134,16 +138,19 @@ fn environment(dir: &Path, node: &NodeDesk) -> BTreeMap<String, String> {
     env
 }
 
+fn private_folder(within: &Path) -> io::Result<TempDir> {
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("windlass-node-").permissions(Permissions::from_mode(0o700)).tempdir_in(within)
+}
+
 fn write(
+    folders: &Path,
     context: &Map<String, Value>,
     inputs: &Map<String, Value>,
     credentials: &Value,
     helper: Option<&Path>,
 ) -> io::Result<TempDir> {
-    let dir = tempfile::Builder::new()
-        .prefix("windlass-node-")
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir()?;
+    let dir = private_folder(folders)?;
     let at = dir.path();
     for folder in ["context", "outputs", "lib", "bin"] {
         fs::create_dir(at.join(folder))?;

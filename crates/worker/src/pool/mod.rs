@@ -25,8 +25,10 @@ use crate::vault::{NoVault, Vault};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::env::temp_dir;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::num::NonZero;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, available_parallelism};
@@ -58,6 +60,9 @@ pub struct PoolConfig {
     pub vault: Arc<dyn Vault>,
     /// The program that scripts of nodes ask through, called with `node`: see [`crate::node::helper`].
     pub helper: Option<PathBuf>,
+    /// Where nodes have their folders, which hold values of secrets. It is the pool's own: what an earlier process left
+    /// there when it was killed is removed at the start. None: the system's folder for such things.
+    pub folders: Option<PathBuf>,
     /// What workflows remember; nothing unless one is given.
     pub memory: Arc<dyn Memory>,
     /// Where SQLite databases of nodes are kept, in a folder for each tenant; None: nowhere.
@@ -74,7 +79,7 @@ impl PoolConfig {
         let (egress, vault) = (Egress::default(), Arc::new(NoVault));
         let cache = temp_dir().join(format!("windlass-cache-{}", rustix::process::getuid().as_raw()));
         let (worker, grace_ms, helper) = (worker.into(), GRACE_MS, None);
-        let (memory, databases) = (Arc::new(NoMemory), None);
+        let (memory, databases, folders) = (Arc::new(NoMemory), None, None);
         PoolConfig {
             worker,
             slots,
@@ -84,6 +89,7 @@ impl PoolConfig {
             artifacts,
             vault,
             helper,
+            folders,
             memory,
             databases,
             cache,
@@ -117,9 +123,10 @@ impl Pool {
             clients: Arc::new(Clients::new(config.egress)),
             vault: config.vault,
             helper: config.helper,
+            folders: emptied(config.folders)?,
             memory: config.memory,
             databases: config.databases,
-            cache: config.cache,
+            cache: std::path::absolute(config.cache)?,
             venvs: Arc::default(),
             of_tenants: BTreeMap::new(),
         };
@@ -306,6 +313,7 @@ struct Kits {
     clients: Arc<Clients>,
     vault: Arc<dyn Vault>,
     helper: Option<PathBuf>,
+    folders: PathBuf,
     memory: Arc<dyn Memory>,
     databases: Option<PathBuf>,
     cache: PathBuf,
@@ -326,6 +334,7 @@ impl Kits {
             keeper: Arc::new(Keeper::new(tenant.to_owned(), Arc::clone(&self.vault))),
             tokens: Tokens::default(),
             helper: self.helper.clone(),
+            folders: self.folders.clone(),
             memory: Arc::clone(&self.memory),
             databases: self.databases.clone(),
             cache: self.cache.clone(),
@@ -334,6 +343,19 @@ impl Kits {
         self.of_tenants.insert(tenant.to_owned(), Arc::clone(&kit));
         kit
     }
+}
+
+/// A process that was killed could not tidy up.
+fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
+    let Some(folders) = folders else { return Ok(temp_dir()) };
+    // Programs are told where they are, and start elsewhere.
+    let folders = std::path::absolute(folders)?;
+    match fs::remove_dir_all(&folders) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    DirBuilder::new().mode(0o700).recursive(true).create(&folders)?;
+    Ok(folders)
 }
 
 /// A defect of the worker itself ends the one unit it met.

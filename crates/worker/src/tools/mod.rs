@@ -95,6 +95,8 @@ pub(crate) struct Kit {
     pub(crate) tokens: Tokens,
     /// The program behind `windlass-node`.
     pub(crate) helper: Option<PathBuf>,
+    /// Where nodes have their folders.
+    pub(crate) folders: PathBuf,
     pub(crate) memory: Arc<dyn Memory>,
     /// Where databases of nodes are, by tenant.
     pub(crate) databases: Option<PathBuf>,
