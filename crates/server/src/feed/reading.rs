@@ -73,10 +73,12 @@ impl Feed {
                 self.telling.row(&row).map_err(|illegal| FeedError::Broken(self.execution, illegal))?,
             );
         }
-        // The end is the last message. What a worker says later is in the log; lines of a step are there before its end.
-        let over = self.telling.is_over();
-        for chunk in chunks.filter(|_| !over) {
+        for chunk in chunks {
             self.take_chunk(&chunk, &mut messages)?;
+        }
+        let over = self.telling.is_over();
+        if over && self.wants_logs {
+            self.take_last_words(reader, &mut messages)?;
         }
         if !more && !over {
             messages.extend(self.telling.leased(&leases(reader, self.execution)?));
@@ -84,6 +86,30 @@ impl Feed {
         messages.retain(|message| message.newer_than >= self.seen);
         self.fill_outputs(reader, &mut messages)?;
         Ok(Page { messages, more, over })
+    }
+
+    /// Lines that were written together with the end stand behind it. They are told before it, so that it is the last
+    /// message; and because their numbers are higher, it is told to everybody who comes again.
+    fn take_last_words(
+        &mut self,
+        reader: &mut impl Reader,
+        messages: &mut Vec<Message>,
+    ) -> Result<(), FeedError> {
+        loop {
+            let chunks = reader.logs(self.execution, self.logs, PAGE)?;
+            for chunk in &chunks {
+                self.take_chunk(chunk, messages)?;
+            }
+            if chunks.len() < PAGE {
+                break;
+            }
+        }
+        let is_end = |message: &Message| matches!(message.tells, Tells::Ended { .. });
+        if let Some(place) = messages.iter().position(is_end) {
+            let end = messages.remove(place);
+            messages.push(Message { newer_than: u64::MAX, ..end });
+        }
+        Ok(())
     }
 
     fn take_chunk(&mut self, chunk: &StoredLog, messages: &mut Vec<Message>) -> Result<(), FeedError> {
