@@ -21,11 +21,13 @@ mod config;
 mod errors;
 mod numeric;
 mod param;
+mod reach;
 mod server;
 mod split;
 mod value;
 
 use super::Desk;
+use crate::egress::Egress;
 use crate::failure::failure;
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
@@ -48,17 +50,17 @@ pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Ok(order) => order,
         Err(failure) => return Err(failure).into(),
     };
-    match done(&order, halt).await {
+    match done(&order, desk.kit.clients.egress(), halt).await {
         Ok(result) => Ok(result).into(),
         Err(trouble) => trouble.into(),
     }
 }
 
-async fn done(order: &Order, mut halt: Halt) -> Result<Value, Trouble> {
+async fn done(order: &Order, egress: &Egress, mut halt: Halt) -> Result<Value, Trouble> {
     let session = tokio::select! {
         biased;
         _ = halt.pulled() => return Err(stopped()),
-        session = Session::open(&order.place) => session?,
+        session = Session::open(&order.place, egress) => session?,
     };
     let result = {
         let mut work = pin!(all(order, session.client()));

@@ -4,6 +4,7 @@ use crate::cluster::cluster;
 use crate::engine::{Shop, Told, UNIT, pipeline};
 use serde_json::{Value, json};
 use windlass_protocol::{Failure, Order, Outcome, Work};
+use windlass_worker::egress::Egress;
 
 /// Fields laid over the place of the tests' server.
 fn task(fields: Value) -> Value {
@@ -436,4 +437,25 @@ fn what_cannot_be_meant_is_refused_without_telling_secrets() {
         with(json!({ "comand": "a" })),
         "postgres has no field `comand`; it has command, query, commands, params, auth, credential, host, port, user, password, database, dbname, schema, sslmode, connection_string, dsn, max_result_bytes, timeout_seconds, args, input, name",
     );
+}
+
+#[test]
+fn what_requests_may_not_reach_statements_may_not_either() {
+    let closed = || Shop::reaching(Egress::default());
+    for place in [
+        json!({}),
+        json!({ "host": "localhost" }),
+        json!({ "host": "169.254.169.254" }),
+        json!({ "host": "/tmp" }),
+    ] {
+        let mut fields = json!({ "command": "SELECT 1" });
+        fields.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
+        let told = closed().run(work(fields));
+        let failure = told.failure();
+        assert_eq!(
+            (failure.class.as_str(), failure.code.as_str()),
+            ("policy", "EGRESS_REFUSED"),
+            "{place}: {failure:?}"
+        );
+    }
 }

@@ -28,6 +28,10 @@ impl Clients {
         Clients { egress, resolver, kept: Mutex::new(BTreeMap::new()) }
     }
 
+    pub(in crate::tools) fn egress(&self) -> &Egress {
+        &self.egress
+    }
+
     /// Whether requests of definitions may go to a host.
     pub(in crate::tools) fn check_host(&self, host: &str) -> Result<(), Refused> {
         self.egress.check_host(host)

@@ -2,6 +2,8 @@
 
 use super::config::Place;
 use super::errors::Trouble;
+use super::reach;
+use crate::egress::Egress;
 use crate::failure::failure;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
@@ -26,9 +28,10 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) async fn open(place: &Place) -> Result<Session, Trouble> {
+    pub(super) async fn open(place: &Place, egress: &Egress) -> Result<Session, Trouble> {
+        let config = reach::allowed(place, egress).await?;
         let tls = tls(place.verifies).await?;
-        let (client, connection) = place.config.connect(tls.clone()).await.map_err(Trouble::connecting)?;
+        let (client, connection) = config.connect(tls.clone()).await.map_err(Trouble::connecting)?;
         let mut carrier = JoinSet::new();
         carrier.spawn(async move {
             // Who waits for an answer is told of the error, too.

@@ -1,0 +1,63 @@
+//! Which servers statements may go to: the same as requests. A name is resolved once, so that what was looked at is what
+//! is connected to.
+
+use super::config::Place;
+use super::errors::Trouble;
+use crate::egress::{Egress, Refused};
+use crate::failure::failure;
+use std::net::{IpAddr, Ipv4Addr};
+use tokio::net::lookup_host;
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+const PORT: u16 = 5432;
+/// A directory of sockets is on this machine.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// The place with addresses instead of names, each of which may be reached.
+pub(super) async fn allowed(place: &Place, egress: &Egress) -> Result<Config, Trouble> {
+    let mut config = place.config.clone();
+    let hosts = place.config.get_hosts();
+    let mut addresses = Vec::new();
+    for (number, host) in hosts.iter().enumerate() {
+        match host {
+            Host::Unix(_) => egress.check(HERE).map_err(|refused| not_allowed(&refused))?,
+            Host::Tcp(name) => addresses.push(address(name, port(&place.config, number), egress).await?),
+        }
+    }
+    if addresses.len() == hosts.len() {
+        for address in addresses {
+            config.hostaddr(address);
+        }
+    }
+    Ok(config)
+}
+
+fn port(config: &Config, number: usize) -> u16 {
+    let ports = config.get_ports();
+    ports.get(number).or(ports.first()).copied().unwrap_or(PORT)
+}
+
+async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Trouble> {
+    let found = lookup_host((name, port)).await.map_err(|error| {
+        failure("transport", "DB_CONNECTION", format!("no connection to postgres: {name}: {error}"))
+    })?;
+    let mut refused = None;
+    for address in found.map(|address| address.ip()) {
+        match egress.check(address) {
+            Ok(()) => return Ok(address),
+            Err(why) => refused = Some(why),
+        }
+    }
+    Err(refused.map_or_else(
+        || {
+            failure("transport", "DB_CONNECTION", format!("no connection to postgres: {name} has no address"))
+                .into()
+        },
+        |refused| not_allowed(&refused),
+    ))
+}
+
+fn not_allowed(refused: &Refused) -> Trouble {
+    failure("policy", "EGRESS_REFUSED", format!("no connection to postgres is made: {refused}")).into()
+}
