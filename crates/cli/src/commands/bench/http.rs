@@ -18,6 +18,8 @@ const ONE_STEP: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name
 /// One step that is a process: far more wait than are done.
 const PROCESS: &str = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: process}\n\
                        workflow:\n- {step: only, tool: {kind: shell, command: 'true'}}\n";
+/// Starts a second that the server is asked for, and that it must keep up with.
+const RATE: u32 = 3_000;
 /// Steps of the other tenant, one after the other, alone and beside the queue.
 const SINGLE: usize = 50;
 /// How often it is asked whether everything has ended.
@@ -37,11 +39,15 @@ pub fn http(site: &Site<'_>) -> anyhow::Result<Outcome> {
 async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
     let owner = server.client(&server.token);
     let one_step = owner.upload(ONE_STEP).await?;
+    let connections = usize::from(site.bench.concurrency);
+    let until = || Until::After(Duration::from_secs_f64(site.bench.seconds));
     site.progress.phase("starting executions");
-    let seconds = Duration::from_secs_f64(site.bench.seconds);
-    let started = owner.starts(&one_step, site.bench.concurrency.into(), Until::After(seconds)).await?;
+    let started = owner.starts(&one_step, connections, Some(RATE), until()).await?;
     let ended = owner.all_completed(started.count).await?;
     let took = ended.duration_since(started.began);
+    site.progress.phase("starting as many as possible");
+    let most = owner.starts(&one_step, connections, None, until()).await?;
+    let all_ended = owner.all_completed(started.count + most.count).await?;
     let other = server.client(&owner.tenant("other").await?);
     let fair = fairness(site, &owner, &other).await?;
     Ok(Outcome::new("http", site)
@@ -50,6 +56,9 @@ async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
         .figure("p50_ms", started.latencies.percentile_ms(0.5))
         .figure("p99_ms", started.latencies.percentile_ms(0.99))
         .figure("wall_ms", ms(took))
+        .figure("most_starts_per_s", rate(most.count, most.took))
+        .figure("most_executions_per_s", rate(most.count, all_ended.duration_since(most.began)))
+        .figure("most_p50_ms", most.latencies.percentile_ms(0.5))
         .figure("single_p50_ms", fair.alone.percentile_ms(0.5))
         .figure("single_max_ms", fair.alone.percentile_ms(1.0))
         .figure("beside_queue_p50_ms", fair.beside.percentile_ms(0.5))
@@ -57,7 +66,9 @@ async fn measure(site: &Site<'_>, server: &Server) -> anyhow::Result<Outcome> {
         .figure("delay_p50_ms", fair.beside.percentile_ms(0.5) - fair.alone.percentile_ms(0.5))
         .condition("connections", site.bench.concurrency)
         .condition("seconds", site.bench.seconds)
+        .condition("asked_starts_per_s", RATE)
         .count("executions", started.count)
+        .count("most_executions", most.count)
         .count("queued_before", fair.queued.0)
         .count("queued_after", fair.queued.1))
 }
@@ -76,7 +87,7 @@ async fn fairness(site: &Site<'_>, owner: &Api, other: &Api) -> anyhow::Result<F
     let alone = other.singles(&single).await?;
     site.progress.phase("filling the queue");
     let until = Until::Queued(site.bench.queued as u64);
-    owner.starts(&process, site.bench.concurrency.into(), until).await?;
+    owner.starts(&process, site.bench.concurrency.into(), None, until).await?;
     let before = owner.measured("windlass_queue_depth").await?;
     site.progress.phase("single steps beside the queue");
     let beside = other.singles(&single).await?;
@@ -179,12 +190,22 @@ impl Api {
         Ok(token["token"].as_str().context("a token")?.to_owned())
     }
 
-    async fn starts(&self, workflow: &str, connections: usize, until: Until) -> anyhow::Result<Started> {
+    /// `per_second`: of all connections together, evenly; without it each asks again as soon as it was answered.
+    async fn starts(
+        &self,
+        workflow: &str,
+        connections: usize,
+        per_second: Option<u32>,
+        until: Until,
+    ) -> anyhow::Result<Started> {
         let began = Instant::now();
         let stop = Arc::new(AtomicU64::new(0));
         let path = format!("/api/v1/workflows/{workflow}/execute");
         let clients: Vec<_> = (0..connections)
-            .map(|_| tokio::spawn(start_until(self.clone(), path.clone(), stop.clone())))
+            .map(|number| {
+                let turns = per_second.map(|rate| Turns { began, rate, number, of: connections, taken: 0 });
+                tokio::spawn(start_until(self.clone(), path.clone(), turns, stop.clone()))
+            })
             .collect();
         match until {
             Until::After(seconds) => tokio::time::sleep(seconds).await,
@@ -238,10 +259,37 @@ impl Api {
     }
 }
 
+/// When one of several connections asks.
+struct Turns {
+    began: Instant,
+    rate: u32,
+    number: usize,
+    of: usize,
+    taken: usize,
+}
+
+impl Turns {
+    /// A turn that is late is taken at once: what was asked for is asked for.
+    async fn next(&mut self) {
+        let place = (self.taken * self.of + self.number) as f64;
+        self.taken += 1;
+        tokio::time::sleep_until((self.began + Duration::from_secs_f64(place / f64::from(self.rate))).into())
+            .await;
+    }
+}
+
 /// One connection: a request after the other.
-async fn start_until(api: Api, path: String, stop: Arc<AtomicU64>) -> anyhow::Result<Vec<Duration>> {
+async fn start_until(
+    api: Api,
+    path: String,
+    mut turns: Option<Turns>,
+    stop: Arc<AtomicU64>,
+) -> anyhow::Result<Vec<Duration>> {
     let mut took = Vec::new();
     while stop.load(Ordering::Relaxed) == 0 {
+        if let Some(turns) = &mut turns {
+            turns.next().await;
+        }
         let began = Instant::now();
         let (status, text) = api.ask(Method::POST, &path, Some("{\"inputs\":{}}".to_owned())).await?;
         took.push(began.elapsed());
