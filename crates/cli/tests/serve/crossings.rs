@@ -1,6 +1,7 @@
 //! Each control meets what a workflow can be doing, over HTTP: the table of docs/semantics.md as users see it.
 
 use crate::executions::{get, start, until};
+use crate::model::model;
 use crate::rig::{Place, Server, told};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -13,10 +14,13 @@ enum Doing {
     Manual,
     Looping,
     Child,
+    /// An agent waits for a node that it runs.
+    Agent,
     Backoff,
 }
 
-const ALL: [Doing; 5] = [Doing::InFlight, Doing::Manual, Doing::Looping, Doing::Child, Doing::Backoff];
+const ALL: [Doing; 6] =
+    [Doing::InFlight, Doing::Manual, Doing::Looping, Doing::Child, Doing::Agent, Doing::Backoff];
 
 fn workflow(name: &str, nodes: &[Value], edges: &[Value]) -> String {
     let mut all = vec![json!({ "id": "t", "type": "trigger", "config": {} })];
@@ -57,6 +61,17 @@ fn define(server: &Server, doing: Doing, file: &Path) -> String {
                 &[edge("t", "x")],
             )
         }
+        Doing::Agent => {
+            let agent = json!({ "model": "m", "baseUrl": model(), "userPromptTemplate": "Wait" });
+            workflow(
+                "agent",
+                &[
+                    json!({ "id": "x", "type": "ai_agent", "config": agent }),
+                    json!({ "id": "tool", "type": "shell", "description": "Waits", "config": waits }),
+                ],
+                &[edge("t", "x"), edge("x", "tool")],
+            )
+        }
         Doing::Backoff => {
             // Nobody listens there, and the next try is far away.
             let config = json!({ "url": "http://127.0.0.1:1/", "retryPolicy": { "maxRetries": 3, "initialDelayMs": 600_000, "maxDelayMs": 600_000 } });
@@ -72,7 +87,11 @@ fn define(server: &Server, doing: Doing, file: &Path) -> String {
 
 /// Waits until it is doing that.
 fn reach(server: &Server, id: &str, doing: Doing) {
-    let node = if doing == Doing::Looping { "body" } else { "x" };
+    let node = match doing {
+        Doing::Looping => "body",
+        Doing::Agent => "tool",
+        _ => "x",
+    };
     let wanted = if doing == Doing::Backoff { "retrying" } else { "running" };
     loop {
         let now = get(server, id, "");

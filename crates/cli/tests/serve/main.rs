@@ -9,6 +9,8 @@ mod controls;
 mod crossings;
 mod executions;
 mod hooks;
+mod model;
+mod nodes;
 mod operations;
 mod receiver;
 mod rig;

@@ -14,7 +14,8 @@ fn measured(text: &str, name: &str) -> f64 {
 
 #[test]
 fn what_happened_is_measured_and_no_token_is_asked_for() {
-    let server = Place::new().serve();
+    let place = Place::new();
+    let server = place.serve();
     let (two, fails) = (server.define(TWO), server.define(FAILS));
     assert_eq!(finish(&server, &two, json!({}))["status"], "completed");
     assert_eq!(finish(&server, &fails, json!({}))["status"], "failed");
@@ -40,7 +41,8 @@ fn what_happened_is_measured_and_no_token_is_asked_for() {
 fn an_execution_is_sent_as_a_trace_when_it_has_ended() {
     let collector = Receiver::new();
     let address = collector.url.strip_suffix("/in").unwrap();
-    let server = Place::new().with(&["--otlp-endpoint", address]).serve();
+    let place = Place::new().with(&["--otlp-endpoint", address]);
+    let server = place.serve();
     let told = finish(&server, &server.define(TWO), json!({}));
     let id = told["executionId"].as_str().unwrap().to_owned();
     // Traces are sent together, every few seconds.

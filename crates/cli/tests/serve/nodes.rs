@@ -1,0 +1,137 @@
+//! What nodes do, as clients of a server see it: order, state, debugging, agents.
+
+use crate::executions::{finish, get, start, until};
+use crate::model::model;
+use crate::rig::{Place, Server, told};
+use serde_json::{Value, json};
+
+fn edge(source: &str, target: &str) -> Value {
+    json!({ "source": source, "target": target })
+}
+
+fn python(id: &str, code: &str) -> Value {
+    json!({ "id": id, "type": "code", "config": { "language": "python", "code": code, "retryPolicy": { "maxRetries": 0 } } })
+}
+
+fn define(server: &Server, name: &str, nodes: Value, edges: Value) -> String {
+    server.define(&json!({ "name": name, "nodes": nodes, "edges": edges }).to_string())
+}
+
+fn entry(execution: &Value, node: &str) -> Value {
+    let entries = execution["nodeExecutions"].as_array().unwrap();
+    entries
+        .iter()
+        .find(|entry| entry["nodeId"] == node)
+        .unwrap_or_else(|| panic!("{node}: {execution}"))
+        .clone()
+}
+
+#[test]
+fn wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
+    let place = Place::new().with(&["--slots", "1"]);
+    let server = place.serve();
+    let (go, order) = (place.data().join("go"), place.data().join("order"));
+    let shell =
+        |id: &str, command: String| json!([{ "id": id, "type": "shell", "config": { "command": command } }]);
+    let wait = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
+    let blocker = define(&server, "blocker", shell("x", wait), json!([]));
+    let write = format!("echo {{{{ inputs.name }}}} >> {}", order.display());
+    let writer = define(&server, "writer", shell("x", write), json!([]));
+    let blocking = start(&server, &blocker, json!({}));
+    while entry(&get(&server, &blocking, ""), "x")["status"] != "running" {
+        std::thread::yield_now();
+    }
+    let mut started = Vec::new();
+    for name in ["low", "normal", "high", "critical"] {
+        let body = json!({ "inputs": { "name": name }, "options": { "priority": name } });
+        let (status, told) = server.post(&format!("/api/v1/workflows/{writer}/execute"), &body);
+        assert_eq!(status, 202, "{told}");
+        started.push(told["executionId"].as_str().unwrap().to_owned());
+    }
+    std::fs::write(&go, "").unwrap();
+    for id in started {
+        until(&server, &id, "completed");
+    }
+    let order = std::fs::read_to_string(order).unwrap();
+    assert_eq!(order.lines().collect::<Vec<_>>(), ["critical", "high", "normal", "low"]);
+}
+
+#[test]
+fn wfl_17_wfl_30_only_debug_mode_tells_where_an_error_arose_and_keeps_debug_lines() {
+    let place = Place::new();
+    let server = place.serve();
+    let code = "ctx.logger.debug('a detail')\nctx.logger.info('a fact')\nraise ValueError('broken')";
+    let id = define(&server, "debugged", json!([python("x", code)]), json!([]));
+    for debug in [false, true] {
+        let execution = start(&server, &id, json!({ "debugMode": debug }));
+        let failed = until(&server, &execution, "failed");
+        let error = &failed["errors"][0];
+        assert_eq!(
+            error["stack"].as_str().is_some_and(|stack| stack.contains("ValueError")),
+            debug,
+            "{failed}"
+        );
+        assert_eq!(entry(&failed, "x")["error"]["stack"].is_string(), debug, "{failed}");
+        assert!(error["details"]["stack"].is_null(), "{failed}");
+        let (_, logs) = told(server.get(&format!("/api/v1/executions/{execution}/logs")));
+        let said = |text: &str| logs["logs"].as_array().unwrap().iter().any(|line| line["message"] == text);
+        assert_eq!((said("a detail"), said("a fact")), (debug, true), "{logs}");
+    }
+}
+
+#[test]
+fn wfl_22_wfl_34_state_outlives_the_server_and_no_other_execution_sees_it() {
+    let place = Place::new();
+    let server = place.serve();
+    let nodes = json!([
+        python("set", "assert ctx.get_state('seen') is None\nctx.set_state('seen', {'by': ctx.node_id})\nresult = 1"),
+        { "id": "ask", "type": "approval", "config": {} },
+        python("get", "result = {'seen': ctx.get_state('seen'), 'tenant': ctx.tenant_id, 'execution': ctx.execution_id}"),
+    ]);
+    let edges = json!([edge("set", "ask"), edge("ask", "get")]);
+    let id = define(&server, "stateful", nodes, edges);
+    let (first, second) = (start(&server, &id, json!({})), start(&server, &id, json!({})));
+    until(&server, &first, "paused");
+    until(&server, &second, "paused");
+    // Killed, not asked to end.
+    drop(server);
+    let server = place.serve();
+    for execution in [first, second] {
+        let path = format!("/api/v1/executions/{execution}/actions/ask/complete");
+        assert!(server.post(&path, &json!({ "outcome": "Succeeded" })).0.is_success());
+        let ended = until(&server, &execution, "completed");
+        let given = &entry(&ended, "get")["output"];
+        assert_eq!(
+            (&given["seen"], &given["tenant"]),
+            (&json!({ "by": "set" }), &json!("default")),
+            "{ended}"
+        );
+        assert_eq!(given["execution"], json!(execution));
+    }
+}
+
+#[test]
+fn wfl_21_wfl_23_an_agent_runs_its_node_and_its_decision_is_told() {
+    let place = Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1");
+    let server = place.serve();
+    let nodes = json!([
+        { "id": "t", "type": "trigger", "config": {} },
+        { "id": "ai", "type": "ai_agent", "config": { "model": "m", "baseUrl": model(), "userPromptTemplate": "Look" } },
+        { "id": "look", "type": "shell", "description": "Looks", "config": { "command": "echo seen" } },
+    ]);
+    let id = define(&server, "asking", nodes, json!([edge("t", "ai"), edge("ai", "look")]));
+    let told = finish(&server, &id, json!({}));
+    assert_eq!(told["status"], "completed", "{told}");
+    let execution = told["executionId"].as_str().unwrap();
+    let whole = get(&server, execution, "");
+    let agent = entry(&whole, "ai");
+    assert_eq!(agent["output"]["text"], "it is done", "{whole}");
+    assert_eq!(
+        (&agent["metadata"]["apiCalls"], &agent["metadata"]["tokensUsed"]),
+        (&json!(2), &json!(10)),
+        "{whole}"
+    );
+    assert_eq!(entry(&whole, "look")["status"], "completed", "{whole}");
+    let events = get(&server, execution, "/events").to_string();
+    assert_eq!(events.matches("agent.decided").count(), 1, "{events}");
+}
