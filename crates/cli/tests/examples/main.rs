@@ -150,7 +150,8 @@ fn nested_starts_a_playbook_for_each_harbour() {
     assert_eq!(told["outputs"], json!({ "visits": 3, "home": "Hamburg", "days_at_home": 11 }));
     let list = place.windlass(&["executions", "list", "--json"]).expect(0).json();
     let all = list["executions"].as_array().expect("a list");
-    let children = all.iter().filter(|one| one["metadata"]["parentExecutionId"] == told["executionId"]).count();
+    let children =
+        all.iter().filter(|one| one["metadata"]["parentExecutionId"] == told["executionId"]).count();
     assert_eq!((all.len(), children), (5, 4));
     let alone = run(&place, "parts/visit", &["harbour=Bergen"], 0);
     assert_eq!(alone["outputs"], json!({ "harbour": "Bergen", "days": 2 }));

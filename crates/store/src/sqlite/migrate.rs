@@ -60,21 +60,22 @@ pub(super) fn applied(conn: &Connection, path: &Path) -> Result<u32, StoreError>
     Ok(found)
 }
 
-/// Applies what is missing, each step with its record as one transaction.
+/// Applies what is missing as one transaction: a store has all of the schema or is as it was.
 pub(super) fn migrate(conn: &Connection, path: &Path) -> Result<(), StoreError> {
-    while applied(conn, path)? < KNOWN {
-        conn.execute_batch("BEGIN IMMEDIATE")?;
-        // Another process may have been faster: only now nobody else writes.
-        let result = applied(conn, path).and_then(|done| apply_next(conn, done));
-        match result {
-            Ok(()) => conn.execute_batch("COMMIT")?,
-            Err(error) => {
-                conn.execute_batch("ROLLBACK")?;
-                return Err(at(path.display())(error));
-            }
+    if applied(conn, path)? >= KNOWN {
+        return Ok(());
+    }
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    // Another process may have been faster: only now nobody else writes.
+    let result =
+        applied(conn, path).and_then(|done| (done..KNOWN).try_for_each(|done| apply_next(conn, done)));
+    match result {
+        Ok(()) => Ok(conn.execute_batch("COMMIT")?),
+        Err(error) => {
+            conn.execute_batch("ROLLBACK")?;
+            Err(at(path.display())(error))
         }
     }
-    Ok(())
 }
 
 pub(super) fn apply_next(conn: &Connection, done: u32) -> Result<(), StoreError> {
@@ -118,6 +119,7 @@ mod tests {
             "5807b84c68f2a5cf5673217a30c9b1911924840599374f74430066b3f85db8a8",
             "a56f250d097e04c2f690f82e0acd016ac659a2e9fba328e6a9f0fa28de33f00d",
             "afcab45a117e742fefa1fac9b71105c4892ae2a5a727fdcdc335775c79604b8f",
+            "eb003716c0d2bd4aea0cd449140b7c1a178ae3e69bb822846ce97afaebe05424",
         ];
         assert_eq!(found, expected);
     }
