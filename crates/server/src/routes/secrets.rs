@@ -36,7 +36,8 @@ pub struct SecretList {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSecret {
-    #[schema(min_length = 4, max_length = 65536, write_only)]
+    // The bounds are in bytes, of which a character has up to four.
+    #[schema(min_length = 1, max_length = 65536, write_only)]
     value: String,
 }
 
