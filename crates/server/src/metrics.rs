@@ -11,11 +11,15 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use windlass_engine::{Answer, Load, Request as Ask, Tally};
+use windlass_store::Outbox as _;
 
 /// From a sync on a fast disk to one that users notice.
 const SECONDS: [f64; 12] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
 /// Histograms grow until somebody looks after them.
 const UPKEEP: Duration = Duration::from_secs(5);
+
+/// More undelivered events than this are not counted: something is wrong anyway.
+const BACKLOG_MAX: usize = 100_000;
 
 /// One recorder to a process.
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
@@ -56,6 +60,8 @@ pub async fn render(app: &App) -> Result<String, Problem> {
     if let Answer::Load(load) = app.ask(Ask::Load).await? {
         tell(&load);
     }
+    let backlog = app.readers.look(|reader| reader.backlog(BACKLOG_MAX)).await?;
+    gauge!("windlass_webhook_backlog").set(backlog as f64);
     Ok(HANDLE.get().map(PrometheusHandle::render).unwrap_or_default())
 }
 
@@ -64,7 +70,13 @@ pub async fn timed(matched: Option<MatchedPath>, request: Request, next: Next) -
     let (began, method) = (Instant::now(), request.method().to_string());
     let response = next.run(request).await;
     let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());
-    let status = response.status().as_u16().to_string();
+    let (status, took_ms) = (response.status(), began.elapsed().as_millis());
+    if status.is_server_error() {
+        tracing::warn!(%method, route, status = status.as_u16(), took_ms, "a request failed");
+    } else {
+        tracing::debug!(%method, route, status = status.as_u16(), took_ms, "a request");
+    }
+    let status = status.as_u16().to_string();
     histogram!("windlass_http_request_seconds", "route" => route, "method" => method, "status" => status)
         .record(began.elapsed());
     response

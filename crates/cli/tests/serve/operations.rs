@@ -1,6 +1,6 @@
 //! What operators see: measurements, traces, and a backup of a server that runs.
 
-use crate::executions::{FAILS, TWO, finish};
+use crate::executions::{FAILS, TWO, finish, start, waits_for};
 use crate::receiver::Receiver;
 use crate::rig::{Place, windlass};
 use reqwest::Method;
@@ -35,6 +35,31 @@ fn what_happened_is_measured_and_no_token_is_asked_for() {
     assert!(measured(&text, "windlass_commit_seconds_count") >= 2.0);
     let route = "route=\"/api/v1/workflows/{workflowId}/execute\"";
     assert!(text.contains(route), "requests are told by route: {text}");
+}
+
+#[test]
+fn events_that_nobody_took_are_measured_and_controls_are_logged_with_their_execution() {
+    let place = Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1").with(&["--log-format", "json"]);
+    let server = place.serve();
+    let closed = Receiver::answering(|_, _| "503 Service Unavailable".to_owned());
+    let file = place.data().join("never");
+    let workflow = server.define(&waits_for(&file));
+    let id = start(&server, &workflow, json!({ "webhookUrl": closed.url }));
+    let (status, told) = server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
+    assert_eq!(status, 200, "{told}");
+    // Started and cancelled.
+    let backlog = || {
+        let text = server.bare(Method::GET, "/metrics").send().unwrap().text().unwrap();
+        measured(&text, "windlass_webhook_backlog")
+    };
+    while backlog() != 2.0 {
+        std::thread::yield_now();
+    }
+    let (_, said) = server.stop();
+    let line =
+        said.lines().find(|line| line.contains("execution.cancel")).unwrap_or_else(|| panic!("{said}"));
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!((&line["execution"], &line["tenant"]), (&json!(id), &json!("default")), "{line}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Millis, RunId};
 
 /// Tables whose rows belong to an execution: the column with its number, and how a row is named.
-const OWNED: [(&str, &str, &str); 9] = [
+const OWNED: [(&str, &str, &str); 11] = [
     ("heads", "key", "key"),
     ("contexts", "key", "key"),
     ("step_runs", "execution", "execution || '/' || run"),
@@ -24,6 +24,8 @@ const OWNED: [(&str, &str, &str); 9] = [
     ("logs", "execution", "position"),
     ("tags", "execution", "execution || '/' || tag"),
     ("idempotency", "execution", "workflow || '/' || key"),
+    ("tellers", "execution", "execution"),
+    ("deliveries", "execution", "place"),
 ];
 
 /// What else must not be: `(table, what is wrong, query)`. The query names the row and, if it has one, its execution.

@@ -186,6 +186,7 @@ pub async fn did(
     id: ExecutionId,
     details: Value,
 ) -> Result<(), Problem> {
+    tracing::info!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, action);
     app.keep(vec![caller.did(action, &execution_id(id), details)]).await.map(drop)
 }
 

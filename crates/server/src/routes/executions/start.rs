@@ -165,7 +165,10 @@ pub async fn begin(
     };
     app.open.take(app, &caller.tenant).await?;
     match (app.ask(windlass_engine::Request::Start(Box::new(start))).await?, begin.key) {
-        (Answer::Started(id), _) => Ok(id),
+        (Answer::Started(id), _) => {
+            tracing::debug!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, "started");
+            Ok(id)
+        }
         (Answer::Refused(Refusal::KeyTaken), Some(key)) => taken(app, caller, startable.workflow, key).await,
         (other, _) => Err(unexpected(other)),
     }
