@@ -2,7 +2,7 @@
 //! program starts itself with their names.
 
 use crate::engine::{PATIENCE, Shop, command};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -55,6 +55,13 @@ fn wait_until_gone(pid: &str) {
         assert!(began.elapsed() < PATIENCE, "process {pid} still lives");
         std::thread::yield_now();
     }
+}
+
+/// The first thread of a process may be a zombie while others of it still hold its pipes: only when all are gone can
+/// its parent hear of its end. It is left for the parent to bury.
+fn wait_until_buriable(pid: u32) {
+    let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
 }
 
 /// In a group of its own; killed when the test is over, however it ends.
@@ -117,7 +124,7 @@ fn a_guard_that_was_killed_is_replaced_and_the_new_one_knows_every_group() {
     guard.began(first.group()).unwrap();
     let killed = guard.id();
     kill_process(Pid::from_raw(killed.cast_signed()).unwrap(), Signal::KILL).unwrap();
-    wait_until_gone(&killed.to_string());
+    wait_until_buriable(killed);
     guard.began(second.group()).unwrap();
     assert_ne!(guard.id(), killed);
     drop(guard);
