@@ -9,6 +9,7 @@ mod connections;
 pub mod cursor;
 pub mod definitions;
 pub mod engine_secrets;
+pub mod evidence;
 pub mod feed;
 mod first;
 pub mod follow;

@@ -1,6 +1,8 @@
 //! Executions as they are told: everything that is known of one, read at once.
 
+use crate::evidence::{Evidence, Ledger};
 use crate::feed::leases;
+use crate::follow::Witness;
 use serde_json::Value;
 use windlass_dialects::Dialect;
 use windlass_dialects::view::{Facts, Labels, Story, Workflow, response};
@@ -50,6 +52,18 @@ impl Told {
 
     pub fn story(&self) -> Result<Story, TellError> {
         Story::of(&self.net, &self.journal).map_err(|illegal| self.broken(illegal))
+    }
+
+    /// The whole chain: a hash depends on all that was before it.
+    pub fn evidence(self) -> Result<Vec<Evidence>, TellError> {
+        let mut ledger = Ledger::new(self.facts.execution, self.facts.labels.correlation.as_deref());
+        let (mut witness, mut entries) = (Witness::default(), Vec::new());
+        for record in self.journal {
+            let happened = witness.see(&self.net, record);
+            let happened = happened.map_err(|illegal| TellError::Broken(self.facts.execution, illegal))?;
+            entries.extend(ledger.note(&happened));
+        }
+        Ok(entries)
     }
 
     fn broken(&self, illegal: Illegal) -> TellError {

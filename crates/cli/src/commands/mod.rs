@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod bench;
+pub mod evidence;
 pub mod executions;
 mod family;
 pub mod graph;

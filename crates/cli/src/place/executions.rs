@@ -45,6 +45,19 @@ impl Place {
         }
     }
 
+    /// Attempts, ends and what people did, as a chain of hashes.
+    pub fn evidence(&self, id: ExecutionId) -> anyhow::Result<Vec<Value>> {
+        match self {
+            Place::Folder(data) => {
+                let entries = read(data, id)?.evidence()?;
+                Ok(entries.iter().map(|entry| json!(entry)).collect())
+            }
+            Place::Server(server) => {
+                pages(server, &["executions", &execution_id(id), "evidence"], "evidence", &[], usize::MAX)
+            }
+        }
+    }
+
     /// The execution's net, coloured by its journal.
     pub fn picture(&self, id: ExecutionId, format: Drawn) -> anyhow::Result<String> {
         match self {
@@ -98,15 +111,27 @@ fn list_in(data: &Data, status: Option<&str>, wanted: usize) -> anyhow::Result<V
 }
 
 fn list_at(server: &Client, status: Option<&str>, wanted: usize) -> anyhow::Result<Vec<Value>> {
+    let status: Vec<(&str, &str)> = status.map(|status| ("status", status)).into_iter().collect();
+    pages(server, &["executions"], "executions", &status, wanted)
+}
+
+/// So many entries of a list, page by page.
+fn pages(
+    server: &Client,
+    path: &[&str],
+    key: &str,
+    asked: &[(&str, &str)],
+    wanted: usize,
+) -> anyhow::Result<Vec<Value>> {
     let mut found = Vec::new();
     let mut cursor = None::<String>;
     loop {
         let limit = (wanted - found.len()).min(SERVER_PAGE).to_string();
         let mut query = vec![("limit", limit.as_str())];
-        query.extend(status.map(|status| ("status", status)));
+        query.extend(asked);
         query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-        let mut page = server.get(&["executions"], &query)?;
-        if let Some(listed) = page["executions"].as_array_mut() {
+        let mut page = server.get(path, &query)?;
+        if let Some(listed) = page[key].as_array_mut() {
             found.append(listed);
         }
         cursor = page["pagination"]["cursor"].as_str().map(str::to_owned);

@@ -202,6 +202,7 @@ fn wfl_06_another_tenants_executions_are_not_there() {
         (Method::GET, "/status"),
         (Method::GET, "/logs"),
         (Method::GET, "/events"),
+        (Method::GET, "/evidence"),
         (Method::GET, "/graph"),
         (Method::GET, "/stream"),
         (Method::POST, "/actions/a/complete"),

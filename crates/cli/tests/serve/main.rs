@@ -7,6 +7,7 @@ mod attack;
 mod bad_input;
 mod controls;
 mod crossings;
+mod evidence;
 mod executions;
 mod hooks;
 mod model;

@@ -2,6 +2,7 @@
 
 mod control;
 mod events;
+mod evidence;
 mod journal;
 mod links;
 mod list;
@@ -48,6 +49,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(one::graph))
         .routes(routes!(logs::logs))
         .routes(routes!(events::events))
+        .routes(routes!(evidence::evidence))
         .routes(routes!(journal::journal))
         .routes(routes!(control::cancel))
         .routes(routes!(control::pause))

@@ -1,0 +1,146 @@
+//! What shows, afterwards, what was done and how it came out: an entry for every attempt, for every end of a step and of
+//! the execution, and for everything that a person did to it. Entries are a function of the journal, so they are the
+//! same whenever they are asked for.
+//!
+//! They form a chain: each holds the hash of the one before it. Who keeps the last hash elsewhere can see later that
+//! nothing before it was changed.
+
+mod ledger;
+
+pub use ledger::Ledger;
+
+use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use windlass_kernel::Failure;
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    /// Always 1.
+    schema_version: u8,
+    /// The execution and the entry's number in it, from 1.
+    evidence_id: String,
+    /// The execution that it happened in: of what a retry took over, the one before.
+    run_id: String,
+    /// The step; none for what is about the whole execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    action_id: Option<String>,
+    /// Iteration numbers, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    path: Vec<u32>,
+    /// From 1; none where nothing was attempted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    attempt: Option<u32>,
+    category: Category,
+    outcome: Outcome,
+    /// Nothing comes after it for that step, or for the execution.
+    terminal: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    started_at_iso: Option<String>,
+    #[schema(format = DateTime)]
+    ended_at_iso: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error: Option<Classified>,
+    /// As it was given at the start; else the execution that the whole began with.
+    correlation_id: String,
+    actor: Actor,
+    summary: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    notes: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    evidence_refs: Vec<String>,
+    /// Of the entry before this one; none for the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    previous_hash: Option<String>,
+    /// SHA-256 of this entry without this field, as canonical JSON (RFC 8785), in hexadecimal digits.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    hash_sha256: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub enum Category {
+    /// An attempt, or what became of a step.
+    Action,
+    /// A person completed what waited for one.
+    Approval,
+    /// A person held it, released it or changed its context.
+    OperatorSurface,
+    /// The end of the execution.
+    System,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub enum Outcome {
+    Succeeded,
+    PartialSuccess,
+    Failed,
+    Cancelled,
+    Skipped,
+    /// The worker was lost, or its lease.
+    Lost,
+    Held,
+    Released,
+    Patched,
+    /// It begins again from the start.
+    Restarted,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Classified {
+    code: String,
+    class: String,
+    message: String,
+    retryable: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(tag = "kind")]
+pub enum Actor {
+    #[serde(rename_all = "camelCase")]
+    User {
+        user_id: String,
+    },
+    System,
+}
+
+impl Evidence {
+    /// Takes its place after the entry with that hash.
+    fn chained(mut self, previous: Option<String>) -> Evidence {
+        self.previous_hash = previous;
+        self.hash_sha256.clear();
+        let mut entry = json!(self);
+        // The rest of RFC 8785 holds already: keys are ASCII, and numbers are small and whole.
+        entry.sort_all_objects();
+        let digest = Sha256::digest(entry.to_string());
+        self.hash_sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        self
+    }
+}
+
+impl Classified {
+    fn of(failure: &Failure) -> Classified {
+        Classified {
+            code: failure.code.clone(),
+            class: failure.class.name().to_owned(),
+            message: failure.message.clone(),
+            retryable: failure.class.retryable().or(failure.retryable).unwrap_or(false),
+        }
+    }
+}
+
+impl Actor {
+    fn user(by: &str) -> Actor {
+        Actor::User { user_id: by.to_owned() }
+    }
+}
