@@ -21,6 +21,12 @@ struct Link {
     version: u64,
 }
 
+/// The mark at or before a version, and the one after it.
+pub(super) const MARK_AT: &str = "SELECT position, version FROM journal \
+     WHERE mark IS NOT NULL AND execution = ?1 AND version <= ?2 ORDER BY version DESC LIMIT 1";
+pub(super) const MARK_AFTER: &str = "SELECT position, version FROM journal \
+     WHERE mark IS NOT NULL AND execution = ?1 AND version > ?2 ORDER BY version LIMIT 1";
+
 impl Chain<'_> {
     /// Rows from the one that holds version `from` on.
     pub(super) fn rows(&self, from: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
@@ -58,10 +64,10 @@ impl Chain<'_> {
 
     /// Places of at least `limit` rows, if there are so many; the first holds `from`.
     fn links(&self, from: u64, limit: usize) -> Result<Vec<Link>, StoreError> {
-        let mut mark = self.mark("version <= ?2 ORDER BY version DESC", from)?;
+        let mut mark = self.mark(MARK_AT, from)?;
         let mut links = Vec::new();
         while let Some(begin) = mark {
-            let next = self.mark("version > ?2 ORDER BY version", begin.version)?;
+            let next = self.mark(MARK_AFTER, begin.version)?;
             let end = match next {
                 Some(next) => self.step(next.position, next.version)?.1,
                 None => Some(self.last()?),
@@ -107,10 +113,7 @@ impl Chain<'_> {
     }
 
     fn mark(&self, which: &str, version: u64) -> Result<Option<Link>, StoreError> {
-        let mut statement = self.conn.prepare_cached(&format!(
-            "SELECT position, version FROM journal \
-             WHERE mark IS NOT NULL AND execution = ?1 AND {which} LIMIT 1"
-        ))?;
+        let mut statement = self.conn.prepare_cached(which)?;
         let version = i64::try_from(version).unwrap_or(i64::MAX);
         let link = |row: &Row<'_>| {
             let version: i64 = row.get(1)?;

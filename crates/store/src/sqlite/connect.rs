@@ -3,6 +3,7 @@
 use super::errors::at;
 use super::migrate;
 use crate::store::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
@@ -46,6 +47,8 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         let conn = Connection::open_with_flags(path, flags)?;
         conn.busy_timeout(BUSY_WAIT)?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        // A plan must not depend on bound values: SQLite would prepare a cached statement anew for every other value.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(conn)
     };
     open().map_err(|error| at(path.display())(error.into()))
