@@ -1,6 +1,6 @@
 //! A wide loop: never more at a time than it may, and one way on.
 
-use crate::binary::{Place, until};
+use crate::rig::{Place, until};
 use serde_json::Value;
 
 const ITERATIONS: usize = 1_000;
@@ -17,7 +17,7 @@ const WIDE: &str = "workflow:
 
 #[test]
 fn pbk_23_a_thousand_parallel_iterations_never_exceed_their_cap_and_route_once() {
-    let place = Place::new(WIDE);
+    let place = Place::playing(WIDE);
     // More slots than the loop may use: only its own cap holds it back.
     let running = place.start(&["run", "play.yaml", "--json", "--slots", "80"]);
     until("the loop is at its widest", || (place.lines("told").len() >= CAP).then_some(()));

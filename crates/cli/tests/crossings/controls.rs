@@ -1,6 +1,6 @@
 //! Every control in every situation.
 
-use crate::binary::until;
+use crate::rig::until;
 use crate::situations::{ALL, Reached, Situation};
 use rustix::process::Signal;
 
@@ -213,7 +213,7 @@ fn release(at: &Reached) {
 }
 
 /// The retried execution stands at the same gate.
-fn open_gate(place: &crate::binary::Place, told: &serde_json::Value) -> serde_json::Value {
+fn open_gate(place: &crate::rig::Place, told: &serde_json::Value) -> serde_json::Value {
     assert_eq!(told["status"], "paused");
     let id = told["executionId"].as_str().expect("an id");
     place.windlass(&["executions", "patch", id, "open=true"]).expect(0);
@@ -241,8 +241,8 @@ fn a_cancel_ends_the_process_of_the_step_it_meets() {
         ..crate::situations::RUNNING
     }
     .reach();
-    let pid = crate::binary::process_of(&at.place, "pid");
+    let pid = crate::rig::process_of(&at.place, "pid");
     at.place.windlass(&["executions", "cancel", &at.id]).expect(0);
     at.running.end();
-    until("the step's process is gone", || crate::binary::is_gone(pid).then_some(()));
+    until("the step's process is gone", || crate::rig::is_gone(pid).then_some(()));
 }

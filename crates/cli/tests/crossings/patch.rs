@@ -1,6 +1,6 @@
 //! A patch of the context and the tokens that it wakes.
 
-use crate::binary::{Place, until};
+use crate::rig::{Place, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn gates(place: &Place, id: &str) -> Vec<String> {
 
 #[test]
 fn pbk_06_a_patch_wakes_exactly_the_tokens_it_enables_and_a_kill_right_after_loses_none() {
-    let place = Place::new(GATES);
+    let place = Place::playing(GATES);
     let mut running = place.start(&["run", "play.yaml"]);
     let id = running.until_says("exec_").split(':').next().expect("an id").to_owned();
     until("the steps have begun", || (place.lines("told") == ["begun"]).then_some(()));

@@ -1,6 +1,6 @@
 //! A pipeline of several tasks whose engine dies.
 
-use crate::binary::{Place, is_gone, process_of, until};
+use crate::rig::{Place, is_gone, process_of, until};
 use rustix::process::Signal;
 
 /// The third task waits for `go`; the fourth reads what the first two gave.
@@ -15,7 +15,7 @@ const FOUR: &str = "workflow:
 
 #[test]
 fn pbk_21_a_pipeline_that_is_killed_in_its_third_task_goes_on_there() {
-    let place = Place::new(FOUR);
+    let place = Place::playing(FOUR);
     let running = place.start(&["run", "play.yaml"]);
     let pid = process_of(&place, "pid");
     running.signal(Signal::KILL);
@@ -30,7 +30,7 @@ fn pbk_21_a_pipeline_that_is_killed_in_its_third_task_goes_on_there() {
 
 #[test]
 fn a_pipeline_that_is_killed_again_and_again_never_goes_back() {
-    let place = Place::new(FOUR);
+    let place = Place::playing(FOUR);
     let mut args: &[&str] = &["run", "play.yaml"];
     for _ in 0..3 {
         let running = place.start(args);

@@ -1,7 +1,7 @@
 //! What a playbook can be doing. Each step writes its name to `told` when it begins, and with a dot when it ends; the
 //! step in question ends when the file `go` is there.
 
-use crate::binary::{Place, Running, playbook, until};
+use crate::rig::{Place, Running, playbook, until};
 use serde_json::Value;
 
 pub struct Situation {
@@ -156,9 +156,9 @@ pub struct Reached {
 
 impl Situation {
     pub fn reach(&self) -> Reached {
-        let place = Place::new(self.definition);
+        let place = Place::playing(self.definition);
         for (file, text) in self.beside {
-            place.write(file, &playbook(text));
+            place.write(file, &playbook("tested", text));
         }
         let mut running = place.start(&["run", "play.yaml"]);
         let id = running.until_says("exec_").split(':').next().expect("an id").to_owned();

@@ -1,11 +1,14 @@
 //! Time that is over, where a step runs, waits or stands at a gate.
 
-use crate::binary::{Place, is_gone, playbook, process_of, until};
+use crate::rig::{Place, is_gone, playbook, process_of, until};
 use serde_json::Value;
 
 fn check(definition: &str, code: i32, expected: &[&str]) -> Value {
-    let place = Place::new(definition);
-    place.write("child.yaml", &playbook(&format!("workflow:\n- {{step: inner, tool: {LASTING}}}\n")));
+    let place = Place::playing(definition);
+    place.write(
+        "child.yaml",
+        &playbook("tested", &format!("workflow:\n- {{step: inner, tool: {LASTING}}}\n")),
+    );
     let told = place.run(&[], code);
     assert_eq!(place.lines("told"), expected, "{told}");
     if place.path("pid").exists() {

@@ -1,15 +1,21 @@
 //! Every playbook in examples/, run by the program as its header says, with what came of it.
 
-#[expect(dead_code, reason = "the tests of the commands use more of it")]
-#[path = "../run/binary.rs"]
-mod binary;
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the tests of the tools use more of it, and fail by panicking"
+)]
+#[path = "../../../worker/tests/worker/cluster.rs"]
 mod cluster;
+#[expect(dead_code, unused_imports, reason = "other tests use more of it")]
+#[path = "../rig/mod.rs"]
+mod rig;
 
-use binary::{Place, Told};
+use rig::{Place, Told};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -19,7 +25,7 @@ fn examples() -> PathBuf {
 
 /// Data of its own, and the examples where their headers look for them.
 fn place() -> Place {
-    let place = Place::new("workflow:\n- {step: unused}\n");
+    let place = Place::playing("workflow:\n- {step: unused}\n");
     copy(&examples(), &place.path("examples"));
     place
 }
@@ -187,10 +193,7 @@ fn secret_is_used_and_nowhere_to_be_seen() {
         "failed",
         "nobody has told the secret yet"
     );
-    let mut command = place.command(&["secrets", "set", "shop-key"]);
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program runs");
-    child.stdin.take().expect("a pipe").write_all(b"open-sesame").expect("it reads the value");
-    assert!(child.wait().expect("it ends").success());
+    place.given(&["secrets", "set", "shop-key"], "open-sesame").expect(0);
     let told = run(&place, "secret", &[&shop.address], 0);
     assert_eq!(told["outputs"], json!({ "orders": 2, "total": 42 }));
     assert!(!told.to_string().contains("open-sesame"), "{told}");
@@ -199,7 +202,7 @@ fn secret_is_used_and_nowhere_to_be_seen() {
 #[test]
 fn sql_writes_rows_and_asks_for_their_sum() {
     let place = place();
-    let cluster = cluster::Cluster::start(&place);
+    let cluster = cluster::cluster();
     let db = format!("db={{\"port\": {}}}", cluster.port);
     let told = run(&place, "sql", &[&db], 0);
     let given = &told["outputs"];

@@ -4,6 +4,9 @@
 mod ledger;
 mod place;
 mod random;
+#[expect(dead_code, unused_imports, reason = "other tests use more of it")]
+#[path = "../rig/mod.rs"]
+mod rig;
 
 use ledger::Ledger;
 use place::{End, Place, STEPS};

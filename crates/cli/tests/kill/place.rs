@@ -1,6 +1,7 @@
 //! A folder with a definition, its data, and the lines that its steps wrote.
 
 use crate::ledger::Ledger;
+use crate::rig::{Told, windlass};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -27,20 +28,6 @@ pub enum End {
     ByItself,
 }
 
-#[derive(Debug)]
-pub struct Told {
-    pub code: Option<i32>,
-    pub err: String,
-}
-
-impl Told {
-    #[track_caller]
-    pub fn expect(self, code: i32) -> Told {
-        assert_eq!(self.code, Some(code), "{}", self.err);
-        self
-    }
-}
-
 impl Place {
     pub fn new() -> Place {
         let dir = tempfile::tempdir().expect("a folder");
@@ -61,14 +48,15 @@ impl Place {
 
     /// Begins the next life of the program.
     pub fn start(&self, ledger: &Ledger, args: &[&str]) -> Life {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
         let began = Instant::now();
-        let child = self.here(command.args(args), ledger).spawn().expect("the program starts");
+        let child = self.here(windlass(), ledger).args(args).spawn().expect("the program starts");
         Life { child, began }
     }
 
     pub fn windlass(&self, ledger: &Ledger, args: &[&str]) -> Told {
-        told(self.here(Command::new(env!("CARGO_BIN_EXE_windlass")).args(args), ledger))
+        let mut command = self.here(windlass(), ledger);
+        command.args(args);
+        Told::of(command)
     }
 
     /// No file may grow beyond these bytes; whoever tries gets an error.
@@ -77,7 +65,7 @@ impl Place {
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_windlass")]).args(args);
-        told(self.here(&mut command, ledger))
+        Told::of(self.here(command, ledger))
     }
 
     /// The data lie on a disk of these bytes while the program runs, and on a large one afterwards.
@@ -88,23 +76,19 @@ impl Place {
         );
         let mut command = Command::new("unshare");
         command.args(["-Urm", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_windlass")]).args(args);
-        told(self.here(&mut command, ledger))
+        Told::of(self.here(command, ledger))
     }
 
-    fn here<'c>(&self, command: &'c mut Command, ledger: &Ledger) -> &'c mut Command {
+    fn here(&self, mut command: Command, ledger: &Ledger) -> Command {
         command
             .current_dir(self.dir.path())
             .env("WINDLASS_DATA", "data")
             .env(LIFE, ledger.life().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
     }
-}
-
-fn told(command: &mut Command) -> Told {
-    let output = command.output().expect("the program runs");
-    Told { code: output.status.code(), err: String::from_utf8_lossy(&output.stderr).into_owned() }
 }
 
 /// Every step appends the number of the life it runs in to a file of its own.

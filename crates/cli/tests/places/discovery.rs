@@ -1,6 +1,6 @@
 //! A folder that a server holds: its commands find the server, and the owner's token, by themselves.
 
-use crate::rig::{Place, playbook};
+use crate::rig::{Place, Told, playbook};
 
 const HELLO: &str = "workflow:\n- {step: hello, tool: {kind: shell, command: 'echo hello'}}\n";
 
@@ -15,6 +15,16 @@ fn commands_in_the_folder_of_a_server_ask_it() {
     host.given(&["secrets", "set", "key"], "a-long-value").expect(0);
     host.windlass(&["secrets", "rotate"]).expect(0).says("1 secret under the new master key");
     host.windlass(&["admin", "check"]).expect(0);
+}
+
+#[test]
+fn without_a_setting_data_lie_in_a_folder_beside_the_definition() {
+    let place = Place::new();
+    place.write("hello.yaml", &playbook("hello", HELLO));
+    let mut command = place.command(&["run", "hello.yaml"]);
+    command.env_remove("WINDLASS_DATA");
+    Told::of(command).expect(0).says("hello | hello");
+    assert!(place.path(".windlass/windlass.db").exists() && !place.data().exists());
 }
 
 #[test]

@@ -5,6 +5,8 @@
 
 mod discovery;
 mod normal;
+#[expect(dead_code, unused_imports, reason = "other tests use more of it")]
+#[path = "../rig/mod.rs"]
 mod rig;
 mod same;
 mod trouble;

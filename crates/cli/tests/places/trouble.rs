@@ -1,6 +1,6 @@
 //! What goes wrong on the way to a server.
 
-use crate::rig::{Place, playbook, until};
+use crate::rig::{Place, Running, Server, playbook, until};
 use rustix::process::Signal;
 
 /// Runs until the file is there; files are named by their whole paths, because a server works elsewhere.
@@ -12,12 +12,24 @@ fn lasting(place: &Place) -> String {
     playbook("lasting", &steps)
 }
 
+/// A server, and a client elsewhere whose execution at it lasts.
+fn begun() -> (Place, Server, Place, Running) {
+    let host = Place::new();
+    let server = host.serve();
+    let place = Place::new().at(&server);
+    place.write("play.yaml", &lasting(&place));
+    let mut running = place.start(&["run", "play.yaml"]);
+    running.until_says("lasting | begun");
+    (host, server, place, running)
+}
+
 #[test]
 fn a_wrong_token_is_told_with_the_way_to_a_good_one() {
     let host = Place::new();
     let server = host.serve();
-    let nobody = Place::new().with("WINDLASS_URL", server.url());
-    for place in [nobody, Place::new().with("WINDLASS_URL", server.url()).with("WINDLASS_TOKEN", "wdl_wrong")]
+    let nobody = Place::new().variable("WINDLASS_URL", server.url());
+    for place in
+        [nobody, Place::new().variable("WINDLASS_URL", server.url()).variable("WINDLASS_TOKEN", "wdl_wrong")]
     {
         for args in [&["executions", "list"][..], &["workflows", "list"], &["secrets", "list"]] {
             let told = place.windlass(args).expect(2).says("AUTHENTICATION_FAILED");
@@ -40,7 +52,7 @@ fn a_token_may_lie_in_a_file() {
 #[test]
 fn a_server_that_is_not_there_is_told_with_its_address() {
     // Nobody listens on the first port.
-    let place = Place::new().with("WINDLASS_URL", "http://127.0.0.1:1").with("WINDLASS_TOKEN", "x");
+    let place = Place::new().variable("WINDLASS_URL", "http://127.0.0.1:1").variable("WINDLASS_TOKEN", "x");
     place.write("play.yaml", &playbook("play", "workflow:\n- {step: a}\n"));
     for args in
         [&["executions", "list"][..], &["workflows", "list"], &["run", "play.yaml"], &["secrets", "list"]]
@@ -48,7 +60,7 @@ fn a_server_that_is_not_there_is_told_with_its_address() {
         let told = place.windlass(args).expect(1).says("cannot reach the server at http://127.0.0.1:1");
         told.says("refused").says("WINDLASS_URL");
     }
-    assert!(!place.path(".windlass").exists(), "nothing was done here instead");
+    assert!(!place.path("data").exists(), "nothing was done here instead");
 }
 
 #[test]
@@ -80,12 +92,7 @@ fn another_program_on_the_port_is_told_as_such() {
 
 #[test]
 fn a_server_that_is_killed_and_started_again_is_waited_for() {
-    let host = Place::new();
-    let server = host.serve();
-    let place = Place::new().at(&server);
-    place.write("play.yaml", &lasting(&place));
-    let mut running = place.start(&["run", "play.yaml"]);
-    running.until_says("lasting | begun");
+    let (host, server, place, running) = begun();
     let address = server.address().to_owned();
     server.kill();
     let _server = host.serve_on(&address);
@@ -97,12 +104,7 @@ fn a_server_that_is_killed_and_started_again_is_waited_for() {
 
 #[test]
 fn a_server_that_stays_away_is_told_with_the_way_back_and_the_execution_goes_on() {
-    let host = Place::new();
-    let server = host.serve();
-    let place = Place::new().at(&server);
-    place.write("play.yaml", &lasting(&place));
-    let mut running = place.start(&["run", "play.yaml"]);
-    running.until_says("lasting | begun");
+    let (host, server, place, running) = begun();
     let address = server.address().to_owned();
     server.kill();
     let (code, _, err) = running.end();
@@ -118,12 +120,7 @@ fn a_server_that_stays_away_is_told_with_the_way_back_and_the_execution_goes_on(
 
 #[test]
 fn whoever_is_interrupted_is_told_that_it_goes_on() {
-    let host = Place::new();
-    let server = host.serve();
-    let place = Place::new().at(&server);
-    place.write("play.yaml", &lasting(&place));
-    let mut running = place.start(&["run", "play.yaml"]);
-    running.until_says("lasting | begun");
+    let (_host, _server, place, running) = begun();
     running.signal(Signal::INT);
     let (code, _, err) = running.end();
     assert_eq!(code, Some(130), "{err}");
@@ -137,7 +134,7 @@ fn whoever_is_interrupted_is_told_that_it_goes_on() {
 
 #[test]
 fn what_only_the_owner_of_a_folder_does_is_not_done_elsewhere() {
-    let place = Place::new().with("WINDLASS_URL", "http://127.0.0.1:1");
+    let place = Place::new().variable("WINDLASS_URL", "http://127.0.0.1:1");
     place.windlass(&["secrets", "rotate"]).expect(2).says("this works in a data folder");
     place.windlass(&["admin", "check"]).expect(2).says("there is no data").says("WINDLASS_URL is set");
 }

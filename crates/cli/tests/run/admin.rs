@@ -1,6 +1,6 @@
 //! `windlass admin check`, and data that is not as it was written.
 
-use crate::binary::{Place, playbook, process_of};
+use crate::rig::{Place, playbook, process_of};
 use rusqlite::Connection;
 use rustix::process::Signal;
 use std::fs;
@@ -12,7 +12,7 @@ fn database(place: &Place) -> Connection {
 }
 
 fn ran() -> (Place, String) {
-    let place = Place::new(STEPS);
+    let place = Place::playing(STEPS);
     let id = place.run(&[], 0)["executionId"].as_str().expect("an id").to_owned();
     (place, id)
 }
@@ -58,7 +58,7 @@ fn rows_that_do_not_follow_from_the_journal_are_told() {
 
 #[test]
 fn an_engine_that_must_not_go_on_ends_the_run_and_says_why() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:\n- {step: a, tool: {kind: shell, command: 'echo $$ > pid; exec sleep 1000'}}\n",
     );
     let running = place.start(&["run", "play.yaml"]);
@@ -68,7 +68,7 @@ fn an_engine_that_must_not_go_on_ends_the_run_and_says_why() {
     database(&place).execute("UPDATE heads SET state = x'c1'", []).expect("the row changes");
     place.write(
         "other.yaml",
-        &playbook("workflow:\n- {step: b, tool: {kind: shell, command: 'sleep 1000'}}\n"),
+        &playbook("tested", "workflow:\n- {step: b, tool: {kind: shell, command: 'sleep 1000'}}\n"),
     );
     let told = place.windlass(&["run", "other.yaml"]).expect(1).says("damaged").says("state row");
     assert_eq!(told.out, "");

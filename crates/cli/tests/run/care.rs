@@ -1,6 +1,6 @@
 //! `windlass admin backup`, `restore` and `prune`.
 
-use crate::binary::Place;
+use crate::rig::Place;
 use serde_json::json;
 use std::fs;
 
@@ -18,7 +18,7 @@ fn artifacts(place: &Place, data: &str) -> usize {
 
 #[test]
 fn a_backup_is_put_back_whole() {
-    let place = Place::new(LARGE);
+    let place = Place::playing(LARGE);
     let id = ran(&place);
     let told = place.windlass(&["admin", "backup", "saved", "--json"]).expect(0).json();
     assert_eq!(told["artifacts"], json!(1), "{told}");
@@ -35,7 +35,7 @@ fn a_backup_is_put_back_whole() {
 
 #[test]
 fn a_backup_goes_over_nothing_and_a_changed_one_is_refused() {
-    let place = Place::new(LARGE);
+    let place = Place::playing(LARGE);
     ran(&place);
     place.windlass(&["admin", "backup", "saved"]).expect(0);
     place.windlass(&["admin", "backup", "saved"]).expect(1).says("is there already");
@@ -52,7 +52,7 @@ fn a_backup_goes_over_nothing_and_a_changed_one_is_refused() {
 
 #[test]
 fn what_ended_long_ago_is_told_and_then_forgotten() {
-    let place = Place::new(LARGE);
+    let place = Place::playing(LARGE);
     let id = ran(&place);
     let kept = place.windlass(&["admin", "prune", "--json"]).expect(0).json();
     assert_eq!(kept["executions"], json!(0), "it ended just now");

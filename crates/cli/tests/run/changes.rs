@@ -1,6 +1,6 @@
 //! Commands that change an execution while nobody holds the folder.
 
-use crate::binary::Place;
+use crate::rig::Place;
 
 const GATE: &str = "workflow:
 - step: g
@@ -10,7 +10,7 @@ const GATE: &str = "workflow:
 
 /// Paused at the gate.
 fn paused() -> (Place, String) {
-    let place = Place::new(GATE);
+    let place = Place::playing(GATE);
     let id = place.run(&[], 5)["executionId"].as_str().expect("an id").to_owned();
     (place, id)
 }

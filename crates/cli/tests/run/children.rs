@@ -1,6 +1,6 @@
 //! Playbooks that start playbooks, found beside the file that is run.
 
-use crate::binary::{Place, playbook, until};
+use crate::rig::{Place, playbook, until};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -35,7 +35,7 @@ fn a_child_is_found_by_file_by_path_and_by_name_and_below_the_folder() {
         ("catalog/leaf", "parts/other.yaml"),
         ("the-leaf", "other.yaml"),
     ] {
-        let place = Place::new(&starts(reference));
+        let place = Place::playing(&starts(reference));
         fs::create_dir(place.path("parts")).expect("a folder");
         place.write(file, &named("the-leaf", "catalog/leaf", LEAF));
         place.windlass(&["validate", "play.yaml"]).expect(0);
@@ -58,7 +58,7 @@ fn a_child_is_found_by_file_by_path_and_by_name_and_below_the_folder() {
 
 #[test]
 fn children_of_children_are_registered_before_anything_runs() {
-    let place = Place::new(&starts("middle"));
+    let place = Place::playing(&starts("middle"));
     place.write("middle.yaml", &named("middle", "middle", &starts("leaf")));
     place.write("leaf.yaml", &named("leaf", "leaf", LEAF));
     let told = place.run(&[], 0);
@@ -76,7 +76,7 @@ fn children_of_children_are_registered_before_anything_runs() {
 
 #[test]
 fn a_child_that_is_nowhere_is_told_with_its_place_before_anything_runs() {
-    let place = Place::new(&format!(
+    let place = Place::playing(&format!(
         "workflow:\n- {{step: first, tool: {{kind: shell, command: 'echo ran >> told'}}, next: call}}\n{}",
         &starts("middle")["workflow:\n".len()..]
     ));
@@ -98,19 +98,22 @@ fn a_child_that_is_nowhere_is_told_with_its_place_before_anything_runs() {
 /// What was not looked at is not said to be nowhere.
 #[test]
 fn a_search_that_gave_up_says_so_and_how_to_be_found() {
-    let place = Place::new("workflow:\n- {step: a, tool: {kind: playbook, path: late}}\n");
+    let place = Place::playing("workflow:\n- {step: a, tool: {kind: playbook, path: late}}\n");
     for number in 0..1_000 {
         place.write(&format!("a{number}.yaml"), "");
     }
     place.write("zz.yaml", "metadata: {name: late}\nworkflow: [{step: s, next: []}]\n");
     place.windlass(&["validate", "play.yaml"]).expect(2).says("first 1000 files").says("own path");
-    place.write("play.yaml", &playbook("workflow:\n- {step: a, tool: {kind: playbook, path: zz}}\n"));
+    place.write(
+        "play.yaml",
+        &playbook("tested", "workflow:\n- {step: a, tool: {kind: playbook, path: zz}}\n"),
+    );
     place.run(&[], 0);
 }
 
 #[test]
 fn a_child_with_errors_keeps_its_parent_from_running() {
-    let place = Place::new(&starts("child"));
+    let place = Place::playing(&starts("child"));
     place.write("child.yaml", &named("child", "child", "workflow:\n- {step: a, tool: {kind: nothing}}\n"));
     place.windlass(&["run", "play.yaml"]).expect(2).says("there is no tool `nothing`").says("child.yaml:5:");
     place.windlass(&["validate", "play.yaml"]).expect(2).says("1 error");
@@ -118,7 +121,7 @@ fn a_child_with_errors_keeps_its_parent_from_running() {
 
 #[test]
 fn two_files_of_one_name_are_not_guessed_between() {
-    let place = Place::new(&starts("leaf"));
+    let place = Place::playing(&starts("leaf"));
     place.write("one.yaml", &named("leaf", "one", LEAF));
     place.write("two.yaml", &named("leaf", "two", LEAF));
     let told = place.windlass(&["run", "play.yaml"]).expect(2);
@@ -127,7 +130,7 @@ fn two_files_of_one_name_are_not_guessed_between() {
 
 #[test]
 fn a_child_that_was_registered_before_needs_no_file() {
-    let place = Place::new(&starts("child"));
+    let place = Place::playing(&starts("child"));
     place.write("child.yaml", &named("child", "child", LEAF));
     place.run(&[], 0);
     fs::remove_file(place.path("child.yaml")).expect("it was there");
@@ -138,7 +141,7 @@ fn a_child_that_was_registered_before_needs_no_file() {
 
 #[test]
 fn the_newest_text_of_a_child_runs_also_one_that_comes_again_and_versions_are_kept() {
-    let place = Place::new(&starts("child"));
+    let place = Place::playing(&starts("child"));
     let say = |word: &str| {
         format!("workflow:\n- {{step: a, tool: {{kind: shell, command: 'echo {word} >> told'}}}}\n")
     };
@@ -163,7 +166,7 @@ fn the_newest_text_of_a_child_runs_also_one_that_comes_again_and_versions_are_ke
 
 #[test]
 fn a_template_is_resolved_when_the_step_runs() {
-    let place = Place::new(&starts("'{{ workload.which }}'"));
+    let place = Place::playing(&starts("'{{ workload.which }}'"));
     place.write("child.yaml", &named("child", "child", LEAF));
     let told = place.run(&["--input", "which=nowhere"], 1);
     assert_eq!(told["errors"][0]["code"], "RESOURCE_NOT_FOUND");
@@ -175,7 +178,7 @@ fn a_template_is_resolved_when_the_step_runs() {
 
 #[test]
 fn a_childs_failure_is_the_steps_error_and_can_be_handled() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:
 - step: call
   tool: {kind: playbook, path: child}
@@ -199,7 +202,7 @@ fn a_childs_failure_is_the_steps_error_and_can_be_handled() {
 
 #[test]
 fn a_cancel_of_the_parent_reaches_the_child_and_its_process() {
-    let place = Place::new(&starts("child"));
+    let place = Place::playing(&starts("child"));
     place.write(
         "child.yaml",
         &named(
@@ -210,10 +213,10 @@ fn a_cancel_of_the_parent_reaches_the_child_and_its_process() {
     );
     let mut running = place.start(&["run", "play.yaml"]);
     let id = running.until_says("exec_").split(':').next().expect("an id").to_owned();
-    let pid = crate::binary::process_of(&place, "pid");
+    let pid = crate::rig::process_of(&place, "pid");
     place.windlass(&["executions", "cancel", &id]).expect(0);
     assert_eq!(running.end().0, Some(3));
-    until("the child's process is gone", || crate::binary::is_gone(pid).then_some(()));
+    until("the child's process is gone", || crate::rig::is_gone(pid).then_some(()));
     place.windlass(&["run", "--resume"]).expect(0);
     let ends: Vec<Value> = list(&place).iter().map(|one| one["status"].clone()).collect();
     assert_eq!(ends, ["cancelled", "cancelled"]);
@@ -221,7 +224,7 @@ fn a_cancel_of_the_parent_reaches_the_child_and_its_process() {
 
 #[test]
 fn a_playbook_that_starts_itself_ends_at_the_depth_limit() {
-    let place = Place::new("workflow:\n- {step: again, tool: {kind: playbook, path: tested}}\n");
+    let place = Place::playing("workflow:\n- {step: again, tool: {kind: playbook, path: tested}}\n");
     let told = place.run(&[], 1);
     assert_eq!(told["errors"][0]["code"], "LIMIT_EXCEEDED");
     let count = list(&place).len();

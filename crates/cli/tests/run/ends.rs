@@ -1,6 +1,6 @@
 //! How runs end: exit codes, what goes where, what is left behind.
 
-use crate::binary::Place;
+use crate::rig::Place;
 use serde_json::{Value, json};
 
 const HELLO: &str = "workload: {name: World}
@@ -18,7 +18,7 @@ fn fired(told: &Value) -> Vec<String> {
 }
 
 fn check(steps: &str, code: i32, status: &str, expected: &[&str]) -> Value {
-    let told = Place::new(steps).run(&[], code);
+    let told = Place::playing(steps).run(&[], code);
     assert_eq!(
         (told["status"].as_str(), fired(&told)),
         (Some(status), expected.iter().map(ToString::to_string).collect())
@@ -40,7 +40,7 @@ fn a_completed_execution_exits_0() {
 
 #[test]
 fn pbk_01_defaults_that_are_templates_are_rendered_at_the_start_and_given_inputs_are_not() {
-    let place = Place::new(
+    let place = Place::playing(
         "workload: {id: '{{ job.uuid }}', n: 2, double: '{{ n * 2 }}', text: x}\nworkflow:\n- step: a\n  tool: {kind: shell, command: 'echo {{ double }}'}\n",
     );
     let told = place.run(&["--input", "n=4", "--input", "text={{ n }}"], 0);
@@ -51,7 +51,7 @@ fn pbk_01_defaults_that_are_templates_are_rendered_at_the_start_and_given_inputs
 
 #[test]
 fn pbk_01_a_default_that_cannot_be_rendered_starts_nothing() {
-    let place = Place::new("workload: {n: 0, part: '{{ 1 / n }}'}\nworkflow:\n- {step: a, next: []}\n");
+    let place = Place::playing("workload: {n: 0, part: '{{ 1 / n }}'}\nworkflow:\n- {step: a, next: []}\n");
     place.windlass(&["run", "play.yaml"]).expect(2).says("error: input `part`: ");
     assert_eq!(place.run(&["--input", "n=4"], 0)["inputs"]["part"], 0.25);
 }
@@ -86,7 +86,7 @@ fn an_execution_at_a_gate_exits_5() {
 ";
     let told = check(steps, 5, "paused", &[]);
     assert_eq!(told["view"]["gates"][0]["step"], "g");
-    Place::new(steps)
+    Place::playing(steps)
         .windlass(&["run", "play.yaml"])
         .expect(5)
         .says("windlass executions patch exec_")
@@ -95,7 +95,7 @@ fn an_execution_at_a_gate_exits_5() {
 
 #[test]
 fn outputs_go_to_stdout_and_the_story_to_stderr() {
-    let told = Place::new(HELLO).windlass(&["run", "play.yaml", "--input", "name=Ada"]).expect(0);
+    let told = Place::playing(HELLO).windlass(&["run", "play.yaml", "--input", "name=Ada"]).expect(0);
     assert_eq!(told.json()["stdout"], "Hello, Ada!\n");
     let lines: Vec<&str> = told.err.lines().collect();
     let [created, started, begun, said, done, ended] = lines[..] else { panic!("{}", told.err) };
@@ -107,7 +107,7 @@ fn outputs_go_to_stdout_and_the_story_to_stderr() {
 
 #[test]
 fn inputs_lie_over_the_workload() {
-    let place = Place::new("workload: {a: 1, b: {c: 2, d: 3}}\nworkflow:\n- {step: x}\n");
+    let place = Place::playing("workload: {a: 1, b: {c: 2, d: 3}}\nworkflow:\n- {step: x}\n");
     place.write("in.json", r#"{"b": {"c": "file"}, "extra": [1]}"#);
     let told = place.run(&["--inputs", "@in.json", "--input", "a=7"], 0);
     assert_eq!(told["inputs"], json!({ "a": 7, "b": { "c": "file", "d": 3 }, "extra": [1] }));
@@ -115,7 +115,7 @@ fn inputs_lie_over_the_workload() {
 
 #[test]
 fn a_bad_definition_exits_2_tells_every_error_and_writes_nothing() {
-    let place = Place::new("workflow:\n- {step: ship, next: shp}\n- {step: b, when: x, next: ship}\n");
+    let place = Place::playing("workflow:\n- {step: ship, next: shp}\n- {step: b, when: x, next: ship}\n");
     let told = place.windlass(&["run", "play.yaml"]).expect(2);
     assert_eq!(told.out, "");
     let told = told.says("error[E0107]").says("play.yaml:5:22").says("did you mean `ship`?");
@@ -125,7 +125,7 @@ fn a_bad_definition_exits_2_tells_every_error_and_writes_nothing() {
 
 #[test]
 fn what_cannot_be_run_exits_2_and_writes_nothing() {
-    let place = Place::new(HELLO);
+    let place = Place::playing(HELLO);
     for (args, part) in [
         (&["run", "missing.yaml"][..], "cannot read missing.yaml"),
         (&["run", "play.yaml", "--input", "x"], "--input needs KEY=VALUE"),
@@ -143,7 +143,7 @@ fn what_cannot_be_run_exits_2_and_writes_nothing() {
 
 #[test]
 fn several_executions_are_one_object_each_on_a_line() {
-    let place = Place::new(
+    let place = Place::playing(
         "workload: {code: 0}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'exit {{ workload.code }}'}}\n",
     );
     let told = place.windlass(&["run", "play.yaml", "--json", "--times", "3"]).expect(0);
@@ -156,10 +156,10 @@ fn several_executions_are_one_object_each_on_a_line() {
 
 #[test]
 fn the_same_text_keeps_its_version_and_another_has_the_next() {
-    let place = Place::new(HELLO);
+    let place = Place::playing(HELLO);
     assert_eq!(place.run(&[], 0)["workflowVersion"], 1);
     assert_eq!(place.run(&[], 0)["workflowVersion"], 1);
-    place.write("play.yaml", &crate::binary::playbook("workflow:\n- {step: other}\n"));
+    place.write("play.yaml", &crate::rig::playbook("tested", "workflow:\n- {step: other}\n"));
     assert_eq!(place.run(&[], 0)["workflowVersion"], 2);
 }
 
@@ -181,7 +181,7 @@ workflow:
 
 #[test]
 fn the_examples_run_as_they_say() {
-    let place = Place::new(HELLO);
+    let place = Place::playing(HELLO);
     let example = |name: &str| format!("{}/../../examples/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
     for (name, said) in
         [("hello", "Hello, World!\n"), ("fanout", " files in /tmp on "), ("loop", "5 words were measured\n")]

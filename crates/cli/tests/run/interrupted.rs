@@ -1,6 +1,6 @@
 //! Runs that are stopped in the middle, and what `--resume` makes of them.
 
-use crate::binary::{Place, Running, is_gone, playbook, process_of, until};
+use crate::rig::{Place, Running, is_gone, playbook, process_of, until};
 use rustix::process::Signal;
 
 /// `first` ends at once; `second` lasts until somebody makes the file `go`.
@@ -33,7 +33,7 @@ fn carry_on(err: &str) -> Vec<String> {
 
 #[test]
 fn after_ctrl_c_nothing_runs_on_and_resume_does_the_rest_once() {
-    let place = Place::new(TWO);
+    let place = Place::playing(TWO);
     let (code, err) = interrupt(&place, &["run", "play.yaml"], Signal::INT);
     assert_eq!(code, Some(130), "{err}");
     place.write("go", "");
@@ -46,7 +46,7 @@ fn after_ctrl_c_nothing_runs_on_and_resume_does_the_rest_once() {
 
 #[test]
 fn after_a_kill_nothing_runs_on_and_resume_does_the_rest_once() {
-    let place = Place::new(TWO);
+    let place = Place::playing(TWO);
     let (code, _) = interrupt(&place, &["run", "play.yaml"], Signal::KILL);
     assert_eq!(code, None);
     place.write("go", "");
@@ -57,7 +57,7 @@ fn after_a_kill_nothing_runs_on_and_resume_does_the_rest_once() {
 
 #[test]
 fn an_orderly_end_is_no_lost_worker_however_often_it_comes() {
-    let place = Place::new(TWO);
+    let place = Place::playing(TWO);
     for _ in 0..4 {
         let args: &[&str] =
             if place.path("data").exists() { &["run", "--resume"] } else { &["run", "play.yaml"] };
@@ -72,22 +72,22 @@ fn an_orderly_end_is_no_lost_worker_however_often_it_comes() {
 
 #[test]
 fn another_run_in_the_folder_tells_of_what_was_interrupted() {
-    let place = Place::new(TWO);
+    let place = Place::playing(TWO);
     interrupt(&place, &["run", "play.yaml"], Signal::INT);
-    place.write("other.yaml", &playbook("workflow:\n- {step: a, tool: {kind: noop}}\n"));
+    place.write("other.yaml", &playbook("tested", "workflow:\n- {step: a, tool: {kind: noop}}\n"));
     place.windlass(&["run", "other.yaml"]).expect(0).says("not ended: 1 other execution in this folder");
 }
 
 #[test]
 fn a_term_is_an_orderly_end_too() {
-    let place = Place::new(TWO);
+    let place = Place::playing(TWO);
     let (code, err) = interrupt(&place, &["run", "play.yaml"], Signal::TERM);
     assert_eq!((code, err.contains("carry on with")), (Some(143), true), "{err}");
 }
 
 #[test]
 fn a_second_ctrl_c_does_not_wait_for_a_stubborn_step() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:\n- step: deaf\n  tool: {kind: shell, command: \"trap '' TERM; echo $$ > pid; while true; do sleep 1; done\"}\n",
     );
     let mut running: Running = place.start(&["run", "play.yaml"]);
@@ -103,7 +103,7 @@ fn a_second_ctrl_c_does_not_wait_for_a_stubborn_step() {
 
 #[test]
 fn resume_without_an_id_takes_up_all_that_have_not_ended() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:\n- step: a\n  tool: {kind: shell, command: 'echo a >> told; test -e go || exec sleep 1000'}\n",
     );
     let running = place.start(&["run", "play.yaml", "--times", "3"]);
@@ -119,7 +119,7 @@ fn resume_without_an_id_takes_up_all_that_have_not_ended() {
 
 #[test]
 fn resuming_what_has_ended_tells_how_it_ended() {
-    let place = Place::new("workflow:\n- {step: a, tool: {kind: shell, command: 'exit 1'}}\n");
+    let place = Place::playing("workflow:\n- {step: a, tool: {kind: shell, command: 'exit 1'}}\n");
     let id = place.run(&[], 1)["executionId"].as_str().expect("an id").to_owned();
     let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(1).json();
     assert_eq!((told["executionId"].as_str(), told["status"].as_str()), (Some(id.as_str()), Some("failed")));

@@ -1,6 +1,6 @@
 //! Values that are too large for a journal: kept beside it, read through their references, and never in the way.
 
-use crate::binary::{Place, until};
+use crate::rig::{Place, until};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn length(file: &Path) -> u64 {
 
 #[test]
 fn pbk_12_large_results_args_and_context_are_references_that_templates_read_through() {
-    let place = Place::new(ROWS);
+    let place = Place::playing(ROWS);
     let run = place.run(&[], 0);
     assert_eq!(run["outputs"], json!({ "sum": 199_990_000, "count": 20_000, "small": 7 }));
     let made = &node(&run, "make")["output"];
@@ -78,7 +78,7 @@ fn pbk_12_large_results_args_and_context_are_references_that_templates_read_thro
 
 #[test]
 fn an_artifact_that_was_lost_fails_the_step_that_reads_it_and_nothing_else() {
-    let place = Place::new(
+    let place = Place::playing(
         r#"
 workflow:
 - step: make
@@ -103,7 +103,7 @@ workflow:
 
 #[test]
 fn inputs_of_any_size_are_taken() {
-    let place = Place::new(
+    let place = Place::playing(
         r#"
 workload: {rows: []}
 workflow:
@@ -150,7 +150,7 @@ workflow:
 /// The engine is killed while the pipeline waits for its child: nothing is done twice, the rules see how it ended.
 #[test]
 fn a_pipeline_waits_durably_for_the_playbooks_in_it() {
-    let place = Place::new(PARENT);
+    let place = Place::playing(PARENT);
     place.write("child.yaml", CHILD);
     let engine = place.start(&["run", "play.yaml", "--json"]);
     until("the first child begins", || (place.lines("ran") == ["first", "child 4"]).then_some(()));

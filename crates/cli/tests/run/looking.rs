@@ -1,6 +1,6 @@
 //! Commands that look: lists, ids, events, logs.
 
-use crate::binary::Place;
+use crate::rig::Place;
 use serde_json::Value;
 
 const STEPS: &str = "workload: {words: [x, y], code: 0}
@@ -19,7 +19,7 @@ fn id_of(told: &Value) -> String {
 
 #[test]
 fn the_list_is_newest_first_filtered_and_limited() {
-    let place = Place::new(STEPS);
+    let place = Place::playing(STEPS);
     let good = id_of(&place.run(&[], 0));
     let bad = id_of(&place.run(&["--input", "code=1"], 1));
     let list = |args: &[&str]| {
@@ -44,7 +44,7 @@ fn the_list_is_newest_first_filtered_and_limited() {
 
 #[test]
 fn an_id_may_be_bare_dashed_or_a_part_that_fits_one() {
-    let place = Place::new(STEPS);
+    let place = Place::playing(STEPS);
     let (first, second) = (id_of(&place.run(&[], 0)), id_of(&place.run(&[], 0)));
     let bare = first.strip_prefix("exec_").expect("a prefix");
     let dashed =
@@ -66,7 +66,7 @@ fn an_id_may_be_bare_dashed_or_a_part_that_fits_one() {
 
 #[test]
 fn get_tells_the_same_object_as_run_and_a_page_for_people() {
-    let place = Place::new(STEPS);
+    let place = Place::playing(STEPS);
     let told = place.run(&["--input", "code=1"], 1);
     let again = place.windlass(&["executions", "get", &id_of(&told), "--json"]).expect(0).json();
     assert_eq!(told, again);
@@ -99,8 +99,9 @@ fn events(place: &Place, id: &str) -> Vec<(u64, String)> {
 
 #[test]
 fn events_have_their_public_names() {
-    let place =
-        Place::new("workflow:\n- {step: a, next: b}\n- {step: b, tool: {kind: shell, command: 'true'}}\n");
+    let place = Place::playing(
+        "workflow:\n- {step: a, next: b}\n- {step: b, tool: {kind: shell, command: 'true'}}\n",
+    );
     let id = id_of(&place.run(&[], 0));
     let (sequence, names): (Vec<u64>, Vec<String>) = events(&place, &id).into_iter().unzip();
     let expected = [
@@ -125,7 +126,7 @@ fn events_have_their_public_names() {
 
 #[test]
 fn events_of_a_loop_name_the_iteration() {
-    let place = Place::new(STEPS);
+    let place = Place::playing(STEPS);
     let id = id_of(&place.run(&[], 0));
     let names: Vec<String> = events(&place, &id).into_iter().map(|(_, name)| name).collect();
     let of_loop: Vec<&str> = names.iter().map(String::as_str).filter(|name| name.contains(" say")).collect();
@@ -145,7 +146,7 @@ fn events_of_a_loop_name_the_iteration() {
 
 #[test]
 fn logs_carry_the_step_and_the_iteration() {
-    let place = Place::new(STEPS);
+    let place = Place::playing(STEPS);
     let id = id_of(&place.run(&[], 0));
     let lines = place.windlass(&["executions", "logs", &id]).expect(0).out;
     let mut found: Vec<&str> = lines.lines().collect();
@@ -167,7 +168,7 @@ fn logs_carry_the_step_and_the_iteration() {
 
 #[test]
 fn watching_what_has_ended_tells_it_and_exits_like_run() {
-    let place = Place::new(STEPS);
+    let place = Place::playing(STEPS);
     let id = id_of(&place.run(&["--input", "code=1"], 1));
     place
         .windlass(&["executions", "watch", &id])
@@ -179,7 +180,7 @@ fn watching_what_has_ended_tells_it_and_exits_like_run() {
 
 #[test]
 fn a_definition_and_an_execution_are_drawn() {
-    let place = Place::new(
+    let place = Place::playing(
         "workload: {n: 3}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'true'}, set_ctx: {k: '{{ (ctx.k or 0) + 1 }}'}, next: [{step: a, when: '{{ ctx.k < workload.n }}'}, b]}\n- {step: b, tool: {kind: shell, command: 'false'}}\n",
     );
     let plain = place.windlass(&["graph", "play.yaml"]).expect(0).out;

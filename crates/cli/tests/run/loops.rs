@@ -1,6 +1,6 @@
 //! What the iterations of a loop came to, read together afterwards.
 
-use crate::binary::{Place, until};
+use crate::rig::{Place, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ workflow:
 /// The engine is killed when some are done: what they gave is still there, and none of them runs again.
 #[test]
 fn pbk_23_results_of_iterations_outlive_a_kill() {
-    let place = Place::new(EACH);
+    let place = Place::playing(EACH);
     let engine = place.start(&["run", "play.yaml"]);
     until("the others are done", || {
         (place.lines("ran").len() == 2 && place.path("waiting").exists()).then_some(())

@@ -1,7 +1,6 @@
 //! `windlass run`, `executions` and `admin` from outside: the real program on real folders.
 
 mod admin;
-mod binary;
 mod care;
 mod changes;
 mod children;
@@ -13,5 +12,8 @@ mod loops;
 mod nodes;
 mod reach;
 mod retry;
+#[expect(dead_code, unused_imports, reason = "other tests use more of it")]
+#[path = "../rig/mod.rs"]
+mod rig;
 mod second_process;
 mod workflows;

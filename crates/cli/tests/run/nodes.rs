@@ -1,6 +1,6 @@
 //! Nodes of workflows through the binary: context, state, memory, models and agents, also over a kill.
 
-use crate::binary::{Place, process_of, until};
+use crate::rig::{Place, process_of, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -65,7 +65,7 @@ fn call(id: &str, name: &str, arguments: &Value) -> Value {
 }
 
 fn with(workflow: &Value) -> Place {
-    let place = Place::new("workflow: []\n");
+    let place = Place::playing("workflow: []\n");
     place.write("flow.json", &workflow.to_string());
     place
 }
@@ -126,7 +126,7 @@ fn wfl_21_after_a_kill_no_answer_is_asked_for_and_no_ended_node_is_run_again() {
         call("c2", "slow", &json!({})),
         json!({ "role": "assistant", "content": "both are done" }),
     ]);
-    let place = Place::new("workflow: []\n");
+    let place = Place::playing("workflow: []\n");
     let at = |name: &str| place.path(name).display().to_string();
     let quick = format!("echo quick >> {}; windlass-node input word", at("told"));
     let slow = format!(

@@ -1,6 +1,6 @@
 //! Where http tasks of a run get to, with the environment of the process around them.
 
-use crate::binary::Place;
+use crate::rig::{Place, Told};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -33,30 +33,30 @@ workflow:
 fn a_run_reaches_this_machine_and_no_proxy_of_the_environment_stands_between() {
     let (direct, proxy) = (server(r#"{"by": "the server"}"#), server(r#"{"by": "a proxy"}"#));
     let proxy = format!("http://127.0.0.1:{proxy}");
-    let place = Place::new(FETCH);
+    let place = Place::playing(FETCH);
     let mut command = place.command(&["run", "play.yaml", "--json", "--input"]);
     command.arg(format!("url=http://127.0.0.1:{direct}/"));
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         command.env(name, &proxy);
     }
-    let told = place.told(command).expect(0).json();
+    let told = Told::of(command).expect(0).json();
     assert_eq!(told["outputs"]["data"]["by"], "the server");
 }
 
 #[test]
 fn metadata_services_stay_closed_whatever_is_allowed() {
-    let place = Place::new(FETCH);
+    let place = Place::playing(FETCH);
     let mut command =
         place.command(&["run", "play.yaml", "--json", "--input", "url=http://169.254.169.254/"]);
     command.env("WINDLASS_EGRESS_ALLOW", "169.254.0.0/16,0.0.0.0/0");
-    let told = place.told(command).expect(1).json();
+    let told = Told::of(command).expect(1).json();
     assert_eq!(told["errors"][0]["code"], "EGRESS_REFUSED", "{told}");
 }
 
 #[test]
 fn a_list_that_cannot_be_read_is_told_before_anything_runs() {
-    let place = Place::new(FETCH);
+    let place = Place::playing(FETCH);
     let mut command = place.command(&["run", "play.yaml"]);
     command.env("WINDLASS_EGRESS_ALLOW", "10.0.0.0/8,intranet");
-    place.told(command).expect(2).says("WINDLASS_EGRESS_ALLOW").says("`intranet` is no range of addresses");
+    Told::of(command).expect(2).says("WINDLASS_EGRESS_ALLOW").says("`intranet` is no range of addresses");
 }

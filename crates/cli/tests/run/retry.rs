@@ -1,6 +1,6 @@
 //! `executions retry`: a new execution that keeps what had completed.
 
-use crate::binary::{Place, until};
+use crate::rig::{Place, until};
 use serde_json::Value;
 
 /// `check` fails until the file `go` is there; it and `last` wait for nobody.
@@ -28,7 +28,7 @@ fn nodes(told: &Value) -> Vec<(String, String)> {
 
 #[test]
 fn a_failed_execution_is_done_again_from_its_failure_and_keeps_what_was_done() {
-    let place = Place::new(CHAIN);
+    let place = Place::playing(CHAIN);
     let old = place.run(&[], 1);
     place.write("go", "");
     let told = place.windlass(&["executions", "retry", &id_of(&old), "--json"]).expect(0);
@@ -52,7 +52,7 @@ fn a_failed_execution_is_done_again_from_its_failure_and_keeps_what_was_done() {
 
 #[test]
 fn progress_tells_only_what_the_retry_does_itself() {
-    let place = Place::new(CHAIN);
+    let place = Place::playing(CHAIN);
     let old = place.run(&[], 1);
     place.write("go", "");
     let told = place.windlass(&["executions", "retry", &id_of(&old)]).expect(0);
@@ -62,7 +62,7 @@ fn progress_tells_only_what_the_retry_does_itself() {
 
 #[test]
 fn a_retry_begins_at_the_step_and_with_the_inputs_it_is_told() {
-    let place = Place::new(CHAIN);
+    let place = Place::playing(CHAIN);
     let old = place.run(&[], 1);
     place.write("go", "");
     let args = ["executions", "retry", &id_of(&old), "--from", "first", "--input", "n=2", "--json"];
@@ -73,7 +73,7 @@ fn a_retry_begins_at_the_step_and_with_the_inputs_it_is_told() {
 
 #[test]
 fn one_of_several_firings_is_named_by_its_number() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:
 - step: turn
   tool:
@@ -95,7 +95,7 @@ fn one_of_several_firings_is_named_by_its_number() {
 
 #[test]
 fn what_cannot_be_retried_is_told_with_the_reason() {
-    let place = Place::new(
+    let place = Place::playing(
         "executor: {spec: {final_step: close}}
 workflow:
 - {step: a, tool: {kind: shell, command: 'exit 1'}}
@@ -109,7 +109,7 @@ workflow:
     retry(&[&failed, "--firing", "1"], 2).says("--from");
     retry(&[&failed, "--from", "a", "--firing", "0"], 2).says("--firing");
     retry(&["exec_0123456789abcdef0123456789abcdef"], 2).says("there is no execution");
-    place.write("good.yaml", &crate::binary::playbook("workflow:\n- {step: a, tool: {kind: noop}}\n"));
+    place.write("good.yaml", &crate::rig::playbook("tested", "workflow:\n- {step: a, tool: {kind: noop}}\n"));
     let good = id_of(&place.windlass(&["run", "good.yaml", "--json"]).expect(0).json());
     retry(&[&good], 1).says("only a failed, partial or cancelled execution can be retried");
 }
@@ -119,9 +119,9 @@ const LASTING: &str = "workflow:\n- step: lasting\n  tool: {kind: shell, command
 
 #[test]
 fn beside_a_running_engine_the_retry_is_handed_over_and_its_id_is_told() {
-    let place = Place::new(CHAIN);
+    let place = Place::playing(CHAIN);
     let old = id_of(&place.run(&[], 1));
-    place.write("lasting.yaml", &crate::binary::playbook(LASTING));
+    place.write("lasting.yaml", &crate::rig::playbook("tested", LASTING));
     let mut running = place.start(&["run", "lasting.yaml"]);
     let line = running.until_says("exec_");
     let other = line.split(':').next().expect("an id").to_owned();
@@ -143,7 +143,7 @@ fn beside_a_running_engine_the_retry_is_handed_over_and_its_id_is_told() {
 
 #[test]
 fn a_retry_that_is_killed_goes_on_under_its_own_id() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:
 - {step: first, tool: {kind: shell, command: 'echo first >> told'}, next: second}
 - step: second
@@ -154,10 +154,10 @@ fn a_retry_that_is_killed_goes_on_under_its_own_id() {
     place.write("again", "");
     let mut running = place.start(&["executions", "retry", &old]);
     let new = running.until_says("exec_").split(':').next().expect("an id").to_owned();
-    let pid = crate::binary::process_of(&place, "pid");
+    let pid = crate::rig::process_of(&place, "pid");
     running.signal(rustix::process::Signal::KILL);
     running.end();
-    until("the step's process is gone", || crate::binary::is_gone(pid).then_some(()));
+    until("the step's process is gone", || crate::rig::is_gone(pid).then_some(()));
     place.write("go", "");
     let told = place.windlass(&["run", "--resume", &new, "--json"]).expect(0).json();
     assert_eq!(told["metadata"]["retryOf"], old.as_str());

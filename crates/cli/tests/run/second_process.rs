@@ -1,6 +1,6 @@
 //! A second process beside one that holds the data folder.
 
-use crate::binary::{Place, Running, until};
+use crate::rig::{Place, Running, until};
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn lasting(place: &Place) -> (Running, String) {
 
 #[test]
 fn a_second_run_in_the_same_folder_is_told_who_has_it() {
-    let place = Place::new(LASTING);
+    let place = Place::playing(LASTING);
     let (running, _) = lasting(&place);
     let holder = format!("in use by process {} (windlass run play.yaml)", running.pid());
     place.windlass(&["run", "play.yaml"]).expect(1).says(&holder);
@@ -36,7 +36,7 @@ fn a_second_run_in_the_same_folder_is_told_who_has_it() {
 
 #[test]
 fn looking_works_beside_a_running_engine() {
-    let place = Place::new(LASTING);
+    let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
     let told = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
     assert_eq!((&told["status"], &told["progress"]["currentNode"]), (&"running".into(), &"lasting".into()));
@@ -51,7 +51,7 @@ fn looking_works_beside_a_running_engine() {
 
 #[test]
 fn a_gate_is_opened_from_a_second_process_before_it_is_reached() {
-    let place = Place::new(LASTING);
+    let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
     let told = place.windlass(&["executions", "patch", &id, "open=true", "--json"]).expect(0).json();
     assert_eq!(told["status"], "running");
@@ -63,7 +63,7 @@ fn a_gate_is_opened_from_a_second_process_before_it_is_reached() {
 
 #[test]
 fn a_cancel_from_a_second_process_ends_the_run_with_3() {
-    let place = Place::new(LASTING);
+    let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
     let told = place.windlass(&["executions", "cancel", &id, "--reason", "enough"]).expect(0);
     assert_eq!(told.out, format!("{id} cancelled\n"));
@@ -73,7 +73,7 @@ fn a_cancel_from_a_second_process_ends_the_run_with_3() {
 
 #[test]
 fn a_refusal_through_the_inbox_says_why() {
-    let place = Place::new(LASTING);
+    let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
     place.windlass(&["executions", "resume", &id]).expect(1).says("it is not held");
     place.write("go", "");
@@ -82,7 +82,7 @@ fn a_refusal_through_the_inbox_says_why() {
 
 #[test]
 fn a_request_outlives_a_holder_that_never_read_it() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:\n- {step: g, spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}}\n",
     );
     let told = place.run(&[], 5);
@@ -102,7 +102,7 @@ fn a_request_outlives_a_holder_that_never_read_it() {
 
 #[test]
 fn a_hold_from_a_second_process_keeps_the_next_step_back() {
-    let place = Place::new(LASTING);
+    let place = Place::playing(LASTING);
     let (mut running, id) = lasting(&place);
     place.windlass(&["executions", "patch", &id, "open=true"]).expect(0);
     assert_eq!(place.windlass(&["executions", "pause", &id]).expect(0).out, format!("{id} paused\n"));
@@ -119,7 +119,7 @@ fn a_hold_from_a_second_process_keeps_the_next_step_back() {
 
 #[test]
 fn what_is_followed_comes_as_it_happens_and_ends_with_the_execution() {
-    let place = Place::new(LASTING);
+    let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
     let mut watch = place.start(&["executions", "watch", &id]);
     watch.until_says("lasting | begun");

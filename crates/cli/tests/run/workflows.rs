@@ -1,11 +1,10 @@
 //! Workflows of nodes and edges, through the program.
 
-use crate::binary::{Place, until};
+use crate::rig::{Place, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::process::Stdio;
 use std::thread;
 
 /// Nodes `[id, type, config]` and edges `"a -> b"`, `"a.handle -> b"`.
@@ -27,7 +26,7 @@ fn place(nodes: Value, edges: &[&str]) -> Place {
 
 /// Commands work in the folder of the test, not in the one that each node gets.
 fn with(mut nodes: Value, edges: &[&str], settings: Value) -> Place {
-    let place = Place::new("workflow:\n- {step: unused}\n");
+    let place = Place::playing("workflow:\n- {step: unused}\n");
     for node in nodes.as_array_mut().expect("nodes").iter_mut().filter(|node| node[1] == "shell") {
         node[2]["cwd"] = json!(place.path(""));
     }
@@ -63,7 +62,7 @@ fn note(word: &str) -> Value {
 
 #[test]
 fn wfl_02_wfl_07_nodes_are_told_by_name_and_type_with_their_states() {
-    let place = Place::new("workflow:\n- {step: unused}\n");
+    let place = Place::playing("workflow:\n- {step: unused}\n");
     place.write(
         "flow.json",
         &json!({
@@ -370,10 +369,7 @@ fn a_secret_is_read_by_its_name_and_nowhere_to_be_seen() {
         json!([["ask", "http_api", { "url": "{{ inputs.url }}", "headers": { "X-Key": "key {{ SHOP_KEY }}" } }]]),
         &[],
     );
-    let mut child =
-        place.command(&["secrets", "set", "SHOP_KEY"]).stdin(Stdio::piped()).spawn().expect("it runs");
-    child.stdin.take().expect("a pipe").write_all(b"open-sesame").expect("it reads");
-    assert!(child.wait().expect("it ends").success());
+    place.given(&["secrets", "set", "SHOP_KEY"], "open-sesame").expect(0);
     let told = run(&place, &["--input", &format!("url={address}")], 0);
     assert!(!told.to_string().contains("open-sesame"), "{told}");
     let asked = served.join().expect("it ends").remove(0);

@@ -1,8 +1,8 @@
 //! Many executions that do everything with a secret that a careless author does. Afterwards neither the value nor any
 //! of its usual forms is in any file, output or answer (K9).
 
-use crate::binary::Place;
-use crate::place::{files, set};
+use crate::place::set;
+use crate::rig::{Place, files};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn clean(what: &str, bytes: &[u8], forms: &[Vec<u8>]) {
 
 #[test]
 fn pbk_25_nothing_that_two_hundred_careless_executions_do_shows_a_value() {
-    let place = Place::new(CARELESS);
+    let place = Place::playing(CARELESS);
     set(&place, "word", WORD);
     set(&place, "key", KEY);
     let forms = forms();
@@ -129,7 +129,7 @@ fn pbk_25_nothing_that_two_hundred_careless_executions_do_shows_a_value() {
 
 #[test]
 fn a_value_of_the_vault_is_redacted_where_nobody_asked_for_it() {
-    let place = Place::new("workflow:\n- step: cat\n  tool: {kind: shell, command: 'cat note.txt'}\n");
+    let place = Place::playing("workflow:\n- step: cat\n  tool: {kind: shell, command: 'cat note.txt'}\n");
     set(&place, "word", WORD);
     place.write("note.txt", &format!("the word is {WORD}\n"));
     // Another process than the one that set it, and none that opened it.
@@ -143,7 +143,7 @@ fn a_value_of_the_vault_is_redacted_where_nobody_asked_for_it() {
 
 #[test]
 fn a_value_that_is_set_while_an_engine_runs_is_redacted_by_it() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:
 - step: wait
   tool: {kind: shell, command: 'echo begun; while ! test -e go; do sleep 0.02; done'}

@@ -1,7 +1,7 @@
 //! The command itself: what it keeps, what it shows, what it refuses.
 
-use crate::binary::Place;
 use crate::place::{assert_nowhere_on_disk, set, try_set};
+use crate::rig::{Place, Told};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs;
@@ -24,7 +24,7 @@ fn key_of(place: &Place) -> String {
 
 #[test]
 fn a_secret_is_set_listed_and_deleted_and_its_value_is_never_shown() {
-    let place = Place::new("");
+    let place = Place::new();
     let told = set(&place, "api", &format!("{VALUE}\n"));
     assert!(told.err.contains("`api` is set (version 1)") && told.out.is_empty(), "{told:?}");
     set(&place, "api", "another-value");
@@ -41,7 +41,7 @@ fn a_secret_is_set_listed_and_deleted_and_its_value_is_never_shown() {
 
 #[test]
 fn the_key_file_is_its_owners_alone() {
-    let place = Place::new("");
+    let place = Place::new();
     set(&place, "api", VALUE);
     let key = place.path("data/master.key");
     assert_eq!(fs::metadata(&key).expect("a key").mode() & 0o777, 0o600);
@@ -52,7 +52,7 @@ fn the_key_file_is_its_owners_alone() {
 
 #[test]
 fn what_cannot_be_a_secret_is_refused_and_nothing_is_made() {
-    let place = Place::new("");
+    let place = Place::new();
     try_set(&place, "api", b"abc\n").expect(2).says("3 bytes");
     try_set(&place, "api", b"").expect(2).says("0 bytes");
     try_set(&place, "a b", VALUE.as_bytes()).expect(2).says("cannot be the name of a secret");
@@ -67,7 +67,7 @@ fn what_cannot_be_a_secret_is_refused_and_nothing_is_made() {
 
 #[test]
 fn without_the_key_nothing_is_opened_and_nothing_is_written() {
-    let place = Place::new("");
+    let place = Place::new();
     set(&place, "api", VALUE);
     let kept = fs::read(place.path("data/master.key")).expect("a key");
     fs::remove_file(place.path("data/master.key")).expect("the key goes");
@@ -86,7 +86,7 @@ fn without_the_key_nothing_is_opened_and_nothing_is_written() {
 
 #[test]
 fn a_rotation_leaves_one_new_key_that_opens_everything() {
-    let place = Place::new("");
+    let place = Place::new();
     set(&place, "api", VALUE);
     set(&place, "web", VALUE);
     let (old, file) = (key_of(&place), fs::read(place.path("data/master.key")).expect("a key"));
@@ -100,7 +100,7 @@ fn a_rotation_leaves_one_new_key_that_opens_everything() {
 
 #[test]
 fn a_rotation_that_meets_a_broken_row_changes_nothing() {
-    let place = Place::new("");
+    let place = Place::new();
     set(&place, "api", VALUE);
     set(&place, "web", VALUE);
     let store = Connection::open(place.path("data/windlass.db")).expect("a store");
@@ -118,34 +118,28 @@ fn a_rotation_that_meets_a_broken_row_changes_nothing() {
 
 #[test]
 fn keys_of_the_variable_win_and_are_rotated_by_hand() {
-    let place = Place::new("");
+    let place = Place::new();
     let (one, two) =
         ("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "//////////////////////////////////////////8=");
     let with = |keys: &str, args: &[&str], input: &str| {
         let mut command = place.command(args);
-        let mut child = command
-            .env("WINDLASS_MASTER_KEY", keys)
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .expect("the program runs");
-        std::io::Write::write_all(&mut child.stdin.take().expect("a pipe"), input.as_bytes())
-            .expect("it reads");
-        let told = child.wait_with_output().expect("it ends");
-        (told.status.code(), String::from_utf8_lossy(&told.stderr).into_owned())
+        command.env("WINDLASS_MASTER_KEY", keys);
+        let told = Told::given(command, input.as_bytes());
+        (told.code, told.err)
     };
-    assert_eq!(with(one, &["secrets", "set", "api"], VALUE).0, Some(0));
+    assert_eq!(with(one, &["secrets", "set", "api"], VALUE).0, 0);
     assert!(!place.path("data/master.key").exists());
     let (code, said) = with(one, &["secrets", "rotate"], "");
-    assert!(code == Some(1) && said.contains("put a new key in front"), "{said}");
-    assert_eq!(with(&format!("{two},{one}"), &["secrets", "rotate"], "").0, Some(0));
-    assert_eq!(with(two, &["secrets", "set", "web"], VALUE).0, Some(0));
+    assert!(code == 1 && said.contains("put a new key in front"), "{said}");
+    assert_eq!(with(&format!("{two},{one}"), &["secrets", "rotate"], "").0, 0);
+    assert_eq!(with(two, &["secrets", "set", "web"], VALUE).0, 0);
     let (code, said) = with("nonsense", &["secrets", "set", "web"], VALUE);
-    assert!(code == Some(1) && said.contains("WINDLASS_MASTER_KEY: key 1 is not 32 bytes"), "{said}");
+    assert!(code == 1 && said.contains("WINDLASS_MASTER_KEY: key 1 is not 32 bytes"), "{said}");
 }
 
 #[test]
 fn secrets_are_set_beside_a_running_engine() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:\n- step: lasting\n  tool: {kind: shell, command: 'echo begun; while ! test -e go; do sleep 0.02; done'}\n",
     );
     let mut running = place.start(&["run", "play.yaml"]);

@@ -1,7 +1,7 @@
 //! Keychains through the binary: resolved before anything runs, usable by tools, and nowhere to be seen.
 
-use crate::binary::{Place, playbook};
 use crate::place::{assert_nowhere_on_disk, set};
+use crate::rig::{Place, playbook};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -10,8 +10,8 @@ use std::thread;
 const VALUE: &str = "correct-horse-battery";
 
 fn place(keychain: &str, steps: &str) -> Place {
-    let place = Place::new("");
-    place.write("play.yaml", &playbook(&format!("keychain:\n{keychain}workflow:\n{steps}")));
+    let place = Place::new();
+    place.write("play.yaml", &playbook("tested", &format!("keychain:\n{keychain}workflow:\n{steps}")));
     place
 }
 

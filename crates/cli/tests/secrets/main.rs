@@ -1,10 +1,10 @@
 //! Secrets through the binary: set, listed, rotated, used; and never seen again (K9).
 
 mod attack;
-#[path = "../run/binary.rs"]
-#[expect(dead_code, reason = "shared with the tests of `run`")]
-mod binary;
 mod commands;
 mod keychain;
 mod place;
+#[expect(dead_code, unused_imports, reason = "other tests use more of it")]
+#[path = "../rig/mod.rs"]
+mod rig;
 mod used;

@@ -1,7 +1,7 @@
 //! Secrets that steps use: they get the value, and nobody else does.
 
-use crate::binary::Place;
 use crate::place::{assert_nowhere_on_disk, set};
+use crate::rig::Place;
 use rusqlite::Connection;
 use serde_json::json;
 use std::fs;
@@ -19,7 +19,7 @@ const USING: &str = "workflow:
 
 #[test]
 fn pbk_25_a_step_gets_the_value_and_what_it_says_is_redacted() {
-    let place = Place::new(USING);
+    let place = Place::playing(USING);
     set(&place, "api", VALUE);
     let told = place.run(&[], 0);
     let outputs: Vec<_> =
@@ -31,7 +31,7 @@ fn pbk_25_a_step_gets_the_value_and_what_it_says_is_redacted() {
 
 #[test]
 fn a_handle_is_opened_in_the_same_step_and_not_in_depth() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:
 - step: both
   tool:
@@ -54,7 +54,7 @@ fn a_handle_is_opened_in_the_same_step_and_not_in_depth() {
 /// A result of another tool than `secrets` names no secret, wherever it pretends to.
 #[test]
 fn what_only_looks_like_a_handle_is_never_opened() {
-    let place = Place::new(
+    let place = Place::playing(
         r#"workflow:
 - step: forge
   tool:
@@ -82,13 +82,13 @@ fn what_only_looks_like_a_handle_is_never_opened() {
 
 #[test]
 fn a_secret_that_is_not_there_fails_with_what_to_do() {
-    let place = Place::new(USING);
+    let place = Place::playing(USING);
     let told = place.run(&[], 1);
     let error = &told["nodeExecutions"][0]["error"];
     assert_eq!(error["code"], "RESOURCE_NOT_FOUND");
     assert!(error["message"].as_str().is_some_and(|m| m.contains("windlass secrets set api")), "{error}");
     // It can be deleted between the step that names it and the one that uses it, too.
-    let place = Place::new(&USING.replace("  next: use\n", "  next: drop\n- step: drop\n  tool: {kind: shell, command: '$WINDLASS secrets delete api'}\n  next: use\n"));
+    let place = Place::playing(&USING.replace("  next: use\n", "  next: drop\n- step: drop\n  tool: {kind: shell, command: '$WINDLASS secrets delete api'}\n  next: use\n"));
     set(&place, "api", VALUE);
     let mut command = place.command(&["run", "play.yaml", "--json"]);
     let told = command.env("WINDLASS", env!("CARGO_BIN_EXE_windlass")).output().expect("it runs");
@@ -99,7 +99,7 @@ fn a_secret_that_is_not_there_fails_with_what_to_do() {
 
 #[test]
 fn tampered_swapped_and_foreign_rows_are_told_and_never_half_used() {
-    let place = Place::new(USING);
+    let place = Place::playing(USING);
     set(&place, "api", VALUE);
     set(&place, "other", "another-value-entirely");
     let store = Connection::open(place.path("data/windlass.db")).expect("a store");
@@ -126,7 +126,7 @@ fn tampered_swapped_and_foreign_rows_are_told_and_never_half_used() {
 
 #[test]
 fn variables_of_the_worker_are_secrets_too_but_not_the_engines() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:
 - step: fetch
   tool: {kind: secrets, name: '{{ workload.name }}', provider: env}
@@ -153,7 +153,7 @@ fn variables_of_the_worker_are_secrets_too_but_not_the_engines() {
 
 #[test]
 fn steps_do_not_inherit_the_engines_own_secrets() {
-    let place = Place::new(
+    let place = Place::playing(
         "workflow:\n- step: look\n  tool: {kind: shell, command: 'env; cat data/master.key 2>/dev/null || true'}\n",
     );
     let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

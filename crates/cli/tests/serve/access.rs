@@ -1,7 +1,7 @@
 //! Tokens, tenants, roles, limits, and the record of who did what.
 
 use crate::executions::{start, until, waits_for};
-use crate::rig::{Place, Server, told};
+use crate::rig::{self, Place, Server, told};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -265,12 +265,8 @@ fn an_open_request_is_finished_before_the_server_ends() {
         client.post(url).bearer_auth(token).json(&body).send().map(|response| response.status())
     });
     let open = || told(server.get(&format!("/api/v1/workflows/{workflow}/executions"))).1;
-    let id = loop {
-        if let Some(id) = open()["executions"][0]["executionId"].as_str() {
-            break id.to_owned();
-        }
-        std::thread::yield_now();
-    };
+    let id =
+        rig::until("it is listed", || open()["executions"][0]["executionId"].as_str().map(str::to_owned));
     let (status, said) = server.stop();
     assert!(status.success(), "{said}");
     // It is answered one way or the other, not cut off.

@@ -1,6 +1,6 @@
 //! One tenant against another, over every route there is: the OpenAPI document says which.
 
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, told, until};
 use crate::rows::{self, Rows};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -48,13 +48,10 @@ fn executed(server: &Server, workflow: &str) -> (String, String) {
         server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "options": options }));
     assert_eq!(status, StatusCode::OK, "{told_of}");
     let execution = told_of["executionId"].as_str().unwrap().to_owned();
-    loop {
-        let list = told(server.get("/api/v1/webhook-deliveries")).1;
-        if let Some(first) = list["deliveries"][0]["id"].as_str() {
-            return (execution, first.to_owned());
-        }
-        std::thread::yield_now();
-    }
+    let delivery = until("a delivery is listed", || {
+        told(server.get("/api/v1/webhook-deliveries")).1["deliveries"][0]["id"].as_str().map(str::to_owned)
+    });
+    (execution, delivery)
 }
 
 /// Paths whose last part is no id of a tenant.

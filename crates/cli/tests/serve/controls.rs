@@ -1,6 +1,6 @@
 //! Executions under control: cancelled, retried, paused, resumed, patched, approved.
 
-use crate::executions::{FAILS, TWO, finish, get, start, until, waits_for};
+use crate::executions::{FAILS, TWO, finish, get, start, until, until_node, waits_for};
 use crate::rig::{Place, Server, told};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -26,24 +26,12 @@ fn act(server: &Server, id: &str, rest: &str, body: Value) -> (u16, Value) {
     (status.as_u16(), told)
 }
 
-/// Until a worker has begun with that node.
-fn running(server: &Server, id: &str, node: &str) {
-    loop {
-        let now = get(server, id, "");
-        let entries = now["nodeExecutions"].as_array().unwrap();
-        if entries.iter().any(|entry| entry["nodeId"] == node && entry["status"] == "running") {
-            return;
-        }
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn wfl_09_a_cancel_says_what_had_completed_and_what_had_not() {
     let place = Place::new();
     let server = place.serve();
     let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
-    running(&server, &id, "wait");
+    until_node(&server, &id, "wait", "running");
     let (status, told) = act(&server, &id, "/cancel", json!({ "reason": "enough", "force": false }));
     assert_eq!(status, 200, "{told}");
     let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
@@ -117,7 +105,7 @@ fn wfl_27_a_user_pauses_and_resumes() {
     let server = place.serve();
     let file = place.data().join("go");
     let id = start(&server, &server.define(&waits_for(&file)), json!({}));
-    running(&server, &id, "wait");
+    until_node(&server, &id, "wait", "running");
     let (status, told) = act(&server, &id, "/pause", json!({ "reason": "lunch" }));
     assert_eq!((status, &told["status"]), (200, &json!("paused")), "{told}");
     std::fs::write(&file, "").unwrap();

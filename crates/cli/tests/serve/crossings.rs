@@ -1,6 +1,6 @@
 //! Each control meets what a workflow can be doing, over HTTP: the table of docs/semantics.md as users see it.
 
-use crate::executions::{get, start, until};
+use crate::executions::{get, start, until, until_node};
 use crate::model::model;
 use crate::rig::{Place, Server, told};
 use reqwest::Method;
@@ -92,16 +92,7 @@ fn reach(server: &Server, id: &str, doing: Doing) {
         Doing::Agent => "tool",
         _ => "x",
     };
-    let wanted = if doing == Doing::Backoff { "retrying" } else { "running" };
-    loop {
-        let now = get(server, id, "");
-        let entries = now["nodeExecutions"].as_array().unwrap();
-        if entries.iter().any(|entry| entry["nodeId"] == node && entry["status"] == wanted) {
-            return;
-        }
-        assert!(now["completedAt"].is_null(), "{doing:?}: {now}");
-        std::thread::yield_now();
-    }
+    until_node(server, id, node, if doing == Doing::Backoff { "retrying" } else { "running" });
 }
 
 /// Lets it go on to its end.

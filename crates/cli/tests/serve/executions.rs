@@ -1,6 +1,6 @@
 //! Executions over HTTP: started, told, listed.
 
-use crate::rig::{Place, Server, told};
+use crate::rig::{self, Place, Server, told};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -48,17 +48,31 @@ pub fn get(server: &Server, id: &str, rest: &str) -> Value {
     body
 }
 
-/// Looks until it has that status; a test that hangs shows what it waits for.
+/// Looks until it has that status.
+#[track_caller]
 pub fn until(server: &Server, id: &str, status: &str) -> Value {
-    loop {
+    looked_at(server, id, status, |now| now["status"] == status)
+}
+
+/// Looks until that node has that status.
+#[track_caller]
+pub fn until_node(server: &Server, id: &str, node: &str, status: &str) -> Value {
+    let stands = |entry: &Value| entry["nodeId"] == node && entry["status"] == status;
+    let what = format!("{node} {status}");
+    looked_at(server, id, &what, |now| now["nodeExecutions"].as_array().unwrap().iter().any(stands))
+}
+
+/// An execution that has ended otherwise never comes there.
+#[track_caller]
+fn looked_at(server: &Server, id: &str, what: &str, is_there: impl Fn(&Value) -> bool) -> Value {
+    rig::until(&format!("{id}: {what}"), || {
         let now = get(server, id, "");
-        if now["status"] == status {
-            return now;
+        if is_there(&now) {
+            return Some(now);
         }
-        let ended = ["completed", "failed", "partial_success", "cancelled"].map(Value::from);
-        assert!(!ended.contains(&now["status"]), "it should become {status}: {now}");
-        std::thread::yield_now();
-    }
+        assert!(now["completedAt"].is_null(), "it should become {what}: {now}");
+        None
+    })
 }
 
 fn refused(server: &Server, method: Method, path: &str, body: &Value) -> (u16, String, Value) {

@@ -14,6 +14,8 @@ mod model;
 mod nodes;
 mod operations;
 mod receiver;
+#[expect(dead_code, unused_imports, reason = "other tests use more of it")]
+#[path = "../rig/mod.rs"]
 mod rig;
 mod rows;
 mod secure;

@@ -1,6 +1,6 @@
 //! What nodes do, as clients of a server see it: order, state, debugging, agents.
 
-use crate::executions::{finish, get, start, until};
+use crate::executions::{finish, get, start, until, until_node};
 use crate::model::model;
 use crate::rig::{Place, Server, told};
 use serde_json::{Value, json};
@@ -38,9 +38,7 @@ fn wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
     let write = format!("echo {{{{ inputs.name }}}} >> {}", order.display());
     let writer = define(&server, "writer", shell("x", write), json!([]));
     let blocking = start(&server, &blocker, json!({}));
-    while entry(&get(&server, &blocking, ""), "x")["status"] != "running" {
-        std::thread::yield_now();
-    }
+    until_node(&server, &blocking, "x", "running");
     let mut started = Vec::new();
     for name in ["low", "normal", "high", "critical"] {
         let body = json!({ "inputs": { "name": name }, "options": { "priority": name } });

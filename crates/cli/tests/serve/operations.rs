@@ -2,7 +2,7 @@
 
 use crate::executions::{FAILS, TWO, finish, start, waits_for};
 use crate::receiver::Receiver;
-use crate::rig::{Place, windlass};
+use crate::rig::{Place, until, windlass};
 use reqwest::Method;
 use serde_json::json;
 
@@ -52,9 +52,7 @@ fn events_that_nobody_took_are_measured_and_controls_are_logged_with_their_execu
         let text = server.bare(Method::GET, "/metrics").send().unwrap().text().unwrap();
         measured(&text, "windlass_webhook_backlog")
     };
-    while backlog() != 2.0 {
-        std::thread::yield_now();
-    }
+    until("two events wait", || (backlog() == 2.0).then_some(()));
     let (_, said) = server.stop();
     let line =
         said.lines().find(|line| line.contains("execution.cancel")).unwrap_or_else(|| panic!("{said}"));
@@ -71,12 +69,8 @@ fn an_execution_is_sent_as_a_trace_when_it_has_ended() {
     let told = finish(&server, &server.define(TWO), json!({}));
     let id = told["executionId"].as_str().unwrap().to_owned();
     // Traces are sent together, every few seconds.
-    let trace = loop {
-        match collector.all().into_iter().find(|received| received.body.contains(&id)) {
-            Some(trace) => break trace,
-            None => std::thread::yield_now(),
-        }
-    };
+    let trace =
+        until("the trace comes", || collector.all().into_iter().find(|received| received.body.contains(&id)));
     assert_eq!(trace.path, "/v1/traces");
     for part in ["execution two", "windlass.node.id", "shell", "completed"] {
         assert!(trace.body.contains(part), "`{part}` is missing");

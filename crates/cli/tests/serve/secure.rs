@@ -1,11 +1,11 @@
 //! TLS, and secrets that the environment gave.
 
-use crate::rig::{Place, told};
+use crate::rig::{Place, Running, told};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 fn openssl(args: &[&str], folder: &std::path::Path) {
@@ -128,16 +128,10 @@ fn a_lost_owners_token_is_replaced_only_when_that_is_asked_for() {
     drop(server);
     let file = place.data().join("owner.token");
     std::fs::remove_file(&file).unwrap();
-    let mut refused = place.command().spawn().unwrap();
-    let mut words = BufReader::new(refused.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.starts_with("listening") {
-        line.clear();
-        assert!(words.read_line(&mut line).unwrap() > 0, "the server ended");
-    }
+    let mut without = Running::start(place.server_command());
+    without.until_says("listening on ");
     assert!(!file.exists(), "a token that its owner has put elsewhere is not made again");
-    refused.kill().unwrap();
-    refused.wait().unwrap();
+    drop(without);
     let place = place.with(&["--new-owner-token"]);
     let server = place.serve();
     assert_ne!(server.token(), first);

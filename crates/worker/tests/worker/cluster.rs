@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use crate::engine::PATIENCE;
+/// Longer than a server takes to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Cluster {
     pub port: u16,

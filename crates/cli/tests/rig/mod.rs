@@ -1,0 +1,18 @@
+//! How every test starts the program: in a folder of its own, without the settings of whoever runs the tests, and never
+//! longer than the test lives. Test programs take it in by its path.
+
+mod place;
+mod program;
+mod server;
+
+pub use place::{Place, playbook, process_of};
+pub use program::{Running, Told, is_gone, until, windlass};
+pub use server::{Server, told};
+
+use std::path::{Path, PathBuf};
+
+/// Every file under a folder.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
