@@ -186,9 +186,9 @@ fn a_filter_or_a_loop_over_something_that_is_no_list_fails_and_says_so() {
 
 #[test]
 fn wfl_25_failure_modes_decide_what_follows_an_error() {
-    let mode = |mode: &str, code: i32, expected: &[&str]| {
+    let mode = |mode: &str, other_ms: u32, code: i32, expected: &[&str]| {
         let place = with(
-            json!([["start", "trigger", {}], ["bad", "shell", { "command": "exit 3" }], ["after", "shell", { "command": "echo {{ args.error.code }}" }], ["other", "delay", { "duration": 300, "unit": "ms" }]]),
+            json!([["start", "trigger", {}], ["bad", "shell", { "command": "exit 3" }], ["after", "shell", { "command": "echo {{ args.error.code }}" }], ["other", "delay", { "duration": other_ms, "unit": "ms" }]]),
             &["start -> bad", "bad -> after", "start -> other"],
             json!({ "failureMode": mode }),
         );
@@ -201,9 +201,10 @@ fn wfl_25_failure_modes_decide_what_follows_an_error() {
         assert_eq!(codes, [&json!("SHELL_EXIT")], "{mode}");
         assert_eq!(told["errors"][0]["details"]["category"], "system");
     };
-    mode("fail_fast", 1, &["after skipped", "bad failed", "other skipped", "start completed"]);
-    mode("continue_on_error", 4, &["after skipped", "bad failed", "other completed", "start completed"]);
-    mode("collect_errors", 4, &["after completed", "bad failed", "other completed", "start completed"]);
+    // Where the first failure ends it, `other` would go on for much longer.
+    mode("fail_fast", 3_600_000, 1, &["after skipped", "bad failed", "other skipped", "start completed"]);
+    mode("continue_on_error", 1, 4, &["after skipped", "bad failed", "other completed", "start completed"]);
+    mode("collect_errors", 1, 4, &["after completed", "bad failed", "other completed", "start completed"]);
 }
 
 #[test]
