@@ -7,7 +7,7 @@ use windlass_engine::Folder;
 use windlass_server::Local;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::Setup;
-pub use windlass_server::host::{Embedded, GUARD, Workers, ended, new_workflow_id, now, seed};
+pub use windlass_server::host::{Embedded, GUARD, Workers, ended, new_id, new_workflow_id, now};
 use windlass_worker::egress::Egress;
 
 /// Takes the folder, or says who has it.

@@ -31,7 +31,7 @@ pub(crate) use agents::end_of;
 use crate::ids::new_execution_id;
 use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
-use deciding::{Pending, What};
+use deciding::{Asker, Pending, What};
 use live::Executions;
 use queue::Queue;
 use reading::Reads;
@@ -176,18 +176,18 @@ impl<R> Lane<R> {
         match request {
             Request::Define(definition) => self.define(definition, reply),
             Request::Start(start) => self.start(*start, reply),
-            Request::Retry(retry) => {
-                let id = self.new_execution_id();
-                self.retry(id, retry, (Some(reply), None));
+            Request::Retry { id, retry, audit } => {
+                self.retry(id, retry, Asker { reply: Some(reply), mail: None, audit });
             }
-            Request::Give { execution, input } => {
-                self.give(
-                    execution,
-                    Pending { what: What::Input(Box::new(input)), reply: Some(reply), mail: None },
-                );
+            Request::Give { execution, input, audit } => {
+                let what = What::Input(Box::new(input));
+                self.give(execution, Pending { what, reply: Some(reply), mail: None, audit });
             }
             Request::Await(execution) => {
-                self.give(execution, Pending { what: What::Await, reply: Some(reply), mail: None });
+                self.give(
+                    execution,
+                    Pending { what: What::Await, reply: Some(reply), mail: None, audit: None },
+                );
             }
             Request::Register(register) => self.register(&register, reply),
             Request::Leave(session) => self.leave(session, reply),

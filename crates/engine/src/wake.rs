@@ -8,8 +8,8 @@ use windlass_kernel::{
 };
 use windlass_protocol as protocol;
 use windlass_store::{
-    Applied, Definition, DefinitionId, DueTimer, Entry, IdempotencyKey, MailId, Offer, Options, Retry, Stop,
-    StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkflowId, Write,
+    Applied, Audit, Definition, DefinitionId, DueTimer, Entry, IdempotencyKey, MailId, Offer, Options, Retry,
+    Stop, StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkflowId, Write,
 };
 
 /// Time as a lane is told it. Instants in journals come from the wall; leases are counted on a clock that no one sets.
@@ -64,10 +64,17 @@ pub enum Request {
     Define(Box<Definition>),
     Start(Box<Start>),
     /// An ended execution is done again as a new one (R12).
-    Retry(Retry),
+    Retry {
+        /// The id of the new one.
+        id: ExecutionId,
+        retry: Retry,
+        audit: Option<Box<Audit>>,
+    },
     Give {
         execution: ExecutionId,
         input: Input,
+        /// Who asks for it: in the commit that does it, if one does.
+        audit: Option<Box<Audit>>,
     },
     /// Answered when the execution has ended or only people can move it.
     Await(ExecutionId),

@@ -33,7 +33,7 @@ pub async fn welcome(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>
             target: stored.id.clone(),
             details: json!({ "name": stored.name, "role": stored.role }),
         };
-        app.keep(vec![Entry::Token(Box::new(stored.clone())), Entry::Audit(Box::new(audit))]).await?;
+        app.keep(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
         app.directory.put_token(stored)?;
     }
     Ok(Some(file).filter(|file| file.exists()))

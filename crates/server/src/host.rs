@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::Artifact;
 use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request, new_execution_id};
-use windlass_kernel::Millis;
+use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{
     AgentAnswer, AgentCall, Beat, Checkpoint, Log, Progress, Register, Report, SessionId, Verdict,
 };
@@ -170,8 +170,13 @@ pub fn now() -> Millis {
 /// For a workflow that may be new.
 #[must_use]
 pub fn new_workflow_id() -> WorkflowId {
+    WorkflowId(new_id().0)
+}
+
+#[must_use]
+pub fn new_id() -> ExecutionId {
     let random = u128::from(seed()) << 64 | u128::from(seed());
-    WorkflowId(new_execution_id(now(), random).0)
+    new_execution_id(now(), random)
 }
 
 /// The system's randomness, as the standard library draws it for its maps.

@@ -4,6 +4,7 @@ use crate::engine_secrets::EngineSecrets;
 use crate::host::now;
 use crate::problem::Problem;
 use anyhow::{Context, bail};
+use serde_json::json;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Folder, FolderError};
@@ -12,7 +13,7 @@ use windlass_secrets::{
     rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
-use windlass_store::{Secrets, StoreError, StoredSecret, Tenant, Wrapped};
+use windlass_store::{Audit, Secrets, StoreError, StoredSecret, Tenant, Wrapped};
 use windlass_worker::{Vault, VaultError};
 
 /// What others are told about the process while it makes the folder.
@@ -46,11 +47,17 @@ impl LocalVault {
         })
     }
 
-    /// Seals the value as the next version; it is on disk when this returns.
-    pub fn set(&mut self, tenant: &Tenant, name: &str, value: &str) -> anyhow::Result<StoredSecret> {
+    /// Seals the value as the next version; it is on disk when this returns, and with it who asked for it.
+    pub fn set(
+        &mut self,
+        tenant: &Tenant,
+        name: &str,
+        value: &str,
+        audit: Option<Audit>,
+    ) -> anyhow::Result<StoredSecret> {
         check_name(name)?;
         check_value(value)?;
-        self.put(tenant, name, value)
+        self.put(tenant, name, value, audit)
     }
 
     /// Like `set`, under a name of the server's own, which no user can give.
@@ -59,12 +66,19 @@ impl LocalVault {
         tenant: &Tenant,
         name: &str,
         value: &str,
+        audit: Option<Audit>,
     ) -> anyhow::Result<StoredSecret> {
         debug_assert!(is_own(name), "users cannot give the name {name}");
-        self.put(tenant, name, value)
+        self.put(tenant, name, value, audit)
     }
 
-    fn put(&mut self, tenant: &Tenant, name: &str, value: &str) -> anyhow::Result<StoredSecret> {
+    fn put(
+        &mut self,
+        tenant: &Tenant,
+        name: &str,
+        value: &str,
+        audit: Option<Audit>,
+    ) -> anyhow::Result<StoredSecret> {
         let _lock = self.keys.lock()?;
         let all = self.store.all(None)?;
         let is_it = |secret: &StoredSecret| *secret.tenant == *tenant.0 && secret.name == name;
@@ -82,7 +96,8 @@ impl LocalVault {
             created_at: there.map_or_else(now, |there| there.created_at),
             updated_at: now(),
         };
-        match self.store.put(&secret)? {
+        let audit = audit.map(|audit| Audit { details: json!({ "version": version }), ..audit });
+        match self.store.put(&secret, audit.as_ref())? {
             true => Ok(secret),
             false => bail!("secret `{name}` was changed at this moment by someone else; nothing was written"),
         }
@@ -92,7 +107,7 @@ impl LocalVault {
     pub fn keep(&mut self, tenant: &Tenant, name: &str, value: &str) -> anyhow::Result<()> {
         // One that cannot be opened is told when it is set.
         let same = self.open(tenant, name).is_ok_and(|kept| kept.is_some_and(|kept| *kept == value));
-        if same { Ok(()) } else { self.set(tenant, name, value).map(drop) }
+        if same { Ok(()) } else { self.set(tenant, name, value, None).map(drop) }
     }
 
     /// The first secret makes a key. Later ones need the keys of those that are there: with another one, half of the
@@ -118,8 +133,8 @@ impl LocalVault {
     }
 
     /// Whether it was there.
-    pub fn delete(&mut self, tenant: &Tenant, name: &str) -> anyhow::Result<bool> {
-        Ok(!is_own(name) && self.store.delete(&tenant.0, name)?)
+    pub fn delete(&mut self, tenant: &Tenant, name: &str, audit: Option<&Audit>) -> anyhow::Result<bool> {
+        Ok(!is_own(name) && self.store.delete(&tenant.0, name, audit)?)
     }
 
     /// A new master key for all secrets; the old ones are forgotten when every secret is under the new one. With keys

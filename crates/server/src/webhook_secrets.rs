@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_kernel::Millis;
 use windlass_secrets::Zeroizing;
-use windlass_store::Tenant;
+use windlass_store::{Audit, Tenant};
 
 /// Its name among the secrets; users cannot give one like it.
 const NAME: &str = ".webhook";
@@ -77,26 +77,26 @@ impl WebhookSecrets {
         let kept = self.vault.with(|vault| vault.open(tenant, NAME))?;
         let signing = match kept {
             Some(text) => Signing::opened(serde_json::from_str(&text).map_err(Problem::internal)?)?,
-            None => self.keep(tenant, Signing { current: fresh()?, since: now(), previous: None })?,
+            None => self.keep(tenant, Signing { current: fresh()?, since: now(), previous: None }, None)?,
         };
         known.insert(tenant.clone(), signing.clone());
         Ok(signing)
     }
 
     /// May wait for the disk. The old secret signs for a while longer.
-    pub fn rotate(&self, tenant: &Tenant) -> Result<Signing, Problem> {
+    pub fn rotate(&self, tenant: &Tenant, audit: Audit) -> Result<Signing, Problem> {
         let old = self.of(tenant)?;
         let mut known = self.lock();
         let now = now();
         let previous = Some((old.current, Millis(now.0 + GRACE_MS)));
-        let signing = self.keep(tenant, Signing { current: fresh()?, since: now, previous })?;
+        let signing = self.keep(tenant, Signing { current: fresh()?, since: now, previous }, Some(audit))?;
         known.insert(tenant.clone(), signing.clone());
         Ok(signing)
     }
 
-    fn keep(&self, tenant: &Tenant, signing: Signing) -> Result<Signing, Problem> {
+    fn keep(&self, tenant: &Tenant, signing: Signing, audit: Option<Audit>) -> Result<Signing, Problem> {
         let text = Zeroizing::new(serde_json::to_string(&signing.sealed()).map_err(Problem::internal)?);
-        self.vault.with(|vault| vault.set_own(tenant, NAME, &text))?;
+        self.vault.with(|vault| vault.set_own(tenant, NAME, &text, audit))?;
         Ok(signing)
     }
 

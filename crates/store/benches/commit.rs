@@ -117,6 +117,7 @@ impl Chain {
             stops: Vec::new(),
             mail: Vec::new(),
             consumed: Vec::new(),
+            audits: Vec::new(),
         }
     }
 }

@@ -54,7 +54,16 @@ pub struct StoredToken {
     pub last_used_at: Option<Millis>,
 }
 
-/// Something that somebody did.
+/// Who asks for a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    /// `user_…`, or the subject of a JWT.
+    pub actor: String,
+    pub role: String,
+}
+
+/// Something that somebody did. It is written by the transaction that does it, never alone: what is there was done, and
+/// what was done is there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Audit {
     pub tenant: Tenant,

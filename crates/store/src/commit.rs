@@ -1,5 +1,6 @@
 //! What is written. A batch of writes is one transaction; after the store has answered, it is on disk.
 
+use crate::access::{Audit, Author};
 use crate::entry::Entry;
 use crate::origin::{IdempotencyKey, Options, Tenant};
 use crate::rows::Rows;
@@ -106,6 +107,8 @@ pub struct Commit {
     pub mail: Vec<Mail>,
     /// Mail that was decided by this; each row must still be there.
     pub consumed: Vec<MailId>,
+    /// Who asked for what this does.
+    pub audits: Vec<Audit>,
 }
 
 /// What is written once, when an execution begins.
@@ -137,6 +140,8 @@ pub struct Definition {
     pub workload: Value,
     pub net: Arc<Net>,
     pub at: Millis,
+    /// Written with the version, if one is: `workflow.create` or `workflow.change`.
+    pub author: Option<Author>,
 }
 
 /// Which workflow a definition is a version of.

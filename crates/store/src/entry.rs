@@ -67,7 +67,19 @@ pub enum Entry {
         id: String,
         at: Millis,
     },
-    Audit(Box<Audit>),
+    /// An entry that somebody asked for. Who it was is written with it, and only if it took effect.
+    Audited {
+        entry: Box<Entry>,
+        audit: Box<Audit>,
+    },
+}
+
+impl Entry {
+    /// The same, with the one who asked for it.
+    #[must_use]
+    pub fn audited(self, audit: Audit) -> Entry {
+        Entry::Audited { entry: Box::new(self), audit: Box::new(audit) }
+    }
 }
 
 /// What the author of a workflow says about it.

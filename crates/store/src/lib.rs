@@ -26,7 +26,7 @@ mod secrets;
 pub mod sqlite;
 mod store;
 
-pub use access::{Access, Audit, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
+pub use access::{Access, Audit, AuditQuery, Author, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 pub use artifacts::{Artifacts, Lying};
 pub use catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 pub use codec::{assemble, decode};

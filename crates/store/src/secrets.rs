@@ -1,5 +1,6 @@
 //! The port to stored secrets: sealed values, which the store cannot open.
 
+use crate::access::Audit;
 use crate::store::StoreError;
 use windlass_kernel::Millis;
 
@@ -31,16 +32,16 @@ pub struct Wrapped {
 /// returns, and after an `Err` nothing of it is.
 pub trait Secrets: Send {
     /// Puts the first version, or the one after the version that is there. False when another version is there:
-    /// nothing was written then.
-    fn put(&mut self, secret: &StoredSecret) -> Result<bool, StoreError>;
+    /// nothing was written then. Who asked for it is written with it.
+    fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> Result<bool, StoreError>;
 
     fn get(&mut self, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError>;
 
     /// Of one tenant or of all, in the order of tenants and names.
     fn all(&mut self, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError>;
 
-    /// Whether it was there.
-    fn delete(&mut self, tenant: &str, name: &str) -> Result<bool, StoreError>;
+    /// Whether it was there. If it was, who asked for it is written with it.
+    fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> Result<bool, StoreError>;
 
     /// Gives every secret to `change` and puts what it makes of it, all of it or nothing. An error of `change` ends it.
     /// Says how many there are.

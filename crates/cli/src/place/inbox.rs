@@ -37,7 +37,7 @@ pub fn give(data: &Data, id: ExecutionId, input: Input) -> anyhow::Result<Taken>
 
 fn give_here(folder: Folder, execution: ExecutionId, input: Input) -> anyhow::Result<Taken> {
     let embedded = embedded::in_folder(folder, Workers::None)?;
-    let answer = embedded.ask(Request::Give { execution, input });
+    let answer = embedded.ask(Request::Give { execution, input, audit: None });
     let stopped = embedded.stop();
     match answer? {
         Answer::Accepted => stopped.map(|()| Taken::Here),

@@ -17,7 +17,7 @@ impl Place {
         match self {
             Place::Folder(data) => {
                 let mut vault = LocalVault::make(data.folder(), EngineSecrets::from_environment())?;
-                Ok(as_json(&vault.set(&Tenant::default(), name, value)?))
+                Ok(as_json(&vault.set(&Tenant::default(), name, value, None)?))
             }
             Place::Server(server) => {
                 Ok(server.send(Method::PUT, &["secrets", name], &json!({ "value": value }))?)
@@ -39,7 +39,7 @@ impl Place {
     /// Whether it was there.
     pub fn delete_secret(&self, name: &str) -> anyhow::Result<bool> {
         match self {
-            Place::Folder(data) => vault(data)?.delete(&Tenant::default(), name),
+            Place::Folder(data) => vault(data)?.delete(&Tenant::default(), name, None),
             Place::Server(server) => match server.text(server.asked(Method::DELETE, &["secrets", name])) {
                 Ok(_) => Ok(true),
                 Err(error) if error.is_missing() => Ok(false),

@@ -4,6 +4,7 @@
 
 mod access;
 mod attack;
+mod audited;
 mod bad_input;
 mod controls;
 mod crossings;

@@ -63,7 +63,7 @@ impl<R> Lane<R> {
         let (execution, run, fence) = parts(call.unit);
         let input = Input::Agent { run, fence, call: call.call, ask: ask(call.ask) };
         let what = What::Agent(Box::new(input));
-        self.give(execution, Pending { what, reply: Some(reply), mail: None });
+        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
     /// The decision is on disk, now or since an earlier ask. Whoever asked waits for what it began.

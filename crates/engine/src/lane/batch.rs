@@ -128,6 +128,7 @@ impl<R> Building<R> {
             stops: std::mem::take(&mut self.stops),
             mail: std::mem::take(&mut self.mail),
             consumed: std::mem::take(&mut self.consumed),
+            audits: self.decided.iter().filter_map(|(asked, _)| asked.audit.as_deref().cloned()).collect(),
         }
     }
 }
@@ -388,8 +389,12 @@ impl<R> Lane<R> {
         let waiting = match self.executions.take(id) {
             Some(super::live::Place::Live(live)) => {
                 let waiters = live.waiters.into_iter();
-                let awaits =
-                    waiters.map(|reply| Pending { what: What::Await, reply: Some(reply), mail: None });
+                let awaits = waiters.map(|reply| Pending {
+                    what: What::Await,
+                    reply: Some(reply),
+                    mail: None,
+                    audit: None,
+                });
                 live.waiting.into_iter().chain(awaits).collect()
             }
             _ => Vec::new(),

@@ -15,7 +15,7 @@ use windlass_kernel::{
     Net, Rejected, Role, RunId, Values, decide, with_defaults,
 };
 use windlass_protocol as protocol;
-use windlass_store::{Creation, Definition, MailId, WorkflowId, Write};
+use windlass_store::{Audit, Creation, Definition, MailId, WorkflowId, Write};
 
 /// Something that waits for its execution or is being decided.
 #[derive(Debug)]
@@ -24,6 +24,16 @@ pub(super) struct Pending<R> {
     pub reply: Option<R>,
     /// The inbox row it came from.
     pub mail: Option<MailId>,
+    /// Goes into the commit that does it: what changes nothing needs nobody who did it.
+    pub audit: Option<Box<Audit>>,
+}
+
+/// Whoever asks for a new execution.
+#[derive(Debug)]
+pub(super) struct Asker<R> {
+    pub reply: Option<R>,
+    pub mail: Option<MailId>,
+    pub audit: Option<Box<Audit>>,
 }
 
 #[derive(Debug)]
@@ -48,9 +58,16 @@ pub(super) enum What {
     },
 }
 
+impl<R> Asker<R> {
+    pub fn pending(self, what: What) -> Pending<R> {
+        let Asker { reply, mail, audit } = self;
+        Pending { what, reply, mail, audit }
+    }
+}
+
 impl<R> Pending<R> {
     pub fn input(input: Input) -> Pending<R> {
-        Pending { what: What::Input(Box::new(input)), reply: None, mail: None }
+        Pending { what: What::Input(Box::new(input)), reply: None, mail: None, audit: None }
     }
 }
 
@@ -88,7 +105,8 @@ impl<R> Lane<R> {
             options: start.options,
             key: start.key,
         };
-        self.create(net, create, creation, Some(workflow), (Some(reply), None));
+        let asker = Asker { reply: Some(reply), mail: None, audit: None };
+        self.create(net, create, creation, Some(workflow), asker);
     }
 
     fn keep_other_net(&mut self, net: &Arc<Net>) {
@@ -109,12 +127,12 @@ impl<R> Lane<R> {
         create: Create,
         creation: Creation,
         workflow: Option<WorkflowId>,
-        (reply, mail): (Option<R>, Option<MailId>),
+        asker: Asker<R>,
     ) {
         let id = create.id;
         let whose = Whose { tenant: creation.tenant.clone(), options: creation.options.clone(), workflow };
         let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
-        self.bear(id, net, whose, Pending { what, reply, mail });
+        self.bear(id, net, whose, asker.pending(what));
     }
 
     /// An execution that is not on disk yet. What came for it before its beginning follows it.

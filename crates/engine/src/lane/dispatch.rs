@@ -24,7 +24,7 @@ impl<R> Lane<R> {
         while !self.stopping && self.sessions.free() > self.queue.leaving() {
             let Some(Queued { execution, run, fence }) = self.queue.pop() else { return };
             let what = What::Dispatch { run, fence };
-            self.give(execution, Pending { what, reply: None, mail: None });
+            self.give(execution, Pending { what, reply: None, mail: None, audit: None });
         }
     }
 
@@ -50,7 +50,7 @@ impl<R> Lane<R> {
         let work = match self.work(id, run, fence) {
             Some(Err(needs)) => {
                 let what = What::Dispatch { run, fence };
-                return self.need(id, Pending { what, reply: None, mail: None }, needs);
+                return self.need(id, Pending { what, reply: None, mail: None, audit: None }, needs);
             }
             Some(Ok(work)) => Some(work),
             None => None,

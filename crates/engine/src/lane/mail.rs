@@ -2,7 +2,7 @@
 //! consumed by the commit that decides it, so it takes effect exactly once.
 
 use super::Lane;
-use super::deciding::{Pending, What};
+use super::deciding::{Asker, Pending, What};
 use super::live::Place;
 use super::reading::Why;
 use crate::wake::Lookup;
@@ -102,7 +102,7 @@ impl<R> Lane<R> {
         match mail.letter {
             Letter::Input(input) => {
                 let what = What::Input(Box::new(input));
-                self.give(mail.to, Pending { what, reply: None, mail: Some(mail.id) });
+                self.give(mail.to, Pending { what, reply: None, mail: Some(mail.id), audit: None });
             }
             Letter::Start { definition, create, tenant, options } => {
                 let wanted = match Wanted::of(&definition) {
@@ -118,7 +118,10 @@ impl<R> Lane<R> {
                 let whose = (tenant, options);
                 self.read(lookup, Why::StartChild { mail: mail.id, create, wanted, whose });
             }
-            Letter::Retry(retry) => self.retry(mail.to, *retry, (None, Some(mail.id))),
+            Letter::Retry(retry) => {
+                let asker = Asker { reply: None, mail: Some(mail.id), audit: None };
+                self.retry(mail.to, *retry, asker);
+            }
             Letter::Ended { child, run, fence } => {
                 let why = Why::ChildEnded { mail: mail.id, parent: mail.to, child, run, fence };
                 self.read(Lookup::Result(child), why);
@@ -151,7 +154,8 @@ impl<R> Lane<R> {
                             key: None,
                         };
                         let workflow = Some(definition.workflow);
-                        self.create(&net, create, creation, workflow, (None, Some(mail)));
+                        let asker = Asker { reply: None, mail: Some(mail), audit: None };
+                        self.create(&net, create, creation, workflow, asker);
                     }
                     Err(why) => {
                         self.missing(create.id);
@@ -173,7 +177,10 @@ impl<R> Lane<R> {
         };
         let result = ChildResult { outcome: Outcome::Failed, output: Arc::default(), failure: Some(failure) };
         let input = Input::ChildEnded { run, fence, child: create.id, result };
-        self.give(execution, Pending { what: What::Input(Box::new(input)), reply: None, mail: Some(mail) });
+        self.give(
+            execution,
+            Pending { what: What::Input(Box::new(input)), reply: None, mail: Some(mail), audit: None },
+        );
     }
 
     pub(super) fn child_ended(
@@ -187,7 +194,7 @@ impl<R> Lane<R> {
             return self.settle_mail(Some(mail), Some(format!("execution {child} has not ended")));
         };
         let what = What::Input(Box::new(Input::ChildEnded { run, fence, child, result }));
-        self.give(parent, Pending { what, reply: None, mail: Some(mail) });
+        self.give(parent, Pending { what, reply: None, mail: Some(mail), audit: None });
     }
 
     pub(super) fn mail_refused(&mut self, pending: &Pending<R>, rejected: &Rejected) {

@@ -2,7 +2,7 @@
 //! and goes on from there. Elsewhere the new execution imports the steps that are not done again.
 
 use super::Lane;
-use super::deciding::{Pending, What};
+use super::deciding::{Asker, Pending, What};
 use super::live::{Place, Whose};
 use super::reading::Why;
 use crate::wake::{Answer, Lookup, NotRetried, Past, Refusal};
@@ -13,20 +13,19 @@ use windlass_kernel::{
     Changes, Create, Decision, Event, ExecutionId, Forked, Given, Millis, Need, Net, Record, Rejected, Role,
     RunId, StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
 };
-use windlass_store::{Creation, MailId, Options, Retry, RetryFrom, WorkflowId};
+use windlass_store::{Creation, Options, Retry, RetryFrom, WorkflowId};
 
 /// A retry whose past is being read.
 #[derive(Debug)]
 pub(super) struct Retrying<R> {
     id: ExecutionId,
     retry: Retry,
-    reply: Option<R>,
-    mail: Option<MailId>,
+    asker: Asker<R>,
 }
 
 impl<R> Retrying<R> {
     pub fn is_awaited(&self) -> bool {
-        self.reply.is_some()
+        self.asker.reply.is_some()
     }
 }
 
@@ -82,20 +81,15 @@ impl Forking {
 }
 
 impl<R> Lane<R> {
-    pub(super) fn retry(
-        &mut self,
-        id: ExecutionId,
-        retry: Retry,
-        (reply, mail): (Option<R>, Option<MailId>),
-    ) {
+    pub(super) fn retry(&mut self, id: ExecutionId, retry: Retry, asker: Asker<R>) {
         // Later mail to the new execution waits for its beginning.
         self.executions.put(id, Place::Loading(VecDeque::new()));
         let of = retry.of;
-        self.read(Lookup::Past(of), Why::Retry(Box::new(Retrying { id, retry, reply, mail })));
+        self.read(Lookup::Past(of), Why::Retry(Box::new(Retrying { id, retry, asker })));
     }
 
     pub(super) fn past_found(&mut self, retrying: Retrying<R>, past: Option<Box<Past>>) {
-        let Retrying { id, retry, reply, mail } = retrying;
+        let Retrying { id, retry, asker } = retrying;
         let now = self.now.wall;
         let found = past.ok_or(Refusal::NoExecution(retry.of)).and_then(|past| again(id, retry, *past, now));
         match found {
@@ -103,15 +97,15 @@ impl<R> Lane<R> {
                 let net = forking.net.clone();
                 let Creation { tenant, options, .. } = &forking.creation;
                 let whose = Whose { tenant: tenant.clone(), options: options.clone(), workflow };
-                self.bear(id, &net, whose, Pending { what: What::Fork(Box::new(forking)), reply, mail });
+                self.bear(id, &net, whose, asker.pending(What::Fork(Box::new(forking))));
             }
             Ok((Again::Create(net, create, creation), workflow)) => {
-                self.create(&net, *create, creation, workflow, (reply, mail));
+                self.create(&net, *create, creation, workflow, asker);
             }
             Err(refusal) => {
                 self.missing(id);
-                self.settle_mail(mail, Some(refusal.to_string()));
-                if let Some(reply) = reply {
+                self.settle_mail(asker.mail, Some(refusal.to_string()));
+                if let Some(reply) = asker.reply {
                     self.answer(reply, Answer::Refused(refusal));
                 }
             }

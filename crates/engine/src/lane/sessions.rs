@@ -244,7 +244,7 @@ impl<R> Lane<R> {
             }
             Some(Err(needs)) => {
                 let what = What::Again { run, fence };
-                self.need(execution, Pending { what, reply: None, mail: None }, needs);
+                self.need(execution, Pending { what, reply: None, mail: None, audit: None }, needs);
             }
             None => self.lost(unit, Loss::NotStarted),
         }
@@ -353,7 +353,7 @@ impl<R> Lane<R> {
             let unit = LeaseUnit::Run { run, fence };
             let lost = Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor });
             let what = What::Report(Box::new(lost));
-            return self.give(execution, Pending { what, reply: Some(reply), mail: None });
+            return self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
         }
         if let Some((session, _, true)) = released {
             self.stopped(Stop { execution, run, fence, session: StoredSession(session.0) });
@@ -363,7 +363,7 @@ impl<R> Lane<R> {
         let metadata = (!report.metadata.is_empty()).then(|| Arc::new(Value::Object(report.metadata)));
         let report = Report { run, fence, result: result(report.outcome), patch, times, metadata };
         let what = What::Report(Box::new(Input::Report(Box::new(report))));
-        self.give(execution, Pending { what, reply: Some(reply), mail: None });
+        self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
     pub(super) fn checkpoint(&mut self, checkpoint: protocol::Checkpoint, reply: R) {

@@ -121,7 +121,8 @@ fn wfl_21_wfl_27_a_pause_is_answered_when_somebody_resumes_also_after_a_crash() 
     let mut rig = Rig::new();
     let id = rig.start("agent", agent(), json!({}));
     let pause = || AgentAsk::Pause { reason: "is this right?".into() };
-    let resume = || Request::Give { execution: id, input: Input::Resume { by: "user_1".into() } };
+    let resume =
+        || Request::Give { audit: None, execution: id, input: Input::Resume { by: "user_1".into() } };
     let agent = rig.work();
     let paused = rig.ask_agent(&agent, "1", pause());
     // An answer to a later question: the one before it would have come by now.
@@ -169,7 +170,7 @@ fn calls_of_an_execution_that_ends_and_of_an_old_lease_are_told_so() {
     let waits = rig.ask_agent(&agent, "1", execute(1, json!({})));
     let look = rig.work();
     let cancel = Input::Cancel(Cancel { by: "user_1".into(), ..Cancel::default() });
-    assert_eq!(rig.call(Request::Give { execution: id, input: cancel }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), Answer::Accepted);
     assert_eq!(answer(&waits), AgentAnswer::Cancelled);
     for work in [&look, &agent] {
         rig.report(work, Reported::Stopped);

@@ -126,8 +126,11 @@ fn cancel_stops_the_worker_and_its_late_report_changes_nothing() {
     let rig = Rig::with_slots(1);
     let id = rig.start("chain", chain(2), json!({}));
     let work = rig.work();
-    let cancel =
-        Request::Give { execution: id, input: Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() }) };
+    let cancel = Request::Give {
+        audit: None,
+        execution: id,
+        input: Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() }),
+    };
     assert_eq!(rig.call(cancel), Answer::Accepted);
     let Order::Stop { unit, .. } = rig.order() else { panic!("the worker is told to stop") };
     assert_eq!(unit, work.unit);
@@ -160,11 +163,11 @@ fn a_held_execution_keeps_its_timers_until_it_is_released() {
         rig.start("held", net(Policy::default(), vec![task("a", &[1]), Step::new("d", delay)]), json!({}));
     let work = rig.work();
     let hold = Input::Hold { by: "u".into(), reason: "look".into() };
-    assert_eq!(rig.call(Request::Give { execution: id, input: hold }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: hold }), Answer::Accepted);
     rig.done(&work, json!(1));
     rig.restart();
     let resume = Input::Resume { by: "u".into() };
-    assert_eq!(rig.call(Request::Give { execution: id, input: resume }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: resume }), Answer::Accepted);
     assert_eq!(rig.call(Request::Await(id)), COMPLETED);
 }
 
@@ -207,7 +210,7 @@ fn a_cancelled_parent_cancels_its_child() {
     let id = rig.start("parent", net(Policy::default(), vec![Step::new("c", child)]), json!({}));
     let work = rig.work();
     let cancel = Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() });
-    assert_eq!(rig.call(Request::Give { execution: id, input: cancel }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), Answer::Accepted);
     let child = ExecutionId(work.unit.execution);
     assert_eq!(rig.call(Request::Await(child)), Answer::Rested(Phase::Ended(Outcome::Cancelled)));
     assert!(matches!(rig.order(), Order::Stop { .. }));
@@ -238,7 +241,7 @@ fn what_does_not_exist_is_refused() {
     let rig = Rig::new();
     let unknown = ExecutionId(5);
     assert_eq!(rig.call(Request::Await(unknown)), Answer::Refused(Refusal::NoExecution(unknown)));
-    let resume = Request::Give { execution: unknown, input: Input::Resume { by: "u".into() } };
+    let resume = Request::Give { audit: None, execution: unknown, input: Input::Resume { by: "u".into() } };
     assert_eq!(rig.call(resume), Answer::Refused(Refusal::NoExecution(unknown)));
 }
 
@@ -249,7 +252,7 @@ fn an_ended_execution_refuses_what_comes_too_late() {
     let work = rig.work();
     rig.done(&work, json!(1));
     assert_eq!(rig.call(Request::Await(id)), COMPLETED);
-    let cancel = Request::Give { execution: id, input: Input::Cancel(Cancel::default()) };
+    let cancel = Request::Give { audit: None, execution: id, input: Input::Cancel(Cancel::default()) };
     let ended = Refusal::Rejected(Rejected::Ended(Outcome::Completed));
     assert_eq!(rig.call(cancel), Answer::Refused(ended));
 }

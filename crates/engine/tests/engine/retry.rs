@@ -3,7 +3,8 @@
 use crate::rig::{Rig, net, task};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass_engine::{Answer, NotRetried, Refusal, Request};
+use std::sync::atomic::{AtomicU64, Ordering};
+use windlass_engine::{Answer, NotRetried, Refusal, Request, new_execution_id};
 use windlass_kernel::net::{Finish, Join, Policy, RouterMode, Step, Work};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Millis, Net, Outcome, Phase, Rejected, StepId};
 use windlass_protocol::{self as protocol, Verdict};
@@ -33,8 +34,15 @@ fn from(of: ExecutionId, step: &str, firing: Option<u32>) -> Retry {
     Retry { from: Some(RetryFrom { step: step.into(), firing }), ..self::of(of) }
 }
 
+/// Each under an id of its own.
+fn asked(retry: Retry) -> Request {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    let random = COUNT.fetch_add(1, Ordering::Relaxed);
+    Request::Retry { id: new_execution_id(Millis(1), random.into()), retry, audit: None }
+}
+
 fn retried(rig: &Rig, retry: Retry) -> ExecutionId {
-    match rig.call(Request::Retry(retry)) {
+    match rig.call(asked(retry)) {
         Answer::Started(id) => id,
         other => panic!("{other:?}"),
     }
@@ -161,7 +169,7 @@ fn the_firing_is_chosen_by_its_number_or_by_its_failure() {
         let count = rig.events(new).iter().filter(|event| matches!(event, Event::Fired { .. })).count();
         assert_eq!(count, fired, "{number:?}");
     }
-    let refused = rig.call(Request::Retry(from(id, "a", Some(4))));
+    let refused = rig.call(asked(from(id, "a", Some(4))));
     let none = NotRetried::NoFiring { step: "a".into(), firing: 4, fired: 3 };
     assert_eq!(refused, Answer::Refused(none.into()));
 }
@@ -173,7 +181,7 @@ fn what_cannot_be_retried_is_refused_with_the_reason() {
     let steps = vec![task("a", &[]), task("b", &[]), task("end", &[])];
     let id = rig.start("final", net(playbook(finish), steps), json!({}));
     let check = |retry: Retry, expected: Refusal| {
-        assert_eq!(rig.call(Request::Retry(retry)), Answer::Refused(expected));
+        assert_eq!(rig.call(asked(retry)), Answer::Refused(expected));
     };
     let running = Rejected::Conflict { phase: Phase::Running, why: "it has not ended" };
     check(of(id), running.into());
@@ -201,7 +209,7 @@ fn a_cancelled_execution_goes_on_where_it_stood_with_other_inputs() {
     rig.done(&rig.work(), json!({ "k": 1 }));
     let all = works(&rig, 2);
     let cancel = Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() });
-    assert_eq!(rig.call(Request::Give { execution: id, input: cancel }), Answer::Accepted);
+    assert_eq!(rig.call(Request::Give { audit: None, execution: id, input: cancel }), Answer::Accepted);
     for _ in &all {
         assert!(matches!(rig.order(), protocol::Order::Stop { .. }));
     }
@@ -284,7 +292,7 @@ fn elsewhere_what_completed_is_imported_and_the_rest_is_done_again() {
     rig.done(&rig.work(), json!({ "k": 1 }));
     fail(&rig, &rig.work());
     assert_eq!(rig.call(Request::Await(id)), FAILED);
-    let refused = rig.call(Request::Retry(from(id, "b", Some(1))));
+    let refused = rig.call(asked(from(id, "b", Some(1))));
     assert_eq!(refused, Answer::Refused(NotRetried::NoFirings.into()));
     for (retry, expected) in [(of(id), vec!["b", "c"]), (from(id, "a", None), vec!["a", "b", "c"])] {
         let new = retried(&rig, retry);

@@ -81,9 +81,10 @@ async fn put_secret(
     caller.may(Permission::Administer)?;
     check_name(&name).map_err(|refused| Problem::invalid("name", refused.to_string()))?;
     check_value(&asked.value).map_err(|refused| Problem::invalid("value", refused.to_string()))?;
-    let (vault, tenant, set) = (app.secrets.clone(), caller.tenant.clone(), name.clone());
-    let stored = app.aside(move || vault.with(|vault| vault.set(&tenant, &set, &asked.value))).await??;
-    app.keep(vec![caller.did("secret.set", &name, json!({ "version": stored.version }))]).await?;
+    let (vault, tenant) = (app.secrets.clone(), caller.tenant.clone());
+    let audit = caller.does("secret.set", &name, json!({}));
+    let set = move || vault.with(|vault| vault.set(&tenant, &name, &asked.value, Some(audit)));
+    let stored = app.aside(set).await??;
     Ok(Json(stored.into()))
 }
 
@@ -98,10 +99,11 @@ async fn delete_secret(
 ) -> Result<StatusCode, Problem> {
     caller.may(Permission::Administer)?;
     let (vault, tenant, gone) = (app.secrets.clone(), caller.tenant.clone(), name.clone());
-    let was_there = app.aside(move || vault.with(|vault| vault.delete(&tenant, &gone))).await??;
+    let audit = caller.does("secret.delete", &name, json!({}));
+    let delete = move || vault.with(|vault| vault.delete(&tenant, &gone, Some(&audit)));
+    let was_there = app.aside(delete).await??;
     if !was_there {
         return Err(Problem::not_found("secret", &name));
     }
-    app.keep(vec![caller.did("secret.delete", &name, json!({}))]).await?;
     Ok(StatusCode::NO_CONTENT)
 }

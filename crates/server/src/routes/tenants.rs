@@ -112,8 +112,8 @@ async fn create_tenant(
     let (name, at) = (named("name", &asked.name)?, now());
     let id = Tenant::new(&ids::fresh("tnt_")?);
     let tenant = StoredTenant { id, name, limits: TenantLimits::default(), created_at: at, updated_at: at };
-    let audit = caller.did("tenant.create", &tenant.id.0, json!({ "name": tenant.name }));
-    app.keep(vec![Entry::Tenant(Box::new(tenant.clone())), audit]).await?;
+    let audit = caller.does("tenant.create", &tenant.id.0, json!({ "name": tenant.name }));
+    app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
     app.directory.put_tenant(tenant.clone());
     Ok((StatusCode::CREATED, Json(tenant.into())))
 }
@@ -169,8 +169,8 @@ async fn change_tenant(
     let details = json!({
         "name": tenant.name, "rateLimit": rate_limit, "rateBurst": rate_burst, "openExecutions": open_executions,
     });
-    let audit = caller.did("tenant.change", &tenant.id.0, details);
-    app.keep(vec![Entry::Tenant(Box::new(tenant.clone())), audit]).await?;
+    let audit = caller.does("tenant.change", &tenant.id.0, details);
+    app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
     app.directory.put_tenant(tenant.clone());
     Ok(Json(tenant.into()))
 }

@@ -105,8 +105,8 @@ async fn create_token(
     let stored = stored(&caller, &tenant, &asked, &token)?;
     let details =
         json!({ "name": stored.name, "role": stored.role, "expiresAt": stored.expires_at.map(told) });
-    let did = Caller { tenant, ..caller }.did("token.create", &stored.id, details);
-    app.keep(vec![Entry::Token(Box::new(stored.clone())), did]).await?;
+    let audit = Caller { tenant, ..caller }.does("token.create", &stored.id, details);
+    app.keep(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
     let made = MadeToken {
         id: stored.id.clone(),
         token: token.text().to_owned(),
@@ -189,8 +189,8 @@ async fn revoke_token(
     }
     let at = now();
     let revoked = Entry::TokenRevoked { tenant: caller.tenant.clone(), id: id.clone(), at };
-    let did = caller.did("token.revoke", &id, json!({ "name": user.token.name }));
-    let applied = app.keep(vec![revoked, did]).await?;
+    let audit = caller.does("token.revoke", &id, json!({ "name": user.token.name }));
+    let applied = app.keep(vec![revoked.audited(audit)]).await?;
     if applied.first() != Some(&Applied::Done) {
         return Err(Problem::not_found("token", &id));
     }

@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -154,7 +154,8 @@ async fn redeliver(
     let (execution, number) = of_message_id(&id).ok_or_else(missing)?;
     let tenant = caller.tenant.clone();
     let entry = Entry::Redeliver { tenant: tenant.clone(), execution, number, at: now() };
-    if app.keep(vec![entry]).await?[..] != [Applied::Done] {
+    let audit = caller.does("webhook-delivery.redeliver", &id, json!({}));
+    if app.keep(vec![entry.audited(audit)]).await?[..] != [Applied::Done] {
         return Err(missing());
     }
     app.hub.mark(execution);

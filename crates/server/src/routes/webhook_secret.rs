@@ -64,7 +64,7 @@ async fn rotate_webhook_secret(
 ) -> Result<Json<WebhookSecretView>, Problem> {
     caller.may(Permission::Administer)?;
     let (shared, tenant) = (app.clone(), caller.tenant.clone());
-    let signing = app.aside(move || shared.webhook_secrets.rotate(&tenant)).await??;
-    app.keep(vec![caller.did("webhook-secret.rotate", "webhook-secret", json!({}))]).await?;
+    let audit = caller.does("webhook-secret.rotate", "webhook-secret", json!({}));
+    let signing = app.aside(move || shared.webhook_secrets.rotate(&tenant, audit)).await??;
     Ok(Json(signing.into()))
 }

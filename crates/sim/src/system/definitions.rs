@@ -33,7 +33,17 @@ pub(super) fn draw(count: usize, at: Millis, rng: &mut Rng) -> Vec<Definition> {
             let source = format!("definition {number}");
             let (dialect, workload) = ("simulated".to_owned(), json!({}));
             let (tenant, target) = (Tenant::default(), Target::Named(WorkflowId(number as u128 + 1)));
-            Definition { tenant, target, name: name(number), dialect, source, workload, net, at }
+            Definition {
+                tenant,
+                target,
+                name: name(number),
+                dialect,
+                source,
+                workload,
+                net,
+                at,
+                author: None,
+            }
         })
         .collect()
 }

@@ -37,19 +37,19 @@ fn names(secrets: &mut impl Secrets) -> Vec<String> {
 pub fn a_secret_is_read_back_and_listed_by_name(mut secrets: impl Secrets) {
     assert_eq!(secrets.get(TENANT, "api").expect(WORKS), None);
     assert_eq!(names(&mut secrets), Vec::<String>::new());
-    assert!(secrets.put(&secret("web", 1)).expect(WORKS));
-    assert!(secrets.put(&secret("api", 1)).expect(WORKS));
+    assert!(secrets.put(&secret("web", 1), None).expect(WORKS));
+    assert!(secrets.put(&secret("api", 1), None).expect(WORKS));
     assert_eq!(secrets.get(TENANT, "api").expect(WORKS), Some(secret("api", 1)));
     assert_eq!(names(&mut secrets), ["api 1", "web 1"]);
 }
 
 pub fn versions_follow_each_other(mut secrets: impl Secrets) {
-    assert!(!secrets.put(&secret("api", 2)).expect(WORKS), "there is no first version");
-    assert!(secrets.put(&secret("api", 1)).expect(WORKS));
-    assert!(!secrets.put(&secret("api", 1)).expect(WORKS), "somebody else was faster");
-    assert!(!secrets.put(&secret("api", 3)).expect(WORKS));
+    assert!(!secrets.put(&secret("api", 2), None).expect(WORKS), "there is no first version");
+    assert!(secrets.put(&secret("api", 1), None).expect(WORKS));
+    assert!(!secrets.put(&secret("api", 1), None).expect(WORKS), "somebody else was faster");
+    assert!(!secrets.put(&secret("api", 3), None).expect(WORKS));
     let next = StoredSecret { created_at: Millis(999), ..secret("api", 2) };
-    assert!(secrets.put(&next).expect(WORKS));
+    assert!(secrets.put(&next, None).expect(WORKS));
     assert_eq!(
         secrets.get(TENANT, "api").expect(WORKS),
         Some(secret("api", 2)),
@@ -58,16 +58,16 @@ pub fn versions_follow_each_other(mut secrets: impl Secrets) {
 }
 
 pub fn a_deleted_secret_is_gone(mut secrets: impl Secrets) {
-    assert!(!secrets.delete(TENANT, "api").expect(WORKS));
-    secrets.put(&secret("api", 1)).expect(WORKS);
-    assert!(secrets.delete(TENANT, "api").expect(WORKS));
+    assert!(!secrets.delete(TENANT, "api", None).expect(WORKS));
+    secrets.put(&secret("api", 1), None).expect(WORKS);
+    assert!(secrets.delete(TENANT, "api", None).expect(WORKS));
     assert_eq!(secrets.get(TENANT, "api").expect(WORKS), None);
-    assert!(secrets.put(&secret("api", 1)).expect(WORKS));
+    assert!(secrets.put(&secret("api", 1), None).expect(WORKS));
 }
 
 pub fn rewrapping_changes_all_or_nothing(mut secrets: impl Secrets) {
     for name in ["a", "b", "c"] {
-        secrets.put(&secret(name, 1)).expect(WORKS);
+        secrets.put(&secret(name, 1), None).expect(WORKS);
     }
     let before = secrets.changes().expect(WORKS);
     let failed = secrets.rewrap(|secret| match secret.name.as_str() {
@@ -90,22 +90,22 @@ pub fn every_change_is_counted(mut secrets: impl Secrets) {
         assert!(now > last, "{now} after {last}");
         last = now;
     };
-    secrets.put(&secret("api", 1)).expect(WORKS);
+    secrets.put(&secret("api", 1), None).expect(WORKS);
     rises(&mut || secrets.changes().expect(WORKS));
-    secrets.put(&secret("api", 2)).expect(WORKS);
+    secrets.put(&secret("api", 2), None).expect(WORKS);
     rises(&mut || secrets.changes().expect(WORKS));
     secrets.rewrap(|_| Ok::<_, StoreError>(wrapped(""))).expect(WORKS);
     rises(&mut || secrets.changes().expect(WORKS));
-    secrets.delete(TENANT, "api").expect(WORKS);
+    secrets.delete(TENANT, "api", None).expect(WORKS);
     rises(&mut || secrets.changes().expect(WORKS));
 }
 
 pub fn tenants_have_secrets_of_their_own(mut secrets: impl Secrets) {
     let other =
         || StoredSecret { tenant: "tnt_b".to_owned(), sealed: b"theirs".to_vec(), ..secret("api", 1) };
-    assert!(secrets.put(&secret("api", 1)).expect(WORKS));
+    assert!(secrets.put(&secret("api", 1), None).expect(WORKS));
     let before = secrets.changes().expect(WORKS);
-    assert!(secrets.put(&other()).expect(WORKS), "each counts its own versions");
+    assert!(secrets.put(&other(), None).expect(WORKS), "each counts its own versions");
     assert!(secrets.changes().expect(WORKS) > before, "whoever redacts learns of every tenant's");
     assert_eq!(secrets.get(TENANT, "api").expect(WORKS), Some(secret("api", 1)));
     assert_eq!(secrets.get("tnt_b", "api").expect(WORKS), Some(other()));
@@ -113,6 +113,6 @@ pub fn tenants_have_secrets_of_their_own(mut secrets: impl Secrets) {
     assert_eq!(names(&mut secrets), ["api 1"]);
     assert_eq!(secrets.all(None).expect(WORKS).len(), 2);
     assert_eq!(secrets.rewrap(|_| Ok::<_, StoreError>(wrapped("new"))).expect(WORKS), 2);
-    assert!(secrets.delete(TENANT, "api").expect(WORKS));
+    assert!(secrets.delete(TENANT, "api", None).expect(WORKS));
     assert!(secrets.get("tnt_b", "api").expect(WORKS).is_some_and(|left| left.key == "new"));
 }

@@ -59,6 +59,7 @@ pub fn definition(name: &str, source: &str, net: &Arc<Net>) -> Definition {
         workload: json!({ "n": 1 }),
         net: net.clone(),
         at: Millis(5),
+        author: None,
     }
 }
 
@@ -185,6 +186,7 @@ impl World {
             stops: Vec::new(),
             mail: Vec::new(),
             consumed: Vec::new(),
+            audits: Vec::new(),
         }
     }
 }

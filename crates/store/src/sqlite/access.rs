@@ -51,11 +51,12 @@ pub(super) fn used(conn: &Connection, id: &str, at: Millis) -> Result<usize, Sto
     Ok(conn.prepare_cached(sql)?.execute(params![id, at.0])?)
 }
 
-pub(super) fn add_audit(conn: &Connection, audit: &Audit) -> Result<usize, StoreError> {
+pub(super) fn add_audit(conn: &Connection, audit: &Audit) -> Result<(), StoreError> {
     let sql = "INSERT INTO audit (tenant, at, actor, role, action, target, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let Audit { tenant, at, actor, role, action, target, details } = audit;
     let values = params![tenant.0, at.0, actor, role, action, target, details.to_string()];
-    Ok(conn.prepare_cached(sql)?.execute(values)?)
+    conn.prepare_cached(sql)?.execute(values)?;
+    Ok(())
 }
 
 impl Access for SqliteReader {

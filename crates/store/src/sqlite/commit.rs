@@ -1,5 +1,6 @@
 //! One commit: first everything that must hold, then its rows.
 
+use super::access::add_audit;
 use super::columns::{ENDED, OFFERED, id_bytes, json, phase_number};
 use super::keys::Keys;
 use super::outbox;
@@ -423,7 +424,7 @@ fn part(conn: &Connection, key: i64, row: &PartRow) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What goes with the commit and is not of the state: stop obligations and mail.
+/// What goes with the commit and is not of the state: stop obligations, mail, and who asked for it.
 fn around(conn: &Connection, key: i64, commit: &Commit) -> Result<(), StoreError> {
     for stop in &commit.stops {
         stop_row(conn, key, stop)?;
@@ -433,6 +434,9 @@ fn around(conn: &Connection, key: i64, commit: &Commit) -> Result<(), StoreError
     }
     for mail in &commit.consumed {
         close(conn, *mail, None)?;
+    }
+    for audit in &commit.audits {
+        add_audit(conn, audit)?;
     }
     Ok(())
 }

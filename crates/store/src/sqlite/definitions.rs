@@ -1,10 +1,13 @@
 //! Definitions as they come in: versions of workflows, and the nets they compile to.
 
-use super::columns::{json, workflow_bytes};
+use super::access::add_audit;
+use super::columns::{self, workflow_bytes};
+use crate::access::Audit;
 use crate::commit::{Applied, Definition, DefinitionId, Target, WorkflowId};
 use crate::entry::WorkflowStatus;
-use crate::store::StoreError;
+use crate::store::{StoreError, Which};
 use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::json;
 use windlass_kernel::Net;
 
 /// A workflow that a definition becomes a version of.
@@ -35,7 +38,7 @@ pub(super) fn define(conn: &Connection, definition: &Definition) -> Result<Appli
 
 pub(super) fn keep_net(conn: &Connection, net: &Net) -> Result<(), StoreError> {
     conn.prepare_cached("INSERT OR IGNORE INTO nets (digest, spec) VALUES (?1, ?2)")?
-        .execute(params![net.digest().0, json(net.spec())])?;
+        .execute(params![net.digest().0, columns::json(net.spec())])?;
     Ok(())
 }
 
@@ -53,13 +56,30 @@ fn insert(conn: &Connection, definition: &Definition, of: &Standing) -> Result<A
         definition.dialect,
         definition.net.digest().0,
         definition.at.0,
-        json(&definition.workload),
+        columns::json(&definition.workload),
         definition.source,
     ])?;
     let id = DefinitionId(conn.last_insert_rowid());
     conn.prepare_cached("UPDATE workflows SET name = ?2, updated_at = ?3 WHERE key = ?1")?
         .execute(params![of.key, definition.name, definition.at.0])?;
+    if let Some(audit) = audit(definition, of, version) {
+        add_audit(conn, &audit)?;
+    }
     Ok(Applied::Defined(id, version, of.id))
+}
+
+fn audit(definition: &Definition, of: &Standing, version: u32) -> Option<Audit> {
+    let author = definition.author.clone()?;
+    let action = if version == 1 { "workflow.create" } else { "workflow.change" };
+    Some(Audit {
+        tenant: definition.tenant.clone(),
+        at: definition.at,
+        actor: author.actor,
+        role: author.role,
+        action: action.to_owned(),
+        target: Which::Id(of.id).to_string(),
+        details: json!({ "name": definition.name, "version": version }),
+    })
 }
 
 fn made(conn: &Connection, definition: &Definition, id: WorkflowId) -> Result<Standing, StoreError> {

@@ -38,7 +38,13 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
         Entry::Token(token) => access::put_token(conn, token)?,
         Entry::TokenRevoked { tenant, id, at } => access::revoke(conn, tenant, id, *at)?,
         Entry::TokenUsed { id, at } => access::used(conn, id, *at)?,
-        Entry::Audit(audit) => access::add_audit(conn, audit)?,
+        Entry::Audited { entry, audit } => {
+            let applied = write(conn, keys, entry)?;
+            if applied == Applied::Done {
+                access::add_audit(conn, audit)?;
+            }
+            return Ok(applied);
+        }
     };
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
 }

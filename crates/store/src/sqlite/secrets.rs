@@ -1,6 +1,8 @@
 //! Secrets over a connection of their own: the engine may have the store, or nobody.
 
+use super::access::add_audit;
 use super::{Sqlite, connect};
+use crate::access::Audit;
 use crate::secrets::{Secrets, StoredSecret, Wrapped};
 use crate::store::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -43,7 +45,7 @@ impl SqliteSecrets {
 }
 
 impl Secrets for SqliteSecrets {
-    fn put(&mut self, secret: &StoredSecret) -> Result<bool, StoreError> {
+    fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> Result<bool, StoreError> {
         self.whole(|conn| {
             let there = get(conn, &secret.tenant, &secret.name)?.map_or(0, |there| there.version);
             if there.checked_add(1) != Some(secret.version) {
@@ -56,6 +58,7 @@ impl Secrets for SqliteSecrets {
             let StoredSecret { tenant, name, version, key, sealed, created_at, updated_at } = secret;
             conn.execute(sql, params![tenant, name, version, key, sealed, created_at.0, updated_at.0])?;
             count(conn, tenant)?;
+            audit.map_or(Ok(()), |audit| add_audit(conn, audit))?;
             Ok(true)
         })
     }
@@ -68,12 +71,13 @@ impl Secrets for SqliteSecrets {
         all(&self.conn, tenant)
     }
 
-    fn delete(&mut self, tenant: &str, name: &str) -> Result<bool, StoreError> {
+    fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> Result<bool, StoreError> {
         self.whole(|conn| {
             let gone =
                 conn.execute("DELETE FROM secrets WHERE tenant = ?1 AND name = ?2", params![tenant, name])?;
             if gone > 0 {
                 count(conn, tenant)?;
+                audit.map_or(Ok(()), |audit| add_audit(conn, audit))?;
             }
             Ok(gone > 0)
         })

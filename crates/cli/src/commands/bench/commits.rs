@@ -85,6 +85,7 @@ impl Life {
             stops: Vec::new(),
             mail: Vec::new(),
             consumed: Vec::new(),
+            audits: Vec::new(),
         })
     }
 }

@@ -5,7 +5,7 @@ use crate::commands::run::ending::{Ending, Runs};
 use crate::commands::run::inputs::Inputs;
 use crate::commands::told::{known_step, print_json};
 use crate::data::Data;
-use crate::embedded::{self, Embedded, Workers, now, seed};
+use crate::embedded::{self, Embedded, Workers, new_id};
 use crate::place::{Client, Place, Taken, WHAT, post, refused};
 use crate::progress::say;
 use crate::{ids, signals};
@@ -16,7 +16,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use windlass_dialects::view::execution_id;
-use windlass_engine::{Answer, Folder, FolderError, Request, new_execution_id};
+use windlass_engine::{Answer, Folder, FolderError, Request};
 use windlass_kernel::ExecutionId;
 use windlass_store::{Letter, RetryFrom};
 
@@ -88,7 +88,7 @@ impl Retry {
         retry: windlass_store::Retry,
     ) -> anyhow::Result<ExitCode> {
         let of = retry.of;
-        let id = new_execution_id(now(), u128::from(seed()) << 64 | u128::from(seed()));
+        let id = new_id();
         let taken = post(data, id, Letter::Retry(Box::new(retry)))?;
         let status = place.told(id)?["status"].as_str().unwrap_or_default().to_owned();
         self.tell(of, id, &status)?;
@@ -126,7 +126,8 @@ fn begin_at(server: &Client, retry: &windlass_store::Retry) -> anyhow::Result<Ex
 
 fn begin(embedded: &Embedded, retry: windlass_store::Retry) -> anyhow::Result<ExecutionId> {
     let of = retry.of;
-    match embedded.ask(Request::Retry(retry))? {
+    let id = new_id();
+    match embedded.ask(Request::Retry { id, retry, audit: None })? {
         Answer::Started(id) => Ok(id),
         Answer::Refused(refusal) => Err(refused(of, refusal)),
         other => bail!("the engine gave an answer that does not fit the question: {other:?}"),

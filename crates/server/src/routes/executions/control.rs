@@ -66,8 +66,8 @@ pub async fn cancel(
         force: asked.force == Some(true),
         compensate: asked.compensate == Some(true),
     };
-    let id = give(&app, &caller, &id, Input::Cancel(cancel)).await?;
-    did(&app, &caller, "execution.cancel", id, json!({ "reason": reason })).await?;
+    let does = ("execution.cancel", json!({ "reason": reason }));
+    let id = give(&app, &caller, wire::execution(&id)?, Input::Cancel(cancel), does).await?;
     let found = told(&app, &caller, &execution_id(id)).await?;
     let story = found.story()?;
     let (completed_nodes, cancelled_nodes) = nodes(&found.net, &story);
@@ -159,35 +159,36 @@ async fn changed(
     id: &str,
     (action, input): (&str, Input),
 ) -> Result<Json<Changed>, Problem> {
-    let id = give(app, caller, id, input).await?;
-    did(app, caller, action, id, json!({})).await?;
+    let id = give(app, caller, wire::execution(id)?, input, (action, json!({}))).await?;
     let reading = caller.clone();
     let stored = app.readers.read(move |reader| stored_of(reader, &reading, id)).await?;
     let status = status(stored.state.phase()).to_owned();
     Ok(Json(Changed { execution_id: execution_id(id), status }))
 }
 
-/// Gives an input to an execution of the caller's tenant. It is on disk when this returns.
-pub async fn give(app: &App, caller: &Caller, id: &str, input: Input) -> Result<ExecutionId, Problem> {
+/// Gives an input to an execution of the caller's tenant. It is on disk when this returns, and with it who gave it.
+pub async fn give(
+    app: &App,
+    caller: &Caller,
+    execution: ExecutionId,
+    input: Input,
+    (action, details): (&str, Value),
+) -> Result<ExecutionId, Problem> {
     caller.may(Permission::Execute)?;
-    let (execution, reading) = (wire::execution(id)?, caller.clone());
+    let reading = caller.clone();
     app.readers.read(move |reader| stored_of(reader, &reading, execution).map(drop)).await?;
-    match app.ask(Request::Give { execution, input }).await? {
-        Answer::Accepted => Ok(execution),
+    let audit = Some(Box::new(caller.does(action, &execution_id(execution), details)));
+    match app.ask(Request::Give { execution, input, audit }).await? {
+        Answer::Accepted => {
+            tell(caller, action, execution);
+            Ok(execution)
+        }
         other => Err(unexpected(other)),
     }
 }
 
-/// For the record of who did what.
-pub async fn did(
-    app: &App,
-    caller: &Caller,
-    action: &str,
-    id: ExecutionId,
-    details: Value,
-) -> Result<(), Problem> {
+pub fn tell(caller: &Caller, action: &str, id: ExecutionId) {
     tracing::info!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, action);
-    app.keep(vec![caller.did(action, &execution_id(id), details)]).await.map(drop)
 }
 
 fn reason(given: Option<String>) -> Result<String, Problem> {

@@ -1,7 +1,6 @@
 //! `POST /api/v1/executions/{executionId}/actions/{actionId}/complete`: a person ends an approval, or confirms work.
 
-use super::control::did;
-use super::refused::unexpected;
+use super::control::give;
 use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -18,7 +17,6 @@ use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::{execution_id, status};
-use windlass_engine::{Answer, Request};
 use windlass_kernel::{Event, Fence, Input, ManualNote, ManualOutcome, RunId, RunState};
 
 const NOTES_MAX: usize = 10_000;
@@ -85,12 +83,8 @@ pub async fn complete(
     let (run, fence) = waits;
     let outcome = word(&note.outcome).to_owned();
     let input = Input::Complete { run, fence, note: Box::new(note) };
-    match app.ask(Request::Give { execution, input }).await? {
-        Answer::Accepted => {}
-        other => return Err(unexpected(other)),
-    }
-    let details = json!({ "action": action, "outcome": outcome });
-    did(&app, &caller, "execution.complete", execution, details).await?;
+    let does = ("execution.complete", json!({ "action": action, "outcome": outcome }));
+    give(&app, &caller, execution, input, does).await?;
     let reading = caller.clone();
     let stored = app.readers.read(move |reader| stored_of(reader, &reading, execution)).await?;
     Ok(Json(Completed {

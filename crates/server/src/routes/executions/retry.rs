@@ -1,11 +1,12 @@
 //! `POST /api/v1/executions/{executionId}/retry`
 
-use super::control::did;
+use super::control::tell;
 use super::refused::unexpected;
 use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::MaySend;
+use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::traces;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::execution_id;
 use windlass_engine::{Answer, Request};
+use windlass_kernel::ExecutionId;
 use windlass_store::{Retry, RetryFrom};
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -68,10 +70,13 @@ pub async fn retry(
     let from = asked.from_node.clone().map(|step| RetryFrom { step, firing: asked.firing });
     let retry = Retry { of, from, inputs, trigger: "api".to_owned(), by: caller.id.clone() };
     app.open.take(&app, &caller.tenant).await?;
-    match app.ask(Request::Retry(retry)).await? {
+    let id = ExecutionId(ids::fresh_number()?);
+    let details = json!({ "executionId": execution_id(id) });
+    let audit = Some(Box::new(caller.does("execution.retry", &execution_id(of), details)));
+    match app.ask(Request::Retry { id, retry, audit }).await? {
         Answer::Started(new) => {
             traces::begun(&app, new);
-            did(&app, &caller, "execution.retry", of, json!({ "executionId": execution_id(new) })).await?;
+            tell(&caller, "execution.retry", of);
             let told = Retried {
                 execution_id: execution_id(new),
                 parent_execution_id: execution_id(of),

@@ -13,7 +13,6 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::workflow_id;
@@ -114,6 +113,7 @@ pub(super) async fn register(
         workload,
         net,
         at: now(),
+        author: Some(caller.author()),
     };
     let (version, workflow) = match app.ask(Request::Define(Box::new(definition))).await? {
         Answer::Defined { version, workflow, .. } => (version, workflow),
@@ -122,8 +122,6 @@ pub(super) async fn register(
     };
     app.definitions.forget(&caller.tenant, workflow);
     let id = workflow_id(workflow.0);
-    let action = if version == 1 { "workflow.create" } else { "workflow.change" };
-    app.keep(vec![caller.did(action, &id, json!({ "name": name, "version": version }))]).await?;
     Ok(Registered { id, name, version, dialect: DialectName::of(dialect)?, net_digest, warnings })
 }
 

@@ -100,7 +100,7 @@ impl Wish {
             })),
             Wish::Await(id) => Request::Await(*id),
             other => match (other.about(), other.input(number)) {
-                (Some(execution), Some(input)) => Request::Give { execution, input },
+                (Some(execution), Some(input)) => Request::Give { execution, input, audit: None },
                 _ => unreachable!("what is neither about an execution nor an input is named above"),
             },
         }

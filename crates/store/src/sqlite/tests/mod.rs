@@ -1,3 +1,4 @@
+mod audit;
 mod checking;
 mod conformance;
 mod damage;

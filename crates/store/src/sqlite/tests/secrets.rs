@@ -35,7 +35,7 @@ fn secrets_are_put_beside_a_store_that_is_open_and_stay() {
         created_at: Millis(1),
         updated_at: Millis(1),
     };
-    assert!(Sqlite::secrets(&folder.path()).unwrap().put(&secret).unwrap());
+    assert!(Sqlite::secrets(&folder.path()).unwrap().put(&secret, None).unwrap());
     drop(store);
     let store = folder.open();
     assert_eq!(Sqlite::secrets(&folder.path()).unwrap().get("default", "api").unwrap(), Some(secret));
