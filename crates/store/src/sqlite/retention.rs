@@ -1,7 +1,7 @@
 //! Forgetting executions. What finds one goes at once, in one transaction; its journal, values and log lines follow in
 //! pieces, so that no commit waits long. The list of what is still to go is a table: a crash loses nothing of it.
 
-use super::columns::{ENDED, id, limit, phase, tenant};
+use super::columns::{ENDED, id, id_bytes, limit, phase, tenant};
 use super::keys::Keys;
 use super::lists::{all, key_of};
 use super::reader::SqliteReader;
@@ -13,11 +13,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Nobody needs an ended execution whose parent has ended too, which has no mail to be read and nothing more to tell.
+/// Nobody needs an ended execution whose parent has ended too, which has no mail to be read and nothing more to tell. An
+/// answer that nobody fetched for as long is waited for no more: whoever asked is gone.
 pub(super) const FORGETTABLE: &str = "FROM heads h CROSS JOIN executions e ON e.key = h.key \
      WHERE h.at < ?1 AND h.phase >= 10 \
      AND NOT EXISTS (SELECT 1 FROM executions p JOIN heads q ON q.key = p.key WHERE p.id = e.parent AND q.phase < 10) \
-     AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.target IN (e.id, e.parent)) \
+     AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.target IN (e.id, e.parent) AND (i.settled = 0 OR i.at >= ?1)) \
      AND NOT EXISTS (SELECT 1 FROM tellers t WHERE t.execution = e.key AND t.open = 1)";
 
 /// Rows that have an execution's number in a column; each goes with it.
@@ -50,6 +51,8 @@ pub(super) fn forget(
     if conn.prepare_cached(sql)?.execute([key, ENDED])? == 0 {
         return Ok(Applied::Duplicate);
     }
+    conn.prepare_cached("DELETE FROM inbox WHERE target = ?1 AND settled = 1")?
+        .execute([id_bytes(execution)])?;
     for (table, column) in AT_ONCE {
         conn.prepare_cached(&format!("DELETE FROM {table} WHERE {column} = ?1"))?.execute([key])?;
     }

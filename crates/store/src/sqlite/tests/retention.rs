@@ -2,14 +2,14 @@
 
 use super::{Folder, write};
 use crate::check;
-use crate::commit::{Applied, Commit, LogChunk, Write};
+use crate::commit::{Applied, Commit, Letter, LogChunk, Mail, Write};
 use crate::conformance::world::{World, chain};
 use crate::entry::Entry;
 use crate::retention::Retention as _;
 use crate::sqlite::Sqlite;
 use crate::store::{Reader as _, Store as _};
 use serde_json::json;
-use windlass_kernel::{Create, ExecutionId, Fence, Millis, Parent, RunId};
+use windlass_kernel::{Cancel, Create, ExecutionId, Fence, Input, Millis, Parent, RunId};
 
 const STEPS: u32 = 20;
 
@@ -111,6 +111,26 @@ fn what_somebody_needs_is_not_forgettable() {
     let mut all = found(&store, i64::MAX);
     all.sort_unstable();
     assert_eq!(all, [1, 2, 3]);
+}
+
+#[test]
+fn an_answer_that_nobody_fetched_keeps_nothing_for_ever() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    write(&mut store, ended(1, None));
+    let letter = Letter::Input(Input::Cancel(Cancel::default()));
+    let asked = Mail { to: ExecutionId(1), letter, answered: true, at: Millis(3) };
+    let [Applied::Accepted(mail)] = store.write(&[Write::Accept(asked)]).unwrap()[..] else { panic!() };
+    let count = |store: &Sqlite, before| store.reader().unwrap().count_forgettable(Millis(before)).unwrap();
+    assert_eq!(count(&store, i64::MAX), 0, "the letter is not read yet");
+    store.write(&[Write::Settle { mail, refused: Some("it has ended".to_owned()) }]).unwrap();
+    let ended_at = store.reader().unwrap().load(ExecutionId(1)).unwrap().unwrap().state.head.at;
+    folder.raw().execute("UPDATE inbox SET at = ?1", [ended_at.0 + 10]).unwrap();
+    assert_eq!(count(&store, ended_at.0 + 1), 0, "whoever asked may still come for it");
+    assert_eq!(count(&store, ended_at.0 + 11), 1);
+    assert_eq!(forget(&mut store, 1), Applied::Done);
+    let left: i64 = folder.raw().query_row("SELECT count(*) FROM inbox", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
 }
 
 #[test]
