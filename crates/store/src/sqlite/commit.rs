@@ -1,17 +1,19 @@
 //! One commit: first everything that must hold, then its rows.
 
 use super::access::add_audit;
-use super::columns::{ENDED, OFFERED, id_bytes, json, phase_number};
+use super::columns::{OFFERED, phase_number};
+use super::creation::{create, is_taken};
 use super::keys::Keys;
-use super::outbox;
 use super::positions::Positions;
+use super::rows::{one, part, refresh};
+use super::sound::must_be_sound;
 use super::write::{accept, close, is_open, key_of};
-use crate::commit::{Applied, Commit, Creation, Lease, Position, Stop};
+use crate::commit::{Applied, Commit, Lease, Position, Stop};
 use crate::journal::seal;
-use crate::rows::{Class, HeadRow, LiveRun, PartRow, RunRow};
+use crate::rows::{Class, HeadRow, LiveRun, RunRow};
 use crate::store::StoreError;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use windlass_kernel::{ExecutionId, RunId};
+use windlass_kernel::RunId;
 
 /// Statements of a step in a chain, held for a whole batch.
 pub(super) struct Commits<'c> {
@@ -270,92 +272,6 @@ impl<'c> Commits<'c> {
         Ok(())
     }
 }
-
-/// What the engine promises of every commit; a broken promise stops it before anything is written.
-fn must_be_sound(commit: &Commit) {
-    let id = commit.execution;
-    let records = commit.records.len() as u64;
-    assert!(records > 0, "a commit of execution {id} without records");
-    assert_eq!(
-        commit.rows.head.version,
-        commit.expected + records,
-        "a commit of execution {id} counts its records wrong"
-    );
-    assert_eq!(
-        commit.expected == 0,
-        commit.creation.is_some(),
-        "only the first commit of execution {id} creates it"
-    );
-    for lease in &commit.leases {
-        let offered = commit.rows.runs.iter().any(|row| {
-            row.run == lease.run
-                && row
-                    .after
-                    .as_ref()
-                    .is_some_and(|row| row.class == Class::Offered && row.fence == Some(lease.fence))
-        });
-        assert!(offered && lease.execution == id, "a commit of execution {id} leases what it does not offer");
-    }
-    let own = commit.stops.iter().all(|stop| stop.execution == id);
-    assert!(own, "a commit of execution {id} stops work of another");
-}
-
-fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> Result<i64, StoreError> {
-    conn.prepare_cached(
-        "INSERT INTO executions (id, definition, net, parent, trigger, inputs, created_at, tenant, workflow, \
-         priority, correlation, options) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \
-         (SELECT workflow FROM definitions WHERE id = ?2), ?9, ?10, ?11)",
-    )?
-    .execute(params![
-        id_bytes(id),
-        creation.definition.map(|id| id.0),
-        creation.net.0,
-        creation.parent.map(id_bytes),
-        creation.trigger,
-        json(&creation.inputs),
-        creation.at.0,
-        creation.tenant.0,
-        creation.options.priority as i64,
-        creation.options.correlation,
-        json(&*creation.options),
-    ])?;
-    let key = conn.last_insert_rowid();
-    labels(conn, key, creation)?;
-    Ok(key)
-}
-
-/// What finds it beside its id.
-fn labels(conn: &Connection, key: i64, creation: &Creation) -> Result<(), StoreError> {
-    for tag in &creation.options.tags {
-        conn.prepare_cached("INSERT OR IGNORE INTO tags (tag, execution) VALUES (?1, ?2)")?
-            .execute(params![tag, key])?;
-    }
-    if creation.options.webhook.is_some() {
-        outbox::begin(conn, key)?;
-    }
-    if let Some(idempotency) = &creation.key {
-        conn.prepare_cached(
-            "INSERT OR REPLACE INTO idempotency (workflow, key, request, execution) \
-             SELECT workflow, ?2, ?3, key FROM executions WHERE key = ?1 AND workflow IS NOT NULL",
-        )?
-        .execute(params![key, idempotency.key, idempotency.request])?;
-    }
-    Ok(())
-}
-
-/// Another execution has the key, and it has not ended so long ago that the key is free again.
-fn is_taken(conn: &Connection, creation: &Creation) -> Result<bool, StoreError> {
-    let (Some(idempotency), Some(definition)) = (&creation.key, creation.definition) else {
-        return Ok(false);
-    };
-    let mut statement = conn.prepare_cached(
-        "SELECT 1 FROM idempotency i JOIN heads h ON h.key = i.execution \
-         WHERE i.workflow = (SELECT workflow FROM definitions WHERE id = ?1) AND i.key = ?2 \
-         AND (h.phase < ?3 OR h.at >= ?4)",
-    )?;
-    Ok(statement.exists(params![definition.0, idempotency.key, ENDED, idempotency.forgotten.0])?)
-}
-
 fn first_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> Result<(), StoreError> {
     let Marks { phase, held, due, goes_on } = Marks::of(head);
     let version = head.version.cast_signed();
@@ -364,63 +280,6 @@ fn first_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> Re
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?
     .execute(params![key, version, last.0, head.at.0, head.state, phase, held, due, goes_on])?;
-    Ok(())
-}
-
-/// The row stays where it is. A new offer clears the lease of the one before.
-fn refresh(
-    conn: &Connection,
-    key: i64,
-    run: RunId,
-    row: &LiveRun,
-    lease: Option<&Lease>,
-) -> Result<(), StoreError> {
-    let fence = row.fence.map(|fence| fence.0.cast_signed());
-    let changed = conn
-        .prepare_cached(
-            "UPDATE step_runs SET due = ?5, state = ?6, fence = ?4, \
-             session = iif(fence IS ?4, session, NULL), claimed_at = iif(fence IS ?4, claimed_at, NULL), \
-             started_at = iif(fence IS ?4, started_at, NULL), cursor = iif(fence IS ?4, cursor, NULL), \
-             progress = iif(fence IS ?4, progress, NULL) \
-             WHERE class = ?1 AND execution = ?2 AND run = ?3",
-        )?
-        .execute(params![
-            row.class as i64,
-            key,
-            run.0.cast_signed(),
-            fence,
-            row.due.map(|due| due.0),
-            row.state
-        ])?;
-    one(changed, "a step-run that goes on")?;
-    let Some(lease) = lease else { return Ok(()) };
-    conn.prepare_cached(
-        "UPDATE step_runs SET session = ?4, claimed_at = ?5, started_at = ?6 \
-         WHERE class = ?1 AND execution = ?2 AND run = ?3",
-    )?
-    .execute(params![
-        row.class as i64,
-        key,
-        run.0.cast_signed(),
-        lease.session.0.cast_signed(),
-        lease.claimed_at.0,
-        lease.started_at.map(|at| at.0),
-    ])?;
-    Ok(())
-}
-
-fn part(conn: &Connection, key: i64, row: &PartRow) -> Result<(), StoreError> {
-    let Some(value) = &row.value else {
-        let changed = conn
-            .prepare_cached("DELETE FROM parts WHERE execution = ?1 AND part = ?2 AND key = ?3")?
-            .execute(params![key, row.part as i64, row.key])?;
-        return one(changed, "an entry of the state that went");
-    };
-    conn.prepare_cached(
-        "INSERT INTO parts (execution, part, key, due, value) VALUES (?1, ?2, ?3, ?4, ?5) \
-         ON CONFLICT (execution, part, key) DO UPDATE SET due = excluded.due, value = excluded.value",
-    )?
-    .execute(params![key, row.part as i64, row.key, row.due.map(|due| due.0), value])?;
     Ok(())
 }
 
@@ -450,12 +309,4 @@ fn stop_row(conn: &Connection, key: i64, stop: &Stop) -> Result<(), StoreError> 
             stop.session.0.cast_signed()
         ])?;
     Ok(())
-}
-
-/// A change must meet the one row it was made for, else the rows do not follow from the journal (K1).
-fn one(changed: usize, what: &str) -> Result<(), StoreError> {
-    if changed == 1 {
-        return Ok(());
-    }
-    Err(StoreError::Corrupt(format!("{what} is not in the rows of its execution; run the check (K1)")))
 }

@@ -8,6 +8,7 @@ mod checkpoint;
 mod columns;
 mod commit;
 mod connect;
+mod creation;
 mod definitions;
 mod due;
 mod entry;
@@ -22,7 +23,9 @@ mod positions;
 mod post;
 mod reader;
 mod retention;
+mod rows;
 mod secrets;
+mod sound;
 mod state;
 #[cfg(test)]
 mod tests;
