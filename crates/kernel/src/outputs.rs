@@ -9,47 +9,65 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An object: the final step's result if there is one, else the result of the only completed leaf, else leaf name
-/// to result. A leaf is a step where a branch ended well; its newest firing counts.
-#[must_use]
-pub fn outputs<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Value {
-    let mut fired: BTreeMap<RunId, StepId> = BTreeMap::new();
-    let mut results: BTreeMap<StepId, Arc<Value>> = BTreeMap::new();
-    let mut ends: BTreeSet<StepId> = BTreeSet::new();
-    for record in journal {
+/// What an execution gave so far, record by record: the newest result of each step, and where branches ended well.
+#[derive(Debug, Clone, Default)]
+pub struct Outputs {
+    fired: BTreeMap<RunId, StepId>,
+    results: BTreeMap<StepId, Arc<Value>>,
+    ends: BTreeSet<StepId>,
+}
+
+impl Outputs {
+    /// Goes on with the next record.
+    pub fn note(&mut self, record: &Record) {
         match &record.event {
-            Event::Restarted { .. } => results.clear(),
+            Event::Restarted { .. } => self.results.clear(),
             Event::Created(created) => {
                 let imports = created.create.imports.iter();
-                results.extend(imports.map(|import| (import.step, import.output.clone())));
+                self.results.extend(imports.map(|import| (import.step, import.output.clone())));
             }
             Event::Fired { run, step, role: Role::Routed | Role::Final, .. } => {
-                fired.insert(*run, *step);
+                self.fired.insert(*run, *step);
             }
             Event::Done { run, output, .. } => {
-                results.extend(fired.remove(run).map(|step| (step, output.clone())));
+                self.results.extend(self.fired.remove(run).map(|step| (step, output.clone())));
             }
-            Event::Routed { step, end: BranchEnd::Well, .. } => drop(ends.insert(*step)),
+            Event::Routed { step, end: BranchEnd::Well, .. } => drop(self.ends.insert(*step)),
             _ => {}
         }
     }
-    if let Finish::Step(step) = net.policy().finish
-        && let Some(result) = results.get(&step)
-    {
-        return object(net, step, result);
-    }
-    let is_leaf = |step: StepId| {
-        net.step(step).region.is_none() && (net.step(step).router.arcs.is_empty() || ends.contains(&step))
-    };
-    let leaves: Vec<_> = results.iter().filter(|(step, _)| is_leaf(**step)).collect();
-    match leaves[..] {
-        [(step, result)] => object(net, *step, result),
-        _ => {
-            let named =
-                leaves.iter().map(|(step, result)| (net.step(**step).name.clone(), (***result).clone()));
-            Value::Object(named.collect())
+
+    /// An object: the final step's result if there is one, else the result of the only completed leaf, else leaf name
+    /// to result. A leaf is a step where a branch ended well; its newest firing counts.
+    #[must_use]
+    pub fn value(&self, net: &Net) -> Value {
+        if let Finish::Step(step) = net.policy().finish
+            && let Some(result) = self.results.get(&step)
+        {
+            return object(net, step, result);
+        }
+        let is_leaf = |step: StepId| {
+            net.step(step).region.is_none()
+                && (net.step(step).router.arcs.is_empty() || self.ends.contains(&step))
+        };
+        let leaves: Vec<_> = self.results.iter().filter(|(step, _)| is_leaf(**step)).collect();
+        match leaves[..] {
+            [(step, result)] => object(net, *step, result),
+            _ => {
+                let named =
+                    leaves.iter().map(|(step, result)| (net.step(**step).name.clone(), (***result).clone()));
+                Value::Object(named.collect())
+            }
         }
     }
+}
+
+/// What a whole journal says.
+#[must_use]
+pub fn outputs<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Value {
+    let mut outputs = Outputs::default();
+    journal.into_iter().for_each(|record| outputs.note(record));
+    outputs.value(net)
 }
 
 fn object(net: &Net, step: StepId, result: &Value) -> Value {

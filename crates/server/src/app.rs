@@ -2,7 +2,6 @@
 
 use crate::auth::{Directory, Jwt};
 use crate::definitions::Definitions;
-use crate::feed::Nets;
 use crate::hooks::Hooks;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
@@ -11,6 +10,7 @@ use crate::problem::Problem;
 use crate::readers::Readers;
 use crate::routes::{Estimates, Prepared};
 use crate::settings::Settings;
+use crate::stories::Stories;
 use crate::traces::Traces;
 use crate::vault::SharedVault;
 use crate::webhook_secrets::WebhookSecrets;
@@ -32,7 +32,7 @@ pub struct App {
     pub secrets: Arc<SharedVault>,
     pub webhook_secrets: WebhookSecrets,
     pub hub: Arc<Hub>,
-    pub nets: Nets,
+    pub stories: Arc<Stories>,
     pub prepared: Prepared,
     pub estimates: Estimates,
     pub hooks: Hooks,
@@ -70,7 +70,7 @@ impl App {
             webhook_secrets: WebhookSecrets::new(secrets.clone()),
             secrets,
             hub,
-            nets: Nets::default(),
+            stories: Arc::default(),
             prepared: Prepared::default(),
             estimates: Estimates::default(),
             hooks: Hooks::default(),

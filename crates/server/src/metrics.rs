@@ -120,5 +120,6 @@ fn describe() {
     describe_counter!("windlass_executions_ended_total", "Executions that ended, by status");
     describe_counter!("windlass_steps_total", "Steps that ended, by status");
     describe_counter!("windlass_step_retries_total", "Attempts that are tried again");
+    describe_counter!("windlass_journal_rows_read_total", "Rows of journals read for requests and streams");
     describe_counter!("windlass_lease_losses_total", "Leases that ended without a word from their worker");
 }

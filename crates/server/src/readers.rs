@@ -40,7 +40,7 @@ impl Readers {
         E: Into<Problem> + Send + 'static,
     {
         let (told, answer) = oneshot::channel();
-        let reading = Box::new(move |reader: &mut SqliteReader| drop(told.send(read(reader))));
+        let reading = Box::new(move |reader: &mut SqliteReader| drop(told.send(counted(reader, read))));
         match self.readings.try_send(reading) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
@@ -63,6 +63,13 @@ impl Readers {
     ) -> Result<T, Problem> {
         self.read(read).await
     }
+}
+
+fn counted<T>(reader: &mut SqliteReader, read: impl FnOnce(&mut SqliteReader) -> T) -> T {
+    let before = reader.journal_rows_read();
+    let found = read(reader);
+    metrics::counter!("windlass_journal_rows_read_total").increment(reader.journal_rows_read() - before);
+    found
 }
 
 fn serve(mut reader: SqliteReader, wanted: &Receiver<Reading>) {

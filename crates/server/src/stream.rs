@@ -34,7 +34,7 @@ impl Live {
             .readers
             .read(move |reader| {
                 let stored = stored_of(reader, &caller, id)?;
-                let net = state.nets.net(reader, stored.state.head.net)?;
+                let net = state.stories.net(reader, stored.state.head.net)?;
                 let net = net.ok_or_else(|| Problem::internal(format!("the net of {id} is missing")))?;
                 Ok::<_, Problem>(Feed::new(id, net, seen))
             })

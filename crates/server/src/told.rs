@@ -1,21 +1,20 @@
 //! Executions as they are told: everything that is known of one, read at once.
 
-use crate::evidence::{Evidence, Ledger};
 use crate::feed::leases;
-use crate::follow::Witness;
 use serde_json::Value;
 use windlass_dialects::Dialect;
+use windlass_dialects::graph::{Format, draw, marks};
 use windlass_dialects::view::{Facts, Labels, Story, Workflow, response};
-use windlass_engine::journal;
-use windlass_kernel::{ExecutionId, Illegal, Net, Record};
+use windlass_kernel::{ExecutionId, Illegal, Net, Outputs};
 use windlass_store::{Options, Reader, StoreError, Stored};
 
 /// An execution with all that happened to it.
 #[derive(Debug)]
-pub struct Told {
+pub struct Told<'s> {
     pub stored: Stored,
-    pub net: Net,
-    pub journal: Vec<Record>,
+    pub net: &'s Net,
+    pub story: &'s Story,
+    pub outputs: &'s Outputs,
     pub facts: Facts,
 }
 
@@ -23,51 +22,25 @@ pub struct Told {
 pub enum TellError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("execution {0} has just been forgotten")]
+    Gone(ExecutionId),
     #[error("the net of execution {0} is missing: the data folder is damaged")]
     NoNet(ExecutionId),
     #[error("the journal of execution {0} is broken: {1}")]
     Broken(ExecutionId, Illegal),
 }
 
-impl Told {
-    /// None: there is no such execution.
-    pub fn read(reader: &mut impl Reader, id: ExecutionId) -> Result<Option<Told>, TellError> {
-        match reader.load(id)? {
-            Some(stored) => Told::of(reader, stored).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    pub fn of(reader: &mut impl Reader, stored: Stored) -> Result<Told, TellError> {
-        let id = stored.state.head.id;
-        let net = reader.net(stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
-        let facts = facts(reader, &stored)?;
-        Ok(Told { net, journal: journal(reader, id)?, facts, stored })
-    }
-
+impl Told<'_> {
     /// The object that stands for an execution everywhere.
-    pub fn response(&self) -> Result<Value, TellError> {
-        response(&self.facts, &self.net, &self.journal).map_err(|illegal| self.broken(illegal))
+    #[must_use]
+    pub fn response(&self) -> Value {
+        response(&self.facts, self.net, self.story, self.outputs)
     }
 
-    pub fn story(&self) -> Result<Story, TellError> {
-        Story::of(&self.net, &self.journal).map_err(|illegal| self.broken(illegal))
-    }
-
-    /// The whole chain: a hash depends on all that was before it.
-    pub fn evidence(self) -> Result<Vec<Evidence>, TellError> {
-        let mut ledger = Ledger::new(self.facts.execution, self.facts.labels.correlation.as_deref());
-        let (mut witness, mut entries) = (Witness::default(), Vec::new());
-        for record in self.journal {
-            let happened = witness.see(&self.net, record);
-            let happened = happened.map_err(|illegal| TellError::Broken(self.facts.execution, illegal))?;
-            entries.extend(ledger.note(&happened));
-        }
-        Ok(entries)
-    }
-
-    fn broken(&self, illegal: Illegal) -> TellError {
-        TellError::Broken(self.facts.execution, illegal)
+    /// Its net, coloured by what became of each step.
+    #[must_use]
+    pub fn picture(&self, format: Format) -> String {
+        draw(self.net, Some(&marks(self.story, &self.facts.leases)), format)
     }
 }
 

@@ -2,6 +2,7 @@
 //! journal tells. A trace is sent when its execution has ended.
 
 use crate::app::App;
+use crate::told::{TellError, Told};
 use anyhow::Context as _;
 use opentelemetry::trace::{
     Span as _, SpanKind, Status, TraceContextExt as _, Tracer as _, TracerProvider as _,
@@ -12,9 +13,10 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use windlass_dialects::view::{End, Firing, NodeLabel, Story, execution_id, status};
+use windlass_dialects::view::{End, Firing, NodeLabel, execution_id, status};
 use windlass_kernel::{ExecutionId, Millis, Net, Outcome, Phase};
-use windlass_store::{Reader as _, StoreError};
+use windlass_store::Reader as _;
+use windlass_store::sqlite::SqliteReader;
 
 /// Where OTLP over HTTP takes traces.
 const PATH: &str = "/v1/traces";
@@ -23,15 +25,6 @@ const PATH: &str = "/v1/traces";
 pub struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
-}
-
-/// An ended execution.
-struct Ended {
-    id: ExecutionId,
-    name: String,
-    tenant: String,
-    net: Arc<Net>,
-    story: Story,
 }
 
 impl Traces {
@@ -57,13 +50,14 @@ impl Traces {
         }
     }
 
-    fn tell(&self, ended: &Ended) {
-        let Ended { id, name, tenant, net, story } = ended;
+    fn tell(&self, ended: &Told<'_>) {
+        let Told { stored, facts, net, story, .. } = ended;
+        let name = facts.workflow.as_ref().map_or("", |workflow| &workflow.name);
         let (Some(from), Some(to)) = (story.started_at.or(story.created_at), story.ended_at) else { return };
         let phase = story.state.phase();
         let attributes = [
-            KeyValue::new("windlass.execution.id", execution_id(*id)),
-            KeyValue::new("windlass.tenant", tenant.clone()),
+            KeyValue::new("windlass.execution.id", execution_id(facts.execution)),
+            KeyValue::new("windlass.tenant", stored.tenant.to_string()),
             KeyValue::new("windlass.status", status(phase)),
         ];
         let builder = self.tracer.span_builder(format!("execution {name}")).with_kind(SpanKind::Internal);
@@ -111,14 +105,10 @@ async fn follow(app: Arc<App>, id: ExecutionId) {
     let follow = app.hub.follow(id);
     loop {
         let next = follow.next();
-        match app.readers.look(move |reader| ended(reader, id)).await {
-            Ok(Some(ended)) => {
-                if let Some(traces) = &app.traces {
-                    traces.tell(&ended);
-                }
-                return;
-            }
-            Ok(None) => {}
+        let telling = app.clone();
+        match app.readers.read(move |reader| told(&telling, reader, id)).await {
+            Ok(true) => return,
+            Ok(false) => {}
             Err(error) => tracing::debug!(execution = execution_id(id), "not traced now: {error:?}"),
         }
         tokio::select! {
@@ -128,20 +118,15 @@ async fn follow(app: Arc<App>, id: ExecutionId) {
     }
 }
 
-/// None while it goes on.
-fn ended(
-    reader: &mut windlass_store::sqlite::SqliteReader,
-    id: ExecutionId,
-) -> Result<Option<Ended>, StoreError> {
+/// Sends the trace of an execution if it has ended.
+fn told(app: &App, reader: &mut SqliteReader, id: ExecutionId) -> Result<bool, TellError> {
     let Some(stored) = reader.load(id)?.filter(|stored| stored.state.phase().is_ended()) else {
-        return Ok(None);
+        return Ok(false);
     };
-    let Some(net) = reader.net(stored.state.head.net)? else { return Ok(None) };
-    let journal = windlass_engine::journal(reader, id)?;
-    let story = Story::of(&net, &journal).map_err(|illegal| StoreError::Corrupt(illegal.to_string()))?;
-    let definition = stored.definition.map(|id| reader.definition(id)).transpose()?.flatten();
-    let name = definition.map(|definition| definition.name).unwrap_or_default();
-    Ok(Some(Ended { id, name, tenant: stored.tenant.to_string(), net: Arc::new(net), story }))
+    if let Some(traces) = &app.traces {
+        app.stories.tell(reader, stored, |ended| traces.tell(ended))?;
+    }
+    Ok(true)
 }
 
 fn moment(at: Millis) -> SystemTime {

@@ -55,6 +55,14 @@ pub trait Reader: Send + 'static {
     fn offers(&mut self, after: Option<(ExecutionId, RunId)>, limit: usize)
     -> Result<Vec<Offer>, StoreError>;
 
+    /// Open offers of one execution, after a step-run; none when there is no such execution.
+    fn offers_of(
+        &mut self,
+        execution: ExecutionId,
+        after: RunId,
+        limit: usize,
+    ) -> Result<Vec<Offer>, StoreError>;
+
     /// Executions whose newest commit was cut short and goes on by itself (`HeadRow::goes_on`).
     fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
 

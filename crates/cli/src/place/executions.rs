@@ -5,17 +5,17 @@ use super::{Client, Place};
 use crate::commands::graph::Drawn;
 use crate::data::Data;
 use crate::exit::Usage;
-use anyhow::Context;
 use reqwest::Method;
 use serde_json::{Value, json};
-use windlass_dialects::graph::{draw, marks};
 use windlass_dialects::view::execution_id;
 use windlass_kernel::ExecutionId;
+use windlass_server::evidence::evidence;
 use windlass_server::follow::Follower;
+use windlass_server::stories::Stories;
 use windlass_server::told::Told;
 use windlass_server::trail::StoreTrail;
 use windlass_server::{ExecutionFilter, ListedExecution};
-use windlass_store::{Query, Reader, Tenant};
+use windlass_store::{Query, Reader, Stored, Tenant};
 
 /// Executions read at a time, from a store and from a server.
 const PAGE: usize = 1_000;
@@ -40,7 +40,7 @@ impl Place {
     /// The object that stands for an execution everywhere.
     pub fn told(&self, id: ExecutionId) -> anyhow::Result<Value> {
         match self {
-            Place::Folder(data) => Ok(read(data, id)?.response()?),
+            Place::Folder(data) => read(data, id, |told| told.response()),
             Place::Server(server) => Ok(server.get(&["executions", &execution_id(id)], &[])?),
         }
     }
@@ -49,7 +49,9 @@ impl Place {
     pub fn evidence(&self, id: ExecutionId) -> anyhow::Result<Vec<Value>> {
         match self {
             Place::Folder(data) => {
-                let entries = read(data, id)?.evidence()?;
+                let mut reader = data.read()?;
+                let stored = stored(&mut reader, id)?;
+                let entries = evidence(&mut reader, &stored)?;
                 Ok(entries.iter().map(|entry| json!(entry)).collect())
             }
             Place::Server(server) => {
@@ -61,12 +63,7 @@ impl Place {
     /// The execution's net, coloured by its journal.
     pub fn picture(&self, id: ExecutionId, format: Drawn) -> anyhow::Result<String> {
         match self {
-            Place::Folder(data) => {
-                let told = read(data, id)?;
-                let marks = marks(&told.net, &told.journal, &told.facts.leases)
-                    .with_context(|| format!("the journal of {} is broken", execution_id(id)))?;
-                Ok(draw(&told.net, Some(&marks), format.into()))
-            }
+            Place::Folder(data) => read(data, id, |told| told.picture(format.into())),
             Place::Server(server) => {
                 let asked = server.asked(Method::GET, &["executions", &execution_id(id), "graph"]);
                 Ok(server.text(asked.query(&[("format", format.name())]))?)
@@ -141,7 +138,13 @@ fn pages(
     }
 }
 
-fn read(data: &Data, id: ExecutionId) -> anyhow::Result<Told> {
+fn read<T>(data: &Data, id: ExecutionId, tell: impl FnOnce(&Told<'_>) -> T) -> anyhow::Result<T> {
+    let mut reader = data.read()?;
+    let stored = stored(&mut reader, id)?;
+    Ok(Stories::default().tell(&mut reader, stored, tell)?)
+}
+
+fn stored(reader: &mut impl Reader, id: ExecutionId) -> anyhow::Result<Stored> {
     let gone = || Usage::new(format!("there is no execution {}", execution_id(id)));
-    Ok(Told::read(&mut data.read()?, id)?.ok_or_else(gone)?)
+    Ok(reader.load(id)?.ok_or_else(gone)?)
 }

@@ -14,6 +14,7 @@ mod hooks;
 mod model;
 mod nodes;
 mod operations;
+mod reading;
 mod receiver;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]

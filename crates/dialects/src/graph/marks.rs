@@ -2,7 +2,7 @@
 
 use crate::view::{End, Leases, Story, node_status};
 use std::collections::BTreeMap;
-use windlass_kernel::{Illegal, Net, Record, StepId};
+use windlass_kernel::StepId;
 
 /// By step; a step that was never reached has none.
 pub type Marks = BTreeMap<StepId, Mark>;
@@ -52,12 +52,11 @@ impl Mark {
     }
 }
 
-/// Refuses a journal that is not whole.
-pub fn marks(net: &Net, journal: &[Record], leases: &Leases) -> Result<Marks, Illegal> {
-    let story = Story::of(net, journal)?;
+#[must_use]
+pub fn marks(story: &Story, leases: &Leases) -> Marks {
     let mut marks = Marks::new();
     for firing in story.whole() {
-        let state = match node_status(&story, leases, firing) {
+        let state = match node_status(story, leases, firing) {
             "completed" => State::Completed,
             "failed" => State::Failed,
             "running" => State::Running,
@@ -73,5 +72,5 @@ pub fn marks(net: &Net, journal: &[Record], leases: &Leases) -> Result<Marks, Il
         let mark = marks.entry(gate.step).or_insert(Mark { state: State::Waiting, firings: 0, failures: 0 });
         mark.state = State::Waiting;
     }
-    Ok(marks)
+    marks
 }

@@ -9,7 +9,7 @@ use super::{playbook, workflow as of_workflow};
 use crate::detect::Dialect;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use windlass_kernel::{ExecutionId, Illegal, Millis, Net, Outcome, Phase, Record, RunId, StepId, outputs};
+use windlass_kernel::{ExecutionId, Millis, Net, Outcome, Outputs, Phase, RunId, StepId};
 
 /// Offers that a worker has.
 pub type Leases = BTreeMap<RunId, Taken>;
@@ -53,9 +53,9 @@ pub struct Workflow {
     pub dialect: Option<Dialect>,
 }
 
-/// The execution as one object. Refuses a journal that is not whole.
-pub fn response(facts: &Facts, net: &Net, journal: &[Record]) -> Result<Value, Illegal> {
-    let story = Story::of(net, journal)?;
+/// The execution as one object: its story and its outputs are of the same records.
+#[must_use]
+pub fn response(facts: &Facts, net: &Net, story: &Story, outputs: &Outputs) -> Value {
     let phase = story.state.phase();
     let workflow = facts.workflow.as_ref();
     let mut told = json!({
@@ -65,27 +65,27 @@ pub fn response(facts: &Facts, net: &Net, journal: &[Record]) -> Result<Value, I
         "workflowVersion": workflow.map(|workflow| workflow.version),
         "status": status(phase),
     });
-    times(&mut told, &story);
-    told["progress"] = progress(net, &story, &facts.leases);
+    times(&mut told, story);
+    told["progress"] = progress(net, story, &facts.leases);
     told["inputs"] = (*story.state.head.inputs).clone();
-    told["outputs"] = if phase.is_ended() { outputs(net, journal) } else { Value::Null };
-    told["nodeExecutions"] = story.whole().map(|firing| entry(net, &story, facts, firing)).collect();
+    told["outputs"] = if phase.is_ended() { outputs.value(net) } else { Value::Null };
+    told["nodeExecutions"] = story.whole().map(|firing| entry(net, story, facts, firing)).collect();
     if let (Some(Dialect::Workflow), Value::Array(told)) =
         (workflow.and_then(|workflow| workflow.dialect), &mut told["nodeExecutions"])
     {
-        told.extend(of_workflow::not_reached(net, &story));
+        told.extend(of_workflow::not_reached(net, story));
     }
-    told["errors"] = errors(net, &story, facts.labels.debug);
-    told["metadata"] = metadata(facts, &story);
+    told["errors"] = errors(net, story, facts.labels.debug);
+    told["metadata"] = metadata(facts, story);
     let dialect = workflow.and_then(|workflow| workflow.dialect);
     told["dialect"] = json!(dialect.map(Dialect::name));
     told["view"] = match dialect {
-        Some(Dialect::Playbook) => playbook::view(net, &story),
-        Some(Dialect::Workflow) => of_workflow::view(net, &story, &facts.leases),
+        Some(Dialect::Playbook) => playbook::view(net, story),
+        Some(Dialect::Workflow) => of_workflow::view(net, story, &facts.leases),
         // No definition of these compiles yet.
         Some(Dialect::Plan | Dialect::Actions) | None => Value::Null,
     };
-    Ok(told)
+    told
 }
 
 /// Statuses of the workflow document.

@@ -3,8 +3,8 @@
 use super::firing::{End, Firing};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::{
-    Create, Event, Execution, ExecutionId, Failure, Gone, Illegal, Millis, Net, Record, Role, RunId, StepId,
-    TokenId, evolve,
+    Create, Event, Execution, ExecutionId, Failure, Fence, Gone, Illegal, Millis, Net, Record, Role, RunId,
+    StepId, TokenId, evolve,
 };
 
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub struct Story {
     parts: BTreeMap<RunId, Vec<usize>>,
     numbers: BTreeMap<StepId, u32>,
     denied: BTreeMap<TokenId, Millis>,
+    /// What a person ended last, by step.
+    manual: BTreeMap<StepId, (RunId, Fence)>,
     /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
     completed: BTreeSet<StepId>,
     settled: BTreeSet<StepId>,
@@ -95,6 +97,12 @@ impl Story {
             deadline: gate.deadline,
         });
         told.collect()
+    }
+
+    /// The firing of a step that a person ended last, and the fence that was answered.
+    #[must_use]
+    pub fn ended_by_hand(&self, step: StepId) -> Option<(RunId, Fence)> {
+        self.manual.get(&step).copied()
     }
 
     /// Iterations of a loop, in order.
@@ -179,6 +187,10 @@ impl Story {
                 })
             }
             Event::Dropped { run, how, .. } => self.drop_run(*run, *how, at),
+            Event::CompletedManually { run, fence, .. } => {
+                let step = self.firing(*run).map(|firing| firing.step);
+                self.manual.extend(step.map(|step| (step, (*run, *fence))));
+            }
             _ => {}
         }
     }
@@ -243,6 +255,7 @@ impl Story {
         self.parts.clear();
         self.numbers.clear();
         self.denied.clear();
+        self.manual.clear();
         self.completed.clear();
         self.settled.clear();
     }

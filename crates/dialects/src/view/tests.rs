@@ -80,7 +80,10 @@ impl Driven {
         let labels = Labels { by: "owner".into(), ..Labels::default() };
         let (execution, trigger) = (ExecutionId(7), "manual".into());
         let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels };
-        response(&facts, &self.net, &self.journal).expect("the journal is whole")
+        let story = Story::of(&self.net, &self.journal).expect("the journal is whole");
+        let mut outputs = Outputs::default();
+        self.journal.iter().for_each(|record| outputs.note(record));
+        response(&facts, &self.net, &story, &outputs)
     }
 
     fn told(&self) -> Value {
@@ -261,14 +264,7 @@ fn what_ran_when_it_was_cancelled_has_failed_so() {
 fn a_journal_of_another_net_is_refused() {
     let driven = Driven::start(&two_steps(), json!({}));
     let other = Driven::start(&format!("- {{step: z, {SHELL}}}\n"), json!({}));
-    let facts = Facts {
-        execution: ExecutionId(7),
-        workflow: None,
-        trigger: "manual".into(),
-        leases: Leases::new(),
-        labels: Labels::default(),
-    };
-    assert!(response(&facts, &other.net, &driven.journal).is_err());
+    assert!(Story::of(&other.net, &driven.journal).is_err());
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! a function of the durable journal, the logs and the leases, so that whoever comes late or comes again misses nothing.
 
 mod message;
-mod nets;
 mod reading;
 mod telling;
 #[cfg(test)]
@@ -10,6 +9,5 @@ mod tests;
 
 pub(crate) use message::attempt_error;
 pub use message::{Message, Tells};
-pub use nets::Nets;
 pub use reading::{Feed, FeedError, Page, leases};
 pub use telling::Telling;

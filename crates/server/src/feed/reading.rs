@@ -4,8 +4,7 @@ use super::message::{Message, Tells};
 use super::telling::Telling;
 use std::sync::Arc;
 use windlass_dialects::view::{Leases, Taken};
-use windlass_engine::journal;
-use windlass_kernel::{ExecutionId, Illegal, Net, RunId, outputs};
+use windlass_kernel::{ExecutionId, Illegal, Net, Outputs, RunId};
 use windlass_store::{JournalRow, Position, Reader, StoreError, StoredLog};
 
 /// Rows, and chunks, read at a time: what one reader holds in memory at most.
@@ -155,10 +154,21 @@ impl Feed {
     fn fill_outputs(&self, reader: &mut impl Reader, messages: &mut [Message]) -> Result<(), FeedError> {
         for message in messages {
             if let Tells::Ended { outputs: given, .. } = &mut message.tells {
-                *given = outputs(self.telling.net(), &journal(reader, self.execution)?);
+                *given = self.outputs(reader)?.value(self.telling.net());
             }
         }
         Ok(())
+    }
+
+    fn outputs(&self, reader: &mut impl Reader) -> Result<Outputs, StoreError> {
+        let (mut outputs, mut version) = (Outputs::default(), 0);
+        while version < self.telling.version() {
+            let rows = self.rows(reader, version)?;
+            let Some(last) = rows.last() else { break };
+            version = after(last);
+            rows.iter().flat_map(|row| &row.records).for_each(|record| outputs.note(record));
+        }
+        Ok(outputs)
     }
 }
 
@@ -169,10 +179,10 @@ fn after(row: &JournalRow) -> u64 {
 /// What workers have of an execution, and since when.
 pub fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, StoreError> {
     let mut leases = Leases::new();
-    let mut after = (id, RunId(0));
+    let mut after = RunId(0);
     loop {
-        let offers = reader.offers(Some(after), OFFERS)?;
-        for offer in offers.iter().filter(|offer| offer.execution == id) {
+        let offers = reader.offers_of(id, after, OFFERS)?;
+        for offer in &offers {
             let since = offer.lease.as_ref().and_then(|lease| lease.started_at);
             let progress = offer.progress.as_ref().map(
                 |progress| serde_json::json!({ "step": progress.step, "percentage": progress.percentage }),
@@ -180,7 +190,7 @@ pub fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, Store
             leases.extend(since.map(|since| (offer.run, Taken { since, progress })));
         }
         match offers.last() {
-            Some(last) if offers.len() >= OFFERS && last.execution == id => after = (id, last.run),
+            Some(last) if offers.len() >= OFFERS => after = last.run,
             _ => return Ok(leases),
         }
     }

@@ -45,6 +45,12 @@ pub fn label(step: &str, path: &[u32]) -> String {
 }
 
 impl Happened {
+    /// By the state before it alone.
+    #[must_use]
+    pub fn after(net: &Net, before: &Execution<'_>, record: Record) -> Happened {
+        Happened::of(net, before, &BTreeMap::new(), record)
+    }
+
     pub(super) fn of(
         net: &Net,
         before: &Execution<'_>,
@@ -129,8 +135,12 @@ impl Look<'_> {
     }
 
     fn live(&self, run: RunId) -> Option<Subject> {
-        let life = self.lives.get(&run)?;
-        Some(Subject { began_at: life.began_at, ..life.subject.clone() })
+        let known = |life: &Life| Subject { began_at: life.began_at, ..life.subject.clone() };
+        let stands = || {
+            let live = self.before.run(run)?;
+            Some(self.subject(live.step, &live.path, Some(run), live.role.clone()))
+        };
+        self.lives.get(&run).map(known).or_else(stands)
     }
 
     fn token(&self, id: TokenId) -> Option<Subject> {

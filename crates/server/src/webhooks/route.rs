@@ -187,7 +187,7 @@ impl Route {
                 let gone = || Problem::internal(format!("execution {id} or its net is missing"));
                 let teller = reader.teller(id)?.ok_or_else(gone)?;
                 let digest = reader.load(id)?.ok_or_else(gone)?.state.head.net;
-                let net = state.nets.net(reader, digest)?.ok_or_else(gone)?;
+                let net = state.stories.net(reader, digest)?.ok_or_else(gone)?;
                 let starts = reader.told(id, NODE_STARTED)?;
                 Ok::<_, Problem>((Feed::new(id, net, teller.seen).without_logs(), teller, starts))
             })

@@ -32,6 +32,14 @@ pub fn offers_are_listed_page_by_page<P: Place>(place: &P) {
             offers.iter().map(|offer| (offer.execution, offer.run, offer.fence)).collect();
         found.sort_unstable();
         assert_eq!(found, expected, "pages of {size}");
+        let own = pages(size, |after: Option<&Offer>, limit| {
+            let after = after.map_or(RunId(0), |offer| offer.run);
+            reader.offers_of(ExecutionId(3), after, limit).expect("offers")
+        });
+        let of_one: Vec<Offer> =
+            offers.iter().filter(|offer| offer.execution == ExecutionId(3)).cloned().collect();
+        assert!(own == of_one && !own.is_empty(), "pages of {size}: {own:?}");
+        assert_eq!(reader.offers_of(ExecutionId(404), RunId(0), size).expect("offers"), []);
     }
 }
 

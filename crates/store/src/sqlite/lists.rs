@@ -56,6 +56,20 @@ pub(super) fn offers(
     all(conn, OFFERS, params![OFFERED, key, run, limit(count)], offer)
 }
 
+pub(super) const OFFERS_OF: &str = "SELECT s.run, s.fence, s.session, s.claimed_at, s.started_at, s.cursor, s.progress, e.id, \
+     e.tenant, e.priority FROM step_runs s CROSS JOIN executions e ON e.key = s.execution \
+     WHERE s.class = ?1 AND s.execution = ?2 AND s.run > ?3 ORDER BY s.run LIMIT ?4";
+
+pub(super) fn offers_of(
+    conn: &Connection,
+    execution: ExecutionId,
+    after: RunId,
+    count: usize,
+) -> Result<Vec<Offer>, StoreError> {
+    let Some(key) = key_of(conn, execution)? else { return Ok(Vec::new()) };
+    all(conn, OFFERS_OF, params![OFFERED, key, after.0.cast_signed(), limit(count)], offer)
+}
+
 fn offer(row: &Row<'_>) -> Result<Offer, StoreError> {
     let execution = id(row.get(7)?);
     let run = RunId(row.get::<_, i64>(0)?.cast_unsigned());

@@ -23,11 +23,18 @@ use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, NetSpec, RunId,
 pub struct SqliteReader {
     pub(super) conn: Connection,
     artifacts: Artifacts,
+    journal_rows: u64,
 }
 
 impl SqliteReader {
     pub(super) fn open(path: &Path) -> Result<SqliteReader, StoreError> {
-        Ok(SqliteReader { conn: connect::reading(path)?, artifacts: super::beside(path) })
+        Ok(SqliteReader { conn: connect::reading(path)?, artifacts: super::beside(path), journal_rows: 0 })
+    }
+
+    /// Rows of journals that it has read since it was opened: what whoever asks has cost.
+    #[must_use]
+    pub fn journal_rows_read(&self) -> u64 {
+        self.journal_rows
     }
 
     /// Everything `read` sees is of one moment.
@@ -89,7 +96,9 @@ impl Reader for SqliteReader {
         from: u64,
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
-        Ok(self.of(execution, |chain| chain.rows(from, limit))?.unwrap_or_default())
+        let rows = self.of(execution, |chain| chain.rows(from, limit))?.unwrap_or_default();
+        self.journal_rows += rows.len() as u64;
+        Ok(rows)
     }
 
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {
@@ -130,6 +139,15 @@ impl Reader for SqliteReader {
         limit: usize,
     ) -> Result<Vec<Offer>, StoreError> {
         self.at_once(|conn| lists::offers(conn, after, limit))
+    }
+
+    fn offers_of(
+        &mut self,
+        execution: ExecutionId,
+        after: RunId,
+        limit: usize,
+    ) -> Result<Vec<Offer>, StoreError> {
+        self.at_once(|conn| lists::offers_of(conn, execution, after, limit))
     }
 
     fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {

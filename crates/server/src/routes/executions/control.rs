@@ -68,18 +68,20 @@ pub async fn cancel(
     };
     let does = ("execution.cancel", json!({ "reason": reason }));
     let id = give(&app, &caller, wire::execution(&id)?, Input::Cancel(cancel), does).await?;
-    let found = told(&app, &caller, &execution_id(id)).await?;
-    let story = found.story()?;
-    let (completed_nodes, cancelled_nodes) = nodes(&found.net, &story);
-    Ok(Json(Cancelled {
-        execution_id: execution_id(id),
-        status: status(story.state.phase()).to_owned(),
-        cancelled_at: story.ended_at.map(time),
-        cancelled_by: caller.id,
-        reason,
-        completed_nodes,
-        cancelled_nodes,
-    }))
+    let (by, id) = (caller.id.clone(), execution_id(id));
+    let cancelled = told(&app, &caller, &id, move |told| {
+        let (completed_nodes, cancelled_nodes) = nodes(told.net, told.story);
+        Cancelled {
+            execution_id: execution_id(told.facts.execution),
+            status: status(told.story.state.phase()).to_owned(),
+            cancelled_at: told.story.ended_at.map(time),
+            cancelled_by: by,
+            reason,
+            completed_nodes,
+            cancelled_nodes,
+        }
+    });
+    Ok(Json(cancelled.await?))
 }
 
 /// By the newest firing of each node: completed ones, and those that a cancel kept from their end.

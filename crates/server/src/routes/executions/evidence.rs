@@ -1,10 +1,10 @@
 //! `GET /api/v1/executions/{executionId}/evidence`: what shows how everything came out.
 
-use super::{TAG, told};
+use super::{TAG, stored_of};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::{Caller, Permission};
 use crate::body::Params;
-use crate::evidence::Evidence;
+use crate::evidence::{self, Evidence};
 use crate::problem::Problem;
 use crate::routes::shared::Pagination;
 use crate::routes::shared::Refusals;
@@ -47,7 +47,13 @@ pub async fn evidence(
     let limit = wire::limit(asked.limit, LIMIT, LIMIT_MAX)?;
     let read = |text: &str| text.parse::<usize>().ok();
     let skipped = asked.cursor.as_deref().map(|cursor| wire::place(cursor, read)).transpose()?.unwrap_or(0);
-    let mut entries = told(&app, &caller, &id).await?.evidence()?;
+    caller.may(Permission::View)?;
+    let id = wire::execution(&id)?;
+    let read = app.readers.read(move |reader| {
+        let stored = stored_of(reader, &caller, id)?;
+        evidence::evidence(reader, &stored).map_err(Problem::from)
+    });
+    let mut entries = read.await?;
     let has_more = entries.len() > skipped.saturating_add(limit);
     let cursor = has_more.then(|| wire::cursor(&(skipped + limit).to_string()));
     let evidence = entries.drain(skipped.min(entries.len())..).take(limit).collect();

@@ -85,13 +85,13 @@ pub async fn logs(
 ) -> Result<Json<Logs>, Problem> {
     caller.may(Permission::View)?;
     let id = wire::execution(&id)?;
-    let wanted = Wanted::of(&asked)?;
+    let (wanted, stories) = (Wanted::of(&asked)?, app.stories.clone());
     let logs = app
         .readers
         .read(move |reader| {
             let stored = stored_of(reader, &caller, id)?;
-            let net = reader.net(stored.state.head.net)?;
-            wanted.page(reader, id, net.as_ref())
+            let net = stories.net(reader, stored.state.head.net)?;
+            wanted.page(reader, id, net.as_deref())
         })
         .await?;
     Ok(Json(logs))

@@ -1,14 +1,14 @@
 //! `POST /api/v1/executions/{executionId}/actions/{actionId}/complete`: a person ends an approval, or confirms work.
 
 use super::control::give;
-use super::{TAG, stored_of};
+use super::{TAG, stored_of, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Sent;
 use crate::follow::label;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
-use crate::told::{TellError, Told};
+use crate::told::Told;
 use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::{execution_id, status};
-use windlass_kernel::{Event, Fence, Input, ManualNote, ManualOutcome, RunId, RunState};
+use windlass_kernel::{Fence, Input, ManualNote, ManualOutcome, RunId, RunState};
 
 const NOTES_MAX: usize = 10_000;
 const EVIDENCE_MAX: usize = 100;
@@ -71,16 +71,8 @@ pub async fn complete(
 ) -> Result<Json<Completed>, Problem> {
     caller.may(Permission::Execute)?;
     let note = note(&caller, &asked)?;
-    let (execution, reading, step) = (wire::execution(&id)?, caller.clone(), action.clone());
-    let waits = app
-        .readers
-        .read(move |reader| {
-            let stored = stored_of(reader, &reading, execution)?;
-            let told = Told::of(reader, stored)?;
-            waiting(&told, &step)
-        })
-        .await?;
-    let (run, fence) = waits;
+    let (execution, step) = (wire::execution(&id)?, action.clone());
+    let (run, fence) = told(&app, &caller, &id, move |told| waiting(told, &step)).await??;
     let outcome = word(&note.outcome).to_owned();
     let input = Input::Complete { run, fence, note: Box::new(note) };
     let does = ("execution.complete", json!({ "action": action, "outcome": outcome }));
@@ -125,7 +117,7 @@ fn word(outcome: &ManualOutcome) -> &'static str {
 
 /// The step-run that waits for a person, `NODE` or in an iteration of a loop `NODE[0]`; else the one that a person ended
 /// last, so that the same again is found.
-fn waiting(told: &Told, name: &str) -> Result<(RunId, Fence), Problem> {
+fn waiting(told: &Told<'_>, name: &str) -> Result<(RunId, Fence), Problem> {
     let bare = name.split_once('[').map_or(name, |(bare, _)| bare);
     let Some(step) = told.net.find(name).or_else(|| told.net.find(bare)) else {
         return Err(Problem::not_found("action", name));
@@ -152,12 +144,6 @@ fn waiting(told: &Told, name: &str) -> Result<(RunId, Fence), Problem> {
         }
         [] => {}
     }
-    let story = told.story().map_err(|error: TellError| Problem::from(error))?;
-    let ended = told.journal.iter().rev().find_map(|record| match &record.event {
-        Event::CompletedManually { run, fence, .. } => {
-            story.firing(*run).filter(|firing| firing.step == step).map(|_| (*run, *fence))
-        }
-        _ => None,
-    });
+    let ended = told.story.ended_by_hand(step);
     ended.ok_or_else(|| Problem::conflict(format!("`{name}` does not wait for a person at the moment")))
 }

@@ -61,7 +61,10 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 
 impl From<TellError> for Problem {
     fn from(error: TellError) -> Problem {
-        Problem::internal(error)
+        match error {
+            TellError::Gone(id) => missing(id),
+            TellError::Store(_) | TellError::NoNet(_) | TellError::Broken(..) => Problem::internal(error),
+        }
     }
 }
 
@@ -79,14 +82,20 @@ pub(crate) fn missing(id: ExecutionId) -> Problem {
     Problem::not_found("execution", &windlass_dialects::view::execution_id(id))
 }
 
-/// The id of a path, and all that happened to its execution.
-async fn told(app: &App, caller: &Caller, id: &str) -> Result<Told, Problem> {
+/// The id of a path, and what is told of all that happened to its execution. Telling may take long for an execution with a
+/// long story, so it is done where it was read.
+async fn told<T: Send + 'static>(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    tell: impl FnOnce(&Told<'_>) -> T + Send + 'static,
+) -> Result<T, Problem> {
     caller.may(Permission::View)?;
-    let (id, caller) = (wire::execution(id)?, caller.clone());
+    let (id, caller, stories) = (wire::execution(id)?, caller.clone(), app.stories.clone());
     app.readers
         .read(move |reader| {
             let stored = stored_of(reader, &caller, id)?;
-            Told::of(reader, stored).map_err(Problem::from)
+            stories.tell(reader, stored, tell).map_err(Problem::from)
         })
         .await
 }

@@ -8,7 +8,6 @@ use crate::auth::Caller;
 use crate::body::Params;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
-use crate::told::TellError;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
@@ -17,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::graph::{Format, draw, marks};
+use windlass_dialects::graph::Format;
 use windlass_dialects::view::{execution_id, progress, status as status_of};
 
 /// An execution with its nodes, inputs, outputs and errors.
@@ -30,9 +29,9 @@ pub async fn get(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, Problem> {
-    let found = told(&app, &caller, &id).await?;
-    let mut whole = found.response()?;
-    whole["links"] = json!(Links::of(&app, &headers, found.facts.execution));
+    let (execution, mut whole) =
+        told(&app, &caller, &id, |told| (told.facts.execution, told.response())).await?;
+    whole["links"] = json!(Links::of(&app, &headers, execution));
     if let Some(at) = estimated_completion(&app, &caller, &whole).await? {
         whole["estimatedCompletion"] = json!(at);
     }
@@ -70,13 +69,12 @@ pub async fn status(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Standing>, Problem> {
-    let found = told(&app, &caller, &id).await?;
-    let story = found.story()?;
-    Ok(Json(Standing {
-        execution_id: execution_id(found.facts.execution),
-        status: status_of(story.state.phase()).to_owned(),
-        progress: progress(&found.net, &story, &found.facts.leases),
-    }))
+    let standing = told(&app, &caller, &id, |told| Standing {
+        execution_id: execution_id(told.facts.execution),
+        status: status_of(told.story.state.phase()).to_owned(),
+        progress: progress(told.net, told.story, &told.facts.leases),
+    });
+    Ok(Json(standing.await?))
 }
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -106,13 +104,11 @@ pub async fn graph(
     Path(id): Path<String>,
     Params(asked): Params<Picture>,
 ) -> Result<Response, Problem> {
-    let found = told(&app, &caller, &id).await?;
-    let marks = marks(&found.net, &found.journal, &found.facts.leases)
-        .map_err(|illegal| TellError::Broken(found.facts.execution, illegal))?;
     let (format, kind) = match asked.format {
         Some(Drawn::Mermaid) | None => (Format::Mermaid, "text/plain; charset=utf-8"),
         Some(Drawn::Dot) => (Format::Dot, "text/vnd.graphviz"),
         Some(Drawn::Svg) => (Format::Svg, "image/svg+xml"),
     };
-    Ok(([(header::CONTENT_TYPE, kind)], draw(&found.net, Some(&marks), format)).into_response())
+    let picture = told(&app, &caller, &id, move |told| told.picture(format)).await?;
+    Ok(([(header::CONTENT_TYPE, kind)], picture).into_response())
 }

@@ -197,7 +197,7 @@ async fn taken(
 /// A client that hangs up changes nothing: the execution goes on.
 async fn finished(app: &App, caller: &Caller, id: ExecutionId) -> Result<Finished, Problem> {
     match app.ask(windlass_engine::Request::Await(id)).await? {
-        Answer::Rested(_) => Ok(Finished::of(&told(app, caller, &execution_id(id)).await?)?),
+        Answer::Rested(_) => told(app, caller, &execution_id(id), Finished::of).await,
         other => Err(unexpected(other)),
     }
 }

@@ -116,6 +116,18 @@ impl Reader for DiskReader {
         Ok(offers.into_iter().take(limit).map(|(_, offer)| offer).collect())
     }
 
+    fn offers_of(
+        &mut self,
+        execution: ExecutionId,
+        after: RunId,
+        limit: usize,
+    ) -> Result<Vec<Offer>, StoreError> {
+        let mut offers = self.offers(None, usize::MAX)?;
+        offers.retain(|offer| offer.execution == execution && offer.run > after);
+        offers.truncate(limit);
+        Ok(offers)
+    }
+
     fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         let disk = self.disk();
         let cut = disk.executions.iter().filter(|(_, shelf)| shelf.head.goes_on);

@@ -118,6 +118,15 @@ impl Reader for SystemReader {
         Ok(offers)
     }
 
+    fn offers_of(
+        &mut self,
+        execution: ExecutionId,
+        after: RunId,
+        limit: usize,
+    ) -> Result<Vec<Offer>, StoreError> {
+        of!(self, offers_of(execution, after, limit))
+    }
+
     fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         let mut cut = of!(self, unfinished(limit))?;
         if self.forgets.unfinished {

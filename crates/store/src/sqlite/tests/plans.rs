@@ -36,6 +36,7 @@ fn is_prepared_once(conn: &Connection, sql: &str) {
 fn no_list_reads_a_whole_table() {
     for sql in [
         lists::OFFERS,
+        lists::OFFERS_OF,
         lists::UNFINISHED,
         lists::STOPS,
         lists::INBOX,

@@ -1,0 +1,136 @@
+//! Stories over a real store, under an engine that goes on.
+
+use super::Stories;
+use crate::host::{new_workflow_id, now};
+use crate::retention::Pruning;
+use crate::told::TellError;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use windlass_dialects::compile;
+use windlass_engine::{Answer, Engine, Folder, Request, Start, journal};
+use windlass_kernel::{Cancel, ExecutionId, Input, Patch, outputs};
+use windlass_store::sqlite::{Sqlite, SqliteReader};
+use windlass_store::{Definition, Reader, Target, Tenant};
+
+/// It ends when somebody has patched `go` often enough.
+const GATE: &str = "metadata: {name: gate}\nworkflow:\n- step: g\n  spec: {policy: {admit: {rules: \
+    [{when: '{{ ctx.go >= 40 }}', then: {allow: true}}]}}}\n  tool: {kind: noop}\n";
+const PATCHES: i64 = 40;
+
+struct Rig {
+    engine: Engine,
+    folder: tempfile::TempDir,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&Folder::store(folder.path())).unwrap();
+        Rig { engine: Engine::start(store, 1).unwrap(), folder }
+    }
+
+    fn data(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn reader(&self) -> SqliteReader {
+        Sqlite::read_only(&Folder::store(self.data())).unwrap()
+    }
+
+    fn start(&self) -> ExecutionId {
+        let definition = Definition {
+            tenant: Tenant::default(),
+            target: Target::Named(new_workflow_id()),
+            name: "gate".into(),
+            dialect: "playbook".into(),
+            source: GATE.into(),
+            workload: json!({}),
+            net: Arc::new(compile(GATE).net.unwrap()),
+            at: now(),
+            author: None,
+        };
+        let Some(Answer::Defined { id, .. }) =
+            self.engine.handle().call(Request::Define(Box::new(definition)))
+        else {
+            panic!("it is not defined")
+        };
+        let start = Start::by_hand(id, json!({}), json!({ "go": 0 }));
+        let Some(Answer::Started(id)) = self.engine.handle().call(Request::Start(Box::new(start))) else {
+            panic!("it is not started")
+        };
+        self.patch(id, 0);
+        id
+    }
+
+    fn give(&self, execution: ExecutionId, input: Input) {
+        let answer = self.engine.handle().call(Request::Give { execution, input, audit: None });
+        assert_eq!(answer, Some(Answer::Accepted));
+    }
+
+    fn patch(&self, id: ExecutionId, go: i64) {
+        let patch = Patch::from([("go".to_owned(), Arc::new(json!(go)))]);
+        self.give(id, Input::Patch { patch, by: "me".into() });
+    }
+}
+
+fn told(stories: &Stories, reader: &mut SqliteReader, id: ExecutionId) -> Value {
+    let stored = reader.load(id).unwrap().unwrap();
+    stories.tell(reader, stored, |told| told.response()).unwrap()
+}
+
+#[test]
+fn readers_beside_each_other_see_what_is_on_disk_and_read_it_once() {
+    let rig = Rig::new();
+    let (id, stories) = (rig.start(), Stories::default());
+    let rows: u64 = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut reader = rig.reader();
+                    while told(&stories, &mut reader, id)["status"] != "completed" {}
+                    reader.journal_rows_read()
+                })
+            })
+            .collect();
+        for go in 1..=PATCHES {
+            rig.patch(id, go);
+        }
+        readers.into_iter().map(|reader| reader.join().unwrap()).sum()
+    });
+    let mut reader = rig.reader();
+    let journal = journal(&mut reader, id).unwrap();
+    let whole = reader.journal_rows_read();
+    assert!(whole > PATCHES.unsigned_abs() && rows <= whole, "{rows} rows read of {whole}");
+    let mut afresh = told(&Stories::default(), &mut reader, id);
+    assert_eq!(told(&stories, &mut reader, id), afresh);
+    let net = compile(GATE).net.unwrap();
+    assert_eq!(afresh["outputs"].take(), outputs(&net, &journal));
+}
+
+#[test]
+fn what_was_forgotten_while_it_was_asked_for_is_gone() {
+    let rig = Rig::new();
+    let (id, mut reader) = (rig.start(), rig.reader());
+    rig.give(id, Input::Cancel(Cancel { by: "me".into(), ..Cancel::default() }));
+    let stored = reader.load(id).unwrap().unwrap();
+    let mut pruning = Pruning::of(rig.data(), rig.engine.handle()).unwrap();
+    assert_eq!(pruning.run(now().plus(1)).unwrap().executions, 1);
+    assert!(reader.load(id).unwrap().is_none());
+    let gone = Stories::default().tell(&mut reader, stored, |told| told.response());
+    assert!(matches!(gone, Err(TellError::Gone(found)) if found == id), "{gone:?}");
+}
+
+#[test]
+fn an_execution_is_known_at_the_nearest_version_before() {
+    let rig = Rig::new();
+    let (id, other, stories) = (rig.start(), rig.start(), Stories::default());
+    let state = rig.reader().load(id).unwrap().unwrap().state;
+    let version = state.head.version;
+    stories.keep_place(id, state);
+    assert_eq!(stories.at(id, version + 9).head.version, version);
+    assert_eq!(stories.at(id, version - 1).head.version, 0);
+    assert_eq!(stories.at(other, version).head.version, 0);
+    stories.clear();
+    assert_eq!(stories.at(id, version).head.version, 0);
+}
