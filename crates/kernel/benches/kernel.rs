@@ -76,6 +76,7 @@ impl World {
             patch: Patch::new(),
             times: None,
             metadata: None,
+            cursor: None,
         })));
         true
     }

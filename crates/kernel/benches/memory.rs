@@ -55,8 +55,15 @@ fn make(net: &Net, id: ExecutionId, fail: bool) -> Execution<'static> {
     {
         let failure = Failure::of_code("SERVICE_UNAVAILABLE", "down");
         let result = WorkResult::Failed(failure);
-        let report =
-            Report { run: *run, fence: *fence, result, patch: Patch::new(), times: None, metadata: None };
+        let report = Report {
+            run: *run,
+            fence: *fence,
+            result,
+            patch: Patch::new(),
+            times: None,
+            metadata: None,
+            cursor: None,
+        };
         send(&mut state, net, &Input::Report(Box::new(report)));
     }
     state

@@ -136,7 +136,7 @@ pub enum Event {
         started: bool,
         cursor: Option<Arc<Value>>,
     },
-    /// `reported`: a worker said so; else its time was up or its lease lost.
+    /// `reported`: a worker said so; else its time was up or its lease lost. `cursor`: where the next attempt goes on.
     RetryScheduled {
         run: RunId,
         fence: Option<Fence>,
@@ -144,6 +144,8 @@ pub enum Event {
         failure: Failure,
         reported: bool,
         patch: Patch,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cursor: Option<Arc<Value>>,
     },
     /// A pipeline gave its slot back and goes on at `until`; no attempt is used up.
     Yielded {

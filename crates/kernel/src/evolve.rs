@@ -89,8 +89,8 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
             runs::offered(state, net, *run, *fence, *attempt, reads)
         }
         Event::Lost { run, fence, started, cursor } => runs::lost(state, net, *run, *fence, *started, cursor),
-        Event::RetryScheduled { run, fence, until, patch, .. } => {
-            runs::retry(state, net, *run, *fence, *until, patch)
+        Event::RetryScheduled { run, fence, until, patch, cursor, .. } => {
+            runs::retry(state, net, *run, *fence, *until, patch, cursor)
         }
         Event::Yielded { run, fence, until, cursor, patch } => {
             runs::yielded(state, net, *run, *fence, *until, cursor, patch)

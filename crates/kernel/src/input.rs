@@ -106,6 +106,9 @@ pub struct Report {
     /// What the work counted: tokens, requests. Kept and told, never looked into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Arc<Value>>,
+    /// The checkpoint that lay with the lease.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Arc<Value>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
@@ -245,6 +248,8 @@ pub struct Values {
     /// None: what is referred to is not there, or is not what it was.
     pub artifacts: BTreeMap<String, Option<Arc<Value>>>,
     pub answers: BTreeMap<(RunId, Fence), Option<Answer>>,
+    /// The checkpoint of an offer whose time is up (R14). It is given, never asked for.
+    pub checkpoints: BTreeMap<(RunId, Fence), Arc<Value>>,
 }
 
 /// Outputs of a loop's iterations by their number.

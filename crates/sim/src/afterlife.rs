@@ -233,6 +233,7 @@ impl<'n> Life<'n> {
                     patch: Patch::new(),
                     times: None,
                     metadata: None,
+                    cursor: None,
                 }))
             }
             RunState::Manual { fence, .. } => {

@@ -276,6 +276,7 @@ fn use_attempt(records: &mut Vec<Record>) {
             failure,
             reported: true,
             patch: Patch::new(),
+            cursor: None,
         };
         records.push(Record { at, event });
     }

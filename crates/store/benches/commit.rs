@@ -84,7 +84,7 @@ impl Chain {
         let now = self.state.head.at;
         let times = Some(Times { claimed_at: now, started_at: now });
         let result = WorkResult::Done { output: self.output.clone() };
-        let report = Report { run, fence, result, patch: Patch::new(), times, metadata: None };
+        let report = Report { run, fence, result, patch: Patch::new(), times, metadata: None, cursor: None };
         Write::Commit(Box::new(self.send(&Input::Report(Box::new(report)), vec![(run, fence)])))
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod access;
+mod agents;
 mod attack;
 mod audited;
 mod bad_input;

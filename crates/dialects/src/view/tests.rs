@@ -63,6 +63,7 @@ impl Driven {
             patch: Patch::new(),
             times,
             metadata: metadata.map(Arc::new),
+            cursor: None,
         })));
         self
     }

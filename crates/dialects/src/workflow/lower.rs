@@ -124,7 +124,9 @@ impl Lowering<'_> {
             _ => None,
         };
         let usual = Retry { attempts_max: tries.unwrap_or(self.retry.attempts_max), ..self.retry.clone() };
-        node.retry.clone().unwrap_or(usual)
+        let policy = node.retry.clone().unwrap_or(usual);
+        // What an agent was told and what it did is not undone by a model that was busy.
+        Retry { resumes: node.kind.kind == Kind::AiAgent, ..policy }
     }
 
     /// The first nodes of a body do not run in an iteration that is passed over.

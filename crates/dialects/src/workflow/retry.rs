@@ -23,6 +23,7 @@ pub(crate) fn usual() -> Retry {
         jitter: 0.1,
         on: RetryOn::Default,
         unknown: UnknownErrors::AsFlagged,
+        resumes: false,
     }
 }
 
@@ -134,6 +135,7 @@ impl RetryPolicy {
             jitter: self.jitter_factor,
             on: self.retryable_errors.clone().map_or(RetryOn::Default, RetryOn::Only),
             unknown: UnknownErrors::AsFlagged,
+            resumes: false,
         })
     }
 }

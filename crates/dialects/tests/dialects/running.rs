@@ -47,7 +47,15 @@ impl Run {
 
     fn report(&mut self, step: &str, result: WorkResult, patch: Patch) -> String {
         let (run, fence) = self.offered(step).expect("the step is offered");
-        self.send(&Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None })))
+        self.send(&Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch,
+            times: None,
+            metadata: None,
+            cursor: None,
+        })))
     }
 
     /// Of the step's live firing.
@@ -163,6 +171,7 @@ fn pbk_22_the_worker_reports_outcomes_and_routing_is_decided_elsewhere() {
             patch: Patch::new(),
             times: None,
             metadata: None,
+            cursor: None,
         }))
     };
     assert_eq!(run.send(&report(true)), "onward also Running");

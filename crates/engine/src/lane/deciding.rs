@@ -7,12 +7,13 @@ use super::live::{Live, Place, Whose};
 use super::reading::Why;
 use super::retry::Forking;
 use crate::wake::{Answer, Fatal, Lookup, Refusal, Start};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Rejected, Role, RunId, Values, decide, with_defaults,
+    Net, Rejected, Role, RunId, Timer, Values, decide, with_defaults,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, MailId, WorkflowId, Write};
@@ -217,7 +218,9 @@ impl<R> Lane<R> {
             return;
         }
         let random = self.random_bits();
+        let checkpoint = self.checkpoint_of(id, &pending);
         let Some(live) = self.executions.get_mut(id) else { return };
+        live.values.checkpoints = checkpoint.into_iter().collect();
         let (What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _)) =
             &pending.what
         else {
@@ -233,6 +236,13 @@ impl<R> Lane<R> {
             }
             Err(rejected) => self.refused(id, pending, rejected),
         }
+    }
+
+    /// Where an attempt stands whose time is up.
+    fn checkpoint_of(&self, id: ExecutionId, pending: &Pending<R>) -> Option<((RunId, Fence), Arc<Value>)> {
+        let What::Input(input) = &pending.what else { return None };
+        let Input::TimerDue(Timer::Attempt { run, fence }) = **input else { return None };
+        Some(((run, fence), self.sessions.cursor(unit(id, run, fence))?))
     }
 
     pub(super) fn decided(&mut self, id: ExecutionId, mut pending: Pending<R>, decision: Decision) {

@@ -153,6 +153,12 @@ impl Sessions {
         Some((id, held.at, held.stop.is_some()))
     }
 
+    /// As its worker last said.
+    pub fn cursor(&self, unit: protocol::Unit) -> Cursor {
+        let id = self.held.get(&unit)?;
+        self.sessions.get(id)?.holds.get(&unit)?.cursor.clone()
+    }
+
     fn held_mut(&mut self, unit: protocol::Unit) -> Option<&mut Held> {
         let id = self.held.get(&unit)?;
         self.sessions.get_mut(id)?.holds.get_mut(&unit)
@@ -361,7 +367,7 @@ impl<R> Lane<R> {
         let times = released.map(|(_, at, _)| Times { claimed_at: at, started_at: at });
         let patch = report.patch.into_iter().map(|(key, value)| (key, value.into())).collect();
         let metadata = (!report.metadata.is_empty()).then(|| Arc::new(Value::Object(report.metadata)));
-        let report = Report { run, fence, result: result(report.outcome), patch, times, metadata };
+        let report = Report { run, fence, result: result(report.outcome), patch, times, metadata, cursor };
         let what = What::Report(Box::new(Input::Report(Box::new(report))));
         self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }

@@ -24,6 +24,8 @@ pub(super) struct Told {
     pub(super) reported: bool,
     /// The work's result, when something after the work failed.
     pub(super) output: Option<Arc<Value>>,
+    /// The checkpoint that lay with the lease.
+    pub(super) cursor: Option<Arc<Value>>,
 }
 
 impl Told {
@@ -122,7 +124,7 @@ fn fail_routed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told) -> Re
 }
 
 fn failed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told, handled: bool) -> Result<(), Rejected> {
-    let Told { fence, patch, times, metadata, reported, output } = told;
+    let Told { fence, patch, times, metadata, reported, output, .. } = told;
     d.emit(Event::Failed {
         run: id,
         fence,

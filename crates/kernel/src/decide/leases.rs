@@ -33,7 +33,8 @@ fn run_lost(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Res
     }
     match (d.net.policy().recovery, role) {
         (Recovery::FailAttempt, _) => {
-            retry::attempt_failed(d, id, worker_lost("its worker was lost"), Told::under(fence))
+            let told = Told { cursor: lost.cursor.clone(), ..Told::under(fence) };
+            retry::attempt_failed(d, id, worker_lost("its worker was lost"), told)
         }
         (Recovery::RestartExecution, Role::Routed | Role::Iteration { .. } | Role::Tool { .. })
             if d.is_open() =>

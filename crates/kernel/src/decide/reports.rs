@@ -57,6 +57,7 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
         patch: report.patch.clone(),
         times: report.times,
         metadata: report.metadata.clone(),
+        cursor: report.cursor.clone(),
         reported: true,
         ..Told::under(report.fence)
     };

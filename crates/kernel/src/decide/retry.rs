@@ -27,8 +27,10 @@ pub(super) fn attempt_failed(
         return ending::fail(d, id, failure, told);
     }
     let until = d.at.plus(delay_ms(policy, attempt, failure.retry_after_ms, d.given.random));
-    let Told { fence, patch, reported, .. } = told;
-    d.emit(Event::RetryScheduled { run: id, fence, until, failure, reported, patch: patch.clone() })?;
+    let Told { fence, patch, reported, cursor, .. } = told;
+    // An attempt that told of no checkpoint stands where the one before it left off.
+    let cursor = cursor.or_else(|| run.cursor.clone()).filter(|_| policy.resumes);
+    d.emit(Event::RetryScheduled { run: id, fence, until, failure, reported, patch: patch.clone(), cursor })?;
     super::context::reexamine(d, &patch)
 }
 

@@ -125,7 +125,8 @@ fn attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Result<(), Rejected> {
     let failure =
         Failure::new(ErrorClass::Timeout, codes::ATTEMPT_TIMEOUT, "the attempt took longer than its timeout");
     if ending::leads_on(d, &role) {
-        retry::attempt_failed(d, id, failure, Told::under(fence))
+        let cursor = d.given.values.checkpoints.get(&(id, fence)).cloned();
+        retry::attempt_failed(d, id, failure, Told { cursor, ..Told::under(fence) })
     } else {
         ending::fail(d, id, failure, Told::under(fence))
     }

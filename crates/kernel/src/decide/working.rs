@@ -12,6 +12,7 @@ use crate::net::{PatchEntry, Work};
 use crate::phase::Phase;
 use crate::step_run::{Kind, Patch, Role, RunState};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_expr::Template;
 
@@ -43,9 +44,28 @@ pub(super) fn can_begin(d: &Draft<'_>) -> bool {
 /// Hooks and the final step are not held up by the parallel cap (R8).
 fn has_slot(d: &Draft<'_>) -> bool {
     match d.net.policy().max_parallel {
-        Some(max) if d.is_open() => d.head().census.in_flight() < max,
+        Some(max) if d.is_open() => {
+            let in_flight = d.head().census.in_flight();
+            in_flight < max || in_flight - waiting_agents(d) < max
+        }
         _ => true,
     }
+}
+
+/// Who waits for a tool holds no slot: the tool may need it.
+fn waiting_agents(d: &Draft<'_>) -> u32 {
+    if !d.net.has_tools() {
+        return 0;
+    }
+    let mut waiting = BTreeSet::new();
+    for (_, run) in d.state.runs.iter() {
+        if let Role::Tool { agent, .. } = run.role
+            && d.state.run(agent).is_some_and(|agent| agent.state.kind().in_flight())
+        {
+            waiting.insert(agent);
+        }
+    }
+    u32::try_from(waiting.len()).unwrap_or(u32::MAX)
 }
 
 fn begin(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {

@@ -195,11 +195,12 @@ pub(super) fn retry(
     fence: Option<Fence>,
     until: Millis,
     patch: &Patch,
+    cursor: &Option<Arc<Value>>,
 ) -> Applied {
     shift(state, net, id, Signal::Retry, |run| {
         same_fence(run, fence)?;
         run.attempts += 1;
-        run.cursor = None;
+        run.cursor.clone_from(cursor);
         Ok(RunState::Backoff { until })
     })?;
     tokens::patch(state, patch);

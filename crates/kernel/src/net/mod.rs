@@ -205,6 +205,12 @@ impl Net {
         found
     }
 
+    /// Some step is run by agents only.
+    #[must_use]
+    pub fn has_tools(&self) -> bool {
+        self.spec.steps.iter().any(|step| step.on_demand)
+    }
+
     /// The outermost loop around the step, or the step itself.
     #[must_use]
     pub fn outermost(&self, id: StepId) -> StepId {

@@ -194,6 +194,9 @@ pub struct Retry {
     pub jitter: f64,
     pub on: RetryOn,
     pub unknown: UnknownErrors,
+    /// Another attempt goes on at the checkpoint of the one before it, instead of at the start.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub resumes: bool,
 }
 
 impl Default for Retry {
@@ -208,6 +211,7 @@ impl Default for Retry {
             jitter: 0.0,
             on: RetryOn::Default,
             unknown: UnknownErrors::AsFlagged,
+            resumes: false,
         }
     }
 }

@@ -121,6 +121,7 @@ fn act_06_a_terminal_action_stays_as_it_is() {
             patch: Patch::new(),
             times: None,
             metadata: None,
+            cursor: None,
         }))
     };
     let done = WorkResult::Done { output: std::sync::Arc::new(json!({})) };
@@ -160,6 +161,7 @@ fn act_09_a_timed_out_attempt_follows_the_retry_policy_and_its_late_result_is_ig
         patch: Patch::new(),
         times: None,
         metadata: None,
+        cursor: None,
     }));
     assert_eq!(drive.send(late), Err(Rejected::StaleFence { given: fence }));
     drive.ring().unwrap();

@@ -122,6 +122,7 @@ fn what_names_nothing_is_refused_by_name() {
             patch: Patch::new(),
             times: None,
             metadata: None,
+            cursor: None,
         }))
     };
     let lost = |unit| Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None });
@@ -214,7 +215,7 @@ fn any_input() -> impl Strategy<Value = Input> {
     ];
     prop_oneof![
         4 => (any_run(), any_fence(), any_result(), any_patch()).prop_map(|(run, fence, result, patch)| {
-            Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None }))
+            Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None, cursor: None }))
         }),
         1 => (any_run(), any_fence(), any::<bool>()).prop_map(|(run, fence, started)| {
             Input::LeaseLost(LeaseLost { unit: LeaseUnit::Run { run, fence }, loss: Loss::of(started), cursor: None })

@@ -268,6 +268,7 @@ fn advance(drive: &mut Drive, run: RunId, found: &StepRun) {
             patch: Patch::new(),
             times: None,
             metadata: None,
+            cursor: None,
         })),
         RunState::Manual { fence, .. } => {
             let note = ManualNote {

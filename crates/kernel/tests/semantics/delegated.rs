@@ -98,6 +98,7 @@ fn what_is_said_twice_changes_nothing() {
             patch: Patch::new(),
             times: None,
             metadata: None,
+            cursor: None,
         }))
     };
     drive.send(report(child(1))).unwrap();
@@ -136,7 +137,7 @@ fn its_writes_are_made_before_it_waits_and_a_gate_may_open() {
     let mut drive = Drive::started(policy(), vec![fork, task("a", &[]), gated]);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     let patch = Patch::from([("ok".to_owned(), value(json!(true)))]);
-    let report = Report { run, fence, result: child(1), patch, times: None, metadata: None };
+    let report = Report { run, fence, result: child(1), patch, times: None, metadata: None, cursor: None };
     assert_eq!(drive.send(Input::Report(Box::new(report))).unwrap(), "child of a #1; admit 1; offer b");
 }
 

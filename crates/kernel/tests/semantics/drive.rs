@@ -183,6 +183,7 @@ impl Drive {
             patch: Patch::new(),
             times: None,
             metadata: None,
+            cursor: None,
         })))
     }
 

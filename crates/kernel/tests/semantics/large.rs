@@ -130,7 +130,15 @@ fn a_large_report_that_is_repeated_is_told_that_it_was_accepted() {
     let report = |n, set| {
         let result = WorkResult::Done { output: Arc::new(long(n)) };
         let patch = Patch::from([("set".to_owned(), Arc::new(long(set)))]);
-        Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None }))
+        Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch,
+            times: None,
+            metadata: None,
+            cursor: None,
+        }))
     };
     drive.send(report(1, 5)).unwrap();
     assert_eq!(drive.send(report(1, 5)), Ok(String::new()));

@@ -49,6 +49,7 @@ fn pln_10_pln_35_a_lost_runner_restarts_everything_from_scratch() {
         patch: Patch::new(),
         times: None,
         metadata: None,
+        cursor: None,
     };
     let told = drive.send(Input::Report(Box::new(late)));
     assert_eq!(told, Err(Rejected::WrongGeneration { given: 1, current: 2 }));

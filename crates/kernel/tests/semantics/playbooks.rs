@@ -326,7 +326,15 @@ fn parallel_iterations_that_set_a_key_differently_fail_the_later_one() {
         let patch = Patch::from([("k".to_owned(), Arc::new(value))]);
         let result = WorkResult::Done { output: Arc::new(json!({})) };
         drive
-            .send(Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None })))
+            .send(Input::Report(Box::new(Report {
+                run,
+                fence,
+                result,
+                patch,
+                times: None,
+                metadata: None,
+                cursor: None,
+            })))
             .unwrap()
     };
     let mut drive = Drive::started(policy(), vec![repeated("a", json!([1, 2, 3]), 3, &[])]);
@@ -336,7 +344,15 @@ fn parallel_iterations_that_set_a_key_differently_fail_the_later_one() {
         let (run, fence) = (drive.firing("a[2]"), drive.fence("a[2]"));
         let patch = Patch::from([("k".to_owned(), Arc::new(json!(2)))]);
         let result = WorkResult::Done { output: Arc::new(json!({})) };
-        Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None }))
+        Input::Report(Box::new(Report {
+            run,
+            fence,
+            result,
+            patch,
+            times: None,
+            metadata: None,
+            cursor: None,
+        }))
     };
     let told = set(&mut drive, "a[2]", json!(2));
     assert_eq!(told, "a[2] failed (CONTEXT_CONFLICT); a failed (ITERATION_FAILED); failed");
@@ -391,6 +407,7 @@ fn guards_read_earlier_outputs_which_are_loaded_by_need() {
         patch: Patch::new(),
         times: None,
         metadata: None,
+        cursor: None,
     }));
     let values = Values::default();
     let given = Given { now: Millis(0), random: 0, values: &values };

@@ -173,6 +173,7 @@ fn a_report_that_was_dropped_while_draining_is_accepted_again() {
             patch: Patch::new(),
             times: None,
             metadata: None,
+            cursor: None,
         }))
     };
     let later = WorkResult::Later { delay_ms: 5, cursor: None };
@@ -181,8 +182,15 @@ fn a_report_that_was_dropped_while_draining_is_accepted_again() {
     assert_eq!(drive.send(report(WorkResult::Stopped)), Err(Rejected::OtherAnswer { given: fence }));
     let (run, fence) = (drive.firing("c"), drive.fence("c"));
     drive.lose("c", true).unwrap();
-    let late =
-        Report { run, fence, result: WorkResult::Stopped, patch: Patch::new(), times: None, metadata: None };
+    let late = Report {
+        run,
+        fence,
+        result: WorkResult::Stopped,
+        patch: Patch::new(),
+        times: None,
+        metadata: None,
+        cursor: None,
+    };
     assert_eq!(drive.send(Input::Report(Box::new(late))), Err(Rejected::StaleFence { given: fence }));
 }
 
@@ -240,7 +248,15 @@ fn a_manual_iteration_that_contradicts_another_fails_at_its_report() {
         let patch = Patch::from([("k".to_owned(), Arc::new(json!(value)))]);
         let result = WorkResult::Done { output: Arc::new(json!({})) };
         drive
-            .send(Input::Report(Box::new(Report { run, fence, result, patch, times: None, metadata: None })))
+            .send(Input::Report(Box::new(Report {
+                run,
+                fence,
+                result,
+                patch,
+                times: None,
+                metadata: None,
+                cursor: None,
+            })))
             .unwrap()
     };
     assert_eq!(set(&mut drive, "a[0]", 1), "ask a[0]");
@@ -564,6 +580,7 @@ fn a_checkpoint_survives_the_loss_of_its_lease_and_times_are_kept() {
             patch: Patch::new(),
             times,
             metadata: None,
+            cursor: None,
         })))
         .unwrap();
     assert!(

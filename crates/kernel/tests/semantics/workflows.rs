@@ -431,6 +431,51 @@ fn wfl_21_an_agent_executes_nodes_outside_the_marking_and_a_repeated_call_runs_n
 }
 
 #[test]
+fn wfl_21_an_agent_that_waits_for_its_tools_is_not_in_their_way() {
+    let mut tool = task("tool", &[]);
+    tool.on_demand = true;
+    let one = Policy { max_parallel: Some(1), ..policy() };
+    let mut drive = Drive::started(one, vec![task("agent", &[]), task("other", &[]), tool]);
+    let execute = || AgentAsk::Execute { step: StepId(2), args: None };
+    assert_eq!(ask(&mut drive, "c1", execute()).unwrap(), "offer other", "it was there first");
+    assert_eq!(ask(&mut drive, "c2", execute()).unwrap(), "", "the place is taken");
+    assert_eq!(drive.done("other"), "offer tool");
+    let newest = drive.firing("tool");
+    let oldest = *drive.state.runs.iter().find(|(_, run)| run.step == StepId(2)).unwrap().0;
+    let fence = drive.state.run(oldest).unwrap().fence.unwrap();
+    let result = WorkResult::Done { output: Arc::new(json!(1)) };
+    let report =
+        Report { run: oldest, fence, result, patch: Patch::new(), times: None, metadata: None, cursor: None };
+    assert_eq!(drive.send(Input::Report(Box::new(report))).unwrap(), "offer tool");
+    assert_eq!(drive.firing("tool"), newest);
+    assert_eq!(drive.done("tool"), "");
+    assert_eq!(drive.done("agent"), "completed");
+}
+
+#[test]
+fn wfl_21_another_attempt_goes_on_at_the_checkpoint_where_the_policy_says_so() {
+    for resumes in [true, false] {
+        let mut step = task("a", &[]);
+        step.retry = Retry { attempts_max: 3, initial_ms: 10, resumes, ..Retry::default() };
+        let mut drive = Drive::started(policy(), vec![step]);
+        let fail = |drive: &mut Drive, cursor: Option<&str>| {
+            let (run, fence) = (drive.firing("a"), drive.fence("a"));
+            let result = WorkResult::Failed(failure("SERVICE_UNAVAILABLE"));
+            let cursor = cursor.map(|at| Arc::new(json!(at)));
+            let (patch, times, metadata) = (Patch::new(), None, None);
+            let report = Report { run, fence, result, patch, times, metadata, cursor };
+            drive.send(Input::Report(Box::new(report))).unwrap();
+            drive.ring().unwrap();
+            drive.state.run(run).unwrap().cursor.as_deref().cloned()
+        };
+        let kept = resumes.then(|| json!("halfway"));
+        assert_eq!(fail(&mut drive, Some("halfway")), kept);
+        assert_eq!(fail(&mut drive, None), kept, "an attempt that came no further");
+        assert_eq!(drive.done("a"), "completed");
+    }
+}
+
+#[test]
 fn wfl_21_an_agent_skips_pauses_and_fails() {
     let mut drive = with_agent();
     let skip = AgentAsk::Skip { step: StepId(2), reason: "not needed".into() };

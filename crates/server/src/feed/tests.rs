@@ -63,7 +63,7 @@ impl Driven {
         let (run, fence) = self.offered();
         let began = Millis(self.now + 600);
         let times = Some(Times { claimed_at: began, started_at: began });
-        let report = Report { run, fence, result, patch: Patch::new(), times, metadata: None };
+        let report = Report { run, fence, result, patch: Patch::new(), times, metadata: None, cursor: None };
         self.send(&Input::Report(Box::new(report)));
         self
     }

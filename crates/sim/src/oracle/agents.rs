@@ -42,7 +42,7 @@ impl World {
     fn grant(&mut self, agent: RunId, wish: Wish) {
         match wish {
             Wish::Execute { step, arg } => {
-                self.runs.push(Run::new(step, Vec::new(), Kind::Tool, arg, self.firing_max));
+                self.runs.push(Run::new(step, Vec::new(), Kind::Tool { of: agent }, arg, self.firing_max));
             }
             Wish::Skip { step } => {
                 self.ruled_out.insert(step);

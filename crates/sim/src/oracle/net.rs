@@ -74,13 +74,15 @@ impl Net {
             (Kind::Hook { .. }, _, _) => Begin::Task,
             (Kind::Step | Kind::Final, Some(_), _) if !run.routed => Begin::Route,
             (Kind::Step | Kind::Final, _, Some(_)) => Begin::Loop,
-            (Kind::Step | Kind::Final | Kind::Iteration { .. } | Kind::Tool, _, _) => match step.work {
-                Work::Task => Begin::Task,
-                Work::Noop { .. } => Begin::Noop,
-                Work::Approval(_) => Begin::Person,
-                Work::Delay { .. } => Begin::Delay,
-                Work::Child => Begin::Child,
-            },
+            (Kind::Step | Kind::Final | Kind::Iteration { .. } | Kind::Tool { .. }, _, _) => {
+                match step.work {
+                    Work::Task => Begin::Task,
+                    Work::Noop { .. } => Begin::Noop,
+                    Work::Approval(_) => Begin::Person,
+                    Work::Delay { .. } => Begin::Delay,
+                    Work::Child => Begin::Child,
+                }
+            }
         }
     }
 

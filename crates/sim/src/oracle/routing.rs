@@ -28,7 +28,7 @@ impl World {
                 self.final_ended(end);
             }
             Kind::Hook { .. } => self.runs[id].state = State::Ended(end),
-            Kind::Tool => {
+            Kind::Tool { .. } => {
                 self.runs[id].state = State::Ended(end);
                 self.well |= matches!(end, End::Done(_));
             }
@@ -251,7 +251,7 @@ impl World {
         let first = (0..self.runs.len()).filter(|&other| {
             other != id && self.is_ready(other) && self.wants_slot(other) && key(other) < key(id)
         });
-        let taken = self.in_flight() + first.count();
+        let taken = self.slots_taken() + first.count();
         self.net.scenario.max_parallel.is_none_or(|most| taken < most as usize)
     }
 }

@@ -43,7 +43,9 @@ pub(super) enum Kind {
         undoes: RunId,
     },
     /// An agent asked for it.
-    Tool,
+    Tool {
+        of: RunId,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -134,8 +136,11 @@ impl Run {
             (Kind::Step, Of::Step) | (Kind::Iteration { .. }, Of::Iteration) | (Kind::Final, Of::Final) => {
                 true
             }
-            (Kind::Hook { .. }, Of::Hook { .. }) | (Kind::Tool, Of::Tool) => true,
-            (Kind::Step | Kind::Iteration { .. } | Kind::Final | Kind::Hook { .. } | Kind::Tool, _) => false,
+            (Kind::Hook { .. }, Of::Hook { .. }) | (Kind::Tool { .. }, Of::Tool) => true,
+            (
+                Kind::Step | Kind::Iteration { .. } | Kind::Final | Kind::Hook { .. } | Kind::Tool { .. },
+                _,
+            ) => false,
         }
     }
 

@@ -251,7 +251,7 @@ impl World {
     /// Work of the net proper while the outcome is decided: it is awaited and recorded, never routed.
     pub(super) fn drains(&self, id: RunId) -> bool {
         self.decided()
-            && matches!(self.runs[id].of, Kind::Step | Kind::Iteration { .. } | Kind::Tool)
+            && matches!(self.runs[id].of, Kind::Step | Kind::Iteration { .. } | Kind::Tool { .. })
             && !self.of_final(id)
     }
 
@@ -259,18 +259,27 @@ impl World {
     fn of_final(&self, id: RunId) -> bool {
         match self.runs[id].of {
             Kind::Iteration { of } => self.runs[of].of == Kind::Final,
-            Kind::Step | Kind::Final | Kind::Hook { .. } | Kind::Tool => false,
+            Kind::Step | Kind::Final | Kind::Hook { .. } | Kind::Tool { .. } => false,
         }
     }
 
-    pub(super) fn in_flight(&self) -> usize {
-        self.runs.iter().filter(|run| run.in_flight()).count()
+    /// Who waits for a tool works as little as one who waits for a person.
+    pub(super) fn slots_taken(&self) -> usize {
+        let live = self.runs.iter().filter(|run| run.lives());
+        let waits: BTreeSet<RunId> = live
+            .filter_map(|run| match run.of {
+                Kind::Tool { of } => Some(of),
+                Kind::Step | Kind::Iteration { .. } | Kind::Final | Kind::Hook { .. } => None,
+            })
+            .collect();
+        let works = |(id, run): &(RunId, &Run)| run.in_flight() && !waits.contains(id);
+        self.runs.iter().enumerate().filter(works).count()
     }
 
     pub(super) fn slot_is_free(&self) -> bool {
         let capped = !matches!(self.phase, Phase::Compensating | Phase::Finalizing);
         match (capped, self.net.scenario.max_parallel) {
-            (true, Some(most)) => self.in_flight() < most as usize,
+            (true, Some(most)) => self.slots_taken() < most as usize,
             (true, None) | (false, _) => true,
         }
     }

@@ -99,6 +99,7 @@ impl World {
             patch,
             times: None,
             metadata: None,
+            cursor: None,
         };
         let input = Input::Report(Box::new(report));
         let shown = |accepted| Some(What::Reported { firing, fence, result: reply, sets, accepted });
@@ -215,6 +216,7 @@ impl World {
                 patch: Patch::new(),
                 times: None,
                 metadata: None,
+                cursor: None,
             })),
             1 => Input::LeaseLost(LeaseLost {
                 unit: LeaseUnit::Run { run, fence },

@@ -193,5 +193,13 @@ impl World {
 
 #[must_use]
 pub fn reported(run: RunId, fence: Fence, result: WorkResult) -> Input {
-    Input::Report(Box::new(Report { run, fence, result, patch: Patch::new(), times: None, metadata: None }))
+    Input::Report(Box::new(Report {
+        run,
+        fence,
+        result,
+        patch: Patch::new(),
+        times: None,
+        metadata: None,
+        cursor: None,
+    }))
 }

@@ -160,6 +160,7 @@ fn runs() -> Vec<Event> {
             failure: failure(),
             reported: true,
             patch: patch(),
+            cursor: None,
         },
         Event::RetryScheduled {
             run: RUN,
@@ -168,6 +169,7 @@ fn runs() -> Vec<Event> {
             failure: Failure::of_code("NETWORK_TIMEOUT", "too late"),
             reported: false,
             patch: Patch::new(),
+            cursor: None,
         },
         Event::Yielded {
             run: RUN,

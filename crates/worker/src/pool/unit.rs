@@ -109,13 +109,14 @@ async fn drive(
             Next::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
                 let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
+                // Whoever ran out of time tells what it used until then.
+                desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 if halt.is_pulled() {
                     return None;
                 }
                 let redactor = desk.kit.keeper.refresh();
                 keeper::redact_call(&redactor, &mut called);
                 run.redact_with(redactor);
-                desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 run.answer(called);
             }
         }

@@ -60,6 +60,7 @@ impl Life {
                     patch: Patch::new(),
                     times: None,
                     metadata: None,
+                    cursor: None,
                 }))
             }
         };

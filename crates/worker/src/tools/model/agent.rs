@@ -3,9 +3,10 @@
 //! ```text
 //! model ─▶ answer, kept ─▶ calls of tools ─▶ results, kept ─▶ model ─▶ … ─▶ a text
 //! ```
-//! Every answer is on disk before it is acted on, and every result before the model is asked again. A worker that takes
-//! over goes on there: it asks for no answer that was given, and the engine answers calls that were made before with
-//! what came of them.
+//! Every answer is on disk before anything is done with it, and every result before the model is asked again. A worker
+//! that takes over goes on there, and so does another attempt: it asks for no answer that was given, and the engine
+//! answers calls that were made before with what came of them. An answer that was lost on its way to the disk is asked
+//! for again: nothing was done with it.
 //!
 //! | field | meaning |
 //! |---|---|
@@ -30,7 +31,7 @@ use crate::failure::{failure, is_retryable};
 use crate::halt::Halt;
 use crate::node::NodeDesk;
 use crate::node::meter::{API_CALLS, TOKENS_USED};
-use crate::pipeline::Call;
+use crate::pipeline::{Call, PAUSE_MAX_MS};
 use crate::tools::Desk;
 use config::{AgentType, Config};
 use futures_util::future::join_all;
@@ -43,10 +44,12 @@ use windlass_protocol::{Failure, Level};
 
 const TOOL: &str = "ai_agent";
 
-/// A model that is busy is asked again so often: another attempt of the node would begin from the start.
-const TRIES: u32 = 5;
+/// A model that is busy is asked again so often within one attempt: a long conversation meets more busy moments than its
+/// node has attempts.
+const TRIES: u32 = 3;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-const TRY_AGAIN_MAX: Duration = Duration::from_secs(60);
+/// Who has to wait longer gives its slot back: the attempt fails, and the next one goes on here.
+const TRY_AGAIN_MAX: Duration = Duration::from_millis(PAUSE_MAX_MS);
 
 pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
     let (model, fields) = Model::read(TOOL, &call.config, &config::OWN)?;
@@ -54,7 +57,7 @@ pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Resul
     let node = desk.node(TOOL)?;
     let state = match &call.memo {
         Some(memo) => State::read(memo)?,
-        None => State::new(prompt::opening(&model, &config, call, desk, node).await?),
+        None => State::new(node.work().attempt, prompt::opening(&model, &config, call, desk, node).await?),
     };
     // What was counted before is told with the rest.
     node.meter.add(TOKENS_USED, state.tokens);
@@ -77,9 +80,8 @@ impl Agent<'_> {
         loop {
             let open = state.open_calls();
             if !open.is_empty() {
-                let round = state.rounds;
                 let made = join_all(open.iter().enumerate().map(|(index, call)| {
-                    self.toolbox.call(call, format!("{round}.{index}"), self.desk, self.node, &self.halt)
+                    self.toolbox.call(call, state.name(index), self.desk, self.node, &self.halt)
                 }));
                 for (call, result) in open.iter().zip(made.await) {
                     state.answered(call, result?);
@@ -90,9 +92,9 @@ impl Agent<'_> {
             } else {
                 self.within_limits(&state)?;
                 let answer = self.asked(&mut state).await?;
-                self.say(&answer).await;
                 state.heard(&answer);
                 self.keep(&state).await?;
+                self.say(&answer).await;
             }
         }
     }
@@ -119,7 +121,6 @@ impl Agent<'_> {
         Err(failed)
     }
 
-    /// A model that is busy is asked again here: what was done so far would be lost with the attempt.
     async fn asked(&self, state: &mut State) -> Result<Answer, Box<Failure>> {
         let mut tries = 0;
         loop {
@@ -130,11 +131,13 @@ impl Agent<'_> {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            if tries >= TRIES || !is_retryable(&failed) || self.halt.is_pulled() {
+            let wanted = failed.retry_after_ms.map(Duration::from_millis).unwrap_or_default();
+            let wait = (TRY_AGAIN * 2_u32.pow(tries - 1)).max(wanted);
+            if tries >= TRIES || wait > TRY_AGAIN_MAX || !is_retryable(&failed) || self.halt.is_pulled() {
+                // The requests that came to nothing count in the next attempt, too.
+                self.keep(state).await?;
                 return Err(failed);
             }
-            let wanted = failed.retry_after_ms.map(Duration::from_millis).unwrap_or_default();
-            let wait = (TRY_AGAIN * 2_u32.pow(tries - 1)).max(wanted).min(TRY_AGAIN_MAX);
             let said = format!("{}; it is asked again in {} s", failed.message, wait.as_secs());
             self.desk.lines.say(Level::Warn, &said, None).await;
             let mut halt = self.halt.clone();

@@ -8,6 +8,9 @@ use windlass_protocol::Failure;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct State {
+    /// The attempt that the conversation began in.
+    #[serde(default = "first")]
+    pub(super) began: u32,
     pub(super) messages: Vec<Value>,
     /// Answers of the model.
     pub(super) rounds: u32,
@@ -28,9 +31,13 @@ pub(super) struct Made {
     pub(super) result: Value,
 }
 
+fn first() -> u32 {
+    1
+}
+
 impl State {
-    pub(super) fn new(messages: Vec<Value>) -> State {
-        State { messages, rounds: 0, tokens: 0, requests: 0, made: Vec::new(), finish: None }
+    pub(super) fn new(began: u32, messages: Vec<Value>) -> State {
+        State { began, messages, rounds: 0, tokens: 0, requests: 0, made: Vec::new(), finish: None }
     }
 
     pub(super) fn read(memo: &Value) -> Result<State, Box<Failure>> {
@@ -61,6 +68,11 @@ impl State {
             arguments: call["function"]["arguments"].as_str().unwrap_or_default().to_owned(),
         };
         calls.into_iter().flatten().map(call).collect()
+    }
+
+    /// Of a call of the newest answer: the same in every attempt that goes on with this conversation.
+    pub(super) fn name(&self, index: usize) -> String {
+        format!("{}.{}.{index}", self.began, self.rounds)
     }
 
     pub(super) fn answered(&mut self, call: &ToolCall, result: Value) {

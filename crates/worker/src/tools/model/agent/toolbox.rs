@@ -79,7 +79,7 @@ impl Toolbox {
     pub(super) async fn call(
         &self,
         call: &ToolCall,
-        place: String,
+        name: String,
         desk: &Desk,
         node: &NodeDesk,
         halt: &Halt,
@@ -93,7 +93,6 @@ impl Toolbox {
             _ => None,
         };
         let waits = matches!(ask, AgentAsk::Execute { .. });
-        let name = format!("{}.{place}", node.work().attempt);
         let asked = node.call(name, ask, halt.clone());
         let answer = match self.patience.filter(|_| waits) {
             None => asked.await?,
