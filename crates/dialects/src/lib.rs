@@ -24,6 +24,7 @@ pub use source::Literal;
 use diagnostic::Problems;
 use serde_json::json;
 use windlass_kernel::Net;
+use windlass_secrets::Marks;
 use workflow::Overrides;
 
 /// What became of a text.
@@ -93,12 +94,24 @@ pub fn compile(text: &str) -> Compiled {
 /// dialects have no such settings.
 #[must_use]
 pub fn compile_with(text: &str, overrides: &Overrides) -> Compiled {
+    compiled(text, overrides, None)
+}
+
+/// The same as [`compile`], with names for literals that no other value has.
+#[must_use]
+pub fn compile_marked(text: &str, marks: &Marks) -> Compiled {
+    compiled(text, &Overrides::default(), Some(marks))
+}
+
+fn compiled(text: &str, overrides: &Overrides, marks: Option<&Marks>) -> Compiled {
     let mut problems = Problems::default();
     let root = document::parse(text, &mut problems);
     let dialect = root.as_ref().and_then(|root| detect::detect(root, &mut problems));
     let lowered = match (dialect, &root) {
-        (Some(Dialect::Playbook), Some(root)) => playbook::compile(root, text, &mut problems),
-        (Some(Dialect::Workflow), Some(root)) => workflow::compile(root, text, overrides, &mut problems),
+        (Some(Dialect::Playbook), Some(root)) => playbook::compile(root, text, marks, &mut problems),
+        (Some(Dialect::Workflow), Some(root)) => {
+            workflow::compile(root, text, (overrides, marks), &mut problems)
+        }
         _ => playbook::Lowered::default(),
     };
     let net = lowered.net.filter(|_| !problems.has_errors());

@@ -6,6 +6,7 @@ use crate::names;
 use serde_json::{Map, Value};
 use std::ops::Range;
 use windlass_expr::Read;
+use windlass_secrets::Marks;
 
 /// A key of a map, and what it is for.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +39,8 @@ pub(crate) struct Reader<'s, 'p> {
     /// The text, to place an error inside a block of it.
     pub(crate) source: &'s str,
     pub(crate) problems: &'p mut Problems,
+    /// For names of literals; None: names of their places alone.
+    pub(crate) marks: Option<&'s Marks>,
 }
 
 /// How bad a key is that nobody knows.

@@ -1,10 +1,11 @@
 //! A definition's text without the secrets that stand in it.
 
+use crate::playbook::keychain::plain;
 use serde_json::json;
 use std::fmt;
 use std::ops::Range;
 use windlass_artifact::SECRET;
-use windlass_secrets::{Redactor, Zeroizing};
+use windlass_secrets::{Marks, Redactor, Zeroizing};
 
 /// A value that stood in a definition, and the name it is stored under.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,6 +27,16 @@ pub(crate) struct Written {
     pub(crate) at: Range<usize>,
     pub(crate) secret: String,
     pub(crate) value: String,
+}
+
+/// The name that a value in that place is stored under. With a mark it is a name of this value alone: another definition
+/// of the same name, and another version of this one, have their own.
+pub(crate) fn named(marks: Option<&Marks>, place: &str, value: &str) -> String {
+    let place = plain(place);
+    match marks {
+        Some(marks) => format!("{place}/{}", marks.of(&place, value)),
+        None => place,
+    }
 }
 
 pub(crate) fn literals(written: Vec<Written>) -> Vec<Literal> {

@@ -5,12 +5,14 @@
 //! | [`seal`], [`open`], [`rewrap`] | the envelope: a value under its own key, that key under a master key |
 //! | [`Keyring`], [`MasterKeys`] | master keys in memory, and where they come from |
 //! | [`Redactor`], [`Stream`] | takes known values out of texts, JSON and output that comes in pieces |
+//! | [`Marks`] | names for values, which say nothing of them |
 //! | [`check_name`], [`check_value`] | what may be a secret at all |
 
 mod decode;
 mod envelope;
 mod forms;
 mod keyring;
+mod marks;
 mod master;
 mod redactor;
 mod rules;
@@ -18,6 +20,7 @@ mod stream;
 
 pub use envelope::{Place, Sealed, SealedError, open, rewrap, seal};
 pub use keyring::{KEYS_MAX, KeyError, KeyId, Keyring};
+pub use marks::Marks;
 pub use master::{KEY_FILE, KEY_VARIABLE, KeyLock, MasterError, MasterKeys};
 pub use redactor::{REPLACEMENT, Redactor};
 pub use rules::{

@@ -4,17 +4,22 @@ use crate::engine_secrets::EngineSecrets;
 use crate::host::now;
 use crate::problem::Problem;
 use anyhow::{Context, bail};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as STANDARD;
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Folder, FolderError};
 use windlass_secrets::{
-    KEY_VARIABLE, Keyring, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name, check_value, open,
-    rewrap, seal,
+    KEY_VARIABLE, Keyring, Marks, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name, check_value,
+    open, rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
 use windlass_store::{Audit, Secrets, StoreError, StoredSecret, Tenant, Wrapped};
 use windlass_worker::{Vault, VaultError};
+
+/// The server's own secret that marks are made under.
+const MARKS: &str = ".marks";
 
 /// What others are told about the process while it makes the folder.
 const WHAT: &str = "windlass secrets";
@@ -101,6 +106,25 @@ impl LocalVault {
             true => Ok(secret),
             false => bail!("secret `{name}` was changed at this moment by someone else; nothing was written"),
         }
+    }
+
+    /// What names the values that stand in definitions of the tenant, made when it is first needed. Names that were made
+    /// under another one stay good: each is of its own value.
+    pub(crate) fn marks(&mut self, tenant: &Tenant) -> anyhow::Result<Marks> {
+        let key = match self.open(tenant, MARKS)? {
+            Some(kept) => kept,
+            None => {
+                let mut random = Zeroizing::new([0; Marks::KEY_BYTES]);
+                getrandom::fill(&mut *random).context("the system gives no random bytes")?;
+                let text = Zeroizing::new(STANDARD.encode(*random));
+                self.set_own(tenant, MARKS, &text, None)?;
+                text
+            }
+        };
+        let bytes = Zeroizing::new(STANDARD.decode(&*key).context("the key of marks is not base64")?);
+        let key =
+            <[u8; Marks::KEY_BYTES]>::try_from(&bytes[..]).context("the key of marks has another length")?;
+        Ok(Marks::new(key))
     }
 
     /// Sets it unless it has that value.

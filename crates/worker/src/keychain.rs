@@ -171,8 +171,12 @@ impl Maker<'_> {
     fn owner(&self) -> Owner {
         let of = match self.key.scope {
             KeyScope::Execution => execution_id(self.seen.work),
-            // Another tenant may have a playbook of the same name.
-            KeyScope::Playbook => format!("{} playbook {}", self.seen.work.tenant, self.key.playbook),
+            KeyScope::Playbook => {
+                // Another tenant may have a playbook of the same name, and so may this one.
+                let Work { tenant, workflow, .. } = self.seen.work;
+                let playbook = workflow.as_deref().unwrap_or(&self.key.playbook);
+                format!("{tenant} playbook {playbook}")
+            }
         };
         (of, self.key.name.clone())
     }

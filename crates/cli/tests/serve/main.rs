@@ -12,6 +12,7 @@ mod crossings;
 mod evidence;
 mod executions;
 mod hooks;
+mod literals;
 mod model;
 mod nodes;
 mod operations;

@@ -10,7 +10,7 @@ use super::model::Name;
 use crate::document::{Entry, Kind, Node};
 use crate::names;
 use crate::read::{Reader, Unknown, first_line};
-use crate::source::Written;
+use crate::source::{Written, named};
 use serde_json::{Map, Value, json};
 use windlass_artifact::{SECRET, key_of};
 use windlass_expr::Read;
@@ -178,7 +178,7 @@ impl Form<'_, '_, '_> {
                 hint,
             );
         }
-        let secret = plain(&format!("{}/{path}", self.place));
+        let secret = named(self.reader.marks, &format!("{}/{path}", self.place), &value);
         self.written.push(Written { at: node.at.clone(), secret: secret.clone(), value });
         json!({ SECRET: secret })
     }

@@ -20,6 +20,7 @@ use crate::source::Written;
 use model::Playbook;
 use serde_json::Value;
 use windlass_kernel::Net;
+use windlass_secrets::Marks;
 
 pub(crate) use schema::schema;
 
@@ -35,8 +36,8 @@ pub(crate) struct Lowered {
     pub(crate) inputs_schema: Option<Value>,
 }
 
-pub(crate) fn compile(root: &Node, source: &str, problems: &mut Problems) -> Lowered {
-    let mut reader = Reader { source, problems };
+pub(crate) fn compile(root: &Node, source: &str, marks: Option<&Marks>, problems: &mut Problems) -> Lowered {
+    let mut reader = Reader { source, problems, marks };
     let mut playbook = parse::playbook(root, &mut reader);
     workbook::inline(&mut playbook, reader.problems);
     check::check(&playbook, reader.problems);

@@ -28,6 +28,7 @@ use crate::playbook::Lowered;
 use crate::read::Reader;
 use serde_json::Value;
 use windlass_kernel::net::{FailureMode, Retry};
+use windlass_secrets::Marks;
 
 /// What a start asks for in place of the definition's settings.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,8 +51,13 @@ pub fn failure_mode(word: &str) -> Option<FailureMode> {
     language::FAILURE_MODES.iter().find(|(known, _)| *known == word).map(|(_, mode)| *mode)
 }
 
-pub(crate) fn compile(root: &Node, source: &str, overrides: &Overrides, problems: &mut Problems) -> Lowered {
-    let mut reader = Reader { source, problems };
+pub(crate) fn compile(
+    root: &Node,
+    source: &str,
+    (overrides, marks): (&Overrides, Option<&Marks>),
+    problems: &mut Problems,
+) -> Lowered {
+    let mut reader = Reader { source, problems, marks };
     let mut workflow = parse::workflow(root, &mut reader);
     let plan = plan::plan(&workflow, problems);
     let known = known_names(&workflow);

@@ -219,3 +219,18 @@ fn pbk_25_a_problem_beside_a_literal_does_not_show_it() {
     let told: String = compiled.diagnostics.iter().map(|d| d.render(&compiled.shown, "play.yaml")).collect();
     assert!(told.contains("token: ************, tokn") && !told.contains("s3cret"), "{told}");
 }
+
+#[test]
+fn literals_under_marks_have_names_of_their_own_and_mean_the_same() {
+    let text = |token: &str| with(&format!("[{{name: api, kind: bearer, token: {token}}}]"), STEP);
+    let marks = windlass_secrets::Marks::new([7; 32]);
+    let marked = |token: &str| windlass_dialects::compile_marked(&text(token), &marks);
+    let name = |token: &str| marked(token).literals[0].secret.clone();
+    assert!(name("s3cret-one").starts_with("keychain/my-play/api/token/"), "{}", name("s3cret-one"));
+    assert_eq!(name("s3cret-one"), name("s3cret-one"));
+    assert_ne!(name("s3cret-one"), name("s3cret-two"));
+    let stored = marked("s3cret-one");
+    assert!(pipeline(&stored, "a").to_string().contains(&name("s3cret-one")), "the net has the same name");
+    let again = compile(&stored.source);
+    assert_eq!(again.net.unwrap().digest(), stored.net.unwrap().digest());
+}

@@ -2,9 +2,9 @@
 
 use super::Maker;
 use crate::document::Node;
-use crate::playbook::keychain::{handle, plain};
+use crate::playbook::keychain::handle;
 use crate::read::first_line;
-use crate::source::Written;
+use crate::source::{Written, named};
 use serde_json::{Map, Value, json};
 use windlass_artifact::SECRET;
 use windlass_protocol::{Key, KeyScope, KeySource, Provider};
@@ -30,7 +30,7 @@ impl Maker<'_, '_, '_> {
             );
             return Value::Null;
         }
-        let secret = plain(&format!("{}/{field}", self.place));
+        let secret = named(self.reader.marks, &format!("{}/{field}", self.place), text);
         let message = format!("`{field}` of {} is written into the definition", self.what);
         let hint = format!(
             "it moves into the encrypted store as `{secret}`; store it yourself with `windlass secrets set NAME` and \

@@ -1,7 +1,7 @@
 //! Changing and deleting workflows.
 
 use super::create::{changed_meanwhile, register};
-use super::source::{Text, compiled};
+use super::source::{Text, storable};
 use super::{Registered, StatusName, WorkflowView, current, tagged};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -42,7 +42,7 @@ pub async fn put_workflow(
     if expected.is_some_and(|expected| expected != current.workflow.version) {
         return Err(changed_meanwhile());
     }
-    let compiled = compiled(&app, text).await?;
+    let compiled = storable(&app, &caller.tenant, text).await?;
     let target = Target::After(current.workflow.id, expected);
     let registered = register(&app, &caller, compiled, target, None).await?;
     Ok((tagged(registered.version), Json(registered)))

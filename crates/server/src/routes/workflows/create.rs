@@ -1,6 +1,6 @@
 //! New workflows, and definitions that are only checked.
 
-use super::source::{Text, compiled};
+use super::source::{Text, compiled, storable};
 use super::{DialectName, Registered, current, hex, tagged};
 use crate::app::{App, misfit};
 use crate::auth::{Caller, Permission};
@@ -39,7 +39,7 @@ pub async fn create_workflow(
     Text(text): Text,
 ) -> Result<Created, Problem> {
     caller.may(Permission::Edit)?;
-    let compiled = compiled(&app, text).await?;
+    let compiled = storable(&app, &caller.tenant, text).await?;
     let target = Target::New(WorkflowId(ids::fresh_number()?));
     let registered = register(&app, &caller, compiled, target, None).await?;
     Ok(created(registered))
@@ -71,7 +71,7 @@ pub async fn duplicate_workflow(
         Some(name) => named("name", name)?,
         None => format!("{} (copy)", current.workflow.name),
     };
-    let compiled = compiled(&app, current.definition.source.clone()).await?;
+    let compiled = storable(&app, &caller.tenant, current.definition.source.clone()).await?;
     let target = Target::New(WorkflowId(ids::fresh_number()?));
     let registered = register(&app, &caller, compiled, target, Some(name)).await?;
     Ok(created(registered))

@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::create::register;
-use super::source::{Text, compiled};
+use super::source::{Text, storable};
 use super::{Registered, tagged};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -42,7 +42,7 @@ pub async fn put_named(
     Text(text): Text,
 ) -> Result<(HeaderMap, Json<Registered>), Problem> {
     caller.may(Permission::Edit)?;
-    let compiled = compiled(&app, text).await?;
+    let compiled = storable(&app, &caller.tenant, text).await?;
     let target = Target::Named(WorkflowId(ids::fresh_number()?));
     let registered = register(&app, &caller, compiled, target, Some(asked.name)).await?;
     Ok((tagged(registered.version), Json(registered)))

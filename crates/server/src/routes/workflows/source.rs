@@ -5,7 +5,8 @@ use crate::body::{collect, is_flat_enough, media_type};
 use crate::problem::Problem;
 use axum::extract::{FromRequest, Request};
 use std::sync::Arc;
-use windlass_dialects::{Compiled, compile};
+use windlass_dialects::{Compiled, compile, compile_marked};
+use windlass_store::Tenant;
 
 const YAML: [&str; 5] = ["application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain"];
 
@@ -39,6 +40,20 @@ impl FromRequest<Arc<App>> for Text {
             }
         }
     }
+}
+
+/// Compiled as it will be stored: what stands in it as a secret has a name that no other value of the tenant has.
+pub async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
+    let (vault, tenant) = (app.secrets.clone(), tenant.clone());
+    app.aside(move || {
+        let compiled = compile(&text);
+        if compiled.literals.is_empty() {
+            return Ok(compiled);
+        }
+        let marks = vault.with(|vault| vault.marks(&tenant))?;
+        Ok(compile_marked(&text, &marks))
+    })
+    .await?
 }
 
 /// Compiled on a thread that may take its time.
