@@ -25,7 +25,7 @@ pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
 
 fn setup(workers: Workers) -> anyhow::Result<Setup> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
-    Ok(Setup { workers, egress, secrets: EngineSecrets::from_environment(), hub: None })
+    Ok(Setup { workers, egress, secrets: EngineSecrets::from_environment(), hub: None, tenant_slots: None })
 }
 
 /// An engine with the routes of a server over it, in a folder that nobody holds.

@@ -189,6 +189,10 @@ impl<R> Lane<R> {
                     Pending { what: What::Await, reply: Some(reply), mail: None, audit: None },
                 );
             }
+            Request::Limit(limits) => {
+                self.queue.limit(limits);
+                self.answer(reply, Answer::Accepted);
+            }
             Request::Register(register) => self.register(&register, reply),
             Request::Leave(session) => self.leave(session, reply),
             Request::Report(report) => self.report(*report, reply),

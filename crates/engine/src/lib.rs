@@ -15,6 +15,6 @@ pub use ids::new_execution_id;
 pub use lane::{Config, Lane};
 pub use reading::{journal, look_up};
 pub use wake::{
-    Answer, Effect, Fatal, Found, Load, Lookup, NotRetried, Now, Past, ReadId, Refusal, Request, Start,
-    Tally, Wake,
+    Answer, Effect, Fatal, Found, Load, Lookup, NotRetried, Now, Past, ReadId, Refusal, Request, SlotLimits,
+    Start, Tally, Wake,
 };

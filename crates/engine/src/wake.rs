@@ -1,6 +1,7 @@
 //! Everything that wakes a lane, and everything it wants done: two closed enums. A simulator sends the same values
 //! that the threads of a real engine do.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
     ChildResult, Event, ExecutionId, Input, Millis, Need, Net, NetDigest, Outcome, Phase, Record, Rejected,
@@ -76,6 +77,8 @@ pub enum Request {
         /// Who asks for it: in the commit that does it, if one does.
         audit: Option<Box<Audit>>,
     },
+    /// How many slots tenants may have, from now on.
+    Limit(SlotLimits),
     /// Answered when the execution has ended or only people can move it.
     Await(ExecutionId),
     Register(protocol::Register),
@@ -140,6 +143,21 @@ impl Tally {
             };
             *place += 1;
         }
+    }
+}
+
+/// How many slots of workers one tenant may have at a time. None: as many as there are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SlotLimits {
+    pub each: Option<usize>,
+    /// Of tenants that have a limit of their own, or none.
+    pub own: BTreeMap<Tenant, Option<usize>>,
+}
+
+impl SlotLimits {
+    #[must_use]
+    pub fn of(&self, tenant: &Tenant) -> usize {
+        self.own.get(tenant).copied().unwrap_or(self.each).unwrap_or(usize::MAX)
     }
 }
 

@@ -12,13 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::Artifact;
-use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request, new_execution_id};
+use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request, SlotLimits, new_execution_id};
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{
     AgentAnswer, AgentCall, Beat, Checkpoint, Log, Progress, Register, Report, SessionId, Verdict,
 };
-use windlass_store::WorkflowId;
 use windlass_store::sqlite::Sqlite;
+use windlass_store::{Access as _, Store as _, StoredTenant, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
 use windlass_worker::{Artifacts, Orders, Pool, PoolConfig, Port, Reply};
@@ -55,6 +55,8 @@ pub struct Setup {
     pub secrets: EngineSecrets,
     /// Told what changes.
     pub hub: Option<Arc<Hub>>,
+    /// Of one tenant at a time; None: no limit.
+    pub tenant_slots: Option<u32>,
 }
 
 impl Embedded {
@@ -66,10 +68,13 @@ impl Embedded {
     pub fn in_folder(folder: Folder, setup: Setup) -> anyhow::Result<Embedded> {
         let store = Sqlite::open(&Folder::store(folder.path()))?;
         let artifacts = Arc::new(Kept(store.artifacts()));
+        let limits = slot_limits(setup.tenant_slots, &store.reader()?.tenants()?);
         let engine = match setup.hub {
             Some(hub) => Engine::start_watched(store, seed(), Box::new(move |ids| hub.changed(ids)))?,
             None => Engine::start(store, seed())?,
         };
+        // Before anybody offers a slot.
+        engine.handle().ask(Request::Limit(limits), |_| {});
         let (vault, warnings) = vault(folder.path(), setup.secrets)?;
         let mut embedded = Embedded { pool: None, engine, folder, vault, warnings };
         match setup.workers {
@@ -144,6 +149,14 @@ impl Embedded {
         drop(self.folder);
         fatal.map_or(Ok(()), |fatal| Err(fatal.into()))
     }
+}
+
+/// What tenants may have of the slots.
+#[must_use]
+pub fn slot_limits(each: Option<u32>, tenants: &[StoredTenant]) -> SlotLimits {
+    let count = |slots: u32| Some(slots as usize).filter(|slots| *slots > 0);
+    let own = tenants.iter().filter_map(|tenant| Some((tenant.id.clone(), count(tenant.limits.slots?))));
+    SlotLimits { each: each.and_then(count), own: own.collect() }
 }
 
 /// Work that needs no secrets goes on without the key; what is wrong is told.

@@ -53,7 +53,8 @@ impl Server {
         let folder = Folder::hold(&settings.data, &format!("{WHAT} at {url}"))?;
         let hub = Arc::new(Hub::default());
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
-        let setup = Setup { workers, egress: settings.egress.clone(), secrets, hub: Some(hub.clone()) };
+        let (egress, tenant_slots) = (settings.egress.clone(), settings.tenant_slots);
+        let setup = Setup { workers, egress, secrets, hub: Some(hub.clone()), tenant_slots };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
         let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;

@@ -36,6 +36,8 @@ pub struct TenantLimits {
     pub rate_burst: Option<u32>,
     /// 0 is no limit.
     pub open_executions: Option<u32>,
+    /// Slots of workers at a time; 0 is no limit.
+    pub slots: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

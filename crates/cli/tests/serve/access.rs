@@ -252,6 +252,40 @@ fn a_tenants_limit_on_open_executions_holds_until_one_ends() {
 }
 
 #[test]
+fn a_tenants_slots_are_limited_and_its_work_waits_until_they_are_not() {
+    let place = Place::new().with(&["--slots", "4", "--tenant-slots", "1"]);
+    let server = place.serve();
+    let go = place.data().join("go");
+    let workflow = server.define(&waits_for(&go));
+    let figure = |server: &Server, name: &str| -> u32 {
+        let metrics = server.get("/metrics").text().unwrap();
+        let line = metrics.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    // The one that runs holds its slot until the file is there, so what waits goes on waiting.
+    let at_work_and_queued = |server: &Server| {
+        (figure(server, "windlass_steps_in_flight"), figure(server, "windlass_queue_depth"))
+    };
+    let come_to = |server: &Server, expected: (u32, u32)| {
+        while at_work_and_queued(server) != expected {
+            assert!(at_work_and_queued(server).0 <= expected.0, "more than the tenant may have");
+        }
+    };
+    let ids: Vec<String> = (0..3).map(|_| start(&server, &workflow, json!({}))).collect();
+    come_to(&server, (1, 2));
+    let change = server.request(Method::PATCH, "/api/v1/tenants/default").json(&json!({ "slots": 2 }));
+    let (status, changed) = told(change.send().unwrap());
+    assert_eq!((status, &changed["limits"]["slots"]), (StatusCode::OK, &json!(2)));
+    come_to(&server, (2, 1));
+    drop(server);
+    // The tenant's own limit is known to the next process before it gives out any work.
+    let server = place.serve();
+    come_to(&server, (2, 1));
+    std::fs::write(&go, "").unwrap();
+    ids.iter().for_each(|id| drop(until(&server, id, "completed")));
+}
+
+#[test]
 fn an_open_request_is_finished_before_the_server_ends() {
     let place = Place::new();
     let server = place.serve();

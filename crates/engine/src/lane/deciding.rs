@@ -16,7 +16,7 @@ use windlass_kernel::{
     Net, Rejected, Role, RunId, Timer, Values, decide, with_defaults,
 };
 use windlass_protocol as protocol;
-use windlass_store::{Audit, Creation, Definition, MailId, WorkflowId, Write};
+use windlass_store::{Audit, Creation, Definition, MailId, Tenant, WorkflowId, Write};
 
 /// Something that waits for its execution or is being decided.
 #[derive(Debug)]
@@ -51,6 +51,7 @@ pub(super) enum What {
     Dispatch {
         run: RunId,
         fence: Fence,
+        tenant: Tenant,
     },
     /// The worker of an offer does not name it: it may not have heard of it.
     Again {
@@ -192,7 +193,7 @@ impl<R> Lane<R> {
     fn handle(&mut self, id: ExecutionId, pending: Pending<R>) {
         match pending.what {
             What::Await => self.await_rest(id, pending),
-            What::Dispatch { run, fence } => self.hand_out(id, run, fence),
+            What::Dispatch { run, fence, tenant } => self.hand_out(id, run, fence, tenant),
             What::Again { run, fence } => self.send_again(unit(id, run, fence)),
             What::Fork(_) => self.fork(id, pending),
             What::Input(_) | What::Report(_) | What::Agent(_) | What::Create(..) => self.decide(id, pending),

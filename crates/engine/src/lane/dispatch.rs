@@ -9,7 +9,7 @@ use std::sync::Arc;
 use windlass_kernel::net::{LoopKind, Work};
 use windlass_kernel::{Execution, ExecutionId, Fence, Need, RunId, RunState, StepRun, Timer};
 use windlass_protocol as protocol;
-use windlass_store::{DueTimer, Lease, Session, Write};
+use windlass_store::{DueTimer, Lease, Session, Tenant, Write};
 
 /// A worker says itself when an attempt took too long; this much later the engine does not wait for it any more.
 const ATTEMPT_GRACE_MS: u64 = 1_000;
@@ -22,15 +22,19 @@ impl<R> Lane<R> {
     /// Free slots take what is next.
     pub(super) fn dispatch(&mut self) {
         while !self.stopping && self.sessions.free() > self.queue.leaving() {
-            let Some(Queued { execution, run, fence }) = self.queue.pop() else { return };
-            let what = What::Dispatch { run, fence };
+            let held = |tenant: &Tenant| self.sessions.held_by(tenant);
+            let Some((tenant, Queued { execution, run, fence })) = self.queue.pop(&held) else { return };
+            let what = What::Dispatch { run, fence, tenant };
             self.give(execution, Pending { what, reply: None, mail: None, audit: None });
         }
     }
 
     /// A new offer goes to a free slot in its own commit, if nobody waits longer and its values are at hand.
     pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
-        let straight = self.queue.is_empty() && !self.stopping && self.sessions.free() > 0;
+        let Some(tenant) = self.executions.get(id).map(|live| live.tenant.clone()) else { return };
+        let straight = !self.stopping
+            && self.sessions.free() > 0
+            && self.queue.lets_pass(&tenant, &|tenant| self.sessions.held_by(tenant));
         let work = if straight { self.work(id, run, fence) } else { None };
         let session = work.as_ref().and_then(|_| self.sessions.take_slot());
         let now = self.now.wall;
@@ -42,30 +46,30 @@ impl<R> Lane<R> {
         building.leases.push(lease(id, run, fence, session, now));
         building.timers.extend(attempt_timer(id, run, fence, &work, now));
         building.orders.push((session, protocol::Order::Run(Box::new(work))));
-        self.sessions.hold(session, unit(id, run, fence), now);
+        self.sessions.hold(session, unit(id, run, fence), tenant, now);
     }
 
     /// A queued offer has its turn.
-    pub(super) fn hand_out(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+    pub(super) fn hand_out(&mut self, id: ExecutionId, run: RunId, fence: Fence, tenant: Tenant) {
         let work = match self.work(id, run, fence) {
             Some(Err(needs)) => {
-                let what = What::Dispatch { run, fence };
+                let what = What::Dispatch { run, fence, tenant };
                 return self.need(id, Pending { what, reply: None, mail: None, audit: None }, needs);
             }
             Some(Ok(work)) => Some(work),
             None => None,
         };
-        self.queue.left();
+        self.queue.left(&tenant);
         // Queued twice: by recovery and by this process.
         let work = work.filter(|work| !self.sessions.is_held(work.unit));
         let Some(work) = work else { return };
         let Some(session) = self.sessions.take_slot() else {
             let Some(live) = self.executions.get(id) else { return };
             let offer = Queued { execution: id, run, fence };
-            return self.queue.put_back(&live.tenant, live.options.priority, offer);
+            return self.queue.put_back(&tenant, live.options.priority, offer);
         };
         let now = self.now.wall;
-        self.sessions.hold(session, unit(id, run, fence), now);
+        self.sessions.hold(session, unit(id, run, fence), tenant, now);
         if let Some(timer) = attempt_timer(id, run, fence, &work, now) {
             self.timers.arm(timer);
         }

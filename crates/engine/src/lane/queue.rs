@@ -1,6 +1,7 @@
-//! Offers that found no free slot. Tenants take turns, whoever of them has more; among a tenant's own offers the more
-//! urgent go first, and none waits for ever.
+//! Offers that found no free slot. The tenant that has the fewest slots is next, and of several such they take turns; one
+//! that has as many as it may have waits. Among a tenant's own offers the more urgent go first, and none waits for ever.
 
+use crate::wake::SlotLimits;
 use std::collections::{BTreeMap, VecDeque};
 use windlass_kernel::{ExecutionId, Fence, RunId};
 use windlass_store::{Priority, Tenant};
@@ -23,9 +24,14 @@ pub(super) struct Queue {
     /// The same, in the order of their turns.
     turns: VecDeque<Tenant>,
     len: usize,
-    /// Taken out and on their way to a slot.
-    leaving: usize,
+    /// Taken out and on their way to a slot, by tenant; none of them is 0.
+    leaving: BTreeMap<Tenant, usize>,
+    all_leaving: usize,
+    limits: SlotLimits,
 }
+
+/// How many slots a tenant has; those on their way are counted here.
+pub(super) type Held<'h> = &'h dyn Fn(&Tenant) -> usize;
 
 /// What one tenant has, oldest first, by priority.
 #[derive(Debug)]
@@ -76,37 +82,72 @@ impl Queue {
         self.waiting.entry(tenant.clone()).or_default()
     }
 
-    /// The next, which is on its way to a slot until it is said to have left.
-    pub fn pop(&mut self) -> Option<Queued> {
-        let tenant = self.turns.pop_front()?;
+    /// The next and whose it is. It is on its way to a slot until it is said to have left.
+    pub fn pop(&mut self, held: Held<'_>) -> Option<(Tenant, Queued)> {
+        let tenant = self.turns.remove(self.next(held)?)?;
         let waiting = self.waiting.get_mut(&tenant)?;
-        let offer = waiting.pop();
+        let offer = waiting.pop()?;
         if waiting.is_empty() {
             self.waiting.remove(&tenant);
         } else {
-            self.turns.push_back(tenant);
+            self.turns.push_back(tenant.clone());
         }
         self.len -= 1;
-        self.leaving += 1;
-        offer
+        *self.leaving.entry(tenant.clone()).or_default() += 1;
+        self.all_leaving += 1;
+        Some((tenant, offer))
+    }
+
+    /// The place of the tenant whose turn it is. Nobody has less than nothing, so no more tenants are looked at than
+    /// have slots, and one.
+    fn next(&self, held: Held<'_>) -> Option<usize> {
+        let mut least: Option<(usize, usize)> = None;
+        for (place, tenant) in self.turns.iter().enumerate() {
+            let has = self.has(tenant, held);
+            if has < self.limits.of(tenant) && least.is_none_or(|(fewest, _)| has < fewest) {
+                least = Some((has, place));
+            }
+            if has == 0 {
+                break;
+            }
+        }
+        least.map(|(_, place)| place)
+    }
+
+    fn has(&self, tenant: &Tenant, held: Held<'_>) -> usize {
+        held(tenant) + self.leaving.get(tenant).copied().unwrap_or_default()
     }
 
     /// One that was taken out has found its slot, or is gone.
-    pub fn left(&mut self) {
-        self.leaving = self.leaving.saturating_sub(1);
+    pub fn left(&mut self, tenant: &Tenant) {
+        let Some(count) = self.leaving.get_mut(tenant) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.leaving.remove(tenant);
+        }
+        self.all_leaving -= 1;
     }
 
     pub fn leaving(&self) -> usize {
-        self.leaving
+        self.all_leaving
+    }
+
+    pub fn limit(&mut self, limits: SlotLimits) {
+        self.limits = limits;
+    }
+
+    /// Nobody waits longer than an offer of the tenant that comes now, and it may have one more slot.
+    pub fn lets_pass(&self, tenant: &Tenant, held: Held<'_>) -> bool {
+        self.all_leaving == 0 && self.has(tenant, held) < self.limits.of(tenant) && self.next(held).is_none()
     }
 
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Nobody waits longer than an offer that comes now.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0 && self.leaving == 0
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.len == 0 && self.all_leaving == 0
     }
 }
 
@@ -118,8 +159,15 @@ mod tests {
         Queued { execution: ExecutionId(number.into()), run: RunId(number), fence: Fence(number) }
     }
 
+    /// Slots of tenants that are at work.
+    type AtWork = BTreeMap<Tenant, usize>;
+
+    fn pop(queue: &mut Queue, at_work: &AtWork) -> Option<(Tenant, Queued)> {
+        queue.pop(&|tenant| at_work.get(tenant).copied().unwrap_or_default())
+    }
+
     fn order(queue: &mut Queue) -> Vec<u64> {
-        std::iter::from_fn(|| queue.pop()).map(|offer| offer.run.0).collect()
+        std::iter::from_fn(|| pop(queue, &AtWork::new())).map(|(_, offer)| offer.run.0).collect()
     }
 
     #[test]
@@ -128,8 +176,88 @@ mod tests {
         let (many, one) = (Tenant::new("many"), Tenant::new("one"));
         (0..10_000).for_each(|number| queue.push(&many, Priority::Critical, offer(number)));
         queue.push(&one, Priority::Low, offer(99_999));
-        assert_eq!((queue.pop(), queue.pop()), (Some(offer(0)), Some(offer(99_999))));
+        let mut next = || pop(&mut queue, &AtWork::new()).map(|(_, offer)| offer);
+        assert_eq!((next(), next()), (Some(offer(0)), Some(offer(99_999))));
         assert_eq!(queue.len(), 9_999);
+    }
+
+    #[test]
+    fn whoever_has_fewer_slots_is_next_whoever_waits_longer() {
+        let mut queue = Queue::default();
+        let (busy, other) = (Tenant::new("busy"), Tenant::new("other"));
+        (0..9).for_each(|number| queue.push(&busy, Priority::Critical, offer(number)));
+        (10..14).for_each(|number| queue.push(&other, Priority::Low, offer(number)));
+        let mut at_work = AtWork::from([(busy.clone(), 6)]);
+        // Slots come free of `busy`, one after the other; what is taken out goes to work at once.
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            *at_work.get_mut(&busy).unwrap() -= 1;
+            let (tenant, offer) = pop(&mut queue, &at_work).unwrap();
+            queue.left(&tenant);
+            *at_work.entry(tenant).or_default() += 1;
+            taken.push(offer.run.0);
+        }
+        assert_eq!(taken, [10, 11, 12, 0], "until the other has more");
+    }
+
+    #[test]
+    fn a_tenant_at_its_limit_waits_and_keeps_nobody_from_a_slot() {
+        let mut queue = Queue::default();
+        let (bound, free) = (Tenant::new("bound"), Tenant::new("free"));
+        queue.limit(SlotLimits { each: Some(9), own: BTreeMap::from([(bound.clone(), Some(1))]) });
+        (0..3).for_each(|number| queue.push(&bound, Priority::Normal, offer(number)));
+        let none = AtWork::new();
+        assert_eq!(pop(&mut queue, &none), Some((bound.clone(), offer(0))));
+        assert_eq!(pop(&mut queue, &none), None, "one is on its way");
+        queue.left(&bound);
+        let at_work = AtWork::from([(bound.clone(), 1)]);
+        let held = |tenant: &Tenant| at_work.get(tenant).copied().unwrap_or_default();
+        assert!(queue.lets_pass(&free, &held) && !queue.lets_pass(&bound, &held));
+        queue.push(&free, Priority::Normal, offer(7));
+        assert!(!queue.lets_pass(&free, &held), "somebody waits who may have a slot");
+        assert_eq!(pop(&mut queue, &at_work), Some((free, offer(7))));
+        assert_eq!(pop(&mut queue, &at_work), None);
+        queue.limit(SlotLimits { each: None, own: BTreeMap::from([(bound.clone(), None)]) });
+        assert_eq!(pop(&mut queue, &at_work), Some((bound, offer(1))));
+    }
+
+    /// Whatever comes and goes: whoever gets a slot had the fewest of all that waited and may have one.
+    #[test]
+    fn no_slot_ever_goes_to_a_tenant_that_has_more_than_another_that_waits() {
+        let tenants: Vec<Tenant> = ["a", "b", "c", "d"].map(Tenant::new).into();
+        let limits = SlotLimits { each: Some(3), own: BTreeMap::from([(tenants[0].clone(), None)]) };
+        let (mut queue, mut at_work) = (Queue::default(), AtWork::new());
+        queue.limit(limits.clone());
+        let mut waiting = AtWork::new();
+        let mut bits = 7_u64;
+        let mut dispatched = 0;
+        for number in 0..20_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let tenant = &tenants[(bits >> 33) as usize % tenants.len()];
+            let count = |counts: &AtWork, tenant: &Tenant| counts.get(tenant).copied().unwrap_or_default();
+            match (bits >> 60) % 3 {
+                0 => {
+                    queue.push(tenant, Priority::Normal, offer(number));
+                    *waiting.entry(tenant.clone()).or_default() += 1;
+                }
+                1 if count(&at_work, tenant) > 0 => *at_work.get_mut(tenant).unwrap() -= 1,
+                _ if at_work.values().sum::<usize>() < 8 => {
+                    let may = |tenant: &&Tenant| {
+                        count(&waiting, tenant) > 0 && count(&at_work, tenant) < limits.of(tenant)
+                    };
+                    let fewest = tenants.iter().filter(may).map(|tenant| count(&at_work, tenant)).min();
+                    let next = pop(&mut queue, &at_work).map(|(tenant, _)| tenant);
+                    assert_eq!(next.as_ref().map(|tenant| count(&at_work, tenant)), fewest, "at {number}");
+                    let Some(next) = next else { continue };
+                    queue.left(&next);
+                    *waiting.get_mut(&next).unwrap() -= 1;
+                    *at_work.entry(next).or_default() += 1;
+                    dispatched += 1;
+                }
+                _ => {}
+            }
+        }
+        assert!(dispatched > 1_000, "{dispatched}");
     }
 
     #[test]
@@ -153,12 +281,12 @@ mod tests {
         let mut queue = Queue::default();
         let tenant = Tenant::default();
         (0..5).for_each(|number| queue.push(&tenant, Priority::Normal, offer(number)));
-        let first = queue.pop().unwrap();
+        let (_, first) = pop(&mut queue, &AtWork::new()).unwrap();
         queue.put_back(&tenant, Priority::Normal, first);
-        queue.left();
+        queue.left(&tenant);
         assert_eq!(order(&mut queue), [0, 1, 2, 3, 4]);
         assert!(!queue.is_empty(), "five are on their way");
-        (0..5).for_each(|_| queue.left());
+        (0..5).for_each(|_| queue.left(&tenant));
         assert!(queue.is_empty());
     }
 }

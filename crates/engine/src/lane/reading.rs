@@ -137,8 +137,8 @@ impl<R> Lane<R> {
 
     fn refuse_all(&mut self, id: ExecutionId, waiting: VecDeque<Pending<R>>) {
         for pending in waiting {
-            if let What::Dispatch { .. } = pending.what {
-                self.queue.left();
+            if let What::Dispatch { tenant, .. } = &pending.what {
+                self.queue.left(tenant);
             }
             let refusal = Refusal::NoExecution(id);
             self.settle_mail(pending.mail, Some(refusal.to_string()));

@@ -15,7 +15,7 @@ use windlass_kernel::{
     RunState, Times, WorkResult,
 };
 use windlass_protocol as protocol;
-use windlass_store::{LogChunk, Progress, Session as StoredSession, Stop, Write};
+use windlass_store::{LogChunk, Progress, Session as StoredSession, Stop, Tenant, Write};
 
 /// Between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
@@ -24,6 +24,8 @@ const STOP_GRACE_MS: u64 = 5_000;
 pub(super) struct Sessions {
     sessions: BTreeMap<protocol::SessionId, Session>,
     held: IdMap<protocol::Unit, protocol::SessionId>,
+    /// Slots that tenants have, without those that were lent; none of them is 0.
+    by_tenant: BTreeMap<Tenant, usize>,
     /// Sessions in turn; those without a free slot are passed over.
     turns: VecDeque<protocol::SessionId>,
     free: usize,
@@ -41,8 +43,9 @@ struct Session {
     expires: u64,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Held {
+    tenant: Tenant,
     at: Millis,
     cursor: Cursor,
     /// Which checkpoint the cursor is of.
@@ -128,7 +131,30 @@ impl Sessions {
 
     fn set_lent(&mut self, unit: protocol::Unit, lent: bool) {
         let Some(id) = self.held.get(&unit).copied() else { return };
+        let Some(held) = self.held_mut(unit) else { return };
+        if held.lent == lent {
+            return;
+        }
+        let tenant = held.tenant.clone();
         self.change(id, |session| session.lend(unit, lent));
+        if lent { self.gave_back(&tenant) } else { self.took(tenant) }
+    }
+
+    /// Slots of a tenant that it works in.
+    pub fn held_by(&self, tenant: &Tenant) -> usize {
+        self.by_tenant.get(tenant).copied().unwrap_or_default()
+    }
+
+    fn took(&mut self, tenant: Tenant) {
+        *self.by_tenant.entry(tenant).or_default() += 1;
+    }
+
+    fn gave_back(&mut self, tenant: &Tenant) {
+        let Some(count) = self.by_tenant.get_mut(tenant) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.by_tenant.remove(tenant);
+        }
     }
 
     fn change<T>(&mut self, id: protocol::SessionId, change: impl FnOnce(&mut Session) -> T) -> Option<T> {
@@ -139,10 +165,11 @@ impl Sessions {
         Some(changed)
     }
 
-    pub fn hold(&mut self, id: protocol::SessionId, unit: protocol::Unit, at: Millis) {
-        let held = Held { at, ..Held::default() };
+    pub fn hold(&mut self, id: protocol::SessionId, unit: protocol::Unit, tenant: Tenant, at: Millis) {
+        let held = Held::new(tenant.clone(), at);
         if self.change(id, |session| session.holds.insert(unit, held)).is_some() {
             self.held.insert(unit, id);
+            self.took(tenant);
         }
     }
 
@@ -150,6 +177,9 @@ impl Sessions {
     pub fn release(&mut self, unit: protocol::Unit) -> Option<(protocol::SessionId, Millis, bool)> {
         let id = self.held.remove(&unit)?;
         let held = self.change(id, |session| session.release(unit))??;
+        if !held.lent {
+            self.gave_back(&held.tenant);
+        }
         Some((id, held.at, held.stop.is_some()))
     }
 
@@ -168,10 +198,20 @@ impl Sessions {
         let session = self.sessions.remove(&id)?;
         self.turns.retain(|other| *other != id);
         self.free -= session.free();
-        for unit in session.holds.keys() {
+        for (unit, held) in &session.holds {
             self.held.remove(unit);
+            if !held.lent {
+                self.gave_back(&held.tenant);
+            }
         }
         Some(session)
+    }
+}
+
+impl Held {
+    fn new(tenant: Tenant, at: Millis) -> Held {
+        let (cursor, checkpoint, stop, sent) = (None, 0, None, None);
+        Held { tenant, at, cursor, checkpoint, stop, lent: false, told: false, sent }
     }
 }
 

@@ -4,6 +4,7 @@
 mod agents;
 mod retry;
 mod rig;
+mod shares;
 
 use rig::{Rig, chain, net, task};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use super::shared::{BodyRefusals, Refusals, named, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Sent;
-use crate::host::now;
+use crate::host::{now, slot_limits};
 use crate::ids;
 use crate::problem::Problem;
 use axum::Json;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use windlass_engine::Request;
 use windlass_store::{Entry, StoredTenant, Tenant, TenantLimits};
 
 /// The largest limit; more is no limit.
@@ -42,6 +43,8 @@ pub struct LimitsView {
     rate_burst: Option<u32>,
     /// Executions that have not ended
     open_executions: Option<u32>,
+    /// Slots of workers at a time
+    slots: Option<u32>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,6 +75,9 @@ pub struct TenantChange {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
     open_executions: Option<Option<u32>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
+    slots: Option<Option<u32>>,
 }
 
 /// A field that is there, null or not.
@@ -81,11 +87,11 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<O
 
 impl From<StoredTenant> for TenantView {
     fn from(stored: StoredTenant) -> TenantView {
-        let TenantLimits { rate_limit, rate_burst, open_executions } = stored.limits;
+        let TenantLimits { rate_limit, rate_burst, open_executions, slots } = stored.limits;
         TenantView {
             id: stored.id.to_string(),
             name: stored.name,
-            limits: LimitsView { rate_limit, rate_burst, open_executions },
+            limits: LimitsView { rate_limit, rate_burst, open_executions, slots },
             created_at: told(stored.created_at),
             updated_at: told(stored.updated_at),
         }
@@ -164,14 +170,18 @@ async fn change_tenant(
     change(&mut limits.rate_limit, "rateLimit", asked.rate_limit)?;
     change(&mut limits.rate_burst, "rateBurst", asked.rate_burst)?;
     change(&mut limits.open_executions, "openExecutions", asked.open_executions)?;
+    change(&mut limits.slots, "slots", asked.slots)?;
     tenant.updated_at = now();
-    let TenantLimits { rate_limit, rate_burst, open_executions } = tenant.limits;
+    let TenantLimits { rate_limit, rate_burst, open_executions, slots } = tenant.limits;
     let details = json!({
         "name": tenant.name, "rateLimit": rate_limit, "rateBurst": rate_burst, "openExecutions": open_executions,
+        "slots": slots,
     });
     let audit = caller.does("tenant.change", &tenant.id.0, details);
     app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
     app.directory.put_tenant(tenant.clone());
+    let limits = slot_limits(app.settings.tenant_slots, &app.directory.tenants());
+    app.ask(Request::Limit(limits)).await?;
     Ok(Json(tenant.into()))
 }
 

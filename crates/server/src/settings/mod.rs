@@ -26,6 +26,8 @@ pub struct Settings {
     pub allow_public_http: bool,
     pub public_url: Option<String>,
     pub slots: Option<u32>,
+    /// None: no limit.
+    pub tenant_slots: Option<u32>,
     pub readers: usize,
     pub body_limit: usize,
     pub header_timeout: Duration,
@@ -109,6 +111,7 @@ impl Settings {
             allow_public_http: given.switch("allow-public-http")?,
             public_url: given.url("public-url")?,
             slots: given.count("slots")?,
+            tenant_slots: given.count("tenant-slots")?,
             readers: given.size("readers")?,
             body_limit: given.bytes("body-limit")?,
             header_timeout: given.duration("header-timeout")?,

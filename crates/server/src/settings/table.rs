@@ -79,6 +79,12 @@ pub const SETTINGS: &[Setting] = &[
         "How clients reach the server, for links it gives: https://windlass.example.com",
     ),
     setting("slots", Kind::Count, "", "Pieces of work at a time; four to a core if nothing is given"),
+    setting(
+        "tenant-slots",
+        Kind::Count,
+        "0",
+        "Pieces of work of one tenant at a time; 0: no limit. A tenant's own limit comes first",
+    ),
     setting("readers", Kind::Count, "4", "Threads that read the store for requests"),
     setting("body-limit", Kind::Bytes, "4MiB", "The largest body of a request"),
     setting("header-timeout", Kind::Duration, "10s", "How long the head of a request may take, TLS included"),

@@ -11,13 +11,14 @@ use windlass_kernel::Millis;
 
 /// Puts a tenant, or changes its name and limits.
 pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usize, StoreError> {
-    let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, created_at, updated_at) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
+    let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, created_at, updated_at, slots) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
                rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, \
-               open_executions = excluded.open_executions, updated_at = excluded.updated_at";
+               open_executions = excluded.open_executions, slots = excluded.slots, updated_at = excluded.updated_at";
     let StoredTenant { id, name, limits, created_at, updated_at } = stored;
-    let TenantLimits { rate_limit, rate_burst, open_executions } = limits;
-    let values = params![id.0, name, rate_limit, rate_burst, open_executions, created_at.0, updated_at.0];
+    let TenantLimits { rate_limit, rate_burst, open_executions, slots } = limits;
+    let (created, updated) = (created_at.0, updated_at.0);
+    let values = params![id.0, name, rate_limit, rate_burst, open_executions, created, updated, slots];
     Ok(conn.prepare_cached(sql)?.execute(values)?)
 }
 
@@ -61,7 +62,7 @@ pub(super) fn add_audit(conn: &Connection, audit: &Audit) -> Result<(), StoreErr
 
 impl Access for SqliteReader {
     fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError> {
-        let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, created_at, updated_at FROM tenants \
+        let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, created_at, updated_at, slots FROM tenants \
                    ORDER BY created_at, id";
         all(&self.conn, sql, [], |row| {
             Ok(StoredTenant {
@@ -71,6 +72,7 @@ impl Access for SqliteReader {
                     rate_limit: row.get(2)?,
                     rate_burst: row.get(3)?,
                     open_executions: row.get(4)?,
+                    slots: row.get(7)?,
                 },
                 created_at: Millis(row.get(5)?),
                 updated_at: Millis(row.get(6)?),

@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 7] = [
+const MIGRATIONS: [Migration; 8] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -25,6 +25,7 @@ const MIGRATIONS: [Migration; 7] = [
     Migration { number: 5, name: "webhooks", sql: include_str!("schema/0005_webhooks.sql") },
     Migration { number: 6, name: "access", sql: include_str!("schema/0006_access.sql") },
     Migration { number: 7, name: "memories", sql: include_str!("schema/0007_memories.sql") },
+    Migration { number: 8, name: "tenant_slots", sql: include_str!("schema/0008_tenant_slots.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
