@@ -2,6 +2,7 @@
 
 use crate::host::now;
 use crate::problem::Problem;
+use windlass_kernel::ExecutionId;
 use windlass_store::WorkflowId;
 
 const DIGITS: usize = 32;
@@ -29,6 +30,11 @@ pub fn workflow(text: &str) -> Result<WorkflowId, Problem> {
     number("wf_", text).map(WorkflowId).ok_or_else(|| Problem::not_found("workflow", text))
 }
 
+/// What cannot be the id of an execution is that of none.
+pub fn execution(text: &str) -> Result<ExecutionId, Problem> {
+    number("exec_", text).map(ExecutionId).ok_or_else(|| Problem::not_found("execution", text))
+}
+
 /// A UUID of version 7 behind a prefix.
 pub fn fresh(prefix: &str) -> Result<String, Problem> {
     Ok(format!("{prefix}{:032x}", fresh_number()?))
@@ -52,6 +58,15 @@ mod tests {
         assert_eq!(number("wf_", &format!("wf_{digits}")), expected);
         assert_eq!(number("wf_", digits), expected);
         assert_eq!(number("wf_", dashed), expected);
+    }
+
+    #[test]
+    fn what_is_no_id_is_not_found() {
+        let digits = "019000000000700080000000000000ff";
+        assert_eq!(execution(&format!("exec_{digits}")).map(|id| id.to_string()), Ok(digits.to_owned()));
+        for text in ["", "exec_", "exec_1", &format!("wf_{digits}"), &format!("exec_+{}", &digits[1..])] {
+            assert_eq!(execution(text).map_err(|problem| problem.status.as_u16()), Err(404), "{text}");
+        }
     }
 
     #[test]

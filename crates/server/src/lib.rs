@@ -6,7 +6,6 @@ pub mod auth;
 pub mod backup;
 pub mod body;
 mod connections;
-pub mod cursor;
 pub mod definitions;
 pub mod engine_secrets;
 pub mod evidence;
@@ -37,9 +36,9 @@ pub mod told;
 mod traces;
 pub mod trail;
 pub mod vault;
+pub mod walk;
 pub mod webhook_secrets;
 pub mod webhooks;
-mod wire;
 
 pub use local::Local;
 pub use routes::{ExecutionFilter, ListedExecution, openapi};

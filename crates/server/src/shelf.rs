@@ -3,6 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A shelf is whole after every call, so one that a panic left is as good as any.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 #[derive(Debug)]
 pub struct Shelf<K, V> {
@@ -66,7 +72,7 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
         }
     }
 
-    pub fn remove(&mut self, key: &K) {
+    fn remove(&mut self, key: &K) {
         if let Some(gone) = self.kept.remove(key) {
             self.uses.remove(&gone.used);
             self.weight -= gone.weight;

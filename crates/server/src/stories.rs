@@ -4,22 +4,21 @@
 #[cfg(test)]
 mod tests;
 
+use crate::evidence::Ledger;
 use crate::nets::Nets;
-use crate::shelf::{Bounds, Shelf};
+use crate::routes::EventTeller;
+use crate::shelf::{Bounds, Shelf, lock};
 use crate::told::{TellError, Told, facts};
+use crate::walk::Walks;
 use serde_json::Serializer;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use windlass_dialects::view::Story;
-use windlass_kernel::{Execution, ExecutionId, Net, NetDigest, Outputs, Record};
+use windlass_kernel::{ExecutionId, Net, NetDigest, Outputs, Record};
 use windlass_store::{Reader, StoreError, Stored};
 
 /// A story weighs as much as the JSON of its journal; in memory that is a few times as much.
 const STORIES: Bounds = Bounds { entries_max: 1_000, weight_max: 128 << 20 };
-/// A place weighs as many bytes as what was live there takes, roughly.
-const PLACES: Bounds = Bounds { entries_max: 1_000, weight_max: 32 << 20 };
-/// What one live step-run or standing token takes, roughly.
-const LIVE_WEIGHT: u64 = 512;
 /// Rows read at a time.
 const PAGE: usize = 256;
 
@@ -27,8 +26,8 @@ const PAGE: usize = 256;
 pub struct Stories {
     nets: Nets,
     kept: Mutex<Shelf<ExecutionId, Shared>>,
-    /// Executions as they stood at a version, where somebody goes on reading their journal.
-    places: Mutex<Shelf<(ExecutionId, u64), Arc<Execution<'static>>>>,
+    pub events: Walks<EventTeller>,
+    pub evidence: Walks<Ledger>,
 }
 
 /// Its own lock: whoever folds one story holds up those who want the same one, who would have to fold it otherwise, and
@@ -50,7 +49,8 @@ impl Default for Stories {
         Stories {
             nets: Nets::default(),
             kept: Mutex::new(Shelf::new(STORIES)),
-            places: Mutex::new(Shelf::new(PLACES)),
+            events: Walks::default(),
+            evidence: Walks::default(),
         }
     }
 }
@@ -91,23 +91,11 @@ impl Stories {
         self.nets.net(reader, digest)
     }
 
-    /// An execution as it stood at a version, or at the nearest one before it that is known.
-    pub fn at(&self, id: ExecutionId, version: u64) -> Arc<Execution<'static>> {
-        let nearest = lock(&self.places).last((id, 0)..=(id, version));
-        nearest.map(|(_, state)| state).unwrap_or_default()
-    }
-
-    /// Somebody will go on reading here.
-    pub fn keep_place(&self, id: ExecutionId, state: Execution<'static>) {
-        let live = state.runs.len() + state.arrived.len() + state.gated.len() + state.joins.len();
-        let weight = LIVE_WEIGHT * (live + state.latest.len() + 1) as u64;
-        lock(&self.places).put((id, state.head.version), Arc::new(state), weight);
-    }
-
     /// After something was forgotten: nothing of it stays in memory.
     pub fn clear(&self) {
         lock(&self.kept).clear();
-        lock(&self.places).clear();
+        self.events.clear();
+        self.evidence.clear();
     }
 
     fn shared(&self, id: ExecutionId) -> Shared {
@@ -151,10 +139,6 @@ impl Folded {
         self.weight += weight(record);
         self.story.fold(net, record)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What somebody left half done is begun anew.

@@ -9,11 +9,12 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use windlass_dialects::view::execution_id;
 use windlass_kernel::ExecutionId;
-use windlass_server::evidence::evidence;
+use windlass_server::evidence::{Evidence, Ledger};
 use windlass_server::follow::Follower;
 use windlass_server::stories::Stories;
-use windlass_server::told::Told;
+use windlass_server::told::{TellError, Told};
 use windlass_server::trail::StoreTrail;
+use windlass_server::walk::{self, Walks};
 use windlass_server::{ExecutionFilter, ListedExecution};
 use windlass_store::{Query, Reader, Stored, Tenant};
 
@@ -49,9 +50,7 @@ impl Place {
     pub fn evidence(&self, id: ExecutionId) -> anyhow::Result<Vec<Value>> {
         match self {
             Place::Folder(data) => {
-                let mut reader = data.read()?;
-                let stored = stored(&mut reader, id)?;
-                let entries = evidence(&mut reader, &stored)?;
+                let entries = evidence(data, id)?;
                 Ok(entries.iter().map(|entry| json!(entry)).collect())
             }
             Place::Server(server) => {
@@ -142,6 +141,15 @@ fn read<T>(data: &Data, id: ExecutionId, tell: impl FnOnce(&Told<'_>) -> T) -> a
     let mut reader = data.read()?;
     let stored = stored(&mut reader, id)?;
     Ok(Stories::default().tell(&mut reader, stored, tell)?)
+}
+
+fn evidence(data: &Data, id: ExecutionId) -> anyhow::Result<Vec<Evidence>> {
+    let mut reader = data.read()?;
+    let stored = stored(&mut reader, id)?;
+    let net = reader.net(stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
+    let ledger = Ledger::new(id, stored.options.correlation.as_deref());
+    let all = Walks::default().page(&mut reader, (id, &net, ledger), walk::Place::default(), usize::MAX)?;
+    Ok(all.0)
 }
 
 fn stored(reader: &mut impl Reader, id: ExecutionId) -> anyhow::Result<Stored> {

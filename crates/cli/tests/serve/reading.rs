@@ -18,6 +18,9 @@ workflow:
   tool: {kind: noop}
 "#;
 
+/// Rows that a page of five entries may read.
+const PAGE_MAX: u64 = 12;
+
 /// Rows of journals that this server has read.
 fn rows_read(server: &Server) -> u64 {
     let text = server.bare(Method::GET, "/metrics").send().unwrap().text().unwrap();
@@ -63,42 +66,51 @@ fn whoever_asks_again_pays_for_what_is_new_alone() {
     assert_eq!(get(&place.serve(), &id, "")["nodeExecutions"], ended["nodeExecutions"]);
 }
 
-#[test]
-fn a_page_of_events_reads_that_page() {
+/// Walks through a list of an execution in small pages, in this server and in the next one.
+fn check_pages(list: &str) {
     let place = Place::new();
     let server = place.serve();
     let id = at_the_gate(&server);
-    let all = get(&server, &id, "/events?limit=1000")["events"].clone();
+    let page = |server: &Server, query: &str| cost(server, || get(server, &id, &format!("/{list}{query}")));
+    let all = page(&server, "?limit=1000").1[list].clone();
     let (mut walked, mut query, mut last) = (Vec::new(), "?limit=5".to_owned(), String::new());
     loop {
-        let (cost, mut page) = cost(&server, || get(&server, &id, &format!("/events{query}")));
-        assert!(cost <= 12, "{cost} rows for {query}");
-        walked.append(page["events"].as_array_mut().unwrap());
+        let (cost, mut page) = page(&server, &query);
+        assert!(cost <= PAGE_MAX, "{cost} rows for {query}");
+        walked.append(page[list].as_array_mut().unwrap());
         let Some(cursor) = page["pagination"]["cursor"].as_str() else { break };
         last.clone_from(&query);
         query = format!("?limit=5&cursor={cursor}");
     }
-    assert!(walked.len() > 60, "{}", walked.len());
+    assert!(walked.len() > 30, "{}", walked.len());
     assert_eq!(Value::Array(walked), all);
     // A cursor outlives the server; what it needs is read anew, and only once.
-    let before = get(&server, &id, &format!("/events{last}"));
+    let before = page(&server, &last).1;
     drop(server);
     let server = place.serve();
-    let (cold, page) = cost(&server, || get(&server, &id, &format!("/events{last}")));
-    assert!(cold > 12, "{cold}");
-    assert_eq!(page, before);
-    let (warm, page) = cost(&server, || get(&server, &id, &format!("/events{last}")));
-    assert!(warm <= 12, "{warm}");
-    assert_eq!(page, before);
+    let (cold, same) = page(&server, &last);
+    assert!(cold > PAGE_MAX, "{cold}");
+    assert_eq!(same, before);
+    let (warm, same) = page(&server, &last);
+    assert!(warm <= PAGE_MAX, "{warm}");
+    assert_eq!(same, before);
     for bad in ["17", "x.y", "1.", "-1.0"] {
         use base64::Engine;
-        let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bad);
-        let (status, body) = told(server.get(&format!("/api/v1/executions/{id}/events?cursor={cursor}")));
-        assert_eq!(
-            (status, &body["error"]["details"][0]["path"]),
-            (StatusCode::BAD_REQUEST, &json!("cursor"))
-        );
+        let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!("{list}:{bad}"));
+        let (status, body) = told(server.get(&format!("/api/v1/executions/{id}/{list}?cursor={cursor}")));
+        let path = &body["error"]["details"][0]["path"];
+        assert_eq!((status, path), (StatusCode::BAD_REQUEST, &json!("cursor")), "{bad}");
     }
+}
+
+#[test]
+fn a_page_of_events_reads_that_page() {
+    check_pages("events");
+}
+
+#[test]
+fn a_page_of_evidence_reads_that_page() {
+    check_pages("evidence");
 }
 
 #[test]
@@ -110,7 +122,7 @@ fn a_story_that_is_in_memory_is_another_tenants_still() {
     let (_, made) =
         server.post("/api/v1/tokens", &json!({ "name": "eve", "role": "owner", "tenantId": tenant["id"] }));
     let other = made["token"].as_str().unwrap();
-    for rest in ["", "/status", "/graph", "/events", "/logs"] {
+    for rest in ["", "/status", "/graph", "/events", "/evidence", "/logs"] {
         let path = format!("/api/v1/executions/{id}{rest}");
         assert_eq!(server.get(&path).status(), StatusCode::OK, "{path}");
         let (cost, answer) = cost(&server, || server.bare(Method::GET, &path).bearer_auth(other).send());

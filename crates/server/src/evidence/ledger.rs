@@ -2,6 +2,7 @@
 
 use super::{Actor, Category, Classified, Evidence, Outcome};
 use crate::follow::{Happened, Subject};
+use crate::walk::Teller;
 use std::collections::BTreeMap;
 use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::{
@@ -10,7 +11,7 @@ use windlass_kernel::{
 };
 
 /// The entries of one execution, record by record.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Ledger {
     execution: ExecutionId,
     correlation: String,
@@ -29,6 +30,19 @@ struct Attempt {
     began_at: Millis,
 }
 
+impl Teller for Ledger {
+    type Entry = Evidence;
+
+    fn tell(&mut self, happened: &Happened) -> Vec<Evidence> {
+        self.begin(happened);
+        let entries = self.entries(happened);
+        if let Some(run) = happened.ended_run() {
+            self.attempts.remove(&run);
+        }
+        entries.into_iter().map(|entry| self.chain(entry)).collect()
+    }
+}
+
 impl Ledger {
     #[must_use]
     pub fn new(execution: ExecutionId, correlation: Option<&str>) -> Ledger {
@@ -41,16 +55,6 @@ impl Ledger {
             count: 0,
             last: None,
         }
-    }
-
-    /// What the next record of the journal gives.
-    pub fn note(&mut self, happened: &Happened) -> Vec<Evidence> {
-        self.begin(happened);
-        let entries = self.entries(happened);
-        if let Some(run) = happened.ended_run() {
-            self.attempts.remove(&run);
-        }
-        entries.into_iter().map(|entry| self.chain(entry)).collect()
     }
 
     fn begin(&mut self, happened: &Happened) {

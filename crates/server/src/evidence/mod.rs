@@ -9,37 +9,11 @@ mod ledger;
 
 pub use ledger::Ledger;
 
-use crate::follow::Happened;
-use crate::told::TellError;
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
-use windlass_kernel::{Execution, Failure, evolve};
-use windlass_store::{Reader, Stored};
-
-/// Rows read at a time.
-const ROWS: usize = 256;
-
-/// The whole chain of an execution: a hash depends on all that was before it.
-pub fn evidence(reader: &mut impl Reader, stored: &Stored) -> Result<Vec<Evidence>, TellError> {
-    let id = stored.state.head.id;
-    let net = reader.net(stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
-    let mut ledger = Ledger::new(id, stored.options.correlation.as_deref());
-    let (mut state, mut entries) = (Execution::default(), Vec::new());
-    loop {
-        let rows = reader.journal(id, state.head.version, ROWS)?;
-        let more = rows.len() == ROWS;
-        for record in rows.into_iter().flat_map(|row| row.records) {
-            let happened = Happened::after(&net, &state, record);
-            entries.extend(ledger.note(&happened));
-            evolve(&mut state, &net, &happened.record).map_err(|illegal| TellError::Broken(id, illegal))?;
-        }
-        if !more {
-            return Ok(entries);
-        }
-    }
-}
+use windlass_kernel::Failure;
 
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,11 +1,11 @@
 //! `/api/v1/audit`: who did what.
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
-use super::shared::{Pagination, Refusals, instant, page_size, told};
+use super::paging::{Paged, Pagination};
+use super::shared::{Refusals, instant, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
-use crate::cursor;
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::State;
@@ -17,8 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_store::{Access, AuditQuery, StoredAudit};
 
-/// The name of the list in its cursors.
-const LIST: &str = "audit";
+const LIST: Paged = Paged { name: "audit", usual: 50, most: 100 };
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +89,7 @@ async fn list_audit(
     Params(params): Params<AuditParams>,
 ) -> Result<Json<AuditList>, Problem> {
     caller.may(Permission::Administer)?;
-    let limit = page_size(params.limit)?;
+    let limit = LIST.limit(params.limit)?;
     let query = AuditQuery {
         tenant: caller.tenant,
         actor: params.actor,
@@ -98,13 +97,11 @@ async fn list_audit(
         target: params.target,
         since: params.since.map(|text| instant("since", &text)).transpose()?,
         until: params.until.map(|text| instant("until", &text)).transpose()?,
-        before: params.cursor.map(|text| cursor::read(LIST, &text)).transpose()?,
+        before: LIST.place(params.cursor.as_deref(), |text| text.parse().ok())?,
         limit: limit + 1,
     };
     let mut found = app.readers.look(move |reader| reader.audit(&query)).await?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let cursor = found.last().filter(|_| has_more).map(|last| cursor::write(LIST, last.seq));
+    let pagination = LIST.cut(&mut found, limit, |last| last.seq);
     let entries = found.into_iter().map(AuditView::from).collect();
-    Ok(Json(AuditList { entries, pagination: Pagination { has_more, cursor } }))
+    Ok(Json(AuditList { entries, pagination }))
 }

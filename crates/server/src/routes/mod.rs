@@ -6,6 +6,7 @@ mod executions;
 mod health;
 mod hooks;
 mod nodes;
+mod paging;
 mod secrets;
 pub(crate) mod shared;
 mod sse;
@@ -17,7 +18,7 @@ mod websocket;
 pub(crate) mod workflows;
 
 pub(crate) use executions::stored_of;
-pub use executions::{Estimates, ExecutionFilter, ListedExecution, Prepared};
+pub use executions::{Estimates, EventTeller, ExecutionFilter, ListedExecution, Prepared};
 
 use crate::app::App;
 use crate::problem::Problem;

@@ -2,8 +2,7 @@
 
 use crate::problem::{Problem, Refused};
 use jiff::Timestamp;
-use serde::Serialize;
-use utoipa::{IntoResponses, ToSchema};
+use utoipa::IntoResponses;
 use windlass_dialects::view::time;
 use windlass_kernel::Millis;
 
@@ -47,29 +46,6 @@ pub enum BodyRefusals {
     /// The body has another media type
     #[response(status = 415)]
     Unsupported(Refused),
-}
-
-/// Where a list goes on.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Pagination {
-    pub has_more: bool,
-    /// To be sent as `cursor` for the next page; none at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub cursor: Option<String>,
-}
-
-/// The largest page of a list.
-pub const PAGE_MAX: usize = 100;
-pub const PAGE_DEFAULT: usize = 50;
-
-/// A page size as it was asked for.
-pub fn page_size(asked: Option<usize>) -> Result<usize, Problem> {
-    match asked.unwrap_or(PAGE_DEFAULT) {
-        size @ 1..=PAGE_MAX => Ok(size),
-        _ => Err(Problem::invalid("limit", format!("it must be from 1 to {PAGE_MAX}"))),
-    }
 }
 
 /// A time as it was sent.

@@ -4,10 +4,10 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
 use crate::feed::Message;
+use crate::ids;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
 use crate::stream::Live;
-use crate::wire;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, KeepAliveStream, Sse};
@@ -50,7 +50,7 @@ async fn stream(
     Params(from): Params<From>,
     headers: HeaderMap,
 ) -> Result<Sse<KeepAliveStream<Events>>, Problem> {
-    let id = wire::execution(&id)?;
+    let id = ids::execution(&id)?;
     let header = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|id| id.parse().ok()));
     let wrong = || Problem::invalid("Last-Event-ID", "is not the id of an event of this stream");
     let seen = match (header, from.last_sequence) {

@@ -4,11 +4,11 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::host::now;
+use crate::ids;
 use crate::problem::Problem;
-use crate::routes::shared::Pagination;
+use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared::Refusals;
 use crate::webhooks::delivery::{message_id, of_message_id};
-use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -22,8 +22,7 @@ use windlass_dialects::view::{execution_id, time};
 use windlass_store::{Applied, DeliveryQuery, DeliveryState, Entry, Outbox, StoredDelivery};
 
 const TAG: &str = "webhooks";
-const LIMIT: u32 = 20;
-const LIMIT_MAX: u32 = 100;
+const LIST: Paged = Paged { name: "deliveries", usual: 20, most: 100 };
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -35,7 +34,7 @@ pub struct Asked {
     /// `execution.completed`, …
     event: Option<String>,
     #[param(minimum = 1, maximum = 100)]
-    limit: Option<u32>,
+    limit: Option<usize>,
     cursor: Option<String>,
 }
 
@@ -115,10 +114,9 @@ async fn list(
     Params(asked): Params<Asked>,
 ) -> Result<Json<Deliveries>, Problem> {
     caller.may(Permission::View)?;
-    let limit = wire::limit(asked.limit, LIMIT, LIMIT_MAX)?;
+    let limit = LIST.limit(asked.limit)?;
     let wrong = |_| Problem::invalid("executionId", "is not the id of an execution");
-    let execution = asked.execution_id.as_deref().map(wire::execution).transpose().map_err(wrong)?;
-    let read = |text: &str| text.parse::<i64>().ok();
+    let execution = asked.execution_id.as_deref().map(ids::execution).transpose().map_err(wrong)?;
     let query = DeliveryQuery {
         tenant: caller.tenant,
         execution,
@@ -129,14 +127,11 @@ async fn list(
             Wanted::GivenUp => DeliveryState::GivenUp,
         }),
         event: asked.event,
-        before: asked.cursor.as_deref().map(|cursor| wire::place(cursor, read)).transpose()?,
+        before: LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?,
         limit: limit + 1,
     };
     let mut found = app.readers.look(move |reader| reader.deliveries(&query)).await?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let last = found.last().filter(|_| has_more).map(|row| row.place.to_string());
-    let pagination = Pagination { has_more, cursor: last.as_deref().map(wire::cursor) };
+    let pagination = LIST.cut(&mut found, limit, |last| last.place);
     Ok(Json(Deliveries { deliveries: found.into_iter().map(Delivery::from).collect(), pagination }))
 }
 

@@ -3,9 +3,9 @@
 use crate::app::App;
 use crate::auth::Caller;
 use crate::host::now;
+use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::stream::Live;
-use crate::wire;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -95,7 +95,7 @@ async fn websocket(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let id = wire::execution(&id)?;
+    let id = ids::execution(&id)?;
     let upgrade = upgrade.map_err(|rejection| {
         let status = axum::http::StatusCode::UPGRADE_REQUIRED;
         Problem::new(status, "UPGRADE_REQUIRED", format!("this is a WebSocket: {}", rejection.body_text()))

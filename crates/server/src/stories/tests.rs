@@ -120,17 +120,3 @@ fn what_was_forgotten_while_it_was_asked_for_is_gone() {
     let gone = Stories::default().tell(&mut reader, stored, |told| told.response());
     assert!(matches!(gone, Err(TellError::Gone(found)) if found == id), "{gone:?}");
 }
-
-#[test]
-fn an_execution_is_known_at_the_nearest_version_before() {
-    let rig = Rig::new();
-    let (id, other, stories) = (rig.start(), rig.start(), Stories::default());
-    let state = rig.reader().load(id).unwrap().unwrap().state;
-    let version = state.head.version;
-    stories.keep_place(id, state);
-    assert_eq!(stories.at(id, version + 9).head.version, version);
-    assert_eq!(stories.at(id, version - 1).head.version, 0);
-    assert_eq!(stories.at(other, version).head.version, 0);
-    stories.clear();
-    assert_eq!(stories.at(id, version).head.version, 0);
-}

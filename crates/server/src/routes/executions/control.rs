@@ -5,9 +5,9 @@ use super::{TAG, stored_of, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::{MaySend, Sent};
+use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
-use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ pub async fn cancel(
         compensate: asked.compensate == Some(true),
     };
     let does = ("execution.cancel", json!({ "reason": reason }));
-    let id = give(&app, &caller, wire::execution(&id)?, Input::Cancel(cancel), does).await?;
+    let id = give(&app, &caller, ids::execution(&id)?, Input::Cancel(cancel), does).await?;
     let (by, id) = (caller.id.clone(), execution_id(id));
     let cancelled = told(&app, &caller, &id, move |told| {
         let (completed_nodes, cancelled_nodes) = nodes(told.net, told.story);
@@ -161,7 +161,7 @@ async fn changed(
     id: &str,
     (action, input): (&str, Input),
 ) -> Result<Json<Changed>, Problem> {
-    let id = give(app, caller, wire::execution(id)?, input, (action, json!({}))).await?;
+    let id = give(app, caller, ids::execution(id)?, input, (action, json!({}))).await?;
     let reading = caller.clone();
     let stored = app.readers.read(move |reader| stored_of(reader, &reading, id)).await?;
     let status = status(stored.state.phase()).to_owned();

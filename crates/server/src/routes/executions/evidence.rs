@@ -4,26 +4,26 @@ use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
-use crate::evidence::{self, Evidence};
+use crate::evidence::{Evidence, Ledger};
+use crate::ids;
 use crate::problem::Problem;
-use crate::routes::shared::Pagination;
+use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared::Refusals;
-use crate::wire;
+use crate::told::TellError;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-const LIMIT: u32 = 100;
-const LIMIT_MAX: u32 = 1_000;
+const LIST: Paged = Paged { name: "evidence", usual: 100, most: 1_000 };
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct Asked {
     #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u32>,
+    limit: Option<usize>,
     cursor: Option<String>,
 }
 
@@ -44,18 +44,15 @@ pub async fn evidence(
     Path(id): Path<String>,
     Params(asked): Params<Asked>,
 ) -> Result<Json<Entries>, Problem> {
-    let limit = wire::limit(asked.limit, LIMIT, LIMIT_MAX)?;
-    let read = |text: &str| text.parse::<usize>().ok();
-    let skipped = asked.cursor.as_deref().map(|cursor| wire::place(cursor, read)).transpose()?.unwrap_or(0);
     caller.may(Permission::View)?;
-    let id = wire::execution(&id)?;
+    let (id, limit, stories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.stories.clone());
+    let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
     let read = app.readers.read(move |reader| {
         let stored = stored_of(reader, &caller, id)?;
-        evidence::evidence(reader, &stored).map_err(Problem::from)
+        let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
+        let ledger = Ledger::new(id, stored.options.correlation.as_deref());
+        stories.evidence.page(reader, (id, &net, ledger), from, limit).map_err(Problem::from)
     });
-    let mut entries = read.await?;
-    let has_more = entries.len() > skipped.saturating_add(limit);
-    let cursor = has_more.then(|| wire::cursor(&(skipped + limit).to_string()));
-    let evidence = entries.drain(skipped.min(entries.len())..).take(limit).collect();
-    Ok(Json(Entries { evidence, pagination: Pagination { has_more, cursor } }))
+    let (evidence, next) = read.await?;
+    Ok(Json(Entries { evidence, pagination: LIST.next(next) }))
 }

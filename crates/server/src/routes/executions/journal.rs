@@ -5,9 +5,9 @@ use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
+use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::trail::Stretch;
-use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
@@ -51,7 +51,7 @@ pub async fn journal(
     Params(asked): Params<Asked>,
 ) -> Result<Json<Stretch>, Problem> {
     caller.may(Permission::View)?;
-    let id = wire::execution(&id)?;
+    let id = ids::execution(&id)?;
     let wait_ms = asked.wait_ms.unwrap_or_default();
     if wait_ms > WAIT_MAX_MS {
         return Err(Problem::invalid("waitMs", format!("must be at most {WAIT_MAX_MS}")));

@@ -6,10 +6,9 @@ use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::ids;
 use crate::problem::Problem;
+use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared;
-use crate::routes::shared::Pagination;
 use crate::routes::shared::Refusals;
-use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
@@ -19,8 +18,7 @@ use windlass_dialects::view::{execution_id, status, time, workflow_id};
 use windlass_kernel::{ExecutionId, Outcome, Phase};
 use windlass_store::{Catalog, Listed, Query, Reader, Status, WorkflowId};
 
-const LIMIT: u32 = 20;
-const LIMIT_MAX: u32 = 100;
+const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 };
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -35,7 +33,7 @@ pub struct OfWorkflow {
     #[param(format = DateTime)]
     until: Option<String>,
     #[param(minimum = 1, maximum = 100)]
-    limit: Option<u32>,
+    limit: Option<usize>,
     cursor: Option<String>,
 }
 
@@ -53,7 +51,7 @@ pub struct Search {
     correlation_id: Option<String>,
     parent_execution_id: Option<String>,
     #[param(minimum = 1, maximum = 100)]
-    limit: Option<u32>,
+    limit: Option<usize>,
     cursor: Option<String>,
 }
 
@@ -221,7 +219,7 @@ async fn list(
     workflow: Option<WorkflowId>,
 ) -> Result<Json<Executions>, Problem> {
     caller.may(Permission::View)?;
-    let limit = wire::limit(asked.limit, LIMIT, LIMIT_MAX)?;
+    let limit = LIST.limit(asked.limit)?;
     let query = query(caller, asked, workflow, limit + 1)?;
     let tenant = caller.tenant.clone();
     let mut found = app
@@ -234,15 +232,12 @@ async fn list(
             }
             let own = |id| Ok::<_, Problem>(reader.load(id)?.is_some_and(|stored| stored.tenant == tenant));
             if !query.before.map_or(Ok(true), own)? {
-                return Err(Problem::invalid("cursor", "is not a cursor that this list gave"));
+                return Err(Paged::refuses());
             }
             Ok(reader.list(&query)?)
         })
         .await?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let last = found.last().filter(|_| has_more).map(|row| row.execution.to_string());
-    let pagination = Pagination { has_more, cursor: last.as_deref().map(wire::cursor) };
+    let pagination = LIST.cut(&mut found, limit, |last| last.execution);
     Ok(Json(Executions { executions: found.into_iter().map(Execution::from).collect(), pagination }))
 }
 
@@ -253,7 +248,7 @@ fn query(
     limit: usize,
 ) -> Result<Query, Problem> {
     let read = |text: &str| ExecutionId::try_from(text.to_owned()).ok();
-    let parent = asked.parent_execution_id.as_deref().map(wire::execution).transpose();
+    let parent = asked.parent_execution_id.as_deref().map(ids::execution).transpose();
     let parent =
         parent.map_err(|_| Problem::invalid("parentExecutionId", "is not the id of an execution"))?;
     Ok(Query {
@@ -265,7 +260,7 @@ fn query(
         tag: asked.tag.clone(),
         correlation: asked.correlation_id.clone(),
         parent,
-        before: asked.cursor.as_deref().map(|cursor| wire::place(cursor, read)).transpose()?,
+        before: LIST.place(asked.cursor.as_deref(), read)?,
         limit,
     })
 }

@@ -4,15 +4,16 @@ use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
+use crate::ids;
 use crate::problem::Problem;
+use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared;
-use crate::routes::shared::Pagination;
 use crate::routes::shared::Refusals;
-use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::fmt;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::{NodeLabel, time};
@@ -20,8 +21,7 @@ use windlass_kernel::{ExecutionId, Millis, Net};
 use windlass_protocol::{Line, Stream};
 use windlass_store::{Position, Reader, StoredLog};
 
-const LIMIT: u32 = 100;
-const LIMIT_MAX: u32 = 1_000;
+const LIST: Paged = Paged { name: "logs", usual: 100, most: 1_000 };
 /// Chunks read at a time.
 const PAGE: usize = 64;
 /// Chunks that one request looks through. A filter that finds little gives a short page, and a cursor to go on from.
@@ -39,7 +39,7 @@ pub struct Asked {
     #[param(format = DateTime)]
     since: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
-    limit: Option<u32>,
+    limit: Option<usize>,
     cursor: Option<String>,
 }
 
@@ -84,7 +84,7 @@ pub async fn logs(
     Params(asked): Params<Asked>,
 ) -> Result<Json<Logs>, Problem> {
     caller.may(Permission::View)?;
-    let id = wire::execution(&id)?;
+    let id = ids::execution(&id)?;
     let (wanted, stories) = (Wanted::of(&asked)?, app.stories.clone());
     let logs = app
         .readers
@@ -100,6 +100,12 @@ pub async fn logs(
 /// A line by its chunk and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place(i64, usize);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
 
 struct Wanted {
     node: Option<String>,
@@ -125,15 +131,15 @@ impl Wanted {
             node: asked.node_id.clone(),
             level,
             since: asked.since.as_deref().map(|text| shared::instant("since", text)).transpose()?,
-            limit: wire::limit(asked.limit, LIMIT, LIMIT_MAX)?,
-            after: asked.cursor.as_deref().map(|cursor| wire::place(cursor, read)).transpose()?,
+            limit: LIST.limit(asked.limit)?,
+            after: LIST.place(asked.cursor.as_deref(), read)?,
         })
     }
 
     fn page(&self, reader: &mut impl Reader, id: ExecutionId, net: Option<&Net>) -> Result<Logs, Problem> {
         let mut logs = Vec::new();
         // The chunk of the last line is read again for the lines after it.
-        let mut chunk_after = Position(self.after.map_or(0, |place| place.0 - 1));
+        let mut chunk_after = Position(self.after.map_or(0, |place| place.0.saturating_sub(1)));
         for _ in 0..CHUNKS_MAX.div_ceil(PAGE) {
             let chunks = reader.logs(id, chunk_after, PAGE)?;
             for chunk in &chunks {
@@ -152,9 +158,9 @@ impl Wanted {
                 return Ok(page(logs, false));
             }
         }
-        let mut page = page(logs, true);
-        page.pagination.cursor = Some(wire::cursor(&format!("{}.{}", chunk_after.0, usize::MAX)));
-        Ok(page)
+        // Nothing more fits in this chunk.
+        let pagination = LIST.next(Some(Place(chunk_after.0, usize::MAX)));
+        Ok(Logs { pagination, ..page(logs, true) })
     }
 
     fn fits(&self, chunk: &StoredLog, place: Place, line: &Line) -> bool {
@@ -172,8 +178,7 @@ fn lines(chunk: &StoredLog) -> Result<impl Iterator<Item = (Place, Line)>, Probl
 }
 
 fn page(logs: Vec<(Place, Entry)>, has_more: bool) -> Logs {
-    let last = logs.last().map(|(Place(chunk, line), _)| wire::cursor(&format!("{chunk}.{line}")));
-    let pagination = Pagination { has_more, cursor: last.filter(|_| has_more) };
+    let pagination = LIST.next(logs.last().filter(|_| has_more).map(|(place, _)| *place));
     Logs { logs: logs.into_iter().map(|(_, entry)| entry).collect(), pagination }
 }
 

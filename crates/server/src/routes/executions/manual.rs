@@ -6,10 +6,10 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Sent;
 use crate::follow::label;
+use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::told::Told;
-use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ pub async fn complete(
 ) -> Result<Json<Completed>, Problem> {
     caller.may(Permission::Execute)?;
     let note = note(&caller, &asked)?;
-    let (execution, step) = (wire::execution(&id)?, action.clone());
+    let (execution, step) = (ids::execution(&id)?, action.clone());
     let (run, fence) = told(&app, &caller, &id, move |told| waiting(told, &step)).await??;
     let outcome = word(&note.outcome).to_owned();
     let input = Input::Complete { run, fence, note: Box::new(note) };

@@ -17,6 +17,7 @@ mod shapes;
 mod start;
 mod started;
 
+pub use events::EventTeller;
 pub(super) use links::Links;
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
@@ -27,9 +28,9 @@ pub(super) use started::{Accepted, bad_inputs};
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};
+use crate::ids;
 use crate::problem::Problem;
 use crate::told::{TellError, Told};
-use crate::wire;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -91,7 +92,7 @@ async fn told<T: Send + 'static>(
     tell: impl FnOnce(&Told<'_>) -> T + Send + 'static,
 ) -> Result<T, Problem> {
     caller.may(Permission::View)?;
-    let (id, caller, stories) = (wire::execution(id)?, caller.clone(), app.stories.clone());
+    let (id, caller, stories) = (ids::execution(id)?, caller.clone(), app.stories.clone());
     app.readers
         .read(move |reader| {
             let stored = stored_of(reader, &caller, id)?;

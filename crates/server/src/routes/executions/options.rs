@@ -1,9 +1,9 @@
 //! What a start may ask for, and whether it makes sense.
 
+use crate::ids;
 use crate::problem::Problem;
 use crate::routes::shared;
 use crate::webhooks::event;
-use crate::wire;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -119,7 +119,7 @@ impl ExecutionOptions {
             None => StartWhen::Now,
         };
         let wrong = || Problem::invalid("options.parentExecutionId", "is not the id of an execution");
-        let parent = self.parent_execution_id.as_deref().map(wire::execution).transpose();
+        let parent = self.parent_execution_id.as_deref().map(ids::execution).transpose();
         Ok(Asked {
             timeout_ms: self.timeout_ms()?,
             when,

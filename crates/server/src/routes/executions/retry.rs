@@ -10,7 +10,6 @@ use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::traces;
-use crate::wire;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -60,7 +59,7 @@ pub async fn retry(
     if asked.firing.is_some() && asked.from_node.is_none() {
         return Err(Problem::invalid("firing", "needs fromNode: it counts the firings of that node"));
     }
-    let (of, reading) = (wire::execution(&id)?, caller.clone());
+    let (of, reading) = (ids::execution(&id)?, caller.clone());
     let stored = app.readers.read(move |reader| stored_of(reader, &reading, of)).await?;
     let inputs = asked.inputs.map(|given| {
         let mut whole = stored.state.head.inputs.as_object().cloned().unwrap_or_default();

@@ -6,7 +6,8 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::problem::Problem;
-use crate::routes::shared::{NAME_MAX, Refusals, page_size};
+use crate::routes::paging::Paged;
+use crate::routes::shared::{NAME_MAX, Refusals};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use windlass_store::{Catalog, WorkflowQuery};
 
+const LIST: Paged = Paged { name: "workflows", usual: 50, most: 100 };
 /// Further back nobody looks; `search` finds what is there.
 const OFFSET_MAX: usize = 1_000_000;
 
@@ -56,7 +58,7 @@ pub async fn list_workflows(
     Params(params): Params<WorkflowParams>,
 ) -> Result<Json<WorkflowList>, Problem> {
     caller.may(Permission::View)?;
-    let limit = page_size(params.limit)?;
+    let limit = LIST.limit(params.limit)?;
     let offset = params.offset.unwrap_or_default();
     if offset > OFFSET_MAX {
         return Err(Problem::invalid("offset", format!("it must be at most {OFFSET_MAX}")));

@@ -5,9 +5,9 @@ use super::{DialectName, current, hex, tagged};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
-use crate::cursor;
 use crate::problem::Problem;
-use crate::routes::shared::{Pagination, Refusals, page_size, told};
+use crate::routes::paging::{Paged, Pagination};
+use crate::routes::shared::{Refusals, told};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -19,8 +19,7 @@ use windlass_dialects::as_json;
 use windlass_dialects::view::workflow_id;
 use windlass_store::{Catalog, StoredVersion};
 
-/// The name of the list in its cursors.
-const LIST: &str = "versions";
+const LIST: Paged = Paged { name: "versions", usual: 50, most: 100 };
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -86,18 +85,15 @@ pub async fn list_versions(
     Params(params): Params<VersionParams>,
 ) -> Result<Json<VersionList>, Problem> {
     caller.may(Permission::View)?;
-    let limit = page_size(params.limit)?;
-    let before = params.cursor.map(|text| cursor::read(LIST, &text)).transpose()?;
-    let before = before.map(|place| u32::try_from(place).unwrap_or(u32::MAX));
+    let limit = LIST.limit(params.limit)?;
+    let before = LIST.place(params.cursor.as_deref(), |text| text.parse().ok())?;
     let workflow = current(&app, &caller, &id).await?.workflow.id;
     let tenant = caller.tenant.clone();
     let read = app.readers.look(move |reader| reader.versions(&tenant, workflow, before, limit + 1));
     let mut found = read.await?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let cursor = found.last().filter(|_| has_more).map(|last| cursor::write(LIST, last.version.into()));
+    let pagination = LIST.cut(&mut found, limit, |last| last.version);
     let versions = found.into_iter().map(VersionSummary::of).collect::<Result<_, _>>()?;
-    Ok(Json(VersionList { versions, pagination: Pagination { has_more, cursor } }))
+    Ok(Json(VersionList { versions, pagination }))
 }
 
 /// Get one version of a workflow
