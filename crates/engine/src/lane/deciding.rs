@@ -6,6 +6,7 @@ use super::dispatch::unit;
 use super::live::{Live, Place, Whose};
 use super::reading::Why;
 use super::retry::Forking;
+use super::sessions::grace_ms;
 use crate::wake::{Answer, Fatal, Lookup, Refusal, Start};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -278,8 +279,9 @@ impl<R> Lane<R> {
             _ => {}
         }
         building.answered.extend(answers);
+        let grace_ms = grace_ms(&pending.what);
         building.decided.push((pending, answer));
-        self.follow(id, &decision);
+        self.follow(id, &decision, grace_ms);
         let Some(building) = self.open.commit(id) else { return };
         building.goes_on =
             matches!(decision.records.last().map(|record| &record.event), Some(Event::Continued));

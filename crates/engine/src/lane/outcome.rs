@@ -6,10 +6,10 @@ use windlass_kernel::{Create, Decision, Event, Execution, ExecutionId, Parent, R
 use windlass_store::{DueTimer, Letter};
 
 impl<R> Lane<R> {
-    /// The state is the one after the decision.
-    pub(super) fn follow(&mut self, id: ExecutionId, decision: &Decision) {
+    /// The state is the one after the decision. What it puts an end to has this long for it.
+    pub(super) fn follow(&mut self, id: ExecutionId, decision: &Decision, grace_ms: u64) {
         for record in &decision.records {
-            self.follow_record(id, record);
+            self.follow_record(id, record, grace_ms);
         }
         let timers = running(id, decision);
         let Some(building) = self.open.commit(id) else { return };
@@ -19,12 +19,12 @@ impl<R> Lane<R> {
         }
     }
 
-    fn follow_record(&mut self, id: ExecutionId, record: &Record) {
+    fn follow_record(&mut self, id: ExecutionId, record: &Record, grace_ms: u64) {
         match &record.event {
             Event::Offered { run, fence, .. } => self.offered(id, *run, *fence),
             Event::StopAsked { leases, children } => {
-                for (run, fence) in leases {
-                    self.ask_to_stop(id, *run, *fence);
+                for lease in leases {
+                    self.ask_to_stop(id, *lease, grace_ms);
                 }
                 for child in children {
                     self.cancel_child(id, *child);

@@ -20,6 +20,14 @@ use windlass_store::{LogChunk, Progress, Session as StoredSession, Stop, Tenant,
 /// Between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
 
+/// How long work that this puts an end to has for it. Whoever forces it leaves no time.
+pub(super) fn grace_ms(what: &What) -> u64 {
+    match what {
+        What::Input(input) if matches!(&**input, Input::Cancel(cancel) if cancel.force) => 0,
+        _ => STOP_GRACE_MS,
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     sessions: BTreeMap<protocol::SessionId, Session>,
@@ -350,7 +358,7 @@ impl<R> Lane<R> {
     }
 
     /// Work that nobody wants any more: its worker is told, and holds its slot until it says that it has stopped.
-    pub(super) fn ask_to_stop(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
+    pub(super) fn ask_to_stop(&mut self, id: ExecutionId, (run, fence): (RunId, Fence), grace_ms: u64) {
         let unit = unit(id, run, fence);
         if self.retract(unit) {
             self.sessions.release(unit);
@@ -359,11 +367,11 @@ impl<R> Lane<R> {
         if held.stop.is_some() {
             return;
         }
-        held.stop = Some(STOP_GRACE_MS);
+        held.stop = Some(grace_ms);
         let Some(session) = self.sessions.held.get(&unit).copied() else { return };
         let Some(building) = self.open.commit(id) else { return };
         building.stops.push(Stop { execution: id, run, fence, session: StoredSession(session.0) });
-        building.orders.push((session, protocol::Order::Stop { unit, grace_ms: STOP_GRACE_MS }));
+        building.orders.push((session, protocol::Order::Stop { unit, grace_ms }));
     }
 
     /// A lease that is still in the open batch is taken out of it: nobody has heard of it.

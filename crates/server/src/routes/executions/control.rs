@@ -27,7 +27,7 @@ const REASON_MAX: usize = 2_000;
 pub struct CancelRequest {
     #[schema(max_length = 2000)]
     reason: Option<String>,
-    /// Processes are killed without a grace, and compensation is given up.
+    /// Its processes are killed without a grace, and compensation is given up.
     force: Option<bool>,
     /// What was done is undone, where the definition says how.
     compensate: Option<bool>,
