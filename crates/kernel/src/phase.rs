@@ -48,6 +48,12 @@ impl Phase {
         matches!(self, Phase::Ended(_))
     }
 
+    /// Its outcome is decided, and it is on its way there.
+    #[must_use]
+    pub fn is_ending(self) -> bool {
+        matches!(self, Phase::Draining | Phase::Compensating | Phase::Finalizing)
+    }
+
     /// The whole machine. None: the move is not legal in this phase.
     #[must_use]
     pub fn after(self, step: Move) -> Option<Phase> {

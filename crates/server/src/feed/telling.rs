@@ -39,6 +39,8 @@ struct Row {
     numbers: std::ops::RangeFrom<u64>,
     position: windlass_store::Position,
     messages: Vec<Message>,
+    /// The execution ends in it: what it does on the way there nobody can have seen.
+    ends: bool,
 }
 
 impl Row {
@@ -82,7 +84,8 @@ impl Telling {
 
     /// The next row of the journal.
     pub fn row(&mut self, row: &JournalRow) -> Result<Vec<Message>, Illegal> {
-        let mut told = Row { numbers: 1.., position: row.position, messages: Vec::new() };
+        let ends = row.records.iter().any(|record| matches!(record.event, Event::Ended { .. }));
+        let mut told = Row { numbers: 1.., position: row.position, messages: Vec::new(), ends };
         for record in &row.records {
             self.story.fold(&self.net, record)?;
             self.record(&mut told, record);
@@ -215,7 +218,7 @@ impl Telling {
     /// `began`: the execution has started just now.
     fn tell_status(&mut self, told: &mut Row, at: Millis, began: bool) {
         let now = status(self.story.state.phase());
-        if self.status == Some(now) {
+        if self.status == Some(now) || (told.ends && self.story.state.phase().is_ending()) {
             return;
         }
         for passed in passed_through(self.status, now).iter().chain([&now]) {
