@@ -48,7 +48,7 @@ pub(super) fn workflow(root: &Node, reader: &mut Reader<'_, '_>) -> Workflow {
     workflow
 }
 
-fn limited(node: &Node, what: &str, max: usize, reader: &mut Reader<'_, '_>) -> Option<String> {
+pub(super) fn limited(node: &Node, what: &str, max: usize, reader: &mut Reader<'_, '_>) -> Option<String> {
     let text = reader.text(node, what)?;
     if text.chars().count() > max {
         let message = format!("{what} has {} characters, more than {max}", text.chars().count());

@@ -1,6 +1,7 @@
 //! Retry policies in the document's words.
 
 use super::language::{BACKOFFS, RETRY};
+use super::parse::limited;
 use crate::document::Node;
 use crate::read::{Reader, Unknown};
 use serde::Deserialize;
@@ -10,6 +11,9 @@ use windlass_kernel::net::{Backoff, Retry, RetryOn, UnknownErrors};
 const RETRIES_MAX: u32 = 1_000;
 /// A pause between tries is at most a month.
 const DELAY_MAX_MS: u32 = 30 * 24 * 60 * 60 * 1_000;
+
+/// Characters of a code, of the columns that stores have for them.
+const CODE_MAX: usize = 50;
 
 /// What nodes have that say nothing: three retries, after about 1, 2 and 4 seconds.
 #[must_use]
@@ -52,7 +56,7 @@ pub(super) fn policy(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Op
     }
     if let Some(node) = given("retryableErrors") {
         let items = reader.list(node, "`retryableErrors`")?;
-        let codes = items.iter().filter_map(|item| reader.text(item, "an error code").map(str::to_owned));
+        let codes = items.iter().filter_map(|item| limited(item, "an error code", CODE_MAX, reader));
         retry.on = RetryOn::Only(codes.collect());
     }
     Some(retry)
@@ -104,12 +108,12 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// As the kernel knows it; the error names the field.
-    pub fn retry(&self) -> Result<Retry, (&'static str, String)> {
+    pub fn retry(&self) -> Result<Retry, (String, String)> {
         let known = BACKOFFS.iter().find(|(word, _)| *word == self.backoff_strategy);
         let Some((_, backoff)) = known else {
-            return Err(("backoffStrategy", "use `fixed`, `linear` or `exponential`".to_owned()));
+            return Err(wrong("backoffStrategy", "use `fixed`, `linear` or `exponential`"));
         };
-        let most = |field, max: u64| (field, format!("must be at most {max}"));
+        let most = |field, max: u64| wrong(field, format!("must be at most {max}"));
         if self.max_retries > RETRIES_MAX {
             return Err(most("maxRetries", RETRIES_MAX.into()));
         }
@@ -121,10 +125,15 @@ impl RetryPolicy {
             }
         }
         if !(1.0..=1_000.0).contains(&self.backoff_multiplier) {
-            return Err(("backoffMultiplier", "must be a number from 1 to 1000".to_owned()));
+            return Err(wrong("backoffMultiplier", "must be a number from 1 to 1000"));
         }
         if !(0.0..=1.0).contains(&self.jitter_factor) {
-            return Err(("jitterFactor", "must be a number from 0 to 1".to_owned()));
+            return Err(wrong("jitterFactor", "must be a number from 0 to 1"));
+        }
+        let bad = |code: &String| !(1..=CODE_MAX).contains(&code.chars().count());
+        if let Some(place) = self.retryable_errors.iter().flatten().position(bad) {
+            let field = format!("retryableErrors[{place}]");
+            return Err(wrong(field, format!("a code has 1 to {CODE_MAX} characters")));
         }
         Ok(Retry {
             attempts_max: self.max_retries + 1,
@@ -138,4 +147,8 @@ impl RetryPolicy {
             resumes: false,
         })
     }
+}
+
+fn wrong(field: impl Into<String>, message: impl Into<String>) -> (String, String) {
+    (field.into(), message.into())
 }

@@ -9,8 +9,8 @@ use windlass_protocol::Failure;
 
 const FIELDS: [&str; 4] = ["success", "data", "error", "metadata"];
 
-/// A code that a node made up is kept up to here.
-const CODE_MAX: usize = 100;
+/// A code that a node made up is kept up to here, which is what stores have a column for.
+const CODE_MAX: usize = 50;
 
 /// What a program gave, as the node's data or its failure. What it says it used is counted.
 pub(crate) fn told(given: Value, meter: &Meter) -> Result<Value, Box<Failure>> {

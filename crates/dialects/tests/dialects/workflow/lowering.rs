@@ -78,7 +78,7 @@ nodes:
     assert_ne!(other.digest(), given.digest());
     assert_eq!(compile_with(text, &Overrides::default()).net.expect("a net").digest(), given.digest());
     let wrong: RetryPolicy = serde_json::from_value(json!({ "jitterFactor": 3 })).expect("it can be read");
-    assert_eq!(wrong.retry().map_err(|(field, _)| field), Err("jitterFactor"));
+    assert_eq!(wrong.retry().map_err(|(field, _)| field), Err("jitterFactor".to_owned()));
     assert!(serde_json::from_value::<RetryPolicy>(json!({ "retries": 3 })).is_err());
 }
 
