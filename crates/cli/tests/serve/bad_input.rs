@@ -41,6 +41,53 @@ fn check(server: &Server, case: Case<'_>, status: u16, path: Option<&str>, messa
 }
 
 #[test]
+fn wfl_35_what_is_longer_than_its_column_is_refused_and_what_just_fits_is_taken() {
+    let place = Place::new();
+    let server = place.serve();
+    let definition = |name: usize, id: usize, title: usize, code: usize| {
+        let policy = json!({ "retryableErrors": ["c".repeat(code)] });
+        let node = json!({ "id": "n".repeat(id), "name": "t".repeat(title), "type": "trigger", "retryPolicy": policy });
+        json!({ "name": "w".repeat(name), "nodes": [node] })
+    };
+    let good = server.define(&definition(255, 100, 255, 50).to_string());
+    let before = rows::all(&place.data());
+    let post = |body: &Value| json_case(Method::POST, "/api/v1/workflows", body);
+    check(&server, post(&definition(256, 1, 1, 1)), 400, Some("name"), "has errors");
+    check(&server, post(&definition(1, 101, 1, 1)), 400, Some("nodes[0].id"), "has errors");
+    check(&server, post(&definition(1, 1, 256, 1)), 400, Some("nodes[0].name"), "has errors");
+    check(
+        &server,
+        post(&definition(1, 1, 1, 51)),
+        400,
+        Some("nodes[0].retryPolicy.retryableErrors[0]"),
+        "has errors",
+    );
+    let kind = json!({ "name": "w", "nodes": [{ "id": "a", "type": "x".repeat(51) }] });
+    check(&server, post(&kind), 400, Some("nodes[0].type"), "has errors");
+    let execute = |options: Value| {
+        let body = json!({ "options": options });
+        json_case(Method::POST, &format!("/api/v1/workflows/{good}/execute"), &body)
+    };
+    let long = |count: usize| "é".repeat(count);
+    check(
+        &server,
+        execute(json!({ "correlationId": long(101) })),
+        400,
+        Some("options.correlationId"),
+        "1 to 100",
+    );
+    check(&server, execute(json!({ "tags": [long(201)] })), 400, Some("options.tags[0]"), "1 to 200");
+    let policy = json!({ "retryPolicy": { "retryableErrors": ["OK", long(51)] } });
+    check(&server, execute(policy), 400, Some("options.retryPolicy.retryableErrors[1]"), "1 to 50");
+    let parent = json!({ "parentExecutionId": format!("exec_{}", "1".repeat(32)) });
+    check(&server, execute(parent), 400, Some("options.parentExecutionId"), "there is no execution");
+    assert_eq!(rows::all(&place.data()), before, "nothing was written");
+    let fits = json!({ "options": { "correlationId": long(100), "retryPolicy": { "retryableErrors": [long(50)] } } });
+    let (status, told) = server.post(&format!("/api/v1/workflows/{good}/execute"), &fits);
+    assert_eq!(status.as_u16(), 202, "{told}");
+}
+
+#[test]
 fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     let place = Place::new().with(&["--body-limit", "64KiB"]);
     let server = place.serve();

@@ -1,7 +1,7 @@
 //! Executions under control: cancelled, retried, paused, resumed, patched, approved.
 
 use crate::executions::{FAILS, TWO, finish, get, start, until, until_node, waits_for};
-use crate::rig::{Place, Server, told};
+use crate::rig::{self, Place, Server, is_gone, process_of, told};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -60,6 +60,97 @@ fn wfl_09_a_cancel_needs_no_body() {
         told(server.request(Method::POST, &format!("/api/v1/executions/{id}/cancel")).send().unwrap());
     assert_eq!((status, &told["status"]), (StatusCode::OK, &json!("cancelled")), "{told}");
     assert_eq!(told["cancelledNodes"], json!(["a", "b"]));
+}
+
+#[test]
+fn wfl_09_a_forced_cancel_leaves_a_process_no_time() {
+    let place = Place::new();
+    let server = place.serve();
+    for force in [false, true] {
+        let (pid, heard) = (format!("pid-{force}"), format!("heard-{force}"));
+        let command = format!(
+            "trap \"echo > {}; exit\" TERM; echo $$ > {}; while true; do sleep 0.02; done",
+            place.path(&heard).display(),
+            place.path(&pid).display()
+        );
+        let node = json!({ "id": "x", "type": "shell", "config": { "command": command } });
+        let workflow = server.define(&json!({ "name": "stubborn", "nodes": [node] }).to_string());
+        let id = start(&server, &workflow, json!({}));
+        let process = process_of(&place, &pid);
+        let (status, told) = act(&server, &id, "/cancel", json!({ "force": force }));
+        assert_eq!((status, &told["status"]), (200, &json!("cancelled")));
+        rig::until("the process is gone", || is_gone(process).then_some(()));
+        assert_eq!(place.path(&heard).exists(), !force, "who is forced hears nothing");
+    }
+}
+
+/// A workflow whose nodes write down that they run; `bad` fails while there is no file `fixed`.
+fn counted(place: &Place, mode: &str) -> String {
+    let ran = place.path("ran").display().to_string();
+    let shell = |id: &str, more: &str| {
+        let command = format!("echo {id} >> {ran}; {more}");
+        json!({ "id": id, "type": "shell", "config": { "command": command } })
+    };
+    let edge = |source: &str, target: &str| json!({ "source": source, "target": target });
+    let fails = format!("test -e {}", place.path("fixed").display());
+    json!({ "name": "counted", "settings": { "failureMode": mode },
+        "nodes": [{ "id": "t", "type": "trigger" }, shell("a", "echo {{ inputs.n }}"), shell("b", "true"), shell("other", "true"), shell("bad", &fails)],
+        "edges": [edge("t", "a"), edge("a", "b"), edge("t", "other"), edge("b", "bad"), edge("other", "bad")] })
+    .to_string()
+}
+
+/// What ran since the last time, in any order.
+fn ran(place: &Place) -> Vec<String> {
+    let mut lines = place.lines("ran");
+    let _ = std::fs::remove_file(place.path("ran"));
+    lines.sort();
+    lines
+}
+
+#[test]
+fn wfl_10_wfl_26_what_is_done_again_is_the_node_and_all_that_follows_it_on_the_same_version() {
+    let place = Place::new();
+    let server = place.serve();
+    for (mode, end) in [("fail_fast", "failed"), ("collect_errors", "partial_success")] {
+        let workflow = server.define(&counted(&place, mode));
+        let first = finish(&server, &workflow, json!({ "n": 1 }));
+        let id = first["executionId"].as_str().unwrap();
+        assert_eq!((&first["status"], ran(&place).len()), (&json!(end), 4));
+        let newer = server.request(Method::PUT, &format!("/api/v1/workflows/{workflow}"));
+        let newer = newer.header("Content-Type", "application/yaml").body(TWO);
+        assert!(newer.send().unwrap().status().is_success());
+        std::fs::write(place.path("fixed"), "").unwrap();
+
+        let again = |body: Value| {
+            let (status, told) = act(&server, id, "/retry", body);
+            assert_eq!(status, 202, "{told}");
+            let ended = until(&server, told["executionId"].as_str().unwrap(), "completed");
+            assert_eq!((&ended["workflowId"], &ended["workflowVersion"]), (&json!(workflow), &json!(1)));
+            assert_eq!(ended["metadata"]["parentExecutionId"], json!(id));
+            let output = |node: &str| {
+                let entries = ended["nodeExecutions"].as_array().unwrap();
+                entries.iter().find(|entry| entry["nodeId"] == node).unwrap()["output"]["stdout"].clone()
+            };
+            (ran(&place), output("a"))
+        };
+        let kept = json!("1\n");
+        assert_eq!(again(json!({})), (vec!["bad".to_owned()], kept.clone()), "{mode}");
+        assert_eq!(again(json!({ "fromNode": "bad" })), (vec!["bad".to_owned()], kept.clone()));
+        assert_eq!(again(json!({ "fromNode": "b" })), (vec!["b".to_owned(), "bad".to_owned()], kept));
+        let all = ["a", "b", "bad"].map(str::to_owned).to_vec();
+        assert_eq!(again(json!({ "fromNode": "a", "inputs": { "n": 2 } })), (all, json!("2\n")));
+        assert_eq!(get(&server, id, "")["status"], end, "what failed stays so");
+        std::fs::remove_file(place.path("fixed")).unwrap();
+    }
+}
+
+#[test]
+fn wfl_10_what_has_not_ended_is_not_done_again() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = start(&server, &server.define(APPROVAL), json!({}));
+    let (status, told) = act(&server, &id, "/retry", json!({}));
+    assert_eq!((status, &told["error"]["code"]), (409, &json!("CONFLICT")), "{told}");
 }
 
 #[test]

@@ -286,10 +286,17 @@ fn wfl_02_nodes_have_the_states_of_the_document() {
     };
     let retrying = start(&server, &define(&server, Doing::Backoff, &file), json!({}));
     reach(&server, &retrying, Doing::Backoff);
-    let waiting = start(&server, &define(&server, Doing::InFlight, &file), json!({}));
+    let edge = |source: &str, target: &str| json!({ "source": source, "target": target });
+    let waits = json!({ "command": format!("until [ -e {} ]; do sleep 0.02; done", file.display()) });
+    let nodes = [
+        json!({ "id": "x", "type": "shell", "config": waits }),
+        json!({ "id": "next", "type": "shell", "config": { "command": "true" } }),
+    ];
+    let text = workflow("waits", &nodes, &[edge("t", "x"), edge("x", "next")]);
+    let waiting = start(&server, &server.define(&text), json!({}));
     reach(&server, &waiting, Doing::InFlight);
     assert_eq!(status(&waiting, "t").as_deref(), Some("completed"));
-    let edge = |source: &str, target: &str| json!({ "source": source, "target": target });
+    assert_eq!(status(&waiting, "next").as_deref(), Some("pending"));
     let nodes = [
         json!({ "id": "bad", "type": "shell", "config": { "command": "exit 1", "retryPolicy": { "maxRetries": 0 } } }),
         json!({ "id": "after", "type": "shell", "config": { "command": "true" } }),
@@ -301,7 +308,8 @@ fn wfl_02_nodes_have_the_states_of_the_document() {
         (status(&id, "bad").as_deref(), status(&id, "after").as_deref()),
         (Some("failed"), Some("skipped"))
     );
-    for id in [retrying, waiting] {
-        assert_eq!(act(&server, &id, "/cancel", json!({})).0, 200);
+    for id in [&retrying, &waiting] {
+        assert_eq!(act(&server, id, "/cancel", json!({})).0, 200);
     }
+    assert_eq!(status(&waiting, "next").as_deref(), Some("skipped"), "it never will");
 }

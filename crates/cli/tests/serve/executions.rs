@@ -237,6 +237,14 @@ fn wfl_06_another_tenants_executions_are_not_there() {
     assert_eq!(status, StatusCode::NOT_FOUND);
     assert_eq!(ask(Method::GET, "/api/v1/executions").1["executions"], json!([]));
     // Its id is no parent, and its place in a list no cursor, of theirs.
+    finish(&server, &workflow, json!({}));
+    let page = server.get("/api/v1/executions?limit=1").json::<Value>().unwrap();
+    let cursor = page["pagination"]["cursor"].as_str().unwrap();
+    let (status, refused) = ask(Method::GET, &format!("/api/v1/executions?cursor={cursor}"));
+    assert_eq!(
+        (status, &refused["error"]["details"][0]["path"]),
+        (StatusCode::BAD_REQUEST, &json!("cursor"))
+    );
     let own = {
         let request = server.bare(Method::POST, "/api/v1/workflows").bearer_auth(&theirs);
         told(request.header("Content-Type", "application/yaml").body(TWO).send().unwrap()).1
@@ -431,6 +439,10 @@ fn wfl_11_wfl_18_executions_are_listed_by_workflow_and_found_by_what_was_said_of
     let created = get(&server, &made[2], "")["createdAt"].as_str().unwrap().to_owned();
     assert!(ids(&format!("{of}?since={created}")).0.contains(&made[2]));
     assert!(!ids(&format!("{of}?until={created}")).0.contains(&made[2]));
+    let created = get(&server, &child, "")["createdAt"].as_str().unwrap().to_owned();
+    assert_eq!(ids(&format!("/api/v1/executions?since={created}")).0, [child.as_str()]);
+    assert_eq!(ids(&format!("/api/v1/executions?until={created}")).0, newest);
+    assert_eq!(ids(&format!("{of}?since={created}")).0, Vec::<String>::new());
     assert_eq!(ids("/api/v1/executions?tag=n3").0, [made[3].clone()]);
     assert_eq!(ids("/api/v1/executions?tag=all").0, newest);
     assert_eq!(ids("/api/v1/executions?correlationId=order-1").0, [made[1].clone()]);
@@ -440,6 +452,11 @@ fn wfl_11_wfl_18_executions_are_listed_by_workflow_and_found_by_what_was_said_of
     assert_eq!(metadata["parentExecutionId"], made[0]);
     let metadata = &get(&server, &made[1], "")["metadata"];
     assert_eq!((&metadata["tags"], &metadata["correlationId"]), (&json!(["all", "n1"]), &json!("order-1")));
+    let listed =
+        server.get("/api/v1/executions?tag=n1").json::<Value>().unwrap()["executions"][0]["metadata"].clone();
+    assert_eq!((&listed["tags"], &listed["correlationId"]), (&json!(["all", "n1"]), &json!("order-1")));
+    let listed = server.get("/api/v1/executions?status=failed").json::<Value>().unwrap();
+    assert_eq!(listed["executions"][0]["metadata"]["parentExecutionId"], made[0]);
     for bad in ["status=done", "limit=101", "limit=0", "cursor=x", "since=x", "until=1", "foo=1"] {
         assert_eq!(server.get(&format!("{of}?{bad}")).status(), StatusCode::BAD_REQUEST, "{bad}");
     }

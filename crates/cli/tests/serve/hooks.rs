@@ -1,6 +1,6 @@
 //! Requests that start workflows.
 
-use crate::executions::{get, until};
+use crate::executions::{finish, get, until};
 use crate::rig::{Place, Server, told};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -75,6 +75,31 @@ fn wfl_32_a_request_to_a_hook_starts_the_workflow_of_its_trigger() {
     assert_eq!(status, 202, "{started}");
     let told = get(&server, started["executionId"].as_str().unwrap(), "");
     assert_eq!(told["inputs"], json!({ "body": [1, 2] }));
+}
+
+#[test]
+fn wfl_32_a_workflow_that_another_one_starts_names_it() {
+    let place = Place::new();
+    let server = place.serve();
+    let child = server.define(&workflow(&json!({})));
+    let node = json!({ "id": "x", "type": "workflow", "config": { "workflowId": child } });
+    let parent = server.define(&json!({ "name": "parent", "nodes": [node] }).to_string());
+    let told = finish(&server, &parent, json!({}));
+    assert_eq!(told["status"], "completed", "{told}");
+    let (_, listed) = send(
+        &server,
+        Method::GET,
+        &format!("/api/v1/workflows/{child}/executions"),
+        Some(server.token()),
+        None,
+    );
+    let begun = get(&server, listed["executions"][0]["executionId"].as_str().unwrap(), "");
+    let metadata = &begun["metadata"];
+    assert_eq!(
+        (&metadata["triggerType"], &metadata["triggeredBy"]),
+        (&json!("workflow"), &told["executionId"])
+    );
+    assert_eq!(metadata["parentExecutionId"], told["executionId"]);
 }
 
 #[test]

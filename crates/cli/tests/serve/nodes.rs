@@ -27,7 +27,7 @@ fn entry(execution: &Value, node: &str) -> Value {
 }
 
 #[test]
-fn wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
+fn wfl_02_wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
     let place = Place::new().with(&["--slots", "1"]);
     let server = place.serve();
     let (go, order) = (place.data().join("go"), place.data().join("order"));
@@ -40,18 +40,22 @@ fn wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
     let blocking = start(&server, &blocker, json!({}));
     until_node(&server, &blocking, "x", "running");
     let mut started = Vec::new();
-    for name in ["low", "normal", "high", "critical"] {
-        let body = json!({ "inputs": { "name": name }, "options": { "priority": name } });
+    for name in ["low", "unsaid", "normal", "high", "critical"] {
+        let options = if name == "unsaid" { json!({}) } else { json!({ "priority": name }) };
+        let body = json!({ "inputs": { "name": name }, "options": options });
         let (status, told) = server.post(&format!("/api/v1/workflows/{writer}/execute"), &body);
         assert_eq!(status, 202, "{told}");
         started.push(told["executionId"].as_str().unwrap().to_owned());
+    }
+    for id in &started {
+        assert_eq!(entry(&get(&server, id, ""), "x")["status"], "pending", "there is one slot");
     }
     std::fs::write(&go, "").unwrap();
     for id in started {
         until(&server, &id, "completed");
     }
     let order = std::fs::read_to_string(order).unwrap();
-    assert_eq!(order.lines().collect::<Vec<_>>(), ["critical", "high", "normal", "low"]);
+    assert_eq!(order.lines().collect::<Vec<_>>(), ["critical", "high", "unsaid", "normal", "low"]);
 }
 
 #[test]

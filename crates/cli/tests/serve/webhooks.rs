@@ -1,8 +1,8 @@
 //! Webhooks: what comes, how it is signed, how it is tried again, and what a crash does to it.
 
-use crate::executions::{FAILS, TWO, start, until, waits_for};
+use crate::executions::{FAILS, TWO, get, start, until, waits_for};
 use crate::receiver::{Received, Receiver};
-use crate::rig::{Place, Server, told};
+use crate::rig::{self, Place, Server, told};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -126,6 +126,98 @@ fn wfl_16_a_receiver_that_fails_gets_it_again_and_nothing_overtakes() {
         (&second["attempts"], &second["responseStatus"], &second["id"]),
         (&json!(2), &json!(204), &json!(ids[1]))
     );
+}
+
+#[test]
+fn wfl_16_what_comes_later_waits_for_what_was_refused() {
+    let place = place();
+    let receiver = Receiver::answering(|before, _| match before {
+        0 => "503 Service Unavailable".to_owned(),
+        _ => "204 No Content".to_owned(),
+    });
+    let server = place.serve();
+    let go = place.path("go");
+    let workflow = server.define(&waits_for(&go));
+    start(&server, &workflow, json!({ "webhookUrl": receiver.url, "webhookEvents": ALL }));
+    receiver.until(|received| received.len() == 1);
+    // The rest happens while the first is to be tried again.
+    std::fs::write(&go, "").unwrap();
+    let received = receiver.until(has_ended);
+    let numbers: Vec<u64> =
+        received.iter().map(|one| one.json()["data"]["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn wfl_16_each_event_says_when_it_was_and_how_it_stands() {
+    let (place, receiver) = (place(), Receiver::new());
+    let server = place.serve();
+    // The second node fails twice: nobody listens there.
+    let text = json!({ "name": "two kinds",
+        "nodes": [
+            { "id": "greet", "name": "Greeter", "type": "shell", "config": { "command": "echo hi" } },
+            { "id": "call", "name": "Caller", "type": "http_api", "config": { "url": "http://127.0.0.1:1/",
+                "retryPolicy": { "maxRetries": 1, "initialDelayMs": 1 } } },
+        ],
+        "edges": [{ "source": "greet", "target": "call" }] });
+    let workflow = server.define(&text.to_string());
+    let id = start(&server, &workflow, json!({ "webhookUrl": receiver.url, "webhookEvents": ALL }));
+    let received = receiver.until(has_ended);
+    let told: Vec<Value> = received.iter().map(Received::json).collect();
+    let brief: Vec<String> = told
+        .iter()
+        .map(|body| {
+            format!("{} {}", body["event"].as_str().unwrap(), body["data"]["status"].as_str().unwrap())
+        })
+        .collect();
+    let expected = [
+        "execution.started running",
+        "node.started running",
+        "node.completed completed",
+        "node.started running",
+        "node.failed failed",
+        "execution.failed failed",
+    ];
+    assert_eq!(brief, expected, "a node starts once and fails once, however often it is tried");
+    let whole = until(&server, &id, "failed");
+    let times: Vec<&str> = told.iter().map(|body| body["timestamp"].as_str().unwrap()).collect();
+    assert!(
+        times.is_sorted() && times[0] == whole["startedAt"] && times[5] == whole["completedAt"],
+        "{times:?}"
+    );
+    let end = &told[5]["data"];
+    assert_eq!((&end["duration"], &end["outputs"]), (&whole["duration"], &whole["outputs"]));
+    assert_eq!(told[2]["data"]["output"], whole["nodeExecutions"][0]["output"]);
+    assert_eq!(told[4]["data"]["error"]["retryCount"], 1);
+    assert_eq!(
+        (&told[3]["data"]["nodeName"], &told[3]["data"]["nodeType"]),
+        (&json!("Caller"), &json!("http_api"))
+    );
+}
+
+#[test]
+fn wfl_16_two_options_ask_for_the_end_and_may_leave_it_out() {
+    let place = place();
+    let server = place.serve();
+    let (two, fails) = (server.define(TWO), server.define(FAILS));
+    let come = |workflow: &str, more: Value, count: usize| {
+        let receiver = Receiver::new();
+        let mut options = json!({ "webhookUrl": receiver.url });
+        options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let id = start(&server, workflow, options);
+        let all = events(&receiver.until(|received| received.len() == count));
+        // Whatever was told of it is delivered.
+        let left = || deliveries(&server, &format!("?executionId={id}")).len();
+        rig::until("it ends", || get(&server, &id, "")["completedAt"].is_string().then_some(()));
+        assert_eq!(left(), count);
+        all
+    };
+    let listed =
+        json!({ "webhookEvents": ["execution.started"], "notifyOnComplete": true, "notifyOnError": true });
+    assert_eq!(come(&two, listed.clone(), 2), ["execution.started", "execution.completed"]);
+    assert_eq!(come(&fails, listed, 2), ["execution.started", "execution.failed"]);
+    assert_eq!(come(&two, json!({ "notifyOnComplete": false }), 1), ["execution.started"]);
+    assert_eq!(come(&fails, json!({ "notifyOnError": false }), 1), ["execution.started"]);
 }
 
 #[test]
