@@ -17,6 +17,7 @@ mod literals;
 mod model;
 mod nodes;
 mod operations;
+mod orchestration;
 mod reading;
 mod receiver;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
