@@ -6,6 +6,7 @@ use crate::lane::{Config, Lane};
 use crate::reading::look_up;
 use crate::wake::{Answer, Effect, Fatal, Found, Lookup, Now, ReadId, Request, Wake};
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -95,11 +96,11 @@ impl Engine {
             began,
         };
         let looping = spawn("lane", move || {
-            let fatal = turn.run();
-            // Nobody may listen any more.
-            let _ = told.send(fatal);
+            let fatal = catch_unwind(AssertUnwindSafe(|| turn.run())).unwrap_or(Some(Fatal::Died));
             // Whoever asks after the end learns it from a reply that is dropped.
             spawn("late", move || late.iter().for_each(drop));
+            // Several may wait for the end, and each must hear of it, now or later.
+            spawn("told", move || while told.send(fatal.clone()).is_ok() {});
         });
         let handle = Handle { requests, recovered };
         Ok(Engine { handle, stop, threads: vec![looping, writer, reading], ended })
@@ -110,7 +111,7 @@ impl Engine {
         self.handle.clone()
     }
 
-    /// Told when the engine has ended, with the reason if it was not asked to.
+    /// Told when the engine has ended, with the reason if it was not asked to; as often as somebody listens.
     #[must_use]
     pub fn ended(&self) -> &Receiver<Option<Fatal>> {
         &self.ended
@@ -119,7 +120,7 @@ impl Engine {
     /// Finishes and writes what was begun, answers everyone, and ends.
     pub fn stop(self) -> Option<Fatal> {
         let _ = self.stop.send(());
-        let fatal = self.ended.recv().unwrap_or(None);
+        let fatal = self.ended.recv().unwrap_or(Some(Fatal::Died));
         drop(self.handle);
         for thread in self.threads {
             let _ = thread.join();

@@ -55,6 +55,8 @@ pub enum Fatal {
     Store(#[from] StoreError),
     #[error("execution {execution}: {what}. Nothing of it was written")]
     Broken { execution: ExecutionId, what: String },
+    #[error("a thread of the engine has died; its last words are above")]
+    Died,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

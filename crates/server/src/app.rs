@@ -22,7 +22,10 @@ use windlass_store::{Applied, Entry};
 #[derive(Debug)]
 pub struct App {
     pub engine: Handle,
+    /// For requests.
     pub readers: Readers,
+    /// For those who follow executions: streams, webhooks, traces.
+    pub followers: Readers,
     pub settings: Settings,
     pub directory: Directory,
     pub jwt: Option<Jwt>,
@@ -60,6 +63,7 @@ impl App {
         let Parts { engine, readers, settings, directory, jwt, secrets, hub, traces } = parts;
         App {
             engine,
+            followers: readers.patient(),
             readers,
             settings,
             directory,

@@ -10,7 +10,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use windlass_engine::{Answer, Load, Request as Ask, Tally};
+use windlass_engine::{Answer, Folder, Load, Request as Ask, Tally};
 use windlass_store::Outbox as _;
 
 /// From a sync on a fast disk to one that users notice.
@@ -62,7 +62,14 @@ pub async fn render(app: &App) -> Result<String, Problem> {
     }
     let backlog = app.readers.look(|reader| reader.backlog(BACKLOG_MAX)).await?;
     gauge!("windlass_webhook_backlog").set(backlog as f64);
+    gauge!("windlass_store_log_bytes").set(log_bytes(app) as f64);
     Ok(HANDLE.get().map(PrometheusHandle::render).unwrap_or_default())
+}
+
+fn log_bytes(app: &App) -> u64 {
+    let mut log = Folder::store(&app.settings.data).into_os_string();
+    log.push("-wal");
+    std::fs::metadata(log).map_or(0, |file| file.len())
 }
 
 /// Times every request by its route, never by its address: addresses have no bound.
@@ -116,6 +123,10 @@ fn describe() {
     describe_gauge!("windlass_executions_in_memory", "Executions that something happens to");
     describe_gauge!("windlass_recovered", "1 when what the last process left has been taken up");
     describe_gauge!("windlass_webhook_backlog", "Webhook events that were not delivered yet");
+    describe_gauge!(
+        "windlass_store_log_bytes",
+        "Length of the store's write-ahead log; long readers make it grow"
+    );
     describe_counter!("windlass_executions_started_total", "Executions since the start of the process");
     describe_counter!("windlass_executions_ended_total", "Executions that ended, by status");
     describe_counter!("windlass_steps_total", "Steps that ended, by status");

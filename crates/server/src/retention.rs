@@ -10,8 +10,9 @@ use windlass_kernel::Millis;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{Applied, Artifacts, Entry, Retention as _};
 
-/// How often it is looked for what may go.
+/// How often it is looked for what may go, and how long after the start for the first time.
 const EVERY: Duration = Duration::from_secs(3_600);
+const FIRST: Duration = Duration::from_secs(60);
 /// Executions forgotten in one transaction.
 const PAGE: usize = 64;
 /// Rows that go in one transaction: a few milliseconds of the disk.
@@ -89,9 +90,9 @@ pub fn ended_before(now: Millis, keep: Duration) -> Millis {
 
 /// Prunes now and then, until the server is stopped.
 pub async fn run(app: Arc<App>, keep: Duration) {
-    loop {
+    for pause in std::iter::once(FIRST).chain(std::iter::repeat(EVERY)) {
         tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(pause) => {}
             () = app.stopped() => return,
         }
         let (data, engine) = (app.settings.data.clone(), app.engine.clone());

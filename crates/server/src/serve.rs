@@ -5,7 +5,7 @@ use crate::auth::{Directory, Jwt};
 use crate::connections::{Connections, accept};
 use crate::engine_secrets::EngineSecrets;
 use crate::first;
-use crate::host::{Embedded, Setup, Workers};
+use crate::host::{self, Embedded, Setup, Workers};
 use crate::hub::Hub;
 use crate::logging;
 use crate::metrics;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use windlass_engine::{Fatal, Folder};
+use windlass_engine::Folder;
 use windlass_store::Entry;
 use windlass_store::sqlite::Sqlite;
 
@@ -102,23 +102,23 @@ impl Server {
         let courier = tokio::spawn(webhooks::courier::run(app.clone()));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
-        let fatal = tokio::select! {
+        let failed = tokio::select! {
             () = accept(&listener, &connections, router) => None,
             () = stop => None,
-            fatal = engine_ended => fatal.ok().flatten(),
+            fatal = engine_ended => Some(host::ended(fatal.ok().flatten())),
         };
         app.stops();
         drop(listener);
         connections.finish(app.settings.stop_timeout).await;
         uses.abort();
-        if fatal.is_none() {
+        if failed.is_none() {
             keep_uses_once(&app).await;
         }
         // It has heard that the server stops; what it was sending is sent again after the next start.
         let _ = courier.await;
         let traces = app.traces.clone();
         drop(app);
-        end(embedded, fatal, traces).await
+        end(embedded, failed, traces).await
     }
 }
 
@@ -159,7 +159,11 @@ pub fn server_of(folder: &Path) -> Option<String> {
 }
 
 /// The pool and the engine are ended on a thread that may wait.
-async fn end(embedded: Embedded, fatal: Option<Fatal>, traces: Option<Arc<Traces>>) -> anyhow::Result<()> {
+async fn end(
+    embedded: Embedded,
+    failed: Option<anyhow::Error>,
+    traces: Option<Arc<Traces>>,
+) -> anyhow::Result<()> {
     let stop = move || {
         if let Some(traces) = traces {
             traces.end();
@@ -167,8 +171,8 @@ async fn end(embedded: Embedded, fatal: Option<Fatal>, traces: Option<Arc<Traces
         embedded.stop()
     };
     let stopped = tokio::task::spawn_blocking(stop).await;
-    if let Some(fatal) = fatal {
-        return Err(fatal.into());
+    if let Some(failed) = failed {
+        return Err(failed);
     }
     stopped.context("the engine could not be ended")?
 }

@@ -51,7 +51,7 @@ impl Live {
         let Some(mut feed) = self.feed.take() else {
             return Err(Problem::internal("a feed is read twice at once"));
         };
-        let reading = self.app.readers.read(move |reader| {
+        let reading = self.app.followers.read(move |reader| {
             let page = feed.read(reader)?;
             Ok::<_, FeedError>((feed, page))
         });

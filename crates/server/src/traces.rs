@@ -106,7 +106,7 @@ async fn follow(app: Arc<App>, id: ExecutionId) {
     loop {
         let next = follow.next();
         let telling = app.clone();
-        match app.readers.read(move |reader| told(&telling, reader, id)).await {
+        match app.followers.read(move |reader| told(&telling, reader, id)).await {
             Ok(true) => return,
             Ok(false) => {}
             Err(error) => tracing::debug!(execution = execution_id(id), "not traced now: {error:?}"),

@@ -284,6 +284,7 @@ fn a_store_that_fails_ends_the_engine_and_answers_nobody() {
     assert!(answers.iter().any(Option::is_none), "{answers:?}");
     let fatal = rig.fatal();
     assert!(fatal.contains("disk is full"), "{fatal}");
+    assert_eq!(rig.fatal(), fatal, "whoever listens later hears it too");
 }
 
 #[test]

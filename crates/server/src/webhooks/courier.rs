@@ -112,7 +112,7 @@ impl Courier {
         for id in changed {
             if !self.routes.contains_key(&id) && !self.at_work.contains_key(&id) {
                 // Everything was told, and somebody wants to hear it once more.
-                let teller = self.app.readers.look(move |reader| reader.teller(id)).await?;
+                let teller = self.app.followers.look(move |reader| reader.teller(id)).await?;
                 self.routes.extend(teller.map(|teller| (id, Route::new(teller))));
             }
             self.wake(id);
@@ -128,7 +128,7 @@ impl Courier {
     async fn find(&mut self) -> Result<(), Problem> {
         loop {
             let after = self.newest;
-            let found = self.app.readers.look(move |reader| reader.tellers(after, PAGE)).await?;
+            let found = self.app.followers.look(move |reader| reader.tellers(after, PAGE)).await?;
             let last = found.len() < PAGE;
             for teller in found {
                 self.newest = teller.place;

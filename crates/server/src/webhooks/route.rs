@@ -89,7 +89,7 @@ impl Route {
         }
         loop {
             let id = self.teller.execution;
-            let pending = app.readers.look(move |reader| reader.pending(id, PAGE)).await?;
+            let pending = app.followers.look(move |reader| reader.pending(id, PAGE)).await?;
             if pending.is_empty() {
                 return self.rest(app).await;
             }
@@ -169,7 +169,7 @@ impl Route {
             Some(feed) => feed,
             None => self.open(app).await?,
         };
-        let reading = app.readers.read(move |reader| {
+        let reading = app.followers.read(move |reader| {
             let page = feed.read(reader)?;
             Ok::<_, FeedError>((feed, page))
         });

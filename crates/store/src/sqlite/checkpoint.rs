@@ -6,7 +6,7 @@ use super::connect;
 use crate::store::StoreError;
 use rusqlite::Connection;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,19 +21,19 @@ pub(super) struct Bounds {
     pub(super) rest: i64,
     /// If the thread does not get ahead of the writer, the writer copies all that is left.
     pub(super) soft: i64,
-    /// A reader that looks at an old state for long keeps the log from beginning anew. Here the writer waits for it.
-    pub(super) hard: i64,
-    /// How long it waits there, before it gives up.
-    pub(super) patience: Duration,
+    /// From here on readers are waited for longer. One that looks at an old state for minutes (a copy of the whole
+    /// store) keeps the log from beginning anew; then it grows, which is no reason to stop.
+    pub(super) long: i64,
 }
 
 /// Readers that are at it when the writer copies the rest are waited for so long. They take less, and those that come
 /// later are not in the way.
 const READERS_WAIT: Duration = Duration::from_millis(5);
 
+const READERS_WAIT_LONG: Duration = Duration::from_millis(100);
+
 /// 8 MiB, 1 MiB, 16 MiB and 256 MiB.
-pub(super) const BOUNDS: Bounds =
-    Bounds { start: 2 * 1024, rest: 256, soft: 4 * 1024, hard: 64 * 1024, patience: Duration::from_secs(30) };
+pub(super) const BOUNDS: Bounds = Bounds { start: 2 * 1024, rest: 256, soft: 4 * 1024, long: 64 * 1024 };
 
 #[derive(Debug)]
 pub(super) struct Checkpoints {
@@ -50,8 +50,6 @@ pub(super) struct Checkpoints {
 /// Pages in the log, and how many of them are copied.
 #[derive(Debug, Clone, Copy)]
 struct Log {
-    /// Somebody was in the way: what was asked for was not done, or not all of it.
-    busy: bool,
     /// Less than none: nothing was done, another process copies.
     pages: i64,
     copied: i64,
@@ -78,14 +76,11 @@ impl Checkpoints {
     /// Before a batch: tells what the thread met, and keeps the log within its bounds.
     pub(super) fn keep_short(&mut self, conn: &Connection) -> Result<(), StoreError> {
         self.look_after_thread()?;
-        let Bounds { start, rest, soft, hard, .. } = self.bounds;
+        let Bounds { start, rest, soft, long } = self.bounds;
         let log = copy(conn, "NOOP")?;
         if log.pages < start {
             self.tried_at = 0;
             return Ok(());
-        }
-        if log.pages >= hard {
-            return self.insist(conn);
         }
         if self.running {
             return Ok(());
@@ -93,10 +88,10 @@ impl Checkpoints {
         if log.pages - log.copied > rest && log.pages < soft {
             return self.wake();
         }
-        // A reader that is in the way is not waited for before every batch.
-        if self.tried_at == 0 || log.pages - self.tried_at >= rest {
+        // A reader that is in the way is not waited for before every batch; the longer the log, the less often.
+        if self.tried_at == 0 || log.pages - self.tried_at >= rest.max(log.pages / 8) {
             self.tried_at = log.pages;
-            begin_anew(conn, READERS_WAIT)?;
+            begin_anew(conn, if log.pages < long { READERS_WAIT } else { READERS_WAIT_LONG })?;
         }
         Ok(())
     }
@@ -120,25 +115,6 @@ impl Checkpoints {
         if self.running { Ok(()) } else { Err(gone()) }
     }
 
-    /// Waits for the thread and for readers of old states; they are short, unless somebody forgot a transaction.
-    fn insist(&mut self, conn: &Connection) -> Result<(), StoreError> {
-        if self.running {
-            let done = self.done.recv_timeout(self.bounds.patience);
-            let late = |_: RecvTimeoutError| StoreError::Io("copying the log takes too long".into());
-            self.running = false;
-            done.map_err(late)??;
-        }
-        let log = begin_anew(conn, self.bounds.patience)?;
-        if log.busy && log.pages >= 0 {
-            return Err(StoreError::Io(format!(
-                "the write-ahead log has grown to {} pages because somebody has been reading an old state for \
-                 long: end that transaction or process",
-                log.pages
-            )));
-        }
-        Ok(())
-    }
-
     /// At a clean end: everything is in the database file, the log is empty.
     pub(super) fn close(&mut self, conn: &Connection) {
         self.stop();
@@ -160,15 +136,14 @@ fn gone() -> StoreError {
 }
 
 /// Copies what is left, waits for readers of the log, and lets the next batch write it from its beginning.
-fn begin_anew(conn: &Connection, wait: Duration) -> Result<Log, StoreError> {
+fn begin_anew(conn: &Connection, wait: Duration) -> Result<(), StoreError> {
     conn.busy_timeout(wait)?;
     let log = copy(conn, "RESTART");
     conn.busy_timeout(connect::BUSY_WAIT)?;
-    log
+    log.map(drop)
 }
 
 fn copy(conn: &Connection, how: &str) -> Result<Log, StoreError> {
     let mut statement = conn.prepare_cached(&format!("PRAGMA wal_checkpoint({how})"))?;
-    Ok(statement
-        .query_row([], |row| Ok(Log { busy: row.get(0)?, pages: row.get(1)?, copied: row.get(2)? }))?)
+    Ok(statement.query_row([], |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
 }

@@ -8,10 +8,12 @@ use rusqlite::{Connection, params};
 use windlass_kernel::ExecutionId;
 
 pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> Result<i64, StoreError> {
+    // SQLite would give the number of a forgotten execution again, when that was the newest.
     conn.prepare_cached(
-        "INSERT INTO executions (id, definition, net, parent, trigger, inputs, created_at, tenant, workflow, \
-         priority, correlation, options) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \
-         (SELECT workflow FROM definitions WHERE id = ?2), ?9, ?10, ?11)",
+        "INSERT INTO executions (key, id, definition, net, parent, trigger, inputs, created_at, tenant, workflow, \
+         priority, correlation, options) VALUES (\
+         1 + max((SELECT key FROM highest_forgotten), coalesce((SELECT max(key) FROM executions), 0)), \
+         ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT workflow FROM definitions WHERE id = ?2), ?9, ?10, ?11)",
     )?
     .execute(params![
         id_bytes(id),

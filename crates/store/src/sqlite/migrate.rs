@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 8] = [
+const MIGRATIONS: [Migration; 9] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -26,6 +26,7 @@ const MIGRATIONS: [Migration; 8] = [
     Migration { number: 6, name: "access", sql: include_str!("schema/0006_access.sql") },
     Migration { number: 7, name: "memories", sql: include_str!("schema/0007_memories.sql") },
     Migration { number: 8, name: "tenant_slots", sql: include_str!("schema/0008_tenant_slots.sql") },
+    Migration { number: 9, name: "keys", sql: include_str!("schema/0009_keys.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -121,6 +122,8 @@ mod tests {
             "a56f250d097e04c2f690f82e0acd016ac659a2e9fba328e6a9f0fa28de33f00d",
             "afcab45a117e742fefa1fac9b71105c4892ae2a5a727fdcdc335775c79604b8f",
             "eb003716c0d2bd4aea0cd449140b7c1a178ae3e69bb822846ce97afaebe05424",
+            "3cb9fbdcc9f076e232b14c8da76ec8c9561570888033462932713b9289b0f308",
+            "a68c6999c0b1112333b1f9a59c0aa5d2ef34d9a336ded746b00c36b9d6bab502",
         ];
         assert_eq!(found, expected);
     }

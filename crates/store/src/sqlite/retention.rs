@@ -51,6 +51,7 @@ pub(super) fn forget(
     if conn.prepare_cached(sql)?.execute([key, ENDED])? == 0 {
         return Ok(Applied::Duplicate);
     }
+    conn.prepare_cached("UPDATE highest_forgotten SET key = max(key, ?1)")?.execute([key])?;
     conn.prepare_cached("DELETE FROM inbox WHERE target = ?1 AND settled = 1")?
         .execute([id_bytes(execution)])?;
     for (table, column) in AT_ONCE {

@@ -26,7 +26,7 @@ impl World {
             Effect::Stopped => self.stopped(),
             Effect::Fatal(fatal) => match fatal {
                 windlass_engine::Fatal::Store(_) => self.engine_dies("its disk failed"),
-                windlass_engine::Fatal::Broken { .. } => {
+                windlass_engine::Fatal::Broken { .. } | windlass_engine::Fatal::Died => {
                     Err(Broken::new("legality", format!("the engine gives up: {fatal}")))
                 }
             },

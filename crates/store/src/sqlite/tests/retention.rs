@@ -92,6 +92,33 @@ fn a_forgotten_execution_goes_piece_by_piece_and_nothing_else_does() {
 }
 
 #[test]
+fn the_number_of_a_forgotten_execution_is_never_given_again() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    keep_nets(&mut store);
+    let newest = || -> i64 {
+        folder.raw().query_row("SELECT max(key) FROM executions", [], |row| row.get(0)).unwrap()
+    };
+    write(&mut store, ended(1, None));
+    store.write(&[log(1)]).unwrap();
+    let first = newest();
+    assert_eq!(forget(&mut store, 1), Applied::Done);
+    // What is left of the first is there when the second comes, and goes while that lives.
+    write(&mut store, ended(2, None));
+    let second = newest();
+    assert!(second > first, "{second} after {first}");
+    while entry(&mut store, Entry::Clear { rows: 7 }) == Applied::Done {}
+    assert_eq!(problems(&store), [] as [&str; 0]);
+    assert_eq!(store.reader().unwrap().journal(ExecutionId(2), 0, 99).unwrap().len(), STEPS as usize + 1);
+    assert_eq!(forget(&mut store, 2), Applied::Done);
+    while entry(&mut store, Entry::Clear { rows: 7 }) == Applied::Done {}
+    drop(store);
+    let mut store = folder.open();
+    write(&mut store, ended(3, None));
+    assert!(newest() > second, "nor when nothing of it is left");
+}
+
+#[test]
 fn what_somebody_needs_is_not_forgettable() {
     let folder = Folder::new();
     let mut store = folder.open();
