@@ -1,10 +1,9 @@
 //! Executions as they are told: everything that is known of one, read at once.
 
 use crate::feed::leases;
-use serde_json::Value;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, draw, marks};
-use windlass_dialects::view::{Facts, Labels, Story, Workflow, response};
+use windlass_dialects::view::{ExecutionView, Facts, Labels, Story, Workflow, response};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs};
 use windlass_store::{Options, Reader, StoreError, Stored};
 
@@ -33,7 +32,7 @@ pub enum TellError {
 impl Told<'_> {
     /// The object that stands for an execution everywhere.
     #[must_use]
-    pub fn response(&self) -> Value {
+    pub fn response(&self) -> ExecutionView {
         response(&self.facts, self.net, self.story, self.outputs)
     }
 

@@ -3,8 +3,7 @@
 
 use crate::feed::leases;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use windlass_dialects::view::{Leases, Taken};
+use windlass_dialects::view::{Leases, NodeProgress, Taken};
 use windlass_kernel::{ExecutionId, Millis, NetSpec, Record, RunId};
 use windlass_protocol::Line;
 use windlass_store::{Position, Reader, StoreError, StoredLog};
@@ -43,7 +42,7 @@ struct Lease {
     run: RunId,
     since: Millis,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    progress: Option<Value>,
+    progress: Option<NodeProgress>,
 }
 
 /// Where one execution is read.

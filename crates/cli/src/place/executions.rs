@@ -41,7 +41,7 @@ impl Place {
     /// The object that stands for an execution everywhere.
     pub fn told(&self, id: ExecutionId) -> anyhow::Result<Value> {
         match self {
-            Place::Folder(data) => read(data, id, |told| told.response()),
+            Place::Folder(data) => read(data, id, |told| json!(told.response())),
             Place::Server(server) => Ok(server.get(&["executions", &execution_id(id)], &[])?),
         }
     }

@@ -6,6 +6,7 @@
 
 use super::firing::{End, Firing};
 use super::response::{Facts, Leases};
+use super::shapes::{Course, ExecutionError, Iteration, NodeExecution};
 use super::story::Story;
 use super::wire::time;
 use serde_json::{Map, Value, json};
@@ -33,57 +34,41 @@ impl NodeLabel {
     }
 }
 
-pub(super) fn entry(net: &Net, story: &Story, facts: &Facts, firing: &Firing) -> Value {
+pub(super) fn entry(net: &Net, story: &Story, facts: &Facts, firing: &Firing) -> NodeExecution {
     let step = net.step(firing.step);
     let NodeLabel { id, name, kind } = NodeLabel::of(step);
-    let mut entry = Map::new();
-    entry.insert("nodeId".into(), json!(id));
-    entry.insert("nodeName".into(), json!(name));
-    entry.insert("nodeType".into(), json!(kind));
-    entry.insert("firing".into(), json!(firing.number));
-    if !firing.path.0.is_empty() {
-        entry.insert("path".into(), json!(firing.path));
+    let iterations = story.iterations(firing.run).filter(|_| step.repeat.is_some());
+    NodeExecution {
+        node_id: id,
+        node_name: name,
+        node_type: kind,
+        firing: firing.number,
+        path: firing.path.0.clone(),
+        course: course(net, story, facts, firing),
+        iterations: iterations
+            .map(|part| Iteration { index: part.path.index(), course: course(net, story, facts, part) })
+            .collect(),
+        compensation: story.hook(firing.run).map(|hook| course(net, story, facts, hook)),
     }
-    tell(&mut entry, net, story, facts, firing);
-    let iterations: Vec<Value> =
-        story.iterations(firing.run).map(|part| iteration(net, story, facts, part)).collect();
-    if step.repeat.is_some() && !iterations.is_empty() {
-        entry.insert("iterations".into(), Value::Array(iterations));
-    }
-    if let Some(hook) = story.hook(firing.run) {
-        let mut told = Map::new();
-        tell(&mut told, net, story, facts, hook);
-        entry.insert("compensation".into(), Value::Object(told));
-    }
-    Value::Object(entry)
 }
 
-fn iteration(net: &Net, story: &Story, facts: &Facts, part: &Firing) -> Value {
-    let mut told = Map::from_iter([("index".to_owned(), json!(part.path.index()))]);
-    tell(&mut told, net, story, facts, part);
-    Value::Object(told)
-}
-
-/// What firings, iterations and hooks have in common.
-fn tell(entry: &mut Map<String, Value>, net: &Net, story: &Story, facts: &Facts, firing: &Firing) {
-    entry.insert("status".into(), json!(node_status(story, &facts.leases, firing)));
-    let mut put = |key: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            entry.insert(key.to_owned(), value);
-        }
-    };
+fn course(net: &Net, story: &Story, facts: &Facts, firing: &Firing) -> Course {
     let taken = facts.leases.get(&firing.run).filter(|_| firing.end.is_none());
     let leased = taken.map(|taken| taken.since);
-    put("startedAt", leased.or(firing.started_at()).map(|at| json!(time(at))));
-    put("completedAt", firing.ended_at.map(|at| json!(time(at))));
-    put("duration", firing.duration_ms().map(Value::from));
-    put("retryCount", Some(json!(firing.attempts.saturating_sub(1))));
-    put("output", firing.output.as_deref().cloned());
-    put("metadata", metadata(firing));
-    put("error", node_error(net, story, firing, facts.labels.debug));
-    put("progress", taken.and_then(|taken| taken.progress.clone()));
-    if let Some(End::Skipped(Some(reason))) = firing.end {
-        put("skipReason", Some(json!(skip_reason(reason))));
+    Course {
+        status: node_status(story, &facts.leases, firing),
+        started_at: leased.or(firing.started_at()).map(time),
+        completed_at: firing.ended_at.map(time),
+        duration: firing.duration_ms(),
+        retry_count: firing.attempts.saturating_sub(1),
+        output: firing.output.clone(),
+        metadata: metadata(firing),
+        error: node_error(net, story, firing, facts.labels.debug),
+        progress: taken.and_then(|taken| taken.progress.clone()),
+        skip_reason: match firing.end {
+            Some(End::Skipped(reason)) => reason.map(skip_reason),
+            _ => None,
+        },
     }
 }
 
@@ -103,7 +88,7 @@ pub(crate) fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'
     }
 }
 
-fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<Value> {
+fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<ExecutionError> {
     let label = NodeLabel::of(net.step(firing.step));
     let name = Some(&label);
     match (&firing.failure, firing.end) {
@@ -121,21 +106,20 @@ fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<
 
 /// The document's ExecutionError. Where in the code it arose is told to who debugs only.
 #[must_use]
-pub fn error(failure: &Failure, node: Option<&NodeLabel>, at: Millis, debug: bool) -> Value {
-    let mut told = json!({ "code": failure.code, "message": failure.message });
-    if let Some(node) = node {
-        told["nodeId"] = json!(node.id);
-        told["nodeName"] = json!(node.name);
-    }
-    told["timestamp"] = json!(time(at));
-    told["retryable"] = json!(failure.class.retryable().or(failure.retryable).unwrap_or(false));
+pub fn error(failure: &Failure, node: Option<&NodeLabel>, at: Millis, debug: bool) -> ExecutionError {
     let mut details = failure.details.as_object().cloned().unwrap_or_default();
-    if let Some(stack) = details.shift_remove("stack").filter(|_| debug) {
-        told["stack"] = stack;
-    }
+    let stack = details.shift_remove("stack").filter(|_| debug);
     details.insert("category".to_owned(), json!(category(failure)));
-    told["details"] = Value::Object(details);
-    told
+    ExecutionError {
+        code: failure.code.clone(),
+        message: failure.message.clone(),
+        node_id: node.map(|node| node.id.clone()),
+        node_name: node.map(|node| node.name.clone()),
+        timestamp: time(at),
+        retryable: failure.class.retryable().or(failure.retryable).unwrap_or(false),
+        stack,
+        details,
+    }
 }
 
 /// The document's categories of errors.
@@ -156,14 +140,14 @@ pub fn category(failure: &Failure) -> &'static str {
 }
 
 /// Of the node contract. How long it took is the firing's own, whatever its worker says.
-fn metadata(firing: &Firing) -> Option<Value> {
+fn metadata(firing: &Firing) -> Option<Map<String, Value>> {
     let counted = firing.metadata.as_deref()?.as_object()?;
     let mut told = Map::new();
     told.extend(firing.duration_ms().map(|duration| ("duration".to_owned(), json!(duration))));
     told.extend(
         counted.iter().filter(|(key, _)| *key != "duration").map(|(key, value)| (key.clone(), value.clone())),
     );
-    Some(Value::Object(told))
+    Some(told)
 }
 
 fn skip_reason(reason: SkipReason) -> &'static str {

@@ -5,6 +5,7 @@ mod entry;
 mod firing;
 mod playbook;
 mod response;
+mod shapes;
 mod story;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,10 @@ pub(crate) use entry::node_status;
 pub use entry::{NodeLabel, category, error};
 pub use firing::{End, Firing};
 pub use playbook::gate_keys;
-pub use response::{Facts, Labels, Leases, Taken, Workflow, progress, response, status};
+pub use response::{Facts, Labels, Leases, Taken, Workflow, execution_status, progress, response, status};
+pub use shapes::{
+    Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeProgress,
+    Progress,
+};
 pub use story::{GateStory, Story};
 pub use wire::{execution_id, time, workflow_id};

@@ -3,22 +3,22 @@
 
 use super::entry::{NodeLabel, entry, error, node_status};
 use super::firing::End;
+use super::shapes::{ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress};
 use super::story::Story;
 use super::wire::{execution_id, time, workflow_id};
 use super::{playbook, workflow as of_workflow};
 use crate::detect::Dialect;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis, Net, Outcome, Outputs, Phase, RunId, StepId};
 
 /// Offers that a worker has.
 pub type Leases = BTreeMap<RunId, Taken>;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     pub since: Millis,
-    /// How far it says that it has come: `{step, percentage}`.
-    pub progress: Option<Value>,
+    pub progress: Option<NodeProgress>,
 }
 
 /// What was said about an execution when it was started.
@@ -55,82 +55,77 @@ pub struct Workflow {
 
 /// The execution as one object: its story and its outputs are of the same records.
 #[must_use]
-pub fn response(facts: &Facts, net: &Net, story: &Story, outputs: &Outputs) -> Value {
+pub fn response(facts: &Facts, net: &Net, story: &Story, outputs: &Outputs) -> ExecutionView {
     let phase = story.state.phase();
     let workflow = facts.workflow.as_ref();
-    let mut told = json!({
-        "executionId": execution_id(facts.execution),
-        "workflowId": workflow.map(|workflow| workflow_id(workflow.id)),
-        "workflowName": workflow.map(|workflow| &workflow.name),
-        "workflowVersion": workflow.map(|workflow| workflow.version),
-        "status": status(phase),
-    });
-    times(&mut told, story);
-    told["progress"] = progress(net, story, &facts.leases);
-    told["inputs"] = (*story.state.head.inputs).clone();
-    told["outputs"] = if phase.is_ended() { outputs.value(net) } else { Value::Null };
-    told["nodeExecutions"] = story.whole().map(|firing| entry(net, story, facts, firing)).collect();
-    if let (Some(Dialect::Workflow), Value::Array(told)) =
-        (workflow.and_then(|workflow| workflow.dialect), &mut told["nodeExecutions"])
-    {
-        told.extend(of_workflow::not_reached(net, story));
-    }
-    told["errors"] = errors(net, story, facts.labels.debug);
-    told["metadata"] = metadata(facts, story);
     let dialect = workflow.and_then(|workflow| workflow.dialect);
-    told["dialect"] = json!(dialect.map(Dialect::name));
-    told["view"] = match dialect {
-        Some(Dialect::Playbook) => playbook::view(net, story),
-        Some(Dialect::Workflow) => of_workflow::view(net, story, &facts.leases),
-        // No definition of these compiles yet.
-        Some(Dialect::Plan | Dialect::Actions) | None => Value::Null,
-    };
-    told
+    let from = story.started_at.or(story.created_at);
+    let mut node_executions: Vec<_> = story.whole().map(|firing| entry(net, story, facts, firing)).collect();
+    if dialect == Some(Dialect::Workflow) {
+        node_executions.extend(of_workflow::not_reached(net, story));
+    }
+    ExecutionView {
+        execution_id: execution_id(facts.execution),
+        workflow_id: workflow.map(|workflow| workflow_id(workflow.id)),
+        workflow_name: workflow.map(|workflow| workflow.name.clone()),
+        workflow_version: workflow.map(|workflow| workflow.version),
+        status: execution_status(phase),
+        // Its first record creates it.
+        created_at: time(story.created_at.unwrap_or(story.state.head.at)),
+        started_at: story.started_at.map(time),
+        completed_at: story.ended_at.map(time),
+        duration: story.ended_at.and_then(|to| Some(to.since(from?))),
+        progress: progress(net, story, &facts.leases),
+        inputs: story.state.head.inputs.clone(),
+        outputs: if phase.is_ended() { outputs.value(net) } else { Value::Null },
+        node_executions,
+        errors: errors(net, story, facts.labels.debug),
+        metadata: metadata(facts, story),
+        dialect: dialect.map(Dialect::name),
+        view: match dialect {
+            Some(Dialect::Playbook) => playbook::view(net, story),
+            Some(Dialect::Workflow) => of_workflow::view(net, story, &facts.leases),
+            // No definition of these compiles yet.
+            Some(Dialect::Plan | Dialect::Actions) | None => Value::Null,
+        },
+    }
 }
 
 /// Statuses of the workflow document.
 #[must_use]
-pub fn status(phase: Phase) -> &'static str {
+pub fn execution_status(phase: Phase) -> ExecutionStatus {
     match phase {
-        Phase::Blank | Phase::Queued => "queued",
-        Phase::Starting => "initializing",
-        Phase::Running | Phase::Draining | Phase::Compensating | Phase::Finalizing => "running",
-        Phase::Paused => "paused",
-        Phase::Ended(Outcome::Completed) => "completed",
-        Phase::Ended(Outcome::Partial) => "partial_success",
-        Phase::Ended(Outcome::Failed) => "failed",
-        Phase::Ended(Outcome::Cancelled) => "cancelled",
+        Phase::Blank | Phase::Queued => ExecutionStatus::Queued,
+        Phase::Starting => ExecutionStatus::Initializing,
+        Phase::Running | Phase::Draining | Phase::Compensating | Phase::Finalizing => {
+            ExecutionStatus::Running
+        }
+        Phase::Paused => ExecutionStatus::Paused,
+        Phase::Ended(Outcome::Completed) => ExecutionStatus::Completed,
+        Phase::Ended(Outcome::Partial) => ExecutionStatus::PartialSuccess,
+        Phase::Ended(Outcome::Failed) => ExecutionStatus::Failed,
+        Phase::Ended(Outcome::Cancelled) => ExecutionStatus::Cancelled,
     }
 }
 
-fn times(told: &mut Value, story: &Story) {
-    for (key, at) in
-        [("createdAt", story.created_at), ("startedAt", story.started_at), ("completedAt", story.ended_at)]
-    {
-        if let Some(at) = at {
-            told[key] = json!(time(at));
-        }
-    }
-    if let (Some(from), Some(to)) = (story.started_at.or(story.created_at), story.ended_at) {
-        told["duration"] = json!(to.since(from));
-    }
+/// The same as a word.
+#[must_use]
+pub fn status(phase: Phase) -> &'static str {
+    execution_status(phase).word()
 }
 
 /// Settled steps among all steps of the definition: never falls, and is whole only at the end. A routed execution leaves
 /// steps out, so it may jump there.
 #[must_use]
-pub fn progress(net: &Net, story: &Story, leases: &Leases) -> Value {
+pub fn progress(net: &Net, story: &Story, leases: &Leases) -> Progress {
     let (completed, settled) = story.progress();
     let total = net.spec().steps.len();
     let percentage = match story.state.phase() {
         Phase::Ended(Outcome::Completed) => 100,
         _ => (settled * 100 / total.max(1)).min(99),
     };
-    let mut told = json!({ "percentage": percentage, "completedNodes": completed, "totalNodes": total });
-    if let Some(step) = current(story, leases) {
-        told["currentNode"] = json!(net.step(step).name);
-    }
-    told
+    let current_node = current(story, leases).map(|step| net.step(step).name.clone());
+    Progress { percentage, completed_nodes: completed, total_nodes: total, current_node }
 }
 
 /// What runs; else what waits for its turn; else what waits for a person.
@@ -142,45 +137,35 @@ fn current(story: &Story, leases: &Leases) -> Option<StepId> {
 }
 
 /// Failures that nothing handled, and what ended the execution if that is none of them.
-fn errors(net: &Net, story: &Story, debug: bool) -> Value {
+fn errors(net: &Net, story: &Story, debug: bool) -> Vec<ExecutionError> {
     let unhandled = story.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
-    let mut told: Vec<Value> = unhandled
+    let mut told: Vec<ExecutionError> = unhandled
         .filter_map(|firing| {
             let label = NodeLabel::of(net.step(firing.step));
             Some(error(firing.failure.as_ref()?, Some(&label), firing.failed_at?, debug))
         })
         .collect();
     if let Some((failure, at)) = &story.failure {
-        let same = |told: &Value| told["code"] == failure.code && told["message"] == failure.message;
+        let same = |told: &ExecutionError| told.code == failure.code && told.message == failure.message;
         if !told.iter().any(same) {
             told.push(error(failure, None, *at, debug));
         }
     }
-    Value::Array(told)
+    told
 }
 
-fn metadata(facts: &Facts, story: &Story) -> Value {
+fn metadata(facts: &Facts, story: &Story) -> Metadata {
     let starter = story.state.head.parent.as_ref().map(|parent| execution_id(parent.execution));
     let retry_of = story.retry_of.map(execution_id);
     let labels = &facts.labels;
-    let by = starter.as_ref().unwrap_or(&labels.by);
-    let mut told = Map::new();
-    told.insert("triggeredBy".into(), json!(by));
-    told.insert("triggerType".into(), json!(facts.trigger));
-    told.insert("tags".into(), json!(labels.tags));
-    if let Some(correlation) = &labels.correlation {
-        told.insert("correlationId".into(), json!(correlation));
+    Metadata {
+        triggered_by: starter.as_ref().unwrap_or(&labels.by).clone(),
+        trigger_type: facts.trigger.clone(),
+        tags: labels.tags.clone(),
+        correlation_id: labels.correlation.clone(),
+        // The document calls both so: the execution that asked for this one, and the one that it does again.
+        parent_execution_id: starter.or_else(|| retry_of.clone()).or_else(|| labels.parent.map(execution_id)),
+        retry_of,
+        restarts: Some(story.state.head.restarts).filter(|restarts| *restarts > 0),
     }
-    // The document calls both so: the execution that asked for this one, and the one that it does again.
-    let parent = starter.or_else(|| retry_of.clone()).or_else(|| labels.parent.map(execution_id));
-    if let Some(parent) = parent {
-        told.insert("parentExecutionId".into(), json!(parent));
-    }
-    if let Some(retry_of) = retry_of {
-        told.insert("retryOf".into(), json!(retry_of));
-    }
-    if story.state.head.restarts > 0 {
-        told.insert("restarts".into(), json!(story.state.head.restarts));
-    }
-    Value::Object(told)
 }

@@ -1,6 +1,6 @@
 //! Playbooks driven through the kernel by hand, and how they are told.
 
-use super::{Facts, Labels, Leases, Story, Taken, Workflow, progress, response};
+use super::{Facts, Labels, Leases, Story, Taken, Workflow, execution_status, progress, response, status};
 use crate::{Dialect, compile};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Driven {
         let story = Story::of(&self.net, &self.journal).expect("the journal is whole");
         let mut outputs = Outputs::default();
         self.journal.iter().for_each(|record| outputs.note(record));
-        response(&facts, &self.net, &story, &outputs)
+        json!(response(&facts, &self.net, &story, &outputs))
     }
 
     fn told(&self) -> Value {
@@ -297,5 +297,13 @@ fn what_was_forgotten_takes_nothing_back() {
     }
     assert_eq!(story.whole().count(), 0);
     let progress = progress(&driven.net, &story, &Leases::new());
-    assert_eq!(progress, json!({ "percentage": 100, "completedNodes": 2, "totalNodes": 2 }));
+    assert_eq!(json!(progress), json!({ "percentage": 100, "completedNodes": 2, "totalNodes": 2 }));
+}
+
+#[test]
+fn a_status_is_the_same_word_everywhere() {
+    let ended = [Outcome::Completed, Outcome::Partial, Outcome::Failed, Outcome::Cancelled].map(Phase::Ended);
+    for phase in [Phase::Queued, Phase::Starting, Phase::Running, Phase::Paused].into_iter().chain(ended) {
+        assert_eq!(json!(execution_status(phase)), status(phase));
+    }
 }

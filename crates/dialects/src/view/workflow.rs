@@ -4,6 +4,7 @@
 use super::entry::{NodeLabel, node_status};
 use super::firing::Firing;
 use super::response::{Leases, status};
+use super::shapes::{Course, NodeExecution};
 use super::story::Story;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,11 +37,20 @@ pub(super) fn view(net: &Net, story: &Story, leases: &Leases) -> Value {
 }
 
 /// Entries of nodes that have not fired: they may, until the execution has ended.
-pub(super) fn not_reached<'n>(net: &'n Net, story: &'n Story) -> impl Iterator<Item = Value> + 'n {
+pub(super) fn not_reached<'n>(net: &'n Net, story: &'n Story) -> impl Iterator<Item = NodeExecution> + 'n {
     let fired: BTreeSet<StepId> = story.whole().map(|firing| firing.step).collect();
     net.steps().filter(move |(id, _)| !fired.contains(id)).map(|(_, step)| {
         let NodeLabel { id, name, kind } = NodeLabel::of(step);
-        json!({ "nodeId": id, "nodeName": name, "nodeType": kind, "firing": 0, "status": unreached(story), "retryCount": 0 })
+        NodeExecution {
+            node_id: id,
+            node_name: name,
+            node_type: kind,
+            firing: 0,
+            path: Vec::new(),
+            course: Course { status: unreached(story), ..Course::default() },
+            iterations: Vec::new(),
+            compensation: None,
+        }
     })
 }
 

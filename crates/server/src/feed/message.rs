@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use windlass_dialects::view::{NodeLabel, error, execution_id, time};
+use windlass_dialects::view::{NodeLabel, Progress, error, execution_id, time};
 use windlass_kernel::{ExecutionId, Failure, Millis};
 use windlass_store::Position;
 
@@ -24,7 +24,7 @@ pub enum Tells {
     /// `began`: the execution has just started.
     Status {
         status: &'static str,
-        progress: Value,
+        progress: Progress,
         began: bool,
     },
     /// Of an attempt, counted from 1.
@@ -99,7 +99,7 @@ impl Tells {
         match self {
             Tells::Status { status, progress, .. } => {
                 put("status", json!(status));
-                put("progress", progress.clone());
+                put("progress", json!(progress));
             }
             Tells::NodeStarted { node, .. } => {
                 put("nodeId", json!(node.id));
@@ -135,9 +135,9 @@ impl Tells {
 pub(crate) fn attempt_error(failure: &Failure, at: Millis, retry_count: u32, retries_max: u32) -> Value {
     let whole = error(failure, None, at, false);
     json!({
-        "code": whole["code"],
-        "message": whole["message"],
-        "retryable": whole["retryable"],
+        "code": whole.code,
+        "message": whole.message,
+        "retryable": whole.retryable,
         "retryCount": retry_count,
         "maxRetries": retries_max,
     })

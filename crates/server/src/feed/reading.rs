@@ -3,7 +3,7 @@
 use super::message::{Message, Tells};
 use super::telling::Telling;
 use std::sync::Arc;
-use windlass_dialects::view::{Leases, Taken};
+use windlass_dialects::view::{Leases, NodeProgress, Taken};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs, RunId};
 use windlass_store::{JournalRow, Position, Reader, StoreError, StoredLog};
 
@@ -184,9 +184,10 @@ pub fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, Store
         let offers = reader.offers_of(id, after, OFFERS)?;
         for offer in &offers {
             let since = offer.lease.as_ref().and_then(|lease| lease.started_at);
-            let progress = offer.progress.as_ref().map(
-                |progress| serde_json::json!({ "step": progress.step, "percentage": progress.percentage }),
-            );
+            let progress = offer.progress.as_ref().map(|progress| NodeProgress {
+                step: progress.step.clone(),
+                percentage: progress.percentage,
+            });
             leases.extend(since.map(|since| (offer.run, Taken { since, progress })));
         }
         match offers.last() {

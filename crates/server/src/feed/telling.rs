@@ -4,7 +4,7 @@ use super::message::{Message, Tells, sequence};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_dialects::view::{Leases, NodeLabel, Story, Taken, progress, status};
+use windlass_dialects::view::{Leases, NodeLabel, Progress, Story, Taken, progress, status};
 use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times};
 use windlass_protocol::Line;
 use windlass_store::{JournalRow, StoredLog};
@@ -16,7 +16,7 @@ pub struct Telling {
     /// The status that was told last.
     status: Option<&'static str>,
     /// Percentage and completed nodes as they were told last.
-    progress: Option<(Value, Value)>,
+    progress: Option<(usize, usize)>,
     /// Of every live firing: how far its beginning is told.
     starts: BTreeMap<RunId, Start>,
 }
@@ -229,7 +229,7 @@ impl Telling {
     }
 
     fn tell_progress(&mut self, told: &mut Row, at: Millis) {
-        let before = self.progress.clone();
+        let before = self.progress;
         let progress = self.progress_now();
         if let (false, Some(status)) = (before == self.progress || self.is_over(), self.status) {
             told.tell(at, Tells::Status { status, progress, began: false });
@@ -237,12 +237,12 @@ impl Telling {
     }
 
     /// Leases say which node is the current one; that alone is no news.
-    fn progress_now(&mut self) -> Value {
+    fn progress_now(&mut self) -> Progress {
         let begun = self.starts.iter().filter(|(_, start)| start.told);
         let leases: Leases =
             begun.map(|(run, start)| (*run, Taken { since: start.at, progress: None })).collect();
         let progress = progress(&self.net, &self.story, &leases);
-        self.progress = Some((progress["percentage"].clone(), progress["completedNodes"].clone()));
+        self.progress = Some((progress.percentage, progress.completed_nodes));
         progress
     }
 

@@ -76,7 +76,7 @@ impl Rig {
 
 fn told(stories: &Stories, reader: &mut SqliteReader, id: ExecutionId) -> Value {
     let stored = reader.load(id).unwrap().unwrap();
-    stories.tell(reader, stored, |told| told.response()).unwrap()
+    json!(stories.tell(reader, stored, |told| told.response()).unwrap())
 }
 
 #[test]

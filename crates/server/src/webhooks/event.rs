@@ -81,7 +81,7 @@ fn describe(tells: &Tells, message: &Message, data: &mut Map<String, Value>) {
             put("duration", json!(duration_ms));
             put("outputs", outputs.clone());
             if let Some(failure) = failure {
-                put("error", error(failure, None, message.at, false));
+                put("error", json!(error(failure, None, message.at, false)));
             }
         }
         Tells::NodeStarted { node, .. } => {

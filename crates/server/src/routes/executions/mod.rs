@@ -13,7 +13,6 @@ mod options;
 mod prepared;
 mod refused;
 mod retry;
-mod shapes;
 mod start;
 mod started;
 

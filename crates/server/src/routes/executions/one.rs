@@ -1,23 +1,39 @@
 //! One execution: all of it, how it stands, its picture.
 
 use super::links::Links;
-use super::shapes::{ExecutionResponse, Progress};
 use super::{TAG, told};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
+use crate::told::Told;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::graph::Format;
-use windlass_dialects::view::{execution_id, progress, status as status_of};
+use windlass_dialects::view::{
+    ExecutionStatus, ExecutionView, Progress, execution_id, execution_status, progress,
+};
+use windlass_kernel::Millis;
+use windlass_store::WorkflowId;
+
+/// The document's WorkflowExecutionResponse.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionResponse {
+    #[serde(flatten)]
+    whole: ExecutionView,
+    /// While it goes on, by what its workflow took before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    estimated_completion: Option<String>,
+    links: Links,
+}
 
 /// An execution with its nodes, inputs, outputs and errors.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}", tag = TAG, security(("bearer" = [])),
@@ -28,36 +44,37 @@ pub async fn get(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
-    let (execution, mut whole) =
-        told(&app, &caller, &id, |told| (told.facts.execution, told.response())).await?;
-    whole["links"] = json!(Links::of(&app, &headers, execution));
-    if let Some(at) = estimated_completion(&app, &caller, &whole).await? {
-        whole["estimatedCompletion"] = json!(at);
-    }
-    Ok(Json(whole))
+) -> Result<Json<ExecutionResponse>, Problem> {
+    let tell = |told: &Told<'_>| {
+        (told.facts.execution, told.stored.workflow, told.story.started_at, told.response())
+    };
+    let (execution, workflow, started_at, whole) = told(&app, &caller, &id, tell).await?;
+    let began = started_at.filter(|_| whole.completed_at.is_none());
+    let estimated_completion = match (began, workflow) {
+        (Some(began), Some(workflow)) => estimated_completion(&app, &caller, began, workflow).await?,
+        _ => None,
+    };
+    let links = Links::of(&app, &headers, execution);
+    Ok(Json(ExecutionResponse { whole, estimated_completion, links }))
 }
 
-/// When it may have ended, by what its workflow took before; nothing where it has ended, or nothing is known.
+/// When it may have ended, by what its workflow took before; nothing where nothing is known.
 async fn estimated_completion(
     app: &Arc<App>,
     caller: &Caller,
-    whole: &Value,
+    began: Millis,
+    workflow: WorkflowId,
 ) -> Result<Option<String>, Problem> {
-    let started = whole["startedAt"].as_str().filter(|_| whole["completedAt"].is_null());
-    let (Some(started), Some(workflow)) = (started, whole["workflowId"].as_str()) else { return Ok(None) };
-    let (started, workflow) = (crate::routes::shared::instant("", started)?, crate::ids::workflow(workflow)?);
     let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
-    Ok(estimate.map(|ms| windlass_dialects::view::time(started.plus(ms))))
+    Ok(estimate.map(|ms| windlass_dialects::view::time(began.plus(ms))))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Standing {
     execution_id: String,
-    status: String,
-    #[schema(value_type = Progress)]
-    progress: Value,
+    status: ExecutionStatus,
+    progress: Progress,
 }
 
 /// How it stands.
@@ -71,7 +88,7 @@ pub async fn status(
 ) -> Result<Json<Standing>, Problem> {
     let standing = told(&app, &caller, &id, |told| Standing {
         execution_id: execution_id(told.facts.execution),
-        status: status_of(told.story.state.phase()).to_owned(),
+        status: execution_status(told.story.state.phase()),
         progress: progress(told.net, told.story, &told.facts.leases),
     });
     Ok(Json(standing.await?))

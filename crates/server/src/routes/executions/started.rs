@@ -5,12 +5,14 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::told::Told;
 use serde::Serialize;
-use serde_json::{Map, Value};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use utoipa::ToSchema;
-use windlass_dialects::view::{execution_id, time, workflow_id};
+use windlass_dialects::view::{
+    Course, ExecutionError, ExecutionStatus, NodeExecution, execution_id, time, workflow_id,
+};
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{Catalog, Tenant, WorkflowId};
 
@@ -60,7 +62,7 @@ fn created_at(id: ExecutionId) -> Millis {
 pub struct Finished {
     execution_id: String,
     workflow_id: Option<String>,
-    status: String,
+    status: ExecutionStatus,
     #[schema(format = DateTime)]
     created_at: String,
     /// Null while it waits for a person.
@@ -69,33 +71,41 @@ pub struct Finished {
     duration: Option<u64>,
     #[schema(value_type = Option<Object>)]
     outputs: Value,
-    /// By node: `{status, output}`, of its newest firing; `error` where it failed.
-    #[schema(value_type = Object)]
-    node_results: Map<String, Value>,
+    /// By node.
+    node_results: BTreeMap<String, NodeResult>,
 }
 
 impl Finished {
     pub fn of(told: &Told<'_>) -> Finished {
         let whole = told.response();
-        let text = |key: &str| whole[key].as_str().map(str::to_owned);
-        let mut node_results = Map::new();
-        for entry in whole["nodeExecutions"].as_array().into_iter().flatten() {
-            let fields = ["status", "output", "error"].into_iter();
-            let known = fields.filter_map(|field| Some((field.to_owned(), entry.get(field)?.clone())));
-            let node = entry["nodeId"].as_str().unwrap_or_default();
-            node_results.insert(node.to_owned(), Value::Object(known.collect()));
-        }
+        let result = |node: NodeExecution| {
+            let Course { status, output, error, .. } = node.course;
+            (node.node_id, NodeResult { status, output, error })
+        };
         Finished {
-            execution_id: text("executionId").unwrap_or_default(),
-            workflow_id: text("workflowId"),
-            status: text("status").unwrap_or_default(),
-            created_at: text("createdAt").unwrap_or_default(),
-            completed_at: text("completedAt"),
-            duration: whole["duration"].as_u64(),
-            outputs: whole["outputs"].clone(),
-            node_results,
+            execution_id: whole.execution_id,
+            workflow_id: whole.workflow_id,
+            status: whole.status,
+            created_at: whole.created_at,
+            completed_at: whole.completed_at,
+            duration: whole.duration,
+            outputs: whole.outputs,
+            node_results: whole.node_executions.into_iter().map(result).collect(),
         }
     }
+}
+
+/// The newest firing of a node.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NodeResult {
+    status: &'static str,
+    /// What it gave: any JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    output: Option<Arc<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error: Option<ExecutionError>,
 }
 
 /// 200: nothing was started.

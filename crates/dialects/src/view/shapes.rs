@@ -1,0 +1,207 @@
+//! What users are told of an execution, as types: answers are made of them, and the OpenAPI document is made from them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The document's WorkflowExecutionResponse, for executions of every dialect, but for what only a server knows.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionView {
+    pub execution_id: String,
+    pub workflow_id: Option<String>,
+    pub workflow_name: Option<String>,
+    pub workflow_version: Option<u32>,
+    pub status: ExecutionStatus,
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    pub started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    pub completed_at: Option<String>,
+    /// Milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub duration: Option<u64>,
+    pub progress: Progress,
+    #[schema(value_type = Object)]
+    pub inputs: Arc<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub outputs: Value,
+    pub node_executions: Vec<NodeExecution>,
+    pub errors: Vec<ExecutionError>,
+    pub metadata: Metadata,
+    /// `playbook`, `workflow`, …
+    pub dialect: Option<&'static str>,
+    /// The execution in the words of its dialect.
+    #[schema(value_type = Option<Object>)]
+    pub view: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecutionStatus {
+    Queued,
+    Initializing,
+    Running,
+    Completed,
+    Failed,
+    PartialSuccess,
+    Cancelled,
+    Paused,
+}
+
+impl ExecutionStatus {
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            ExecutionStatus::Queued => "queued",
+            ExecutionStatus::Initializing => "initializing",
+            ExecutionStatus::Running => "running",
+            ExecutionStatus::Completed => "completed",
+            ExecutionStatus::Failed => "failed",
+            ExecutionStatus::PartialSuccess => "partial_success",
+            ExecutionStatus::Cancelled => "cancelled",
+            ExecutionStatus::Paused => "paused",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// Never falls; 100 only when it is completed.
+    #[schema(minimum = 0, maximum = 100)]
+    pub percentage: usize,
+    pub completed_nodes: usize,
+    pub total_nodes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub current_node: Option<String>,
+}
+
+/// One firing of a node, or a node that has not fired.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeExecution {
+    pub node_id: String,
+    pub node_name: String,
+    pub node_type: String,
+    /// Among the firings of its node, from 1; 0 when it has not fired.
+    pub firing: u32,
+    /// Iteration numbers of the loops around it, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub path: Vec<u32>,
+    #[serde(flatten)]
+    pub course: Course,
+    /// Of its own loop.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub iterations: Vec<Iteration>,
+    /// What undid it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub compensation: Option<Course>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct Iteration {
+    /// From 0.
+    pub index: Option<u32>,
+    #[serde(flatten)]
+    pub course: Course,
+}
+
+/// How a firing, an iteration or a compensation went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Course {
+    /// `pending`, `running`, `completed`, `failed`, `skipped` or `retrying`.
+    pub status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    pub started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    pub completed_at: Option<String>,
+    /// Milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub duration: Option<u64>,
+    pub retry_count: u32,
+    /// What it gave: any JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    pub output: Option<Arc<Value>>,
+    /// What its worker counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, nullable = false)]
+    pub metadata: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub error: Option<ExecutionError>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub progress: Option<NodeProgress>,
+    /// `not_taken`, `upstream` or `condition`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub skip_reason: Option<&'static str>,
+}
+
+/// How far a node says that it has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NodeProgress {
+    pub step: String,
+    #[schema(minimum = 0, maximum = 100)]
+    pub percentage: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionError {
+    pub code: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub node_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub node_name: Option<String>,
+    #[schema(format = DateTime)]
+    pub timestamp: String,
+    pub retryable: bool,
+    /// With `debugMode` only: as the node gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Value>,
+    /// With `category`: `transient`, `validation`, `configuration`, `resource` or `system`.
+    #[schema(value_type = Object)]
+    pub details: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    pub triggered_by: String,
+    /// `manual`, `schedule`, `webhook`, `api` or `workflow`.
+    pub trigger_type: String,
+    pub tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub correlation_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub parent_execution_id: Option<String>,
+    /// The execution that this one does again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub retry_of: Option<String>,
+    /// How often it began anew because its worker was lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub restarts: Option<u32>,
+}
