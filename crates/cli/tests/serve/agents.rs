@@ -1,8 +1,8 @@
 //! Agents of a server that is killed, of models that are busy, and their limits: nothing is asked for or done twice.
 
-use crate::executions::{finish, get, start, until};
+use crate::executions::{finish, get, start, until, until_node};
 use crate::model::{Asked, Model, Reply, busy, calls, text};
-use crate::rig::{Place, Server};
+use crate::rig::{self, Place, Server};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -101,9 +101,7 @@ fn wfl_21_killed_after_an_answer_and_before_its_tool_began_nothing_is_asked_for_
     let (status, held) = server.post(&format!("/api/v1/executions/{id}/pause"), &json!({}));
     assert!(status.is_success(), "{held}");
     go.send(()).unwrap();
-    while decisions(&server, &id) == 0 {
-        std::thread::yield_now();
-    }
+    rig::until("it has decided", || (decisions(&server, &id) > 0).then_some(()));
     drop(server);
     assert_eq!((model.asked().len(), written(&place).len()), (1, 0));
     let server = place.serve();
@@ -172,9 +170,7 @@ fn wfl_21_killed_between_two_attempts_the_next_one_goes_on_where_the_last_one_st
     });
     let policy = json!({ "retryPolicy": { "maxRetries": 1, "initialDelayMs": 2_000, "jitterFactor": 0, "maxDelayMs": 2_000 } });
     let id = start(&server, &define(&server, &place, &model, policy, json!({})), json!({}));
-    while node(&get(&server, &id, ""), "ai")["status"] != "retrying" {
-        std::thread::yield_now();
-    }
+    until_node(&server, &id, "ai", "retrying");
     drop(server);
     assert_eq!(model.asked().len(), 2);
     let server = place.serve();

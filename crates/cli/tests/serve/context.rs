@@ -132,6 +132,10 @@ fn wfl_23_what_a_node_gives_is_data_or_an_error_with_what_it_used() {
         gives("good", json!({ "success": true, "data": { "n": 1 }, "metadata": used })),
         gives("bad", json!({ "success": false, "error": error, "metadata": used })),
         gives("plain", json!({ "n": 2 })),
+        gives(
+            "long",
+            json!({ "success": false, "error": { "code": "X".repeat(60), "message": "too much" } })
+        ),
     ]);
     let id = start(
         &server,
@@ -148,6 +152,8 @@ fn wfl_23_what_a_node_gives_is_data_or_an_error_with_what_it_used() {
     {
         assert_eq!(bad["error"][field], value, "{bad}");
     }
+    let long = &entry(&whole, "long")["error"]["code"];
+    assert_eq!(*long, "X".repeat(50), "as much as stores have a column for");
     for told in [&good, &bad] {
         let metadata = &told["metadata"];
         assert_eq!((&metadata["tokensUsed"], &metadata["apiCalls"]), (&json!(120), &json!(2)), "{told}");

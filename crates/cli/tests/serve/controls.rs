@@ -201,13 +201,7 @@ fn wfl_27_a_user_pauses_and_resumes() {
     assert_eq!((status, &told["status"]), (200, &json!("paused")), "{told}");
     std::fs::write(&file, "").unwrap();
     // What runs ends; nothing new begins.
-    loop {
-        let now = get(&server, &id, "");
-        if now["nodeExecutions"][1]["status"] == "completed" {
-            assert_eq!(now["status"], "paused");
-            break;
-        }
-    }
+    assert_eq!(until_node(&server, &id, "wait", "completed")["status"], "paused");
     assert_eq!(act(&server, &id, "/resume", json!({})).0, 200);
     until(&server, &id, "completed");
     let (status, told) = act(&server, &id, "/resume", json!({}));

@@ -317,12 +317,7 @@ fn wfl_07_a_running_node_is_told_with_its_start_and_nothing_is_done_twice() {
     let file = place.data().join("go");
     let server = place.serve();
     let id = start(&server, &server.define(&waits_for(&file)), json!({}));
-    let running = loop {
-        let now = get(&server, &id, "");
-        if now["nodeExecutions"][1]["status"] == "running" {
-            break now;
-        }
-    };
+    let running = until_node(&server, &id, "wait", "running");
     assert_eq!(
         (&running["status"], &running["progress"]["currentNode"]),
         (&json!("running"), &json!("wait"))
@@ -625,12 +620,10 @@ fn wfl_04_a_client_that_hangs_up_changes_nothing() {
         body.len()
     )
     .unwrap();
-    let id = loop {
+    let id = rig::until("it is listed", || {
         let list = server.get("/api/v1/executions").json::<Value>().unwrap();
-        if let Some(id) = list["executions"][0]["executionId"].as_str() {
-            break id.to_owned();
-        }
-    };
+        list["executions"][0]["executionId"].as_str().map(str::to_owned)
+    });
     drop(stream);
     std::fs::write(&file, "").unwrap();
     until(&server, &id, "completed");

@@ -37,6 +37,11 @@ fn deliveries(server: &Server, query: &str) -> Vec<Value> {
     body["deliveries"].as_array().unwrap().clone()
 }
 
+/// The oldest delivery, when it was tried.
+fn first_try(server: &Server, query: &str) -> Value {
+    rig::until("it is tried", || deliveries(server, query).pop().filter(|first| first["attempts"] != 0))
+}
+
 #[test]
 fn wfl_16_the_events_that_were_asked_for_come_in_order() {
     let (place, receiver) = (place(), Receiver::new());
@@ -115,12 +120,10 @@ fn wfl_16_a_receiver_that_fails_gets_it_again_and_nothing_overtakes() {
     let numbers: Vec<u64> =
         received.iter().map(|one| one.json()["data"]["sequence"].as_u64().unwrap()).collect();
     assert_eq!(numbers, [1, 2, 2, 3, 4, 5, 6]);
-    let log = loop {
+    let log = rig::until("all are delivered", || {
         let log = deliveries(&server, &format!("?executionId={id}&status=delivered"));
-        if log.len() == 6 {
-            break log;
-        }
-    };
+        Some(log).filter(|log| log.len() == 6)
+    });
     let second = log.iter().find(|delivery| delivery["sequence"] == 2).unwrap();
     assert_eq!(
         (&second["attempts"], &second["responseStatus"], &second["id"]),
@@ -226,12 +229,9 @@ fn deliveries_are_listed_page_by_page_and_sent_once_more_on_demand() {
     let server = place.serve();
     let id = start(&server, &server.define(TWO), json!({ "webhookUrl": receiver.url }));
     receiver.until(has_ended);
-    let log = loop {
-        let log = deliveries(&server, "?status=delivered");
-        if log.len() == 2 {
-            break log;
-        }
-    };
+    let log = rig::until("both are delivered", || {
+        Some(deliveries(&server, "?status=delivered")).filter(|log| log.len() == 2)
+    });
     assert_eq!(deliveries(&server, "?event=execution.started").len(), 1);
     let (_, page) = told(server.get("/api/v1/webhook-deliveries?limit=1"));
     let cursor = page["pagination"]["cursor"].as_str().unwrap();
@@ -269,12 +269,7 @@ fn a_name_that_leads_to_this_machine_is_not_reached_and_no_redirect_is_followed(
     let server = place.serve();
     let id = start(&server, &server.define(TWO), json!({ "webhookUrl": format!("http://localhost:{port}") }));
     until(&server, &id, "completed");
-    let first = loop {
-        let log = deliveries(&server, &format!("?executionId={id}"));
-        if let Some(first) = log.last().filter(|first| first["attempts"] != 0) {
-            break first.clone();
-        }
-    };
+    let first = first_try(&server, &format!("?executionId={id}"));
     assert!(first["error"].as_str().unwrap().contains("WINDLASS_EGRESS_ALLOW"), "{first}");
     assert!(receiver.all().is_empty());
     drop(server);
@@ -286,12 +281,7 @@ fn a_name_that_leads_to_this_machine_is_not_reached_and_no_redirect_is_followed(
     let server = place.serve();
     start(&server, &server.define(TWO), json!({ "webhookUrl": redirects.url }));
     redirects.until(|received| !received.is_empty());
-    let first = loop {
-        let log = deliveries(&server, "");
-        if let Some(first) = log.last().filter(|first| first["attempts"] != 0) {
-            break first.clone();
-        }
-    };
+    let first = first_try(&server, "");
     assert_eq!((&first["responseStatus"], &first["status"]), (&json!(307), &json!("pending")));
     assert!(receiver.all().is_empty());
 }
