@@ -5,6 +5,7 @@ use crate::progress::say;
 use std::path::Path;
 use windlass_engine::Folder;
 use windlass_server::Local;
+use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::Setup;
 pub use windlass_server::host::{Embedded, GUARD, Workers, ended, new_id, new_workflow_id, now};
@@ -25,7 +26,8 @@ pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
 
 fn setup(workers: Workers) -> anyhow::Result<Setup> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
-    Ok(Setup { workers, egress, secrets: EngineSecrets::from_environment(), hub: None, tenant_slots: None })
+    let (secrets, variables) = (EngineSecrets::from_environment(), Variables::All);
+    Ok(Setup { workers, egress, secrets, hub: None, tenant_slots: None, variables })
 }
 
 /// An engine with the routes of a server over it, in a folder that nobody holds.

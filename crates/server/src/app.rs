@@ -8,6 +8,7 @@ use crate::limits::RateLimits;
 use crate::open_executions::OpenExecutions;
 use crate::problem::Problem;
 use crate::readers::Readers;
+use crate::rights::TenantRights;
 use crate::routes::{Estimates, Prepared};
 use crate::settings::Settings;
 use crate::stories::Stories;
@@ -33,6 +34,7 @@ pub struct App {
     pub open: OpenExecutions,
     pub definitions: Definitions,
     pub secrets: Arc<SharedVault>,
+    pub rights: Arc<TenantRights>,
     pub webhook_secrets: WebhookSecrets,
     pub hub: Arc<Hub>,
     pub stories: Arc<Stories>,
@@ -53,6 +55,7 @@ pub struct Parts {
     pub directory: Directory,
     pub jwt: Option<Jwt>,
     pub secrets: Arc<SharedVault>,
+    pub rights: Arc<TenantRights>,
     pub hub: Arc<Hub>,
     pub traces: Option<Arc<Traces>>,
 }
@@ -60,7 +63,7 @@ pub struct Parts {
 impl App {
     #[must_use]
     pub fn new(parts: Parts) -> App {
-        let Parts { engine, readers, settings, directory, jwt, secrets, hub, traces } = parts;
+        let Parts { engine, readers, settings, directory, jwt, secrets, rights, hub, traces } = parts;
         App {
             engine,
             followers: readers.patient(),
@@ -73,6 +76,7 @@ impl App {
             definitions: Definitions::default(),
             webhook_secrets: WebhookSecrets::new(secrets.clone()),
             secrets,
+            rights,
             hub,
             stories: Arc::default(),
             prepared: Prepared::default(),

@@ -42,7 +42,7 @@ pub async fn welcome(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>
 pub(crate) fn default_tenant() -> StoredTenant {
     let (id, at) = (Tenant::default(), now());
     let name = id.to_string();
-    StoredTenant { id, name, limits: TenantLimits::default(), created_at: at, updated_at: at }
+    StoredTenant { id, name, limits: TenantLimits::default(), programs: true, created_at: at, updated_at: at }
 }
 
 fn owner(digest: [u8; 32]) -> anyhow::Result<StoredToken> {

@@ -3,6 +3,7 @@
 use crate::engine_secrets::EngineSecrets;
 use crate::hub::Hub;
 use crate::memories::SharedMemory;
+use crate::rights::{TenantRights, Variables};
 use crate::vault::{LocalVault, SharedVault};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
@@ -33,6 +34,7 @@ pub struct Embedded {
     /// Held as long as the engine runs.
     folder: Folder,
     vault: Arc<SharedVault>,
+    rights: Arc<TenantRights>,
     warnings: Vec<String>,
 }
 
@@ -57,6 +59,8 @@ pub struct Setup {
     pub hub: Option<Arc<Hub>>,
     /// Of one tenant at a time; None: no limit.
     pub tenant_slots: Option<u32>,
+    /// What definitions may read of the environment.
+    pub variables: Variables,
 }
 
 impl Embedded {
@@ -68,7 +72,9 @@ impl Embedded {
     pub fn in_folder(folder: Folder, setup: Setup) -> anyhow::Result<Embedded> {
         let store = Sqlite::open(&Folder::store(folder.path()))?;
         let artifacts = Arc::new(Kept(store.artifacts()));
-        let limits = slot_limits(setup.tenant_slots, &store.reader()?.tenants()?);
+        let tenants = store.reader()?.tenants()?;
+        let limits = slot_limits(setup.tenant_slots, &tenants);
+        let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let engine = match setup.hub {
             Some(hub) => Engine::start_watched(store, seed(), Box::new(move |ids| hub.changed(ids)))?,
             None => Engine::start(store, seed())?,
@@ -76,7 +82,7 @@ impl Embedded {
         // Before anybody offers a slot.
         engine.handle().ask(Request::Limit(limits), |_| {});
         let (vault, warnings) = vault(folder.path(), setup.secrets)?;
-        let mut embedded = Embedded { pool: None, engine, folder, vault, warnings };
+        let mut embedded = Embedded { pool: None, engine, folder, vault, rights, warnings };
         match setup.workers {
             Workers::Pool => embedded.work(artifacts, setup.egress, None)?,
             Workers::Slots(slots) => embedded.work(artifacts, setup.egress, Some(slots))?,
@@ -96,6 +102,7 @@ impl Embedded {
         config.memory = Arc::new(SharedMemory::of(self.folder.path(), self.engine.handle())?);
         config.egress = egress;
         config.vault = self.vault.clone();
+        config.rights = self.rights.clone();
         config.slots = slots.unwrap_or(config.slots);
         self.pool = Some(Pool::start(config, Arc::new(Wire(self.engine.handle())))?);
         Ok(())
@@ -104,6 +111,11 @@ impl Embedded {
     /// The secrets of the folder.
     pub fn vault(&self) -> Arc<SharedVault> {
         self.vault.clone()
+    }
+
+    /// What definitions may do here.
+    pub fn rights(&self) -> Arc<TenantRights> {
+        self.rights.clone()
     }
 
     /// What is wrong here, and yet no reason not to start.

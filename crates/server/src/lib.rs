@@ -26,6 +26,7 @@ pub mod open_executions;
 pub mod problem;
 pub mod readers;
 pub mod retention;
+mod rights;
 mod routes;
 mod serve;
 pub mod settings;
@@ -41,5 +42,6 @@ pub mod webhook_secrets;
 pub mod webhooks;
 
 pub use local::Local;
+pub use rights::Variables;
 pub use routes::{ExecutionFilter, ListedExecution, openapi};
 pub use serve::{Server, serve, server_of};

@@ -47,9 +47,18 @@ impl Local {
         }
         directory.put_token(owner(&token))?;
         let readers = Readers::start(&store, 1)?;
-        let (engine, secrets) = (embedded.handle(), embedded.vault());
-        let app =
-            App::new(Parts { engine, readers, settings, directory, jwt: None, secrets, hub, traces: None });
+        let (engine, secrets, rights) = (embedded.handle(), embedded.vault(), embedded.rights());
+        let app = App::new(Parts {
+            engine,
+            readers,
+            settings,
+            directory,
+            jwt: None,
+            secrets,
+            rights,
+            hub,
+            traces: None,
+        });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Local { router: routes::router(Arc::new(app)), embedded, token, runtime })
     }

@@ -11,6 +11,7 @@ use crate::logging;
 use crate::metrics;
 use crate::readers::Readers;
 use crate::retention;
+use crate::rights::Variables;
 use crate::routes;
 use crate::settings::Settings;
 use crate::traces::Traces;
@@ -54,7 +55,8 @@ impl Server {
         let hub = Arc::new(Hub::default());
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
         let (egress, tenant_slots) = (settings.egress.clone(), settings.tenant_slots);
-        let setup = Setup { workers, egress, secrets, hub: Some(hub.clone()), tenant_slots };
+        let variables = Variables::Listed(settings.env_secrets.clone());
+        let setup = Setup { workers, egress, secrets, hub: Some(hub.clone()), tenant_slots, variables };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
         let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
@@ -62,7 +64,8 @@ impl Server {
         let (engine, secrets) = (embedded.handle(), embedded.vault());
         let collector = settings.otlp_endpoint.as_deref();
         let traces = collector.map(Traces::to).transpose()?.map(Arc::new);
-        let parts = Parts { engine, readers, settings, directory, jwt, secrets, hub, traces };
+        let rights = embedded.rights();
+        let parts = Parts { engine, readers, settings, directory, jwt, secrets, rights, hub, traces };
         let app = Arc::new(App::new(parts));
         let owner = first::welcome(&app, embedded.folder()).await?;
         Ok(Server { app, embedded, listener, connections, owner })

@@ -24,6 +24,8 @@ pub struct StoredTenant {
     pub id: Tenant,
     pub name: String,
     pub limits: TenantLimits,
+    /// Its definitions may run programs, as the user of the server.
+    pub programs: bool,
     pub created_at: Millis,
     pub updated_at: Millis,
 }

@@ -3,6 +3,7 @@
 
 use crate::failure::{failure, invalid};
 use crate::pipeline::CallResult;
+use crate::rights::Rights;
 use crate::vault::{Vault, VaultError};
 use serde_json::Value;
 use std::fmt;
@@ -18,6 +19,7 @@ const ENVIRONMENT: &str = "env:";
 pub(crate) struct Keeper {
     tenant: String,
     vault: Arc<dyn Vault>,
+    rights: Arc<dyn Rights>,
     known: Mutex<Known>,
 }
 
@@ -51,18 +53,35 @@ impl Known {
 }
 
 impl Keeper {
-    pub(crate) fn new(tenant: String, vault: Arc<dyn Vault>) -> Keeper {
-        Keeper { tenant, vault, known: Mutex::default() }
+    pub(crate) fn new(tenant: String, vault: Arc<dyn Vault>, rights: Arc<dyn Rights>) -> Keeper {
+        Keeper { tenant, vault, rights, known: Mutex::default() }
     }
 
     /// What a handle stands for: the name of a secret, or a variable of the worker.
     pub(crate) fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         let value = match handle.strip_prefix(ENVIRONMENT) {
-            Some(variable) => variable_of_worker(variable)?,
+            Some(variable) => self.variable(variable)?,
             None => self.vault.open(&self.tenant, handle).map_err(|error| refused(&error))?,
         };
         self.learn([value.clone()]);
         Ok(value)
+    }
+
+    fn variable(&self, name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+        if self.rights.may_read_variable(&self.tenant, name) {
+            return variable_of_worker(name);
+        }
+        // Whether there is such a variable is not told either.
+        let message = format!(
+            "definitions of this tenant may not read the variable `{name}`; store the value as a secret, or list the \
+             variable in the setting `env-secrets` of the server"
+        );
+        Err(failure("policy", "PERMISSION_DENIED", message))
+    }
+
+    /// Asked before every call.
+    pub(crate) fn may_run_programs(&self) -> bool {
+        self.rights.may_run_programs(&self.tenant)
     }
 
     pub(crate) fn learn(&self, values: impl IntoIterator<Item = Zeroizing<String>>) {
@@ -211,7 +230,11 @@ mod tests {
 
     #[test]
     fn the_engines_own_variables_are_not_opened() {
-        let keeper = Keeper::new("default".to_owned(), Arc::new(crate::vault::NoVault));
+        let keeper = Keeper::new(
+            "default".to_owned(),
+            Arc::new(crate::vault::NoVault),
+            Arc::new(crate::rights::EveryRight),
+        );
         for variable in ENGINE_VARIABLES {
             let refused = keeper.open(&variable_handle(variable)).unwrap_err();
             assert!(refused.message.contains("the engine's own"), "{}", refused.message);

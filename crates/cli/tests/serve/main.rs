@@ -23,6 +23,7 @@ mod receiver;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
+mod rights;
 mod rows;
 mod secure;
 mod starting;

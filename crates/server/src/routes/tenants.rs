@@ -29,6 +29,8 @@ pub struct TenantView {
     id: String,
     name: String,
     limits: LimitsView,
+    /// Whether its definitions may run programs on the machine of the server
+    programs: Programs,
     created_at: String,
     updated_at: String,
 }
@@ -47,6 +49,20 @@ pub struct LimitsView {
     slots: Option<u32>,
 }
 
+/// Of definitions: whether they may run programs, as the user of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Programs {
+    Allowed,
+    Denied,
+}
+
+impl From<bool> for Programs {
+    fn from(allowed: bool) -> Programs {
+        if allowed { Programs::Allowed } else { Programs::Denied }
+    }
+}
+
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TenantList {
     tenants: Vec<TenantView>,
@@ -57,6 +73,8 @@ pub struct TenantList {
 pub struct NewTenant {
     #[schema(min_length = 1, max_length = 255)]
     name: String,
+    /// Denied if it is left out
+    programs: Option<Programs>,
 }
 
 /// What is left out stays as it is; null takes the server's own setting.
@@ -78,6 +96,9 @@ pub struct TenantChange {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
     slots: Option<Option<u32>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Programs, nullable = false)]
+    programs: Option<Programs>,
 }
 
 /// A field that is there, null or not.
@@ -92,6 +113,7 @@ impl From<StoredTenant> for TenantView {
             id: stored.id.to_string(),
             name: stored.name,
             limits: LimitsView { rate_limit, rate_burst, open_executions, slots },
+            programs: stored.programs.into(),
             created_at: told(stored.created_at),
             updated_at: told(stored.updated_at),
         }
@@ -117,10 +139,13 @@ async fn create_tenant(
     caller.operates()?;
     let (name, at) = (named("name", &asked.name)?, now());
     let id = Tenant::new(&ids::fresh("tnt_")?);
-    let tenant = StoredTenant { id, name, limits: TenantLimits::default(), created_at: at, updated_at: at };
-    let audit = caller.does("tenant.create", &tenant.id.0, json!({ "name": tenant.name }));
+    let (limits, programs) = (TenantLimits::default(), asked.programs == Some(Programs::Allowed));
+    let tenant = StoredTenant { id, name, limits, programs, created_at: at, updated_at: at };
+    let details = json!({ "name": tenant.name, "programs": Programs::from(programs) });
+    let audit = caller.does("tenant.create", &tenant.id.0, details);
     app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
     app.directory.put_tenant(tenant.clone());
+    app.rights.learn(&tenant);
     Ok((StatusCode::CREATED, Json(tenant.into())))
 }
 
@@ -171,15 +196,17 @@ async fn change_tenant(
     change(&mut limits.rate_burst, "rateBurst", asked.rate_burst)?;
     change(&mut limits.open_executions, "openExecutions", asked.open_executions)?;
     change(&mut limits.slots, "slots", asked.slots)?;
+    tenant.programs = asked.programs.map_or(tenant.programs, |programs| programs == Programs::Allowed);
     tenant.updated_at = now();
     let TenantLimits { rate_limit, rate_burst, open_executions, slots } = tenant.limits;
     let details = json!({
         "name": tenant.name, "rateLimit": rate_limit, "rateBurst": rate_burst, "openExecutions": open_executions,
-        "slots": slots,
+        "slots": slots, "programs": Programs::from(tenant.programs),
     });
     let audit = caller.does("tenant.change", &tenant.id.0, details);
     app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
     app.directory.put_tenant(tenant.clone());
+    app.rights.learn(&tenant);
     let limits = slot_limits(app.settings.tenant_slots, &app.directory.tenants());
     app.ask(Request::Limit(limits)).await?;
     Ok(Json(tenant.into()))

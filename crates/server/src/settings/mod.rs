@@ -41,6 +41,8 @@ pub struct Settings {
     /// None: for ever.
     pub keep: Option<Duration>,
     pub egress: Egress,
+    /// Variables that definitions may read, or beginnings of their names with a star.
+    pub env_secrets: Vec<String>,
     pub jwt: JwtSettings,
     /// Where traces are sent to.
     pub otlp_endpoint: Option<String>,
@@ -123,6 +125,7 @@ impl Settings {
             open_executions: given.count("open-executions")?,
             keep: Some(given.duration("keep")?).filter(|keep| !keep.is_zero()),
             egress: given.egress("egress-allow")?,
+            env_secrets: given.names("env-secrets")?,
             jwt: JwtSettings {
                 secret: given.text("jwt-secret").map(Zeroizing::new),
                 public_key: given.path("jwt-public-key"),

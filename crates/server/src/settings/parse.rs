@@ -128,6 +128,21 @@ impl Given {
             .map_err(|error| BadSetting(format!("{}: {error}", self.place(name))))
     }
 
+    /// Names of variables with commas between them, each with a star at its end or without.
+    pub fn names(&self, name: &'static str) -> Result<Vec<String>, BadSetting> {
+        let list = self.text(name).unwrap_or_default();
+        let names: Vec<String> =
+            list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+        let is_name = |name: &String| {
+            let bare = name.strip_suffix('*').unwrap_or(name);
+            !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        match names.iter().all(is_name) {
+            true => Ok(names),
+            false => Err(self.bad(name, "a list of variables as in SMTP_PASSWORD,APP_*")),
+        }
+    }
+
     pub fn log_format(&self, name: &'static str) -> Result<LogFormat, BadSetting> {
         match self.text(name).as_deref() {
             Some("text") => Ok(LogFormat::Text),

@@ -126,6 +126,12 @@ pub const SETTINGS: &[Setting] = &[
         "",
         "Ranges of addresses that http tools and webhooks may reach beside public ones: 10.0.0.0/8,fd00::/8",
     ),
+    setting(
+        "env-secrets",
+        Kind::Text,
+        "",
+        "Variables of the server that definitions of the tenant `default` may read as secrets: SMTP_PASSWORD,APP_*",
+    ),
     setting("jwt-secret", Kind::Secret, "", "Accept JWTs signed with this secret (HS256); at least 32 bytes"),
     setting("jwt-public-key", Kind::Path, "", "Accept JWTs signed with this key (RS256 or EdDSA), PEM"),
     setting(

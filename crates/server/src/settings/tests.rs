@@ -43,6 +43,9 @@ fn a_bad_setting_is_told_with_where_it_was_given() {
     check(&[("config", "missing.toml")], &[], &["there is no file missing.toml"]);
     check(&[("egress-allow", "10.0.0.0/99")], &[], &["--egress-allow", "is no range of addresses"]);
     check(&[("public-url", "windlass.example.com")], &[], &["is not a URL"]);
+    for list in ["*", "A B", "A*B", "A=1"] {
+        check(&[("env-secrets", list)], &[], &["--env-secrets", "is not a list of variables"]);
+    }
     check(&[("log-format", "xml")], &[], &["`xml` is not text or json"]);
     std::fs::write(folder.path().join(FILE), "reader = 5").unwrap();
     check(&[("data", data)], &[], &["windlass.toml: there is no setting `reader`"]);

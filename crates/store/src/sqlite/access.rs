@@ -11,14 +11,16 @@ use windlass_kernel::Millis;
 
 /// Puts a tenant, or changes its name and limits.
 pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usize, StoreError> {
-    let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, created_at, updated_at, slots) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
-               rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, \
-               open_executions = excluded.open_executions, slots = excluded.slots, updated_at = excluded.updated_at";
-    let StoredTenant { id, name, limits, created_at, updated_at } = stored;
+    let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
+               updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET \
+               name = excluded.name, rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, \
+               open_executions = excluded.open_executions, slots = excluded.slots, programs = excluded.programs, \
+               updated_at = excluded.updated_at";
+    let StoredTenant { id, name, limits, programs, created_at, updated_at } = stored;
     let TenantLimits { rate_limit, rate_burst, open_executions, slots } = limits;
     let (created, updated) = (created_at.0, updated_at.0);
-    let values = params![id.0, name, rate_limit, rate_burst, open_executions, created, updated, slots];
+    let values =
+        params![id.0, name, rate_limit, rate_burst, open_executions, slots, programs, created, updated];
     Ok(conn.prepare_cached(sql)?.execute(values)?)
 }
 
@@ -62,7 +64,8 @@ pub(super) fn add_audit(conn: &Connection, audit: &Audit) -> Result<(), StoreErr
 
 impl Access for SqliteReader {
     fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError> {
-        let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, created_at, updated_at, slots FROM tenants \
+        let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
+                   updated_at FROM tenants \
                    ORDER BY created_at, id";
         all(&self.conn, sql, [], |row| {
             Ok(StoredTenant {
@@ -72,10 +75,11 @@ impl Access for SqliteReader {
                     rate_limit: row.get(2)?,
                     rate_burst: row.get(3)?,
                     open_executions: row.get(4)?,
-                    slots: row.get(7)?,
+                    slots: row.get(5)?,
                 },
-                created_at: Millis(row.get(5)?),
-                updated_at: Millis(row.get(6)?),
+                programs: row.get(6)?,
+                created_at: Millis(row.get(7)?),
+                updated_at: Millis(row.get(8)?),
             })
         })
     }

@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 9] = [
+const MIGRATIONS: [Migration; 10] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -27,6 +27,7 @@ const MIGRATIONS: [Migration; 9] = [
     Migration { number: 7, name: "memories", sql: include_str!("schema/0007_memories.sql") },
     Migration { number: 8, name: "tenant_slots", sql: include_str!("schema/0008_tenant_slots.sql") },
     Migration { number: 9, name: "keys", sql: include_str!("schema/0009_keys.sql") },
+    Migration { number: 10, name: "programs", sql: include_str!("schema/0010_programs.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;

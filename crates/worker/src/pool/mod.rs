@@ -19,6 +19,7 @@ use crate::halt::{Puller, halt};
 use crate::keeper::{self, Keeper};
 use crate::keychain::Tokens;
 use crate::memory::{Memory, NoMemory};
+use crate::rights::{EveryRight, Rights};
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
 use crate::tools::{Clients, GRACE_MS, Kit};
 use crate::vault::{NoVault, Vault};
@@ -58,6 +59,8 @@ pub struct PoolConfig {
     pub artifacts: Arc<dyn Artifacts>,
     /// Where steps find their secrets; there are none unless one is given.
     pub vault: Arc<dyn Vault>,
+    /// What steps may do on this machine; everything unless it is said.
+    pub rights: Arc<dyn Rights>,
     /// The program that scripts of nodes ask through, called with `node`: see [`crate::node::helper`].
     pub helper: Option<PathBuf>,
     /// Where nodes have their folders, which hold values of secrets. It is the pool's own: what an earlier process left
@@ -88,6 +91,7 @@ impl PoolConfig {
             egress,
             artifacts,
             vault,
+            rights: Arc::new(EveryRight),
             helper,
             folders,
             memory,
@@ -122,6 +126,7 @@ impl Pool {
             artifacts: config.artifacts,
             clients: Arc::new(Clients::new(config.egress)),
             vault: config.vault,
+            rights: config.rights,
             helper: config.helper,
             folders: emptied(config.folders)?,
             memory: config.memory,
@@ -312,6 +317,7 @@ struct Kits {
     artifacts: Arc<dyn Artifacts>,
     clients: Arc<Clients>,
     vault: Arc<dyn Vault>,
+    rights: Arc<dyn Rights>,
     helper: Option<PathBuf>,
     folders: PathBuf,
     memory: Arc<dyn Memory>,
@@ -331,7 +337,11 @@ impl Kits {
             guard: Arc::clone(&self.guard),
             artifacts: Arc::clone(&self.artifacts),
             clients: Arc::clone(&self.clients),
-            keeper: Arc::new(Keeper::new(tenant.to_owned(), Arc::clone(&self.vault))),
+            keeper: Arc::new(Keeper::new(
+                tenant.to_owned(),
+                Arc::clone(&self.vault),
+                Arc::clone(&self.rights),
+            )),
             tokens: Tokens::default(),
             helper: self.helper.clone(),
             folders: self.folders.clone(),

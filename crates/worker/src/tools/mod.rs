@@ -146,11 +146,39 @@ impl Desk {
     }
 }
 
+/// Whether a tool of that kind starts processes, which run as the user of the worker.
+#[must_use]
+pub fn runs_programs(kind: &str) -> bool {
+    TOOLS.iter().any(|(known, tool)| *known == kind && tool.runs_programs())
+}
+
+impl Tool {
+    fn runs_programs(self) -> bool {
+        match self {
+            Tool::Code | Tool::Shell | Tool::Python => true,
+            Tool::Artifact
+            | Tool::Noop
+            | Tool::Http
+            | Tool::Postgres
+            | Tool::Secrets
+            | Tool::Filter
+            | Tool::Llm
+            | Tool::AiAgent
+            | Tool::MemoryStore
+            | Tool::MemorySearch
+            | Tool::Sql => false,
+        }
+    }
+}
+
 /// Makes one call. It ends early when the halt is pulled or its own time is up, and never before its processes have.
 pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     let Some((_, tool)) = TOOLS.iter().find(|(kind, _)| *kind == call.kind) else {
         return Err(unknown(&call.kind)).into();
     };
+    if tool.runs_programs() && !desk.kit.keeper.may_run_programs() {
+        return Err(denied(&call.kind)).into();
+    }
     let limit_ms = match limit_ms(call) {
         Ok(limit_ms) => limit_ms,
         Err(failure) => return Err(failure).into(),
@@ -196,6 +224,11 @@ fn limit_ms(call: &Call) -> Result<Option<u64>, Box<Failure>> {
     };
     let own_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
     Ok(Some(own_ms.min(call.timeout_ms.unwrap_or(u64::MAX))))
+}
+
+fn denied(kind: &str) -> Box<Failure> {
+    let message = format!("`{kind}` runs a program, and definitions of this tenant may not");
+    failure::failure("policy", "PERMISSION_DENIED", message)
 }
 
 fn unknown(kind: &str) -> Box<Failure> {

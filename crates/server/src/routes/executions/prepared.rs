@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::problem::{Detail, Problem};
+use crate::rights::{RunsProgram, programs_of};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,7 @@ pub struct Version {
     /// What the trigger says of the inputs.
     schema: Option<Value>,
     pub warnings: Vec<Detail>,
+    pub programs: Vec<RunsProgram>,
 }
 
 impl Prepared {
@@ -58,6 +60,7 @@ impl Version {
             dialect: Dialect::of_name(&definition.dialect),
             workload: definition.workload,
             warnings: compiled.warnings().map(Detail::from).collect(),
+            programs: compiled.net.as_ref().map(programs_of).unwrap_or_default(),
             schema: compiled.inputs_schema,
             source: definition.source,
         }

@@ -8,6 +8,7 @@ use crate::auth::{Caller, Permission};
 use crate::body::MaySend;
 use crate::ids;
 use crate::problem::{Problem, Refused};
+use crate::rights::programs_of;
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::traces;
 use axum::Json;
@@ -20,7 +21,7 @@ use utoipa::ToSchema;
 use windlass_dialects::view::execution_id;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::ExecutionId;
-use windlass_store::{Retry, RetryFrom};
+use windlass_store::{Reader as _, Retry, RetryFrom};
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -60,7 +61,13 @@ pub async fn retry(
         return Err(Problem::invalid("firing", "needs fromNode: it counts the firings of that node"));
     }
     let (of, reading) = (ids::execution(&id)?, caller.clone());
-    let stored = app.readers.read(move |reader| stored_of(reader, &reading, of)).await?;
+    let looked = app.readers.read(move |reader| {
+        let stored = stored_of(reader, &reading, of)?;
+        let programs = reader.net(stored.state.head.net)?.as_ref().map(programs_of).unwrap_or_default();
+        Ok::<_, Problem>((stored, programs))
+    });
+    let (stored, programs) = looked.await?;
+    app.rights.check(&caller.tenant, &programs)?;
     let inputs = asked.inputs.map(|given| {
         let mut whole = stored.state.head.inputs.as_object().cloned().unwrap_or_default();
         whole.extend(given);

@@ -121,6 +121,7 @@ pub async fn startable(
         is_own(app, caller, parent).await?;
     }
     let version = app.prepared.version(app, &current.definition).await?;
+    app.rights.check(&caller.tenant, &version.programs)?;
     let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
     Ok(Startable { workflow, version, estimate })
 }

@@ -8,6 +8,7 @@ use crate::body::MaySend;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem};
+use crate::rights::programs_of;
 use crate::routes::shared::{BodyRefusals, Refusals, named};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -96,6 +97,7 @@ pub(super) async fn register(
     let (Some(net), Some(dialect)) = (compiled.net.take(), compiled.dialect) else {
         return Err(Problem::definition(compiled.errors()));
     };
+    app.rights.check(&caller.tenant, &programs_of(&net))?;
     let warnings = warnings(app, caller, &compiled).await?;
     let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
     let name = named("name", &name)?;

@@ -44,7 +44,14 @@ fn kept(entry: Entry, action: &str) -> Write {
 fn tenant() -> Entry {
     let (id, at) = (Tenant::new("t"), Millis(1));
     let (name, limits) = ("T".to_owned(), TenantLimits::default());
-    Entry::Tenant(Box::new(StoredTenant { id, name, limits, created_at: at, updated_at: at }))
+    Entry::Tenant(Box::new(StoredTenant {
+        id,
+        name,
+        limits,
+        programs: false,
+        created_at: at,
+        updated_at: at,
+    }))
 }
 
 fn secret(version: u32) -> StoredSecret {
