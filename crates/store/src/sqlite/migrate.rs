@@ -125,6 +125,7 @@ mod tests {
             "eb003716c0d2bd4aea0cd449140b7c1a178ae3e69bb822846ce97afaebe05424",
             "3cb9fbdcc9f076e232b14c8da76ec8c9561570888033462932713b9289b0f308",
             "a68c6999c0b1112333b1f9a59c0aa5d2ef34d9a336ded746b00c36b9d6bab502",
+            "69fe9d0133a4e628945bb1e5b33fb23c28d2be8880dfd22f92081bc1b2208352",
         ];
         assert_eq!(found, expected);
     }
