@@ -14,6 +14,7 @@ mod evidence;
 mod executions;
 mod hooks;
 mod literals;
+mod llm;
 mod model;
 mod nodes;
 mod operations;

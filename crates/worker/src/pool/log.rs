@@ -63,7 +63,7 @@ impl Lines {
             return;
         }
         let redactor = self.keeper.redactor();
-        let text = redactor.text(&cut(text)).into_owned();
+        let text = cut(&redactor.text(text)).into_owned();
         let mut data = data.filter(|data| !data.is_null());
         if let Some(given) = &mut data
             && given.to_string().len() > DATA_MAX

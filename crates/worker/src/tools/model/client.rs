@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 use windlass_protocol::{Failure, Level};
+use windlass_secrets::{Redactor, VALUE_MAX};
 
 /// A model that says nothing for so long is not going to.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -21,6 +22,8 @@ const SILENCE: Duration = Duration::from_secs(120);
 const ANSWER_MAX: usize = 8 * 1024 * 1024;
 /// What an error holds of the answer.
 const EXCERPT_MAX: usize = 2 * 1024;
+/// What is read for it: a secret is taken out before the cut, and half a secret would not be found.
+const EXCERPT_READ: usize = EXCERPT_MAX + VALUE_MAX;
 
 impl Model {
     /// Asks once. What it used is counted, also when the answer cannot be used.
@@ -50,12 +53,12 @@ impl Model {
     ) -> Result<Answer, Box<Failure>> {
         let response = self.sent(body, desk, node).await?;
         if !response.status().is_success() {
-            return Err(self.by_status(response).await);
+            return Err(self.by_status(response, &desk.kit.keeper.redactor()).await);
         }
         if self.stream && is_stream(&response) {
             self.streamed(response, desk).await
         } else {
-            self.whole(response).await
+            self.whole(response, &desk.kit.keeper.redactor()).await
         }
     }
 
@@ -93,31 +96,33 @@ impl Model {
         }
     }
 
-    async fn whole(&self, mut response: Response) -> Result<Answer, Box<Failure>> {
+    async fn whole(&self, mut response: Response, redactor: &Redactor) -> Result<Answer, Box<Failure>> {
         let mut body = Vec::new();
         while let Some(piece) = self.piece(&mut response).await? {
             body.extend_from_slice(&piece);
             if body.len() > ANSWER_MAX {
-                return Err(self.not_understood("it is too long", &body));
+                return Err(self.not_understood("it is too long", &body, redactor));
             }
         }
-        whole(&body).map_err(|error| self.not_understood(&error, &body))
+        whole(&body).map_err(|error| self.not_understood(&error, &body, redactor))
     }
 
     /// Its text goes to the log line by line while it comes.
     async fn streamed(&self, mut response: Response, desk: &Desk) -> Result<Answer, Box<Failure>> {
+        let redactor = desk.kit.keeper.redactor();
         let (mut pieces, mut rest, mut line, mut length) = (Pieces::default(), Vec::new(), String::new(), 0);
         while let Some(piece) = self.piece(&mut response).await? {
             length += piece.len();
             if length > ANSWER_MAX {
-                return Err(self.not_understood("it is too long", &rest));
+                return Err(self.not_understood("it is too long", &rest, &redactor));
             }
             rest.extend_from_slice(&piece);
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let event: Vec<u8> = rest.drain(..=end).collect();
                 let text = String::from_utf8_lossy(&event);
                 let Some(data) = text.trim_end().strip_prefix("data:") else { continue };
-                let brought = pieces.push(data).map_err(|error| self.not_understood(&error, &event))?;
+                let brought =
+                    pieces.push(data).map_err(|error| self.not_understood(&error, &event, &redactor))?;
                 line.push_str(&brought);
                 while let Some((whole, next)) = line.split_once('\n') {
                     desk.lines.say(Level::Info, whole, None).await;
@@ -131,7 +136,7 @@ impl Model {
         if !line.is_empty() {
             desk.lines.say(Level::Info, &line, None).await;
         }
-        pieces.end().map_err(|error| self.not_understood(&error, &rest))
+        pieces.end().map_err(|error| self.not_understood(&error, &rest, &redactor))
     }
 
     async fn piece(&self, response: &mut Response) -> Result<Option<Vec<u8>>, Box<Failure>> {
@@ -141,10 +146,10 @@ impl Model {
         }
     }
 
-    async fn by_status(&self, mut response: Response) -> Box<Failure> {
+    async fn by_status(&self, mut response: Response, redactor: &Redactor) -> Box<Failure> {
         let (status, headers) = (response.status(), response.headers().clone());
         let mut body = Vec::new();
-        while body.len() < EXCERPT_MAX
+        while body.len() < EXCERPT_READ
             && let Ok(Some(piece)) = self.piece(&mut response).await
         {
             body.extend_from_slice(&piece);
@@ -160,12 +165,13 @@ impl Model {
             _ => ("validation", "VALIDATION_ERROR"),
         };
         let told: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let words = told["error"]["message"].as_str().or(told["error"].as_str()).map(shown);
+        let words = told["error"]["message"].as_str().or(told["error"].as_str());
+        let words = words.map(|words| shown(&redactor.text(words)));
         let words = words.map(|words| format!(": {words}")).unwrap_or_default();
         let message = format!("the model at {} answered with {}{words}", self.place(), status.as_u16());
         let mut failed = failure(class, code, message);
         failed.retry_after_ms = retry_after_ms(&headers, Timestamp::now());
-        failed.details = json!({ "status_code": status.as_u16(), "body": excerpt(&body) });
+        failed.details = json!({ "status_code": status.as_u16(), "body": excerpt(&body, redactor) });
         failed
     }
 
@@ -186,11 +192,11 @@ impl Model {
         failure("timeout", "NETWORK_TIMEOUT", message)
     }
 
-    fn not_understood(&self, why: &str, body: &[u8]) -> Box<Failure> {
-        let message =
-            format!("the answer of the model at {} is not understood: {}", self.place(), shown(why));
+    fn not_understood(&self, why: &str, body: &[u8], redactor: &Redactor) -> Box<Failure> {
+        let why = shown(&redactor.text(why));
+        let message = format!("the answer of the model at {} is not understood: {why}", self.place());
         let mut failed = failure("transient_5xx", "PROVIDER_ERROR", message);
-        failed.details = json!({ "body": excerpt(body) });
+        failed.details = json!({ "body": excerpt(body, redactor) });
         failed
     }
 
@@ -206,6 +212,9 @@ fn is_stream(response: &Response) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-fn excerpt(body: &[u8]) -> String {
-    String::from_utf8_lossy(&body[..body.len().min(EXCERPT_MAX)]).into_owned()
+fn excerpt(body: &[u8], redactor: &Redactor) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT_READ)]);
+    let text = redactor.text(&text);
+    let end = (0..=EXCERPT_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text[..end].to_owned()
 }

@@ -25,7 +25,8 @@ pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Resul
         }
     };
     let answer = model.ask(body(&model, &format)?, desk, node, halt).await?;
-    let text = answer.text.unwrap_or_default();
+    // What is told of it may be cut, and half a secret would not be found.
+    let text = desk.kit.keeper.redactor().text(&answer.text.unwrap_or_default()).into_owned();
     let mut told = json!({ "text": text, "model": answer.model, "finishReason": answer.finish,
         "usage": usage(answer.usage) });
     if let Format::Json(schema) = &format {
