@@ -59,15 +59,15 @@ pub struct Handle {
 impl Engine {
     /// Starts the threads. What the last process left to be done is taken up at once.
     pub fn start<S: Store>(store: S, seed: u64) -> Result<Engine, StoreError> {
-        Engine::begin(store, seed, None)
+        Engine::start_with(store, Config { seed, ..Config::default() }, None)
     }
 
-    /// The same, with someone who is told what changes.
-    pub fn start_watched<S: Store>(store: S, seed: u64, watch: Watch) -> Result<Engine, StoreError> {
-        Engine::begin(store, seed, Some(watch))
-    }
-
-    fn begin<S: Store>(store: S, seed: u64, watch: Option<Watch>) -> Result<Engine, StoreError> {
+    /// The same as it is configured, and with someone who is told what changes.
+    pub fn start_with<S: Store>(
+        store: S,
+        config: Config,
+        watch: Option<Watch>,
+    ) -> Result<Engine, StoreError> {
         let reader = store.reader()?;
         let (requests, asked) = bounded(REQUESTS_MAX);
         let late = asked.clone();
@@ -82,7 +82,7 @@ impl Engine {
         let began = Instant::now();
         let recovered = Arc::new(AtomicBool::new(false));
         let turn = Turn {
-            lane: Lane::new(Config { seed, watched: watch.is_some(), ..Config::default() }, now(began)),
+            lane: Lane::new(Config { watched: watch.is_some(), ..config }, now(began)),
             watch,
             store: Some(Box::new(store)),
             on_the_spot: None,

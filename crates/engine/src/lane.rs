@@ -35,11 +35,12 @@ use deciding::{Asker, Pending, What};
 use live::Executions;
 use queue::Queue;
 use reading::Reads;
+use serde_json::Value;
 use sessions::Sessions;
 use timers::Timers;
 use windlass_kernel::ExecutionId;
 use windlass_protocol as protocol;
-use windlass_store::Entry;
+use windlass_store::{Entry, StoredDefinition};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -52,12 +53,24 @@ pub struct Config {
     pub lease_ttl_ms: u64,
     /// Someone wants to know to which executions something happened.
     pub watched: bool,
+    pub check_inputs: CheckInputs,
 }
+
+/// Whether the inputs of a sub-execution fit what its definition says of them; `Err`: what is wrong. The lane knows no
+/// dialect.
+pub type CheckInputs = fn(&StoredDefinition, &Value) -> Result<(), String>;
 
 impl Default for Config {
     fn default() -> Self {
         let lease_ttl_ms = protocol::LEASE_TTL_MS;
-        Config { seed: 0, idle_max: 2_048, inbox_poll_ms: 100, lease_ttl_ms, watched: false }
+        Config {
+            seed: 0,
+            idle_max: 2_048,
+            inbox_poll_ms: 100,
+            lease_ttl_ms,
+            watched: false,
+            check_inputs: |_, _| Ok(()),
+        }
     }
 }
 

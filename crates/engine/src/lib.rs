@@ -12,7 +12,7 @@ mod wake;
 pub use engine::{Engine, Handle, Watch};
 pub use folder::{Folder, FolderError};
 pub use ids::new_execution_id;
-pub use lane::{Config, Lane};
+pub use lane::{CheckInputs, Config, Lane};
 pub use reading::{journal, look_up};
 pub use wake::{
     Answer, Effect, Fatal, Found, Load, Lookup, NotRetried, Now, Past, ReadId, Refusal, Request, SlotLimits,

@@ -72,6 +72,9 @@ pub struct Scope {
     pub args: Option<Arc<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iter: Option<Iter>,
+    /// Iterations of the loops around that the work names, by step, from the inside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub around: Vec<(String, Iter)>,
     /// Results of the earlier steps that the work names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<(String, Arc<Value>)>,

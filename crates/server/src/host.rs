@@ -7,19 +7,23 @@ use crate::rights::{TenantRights, Variables};
 use crate::vault::{LocalVault, SharedVault};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
+use serde_json::Value;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::Artifact;
-use windlass_engine::{Answer, Engine, Fatal, Folder, Handle, Request, SlotLimits, new_execution_id};
+use windlass_dialects::workflow::check_inputs_of;
+use windlass_engine::{
+    Answer, Config, Engine, Fatal, Folder, Handle, Request, SlotLimits, Watch, new_execution_id,
+};
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{
     AgentAnswer, AgentCall, Beat, Checkpoint, Log, Progress, Register, Report, SessionId, Verdict,
 };
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Access as _, Store as _, StoredTenant, WorkflowId};
+use windlass_store::{Access as _, Store as _, StoredDefinition, StoredTenant, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
 use windlass_worker::{Artifacts, Orders, Pool, PoolConfig, Port, Reply};
@@ -75,10 +79,9 @@ impl Embedded {
         let tenants = store.reader()?.tenants()?;
         let limits = slot_limits(setup.tenant_slots, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
-        let engine = match setup.hub {
-            Some(hub) => Engine::start_watched(store, seed(), Box::new(move |ids| hub.changed(ids)))?,
-            None => Engine::start(store, seed())?,
-        };
+        let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
+        let config = Config { seed: seed(), check_inputs, ..Config::default() };
+        let engine = Engine::start_with(store, config, watch)?;
         // Before anybody offers a slot.
         engine.handle().ask(Request::Limit(limits), |_| {});
         let (vault, warnings) = vault(folder.path(), setup.secrets)?;
@@ -202,6 +205,17 @@ pub fn new_workflow_id() -> WorkflowId {
 pub fn new_id() -> ExecutionId {
     let random = u128::from(seed()) << 64 | u128::from(seed());
     new_execution_id(now(), random)
+}
+
+/// For sub-executions; what people start is checked where they ask for it.
+fn check_inputs(definition: &StoredDefinition, inputs: &Value) -> Result<(), String> {
+    let problems = check_inputs_of(&definition.source, inputs);
+    let told: Vec<String> =
+        problems.into_iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
+    match told.is_empty() {
+        true => Ok(()),
+        false => Err(format!("the inputs do not fit `{}`: {}", definition.name, told.join("; "))),
+    }
 }
 
 /// The system's randomness, as the standard library draws it for its maps.

@@ -15,6 +15,7 @@ mod executions;
 mod hooks;
 mod literals;
 mod llm;
+mod loops;
 mod model;
 mod nodes;
 mod operations;

@@ -232,6 +232,16 @@ impl Lowering<'_> {
         ])
     }
 
+    /// Loops further out whose items it reads by their name.
+    fn outer_items(&self, place: usize, node: &NodeDef) -> Vec<usize> {
+        let around = std::iter::successors(self.plan.region[place], |at| self.plan.region[*at]);
+        let reads = |at: &usize| match &self.workflow.nodes[*at].form {
+            Form::Loop(form) => node.seen.iter().any(|seen| seen.read.root == form.iterator),
+            _ => false,
+        };
+        around.skip(1).filter(reads).collect()
+    }
+
     /// The nodes whose outputs its templates read, and those right before it, which are its inputs.
     fn reads(&self, place: usize, node: &NodeDef) -> Vec<StepId> {
         let all = |read: &windlass_expr::Read| OUTPUTS.contains(&read.root.as_str()) && read.key.is_none();
@@ -244,6 +254,7 @@ impl Lowering<'_> {
             let before = self.plan.flows.iter().filter(|flow| flow.to == place && flow.exit != Exit::Body);
             found.extend(before.map(|flow| flow.from));
         }
+        found.extend(self.outer_items(place, node));
         found.remove(&place);
         found.into_iter().map(id).collect()
     }

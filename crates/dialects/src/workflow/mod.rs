@@ -16,7 +16,7 @@ mod retry;
 mod schema;
 
 pub use hooks::{Hook, hooks};
-pub use inputs::{InputProblem, check_inputs};
+pub use inputs::{InputProblem, check_inputs, check_inputs_of};
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types};
 

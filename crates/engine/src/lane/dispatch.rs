@@ -138,7 +138,9 @@ fn scope<R>(live: &Live<R>, run: &StepRun) -> Result<protocol::Scope, Vec<Need>>
             None => needs.push(Need::Output(*firing)),
         }
     }
-    let iter = iteration(live, run, &mut needs);
+    let iteration = live.state.iteration_of(&live.net, run);
+    let iter = iteration.and_then(|lap| told(live, lap, &mut needs));
+    let around = around(live, run, &mut needs);
     if !needs.is_empty() {
         return Err(needs);
     }
@@ -148,12 +150,27 @@ fn scope<R>(live: &Live<R>, run: &StepRun) -> Result<protocol::Scope, Vec<Need>>
         ctx: ctx.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect(),
         args: run.args.clone(),
         iter,
+        around,
         steps,
     })
 }
 
-fn iteration<R>(live: &Live<R>, run: &StepRun, needs: &mut Vec<Need>) -> Option<protocol::Iter> {
-    let (of, index) = live.state.iteration_of(&live.net, run)?;
+/// The loops around that the work reads: they have no output while they go on.
+fn around<R>(live: &Live<R>, run: &StepRun, needs: &mut Vec<Need>) -> Vec<(String, protocol::Iter)> {
+    let reads = &live.net.step(run.step).reads;
+    let outwards = |(of, _): &(RunId, u32)| live.state.iteration_of(&live.net, live.state.run(*of)?);
+    let mut around = Vec::new();
+    for lap in std::iter::successors(live.state.iteration_of(&live.net, run), outwards) {
+        let Some(looping) = live.state.run(lap.0).filter(|looping| reads.contains(&looping.step)) else {
+            continue;
+        };
+        let name = live.net.step(looping.step).name.clone();
+        around.extend(told(live, lap, needs).map(|iter| (name, iter)));
+    }
+    around
+}
+
+fn told<R>(live: &Live<R>, (of, index): (RunId, u32), needs: &mut Vec<Need>) -> Option<protocol::Iter> {
     let looping = live.state.run(of)?;
     let spec = live.net.step(looping.step).repeat.as_ref()?;
     let total = match &looping.state {

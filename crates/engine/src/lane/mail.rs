@@ -139,7 +139,9 @@ impl<R> Lane<R> {
         match found {
             Some((definition, net)) => {
                 let given = (*create.inputs).clone();
-                match with_defaults(&definition.workload, given, &create.id.to_string()) {
+                let whole = with_defaults(&definition.workload, given, &create.id.to_string());
+                let fits = |inputs: &Value| (self.config.check_inputs)(&definition, inputs);
+                match whole.and_then(|inputs| fits(&inputs).map(|()| inputs)) {
                     Ok(inputs) => {
                         let create = Create { inputs: Arc::new(inputs), ..create };
                         let creation = Creation {

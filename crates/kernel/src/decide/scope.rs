@@ -213,11 +213,15 @@ impl<'d, 'a> View<'d, 'a> {
         Some(Cow::Owned(Value::Object(found.collect())))
     }
 
-    /// Outputs where a definition looks for them: `nodes.NAME.output`.
+    /// Outputs where a definition looks for them: `nodes.NAME.output`. A loop that goes on around has none yet, and tells
+    /// where it stands.
     fn wrapped(&self, name: Option<&str>) -> Option<Cow<'_, Value>> {
         let wrap = |output: Cow<'_, Value>| json!({ "output": output.into_owned() });
         match name {
-            Some(name) => Some(Cow::Owned(wrap(self.resolve(self.output(name)?)?))),
+            Some(name) => match self.around(name) {
+                Some(lap) => Some(Cow::Owned(lap)),
+                None => Some(Cow::Owned(wrap(self.resolve(self.output(name)?)?))),
+            },
             None => match self.outputs()?.into_owned() {
                 Value::Object(all) => {
                     let each = all.into_iter().map(|(name, output)| (name, wrap(Cow::Owned(output))));
@@ -233,8 +237,43 @@ impl<'d, 'a> View<'d, 'a> {
         None
     }
 
+    /// The iterations around, from the inside.
+    fn laps(&self) -> impl Iterator<Item = (RunId, u32)> {
+        let state = &self.draft.state;
+        std::iter::successors(self.iteration, |(of, _)| state.iteration_of(self.draft.net, state.run(*of)?))
+    }
+
+    /// The name that the loop of an iteration gives its items.
+    fn iterator(&self, of: RunId) -> Option<&str> {
+        let run = self.draft.state.run(of)?;
+        self.draft.net.step(run.step).repeat.as_ref().map(|spec| spec.iterator.as_str())
+    }
+
+    /// An item of a loop further out, by the name it has there.
+    fn outer(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let lap = self.laps().skip(1).find(|(of, _)| self.iterator(*of) == Some(name))?;
+        self.lap(lap, Some(name))
+    }
+
+    /// Where a loop around stands: `nodes.NAME.item`.
+    fn around(&self, name: &str) -> Option<Value> {
+        let step = self.draft.net.find(name)?;
+        let (of, index) =
+            self.laps().find(|(of, _)| self.draft.state.run(*of).is_some_and(|run| run.step == step))?;
+        let mut told = Map::new();
+        for key in ["index", "first", "last"] {
+            told.insert(key.to_owned(), self.lap((of, index), Some(key))?.into_owned());
+        }
+        let item = self.lap((of, index), Some(self.iterator(of)?))?;
+        told.insert("item".to_owned(), item.into_owned());
+        Some(Value::Object(told))
+    }
+
     fn iter(&self, key: Option<&str>) -> Option<Cow<'_, Value>> {
-        let (of, index) = self.iteration?;
+        self.lap(self.iteration?, key)
+    }
+
+    fn lap(&self, (of, index): (RunId, u32), key: Option<&str>) -> Option<Cow<'_, Value>> {
         let run = self.draft.state.run(of)?;
         let spec = self.draft.net.step(run.step).repeat.as_ref()?;
         let total = match &run.state {
@@ -275,7 +314,8 @@ impl<'d, 'a> View<'d, 'a> {
         if let Some(value) = self.ctx.get(root) {
             return field(self.resolve(Cow::Borrowed(value)), key);
         }
-        if let Some(value) = self.iter(Some(root)).or_else(|| field(self.inputs(), Some(root))) {
+        let own = self.iter(Some(root)).or_else(|| self.outer(root));
+        if let Some(value) = own.or_else(|| field(self.inputs(), Some(root))) {
             return field(Some(value), key);
         }
         match (self.output(root), key) {

@@ -5,7 +5,8 @@
 //! result once it has one, a task's, then as in guards: arguments, context, iteration, workload, results of steps,
 //! and `job`, whose `uuid` is the execution's id.
 //!
-//! In a node of a workflow `inputs` is the workload, `nodes.NAME.output` is what `steps.NAME` is, and a name that nothing
+//! In a node of a workflow `inputs` is the workload, `nodes.NAME.output` is what `steps.NAME` is, `nodes.NAME.item` is that
+//! of a loop around, and a name that nothing
 //! else has may be a credential of the node.
 
 use super::cursor::Cursor;
@@ -105,6 +106,19 @@ impl<'r> View<'r> {
         }
     }
 
+    /// An item of a loop further out, by the name it has there.
+    fn outer(&self, name: &str) -> Found<'r> {
+        let mut around = self.work.scope.around.iter();
+        around.find(|(_, iter)| iter.name == name).map(|(_, iter)| Cow::Borrowed(&iter.item))
+    }
+
+    /// Where a loop around stands.
+    fn around(&self, name: &str) -> Option<Value> {
+        let (_, iter) = self.work.scope.around.iter().find(|(step, _)| step == name)?;
+        let last = iter.total.map(|total| iter.index + 1 == total);
+        Some(json!({ "item": iter.item, "index": iter.index, "first": iter.index == 0, "last": last }))
+    }
+
     fn whole_iter(&self) -> Found<'r> {
         let mut whole = Map::new();
         if let Some(iter) = &self.work.scope.iter {
@@ -137,6 +151,9 @@ impl<'r> View<'r> {
 
     /// Outputs where a workflow looks for them.
     fn node(&self, name: &str) -> Found<'r> {
+        if let Some(lap) = self.around(name) {
+            return Some(Cow::Owned(lap));
+        }
         let output = self.field(self.revealed(self.output(name)?), None)?;
         Some(Cow::Owned(json!({ "output": output })))
     }
@@ -185,7 +202,8 @@ impl<'r> View<'r> {
         if let Some(value) = self.ctx(name) {
             return self.field(Cow::Borrowed(value), key);
         }
-        if let Some(value) = self.iter(name).or_else(|| part(self.workload(), Some(name))) {
+        let own = self.iter(name).or_else(|| self.outer(name));
+        if let Some(value) = own.or_else(|| part(self.workload(), Some(name))) {
             return part(Some(value), key);
         }
         match name {

@@ -14,6 +14,7 @@ pub fn work(spec: Value) -> Work {
         ctx: json!({ "seen": 1 }).as_object().unwrap().clone(),
         args: Some(Arc::new(json!({ "page": 1, "who": "token" }))),
         iter: None,
+        around: Vec::new(),
         steps: vec![("before".to_owned(), Arc::new(json!({ "n": 4 })))],
     };
     let (step, spec) = ("pages".to_owned(), Arc::new(spec));
