@@ -27,6 +27,8 @@ fn expected(sabotage: Sabotage) -> &'static [&'static str] {
         Sabotage::VerdictForged => &["K7"],
         Sabotage::StopIgnored => &["K8", "a lease outlived"],
         Sabotage::OrderBegunTwice => &["begun once"],
+        Sabotage::AgentCallRenamed => &["agent once"],
+        Sabotage::AgentAnswerLost => &["K8"],
         Sabotage::LeasesEndEarly => &["a lease outlived"],
     }
 }

@@ -5,6 +5,7 @@ use crate::generate;
 use crate::lower::{flag_name, lower};
 use crate::rng::Rng;
 use crate::scenario::Dialect;
+use crate::system::workers::AGENT;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_expr::Template;
@@ -57,6 +58,7 @@ fn net(number: usize, count: usize, rng: &mut Rng) -> Arc<Net> {
     for step in &mut spec.steps {
         equip(step, number, count, rng);
     }
+    agents(&mut spec, rng);
     if number % 2 == 1 {
         lighten(&mut spec);
         for step in &mut spec.steps {
@@ -73,9 +75,28 @@ fn net(number: usize, count: usize, rng: &mut Rng) -> Arc<Net> {
     }
 }
 
+/// Some tasks of a net that has tools ask for them.
+fn agents(spec: &mut NetSpec, rng: &mut Rng) {
+    let places = (0..).zip(&spec.steps);
+    let tools: Vec<u32> = places.filter(|(_, step)| step.on_demand).map(|(place, _)| place).collect();
+    if tools.is_empty() {
+        return;
+    }
+    for step in spec.steps.iter_mut().filter(|step| !step.on_demand && step.repeat.is_none()) {
+        if let Work::Task { spec } = &mut step.work
+            && rng.percent(60)
+        {
+            let task = json!({ "label": "agent", "kind": AGENT, "config": { "tools": tools } });
+            *spec = Arc::new(json!({ "tasks": [task] }));
+            step.retry.resumes = true;
+        }
+    }
+}
+
 /// The first task of some definitions ends with another execution, whose failure its rules may pass over.
 fn delegate(spec: &mut NetSpec, to: usize) {
-    let tasks = spec.steps.iter_mut().filter_map(|step| match &mut step.work {
+    let others = spec.steps.iter_mut().filter(|step| !step.retry.resumes);
+    let tasks = others.filter_map(|step| match &mut step.work {
         Work::Task { spec } => Some(spec),
         _ => None,
     });
@@ -141,6 +162,10 @@ fn fan(rng: &mut Rng) -> NetSpec {
         steps.push(middle);
     }
     steps.push(task("last".into(), rng));
+    if rng.percent(40) {
+        let tools = rng.between(1, 2);
+        steps.extend((0..tools).map(|number| tool(format!("tool{number}"), rng)));
+    }
     let failure = *rng.pick(&[FailureMode::FailFast, FailureMode::Continue, FailureMode::Collect]);
     let max_parallel = rng.percent(40).then(|| rng.between(1, 3) as u32);
     NetSpec { steps, policy: Policy { join: Join::AnyLive, failure, max_parallel, ..policy(rng) } }
@@ -163,6 +188,11 @@ fn task(name: String, rng: &mut Rng) -> Step {
     let retry = Retry { attempts_max, backoff, initial_ms, ..Retry::default() };
     let timeout_ms = rng.percent(20).then(|| rng.between(500, 20_000));
     Step { retry, timeout_ms, ..Step::new(name, work) }
+}
+
+/// Only agents run it.
+fn tool(name: String, rng: &mut Rng) -> Step {
+    Step { on_demand: true, ..task(name, rng) }
 }
 
 /// Mostly short; some end about where the engine reads ahead to.

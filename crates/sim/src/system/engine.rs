@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use windlass_engine::{Config, Lane, Lookup, ReadId, Wake, look_up};
-use windlass_protocol::{Report, SessionId, Unit};
+use windlass_protocol::{AgentCall, Report, SessionId, Unit};
 use windlass_store::{Applied, StoreError, Write};
 
 /// The loop looks at the clock at least this often, as the production one does.
@@ -33,6 +33,7 @@ pub(super) enum About {
     Beat(u64),
     Checkpoint(Unit, u64, Arc<Value>),
     Report(Box<Report>),
+    Agent(Box<AgentCall>),
     Leave,
 }
 

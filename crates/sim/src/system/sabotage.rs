@@ -48,6 +48,10 @@ sabotages! {
     OrderBegunTwice,
     /// The engine's clock of leases runs fast: it takes work back too early.
     LeasesEndEarly,
+    /// An agent that asks again calls it another call.
+    AgentCallRenamed,
+    /// Some answers to agents vanish, and nobody asks again.
+    AgentAnswerLost,
 }
 
 impl Sabotage {

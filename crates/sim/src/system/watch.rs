@@ -2,6 +2,7 @@
 //! to whom, what workers begin and end. From the journals it keeps a shadow of every execution, and measures every
 //! word of the engine by it.
 
+mod agents;
 mod answers;
 mod journal;
 mod leases;

@@ -1,5 +1,6 @@
 //! Worker processes: the production session machine and the production pipelines, over simulated tools.
 
+mod agents;
 mod tools;
 
 use super::engine::{About, Ticket};
@@ -7,11 +8,13 @@ use super::sabotage::Sabotage;
 
 use super::world::{Happening, World};
 use crate::invariants::Broken;
+pub(super) use agents::{KIND as AGENT, heard};
 use std::collections::{BTreeMap, VecDeque};
 use tools::Bench;
 use windlass_engine::{Request, Wake};
 use windlass_protocol::{
-    Beat, Checkpoint, Order, PROTOCOL_VERSION, Register, Report, SessionId, Unit, Verdict, Work,
+    AgentAnswer, AgentCall, Beat, Checkpoint, Order, PROTOCOL_VERSION, Register, Report, SessionId, Unit,
+    Verdict, Work,
 };
 use windlass_worker::session::{Input, Output, Session};
 
@@ -46,6 +49,12 @@ pub(super) enum Heard {
     Answer(Input),
     /// To a session, under the registration of that number.
     Order(SessionId, u64, Order),
+    /// What came of an agent's call.
+    Agent {
+        unit: Unit,
+        call: String,
+        told: AgentAnswer,
+    },
 }
 
 /// What a worker sends.
@@ -64,6 +73,7 @@ pub(super) enum Sent {
         checkpoint: Checkpoint,
     },
     Report(Box<Report>),
+    Agent(Box<AgentCall>),
     /// It ends in order, and has nothing any more.
     Leave(SessionId),
 }
@@ -78,6 +88,7 @@ impl Sent {
                 (Request::Checkpoint(checkpoint), about)
             }
             Sent::Report(report) => (Request::Report(report.clone()), About::Report(report)),
+            Sent::Agent(call) => (Request::Agent(call.clone()), About::Agent(call)),
             Sent::Leave(session) => (Request::Leave(session), About::Leave),
         }
     }
@@ -180,6 +191,7 @@ impl World {
                 let twice = self.sabotage == Some(Sabotage::OrderBegunTwice) && self.rng.percent(30);
                 run.filter(|_| twice).map_or(Ok(()), |work| self.begin_work(worker, *work))
             }
+            Heard::Agent { unit, call, told } => self.agent_hears(worker, unit, &call, &told),
             Heard::Answer(input) => {
                 match &input {
                     Input::Registered { number, session } => {

@@ -65,6 +65,12 @@ pub(super) enum Happening {
         unit: Unit,
         serial: u64,
     },
+    AsksAgain {
+        worker: usize,
+        life: u32,
+        unit: Unit,
+        call: String,
+    },
     TimesUp {
         worker: usize,
         life: u32,
@@ -269,6 +275,7 @@ impl World {
             Happening::WorkerStarts(worker) => self.worker_starts(worker),
             Happening::WorkerWakes { worker, life } => self.worker_wakes(worker, life),
             Happening::ToolEnds { worker, life, unit, serial } => self.tool_ends(worker, life, unit, serial),
+            Happening::AsksAgain { worker, life, unit, call } => self.asks_again(worker, life, unit, &call),
             Happening::TimesUp { worker, life, unit } => self.times_up(worker, life, unit),
             Happening::Gone { worker, life, unit } => self.gone(worker, life, unit),
             Happening::Wishes(wish) => self.wishes(wish),

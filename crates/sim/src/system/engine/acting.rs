@@ -2,7 +2,8 @@
 
 use super::{About, Ticket};
 use crate::invariants::Broken;
-use crate::system::workers::Heard;
+use crate::system::sabotage::Sabotage;
+use crate::system::workers::{Heard, heard};
 use crate::system::world::{Happening, World};
 use windlass_engine::{Answer, Effect};
 use windlass_protocol::{Order, SessionId};
@@ -60,6 +61,15 @@ impl World {
                 let unit = report.unit;
                 self.telling.say(self.now, || format!("report of {}: {verdict:?}", name(unit)));
                 Input::ReportAnswered { unit, verdict }
+            }
+            (About::Agent(call), Answer::Agent(told)) => {
+                self.watch.told_agent(&call, &told)?;
+                self.telling.say(self.now, || format!("call {} of {}: {told:?}", call.call, name(call.unit)));
+                let lost = self.sabotage == Some(Sabotage::AgentAnswerLost) && self.rng.percent(30);
+                if !lost {
+                    self.send_to_worker(worker, life, heard(&call, told));
+                }
+                return Ok(());
             }
             (about, answer) => {
                 let what = format!("a worker's {about:?} was answered {answer:?}");

@@ -20,6 +20,8 @@ pub(in crate::system) struct Shadow {
     pub holds: Vec<(u64, bool)>,
     pub answers: BTreeMap<(RunId, Fence), Answer>,
     pub done: BTreeSet<RunId>,
+    /// Decisions of agents: by whom, and which.
+    decided: BTreeSet<(RunId, String)>,
     /// The highest fence that was given out.
     fence: Option<Fence>,
     invariants: Invariants,
@@ -41,6 +43,7 @@ impl Shadow {
             holds: vec![(0, false)],
             answers: BTreeMap::new(),
             done: BTreeSet::new(),
+            decided: BTreeSet::new(),
             fence: None,
             invariants: Invariants::default(),
         })
@@ -61,6 +64,7 @@ impl Shadow {
         self.invariants.after(&self.state, &record, &self.net)?;
         self.fences(&record)?;
         self.answered(&record)?;
+        self.decided(&record)?;
         if let Event::Done { run, .. } = &record.event {
             self.done.insert(*run);
         }
@@ -88,6 +92,16 @@ impl Shadow {
         }
         self.fence = Some(given);
         Ok(())
+    }
+
+    /// A decision of an agent is acted on once, however often it is asked for.
+    fn decided(&mut self, record: &Record) -> Result<(), Broken> {
+        let Event::AgentDecided { run, call, .. } = &record.event else { return Ok(()) };
+        let decision = call.trim_end_matches('\'').to_owned();
+        match self.decided.insert((*run, decision)) {
+            true => Ok(()),
+            false => Err(Broken::new("agent once", format!("call {call} of {run:?} was acted on before"))),
+        }
     }
 
     /// A fence has one answer for ever (K3).

@@ -180,7 +180,8 @@ impl Leases {
         if self.begun.contains(&unit) {
             return Ok(());
         }
-        let made = self.reached.get(&(execution, run, work.attempt)).copied().unwrap_or(0);
+        let attempt = attempt(shadows, execution, run);
+        let made = self.reached.get(&(execution, run, attempt)).copied().unwrap_or(0);
         if calls(work.cursor.as_deref()) < made {
             let what = format!(
                 "{unit:?} begins after {} calls, and a checkpoint of {made} was kept",
@@ -303,13 +304,20 @@ pub(super) fn survivors(
     Ok((kept, lost))
 }
 
+/// Attempts that go on where the last one stood count as one.
 fn attempt(shadows: &Shadows, execution: ExecutionId, run: RunId) -> u32 {
-    let found = shadows.get(&execution).and_then(|shadow| shadow.state.run(run));
-    found.map_or(0, |run| run.attempts + 1)
+    let Some(shadow) = shadows.get(&execution) else { return 0 };
+    let Some(run) = shadow.state.run(run) else { return 0 };
+    if shadow.net.step(run.step).retry.resumes { 0 } else { run.attempts + 1 }
 }
 
+/// How often an agent is kept within one call, at most.
+const KEPT_MAX: u64 = 1_000;
+
+/// How far a pipeline has come: the calls it has made, and how often an agent was kept since.
 pub(super) fn calls(cursor: Option<&Value>) -> u64 {
     // Beside the end of another execution it stands as the pipeline left it.
-    let own = |cursor: &Value| cursor["calls"].as_u64().or(cursor["then"]["calls"].as_u64());
-    cursor.and_then(own).unwrap_or(0)
+    let Some(cursor) = cursor.map(|cursor| cursor.get("then").unwrap_or(cursor)) else { return 0 };
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    number(&cursor["calls"]) * KEPT_MAX + number(&cursor["memo"]["kept"])
 }

@@ -3,6 +3,7 @@
 use super::super::engine::broken;
 use super::super::sabotage::Sabotage;
 use super::super::world::{Happening, World};
+use super::agents::{self, Agent};
 use crate::invariants::Broken;
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Failure, Outcome, Report, Unit, Work};
@@ -12,22 +13,28 @@ use windlass_worker::{CallResult, Next, Run};
 
 #[derive(Debug)]
 pub(super) struct Bench {
-    run: Run,
-    waits: Waits,
+    pub(super) run: Run,
+    pub(super) waits: Waits,
+    /// The call that it has begun is an agent.
+    pub(super) agent: Option<Agent>,
     /// Counts what it waited for, so that what comes too late is told apart.
     serial: u64,
-    halted: bool,
+    pub(super) halted: bool,
     /// It is over; the session is to hear of it.
-    over: Option<Option<Box<Report>>>,
+    pub(super) over: Option<Option<Box<Report>>>,
 }
 
 #[derive(Debug)]
-enum Waits {
+pub(super) enum Waits {
     /// A tool, that will come to this.
     Call(Box<CallResult>),
     Pause,
     /// For its cursor to be kept.
     Kept,
+    /// An agent's model.
+    Thought,
+    /// What comes of an agent's call.
+    Answer(String),
     Nothing,
 }
 
@@ -35,8 +42,8 @@ impl World {
     pub(super) fn put_on_bench(&mut self, worker: usize, work: Work) -> Result<(), Broken> {
         let (unit, timeout_ms) = (work.unit, work.timeout_ms);
         let life = self.workers[worker].life;
-        let bench =
-            Bench { run: Run::begin(work), waits: Waits::Nothing, serial: 0, halted: false, over: None };
+        let (run, waits, agent) = (Run::begin(work), Waits::Nothing, None);
+        let bench = Bench { run, waits, agent, serial: 0, halted: false, over: None };
         if let Some(process) = &mut self.workers[worker].process {
             process.bench.insert(unit, bench);
         }
@@ -47,12 +54,12 @@ impl World {
         self.advance(worker, unit)
     }
 
-    fn bench(&mut self, worker: usize, unit: Unit) -> Option<&mut Bench> {
+    pub(super) fn bench(&mut self, worker: usize, unit: Unit) -> Option<&mut Bench> {
         self.workers[worker].process.as_mut()?.bench.get_mut(&unit)
     }
 
     /// The pipeline says what is next.
-    fn advance(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
+    pub(super) fn advance(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
         let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
         let (waits, delay_ms) = match bench.run.advance() {
             Next::Report(report) => {
@@ -86,21 +93,26 @@ impl World {
                 return self.advance(worker, unit);
             }
             Next::Wait { delay_ms } => (Waits::Pause, delay_ms),
+            Next::Call(call) if call.kind == agents::KIND => return self.agent_begins(worker, unit, &call),
             Next::Call(_) => {
                 let (result, takes_ms) = self.call();
                 (Waits::Call(Box::new(result)), takes_ms)
             }
         };
+        self.wait_for(worker, unit, waits, delay_ms);
+        Ok(())
+    }
+
+    pub(super) fn wait_for(&mut self, worker: usize, unit: Unit, waits: Waits, delay_ms: u64) {
         let (at, life) = (self.now + delay_ms, self.workers[worker].life);
-        let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
+        let Some(bench) = self.bench(worker, unit) else { return };
         bench.waits = waits;
         bench.serial += 1;
         let serial = bench.serial;
         self.agenda.plan(at, Happening::ToolEnds { worker, life, unit, serial });
-        Ok(())
     }
 
-    fn call(&mut self) -> (CallResult, u64) {
+    pub(super) fn call(&mut self) -> (CallResult, u64) {
         let takes_ms = match self.rng.below(100) {
             _ if self.rng.percent(self.plan.tools.long) => self.rng.between(20_000, 70_000),
             0..=59 => self.rng.between(1, 400),
@@ -138,16 +150,24 @@ impl World {
         if bench.serial != serial || bench.halted || bench.over.is_some() {
             return Ok(());
         }
-        if let Waits::Call(result) = std::mem::replace(&mut bench.waits, Waits::Nothing) {
-            bench.run.answer(*result);
+        match std::mem::replace(&mut bench.waits, Waits::Nothing) {
+            Waits::Thought => return self.agent_decides(worker, unit),
+            Waits::Call(result) => {
+                bench.agent = None;
+                bench.run.answer(*result);
+            }
+            Waits::Pause | Waits::Kept | Waits::Answer(_) | Waits::Nothing => {}
         }
         self.advance(worker, unit)?;
         self.hand_in(worker)
     }
 
     pub(super) fn proceed(&mut self, worker: usize, unit: Unit) -> Result<(), Broken> {
-        let waits = self.bench(worker, unit).is_some_and(|bench| matches!(bench.waits, Waits::Kept));
-        if waits { self.advance(worker, unit) } else { Ok(()) }
+        match self.bench(worker, unit) {
+            Some(Bench { waits: Waits::Kept, agent: Some(_), .. }) => self.agent_goes_on(worker, unit),
+            Some(Bench { waits: Waits::Kept, agent: None, .. }) => self.advance(worker, unit),
+            _ => Ok(()),
+        }
     }
 
     /// Processes take up to the grace to go.
@@ -190,7 +210,7 @@ impl World {
         self.hand_in(worker)
     }
 
-    fn hand_in(&mut self, worker: usize) -> Result<(), Broken> {
+    pub(super) fn hand_in(&mut self, worker: usize) -> Result<(), Broken> {
         for input in self.finished(worker) {
             self.feed(worker, input)?;
         }
@@ -226,7 +246,7 @@ fn told(outcome: &Outcome) -> String {
     }
 }
 
-fn failure(class: &str, code: &str, message: &str) -> Failure {
+pub(super) fn failure(class: &str, code: &str, message: &str) -> Failure {
     Failure {
         class: class.into(),
         code: code.into(),
