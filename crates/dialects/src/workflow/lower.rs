@@ -84,7 +84,10 @@ impl Lowering<'_> {
         step.trigger = node.kind.kind == Kind::Trigger;
         step.on_demand = self.plan.on_demand.contains(&place);
         step.region = self.plan.region[place].map(id);
-        step.timeout_ms = node.timeout_ms;
+        step.timeout_ms = match &node.form {
+            Form::Child { timeout_ms, .. } => node.timeout_ms.or(*timeout_ms),
+            _ => node.timeout_ms,
+        };
         step.condition = self.condition(place);
         step.router.conditional = node.kind.kind == Kind::Conditional;
         step.router.arcs = self.arcs(place, node);
@@ -157,7 +160,7 @@ impl Lowering<'_> {
             Form::Loop(_) | Form::Broken => Work::noop(),
             Form::Approval { deadline_ms } => Work::Approval { deadline_ms: *deadline_ms },
             Form::Delay { ms } => template(ms).map_or_else(Work::noop, |ms| Work::Delay { ms }),
-            Form::Child { definition, inputs } => match (template(definition), template(inputs)) {
+            Form::Child { definition, inputs, .. } => match (template(definition), template(inputs)) {
                 (Some(definition), Some(inputs)) => Work::Child { definition, inputs },
                 _ => Work::noop(),
             },

@@ -72,6 +72,7 @@ pub(super) enum Form {
     Child {
         definition: Value,
         inputs: Value,
+        timeout_ms: Option<u64>,
     },
     Task(TaskForm),
     /// It could not be read; that was told.

@@ -3,6 +3,7 @@
 mod ai;
 mod conditional;
 mod http;
+mod idle;
 mod repeat;
 mod secret;
 
@@ -31,6 +32,7 @@ pub(super) struct Maker<'f, 's, 'p> {
 }
 
 pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
+    idle::check(kind, &mut maker);
     let made = match kind {
         Kind::Trigger => Some(Form::Trigger),
         Kind::Conditional => conditional::form(&mut maker),
@@ -51,7 +53,7 @@ pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
     let composed = match &made {
         Some(Form::Conditional(conditional)) => Some(conditional.output.clone()),
         Some(Form::Delay { ms }) => Some(ms.clone()),
-        Some(Form::Child { definition, inputs }) => Some(json!([definition, inputs])),
+        Some(Form::Child { definition, inputs, .. }) => Some(json!([definition, inputs])),
         Some(Form::Task(task)) => Some(Value::Object(task.config.clone())),
         _ => None,
     };
@@ -182,7 +184,8 @@ fn child(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
         definition.insert("version".to_owned(), version.json());
     }
     let inputs = maker.get("inputs").map_or(json!({}), Node::json);
-    Some(Form::Child { definition: Value::Object(definition), inputs })
+    let timeout_ms = maker.duration_ms("timeout");
+    Some(Form::Child { definition: Value::Object(definition), inputs, timeout_ms })
 }
 
 /// Of `wf_` and 32 digits, or of a bare UUID; anything else is a name.

@@ -5,10 +5,10 @@ use crate::told::net;
 use serde_json::{Value, json};
 use windlass_dialects::workflow::{Overrides, RetryPolicy, failure_mode};
 use windlass_dialects::{compile, compile_with};
-use windlass_kernel::Net;
 use windlass_kernel::net::{
     Backoff, EndPolicy, FailureMode, Join, On, Recovery, Retry, RetryOn, Root, Step, Work,
 };
+use windlass_kernel::{Net, StepId};
 
 fn step<'n>(net: &'n Net, name: &str) -> &'n Step {
     net.step(net.find(name).expect("a step"))
@@ -283,4 +283,17 @@ fn the_trigger_says_what_the_inputs_are() {
         told(json!({ "days": "x" })),
         ["inputs: \"city\" is a required property", "inputs.days: \"x\" is not of type \"integer\""]
     );
+}
+
+#[test]
+fn the_timeout_of_a_sub_workflow_is_that_of_its_step() {
+    for (config, expected) in [
+        ("{workflowName: x, timeout: 7}", Some(7_000)),
+        ("{workflowName: x, timeout: 7, timeoutMs: 20}", Some(20)),
+        ("{workflowName: x}", None),
+    ] {
+        let node = format!("a: workflow {config}");
+        let net = compile(&workflow(&[&node], &[])).net.expect("a net");
+        assert_eq!(net.step(StepId(0)).timeout_ms, expected, "{config}");
+    }
 }

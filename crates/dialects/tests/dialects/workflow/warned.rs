@@ -2,6 +2,7 @@
 
 use super::workflow;
 use crate::told::check;
+use windlass_dialects::compile;
 
 fn warned(nodes: &[&str], edges: &[&str], expected: &[&str]) {
     check(&workflow(nodes, edges), expected);
@@ -74,7 +75,7 @@ fn a_secret_in_the_text_moves_into_the_store() {
             "W0231 3:91 nodes[0].config.authentication.token: `token` of node `a` is written into the definition (it moves into the encrypted store as `workflow/t/a/token`; store it yourself with `windlass secrets set NAME` and write `{{ NAME }}`)",
         ],
     );
-    let compiled = windlass_dialects::compile(&text);
+    let compiled = compile(&text);
     assert!(!compiled.source.contains("very-secret-1") && !compiled.shown.contains("very-secret-1"));
     assert_eq!(
         (&compiled.literals[0].secret[..], &**compiled.literals[0].value),
@@ -83,10 +84,77 @@ fn a_secret_in_the_text_moves_into_the_store() {
     let net = serde_json::to_string(compiled.net.expect("a net").spec()).expect("JSON");
     assert!(!net.contains("very-secret-1"), "{net}");
     let sql = "a: data {query: SELECT 1, connection: {host: db, user: u, password: very-secret-2}}";
-    let compiled_sql = windlass_dialects::compile(&workflow(&[sql], &[]));
+    let compiled_sql = compile(&workflow(&[sql], &[]));
     assert_eq!(compiled_sql.literals[0].secret, "workflow/t/a/password");
     let stored = serde_json::to_string(compiled_sql.net.expect("a net").spec()).expect("JSON");
     assert!(!stored.contains("very-secret-2") && stored.contains("keychain.password.value"), "{stored}");
-    let again = windlass_dialects::compile(&compiled.source);
+    let again = compile(&compiled.source);
     assert_eq!(serde_json::to_string(again.net.expect("what is stored compiles").spec()).expect("JSON"), net);
+}
+
+/// Each field that another one beside it makes idle, and the words about it.
+#[test]
+fn a_field_that_changes_nothing_is_told() {
+    let check = |node: &str, field: &str, why: &str| {
+        let compiled = compile(&workflow(&[node], &[]));
+        let told: Vec<String> = compiled
+            .warnings()
+            .filter(|warning| warning.code == "W0243")
+            .map(|warning| warning.message.clone())
+            .collect();
+        assert_eq!(told, [format!("`{field}` of node `a` has no effect: {why}")], "{node}");
+    };
+    check(
+        "a: trigger {triggerMode: schedule, scheduleConfig: {type: cron, cronExpression: '0 * * * *'}}",
+        "scheduleConfig",
+        "there are no schedules yet",
+    );
+    check("a: trigger {triggerMode: schedule}", "triggerMode", "there are no schedules yet");
+    check(
+        "a: loop {loopType: while, condition: 'false', dataSource: [1]}",
+        "dataSource",
+        "such a loop asks its condition and has no items",
+    );
+    check(
+        "a: loop {loopType: for_each, dataSource: [1], maxParallel: 3}",
+        "maxParallel",
+        "one iteration follows the other",
+    );
+    check(
+        "a: loop {loopType: count, maxIterations: 2, condition: 'true'}",
+        "condition",
+        "only `while` and `do_while` ask it",
+    );
+    check(
+        "a: conditional {conditions: [{id: x, variable: inputs.x, operator: is_empty, logicGate: OR}]}",
+        "conditions",
+        "with this `evaluationMode` no `logicGate` is asked",
+    );
+    check(
+        "a: llm {model: m, userPromptTemplate: x, jsonSchema: {type: object}}",
+        "jsonSchema",
+        "the answer is no JSON",
+    );
+    check(
+        "a: code {language: javascript, code: 'return 1', pipDependencies: [requests]}",
+        "pipDependencies",
+        "they are packages of Python",
+    );
+    check(
+        "a: workflow {workflowId: x, workflowName: y}",
+        "workflowName",
+        "`workflowId` says which one it is",
+    );
+    check("a: http_api {url: 'http://x', bodyType: none, body: 1}", "body", "the `bodyType` is `none`");
+    check("a: delay {duration: 5m, unit: hours}", "unit", "the `duration` is a text with a unit of its own");
+    for node in [
+        "a: trigger {triggerMode: manual}",
+        "a: loop {loopType: for_each, dataSource: [1], maxParallel: 3, parallelExecution: true}",
+        "a: conditional {conditions: [{id: x, variable: inputs.x, operator: is_empty, logicGate: AND}]}",
+        "a: llm {model: m, userPromptTemplate: x, outputFormat: json, jsonSchema: {type: object}}",
+        "a: delay {duration: 5, unit: hours}",
+    ] {
+        let compiled = compile(&workflow(&[node], &[]));
+        assert!(compiled.warnings().all(|warning| warning.code != "W0243"), "{node}");
+    }
 }
