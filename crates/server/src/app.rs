@@ -89,8 +89,17 @@ impl App {
 
     /// Asks the engine. The answer comes after everything it says is on disk.
     pub async fn ask(&self, request: Request) -> Result<Answer, Problem> {
+        self.ask_holding((), request).await
+    }
+
+    /// Asks the engine, and holds something until it has answered, also when nobody waits for the answer any more.
+    pub async fn ask_holding<H: Send + 'static>(&self, held: H, request: Request) -> Result<Answer, Problem> {
         let (told, answer) = oneshot::channel();
-        if !self.engine.try_ask(request, move |answer| drop(told.send(answer))) {
+        let answered = move |answer| {
+            drop(held);
+            drop(told.send(answer));
+        };
+        if !self.engine.try_ask(request, answered) {
             return Err(Problem::unavailable("the engine has more to do than it can take; ask again"));
         }
         match answer.await {

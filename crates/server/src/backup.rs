@@ -3,12 +3,15 @@
 //! A copy has the store as it was at one moment, the artifacts that it names, and a note with digests. The master key is
 //! not in it: whoever has only the copy cannot open its secrets.
 
+mod copying;
+
 use anyhow::{Context, bail, ensure};
+use copying::Copying;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use windlass_engine::Folder;
 use windlass_store::sqlite::Sqlite;
 
@@ -34,23 +37,59 @@ pub fn backup(data: &Path, into: &Path) -> anyhow::Result<Note> {
     let store = Folder::store(data);
     ensure!(store.exists(), "there is no data in {}", data.display());
     ensure!(!into.exists(), "{} is there already: a backup is a new folder", into.display());
-    let unfinished = into.with_extension("unfinished");
-    fs::create_dir_all(&unfinished).with_context(|| format!("cannot make {}", unfinished.display()))?;
-    Sqlite::copy(&store, &unfinished.join(STORE))?;
-    let (artifacts, artifact_bytes) = copy_artifacts(&store, &unfinished.join(ARTIFACTS))?;
-    let (store_sha256, store_bytes) = digest(&unfinished.join(STORE))?;
+    let unfinished = unfinished(into)?;
+    // Of an earlier process that had this number.
+    remove(&unfinished)?;
+    let made = make(&store, &unfinished).and_then(|note| {
+        fs::rename(&unfinished, into).with_context(|| format!("cannot give {} its name", into.display()))?;
+        Ok(note)
+    });
+    if made.is_err() {
+        // The first error is the one to tell.
+        let _ = remove(&unfinished);
+    }
+    let note = made?;
+    sync_folder(into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    Ok(note)
+}
+
+/// Beside the backup, under the whole of its name, and of this process alone.
+fn unfinished(into: &Path) -> anyhow::Result<PathBuf> {
+    let mut name = into.file_name().with_context(|| format!("{} has no name", into.display()))?.to_owned();
+    name.push(format!(".unfinished-{}", std::process::id()));
+    Ok(into.with_file_name(name))
+}
+
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Artifacts are copied before the store and after it. What the store names at that moment is not swept before, and what
+/// was put there while the first ones were copied is too fresh to be swept.
+fn make(store: &Path, folder: &Path) -> anyhow::Result<Note> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut artifacts = Copying::new(store, &folder.join(ARTIFACTS));
+    artifacts.copy()?;
+    Sqlite::copy(store, &folder.join(STORE))?;
+    artifacts.copy()?;
+    artifacts.is_whole(&folder.join(STORE))?;
+    let (store_sha256, store_bytes) = digest(&folder.join(STORE))?;
     let note = Note {
         format: FORMAT,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         made_at: windlass_dialects::view::time(crate::host::now()),
         store_sha256,
         store_bytes,
-        artifacts,
-        artifact_bytes,
+        artifacts: artifacts.count(),
+        artifact_bytes: artifacts.bytes(),
     };
-    write_synced(&unfinished.join(NOTE), &serde_json::to_vec_pretty(&note)?)?;
-    fs::rename(&unfinished, into).with_context(|| format!("cannot give {} its name", into.display()))?;
-    sync_folder(into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    write_synced(&folder.join(NOTE), &serde_json::to_vec_pretty(&note)?)?;
+    sync_folder(folder)?;
     Ok(note)
 }
 
@@ -67,28 +106,15 @@ pub fn restore(from: &Path, data: &Path) -> anyhow::Result<Note> {
     let folder = Folder::hold(data, "windlass admin restore")?;
     let store = Folder::store(folder.path());
     ensure!(!store.exists(), "there is data in {}: restore into another folder", data.display());
-    let (artifacts, _) = copy_artifacts(&from.join(STORE), &store.with_file_name(ARTIFACTS))?;
+    let mut copying = Copying::new(&from.join(STORE), &store.with_file_name(ARTIFACTS));
+    copying.copy()?;
+    let artifacts = copying.count();
     ensure!(artifacts == note.artifacts, "{} artifacts of {} are there", artifacts, note.artifacts);
     let unfinished = store.with_extension("restoring");
     copy_synced(&from.join(STORE), &unfinished)?;
     fs::rename(&unfinished, &store)?;
     sync_folder(folder.path())?;
     Ok(note)
-}
-
-/// Every artifact is its own digest, so a copy is checked while it is made.
-fn copy_artifacts(store: &Path, into: &Path) -> anyhow::Result<(u64, u64)> {
-    let from = Sqlite::artifacts_beside(store);
-    let to = windlass_store::Artifacts::in_folder(into);
-    let (mut count, mut bytes) = (0, 0);
-    for lying in from.all()? {
-        let key = lying.key;
-        let Some(read) = from.read(&key)? else { bail!("artifact {key} is not what it was: run the check") };
-        bytes += read.len() as u64;
-        count += 1;
-        to.keep(&windlass_artifact::Artifact { key, bytes: read })?;
-    }
-    Ok((count, bytes))
 }
 
 fn digest(path: &Path) -> anyhow::Result<(String, u64)> {

@@ -2,7 +2,7 @@
 
 use crate::commit::{DefinitionId, WorkflowId};
 use crate::entry::WorkflowStatus;
-use crate::origin::Tenant;
+use crate::origin::{IdempotencyKey, Tenant};
 use crate::store::{Reader, StoreError, StoredDefinition};
 use windlass_kernel::{ExecutionId, Millis};
 
@@ -37,12 +37,12 @@ pub trait Catalog: Reader {
         limit: usize,
     ) -> Result<Vec<StoredDefinition>, StoreError>;
 
-    /// The execution that was started under this key, and the digest of the request.
+    /// The execution that was started under this key, and the digest of its request; none once the key is free again.
     fn keyed(
         &mut self,
         tenant: &Tenant,
         workflow: WorkflowId,
-        key: &str,
+        key: &IdempotencyKey,
     ) -> Result<Option<(ExecutionId, [u8; 32])>, StoreError>;
 
     /// How long the newest completed executions of a workflow took, in milliseconds.

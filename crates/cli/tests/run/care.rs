@@ -1,6 +1,6 @@
 //! `windlass admin backup`, `restore` and `prune`.
 
-use crate::rig::Place;
+use crate::rig::{Place, files};
 use serde_json::json;
 use std::fs;
 
@@ -48,6 +48,41 @@ fn a_backup_goes_over_nothing_and_a_changed_one_is_refused() {
     fs::write(place.path("saved/windlass.db"), store).expect("it is changed");
     place.windlass(&["admin", "restore", "saved", "--data", "new"]).expect(1).says("its digest differs");
     assert!(!place.path("new/windlass.db").exists(), "nothing was put there");
+}
+
+#[test]
+fn backups_of_one_stem_keep_out_of_each_others_way() {
+    let place = Place::playing(LARGE);
+    ran(&place);
+    fs::create_dir(place.path("bk.unfinished")).expect("a folder");
+    fs::write(place.path("bk.unfinished/windlass.db"), "left by another").expect("a file");
+    let days = ["bk.2026-11-15", "bk.2026-11-16", "bk.2026-11-17"];
+    let running: Vec<_> = days.iter().map(|day| place.start(&["admin", "backup", day])).collect();
+    for one in running {
+        let (status, _, said) = one.ended();
+        assert!(status.success(), "{said}");
+    }
+    for day in days {
+        let back = format!("back-{day}");
+        place.windlass(&["admin", "restore", day, "--data", &back]).expect(0);
+        assert_eq!(artifacts(&place, &back), 1);
+    }
+    assert_eq!(unfinished(&place), ["bk.unfinished"], "what another left is not touched");
+}
+
+#[test]
+fn a_backup_that_fails_leaves_nothing() {
+    let place = Place::playing(LARGE);
+    ran(&place);
+    let artifact = files(&place.path("data/artifacts")).remove(0);
+    fs::write(artifact, "something else").expect("it is changed");
+    place.windlass(&["admin", "backup", "saved"]).expect(1).says("is not what it was");
+    assert!(unfinished(&place).is_empty(), "{:?}", unfinished(&place));
+}
+
+fn unfinished(place: &Place) -> Vec<String> {
+    let names = fs::read_dir(place.path(".")).expect("a folder").flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.into_string().ok()).filter(|name| name.contains("unfinished")).collect()
 }
 
 #[test]

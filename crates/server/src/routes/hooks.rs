@@ -1,12 +1,12 @@
 //! `/hooks/{path}`: requests that start workflows, as their triggers ask for them.
 
-use super::executions::{Accepted, Begin, ExecutionOptions, Links, begin, key, startable};
+use super::executions::key::{key, of_parts};
+use super::executions::{Accepted, Begin, ExecutionOptions, begin};
 use crate::app::App;
 use crate::auth::{Caller, Permission, Role};
 use crate::body::{collect, media_type, parse};
 use crate::hooks::Claim;
 use crate::problem::Problem;
-use crate::traces;
 use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -37,19 +37,12 @@ async fn hook(
     let (claim, caller) = claimed(&app, claims, &path, &method, &parts.headers).await?;
     let bytes = collect(body, &app).await?;
     let inputs = inputs(&parts.headers, &bytes, query.as_deref())?;
-    let startable = startable(&app, &caller, claim.workflow, None).await?;
-    let found = startable.version.check_inputs(&inputs);
-    if !found.is_empty() {
-        return Err(super::executions::bad_inputs(found));
-    }
     let asked = ExecutionOptions::default().read(&caller.id, &app.settings.egress)?;
-    let key = key(&parts.headers, &bytes)?;
-    let with = Begin { inputs: Value::Object(inputs), trigger: TRIGGER, key };
-    let id = begin(&app, &caller, &startable, asked, with).await?;
-    traces::begun(&app, id);
-    let links = Links::of(&app, &parts.headers, id);
-    let accepted = Accepted::new(id, claim.workflow, startable.estimate, links);
-    Ok((StatusCode::ACCEPTED, Json(accepted)))
+    let sent = [method.as_str(), path.trim_matches('/'), query.as_deref().unwrap_or_default()];
+    let [method, path, query] = sent.map(str::as_bytes);
+    let key = key(&parts.headers, || Ok(of_parts([method, path, query, &bytes])))?;
+    let with = Begin { workflow: claim.workflow, inputs, trigger: TRIGGER, key };
+    Ok(begin(&app, &caller, asked, with).await?.accepted(&app, &parts.headers))
 }
 
 /// Of workflows that are there.

@@ -6,7 +6,7 @@ use super::lists::all;
 use crate::catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 use crate::commit::{DefinitionId, WorkflowId};
 use crate::entry::WorkflowStatus;
-use crate::origin::Tenant;
+use crate::origin::{IdempotencyKey, Tenant};
 use crate::store::{StoreError, StoredDefinition, Which};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_kernel::{ExecutionId, Millis};
@@ -157,14 +157,13 @@ impl Catalog for SqliteReader {
         &mut self,
         tenant: &Tenant,
         workflow: WorkflowId,
-        key: &str,
+        key: &IdempotencyKey,
     ) -> Result<Option<(ExecutionId, [u8; 32])>, StoreError> {
         let sql = "SELECT e.id, i.request FROM workflows w JOIN idempotency i ON i.workflow = w.key \
-                   JOIN executions e ON e.key = i.execution \
-                   WHERE w.tenant = ?1 AND w.id = ?2 AND i.key = ?3";
-        let found = all(&self.conn, sql, params![tenant.0, workflow_bytes(workflow), key], |row| {
-            Ok((id(row.get(0)?), row.get(1)?))
-        })?;
+                   JOIN executions e ON e.key = i.execution JOIN heads h ON h.key = e.key \
+                   WHERE w.tenant = ?1 AND w.id = ?2 AND i.key = ?3 AND (h.phase < ?4 OR h.at >= ?5)";
+        let values = params![tenant.0, workflow_bytes(workflow), key.key, ENDED, key.forgotten.0];
+        let found = all(&self.conn, sql, values, |row| Ok((id(row.get(0)?), row.get(1)?)))?;
         Ok(found.into_iter().next())
     }
 

@@ -4,6 +4,7 @@ mod control;
 mod events;
 mod evidence;
 mod journal;
+pub(super) mod key;
 mod links;
 mod list;
 mod logs;
@@ -17,13 +18,12 @@ mod start;
 mod started;
 
 pub use events::EventTeller;
-pub(super) use links::Links;
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
 pub use prepared::Prepared;
-pub(super) use start::{Begin, begin, key, startable};
+pub(super) use start::{Begin, begin};
+pub(super) use started::Accepted;
 pub use started::Estimates;
-pub(super) use started::{Accepted, bad_inputs};
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};

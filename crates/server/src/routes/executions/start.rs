@@ -1,5 +1,6 @@
 //! `POST /api/v1/workflows/{workflowId}/execute`
 
+use super::key::{begun_before, key, of_json};
 use super::links::Links;
 use super::options::{Asked, ExecuteRequest};
 use super::prepared::Version;
@@ -9,35 +10,26 @@ use super::{TAG, stored_of, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::{collect, is_json, parse};
-use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::traces;
-use crate::webhooks::canonical::canonical;
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_dialects::view::{execution_id, workflow_id};
 use windlass_engine::{Answer, Refusal, Start};
-use windlass_kernel::{ExecutionId, Millis};
-use windlass_store::{Catalog, IdempotencyKey, WorkflowId, WorkflowStatus};
-
-const KEY_HEADER: &str = "x-idempotency-key";
-const KEY_MAX: usize = 255;
-/// A key is kept for so long after the end of its execution.
-const KEY_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+use windlass_kernel::ExecutionId;
+use windlass_store::{IdempotencyKey, WorkflowId, WorkflowStatus};
 
 /// What is known of a workflow when one of its executions starts.
 #[derive(Debug, Clone)]
-pub struct Startable {
-    pub workflow: WorkflowId,
-    pub version: Arc<Version>,
-    pub estimate: Option<u64>,
+struct Startable {
+    version: Arc<Version>,
+    estimate: Option<u64>,
 }
 
 /// Start an execution.
@@ -75,35 +67,23 @@ pub async fn execute(
         caller.may(Permission::Edit)?;
     }
     let asked = options.read(&caller.id, &app.settings.egress)?;
-    let key = key(&parts.headers, &bytes)?;
-    let startable = startable(&app, &caller, workflow, asked.parent).await?;
-    let found = startable.version.check_inputs(&sent.inputs);
+    let key = key(&parts.headers, || of_json(&bytes))?;
     if options.dry_run == Some(true) {
+        let startable = startable(&app, &caller, workflow, asked.parent).await?;
+        let found = startable.version.check_inputs(&sent.inputs);
         return Ok(Json(Outcome::Checked(checked(&startable.version, &asked, found))).into_response());
     }
-    if !found.is_empty() {
-        return Err(bad_inputs(found));
-    }
-    let begun = begin(
-        &app,
-        &caller,
-        &startable,
-        asked,
-        Begin { inputs: Value::Object(sent.inputs), trigger: "api", key },
-    );
-    let id = begun.await?;
-    traces::begun(&app, id);
+    let with = Begin { workflow, inputs: sent.inputs, trigger: "api", key };
+    let begun = begin(&app, &caller, asked, with).await?;
     if options.is_async == Some(false) {
-        let finished = Box::new(finished(&app, &caller, id).await?);
+        let finished = Box::new(finished(&app, &caller, begun.id).await?);
         return Ok(Json(Outcome::Finished(finished)).into_response());
     }
-    let links = Links::of(&app, &parts.headers, id);
-    let accepted = Accepted::new(id, workflow, startable.estimate, links);
-    Ok((StatusCode::ACCEPTED, Json(accepted)).into_response())
+    Ok(begun.accepted(&app, &parts.headers).into_response())
 }
 
 /// What is usually in memory: the workflow, its newest version, its history. A parent is looked up.
-pub async fn startable(
+async fn startable(
     app: &Arc<App>,
     caller: &Caller,
     workflow: WorkflowId,
@@ -123,7 +103,7 @@ pub async fn startable(
     let version = app.prepared.version(app, &current.definition).await?;
     app.rights.check(&caller.tenant, &version.programs)?;
     let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
-    Ok(Startable { workflow, version, estimate })
+    Ok(Startable { version, estimate })
 }
 
 async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), Problem> {
@@ -138,60 +118,81 @@ async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), P
 /// What a start brings along beside its options.
 #[derive(Debug)]
 pub struct Begin {
-    pub inputs: Value,
+    pub workflow: WorkflowId,
+    pub inputs: Map<String, Value>,
     pub trigger: &'static str,
     pub key: Option<IdempotencyKey>,
 }
 
-/// Starts it, or finds the one that was started with the same key.
-pub async fn begin(
-    app: &App,
-    caller: &Caller,
-    startable: &Startable,
-    asked: Asked,
-    begin: Begin,
-) -> Result<ExecutionId, Problem> {
-    let start = Start {
-        definition: startable.version.definition,
-        inputs: begin.inputs,
-        defaults: startable.version.workload.clone(),
-        timeout_ms: asked.timeout_ms,
-        when: asked.when,
-        trigger: begin.trigger.to_owned(),
-        tenant: caller.tenant.clone(),
-        net: startable.version.net(&asked.overrides)?,
-        options: Arc::new(asked.options),
-        parent: asked.parent,
-        key: begin.key.clone(),
-    };
-    app.open.take(app, &caller.tenant).await?;
-    match (app.ask(windlass_engine::Request::Start(Box::new(start))).await?, begin.key) {
-        (Answer::Started(id), _) => {
-            tracing::debug!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, "started");
-            Ok(id)
-        }
-        (Answer::Refused(Refusal::KeyTaken), Some(key)) => taken(app, caller, startable.workflow, key).await,
-        (other, _) => Err(unexpected(other)),
+/// An execution that was started now, or before with the same key.
+#[derive(Debug)]
+pub struct Begun {
+    pub id: ExecutionId,
+    workflow: WorkflowId,
+    estimate: Option<u64>,
+}
+
+impl Begun {
+    pub fn accepted(&self, app: &App, headers: &HeaderMap) -> (StatusCode, Json<Accepted>) {
+        let links = Links::of(app, headers, self.id);
+        (StatusCode::ACCEPTED, Json(Accepted::new(self.id, self.workflow, self.estimate, links)))
     }
 }
 
-/// The same request again is the first one; another request under its key is a conflict.
-async fn taken(
-    app: &App,
+/// Starts it, or finds the one that was started with the same key. Whoever asks again, because the first answer was
+/// lost, gets it also when the start would be refused by now.
+pub async fn begin(app: &Arc<App>, caller: &Caller, asked: Asked, begin: Begin) -> Result<Begun, Problem> {
+    let workflow = begin.workflow;
+    if let Some(id) = begun_before(app, caller, workflow, begin.key.as_ref()).await? {
+        let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
+        return Ok(Begun { id, workflow, estimate });
+    }
+    let startable = startable(app, caller, workflow, asked.parent).await?;
+    let found = startable.version.check_inputs(&begin.inputs);
+    if !found.is_empty() {
+        return Err(bad_inputs(found));
+    }
+    let id = start(app, caller, &startable.version, asked, begin).await?;
+    Ok(Begun { id, workflow, estimate: startable.estimate })
+}
+
+async fn start(
+    app: &Arc<App>,
     caller: &Caller,
-    workflow: WorkflowId,
-    key: IdempotencyKey,
+    version: &Version,
+    asked: Asked,
+    begin: Begin,
 ) -> Result<ExecutionId, Problem> {
-    let (tenant, name) = (caller.tenant.clone(), key.key.clone());
-    let found = app.readers.look(move |reader| reader.keyed(&tenant, workflow, &name)).await?;
-    match found {
-        Some((id, request)) if request == key.request => Ok(id),
-        Some(_) => {
-            let message = "this idempotency key was used with another request; use another key";
-            Err(Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", message))
+    let Begin { workflow, inputs, trigger, key } = begin;
+    let start = Start {
+        definition: version.definition,
+        inputs: Value::Object(inputs),
+        defaults: version.workload.clone(),
+        timeout_ms: asked.timeout_ms,
+        when: asked.when,
+        trigger: trigger.to_owned(),
+        tenant: caller.tenant.clone(),
+        net: version.net(&asked.overrides)?,
+        options: Arc::new(asked.options),
+        parent: asked.parent,
+        key: key.clone(),
+    };
+    let twin = || begun_before(app, caller, workflow, key.as_ref());
+    let place = match app.open.take(app, &caller.tenant).await {
+        Ok(place) => place,
+        // The last place may be that of the same start, which came a moment before.
+        Err(full) => return twin().await?.ok_or(full),
+    };
+    match app.ask_holding(place, windlass_engine::Request::Start(Box::new(start))).await? {
+        Answer::Started(id) => {
+            tracing::debug!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, "started");
+            traces::begun(app, id);
+            Ok(id)
         }
-        // Forgotten at this very moment.
-        None => Err(Problem::unavailable("the idempotency key is being forgotten; ask again")),
+        Answer::Refused(Refusal::KeyTaken) => twin()
+            .await?
+            .ok_or_else(|| Problem::unavailable("the idempotency key is being forgotten; ask again")),
+        other => Err(unexpected(other)),
     }
 }
 
@@ -208,18 +209,4 @@ fn checked(version: &Version, asked: &Asked, mut errors: Vec<Detail>) -> Checked
         errors.extend(problem.details);
     }
     Checked { valid: errors.is_empty(), errors, warnings: version.warnings.clone() }
-}
-
-/// Spaces and the order of members make no other request.
-pub fn key(headers: &HeaderMap, body: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {
-    let Some(value) = headers.get(KEY_HEADER) else { return Ok(None) };
-    let text = value.to_str().ok().filter(|text| (1..=KEY_MAX).contains(&text.len()));
-    let Some(text) = text else {
-        let message = format!("must have 1 to {KEY_MAX} visible ASCII characters");
-        return Err(Problem::invalid("X-Idempotency-Key", message));
-    };
-    let body: Value = if body.is_empty() { Value::Null } else { parse(body)? };
-    let request = Sha256::digest(canonical(&body)).into();
-    let forgotten = Millis(now().0 - KEY_KEPT_MS);
-    Ok(Some(IdempotencyKey { key: text.to_owned(), request, forgotten }))
 }

@@ -41,9 +41,13 @@ fn begun(id: u128, of: &str, definition: Option<DefinitionId>, options: Options)
 
 fn keyed(mut commit: Commit, key: &str, forgotten: Millis) -> Write {
     if let Some(creation) = &mut commit.creation {
-        creation.key = Some(IdempotencyKey { key: key.to_owned(), request: [7; 32], forgotten });
+        creation.key = Some(idempotency(key, forgotten));
     }
     Write::Commit(Box::new(commit))
+}
+
+fn idempotency(key: &str, forgotten: Millis) -> IdempotencyKey {
+    IdempotencyKey { key: key.to_owned(), request: [7; 32], forgotten }
 }
 
 fn found(store: &Sqlite, query: &Query) -> Vec<u128> {
@@ -127,17 +131,24 @@ fn an_idempotency_key_starts_one_execution_until_it_is_forgotten() {
     let taken: Vec<bool> = applied.iter().map(|one| *one == Applied::Taken).collect();
     assert_eq!(taken, [false, true, false, false]);
     let mut reader = store.reader().unwrap();
-    let first = reader.keyed(&tenant("a"), workflow, "k").unwrap();
-    assert_eq!(first, Some((ExecutionId(1), [7; 32])));
-    assert_eq!(reader.keyed(&tenant("b"), workflow, "k").unwrap(), None);
+    let mut known = |of: &str, forgotten: Millis| {
+        let found = reader.keyed(&tenant(of), workflow, &idempotency("k", forgotten)).unwrap();
+        found.map(|(execution, request)| {
+            assert_eq!(request, [7; 32]);
+            execution.0
+        })
+    };
+    assert_eq!((known("a", never), known("b", never)), (Some(1), None));
     // It has not ended, so it is not forgotten.
+    assert_eq!(known("a", Millis(i64::MAX)), Some(1));
     let late = keyed(begun(5, definition), "k", Millis(i64::MAX));
     assert_eq!(store.write(&[late]).unwrap(), [Applied::Taken]);
     folder.raw().execute_batch("UPDATE heads SET phase = 10, at = 500").unwrap();
     assert_eq!(store.write(&[keyed(begun(6, definition), "k", Millis(500))]).unwrap(), [Applied::Taken]);
+    assert_eq!((known("a", Millis(500)), known("a", Millis(501))), (Some(1), None));
     let free = store.write(&[keyed(begun(7, definition), "k", Millis(501))]).unwrap();
     assert!(matches!(free[..], [Applied::Committed(_)]), "{free:?}");
-    assert_eq!(reader.keyed(&tenant("a"), workflow, "k").unwrap(), Some((ExecutionId(7), [7; 32])));
+    assert_eq!(known("a", Millis(501)), Some(7));
 }
 
 #[test]

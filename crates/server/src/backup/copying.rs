@@ -1,0 +1,162 @@
+//! The artifacts of a copy. Whoever sweeps the folder meanwhile goes on.
+
+use anyhow::bail;
+use std::collections::BTreeSet;
+use std::path::Path;
+use windlass_artifact::Artifact;
+use windlass_store::sqlite::Sqlite;
+use windlass_store::{Artifacts, Lying, Retention as _};
+
+/// Artifacts on their way from one folder to another.
+#[derive(Debug)]
+pub struct Copying {
+    from: Artifacts,
+    to: Artifacts,
+    copied: BTreeSet<String>,
+    bytes: u64,
+    /// They were there, and were swept before they could be read.
+    gone: BTreeSet<String>,
+}
+
+impl Copying {
+    pub fn new(store: &Path, to: &Path) -> Copying {
+        let (from, to) = (Sqlite::artifacts_beside(store), Artifacts::in_folder(to));
+        Copying { from, to, copied: BTreeSet::new(), bytes: 0, gone: BTreeSet::new() }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.copied.len() as u64
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// All that lie there and were not copied before.
+    pub fn copy(&mut self) -> anyhow::Result<()> {
+        self.from.all()?.into_iter().try_for_each(|lying| self.copy_one(lying))
+    }
+
+    /// Every artifact is its own digest, so a copy is checked while it is made.
+    fn copy_one(&mut self, Lying { key, path, .. }: Lying) -> anyhow::Result<()> {
+        if self.copied.contains(&key) {
+            return Ok(());
+        }
+        match self.from.read(&key)? {
+            Some(bytes) => {
+                self.bytes += bytes.len() as u64;
+                self.copied.insert(key.clone());
+                self.to.keep(&Artifact { key, bytes })?;
+            }
+            None if path.exists() => bail!("artifact {key} is not what it was: run the check"),
+            None => drop(self.gone.insert(key)),
+        }
+        Ok(())
+    }
+
+    /// Nothing is gone that the copy of the store names.
+    pub fn is_whole(&self, store: &Path) -> anyhow::Result<()> {
+        let mut gone = self.gone.difference(&self.copied).peekable();
+        if gone.peek().is_none() {
+            return Ok(());
+        }
+        let named = Sqlite::read_only(store)?.referenced()?;
+        match gone.find(|key| named.contains(*key)) {
+            Some(key) => bail!("artifact {key} went away while the backup was made: make it again"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::fs;
+    use std::sync::Arc;
+    use tempfile::TempDir;
+    use windlass_artifact::key_of;
+    use windlass_kernel::Millis;
+    use windlass_store::{Definition, Store as _, Target, Tenant, WorkflowId, Write};
+
+    const NAMED: &[u8] = b"\"named by the store\"";
+
+    /// A store that names one of its artifacts, and the copying of them.
+    fn copying() -> (TempDir, Copying) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("windlass.db");
+        let mut store = Sqlite::open(&path).unwrap();
+        let compiled =
+            windlass_dialects::compile("metadata: {name: a}\nworkflow:\n- {step: a, tool: {kind: noop}}\n");
+        let definition = Definition {
+            tenant: Tenant::default(),
+            target: Target::New(WorkflowId(1)),
+            name: "a".to_owned(),
+            dialect: "playbook".to_owned(),
+            source: compiled.source,
+            workload: json!({ "large": { "$artifact": key_of(NAMED) } }),
+            net: Arc::new(compiled.net.unwrap()),
+            at: Millis(1),
+            author: None,
+        };
+        store.write(&[Write::Define(Box::new(definition))]).unwrap();
+        let copying = Copying::new(&path, &folder.path().join("copy"));
+        put(&copying, NAMED);
+        (folder, copying)
+    }
+
+    fn put(copying: &Copying, bytes: &[u8]) {
+        copying.from.keep(&Artifact { key: key_of(bytes), bytes: bytes.to_vec() }).unwrap();
+    }
+
+    /// Lists an artifact, and sweeps it before it is copied.
+    fn sweep_before_copy(copying: &mut Copying, bytes: &[u8]) -> anyhow::Result<()> {
+        let lying = copying.from.all().unwrap().into_iter().find(|lying| lying.key == key_of(bytes)).unwrap();
+        fs::remove_file(&lying.path).unwrap();
+        copying.copy_one(lying)
+    }
+
+    fn is_whole(folder: &TempDir, copying: &Copying) -> anyhow::Result<()> {
+        copying.is_whole(&folder.path().join("windlass.db"))
+    }
+
+    #[test]
+    fn what_is_swept_after_it_was_copied_is_in_the_copy_and_what_comes_later_too() {
+        let (folder, mut copying) = copying();
+        copying.copy().unwrap();
+        sweep_before_copy(&mut copying, NAMED).unwrap();
+        put(&copying, b"later");
+        copying.copy().unwrap();
+        is_whole(&folder, &copying).unwrap();
+        assert_eq!((copying.count(), copying.bytes()), (2, (NAMED.len() + b"later".len()) as u64));
+        assert_eq!(copying.to.read(&key_of(NAMED)).unwrap().as_deref(), Some(NAMED));
+        assert_eq!(copying.to.read(&key_of(b"later")).unwrap().as_deref(), Some(&b"later"[..]));
+    }
+
+    #[test]
+    fn what_nothing_names_may_go_meanwhile() {
+        let (folder, mut copying) = copying();
+        put(&copying, b"forgotten");
+        sweep_before_copy(&mut copying, b"forgotten").unwrap();
+        copying.copy().unwrap();
+        is_whole(&folder, &copying).unwrap();
+        assert_eq!(copying.count(), 1);
+    }
+
+    #[test]
+    fn a_copy_without_what_its_store_names_is_refused() {
+        let (folder, mut copying) = copying();
+        sweep_before_copy(&mut copying, NAMED).unwrap();
+        copying.copy().unwrap();
+        let refused = is_whole(&folder, &copying).unwrap_err().to_string();
+        assert!(refused.contains(&key_of(NAMED)) && refused.contains("make it again"), "{refused}");
+    }
+
+    #[test]
+    fn an_artifact_that_is_not_what_it_was_is_told() {
+        let (_folder, mut copying) = copying();
+        let lying = copying.from.all().unwrap().remove(0);
+        fs::write(lying.path, "something else").unwrap();
+        assert!(copying.copy().unwrap_err().to_string().contains("is not what it was"));
+    }
+}

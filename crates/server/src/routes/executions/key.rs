@@ -1,0 +1,68 @@
+//! `X-Idempotency-Key`: a start that comes again is answered with the execution that it began the first time.
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::parse;
+use crate::host::now;
+use crate::problem::Problem;
+use crate::webhooks::canonical::canonical;
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use windlass_kernel::{ExecutionId, Millis};
+use windlass_store::{Catalog, IdempotencyKey, WorkflowId};
+
+const HEADER: &str = "x-idempotency-key";
+const LENGTH_MAX: usize = 255;
+/// A key is kept for so long after the end of its execution.
+const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// The key of a request, if it has one, with what tells it from other requests.
+pub fn key(
+    headers: &HeaderMap,
+    digest: impl FnOnce() -> Result<[u8; 32], Problem>,
+) -> Result<Option<IdempotencyKey>, Problem> {
+    let Some(value) = headers.get(HEADER) else { return Ok(None) };
+    let text = value.to_str().ok().filter(|text| (1..=LENGTH_MAX).contains(&text.len()));
+    let Some(text) = text else {
+        let message = format!("must have 1 to {LENGTH_MAX} visible ASCII characters");
+        return Err(Problem::invalid("X-Idempotency-Key", message));
+    };
+    let forgotten = Millis(now().0 - KEPT_MS);
+    Ok(Some(IdempotencyKey { key: text.to_owned(), request: digest()?, forgotten }))
+}
+
+/// Spaces and the order of members make no other request.
+pub fn of_json(body: &[u8]) -> Result<[u8; 32], Problem> {
+    let body: Value = if body.is_empty() { Value::Null } else { parse(body)? };
+    Ok(Sha256::digest(canonical(&body)).into())
+}
+
+/// Each part with its length: what ends one does not begin the next.
+pub fn of_parts<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
+    let mut sha256 = Sha256::new();
+    for part in parts {
+        sha256.update((part.len() as u64).to_be_bytes());
+        sha256.update(part);
+    }
+    sha256.finalize().into()
+}
+
+/// What the key began, whatever has changed since then. Another request under it is a conflict.
+pub async fn begun_before(
+    app: &App,
+    caller: &Caller,
+    workflow: WorkflowId,
+    key: Option<&IdempotencyKey>,
+) -> Result<Option<ExecutionId>, Problem> {
+    let Some(key) = key.cloned() else { return Ok(None) };
+    let (tenant, request) = (caller.tenant.clone(), key.request);
+    match app.readers.look(move |reader| reader.keyed(&tenant, workflow, &key)).await? {
+        Some((id, first)) if first == request => Ok(Some(id)),
+        Some(_) => {
+            let message = "this idempotency key was used with another request; use another key";
+            Err(Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", message))
+        }
+        None => Ok(None),
+    }
+}
