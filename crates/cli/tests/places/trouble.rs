@@ -2,6 +2,10 @@
 
 use crate::rig::{Place, Running, Server, playbook, until};
 use rustix::process::Signal;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs until the file is there; files are named by their whole paths, because a server works elsewhere.
 fn lasting(place: &Place) -> String {
@@ -75,10 +79,9 @@ fn what_is_no_url_is_told() {
 
 #[test]
 fn another_program_on_the_port_is_told_as_such() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answering = std::thread::spawn(move || {
-        use std::io::{Read as _, Write as _};
         let (mut asked, _) = listener.accept().unwrap();
         let _ = asked.read(&mut [0; 4096]).unwrap();
         asked
@@ -88,6 +91,52 @@ fn another_program_on_the_port_is_told_as_such() {
     let told = Place::new().windlass(&["executions", "list", "--url", &url]).expect(2);
     told.says("HTTP 404").says("is the URL that of a Windlass server?");
     answering.join().unwrap();
+}
+
+/// Where a server is reached through a line that breaks when it answers the first start.
+fn behind_a_bad_line(server: &Server) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (address, is_broken) = (server.address().to_owned(), Arc::new(AtomicBool::new(false)));
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let (there, breaks) = (TcpStream::connect(&address).unwrap(), Arc::new(AtomicBool::new(false)));
+            let (from, to) = (client.try_clone().unwrap(), there.try_clone().unwrap());
+            let (asking, broken) = (breaks.clone(), is_broken.clone());
+            std::thread::spawn(move || {
+                carry(from, to, |part| {
+                    let is_start = part.windows(8).any(|word| word == b"/execute");
+                    asking.store(is_start && !broken.swap(is_start, Ordering::SeqCst), Ordering::SeqCst);
+                    true
+                });
+            });
+            std::thread::spawn(move || carry(there, client, |_| !breaks.load(Ordering::SeqCst)));
+        }
+    });
+    url
+}
+
+/// Until either side ends, or a part is not let through.
+fn carry(mut from: TcpStream, mut to: TcpStream, passes: impl Fn(&[u8]) -> bool) {
+    let mut part = [0; 4096];
+    while let Ok(read @ 1..) = from.read(&mut part) {
+        if !passes(&part[..read]) || to.write_all(&part[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+}
+
+#[test]
+fn a_start_whose_answer_is_lost_is_sent_again_and_starts_nothing_twice() {
+    let host = Place::new();
+    let server = host.serve();
+    let url = behind_a_bad_line(&server);
+    let place = Place::new().variable("WINDLASS_URL", &url).variable("WINDLASS_TOKEN", server.token());
+    place.write("play.yaml", &playbook("play", "workflow:\n- {step: a}\n"));
+    place.windlass(&["run", "play.yaml"]).expect(0).says("completed");
+    let listed = place.windlass(&["executions", "list", "--json"]).expect(0);
+    assert_eq!(listed.out.matches("executionId").count(), 1, "{}", listed.out);
 }
 
 #[test]

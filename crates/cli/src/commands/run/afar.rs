@@ -8,6 +8,7 @@ use anyhow::Context;
 use reqwest::Method;
 use serde_json::{Value, json};
 use windlass_kernel::ExecutionId;
+use windlass_server::ids::fresh;
 
 pub fn begin(
     server: &Client,
@@ -30,8 +31,16 @@ fn register(server: &Client, name: &str, text: &str) -> Result<Value, ServerErro
     server.json(asked.definition(text))
 }
 
+/// Sent once more when no answer came: under its key it starts nothing a second time.
 pub fn execute(server: &Client, workflow: &str, inputs: &Value) -> anyhow::Result<ExecutionId> {
-    let told =
-        server.send(Method::POST, &["workflows", workflow, "execute"], &json!({ "inputs": inputs }))?;
-    ids::of_answer(&told)
+    let (key, body) = (fresh("run_")?, json!({ "inputs": inputs }));
+    let start = || {
+        let asked = server.asked(Method::POST, &["workflows", workflow, "execute"]);
+        server.json(asked.with("x-idempotency-key", key.clone()).json(&body))
+    };
+    let told = match start() {
+        Err(ServerError::Unreachable(_)) => start(),
+        answered => answered,
+    };
+    ids::of_answer(&told?)
 }
