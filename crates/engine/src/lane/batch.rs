@@ -15,6 +15,9 @@ use windlass_store::{
 
 /// Inputs of one execution in one commit: a thousand reports cost a few commits, and no commit is huge.
 const INPUTS_PER_COMMIT_MAX: usize = 256;
+/// A commit takes no further input when it has so many records. With those of the last input, which the limits of a net
+/// bound to a few per firing, they stay below what a reader can number in one row: 2^16 messages.
+const RECORDS_PER_COMMIT_MAX: usize = 8_192;
 /// Writes in one transaction: what a disk takes in a few tens of milliseconds.
 const WRITES_MAX: usize = 4_096;
 
@@ -109,7 +112,9 @@ impl<R> Building<R> {
     }
 
     fn is_full(&self) -> bool {
-        self.goes_on || self.decided.len() >= INPUTS_PER_COMMIT_MAX
+        self.goes_on
+            || self.decided.len() >= INPUTS_PER_COMMIT_MAX
+            || self.records.len() >= RECORDS_PER_COMMIT_MAX
     }
 
     fn close(&mut self, id: CommitId) -> Commit {

@@ -6,7 +6,8 @@ use windlass_dialects::view::{NodeLabel, Progress, error, execution_id, time};
 use windlass_kernel::{ExecutionId, Failure, Millis};
 use windlass_store::Position;
 
-/// Messages that one row can tell. Rows are bounded by what one decision may do, which is far below.
+/// Messages that one row can tell. A record takes two numbers at most, and four more when the status changes; the engine
+/// bounds the records of a row, and what a fork took over is not numbered.
 const PER_ROW: u64 = 1 << 16;
 
 #[derive(Debug, Clone, PartialEq)]

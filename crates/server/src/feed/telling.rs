@@ -27,7 +27,8 @@ pub struct Telling {
 struct Start {
     step: StepId,
     attempt: u32,
-    sequence: u64,
+    /// None: an earlier execution gave it out. It is numbered when it is told or given out once more.
+    sequence: Option<u64>,
     at: Millis,
     /// A worker, or another execution, was asked for it; before that it was only fired.
     given: bool,
@@ -113,9 +114,10 @@ impl Telling {
         let Telling { net, starts, .. } = self;
         let begun = leases.iter().filter_map(|(run, at)| {
             let start = starts.get_mut(run).filter(|start| !start.told)?;
+            let sequence = start.sequence?;
             start.told = true;
             // Whoever asks now cannot have seen it for sure.
-            Some(started(net, start, at.since, u64::MAX))
+            Some(Message { sequence, newer_than: u64::MAX, at: at.since, tells: started(net, start) })
         });
         begun.collect()
     }
@@ -167,7 +169,7 @@ impl Telling {
     fn begin(&mut self, told: &mut Row, run: RunId, (attempt, given): (u32, bool), at: Millis) {
         let Some(step) = self.step(run) else { return };
         // Numbers are the same whoever counts, so none depends on what a lease told before.
-        let sequence = told.number();
+        let sequence = Some(told.number());
         if self.starts.get(&run).is_some_and(|start| start.given && start.attempt >= attempt) {
             return;
         }
@@ -176,11 +178,12 @@ impl Telling {
 
     fn tell_start(&mut self, told: &mut Row, run: RunId, times: Option<&Times>) {
         let Some(start) = self.starts.get_mut(&run) else { return };
-        let newer_than = told.number() - 1;
+        let number = told.number();
         if !start.told {
             start.told = true;
             let at = times.map_or(start.at, |times| times.started_at);
-            told.messages.push(started(&self.net, start, at, newer_than));
+            let (sequence, tells) = (start.sequence.unwrap_or(number), started(&self.net, start));
+            told.messages.push(Message { sequence, newer_than: number - 1, at, tells });
         }
     }
 
@@ -207,11 +210,15 @@ impl Telling {
         told.tell(at, tells);
     }
 
-    /// What an earlier execution did is not told again; what it left open begins anew.
+    /// What an earlier execution did is not told again, nor numbered: it is as long as that one was. What it left open
+    /// begins anew.
     fn begin_anew(&mut self, told: &mut Row, at: Millis) {
         told.messages.clear();
+        told.numbers = 1..;
         self.status = None;
-        self.starts.values_mut().for_each(|start| start.told = false);
+        for start in self.starts.values_mut() {
+            *start = Start { sequence: None, given: false, told: false, ..*start };
+        }
         self.tell_status(told, at, self.story.started_at.is_some());
     }
 
@@ -260,10 +267,8 @@ impl Telling {
     }
 }
 
-fn started(net: &Net, start: &Start, at: Millis, newer_than: u64) -> Message {
-    let node = NodeLabel::of(net.step(start.step));
-    let tells = Tells::NodeStarted { node, attempt: start.attempt };
-    Message { sequence: start.sequence, newer_than, at, tells }
+fn started(net: &Net, start: &Start) -> Tells {
+    Tells::NodeStarted { node: NodeLabel::of(net.step(start.step)), attempt: start.attempt }
 }
 
 /// States between two that follow each other in one commit, so that only the document's transitions are seen.

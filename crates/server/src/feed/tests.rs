@@ -149,10 +149,12 @@ fn wfl_19_messages_have_the_fields_of_the_document() {
     assert_eq!([&told[3], &told[4], &told[5], &told[9]], [&started, &completed, &status, &ended]);
 }
 
-#[test]
-fn wfl_20_sequences_rise_but_for_starts_and_whoever_comes_again_misses_nothing() {
-    let driven = Driven::start(&two_steps(), json!({})).done(json!(1)).done(json!(2));
-    let all = driven.messages();
+/// Sequences are distinct and rise but for starts, and whoever comes again after any of them is told all that came later.
+#[track_caller]
+fn nothing_is_missed(all: &[Message]) {
+    let mut numbers: Vec<u64> = all.iter().map(|message| message.sequence).collect();
+    numbers.sort_unstable();
+    assert!(numbers.is_sorted_by(|left, right| left < right), "{numbers:?}");
     let rising: Vec<u64> =
         all.iter().filter(|m| !brief(m).contains("_started")).map(|m| m.sequence).collect();
     assert!(rising.is_sorted_by(|left, right| left < right), "{rising:?}");
@@ -160,6 +162,81 @@ fn wfl_20_sequences_rise_but_for_starts_and_whoever_comes_again_misses_nothing()
         let again: Vec<&Message> = all.iter().filter(|message| message.newer_than >= last.sequence).collect();
         let missed = all[index + 1..].iter().find(|message| !again.contains(message));
         assert_eq!(missed, None, "after {}", brief(last));
+    }
+}
+
+#[test]
+fn wfl_20_sequences_rise_but_for_starts_and_whoever_comes_again_misses_nothing() {
+    nothing_is_missed(&Driven::start(&two_steps(), json!({})).done(json!(1)).done(json!(2)).messages());
+}
+
+/// A playbook whose step `turn` fires so often before `last` is offered.
+fn turning(times: u32) -> Driven {
+    let steps = format!(
+        "- step: turn\n  tool: {{kind: noop}}\n  next: {{arcs: [{{step: turn, \
+         when: '{{{{ (args.n | default(1)) < {times} }}}}', args: {{n: '{{{{ (args.n | default(1)) + 1 }}}}'}}}}, \
+         {{step: last}}]}}\n- {{step: last, {SHELL}}}\n"
+    );
+    let mut driven = Driven::start(&steps, json!({}));
+    let goes_on = |driven: &Driven| {
+        let last = driven.rows.last().and_then(|row| row.records.last());
+        last.is_some_and(|record| matches!(record.event, Event::Continued))
+    };
+    while goes_on(&driven) {
+        driven.send(&Input::Continue);
+    }
+    driven
+}
+
+#[test]
+fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
+    let failed = turning(22_500).failed("VALIDATION_ERROR");
+    let journal: Vec<Record> = failed.rows.iter().flat_map(|row| row.records.clone()).collect();
+    let taken_over = failed.messages().len();
+    assert!(taken_over > 1 << 15, "{taken_over}");
+    let (now, values) = (Millis(failed.now), Values::default());
+    let given = Given { now, random: 0, values: &values };
+    let forked = fork(&failed.net, &journal, None, ExecutionId(8), None, &given).expect("it is forked");
+    let state = replay(&failed.net, &forked.records).expect("it is whole");
+    let row = JournalRow { position: Position(1), commit: CommitId(1), version: 0, records: forked.records };
+    let again = Driven { net: failed.net, state, rows: vec![row], now: failed.now };
+    let leases = Leases::from([(
+        again.offered().0,
+        windlass_dialects::view::Taken { since: Millis(again.now), progress: None },
+    )]);
+    let mut telling = Telling::new(again.net.clone());
+    telling.row(&again.rows[0]).expect("whole");
+    let begun = telling.leased(&leases);
+    let again = again.done(json!(1));
+    let all = again.messages();
+    nothing_is_missed(&all);
+    let started = all.iter().find(|message| brief(message) == "node_started last");
+    assert_eq!(started.map(|message| message.sequence), begun.first().map(|message| message.sequence));
+    let last: Vec<String> = all.iter().rev().map(brief).take(4).collect();
+    let expected = [
+        "execution_completed completed",
+        "status_update completed 100",
+        "node_completed last",
+        "node_started last",
+    ];
+    assert_eq!(last, expected);
+    assert!(all.iter().all(|message| message.sequence < 3 << 16), "{:?}", again.told());
+}
+
+/// What the engine puts into one commit rests on this.
+#[test]
+fn a_record_takes_two_numbers_at_most() {
+    let driven = turning(3_000).done(json!(1));
+    let mut telling = Telling::new(driven.net.clone());
+    for row in &driven.rows {
+        let told = telling.row(row).expect("whole");
+        // Starts are numbered by the row that gave them out.
+        let own = |number: u64| number.checked_sub(row.position.0.cast_unsigned() << 16);
+        let highest = told.iter().filter_map(|message| own(message.sequence)).max().unwrap_or_default();
+        let statuses = told.iter().filter(|message| brief(message).contains("status_update")).count();
+        let bound = 2 * row.records.len() + statuses + 1;
+        assert!(highest <= bound as u64, "{highest} of {} records", row.records.len());
+        assert!(row.records.len() <= 5_000, "a decision of {} records", row.records.len());
     }
 }
 
