@@ -36,7 +36,7 @@ pub enum Entry {
     /// `Duplicate` when somebody else has made some meanwhile.
     Deliveries(Box<NewDeliveries>),
     Tried(Box<Try>),
-    /// Everything of the execution that is not acknowledged.
+    /// Everything of the execution that is not acknowledged, and what comes after it until a redelivery.
     GivenUp {
         execution: ExecutionId,
         why: String,
@@ -46,7 +46,7 @@ pub enum Entry {
     ToldAll {
         execution: ExecutionId,
     },
-    /// Once more, and at once. `Duplicate` when the tenant has no such delivery.
+    /// Once more, and at once; what comes after it is not given up any more. `Duplicate` when the tenant has no such delivery.
     Redeliver {
         tenant: Tenant,
         execution: ExecutionId,

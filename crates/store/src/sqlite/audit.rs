@@ -29,7 +29,7 @@ const OWNED: [(&str, &str, &str); 11] = [
 ];
 
 /// What else must not be: `(table, what is wrong, query)`. The query names the row and, if it has one, its execution.
-const WRONG: [(&str, &str, &str); 7] = [
+const WRONG: [(&str, &str, &str); 8] = [
     (
         "executions",
         "has no head",
@@ -62,6 +62,12 @@ const WRONG: [(&str, &str, &str); 7] = [
         "SELECT s.run, e.id FROM step_runs s LEFT JOIN executions e ON e.key = s.execution \
          WHERE (s.class <> 0 AND (s.session IS NOT NULL OR s.cursor IS NOT NULL)) \
          OR (s.session IS NULL) <> (s.claimed_at IS NULL)",
+    ),
+    (
+        "deliveries",
+        "waits for a receiver that is given up",
+        "SELECT d.place, e.id FROM deliveries d JOIN tellers t ON t.execution = d.execution \
+         LEFT JOIN executions e ON e.key = d.execution WHERE d.state = 'pending' AND t.given_up IS NOT NULL",
     ),
     (
         "inbox",

@@ -29,7 +29,7 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
         Entry::Remember(memory) => memory::remember(conn, memory)?,
         Entry::Deliveries(new) => outbox::add(conn, new)?,
         Entry::Tried(tried) => outbox::tried(conn, tried)?,
-        Entry::GivenUp { execution, why, at } => outbox::give_up(conn, *execution, why, *at)?.min(1),
+        Entry::GivenUp { execution, why, at } => outbox::give_up(conn, *execution, why, *at)?,
         Entry::ToldAll { execution } => outbox::close(conn, *execution)?,
         Entry::Redeliver { tenant, execution, number, at } => {
             outbox::redeliver(conn, tenant, *execution, *number, *at)?

@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 10] = [
+const MIGRATIONS: [Migration; 11] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -28,6 +28,7 @@ const MIGRATIONS: [Migration; 10] = [
     Migration { number: 8, name: "tenant_slots", sql: include_str!("schema/0008_tenant_slots.sql") },
     Migration { number: 9, name: "keys", sql: include_str!("schema/0009_keys.sql") },
     Migration { number: 10, name: "programs", sql: include_str!("schema/0010_programs.sql") },
+    Migration { number: 11, name: "given_up", sql: include_str!("schema/0011_given_up.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -126,6 +127,7 @@ mod tests {
             "3cb9fbdcc9f076e232b14c8da76ec8c9561570888033462932713b9289b0f308",
             "a68c6999c0b1112333b1f9a59c0aa5d2ef34d9a336ded746b00c36b9d6bab502",
             "69fe9d0133a4e628945bb1e5b33fb23c28d2be8880dfd22f92081bc1b2208352",
+            "efcbacf597674aaf6338a77543a0a22aa9215acd6b8188da642765bf9cdf385a",
         ];
         assert_eq!(found, expected);
     }

@@ -18,7 +18,7 @@ pub(super) fn begin(conn: &Connection, execution: i64) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Nothing when another number is the last: somebody else was there.
+/// Nothing when another number is the last: somebody else was there. While its receiver is given up they are, too.
 pub(super) fn add(conn: &Connection, new: &NewDeliveries) -> Result<usize, StoreError> {
     let made = i64::try_from(new.made.len()).unwrap_or(i64::MAX);
     let before = new.made.first().map(|first| first.number.cast_signed() - 1);
@@ -35,9 +35,10 @@ pub(super) fn add(conn: &Connection, new: &NewDeliveries) -> Result<usize, Store
 }
 
 fn insert(conn: &Connection, new: &NewDeliveries, delivery: &NewDelivery) -> Result<(), StoreError> {
-    let sql = "INSERT INTO deliveries (tenant, execution, number, message, event, state, attempts, due, \
-               created_at, updated_at, body) SELECT tenant, key, ?2, ?3, ?4, 'pending', 0, ?5, ?5, ?5, ?6 \
-               FROM executions WHERE id = ?1";
+    let sql = "INSERT INTO deliveries (tenant, execution, number, message, event, state, attempts, due, error, \
+               created_at, updated_at, body) SELECT e.tenant, e.key, ?2, ?3, ?4, \
+               iif(t.given_up IS NULL, 'pending', 'given_up'), 0, iif(t.given_up IS NULL, ?5, NULL), t.given_up, \
+               ?5, ?5, ?6 FROM executions e JOIN tellers t ON t.execution = e.key WHERE e.id = ?1";
     let NewDelivery { number, message, event, body } = delivery;
     let (number, message) = (number.cast_signed(), message.cast_signed());
     let values = params![id_bytes(new.execution), number, message, event, new.at.0, body];
@@ -55,7 +56,7 @@ pub(super) fn tried(conn: &Connection, tried: &Try) -> Result<usize, StoreError>
     Ok(conn.prepare_cached(sql)?.execute(values)?)
 }
 
-/// The lowest pending number can be given up with all behind it: whoever does not take one takes none.
+/// The lowest pending number can be given up with all behind it, made or not: whoever does not take one takes none.
 pub(super) fn give_up(
     conn: &Connection,
     execution: ExecutionId,
@@ -64,7 +65,9 @@ pub(super) fn give_up(
 ) -> Result<usize, StoreError> {
     let sql = "UPDATE deliveries SET state = 'given_up', due = NULL, error = coalesce(error, ?2), updated_at = ?3 \
                WHERE execution = (SELECT key FROM executions WHERE id = ?1) AND state = 'pending'";
-    Ok(conn.prepare_cached(sql)?.execute(params![id_bytes(execution), why, at.0])?)
+    conn.prepare_cached(sql)?.execute(params![id_bytes(execution), why, at.0])?;
+    let sql = "UPDATE tellers SET given_up = ?2 WHERE execution = (SELECT key FROM executions WHERE id = ?1)";
+    Ok(conn.prepare_cached(sql)?.execute(params![id_bytes(execution), why])?)
 }
 
 /// Only when nothing waits.
@@ -74,7 +77,7 @@ pub(super) fn close(conn: &Connection, execution: ExecutionId) -> Result<usize, 
     Ok(conn.prepare_cached(sql)?.execute([id_bytes(execution)])?)
 }
 
-/// Nothing when the tenant has no such delivery.
+/// Nothing when the tenant has no such delivery. What comes after it is sent again, too.
 pub(super) fn redeliver(
     conn: &Connection,
     of: &Tenant,
@@ -87,7 +90,8 @@ pub(super) fn redeliver(
     let values = params![of.0, id_bytes(execution), number.cast_signed(), at.0];
     let changed = conn.prepare_cached(sql)?.execute(values)?;
     if changed == 1 {
-        let sql = "UPDATE tellers SET open = 1 WHERE execution = (SELECT key FROM executions WHERE id = ?1)";
+        let sql = "UPDATE tellers SET open = 1, given_up = NULL \
+                   WHERE execution = (SELECT key FROM executions WHERE id = ?1)";
         conn.prepare_cached(sql)?.execute([id_bytes(execution)])?;
     }
     Ok(changed)

@@ -1,6 +1,7 @@
 //! Events on their way out.
 
 use super::Folder;
+use crate::check::check;
 use crate::commit::{Applied, Write};
 use crate::conformance::world::{World, chain};
 use crate::entry::Entry;
@@ -119,6 +120,43 @@ fn it_is_closed_when_nothing_waits_and_opened_by_a_redelivery() {
     assert_eq!(keep(&mut store, redeliver("default", 2)), Applied::Done);
     assert_eq!(pending(&store), [2]);
     assert_eq!(store.reader().unwrap().tellers(0, 9).unwrap().len(), 1);
+}
+
+#[test]
+fn what_comes_after_a_receiver_was_given_up_is_given_up_until_a_redelivery() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    begin(&mut store, ONE, true);
+    add(&mut store, 1..=2);
+    tried(&mut store, 1, DeliveryState::GivenUp);
+    let give_up = Entry::GivenUp { execution: ONE, why: "1 was".to_owned(), at: Millis(8) };
+    assert_eq!(keep(&mut store, give_up), Applied::Done);
+    assert_eq!(add(&mut store, 3..=4), Applied::Done);
+    assert_eq!(pending(&store), [0_u64; 0]);
+    let later = store.reader().unwrap().deliveries(&query("default")).unwrap().remove(0);
+    assert_eq!((later.delivery.number, later.state, later.due), (4, DeliveryState::GivenUp, None));
+    assert_eq!((later.attempts, later.error.as_deref()), (0, Some("1 was")));
+    let redeliver = Entry::Redeliver { tenant: Tenant::default(), execution: ONE, number: 1, at: Millis(9) };
+    assert_eq!(keep(&mut store, redeliver), Applied::Done);
+    assert_eq!(add(&mut store, 5..=5), Applied::Done);
+    assert_eq!(pending(&store), [1, 5], "what was given up between stays so");
+}
+
+#[test]
+fn the_check_tells_of_a_delivery_that_waits_for_a_receiver_that_is_given_up() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    begin(&mut store, ONE, true);
+    add(&mut store, 1..=2);
+    let give_up = Entry::GivenUp { execution: ONE, why: "enough".to_owned(), at: Millis(8) };
+    keep(&mut store, give_up);
+    let is_told = || {
+        let report = check(&mut store.reader().unwrap(), &mut |_| {}).unwrap();
+        report.problems.iter().any(|problem| problem.what == "row 2 waits for a receiver that is given up")
+    };
+    assert!(!is_told());
+    folder.raw().execute_batch("UPDATE deliveries SET state = 'pending' WHERE number = 2").unwrap();
+    assert!(is_told());
 }
 
 #[test]
