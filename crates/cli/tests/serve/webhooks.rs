@@ -131,6 +131,115 @@ fn wfl_16_a_receiver_that_fails_gets_it_again_and_nothing_overtakes() {
     );
 }
 
+/// The log of an execution, the first event first, as soon as it is like this.
+fn log_when(server: &Server, id: &str, is_so: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    rig::until("the log of deliveries", || {
+        let mut log = deliveries(server, &format!("?executionId={id}"));
+        log.reverse();
+        is_so(&log).then_some(log)
+    })
+}
+
+fn redeliver(server: &Server, delivery: &Value) {
+    let path = format!("/api/v1/webhook-deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
+    let response = server.request(Method::POST, &path).send().unwrap();
+    assert_eq!(response.status(), StatusCode::ACCEPTED);
+}
+
+fn is_given_up(delivery: &Value) -> bool {
+    delivery["status"] == "given_up"
+}
+
+#[test]
+fn wfl_16_a_receiver_that_never_answers_holds_up_nobody_else() {
+    const HELD_UP: usize = 1_100;
+    let place = place();
+    let silent = Receiver::answering(|_, _| {
+        loop {
+            std::thread::park();
+        }
+    });
+    let server = place.serve();
+    let workflow = server.define("metadata: {name: short}\nworkflow:\n- {step: a, tool: {kind: noop}}\n");
+    for _ in 0..HELD_UP {
+        start(&server, &workflow, json!({ "webhookUrl": silent.url }));
+    }
+    silent.until(|received| !received.is_empty());
+    let well = Receiver::new();
+    start(&server, &workflow, json!({ "webhookUrl": well.url }));
+    assert_eq!(events(&well.until(has_ended)), ["execution.started", "execution.completed"]);
+}
+
+#[test]
+fn wfl_16_whoever_is_gone_is_sent_nothing_more() {
+    let (place, server, receiver, file) = gone("go");
+    let id = start(
+        &server,
+        &server.define(&waits_for(&file)),
+        json!({ "webhookUrl": receiver.url, "webhookEvents": ALL }),
+    );
+    log_when(&server, &id, |log| log.len() >= 4 && log.iter().all(is_given_up));
+    place.write("go", "");
+    let ended = |log: &[Value]| log.last().is_some_and(|last| last["event"] == "execution.completed");
+    let log = log_when(&server, &id, ended);
+    assert!(log.len() == 8 && log.iter().all(is_given_up), "{log:?}");
+    assert_eq!(log[7]["error"], "not sent: delivery 1 before it was given up");
+    assert_eq!(receiver.all().len(), 1, "{:?}", events(&receiver.all()));
+}
+
+#[test]
+fn wfl_16_whoever_was_gone_is_told_again_after_a_redelivery() {
+    let (place, server, receiver, file) = gone("go");
+    let id = start(
+        &server,
+        &server.define(&waits_for(&file)),
+        json!({ "webhookUrl": receiver.url, "webhookEvents": ALL }),
+    );
+    let log = log_when(&server, &id, |log| log.len() >= 4 && log.iter().all(is_given_up));
+    redeliver(&server, &log[0]);
+    log_when(&server, &id, |log| log[0]["status"] == "delivered");
+    place.write("go", "");
+    let received = receiver.until(has_ended);
+    let told = ["execution.started", "execution.started", "node.completed", "node.started", "node.completed"];
+    assert_eq!(events(&received)[..5], told);
+    assert!(
+        log_when(&server, &id, |log| log.len() == 8)[1..4].iter().all(is_given_up),
+        "what was not sent stays so"
+    );
+}
+
+/// A receiver that is gone when it is asked first, and there again later.
+fn gone(file: &str) -> (Place, Server, Receiver, std::path::PathBuf) {
+    let place = place();
+    let receiver = Receiver::answering(|before, _| match before {
+        0 => "410 Gone".to_owned(),
+        _ => "200 OK".to_owned(),
+    });
+    let (server, file) = (place.serve(), place.path(file));
+    (place, server, receiver, file)
+}
+
+/// The courier hears of a change once. What it cannot look up at that moment it looks up later.
+#[test]
+fn wfl_16_what_cannot_be_read_when_it_is_wanted_is_told_as_soon_as_it_can() {
+    let (place, receiver) = (place(), Receiver::new());
+    let mut server = place.serve();
+    let workflow = server.define(TWO);
+    let first = start(&server, &workflow, json!({ "webhookUrl": receiver.url }));
+    let store = rusqlite::Connection::open(place.data().join("windlass.db")).unwrap();
+    let told_all = "SELECT count(*) = 0 FROM tellers WHERE open = 1";
+    let is_told = || store.query_row(told_all, [], |row| row.get::<_, bool>(0)).unwrap().then_some(());
+    receiver.until(has_ended);
+    rig::until("everything is told", is_told);
+    let delivery = log_when(&server, &first, |log| log.len() == 2).remove(0);
+    store.execute_batch("ALTER TABLE workflows RENAME TO hidden").unwrap();
+    redeliver(&server, &delivery);
+    server.until_said("executions with webhooks cannot be looked up");
+    store.execute_batch("ALTER TABLE hidden RENAME TO workflows").unwrap();
+    let received = receiver.until(|received| received.len() == 3);
+    assert_eq!(received[2].headers["webhook-id"], delivery["id"].as_str().unwrap());
+}
+
 #[test]
 fn wfl_16_what_comes_later_waits_for_what_was_refused() {
     let place = place();

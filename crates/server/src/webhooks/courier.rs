@@ -1,11 +1,12 @@
 //! Looks for executions that have something to tell, and works on so many of them at a time. Everything it must know is in
 //! the store: after a crash it goes on where it was.
 
+use super::ready::Ready;
 use super::route::{Route, Standing};
 use crate::app::App;
 use crate::host::now;
 use crate::problem::Problem;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -13,14 +14,8 @@ use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::Outbox;
 use windlass_worker::egress;
 
-/// Executions that are worked on at a time: each may wait for its receiver.
-const AT_ONCE_MAX: usize = 64;
-/// Of those to one receiver, so that a slow one holds up none but itself.
-const PER_RECEIVER_MAX: usize = 8;
 /// Feeds kept open for executions that nothing is done for at the moment; others are read anew.
 const FEEDS_MAX: usize = 2_000;
-/// Executions that wait for a busy receiver are passed over, but only so many at a time.
-const PASSED_MAX: usize = 1_000;
 /// Executions looked up at a time.
 const PAGE: usize = 500;
 /// Changes that come together are looked at together.
@@ -43,11 +38,10 @@ pub async fn run(app: Arc<App>) {
     let courier = Courier {
         client,
         routes: HashMap::new(),
-        at_work: HashMap::new(),
-        busy: HashMap::new(),
+        at_work: HashSet::new(),
         again: HashSet::new(),
-        ready: VecDeque::new(),
-        queued: HashSet::new(),
+        unheard: BTreeSet::new(),
+        ready: Ready::default(),
         due: BTreeSet::new(),
         newest: 0,
         looks: true,
@@ -62,14 +56,12 @@ struct Courier {
     client: reqwest::Client,
     /// Known and not worked on.
     routes: HashMap<ExecutionId, Route>,
-    /// Worked on, with the receiver that it waits for.
-    at_work: HashMap<ExecutionId, Arc<str>>,
-    /// How many wait for each receiver.
-    busy: HashMap<Arc<str>, usize>,
+    at_work: HashSet<ExecutionId>,
     /// Changed while they are worked on.
     again: HashSet<ExecutionId>,
-    ready: VecDeque<ExecutionId>,
-    queued: HashSet<ExecutionId>,
+    /// Changed, and not looked at yet: nobody else says so once more.
+    unheard: BTreeSet<ExecutionId>,
+    ready: Ready,
     due: BTreeSet<(Millis, ExecutionId)>,
     /// The newest execution that was looked at.
     newest: i64,
@@ -81,9 +73,8 @@ struct Courier {
 impl Courier {
     async fn run(mut self) {
         let app = self.app.clone();
-        let mut changed = HashSet::new();
         loop {
-            let pause = match self.hear(std::mem::take(&mut changed)).await {
+            let pause = match self.hear().await {
                 Ok(()) => self.pause(),
                 Err(problem) => {
                     tracing::warn!(%problem, "executions with webhooks cannot be looked up");
@@ -94,7 +85,8 @@ impl Courier {
             tokio::select! {
                 heard = app.hub.anything() => {
                     tokio::time::sleep(GATHERED).await;
-                    (changed, self.looks) = (heard, true);
+                    self.unheard.extend(heard);
+                    self.looks = true;
                 }
                 Some(done) = self.jobs.join_next() => match done {
                     Ok((route, standing)) => self.settle(route, standing),
@@ -108,14 +100,16 @@ impl Courier {
         }
     }
 
-    async fn hear(&mut self, changed: HashSet<ExecutionId>) -> Result<(), Problem> {
-        for id in changed {
-            if !self.routes.contains_key(&id) && !self.at_work.contains_key(&id) {
+    /// After an error it can be asked again: what was not looked at is still there.
+    async fn hear(&mut self) -> Result<(), Problem> {
+        while let Some(id) = self.unheard.first().copied() {
+            if !self.routes.contains_key(&id) && !self.at_work.contains(&id) {
                 // Everything was told, and somebody wants to hear it once more.
                 let teller = self.app.followers.look(move |reader| reader.teller(id)).await?;
                 self.routes.extend(teller.map(|teller| (id, Route::new(teller))));
             }
             self.wake(id);
+            self.unheard.remove(&id);
         }
         if self.looks {
             self.find().await?;
@@ -144,10 +138,10 @@ impl Courier {
     }
 
     fn wake(&mut self, id: ExecutionId) {
-        if self.at_work.contains_key(&id) {
+        if self.at_work.contains(&id) {
             self.again.insert(id);
-        } else if self.routes.contains_key(&id) && self.queued.insert(id) {
-            self.ready.push_back(id);
+        } else if let Some(route) = self.routes.get(&id) {
+            self.ready.push(id, route.receiver());
         }
     }
 
@@ -165,34 +159,18 @@ impl Courier {
         next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY)
     }
 
-    /// As many as may be, in the order in which they became ready; whoever waits for a busy receiver lets others pass.
+    /// As many as may be.
     fn begin(&mut self) {
-        let mut passed = VecDeque::new();
-        while self.at_work.len() < AT_ONCE_MAX
-            && passed.len() < PASSED_MAX
-            && let Some(id) = self.ready.pop_front()
-        {
+        while let Some((id, receiver)) = self.ready.next() {
             match self.routes.remove(&id) {
-                Some(route) if self.is_busy(&route) => {
-                    self.routes.insert(id, route);
-                    passed.push_back(id);
-                }
                 Some(route) => self.spawn(id, route),
-                None => drop(self.queued.remove(&id)),
+                None => self.ready.done(&receiver),
             }
         }
-        passed.append(&mut self.ready);
-        self.ready = passed;
-    }
-
-    fn is_busy(&self, route: &Route) -> bool {
-        self.busy.get(route.receiver()).is_some_and(|count| *count >= PER_RECEIVER_MAX)
     }
 
     fn spawn(&mut self, id: ExecutionId, mut route: Route) {
-        self.queued.remove(&id);
-        *self.busy.entry(route.receiver().clone()).or_default() += 1;
-        self.at_work.insert(id, route.receiver().clone());
+        self.at_work.insert(id);
         let (app, client) = (self.app.clone(), self.client.clone());
         self.jobs.spawn(async move {
             let standing = route.advance(&app, &client).await;
@@ -203,12 +181,7 @@ impl Courier {
     fn settle(&mut self, mut route: Route, standing: Standing) {
         let id = route.execution();
         self.at_work.remove(&id);
-        if let Some(count) = self.busy.get_mut(route.receiver()) {
-            *count -= 1;
-            if *count == 0 {
-                self.busy.remove(route.receiver());
-            }
-        }
+        self.ready.done(route.receiver());
         let changed = self.again.remove(&id);
         if standing == Standing::Done && !changed {
             return self.app.hub.unmark(id);

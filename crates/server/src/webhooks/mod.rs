@@ -5,6 +5,7 @@
 //! | [`event`] | the seven events, made from the messages of a feed |
 //! | [`canonical`], [`signature`] | what is signed, and how |
 //! | [`courier`] | who looks for events, and sends them one after the other |
+//! | [`ready`] | whose turn it is |
 //! | [`delivery`] | one try, and what its answer means |
 //! | [`backoff`] | when the next try is due |
 
@@ -13,5 +14,6 @@ pub mod canonical;
 pub mod courier;
 pub mod delivery;
 pub mod event;
+mod ready;
 mod route;
 pub mod signature;
