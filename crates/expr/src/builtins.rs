@@ -12,7 +12,7 @@ use minijinja_contrib::pycompat;
 
 use crate::cost::{Cost, pay};
 use crate::limits::{Charged, FUEL_MAX, ITEM_BYTES, failed};
-use crate::{encoded, operators, pattern};
+use crate::{encoded, operators, pattern, satisfying};
 
 /// What every expression is compiled and run with.
 pub(crate) struct Builtins {
@@ -178,6 +178,7 @@ impl Builtins {
         self.test("endingwith", Cost::Walk, tests::is_endingwith);
         self.test("lower", Cost::Walk, tests::is_lower);
         self.test("matching", Cost::Walk, pattern::is_matching);
+        self.test("satisfying", Cost::Walk, satisfying::is_satisfying);
         self.test("startingwith", Cost::Walk, tests::is_startingwith);
         self.test("upper", Cost::Walk, tests::is_upper);
     }

@@ -4,6 +4,7 @@ mod admin;
 mod care;
 mod changes;
 mod children;
+mod documented;
 mod ends;
 mod interrupted;
 mod large;

@@ -3,7 +3,7 @@
 use crate::rig::{Place, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
@@ -127,10 +127,10 @@ fn a_loop_runs_its_body_for_every_item_and_gives_what_it_gave() {
     let place = place(
         json!([
             ["each", "loop", { "loopType": "for_each", "dataSource": "inputs.words", "iteratorVariable": "word", "continueCondition": "word == 'skip'", "parallelExecution": true }],
-            ["size", "shell", { "command": "printf '%s' '{{ word }}' | wc -c" }],
-            ["pair", "shell", { "command": "printf '%s' '{{ word }}={{ size.stdout | trim }}@{{ iter.index }}'" }],
+            ["size", "shell", { "command": "printf '%s' {{ word }} | wc -c" }],
+            ["pair", "shell", { "command": "printf '%s' {{ word }}={{ size.stdout | trim }}@{{ iter.index }}" }],
             ["long", "filter", { "dataSource": "nodes['each'].output.results", "condition": "item.stdout and inputs.least in item.stdout" }],
-            ["turns", "loop", { "loopType": "do_while", "condition": "iter.index < 2" }],
+            ["turns", "loop", { "loopType": "do_while", "condition": "iter.index < 3" }],
             ["turn", "delay", { "duration": 1, "unit": "ms" }],
         ]),
         &[
@@ -225,15 +225,16 @@ fn server(answers: &'static [&'static str]) -> (String, thread::JoinHandle<Vec<S
         let mut asked = Vec::new();
         for answer in answers {
             let (mut stream, _) = listener.accept().expect("a request");
-            let mut lines = BufReader::new(stream.try_clone().expect("a stream")).lines();
-            asked.push(
-                lines
-                    .by_ref()
-                    .map_while(Result::ok)
-                    .take_while(|line| !line.is_empty())
-                    .collect::<Vec<_>>()
-                    .join("\n"),
-            );
+            let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+            let lines = reader.by_ref().lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+            let head = lines.collect::<Vec<_>>().join("\n");
+            let length = head
+                .to_lowercase()
+                .split_once("content-length: ")
+                .map_or(0, |(_, rest)| rest.lines().next().expect("a line").parse().expect("a number"));
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).expect("a body");
+            asked.push(format!("{head}\n\n{}", String::from_utf8(body).expect("a text")));
             let body = r#"{"items": [1, 2]}"#;
             write!(stream, "HTTP/1.1 {answer}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).expect("it is sent");
         }
@@ -270,6 +271,71 @@ fn wfl_15_wfl_24_codes_decide_what_is_tried_again() {
     let told = ask(&address, json!({ "errorHandling": "continue" })).expect(0).json();
     assert_eq!(told["nodeExecutions"][0]["output"]["error"]["code"], "SERVICE_UNAVAILABLE", "{told}");
     served.join().expect("it ends");
+}
+
+#[test]
+fn a_value_leaves_neither_its_place_in_a_url_nor_its_string_in_json() {
+    let (address, served) = server(&["200 OK"]);
+    let config = json!({ "url": "{{ inputs.url }}/a/{{ inputs.n }}?x={{ inputs.n }}", "method": "POST", "bodyType": "json",
+        "body": "{\"name\": \"{{inputs.n}}\", \"said\": \"it is {{inputs.n}}\", \"list\": \"{{ inputs.list }}\"}" });
+    let place = place(json!([["ask", "http_api", config]]), &[]);
+    let inputs = json!({ "url": address, "n": "a\"b/../c&d=é?#", "list": [1, { "k": true }] });
+    run(&place, &["--inputs", &inputs.to_string()], 0);
+    let asked = served.join().expect("it ends").remove(0);
+    let encoded = "a%22b%2F..%2Fc%26d%3D%C3%A9%3F%23";
+    assert!(asked.starts_with(&format!("POST /a/{encoded}?x={encoded} HTTP/1.1\n")), "{asked}");
+    let body: Value = serde_json::from_str(asked.split_once("\n\n").expect("a body").1).expect("JSON");
+    assert_eq!(
+        body,
+        json!({ "name": inputs["n"], "said": "it is a\"b/../c&d=é?#", "list": [1, { "k": true }] })
+    );
+    assert!(asked.to_lowercase().contains("content-type: application/json"), "{asked}");
+}
+
+#[test]
+fn loops_run_as_often_as_they_say() {
+    let turns = |config: Value, inputs: &str| {
+        let place = place(
+            json!([["l", "loop", config], ["a", "delay", { "duration": 1, "unit": "ms" }]]),
+            &["l.body -> a"],
+        );
+        run(&place, &["--inputs", inputs], 0)["nodeExecutions"][0]["output"]["iterations"].clone()
+    };
+    assert_eq!(turns(json!({ "loopType": "while", "condition": "iter.index < 3" }), "{}"), 3);
+    assert_eq!(turns(json!({ "loopType": "while", "condition": "item < 3" }), "{}"), 3);
+    assert_eq!(turns(json!({ "loopType": "do_while", "condition": "iter.index < 0" }), "{}"), 1);
+    assert_eq!(turns(json!({ "loopType": "while", "breakCondition": "iter.index == 1" }), "{}"), 2);
+    let count = |data: Value| json!({ "loopType": "count", "dataSource": data, "maxIterations": 3 });
+    assert_eq!(turns(count(json!(5)), "{}"), 3);
+    assert_eq!(turns(count(json!("inputs.n")), r#"{"n": 5}"#), 3);
+    assert_eq!(turns(count(json!("inputs.n")), r#"{"n": 2}"#), 2);
+}
+
+#[test]
+fn wfl_25_a_loop_whose_body_fails_has_failed_and_was_not_cancelled() {
+    let place = place(
+        json!([["outer", "loop", { "loopType": "count", "maxIterations": 2 }], ["l", "loop", { "loopType": "count", "maxIterations": 2 }], ["a", "shell", { "command": "exit 3" }]]),
+        &["outer.body -> l", "l.body -> a"],
+    );
+    let told = run(&place, &[], 1);
+    let codes: Vec<String> = told["nodeExecutions"]
+        .as_array()
+        .expect("entries")
+        .iter()
+        .map(|entry| {
+            format!(
+                "{} {} {}",
+                entry["nodeId"].as_str().expect("an id"),
+                entry["status"].as_str().expect("a status"),
+                entry["error"]["code"].as_str().unwrap_or("-")
+            )
+        })
+        .collect();
+    assert_eq!(
+        codes,
+        ["outer failed ITERATION_FAILED", "l failed ITERATION_FAILED", "a failed SHELL_EXIT"],
+        "{told}"
+    );
 }
 
 #[test]

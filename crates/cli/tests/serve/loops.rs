@@ -52,9 +52,9 @@ fn the_body_of_an_inner_loop_sees_the_items_of_all_loops_around_it() {
         each("cells", "{{ row.cells }}", Some("cell")),
         { "id": "big", "type": "conditional", "config": { "conditions": [
             { "id": "b", "variable": "row.name", "operator": "equals", "value": "b" }] } },
-        shell("say", "printf '%s' '{{ row.name }}{{ cell }}{{ big.result }}'"),
+        shell("say", "printf '%s' {{ row.name }}{{ cell }}{{ big.result }}"),
     ]);
-    assert_eq!(ran(&server, "named", nodes, edges()), json!([["a1False", "a2False"], ["b3True"]]));
+    assert_eq!(ran(&server, "named", nodes, edges()), json!([["a1false", "a2false"], ["b3true"]]));
     // By the loops, where both call it the same.
     let condition =
         json!({ "id": "b", "variable": "nodes.rows.item.name", "operator": "equals", "value": "b" });
@@ -62,11 +62,11 @@ fn the_body_of_an_inner_loop_sees_the_items_of_all_loops_around_it() {
         each("rows", "{{ inputs.rows }}", None),
         each("cells", "{{ item.cells }}", None),
         { "id": "big", "type": "conditional", "config": { "conditions": [condition] } },
-        shell("say", "printf '%s' '{{ nodes.rows.item.name }}{{ nodes.rows.index }}{{ nodes[\"cells\"].index }}{{ item }}{{ big.result }}{{ nodes.rows.last }}'"),
+        shell("say", "printf '%s' {{ nodes.rows.item.name }}{{ nodes.rows.index }}{{ nodes[\"cells\"].index }}{{ item }}{{ big.result }}{{ nodes.rows.last }}"),
     ]);
     assert_eq!(
         ran(&server, "alike", nodes, edges()),
-        json!([["a001FalseFalse", "a012FalseFalse"], ["b103TrueTrue"]])
+        json!([["a001falsefalse", "a012falsefalse"], ["b103truetrue"]])
     );
 }
 
@@ -78,7 +78,7 @@ fn inputs_of_a_sub_workflow_are_checked_before_it_begins() {
         "properties": { "n": { "type": "integer" }, "unit": { "type": "string", "default": "kg" } } });
     let child = json!({ "name": "Weigh", "nodes": [
         { "id": "start", "type": "trigger", "config": { "manualConfig": { "inputPayload": payload } } },
-        shell("say", "printf '%s' '{{ inputs.n }}{{ inputs.unit }}'"),
+        shell("say", "printf '%s' {{ inputs.n }}{{ inputs.unit }}"),
     ], "edges": [edge("start", "say", None)] });
     let child = server.define(&child.to_string());
     let started = |inputs: Value| {

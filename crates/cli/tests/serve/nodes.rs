@@ -58,6 +58,50 @@ fn wfl_02_wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
     assert_eq!(order.lines().collect::<Vec<_>>(), ["critical", "high", "unsaid", "normal", "low"]);
 }
 
+/// Who may only execute gives inputs, and nothing of them becomes a program.
+#[test]
+fn wfl_31_a_member_runs_no_command_of_his_own_through_an_input() {
+    let place = Place::new();
+    let server = place.serve();
+    let page = include_str!("../../../../docs/workflows.md");
+    let text = page.split_once("```yaml\n").unwrap().1.split_once("```").unwrap().0;
+    let manual = server.define(text);
+    let words = json!({ "command": "printf '%s|' {{ inputs.name }} x{{ inputs.name }}y" });
+    let own =
+        define(&server, "words", json!([{ "id": "greet", "type": "shell", "config": words }]), json!([]));
+    let member = server.post("/api/v1/tokens", &json!({ "name": "m", "role": "member" })).1["token"].clone();
+    let marker = place.data().join("ran");
+    let run = |workflow: &str, name: &str| {
+        let request = server.bare(reqwest::Method::POST, &format!("/api/v1/workflows/{workflow}/execute"));
+        let body = json!({ "inputs": { "name": name }, "options": { "async": false } });
+        let (_, ended) = told(request.bearer_auth(member.as_str().unwrap()).json(&body).send().unwrap());
+        ended["nodeResults"]["greet"]["output"]["stdout"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{ended}"))
+            .to_owned()
+    };
+    let touch = format!("touch {}", marker.display());
+    for name in [
+        format!("x'; {touch}; echo '"),
+        format!("\"; {touch}; \""),
+        format!("$({touch})"),
+        format!("`{touch}`"),
+        format!("a\n{touch}\n"),
+        "two words * -n \\ ${HOME}".to_owned(),
+    ] {
+        assert_eq!(run(&manual, &name), format!("Hello, {name}!\n"));
+        assert_eq!(run(&own, &name), format!("{name}|x{name}y|"));
+    }
+    assert!(!marker.exists(), "something ran");
+    let quoted = text.replace("echo \"Hello, $NAME!\"", "echo \"Hello, {{ inputs.name }}!\"");
+    assert_ne!(quoted, text);
+    let request = server.request(reqwest::Method::POST, "/api/v1/workflows");
+    let (status, refused) =
+        told(request.header("Content-Type", "application/yaml").body(quoted).send().unwrap());
+    assert_eq!(status.as_u16(), 400, "{refused}");
+    assert!(refused.to_string().contains("E0151"), "{refused}");
+}
+
 #[test]
 fn wfl_17_wfl_30_only_debug_mode_tells_where_an_error_arose_and_keeps_debug_lines() {
     let place = Place::new();

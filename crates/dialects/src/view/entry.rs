@@ -94,7 +94,14 @@ fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<
     match (&firing.failure, firing.end) {
         (_, Some(End::Cancelled)) if firing.began_at.is_some() => {
             let why = story.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
-            let failure = Failure::new(ErrorClass::Policy, codes::CANCELLED, why);
+            let failure = match failed_inside(net, story, firing) {
+                true => Failure::new(
+                    ErrorClass::Unknown,
+                    codes::ITERATION_FAILED,
+                    format!("an iteration failed: {why}"),
+                ),
+                false => Failure::new(ErrorClass::Policy, codes::CANCELLED, why),
+            };
             Some(error(&failure, name, firing.ended_at?, debug))
         }
         (Some(failure), None | Some(End::Failed { .. })) => {
@@ -102,6 +109,18 @@ fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<
         }
         _ => None,
     }
+}
+
+/// A loop that goes because something in its body failed has failed itself.
+fn failed_inside(net: &Net, story: &Story, firing: &Firing) -> bool {
+    let around = |step| std::iter::successors(net.step(step).region, |outer| net.step(*outer).region);
+    let failed = |inner: &Firing| {
+        inner.end == Some(End::Failed { handled: false })
+            && inner.path.0.starts_with(&firing.path.0)
+            && around(inner.step).any(|step| step == firing.step)
+    };
+    let stopped = story.failure.as_ref().is_some_and(|(failure, _)| failure.code == codes::CANCELLED);
+    !stopped && net.step(firing.step).repeat.is_some() && story.whole().any(failed)
 }
 
 /// The document's ExecutionError. Where in the code it arose is told to who debugs only.

@@ -5,6 +5,9 @@ use super::language::{Kind, NodeKind};
 use crate::diagnostic::Problems;
 use crate::document::{self, Node};
 
+/// The input that tells of the request, beside those that the request has.
+pub const HOOK: &str = "hook";
+
 /// A request under `/hooks` that starts the workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
@@ -27,7 +30,10 @@ fn hook(node: &Node) -> Option<Hook> {
     let get = |key: &str| data.and_then(|data| given(data, key)).or_else(|| given(node, key));
     let kind = get("nodeType").or_else(|| given(node, "type"))?.text()?;
     NodeKind::of(kind).filter(|kind| kind.kind == Kind::Trigger)?;
-    let config = given(get("config")?, "webhookConfig")?;
+    let config = get("config")?;
+    // An editor keeps the fields of a mode that is chosen no longer.
+    let mode = given(config, "triggerMode").and_then(Node::text);
+    let config = given(config, "webhookConfig").filter(|_| mode.is_none_or(|mode| mode == "webhook"))?;
     let path = given(config, "path")?.text()?.trim_matches('/');
     let method = given(config, "method").and_then(Node::text).unwrap_or("POST");
     let require_auth = given(config, "requireAuth").map(Node::json).and_then(|flag| flag.as_bool());
@@ -58,6 +64,8 @@ mod tests {
         assert_eq!(told(r#"{"webhookConfig": {"path": "/orders/new/"}}"#), ["POST orders/new true"]);
         let open = r#"{"triggerMode": "webhook", "webhookConfig": {"path": "x", "method": "PUT", "requireAuth": false}}"#;
         assert_eq!(told(open), ["PUT x false"]);
+        let left_over = r#"{"triggerMode": "manual", "webhookConfig": {"path": "x", "requireAuth": false}}"#;
+        assert!(told(left_over).is_empty());
         for none in ["{}", r#"{"webhookConfig": {"path": "/"}}"#, r#"{"webhookConfig": {"method": "GET"}}"#] {
             assert!(told(none).is_empty(), "{none}");
         }

@@ -1,6 +1,7 @@
 //! The inputs of a workflow: what its trigger says of them, and whether those of a start fit.
 
 use super::config::{given, schema_of};
+use super::hooks::HOOK;
 use super::language::{Kind, NodeKind};
 use crate::document::Node;
 use serde_json::{Map, Value};
@@ -40,6 +41,7 @@ pub(super) fn defaults(schema: Option<&Value>) -> Map<String, Value> {
 #[must_use]
 pub fn check_inputs(schema: &Value, inputs: &Value) -> Vec<InputProblem> {
     let Ok(validator) = jsonschema::validator_for(schema) else { return Vec::new() };
+    let inputs = &without_request(schema, inputs);
     let told = validator.iter_errors(inputs).take(TOLD_MAX).map(|error| InputProblem {
         path: path(&error.instance_path().to_string()),
         message: error.to_string(),
@@ -56,6 +58,16 @@ pub fn check_inputs_of(source: &str, inputs: &Value) -> Vec<InputProblem> {
     }
     let schema = crate::compile(source).inputs_schema;
     schema.map(|schema| check_inputs(&schema, inputs)).unwrap_or_default()
+}
+
+/// A schema speaks of what is sent, not of what a hook tells of the request beside it.
+fn without_request(schema: &Value, inputs: &Value) -> Value {
+    let mut inputs = inputs.clone();
+    let named = schema.pointer("/properties").is_some_and(|properties| properties.get(HOOK).is_some());
+    if let Some(fields) = inputs.as_object_mut().filter(|_| !named) {
+        fields.shift_remove(HOOK);
+    }
+    inputs
 }
 
 /// A JSON pointer as people write it.

@@ -194,6 +194,11 @@ impl Lowering<'_> {
                 config: node.config.clone(),
                 credentials: node.credentials.clone(),
                 env: node.env.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+                before: self
+                    .before(place, node)
+                    .into_iter()
+                    .map(|at| self.workflow.nodes[at].id.text.clone())
+                    .collect(),
             })),
             ..Pipeline::default()
         };
@@ -253,13 +258,16 @@ impl Lowering<'_> {
         if node.seen.iter().any(|seen| all(&seen.read)) {
             found.extend(0..self.workflow.nodes.len());
         }
-        if is_program(node.kind.kind) {
-            let before = self.plan.flows.iter().filter(|flow| flow.to == place && flow.exit != Exit::Body);
-            found.extend(before.map(|flow| flow.from));
-        }
+        found.extend(self.before(place, node));
         found.extend(self.outer_items(place, node));
         found.remove(&place);
         found.into_iter().map(id).collect()
+    }
+
+    /// Those whose outputs are given to a program.
+    fn before(&self, place: usize, node: &NodeDef) -> BTreeSet<usize> {
+        let flows = self.plan.flows.iter().filter(|flow| flow.to == place && flow.exit != Exit::Body);
+        if is_program(node.kind.kind) { flows.map(|flow| flow.from).collect() } else { BTreeSet::new() }
     }
 }
 

@@ -15,7 +15,7 @@ mod reads;
 mod retry;
 mod schema;
 
-pub use hooks::{Hook, hooks};
+pub use hooks::{HOOK, Hook, hooks};
 pub use inputs::{InputProblem, check_inputs, check_inputs_of};
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types};

@@ -1,6 +1,7 @@
 //! Names in expressions: whether there is anything of that name, and whether it has a value by then.
 
 use super::credentials::looks_like_one;
+use super::hooks::HOOK;
 use super::language::Kind;
 use super::model::{NodeDef, Workflow};
 use super::plan::Plan;
@@ -15,9 +16,9 @@ pub(super) const OUTPUTS: [&str; 2] = ["nodes", "steps"];
 /// Roots that every expression sees.
 const ROOTS: [&str; 10] =
     ["inputs", "workload", "nodes", "steps", "ctx", "args", "iter", "execution_id", "job", "keychain"];
-/// What an iteration tells, and what a handled failure hands on.
-const TOLD: [&str; 9] =
-    ["index", "first", "last", "_index", "_first", "_last", "loop_index", "error", "range"];
+/// What an iteration tells, what a handled failure hands on, and the request of a hook.
+const TOLD: [&str; 10] =
+    ["index", "first", "last", "_index", "_first", "_last", "loop_index", "error", "range", HOOK];
 
 /// Nodes whose order is looked at; the check asks for each pair.
 const ORDERED_MAX: usize = 500;

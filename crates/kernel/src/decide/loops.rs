@@ -25,7 +25,7 @@ pub(super) fn start(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
         }
         LoopKind::Count { times } => (Some(count(&view, times)?), None),
         LoopKind::While { condition, check_first, .. } => {
-            let none = *check_first && !view.truth(condition)?;
+            let none = *check_first && !view.before_iteration(id, 0).truth(condition)?;
             (none.then_some(0), None)
         }
     };
@@ -134,7 +134,7 @@ fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
         None => false,
     };
     let LoopKind::While { condition, max, .. } = &spec.kind else { return Ok(broken) };
-    if broken || !view.truth(condition)? {
+    if broken || !view.before_iteration(of, index + 1).truth(condition)? {
         return Ok(true);
     }
     if repeat.next < *max {

@@ -148,6 +148,12 @@ impl<'d, 'a> View<'d, 'a> {
         self
     }
 
+    /// Before the next iteration, which its number and its item are of; the outputs are still those of the last one.
+    pub(super) fn before_iteration(mut self, of: RunId, index: u32) -> Self {
+        self.iteration = Some((of, index));
+        self
+    }
+
     pub(super) fn truth(&self, expr: &Expr) -> Result<bool, Trouble> {
         self.settled(expr.truthy(self), expr.source())
     }

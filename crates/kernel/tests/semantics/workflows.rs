@@ -242,6 +242,26 @@ fn a_while_loop_sees_the_outputs_of_the_iteration_that_just_ended() {
 }
 
 #[test]
+fn the_condition_of_a_loop_is_asked_of_the_iteration_that_would_begin() {
+    for (condition, check_first, runs) in [
+        ("iter.index < 3", true, 3),
+        ("item < 3", true, 3),
+        ("iter.index < 3", false, 3),
+        ("iter.index < 0", true, 0),
+        ("iter.index < 0", false, 1),
+    ] {
+        let kind = LoopKind::While { condition: expr(condition), check_first, max: 9 };
+        let mut drive = Drive::new(policy(), vec![region("each", kind, 1, &[1]), member(task("a", &[]), 0)]);
+        let mut told = drive.create(json!({})).unwrap();
+        for index in 0..runs {
+            assert!(told.ends_with(&format!("offer a[{index}]")), "{condition} {check_first}: {told}");
+            told = drive.done(&format!("a[{index}]"));
+        }
+        assert!(told.ends_with("completed"), "{condition} {check_first}: {told}");
+    }
+}
+
+#[test]
 fn a_while_loop_that_wants_too_much_fails_and_break_ends_a_loop_early() {
     let kind = LoopKind::While { condition: expr("true"), check_first: true, max: 2 };
     let mut drive = Drive::started(policy(), vec![region("each", kind, 1, &[1]), member(task("a", &[]), 0)]);

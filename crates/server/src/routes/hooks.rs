@@ -11,14 +11,18 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::routing::any;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
+use windlass_dialects::workflow::HOOK;
 use windlass_store::Catalog;
 
 /// Who starts it when no token is asked for.
 const BY: &str = "webhook";
 const TRIGGER: &str = "webhook";
+
+/// Headers whose values are kept nowhere.
+const PRIVATE: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
 
 /// Paths have as many parts as their triggers say, which the OpenAPI document cannot tell; it leaves them out.
 pub fn router() -> OpenApiRouter<Arc<App>> {
@@ -36,7 +40,13 @@ async fn hook(
     let claims = claims(&app, path.trim_matches('/')).await?;
     let (claim, caller) = claimed(&app, claims, &path, &method, &parts.headers).await?;
     let bytes = collect(body, &app).await?;
-    let inputs = inputs(&parts.headers, &bytes, query.as_deref())?;
+    let inputs = inputs(&Asked {
+        method: &method,
+        path: &path,
+        query: query.as_deref(),
+        headers: &parts.headers,
+        body: &bytes,
+    })?;
     let asked = ExecutionOptions::default().read(&caller.id, &app.settings.egress)?;
     let sent = [method.as_str(), path.trim_matches('/'), query.as_deref().unwrap_or_default()];
     let [method, path, query] = sent.map(str::as_bytes);
@@ -99,22 +109,68 @@ async fn claimed(
     Ok((claim, caller))
 }
 
-/// An object is the inputs; anything else is their `body`. Without a body the query is.
-fn inputs(headers: &HeaderMap, body: &[u8], query: Option<&str>) -> Result<Map<String, Value>, Problem> {
-    if body.is_empty() {
-        let url = reqwest::Url::parse(&format!("http://hook/?{}", query.unwrap_or_default()));
-        let url = url.map_err(|error| Problem::bad_request(format!("the query cannot be read: {error}")))?;
-        let pairs =
-            url.query_pairs().map(|(name, value)| (name.into_owned(), Value::from(value.into_owned())));
-        return Ok(pairs.collect());
-    }
-    let is_json = media_type(headers).is_some_and(|kind| kind.ends_with("json"));
-    let value = match is_json {
-        true => parse(body)?,
-        false => Value::String(String::from_utf8_lossy(body).into_owned()),
+/// What a request says.
+struct Asked<'r> {
+    method: &'r Method,
+    path: &'r str,
+    query: Option<&'r str>,
+    headers: &'r HeaderMap,
+    body: &'r [u8],
+}
+
+/// The body, or without one the query; and beside that the request itself, so that a signature or an event's name can be
+/// looked at.
+fn inputs(asked: &Asked<'_>) -> Result<Map<String, Value>, Problem> {
+    let query = pairs(asked.query.unwrap_or_default())?;
+    let mut inputs = if asked.body.is_empty() { query.clone() } else { sent(asked)? };
+    let request = json!({
+        "method": asked.method.as_str(),
+        "path": asked.path.trim_matches('/'),
+        "query": query,
+        "headers": told(asked.headers),
+        "body": String::from_utf8_lossy(asked.body),
+    });
+    inputs.insert(HOOK.to_owned(), request);
+    Ok(inputs)
+}
+
+/// An object or a form is the inputs; anything else is their `body`.
+fn sent(asked: &Asked<'_>) -> Result<Map<String, Value>, Problem> {
+    let text = || String::from_utf8_lossy(asked.body).into_owned();
+    let value = match media_type(asked.headers).as_deref() {
+        Some(kind) if kind.ends_with("json") => parse(asked.body)?,
+        Some("application/x-www-form-urlencoded") => Value::Object(pairs(&text())?),
+        _ => Value::String(text()),
     };
     match value {
         Value::Object(inputs) => Ok(inputs),
         other => Ok(Map::from_iter([("body".to_owned(), other)])),
     }
+}
+
+/// `a=1&b=2`; what is there several times is a list.
+fn pairs(text: &str) -> Result<Map<String, Value>, Problem> {
+    let mut url = reqwest::Url::parse("http://hook/")
+        .map_err(|error| Problem::bad_request(format!("the query cannot be read: {error}")))?;
+    url.set_query(Some(text));
+    let mut found: Map<String, Value> = Map::new();
+    for (name, value) in url.query_pairs() {
+        let value = Value::from(value.into_owned());
+        match found.get_mut(&*name) {
+            Some(Value::Array(all)) => all.push(value),
+            Some(one) => *one = json!([one.take(), value]),
+            None => drop(found.insert(name.into_owned(), value)),
+        }
+    }
+    Ok(found)
+}
+
+/// Without those that say who asks.
+fn told(headers: &HeaderMap) -> Map<String, Value> {
+    let mut told: Map<String, Value> = Map::new();
+    for name in headers.keys().filter(|name| !PRIVATE.contains(&name.as_str())) {
+        let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+        told.insert(name.as_str().to_owned(), json!(values.collect::<Vec<_>>().join(", ")));
+    }
+    told
 }

@@ -112,8 +112,20 @@ impl NodeDesk {
         told.as_object().cloned().unwrap_or_default()
     }
 
-    /// Outputs of the nodes before it by their ids, and over them what an agent or the node's own variables give.
+    /// What a program calls its inputs: those of the execution, over them the fields of what the only node before it
+    /// gave, and over these what is given by name.
     pub(crate) async fn inputs(&self, kit: &Kit, own: &Value) -> Result<Map<String, Value>, Box<Failure>> {
+        let mut inputs = self.workload(kit).await?.as_object().cloned().unwrap_or_default();
+        let given = self.given(kit, own).await?;
+        if let [only] = &self.node.before[..] {
+            inputs.extend(given.get(only).and_then(Value::as_object).cloned().unwrap_or_default());
+        }
+        inputs.extend(given);
+        Ok(inputs)
+    }
+
+    /// Outputs of the nodes before it by their ids, and over them what an agent or the node's own variables give.
+    pub(crate) async fn given(&self, kit: &Kit, own: &Value) -> Result<Map<String, Value>, Box<Failure>> {
         let mut inputs = Map::new();
         for (name, output) in &self.work.scope.steps {
             inputs.insert(name.clone(), whole(kit, output).await?);

@@ -8,6 +8,7 @@
 //! | `cwd` | the directory; the worker's by default |
 //! | `timeout_seconds` | as `spec.timeout` |
 //! | `args`, `input` | for templates of the other fields |
+//! | `input_variables` | of a node: its own inputs |
 //!
 //! The result is `{exit_code, stdout, stderr}`, the streams' last 64 KiB as text, with `truncated: true` when that is not
 //! all of it; the log has every line. Another exit code than 0 is an error. In a workflow node the script has the node's
@@ -37,7 +38,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) ->
 
 /// A node has a folder of its own. What it puts into `outputs/` is part of its result, or all of it.
 async fn in_node(script: &Script, desk: &Desk, node: &NodeDesk, halt: Halt) -> Result<Value, Box<Failure>> {
-    let workspace = Workspace::make(desk, node, &Value::Null).await?;
+    let workspace = Workspace::make(desk, node, &script.variables).await?;
     let cwd = script.cwd.as_deref().or(workspace.path().to_str());
     let env = workspace.env(&script.env);
     let ended = code::in_context(&script.program(&env, cwd), &workspace, desk, node, halt).await?;

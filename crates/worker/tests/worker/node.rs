@@ -42,7 +42,7 @@ pub fn node(kind: &str, tool: &str, config: Value) -> Work {
     let mut work = pipeline(json!({
         "tasks": [{ "label": "work", "kind": tool, "config": config }],
         "node": { "id": "node-7", "name": "Seven", "kind": kind, "config": { "as": "written" },
-            "credentials": { "KEY": "api-key" }, "env": { "MODE": "test" } },
+            "credentials": { "KEY": "api-key" }, "env": { "MODE": "test" }, "before": ["start"] },
     }));
     work.workflow = Some("0".repeat(31) + "9");
     work.scope.steps = vec![("start".to_owned(), Arc::new(json!({ "n": 4 })))];
@@ -120,7 +120,7 @@ fn wfl_22_wfl_34_programs_get_the_context_of_their_node_in_both_languages() {
         let expected = json!({
             "id": "node-7", "name": "Seven", "type": "code", "workflow": format!("wf_{}9", "0".repeat(31)),
             "tenant": "default", "execution": format!("exec_{:032x}", 0xabc), "attempt": 2,
-            "inputs": { "start": { "n": 4 } }, "config": { "as": "written" },
+            "inputs": { "n": 4, "start": { "n": 4 } }, "config": { "as": "written" },
             "env": [{ "MODE": "test" }, "test"], "seen": ["earlier"], "key": 16, "mode": "0o600",
         });
         assert_eq!(rest, expected);
@@ -132,6 +132,29 @@ fn wfl_22_wfl_34_programs_get_the_context_of_their_node_in_both_languages() {
         let progress: Vec<_> = told.progress.iter().map(|p| (p.step.as_str(), p.percentage)).collect();
         assert_eq!(progress, [("reading", 40)]);
     }
+}
+
+#[test]
+fn wfl_22_inputs_are_those_of_the_execution_and_what_came_before_over_them() {
+    let shop = shop();
+    let check = |number: u64, change: fn(&mut Work), expected: Value| {
+        let mut work = node(
+            "code",
+            "code",
+            json!({ "language": "javascript", "code": "return inputs", "input_variables": { "own": 1 } }),
+        );
+        work.scope.workload = Arc::new(json!({ "url": "u", "n": 1, "start": "hidden", "own": 0 }));
+        change(&mut work);
+        assert_eq!(*shop.run(numbered(number, work)).output(), expected);
+    };
+    check(1, |_| {}, json!({ "url": "u", "n": 4, "start": { "n": 4 }, "own": 1 }));
+    let two = |work: &mut Work| {
+        Arc::make_mut(&mut work.spec)["node"]["before"] = json!(["start", "other"]);
+        work.scope.steps.push(("other".to_owned(), Arc::new(json!({ "n": 5 }))));
+    };
+    check(2, two, json!({ "url": "u", "n": 1, "start": { "n": 4 }, "other": { "n": 5 }, "own": 1 }));
+    let read_only = |work: &mut Work| Arc::make_mut(&mut work.spec)["node"]["before"] = json!([]);
+    check(3, read_only, json!({ "url": "u", "n": 1, "start": { "n": 4 }, "own": 1 }));
 }
 
 #[test]
@@ -202,7 +225,15 @@ fn wfl_23_wfl_24_results_and_failures_follow_the_contract_in_both_languages() {
     check(python("def main(ctx, inputs):\n    return inputs['start']['n']"), json!({ "data": 4 }));
     check(python("x = 1"), json!({ "data": null }));
     check(javascript("result = inputs.start.n + 1"), json!({ "data": 5 }));
-    check(javascript("async function main(ctx) { return ctx.inputs.start }"), json!({ "data": { "n": 4 } }));
+    check(python("def main(x, y):\n    return [x['n'], y.attempt]"), json!({ "data": [4, 2] }));
+    check(
+        python("def main(context, inputs, more=7):\n    return [context.attempt, inputs['n'], more]"),
+        json!({ "data": [2, 4, 7] }),
+    );
+    check(
+        javascript("async function main(inputs, context) { return [inputs.start.n, context.attempt] }"),
+        json!({ "data": [4, 2] }),
+    );
     check(javascript("// nothing"), json!({ "data": null }));
     let busy = json!({ "success": false, "error": { "code": "AI_MODEL_BUSY", "message": "later", "retryable": true } });
     let expected = failed("transient_5xx", "AI_MODEL_BUSY", "later", json!(true));
@@ -360,7 +391,7 @@ fn wfl_22_wfl_23_shell_nodes_have_the_context_and_give_files_or_a_result() {
     let told =
         shop.run(shell(1, "cat \"$WINDLASS_CONTEXT/inputs.json\"; echo \"$MODE $WINDLASS_NODE_ID\"; pwd"));
     let stdout = told.output()["stdout"].as_str().unwrap().to_owned();
-    assert!(stdout.starts_with("{\"start\":{\"n\":4}}test node-7\n/"), "{stdout}");
+    assert!(stdout.starts_with("{\"n\":4,\"start\":{\"n\":4}}test node-7\n/"), "{stdout}");
     let told = shop.run(shell(
         2,
         "echo '{\"a\": 1}' > \"$WINDLASS_OUTPUTS/x.json\"; printf plain > \"$WINDLASS_OUTPUTS/y.txt\"",

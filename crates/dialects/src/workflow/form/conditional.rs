@@ -70,79 +70,13 @@ fn condition(item: &Node, index: usize, maker: &mut Maker<'_, '_, '_>) -> Option
     Some(Condition { expression: expression(&format!("({variable})"), operator, &value), id, or })
 }
 
-/// A condition as an expression that is true or false, whatever the variable is.
+/// True or false, whatever the variable is.
 fn expression(variable: &str, operator: &str, value: &Value) -> String {
-    let v = variable;
-    match operator {
-        "equals" => equal(v, value),
-        "not_equals" => format!("not {}", equal(v, value)),
-        "greater_than" => ordered(v, ">", value),
-        "less_than" => ordered(v, "<", value),
-        "gte" => ordered(v, ">=", value),
-        "lte" => ordered(v, "<=", value),
-        "contains" => contained(v, value),
-        "not_contains" => format!("not {}", contained(v, value)),
-        "starts_with" => format!("({v} is string and {v} is startingwith({}))", text(value)),
-        "ends_with" => format!("({v} is string and {v} is endingwith({}))", text(value)),
-        "is_empty" => empty(v),
-        "is_not_empty" => format!("not {}", empty(v)),
-        _ => format!("({v} is string and {v} is matching({}))", text(value)),
-    }
-}
-
-/// What is compared with: an expression of the value, and what an editor's text may mean beside it.
-fn operands(value: &Value) -> (String, Option<String>) {
-    let Value::String(text) = value else { return (literal(value), None) };
-    if text.contains("{{") {
-        return (format!("({})", bare(text)), None);
-    }
-    let meant = match text.trim() {
-        "true" | "false" => Some(text.trim().to_owned()),
-        number => serde_json::from_str::<serde_json::Number>(number).ok().map(|number| number.to_string()),
+    let value = match value {
+        Value::String(text) if text.contains("{{") => format!("({})", bare(text)),
+        value => literal(value),
     };
-    (literal(value), meant)
-}
-
-/// Editors write numbers and booleans as texts: such a text is also equal to what it says.
-fn equal(v: &str, value: &Value) -> String {
-    match operands(value) {
-        (value, None) => format!("({v} == {value})"),
-        (text, Some(meant)) => {
-            format!("({v} == {text} or (({v} is number or {v} is boolean) and {v} == {meant}))")
-        }
-    }
-}
-
-fn ordered(v: &str, sign: &str, value: &Value) -> String {
-    match operands(value) {
-        (text, Some(number)) => {
-            format!("(({v} is number and {v} {sign} {number}) or ({v} is string and {v} {sign} {text}))")
-        }
-        (w, None) => format!(
-            "((({v} is number and {w} is number) or ({v} is string and {w} is string)) and {v} {sign} {w})"
-        ),
-    }
-}
-
-fn contained(v: &str, value: &Value) -> String {
-    let (value, meant) = operands(value);
-    let also = meant.map(|meant| format!(" or ({v} is sequence and {meant} in {v})")).unwrap_or_default();
-    format!(
-        "(({v} is string and ({value} | string) in {v}) or (({v} is sequence or {v} is mapping) and {value} in {v}){also})"
-    )
-}
-
-fn text(value: &Value) -> String {
-    match operands(value) {
-        (value, _) if value.starts_with('"') => value,
-        (value, _) => format!("({value} | string)"),
-    }
-}
-
-fn empty(v: &str) -> String {
-    format!(
-        "({v} is undefined or {v} is none or (({v} is string or {v} is sequence or {v} is mapping) and {v} | length == 0))"
-    )
+    format!("({variable} is satisfying({}, {value}))", literal(&json!(operator)))
 }
 
 fn result(conditions: &[Condition], mode: Option<&str>) -> String {

@@ -1,10 +1,11 @@
 //! `http_api`: the fields of the tool that asks servers.
 
-use super::Maker;
+use super::{Maker, raw};
 use crate::document::{Kind as Is, Node};
 use crate::workflow::config::given;
 use crate::workflow::model::{Form, TaskForm};
 use serde_json::{Map, Value, json};
+use windlass_expr::{Piece, pieces};
 use windlass_protocol::{Action, Backoff, Rule};
 
 /// Tries after the first one, where retrying is asked for and no number is given.
@@ -14,12 +15,12 @@ const DELAY_MS: u64 = 1_000;
 
 pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     let mut config = Map::new();
-    config.insert("url".to_owned(), maker.get("url")?.json());
+    config.insert("url".to_owned(), json!(encoded(maker.text("url")?)));
     if let Some(method) = maker.get("method") {
         config.insert("method".to_owned(), method.json());
     }
     let mut headers = maker.get("headers").map(pairs).unwrap_or_default();
-    body(maker, &mut config, &mut headers);
+    body(maker, &mut config, &mut headers)?;
     if !headers.is_empty() {
         config.insert("headers".to_owned(), Value::Object(headers));
     }
@@ -86,24 +87,111 @@ fn pairs(node: &Node) -> Map<String, Value> {
     found
 }
 
-fn body(maker: &Maker<'_, '_, '_>, config: &mut Map<String, Value>, headers: &mut Map<String, Value>) {
-    let Some(body) = maker.get("body") else { return };
-    let text = body.text().is_some();
-    let (field, kind) = match (maker.text("bodyType"), text) {
-        (Some("none"), _) => return,
-        (Some("json"), false) => ("json", None),
-        (Some("json"), true) => ("body", Some("application/json")),
-        (Some("form"), false) => ("form", None),
-        (Some("form"), true) => ("body", Some("application/x-www-form-urlencoded")),
-        (Some("xml"), _) => ("body", Some("application/xml")),
-        (Some("text"), _) => ("body", Some("text/plain; charset=utf-8")),
-        (_, _) => ("body", None),
+/// None: it was told why it cannot be.
+fn body(
+    maker: &mut Maker<'_, '_, '_>,
+    config: &mut Map<String, Value>,
+    headers: &mut Map<String, Value>,
+) -> Option<()> {
+    let Some(body) = maker.get("body") else { return Some(()) };
+    let (field, kind, value) = match (maker.text("bodyType"), body.text()) {
+        (Some("none"), _) => return Some(()),
+        (Some("json"), None) => ("json", None, body.json()),
+        (Some("json"), Some(text)) if is_written(text) => ("body", Some("application/json"), body.json()),
+        (Some("json"), Some(text)) => ("json", None, json_of(body, text.trim(), maker)?),
+        (Some("form"), None) => ("form", None, body.json()),
+        (Some("form"), Some(_)) => ("body", Some("application/x-www-form-urlencoded"), body.json()),
+        (Some("xml"), _) => ("body", Some("application/xml"), body.json()),
+        (Some("text"), _) => ("body", Some("text/plain; charset=utf-8"), body.json()),
+        (_, _) => ("body", None, body.json()),
     };
     let said = headers.keys().any(|key| key.eq_ignore_ascii_case("content-type"));
     if let Some(kind) = kind.filter(|_| !said) {
         headers.insert("Content-Type".to_owned(), json!(kind));
     }
-    config.insert(field.to_owned(), body.json());
+    config.insert(field.to_owned(), value);
+    Some(())
+}
+
+fn lone(text: &str) -> Option<String> {
+    match &pieces(text.trim())[..] {
+        [Piece::Expression(source)] => Some(source.clone()),
+        _ => None,
+    }
+}
+
+fn last_filter(source: &str) -> &str {
+    source.rsplit_once('|').map_or("", |(_, filter)| filter.trim().trim_end_matches("()"))
+}
+
+/// `{{ … | tojson }}`: JSON that needs no further writing.
+fn is_written(text: &str) -> bool {
+    lone(text).is_some_and(|source| last_filter(&source) == "tojson")
+}
+
+/// The JSON that an editor keeps as a text. Its strings are templates: what is put into one stays in it.
+fn json_of(node: &Node, text: &str, maker: &mut Maker<'_, '_, '_>) -> Option<Value> {
+    if lone(text).is_some() {
+        return Some(json!(text));
+    }
+    let what = format!("`body` of {}", maker.what);
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) if has_expression_as_key(&value) => {
+            let hint =
+                "keys stand as they are written; give the body as one expression: `{{ {inputs.key: 1} }}`";
+            maker.trouble(node, format!("{what} has an expression as a key"), hint);
+            None
+        }
+        Ok(value) => Some(value),
+        Err(error) => {
+            let hint = "write JSON; an expression stands in quotes, and a text that is one expression alone keeps the type \
+                        of its value: `{\"n\": \"{{ inputs.n }}\"}`";
+            maker.trouble(node, format!("{what} is no JSON: {error}"), hint);
+            None
+        }
+    }
+}
+
+fn has_expression_as_key(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().any(|(key, value)| key.contains("{{") || has_expression_as_key(value))
+        }
+        Value::Array(items) => items.iter().any(has_expression_as_key),
+        _ => false,
+    }
+}
+
+/// A value in the path or the query of a URL stays where it is put: no sign of it leads elsewhere. What is encoded
+/// already says so, and what is meant to be more says `safe`.
+fn encoded(url: &str) -> String {
+    if lone(url).is_some() {
+        return url.to_owned();
+    }
+    let (mut written, mut before) = (String::new(), String::new());
+    for piece in pieces(url) {
+        match piece {
+            Piece::Text(text) => {
+                written.push_str(&raw(&text));
+                before.push_str(&text);
+            }
+            Piece::Statement(source) => written.push_str(&source),
+            Piece::Expression(source) => {
+                let as_it_is =
+                    !is_behind_host(&before) || ["urlencode", "safe"].contains(&last_filter(&source));
+                written.push_str(&match as_it_is {
+                    true => format!("{{{{ {source} }}}}"),
+                    false => format!("{{{{ ({source}) | urlencode | replace('/', '%2F') }}}}"),
+                });
+                before.push('_');
+            }
+        }
+    }
+    written
+}
+
+fn is_behind_host(before: &str) -> bool {
+    before.split_once("://").map_or(before, |(_, rest)| rest).contains(['/', '?', '#'])
 }
 
 fn auth(maker: &mut Maker<'_, '_, '_>, node: &Node) -> Option<Value> {

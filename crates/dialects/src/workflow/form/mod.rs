@@ -5,7 +5,9 @@ mod conditional;
 mod http;
 mod idle;
 mod repeat;
+mod script;
 mod secret;
+mod shell;
 
 pub(super) use secret::stored;
 
@@ -16,7 +18,8 @@ use crate::document::{Kind as Is, Node};
 use crate::read::Reader;
 use crate::source::Written;
 use serde_json::{Map, Value, json};
-use windlass_expr::Template;
+use std::ops::Range;
+use windlass_expr::{Expr, Piece, Template, pieces};
 use windlass_protocol::Key;
 
 /// A node while its form is made.
@@ -34,7 +37,7 @@ pub(super) struct Maker<'f, 's, 'p> {
 pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
     idle::check(kind, &mut maker);
     let made = match kind {
-        Kind::Trigger => Some(Form::Trigger),
+        Kind::Trigger => Some(trigger(&mut maker)),
         Kind::Conditional => conditional::form(&mut maker),
         Kind::Loop => repeat::form(&mut maker),
         Kind::Delay => delay(&mut maker),
@@ -46,7 +49,7 @@ pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
         Kind::Code => code(&mut maker),
         Kind::Filter => filter(&maker),
         Kind::Data => Some(data(&mut maker)),
-        Kind::Shell => Some(maker.task("shell", &["command", "shell", "cwd", "env"], &[])),
+        Kind::Shell => shell::form(&mut maker),
         Kind::MemoryStore => Some(maker.task("memory_store", &["key", "value"], &[])),
         Kind::MemorySearch => Some(maker.task("memory_search", &["key", "prefix", "query", "limit"], &[])),
     };
@@ -117,6 +120,20 @@ impl<'f> Maker<'f, '_, '_> {
         false
     }
 
+    /// A value that would become a part of a program. `source` is looked for where the field is written.
+    fn refuse(&mut self, node: &Node, source: &str, message: String, hint: String) {
+        let at = self.place(node, source);
+        self.reader.error("E0151", &at, message, hint);
+    }
+
+    fn place(&self, node: &Node, source: &str) -> Range<usize> {
+        let written = self.reader.source.get(node.at.clone()).unwrap_or_default();
+        match written.find(source) {
+            Some(found) => node.at.start + found..node.at.start + found + source.len(),
+            None => crate::read::first_line(node),
+        }
+    }
+
     fn trouble(&mut self, node: &Node, message: String, hint: &str) {
         self.reader.error("E0142", &crate::read::first_line(node), message, hint.to_owned());
     }
@@ -130,10 +147,29 @@ fn value_of(node: &Node) -> Value {
     }
 }
 
+fn trigger(maker: &mut Maker<'_, '_, '_>) -> Form {
+    let path = maker.get("webhookConfig").and_then(|config| given(config, "path"));
+    if maker.text("triggerMode") == Some("webhook") && path.is_none() {
+        let message = format!("{} is started by requests, and `webhookConfig` has no `path`", maker.what);
+        let hint = "add `webhookConfig: {path: /NAME}`: it is started by requests to /hooks/NAME".to_owned();
+        maker.reader.error("W0246", &crate::read::first_line(maker.config), message, hint);
+    }
+    Form::Trigger
+}
+
 /// Fields of a connection that must not be stored.
 const CONNECTION_SECRETS: [&str; 3] = ["password", "connection_string", "dsn"];
 
 fn data(maker: &mut Maker<'_, '_, '_>) -> Form {
+    if let Some((node, source)) = maker.get("query").and_then(|node| Some((node, put_in(node.text()?)?))) {
+        let message = format!(
+            "`query` of {} has `{{{{ {source} }}}}`: its value becomes a part of the statement",
+            maker.what
+        );
+        let hint = "write `$1` (SQLite: `?1`) there, and the expression in `params`".to_owned();
+        let at = maker.place(node, &source);
+        maker.reader.error("W0248", &at, message, hint);
+    }
     let mut form = maker.task("sql", &["query", "params", "database", "tables"], &[("connection", "auth")]);
     let secrets: Vec<(&str, Value)> = CONNECTION_SECRETS
         .iter()
@@ -198,7 +234,15 @@ pub(super) fn wire_id(text: &str) -> Option<String> {
 fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     let mut config = Map::new();
     config.insert("language".to_owned(), json!(maker.text("language")?));
-    config.insert("code".to_owned(), json!(raw(maker.text("code")?)));
+    let (program, text) = (maker.get("code")?, maker.text("code")?);
+    config.insert("code".to_owned(), json!(raw(text)));
+    let meant = |source: &String| READ_BY_EXPRESSIONS.iter().any(|root| source.starts_with(root));
+    if let Some(source) = put_in(text).filter(meant) {
+        let message = format!("`code` of {} is no template: `{{{{ {source} }}}}` stays as it is", maker.what);
+        let hint = "name the value in `inputVariables`, or read `inputs`".to_owned();
+        let at = maker.place(program, &source);
+        maker.reader.error("W0244", &at, message, hint);
+    }
     if let Some(node) = maker.get("inputVariables") {
         config.insert("input_variables".to_owned(), Value::Object(variables(node)));
     }
@@ -217,6 +261,20 @@ fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     let timeout_ms = maker.whole("timeout").map(|seconds| u64::from(seconds) * 1_000);
     Some(Form::Task(TaskForm { tool: "code", config, timeout_ms, ..TaskForm::default() }))
 }
+
+/// The first expression of a text that gives something the author did not write.
+fn put_in(text: &str) -> Option<String> {
+    pieces(text).into_iter().find_map(|piece| match piece {
+        Piece::Expression(source) => {
+            let reads = Expr::compile(&source).is_ok_and(|expr| !expr.reads().is_empty());
+            reads.then_some(source)
+        }
+        Piece::Text(_) | Piece::Statement(_) => None,
+    })
+}
+
+/// What every expression may read, where the program meant something else by the braces.
+const READ_BY_EXPRESSIONS: [&str; 4] = ["inputs.", "nodes[", "nodes.", "args."];
 
 /// A text that no template engine changes.
 pub(super) fn raw(text: &str) -> String {
@@ -253,7 +311,7 @@ fn filter(maker: &Maker<'_, '_, '_>) -> Option<Form> {
         _ => bare(condition.text()?).to_owned(),
     };
     let iterator = repeat::iterator(maker.config);
-    let reads = windlass_expr::Expr::compile(&source).ok()?.reads().to_vec();
+    let reads = Expr::compile(&source).ok()?.reads().to_vec();
     let mut names = Map::new();
     for read in reads.iter().filter(|read| read.root != iterator && read.root != "index") {
         let Some(key) = &read.key else {

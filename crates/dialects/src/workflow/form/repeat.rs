@@ -29,7 +29,8 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
         word @ ("while" | "do_while") => {
             let going =
                 ["condition", "continueCondition"].iter().find_map(|key| condition(maker.config, key));
-            let going = going.or_else(|| Some(format!("not ({})", break_source.as_deref()?)));
+            // What ends it is asked after each iteration.
+            let going = going.or_else(|| break_source.as_ref().map(|_| "true".to_owned()));
             let Some(going) = going else {
                 let message = format!("{} does not say how long it goes on", maker.what);
                 let config = maker.config;
@@ -89,7 +90,8 @@ fn items(maker: &mut Maker<'_, '_, '_>, max: Option<u32>) -> Option<Value> {
 
 fn times(maker: &mut Maker<'_, '_, '_>, max: Option<u32>) -> Option<Value> {
     match (maker.get("dataSource"), max) {
-        (Some(node), _) => Some(value_of(node)),
+        (Some(node), Some(max)) => Some(capped(node, max, maker)),
+        (Some(node), None) => Some(value_of(node)),
         (None, Some(max)) => Some(json!(max)),
         (None, None) => {
             let message = format!("{} does not say how often", maker.what);
@@ -97,5 +99,21 @@ fn times(maker: &mut Maker<'_, '_, '_>, max: Option<u32>) -> Option<Value> {
             maker.trouble(config, message, "add `maxIterations`");
             None
         }
+    }
+}
+
+fn capped(node: &Node, max: u32, maker: &mut Maker<'_, '_, '_>) -> Value {
+    match &node.kind {
+        Is::Number(number) if number.as_u64().is_some_and(|times| times > u64::from(max)) => {
+            let message = format!("{} is to run {number} times, and `maxIterations` is {max}", maker.what);
+            let hint = format!("it runs {max} times; raise `maxIterations`, or leave it out");
+            maker.reader.error("W0245", &node.at, message, hint);
+            json!(max)
+        }
+        Is::Text(text) => {
+            let times = bare(text);
+            json!(format!("{{{{ {max} if ({times}) is number and ({times}) > {max} else ({times}) }}}}"))
+        }
+        _ => value_of(node),
     }
 }

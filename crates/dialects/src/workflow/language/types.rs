@@ -231,7 +231,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             field(
                 "maxIterations",
                 Shape::Whole(1, 1_000_000),
-                "for_each: the first so many items; count: how many times; while: more fail the node",
+                "for_each: the first so many items; count: how many times, or at most so many; while: more fail the node",
             ),
             field("condition", Shape::Expression, "while and do_while: it goes on as long as this holds"),
             field("breakCondition", Shape::Expression, "Asked after an iteration: no further one begins"),
@@ -310,9 +310,18 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
         category: "operations",
         about: "Runs commands",
         fields: &[
-            needed("command", Shape::Text, "The script, or one of the commands a line"),
+            needed(
+                "command",
+                Shape::Text,
+                "The script; a value in it is one word, never a part of the program",
+            ),
             field("shell", Shape::Text, "The program that gets it with -c; sh by default"),
             field("cwd", Shape::Text, "The directory"),
+            field(
+                "inputVariables",
+                Shape::Variables,
+                "Inputs and variables of the environment: names, or a map of name to value",
+            ),
             ENV,
             TIMEOUT,
             CREDENTIALS,

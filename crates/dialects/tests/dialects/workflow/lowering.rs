@@ -181,7 +181,7 @@ fn an_http_node_is_a_task_with_the_tools_fields() {
     assert_eq!(
         told["config"],
         json!({
-            "url": "http://x/{{ inputs.id }}", "method": "POST", "headers": { "X-A": "1", "Content-Type": "application/xml" },
+            "url": "http://x/{{ (inputs.id) | urlencode | replace('/', '%2F') }}", "method": "POST", "headers": { "X-A": "1", "Content-Type": "application/xml" },
             "params": { "q": [1, 2] }, "body": "<a/>", "timeout": 5.0, "response_mapping": "$.items",
             "auth": { "type": "basic", "username": "u", "password": "{{ DB_PASSWORD }}" },
         })
@@ -193,6 +193,47 @@ fn an_http_node_is_a_task_with_the_tools_fields() {
     assert_eq!(
         spec["keychain"][0]["source"],
         json!({ "from": "named", "provider": "windlass", "fields": { "value": "DB_PASSWORD" } })
+    );
+}
+
+#[test]
+fn a_value_in_a_url_is_encoded_behind_the_host() {
+    let check = |url: &str, expected: &str| {
+        let net = net(&workflow(&[&format!("a: http_api {{url: {}}}", json!(url))], &[]));
+        assert_eq!(task(&net, "a")["config"]["url"], expected);
+    };
+    let encoded = |source: &str| format!("{{{{ ({source}) | urlencode | replace('/', '%2F') }}}}");
+    check("{{ inputs.url }}", "{{ inputs.url }}");
+    check(
+        "{{ inputs.shop }}/limited?n={{ inputs.n }}",
+        &format!("{{{{ inputs.shop }}}}/limited?n={}", encoded("inputs.n")),
+    );
+    check("https://{{ inputs.host }}:{{ inputs.port }}/", "https://{{ inputs.host }}:{{ inputs.port }}/");
+    check(
+        "http://x/{{ inputs.a | urlencode }}/{{ inputs.b|safe }}",
+        "http://x/{{ inputs.a | urlencode }}/{{ inputs.b|safe }}",
+    );
+    check(
+        "http://x{% if inputs.a %}/{{ inputs.a }}{% endif %}",
+        &format!("http://x{{% if inputs.a %}}/{}{{% endif %}}", encoded("inputs.a")),
+    );
+    check("http://x/plain", "http://x/plain");
+}
+
+#[test]
+fn a_text_of_json_is_json_with_templates_in_its_strings() {
+    let config = |body: &str| {
+        let body = json!({ "url": "http://x", "method": "POST", "bodyType": "json", "body": body });
+        task(&net(&workflow(&[&format!("a: http_api {body}")], &[])), "a")["config"].clone()
+    };
+    let told = config(r#" {"name": "{{ inputs.n }}", "list": [1, "x {{ inputs.n }}"]} "#);
+    assert_eq!(told["json"], json!({ "name": "{{ inputs.n }}", "list": [1, "x {{ inputs.n }}"] }));
+    assert_eq!(told["body"], Value::Null);
+    assert_eq!(config("{{ inputs.all }}")["json"], "{{ inputs.all }}");
+    let written = config("{{ inputs.all | tojson }}");
+    assert_eq!(
+        (&written["body"], &written["headers"]["Content-Type"]),
+        (&json!("{{ inputs.all | tojson }}"), &json!("application/json"))
     );
 }
 

@@ -4,6 +4,7 @@ mod conditions;
 mod drawn;
 mod lowering;
 mod refused;
+mod shell;
 mod types;
 mod warned;
 

@@ -54,7 +54,7 @@ fn fields_that_do_not_exist_do_not_fit_or_are_missing_are_told() {
         ],
         &["a -> b"],
         &[
-            "E0102 3:32 nodes[0].config: node `a` has no `command` (add `command`: The script, or one of the commands a line)",
+            "E0102 3:32 nodes[0].config: node `a` has no `command` (add `command`: The script; a value in it is one word, never a part of the program)",
             "E0103 3:33 nodes[0].config.comand: `config` of node `a` has no key `comand` (did you mean `command`?)",
             "E0101 3:53 nodes[0].config.timeout: `timeout` of node `a` is no duration (write seconds as a number, or \"500ms\", \"30s\", \"2m\", \"1h\"; at most 365 days)",
             "E0108 4:52 nodes[1].config.method: method `FETCH` does not exist (use `GET` or `POST` or `PUT` or `PATCH` or `DELETE` or `HEAD` or `OPTIONS`)",
@@ -140,7 +140,7 @@ fn expressions_read_nodes_that_exist_and_are_written_well() {
         &[
             "start: trigger",
             "fetch: delay {duration: 1}",
-            "b: shell {command: \"{{ nodes['fetsch'].output.x }}\"}",
+            "b: shell {command: \"ls {{ nodes['fetsch'].output.x }}\"}",
         ],
         &["start -> fetch", "fetch -> b"],
         &[
@@ -247,6 +247,21 @@ fn only_nodes_that_work_outside_read_secrets() {
         &[],
         &[
             "E0133 3:43 nodes[0].config.duration: node `a` cannot read the secret `API_KEY` (what this type of node reads is stored; read it in the node that needs it)",
+        ],
+    );
+}
+
+#[test]
+fn a_body_that_is_said_to_be_json_is_json() {
+    refused(
+        &[
+            "a: http_api {url: 'http://x', bodyType: json, body: '{\"n\": {{ inputs.n }}}'}",
+            "b: http_api {url: 'http://x', bodyType: json, body: '{\"{{ inputs.n }}\": 1}'}",
+        ],
+        &[],
+        &[
+            "E0142 3:75 nodes[0].config.body: `body` of node `a` is no JSON: key must be a string at line 1 column 8 (write JSON; an expression stands in quotes, and a text that is one expression alone keeps the type of its value: `{\"n\": \"{{ inputs.n }}\"}`)",
+            "E0142 4:75 nodes[1].config.body: `body` of node `b` has an expression as a key (keys stand as they are written; give the body as one expression: `{{ {inputs.key: 1} }}`)",
         ],
     );
 }

@@ -23,7 +23,7 @@ fn a_node_that_no_edge_leads_to_starts_at_once() {
 #[test]
 fn an_output_is_read_after_it_is_there() {
     warned(
-        &["a: shell {command: '{{ b.x }}'}", "b: delay {duration: 1}"],
+        &["a: shell {command: 'ls {{ b.x }}'}", "b: delay {duration: 1}"],
         &["a -> b"],
         &[
             "W0242 3:42 nodes[0].config.command: node `a` reads `b`, which does not run before it (add an edge from `b`, or from something after it)",
@@ -33,7 +33,7 @@ fn an_output_is_read_after_it_is_there() {
         &[
             "l: loop {loopType: count, maxIterations: 2}",
             "a: delay {duration: 1}",
-            "z: shell {command: '{{ a.x }}'}",
+            "z: shell {command: 'ls {{ a.x }}'}",
         ],
         &["l.body -> a", "l -> z"],
         &[
@@ -157,4 +157,29 @@ fn a_field_that_changes_nothing_is_told() {
         let compiled = compile(&workflow(&[node], &[]));
         assert!(compiled.warnings().all(|warning| warning.code != "W0243"), "{node}");
     }
+}
+
+#[test]
+fn a_loop_that_is_cut_short_says_so() {
+    warned(
+        &["l: loop {loopType: count, dataSource: 5, maxIterations: 3}", "a: delay {duration: 1}"],
+        &["l.body -> a"],
+        &[
+            "W0245 3:61 nodes[0].config.dataSource: node `l` is to run 5 times, and `maxIterations` is 3 (it runs 3 times; raise `maxIterations`, or leave it out)",
+        ],
+    );
+    warned(
+        &["l: loop {loopType: count, dataSource: 2, maxIterations: 3}", "a: delay {duration: 1}"],
+        &["l.body -> a"],
+        &[],
+    );
+}
+
+#[test]
+fn a_trigger_that_waits_for_requests_without_a_path_waits_for_ever() {
+    let told = "W0246 3:34 nodes[0].config: node `t` is started by requests, and `webhookConfig` has no `path` (add `webhookConfig: {path: /NAME}`: it is started by requests to /hooks/NAME)";
+    warned(&["t: trigger {triggerMode: webhook}"], &[], &[told]);
+    warned(&["t: trigger {triggerMode: webhook, webhookConfig: {method: GET}}"], &[], &[told]);
+    warned(&["t: trigger {triggerMode: webhook, webhookConfig: {path: a}}"], &[], &[]);
+    warned(&["t: trigger {triggerMode: manual, webhookConfig: {path: a}}"], &[], &[]);
 }

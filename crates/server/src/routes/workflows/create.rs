@@ -17,9 +17,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::workflow_id;
+use windlass_dialects::workflow::{Hook, hooks};
 use windlass_dialects::{Compiled, Diagnostic};
 use windlass_engine::{Answer, Refusal, Request};
-use windlass_store::{Definition, Reader, Target, Tenant, Which, WorkflowId};
+use windlass_store::{Catalog, Definition, Reader, Target, Tenant, Which, WorkflowId};
 
 /// What a definition without a name is called.
 const UNNAMED: &str = "unnamed";
@@ -98,7 +99,9 @@ pub(super) async fn register(
         return Err(Problem::definition(compiled.errors()));
     };
     app.rights.check(&caller.tenant, &programs_of(&net))?;
-    let warnings = warnings(app, caller, &compiled).await?;
+    let mut warnings = warnings(app, caller, &compiled).await?;
+    let called = name.as_ref().or(compiled.name.as_ref()).cloned();
+    warnings.extend(taken(app, caller, &compiled.source, (target, called)).await?);
     let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
     let name = named("name", &name)?;
     keep_literals(app, &caller.tenant, &mut compiled).await?;
@@ -156,6 +159,48 @@ async fn warnings(app: &App, caller: &Caller, compiled: &Compiled) -> Result<Vec
     });
     warnings.extend(missing.await?);
     Ok(warnings)
+}
+
+/// Hooks that another workflow of the tenant has: without a token, requests go to the older one.
+async fn taken(
+    app: &Arc<App>,
+    caller: &Caller,
+    source: &str,
+    (target, name): (Target, Option<String>),
+) -> Result<Vec<Detail>, Problem> {
+    let hooks = hooks(source);
+    if hooks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (state, tenant) = (app.clone(), caller.tenant.clone());
+    let claims = app.readers.look(move |reader| {
+        let mut others = Vec::new();
+        for hook in hooks {
+            for claim in state.hooks.claims(reader, &hook.path)? {
+                let same = claim.tenant == tenant && claim.hook.method == hook.method;
+                let Some(other) = reader.workflow(&tenant, claim.workflow)?.filter(|_| same) else {
+                    continue;
+                };
+                let itself = match target {
+                    Target::Named(_) => name.as_ref() == Some(&other.name),
+                    Target::New(id) | Target::After(id, _) => id == claim.workflow,
+                };
+                if !itself {
+                    others.push((hook.clone(), other.name));
+                }
+            }
+        }
+        Ok(others)
+    });
+    let told = |(hook, other): (Hook, String)| Detail {
+        code: Some("W0247".to_owned()),
+        hint: Some("give one of them another path".to_owned()),
+        ..Detail::new(
+            "nodes",
+            format!("{} /hooks/{} starts the workflow `{other}` already", hook.method, hook.path),
+        )
+    };
+    Ok(claims.await?.into_iter().map(told).collect())
 }
 
 /// Secrets that stood in the definition are in the vault before the definition is in the store.

@@ -45,7 +45,7 @@ async function run({ code, args, output }) {
   const result = output ?? 'result';
   const names = Object.keys(args).filter((name) => isName(name) && name !== result);
   const head = `(async (${[...OWN, ...names].join(', ')}) => {`;
-  const tail = `\n;return typeof ${result} !== 'undefined' ? ${result} : typeof main === 'function' ? await main(ctx, inputs) : undefined;})`;
+  const tail = `\n;return typeof ${result} !== 'undefined' ? ${result} : typeof main === 'function' ? await main(inputs, ctx) : undefined;})`;
   const script = new vm.Script(head + code + tail, {
     filename: 'code.js',
     columnOffset: -head.length,

@@ -137,16 +137,18 @@ def function_code(body, name):
     return next(part for part in code.co_consts if isinstance(part, types.CodeType))
 
 
-def bound(function, args):
-    """What `main` is called with: the parameters it takes, by name."""
+def bound(function, args, by_place=()):
+    """What `main` is called with: the parameters it takes, by name, or else by their place."""
     positional, named_args = [], {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for place, (name, parameter) in enumerate(inspect.signature(function).parameters.items()):
         if parameter.kind is parameter.VAR_KEYWORD:
             named_args.update({k: v for k, v in args.items() if k not in named_args})
             continue
         if parameter.kind is parameter.VAR_POSITIONAL:
             continue
         value = args.get(name, args if name in ("input_data", "args") else UNSET)
+        if value is UNSET and parameter.default is parameter.empty and place < len(by_place):
+            value = by_place[place]
         if value is UNSET:
             if parameter.default is parameter.empty:
                 raise TypeError(f"main() takes `{name}`, and the task's args have no `{name}`")
@@ -168,11 +170,13 @@ def run(request):
     scope.update(args)
     scope.setdefault("args", args)
     scope.setdefault("input_data", args)
+    by_place = ()
     if request.get("node"):
         ctx = importlib.import_module("windlass").ctx
         scope["ctx"] = ctx
         scope.setdefault("inputs", ctx.inputs)
-        args = {"inputs": ctx.inputs, **args, "ctx": ctx}
+        args = {"inputs": ctx.inputs, "context": ctx, **args, "ctx": ctx}
+        by_place = (ctx.inputs, ctx)
     output = request.get("output") or "result"
     source, name = request["code"], request["name"]
     # Lines of the source are shown in tracebacks, though there may be no such file.
@@ -187,7 +191,7 @@ def run(request):
     main = scope.get("main")
     if not callable(main):
         return UNSET
-    value = bound(main, args)
+    value = bound(main, args, by_place)
     return asyncio.run(awaited(value)) if inspect.isawaitable(value) else value
 
 

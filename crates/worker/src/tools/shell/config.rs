@@ -8,8 +8,8 @@ use windlass_protocol::Failure;
 
 pub(super) const TOOL: &str = "the shell";
 
-const FIELDS: [&str; 9] =
-    ["command", "cmds", "shell", "env", "cwd", "timeout_seconds", "args", "input", "name"];
+const FIELDS: [&str; 10] =
+    ["command", "cmds", "shell", "env", "cwd", "timeout_seconds", "args", "input", "name", "input_variables"];
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Script {
@@ -17,6 +17,8 @@ pub(super) struct Script {
     pub(super) text: String,
     pub(super) cwd: Option<String>,
     pub(super) env: BTreeMap<String, String>,
+    /// What a node gives its script beside what came before it.
+    pub(super) variables: Value,
 }
 
 impl Script {
@@ -27,6 +29,7 @@ impl Script {
             text: script(fields)?,
             cwd: fields.text("cwd")?,
             env: fields.env()?,
+            variables: fields.map("input_variables")?.map_or(Value::Null, |own| Value::Object(own.clone())),
         })
     }
 }
@@ -89,7 +92,7 @@ mod tests {
         check(
             json!({ "comand": "ls" }),
             Err(
-                "the shell has no field `comand`; it has command, cmds, shell, env, cwd, timeout_seconds, args, input, name",
+                "the shell has no field `comand`; it has command, cmds, shell, env, cwd, timeout_seconds, args, input, name, input_variables",
             ),
         );
     }

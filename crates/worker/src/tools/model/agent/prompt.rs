@@ -24,7 +24,7 @@ pub(super) async fn opening(
     desk: &Desk,
     node: &NodeDesk,
 ) -> Result<Vec<Value>, Box<Failure>> {
-    let inputs = node.inputs(&desk.kit, &call.args).await?;
+    let inputs = node.given(&desk.kit, &call.args).await?;
     let workload = node.workload(&desk.kit).await?;
     let mut system: Vec<String> = model.system.iter().cloned().collect();
     if config.agent_type != AgentType::Conversational {

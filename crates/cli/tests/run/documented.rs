@@ -1,0 +1,100 @@
+//! The programs and workflows on the pages of the manual, run as they stand there.
+
+use crate::rig::Place;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::thread;
+
+const NODES: &str = include_str!("../../../../docs/nodes.md");
+const WORKFLOWS: &str = include_str!("../../../../docs/workflows.md");
+
+/// The first block of a language behind a headline.
+fn block(page: &'static str, headline: &str, language: &str) -> &'static str {
+    let rest = page.split_once(headline).expect("the headline").1;
+    let rest = rest.split_once(&format!("```{language}\n")).expect("the block").1;
+    rest.split_once("```").expect("its end").0
+}
+
+fn example(language: &str) -> &'static str {
+    block(NODES, "\n## Examples\n", language)
+}
+
+fn place(nodes: Value, edges: Value) -> Place {
+    let place = Place::playing("workflow: []\n");
+    place.given(&["secrets", "set", "API_KEY"], "open-sesame").expect(0);
+    place.write("flow.json", &json!({ "name": "manual", "nodes": nodes, "edges": edges }).to_string());
+    place
+}
+
+#[track_caller]
+fn output(place: &Place, inputs: &[&str], node: &str) -> Value {
+    let inputs = inputs.iter().flat_map(|input| ["--input", input]);
+    let args: Vec<&str> = ["run", "flow.json", "--json"].into_iter().chain(inputs).collect();
+    let told = place.windlass(&args).expect(0).json();
+    let entries = told["nodeExecutions"].as_array().expect("entries");
+    entries.iter().find(|entry| entry["nodeId"] == node).expect("the node")["output"].clone()
+}
+
+#[test]
+fn wfl_22_the_python_example_reads_what_the_node_before_it_gave() {
+    let fetch = json!({ "language": "python", "code": "result = {'rows': [1, 2, 3]}" });
+    let send =
+        json!({ "language": "python", "code": example("python"), "credentials": { "API_KEY": "API_KEY" } });
+    let nodes = json!([{ "id": "fetch", "type": "code", "config": fetch }, { "id": "send", "type": "code", "config": send }]);
+    let place = place(nodes, json!([{ "source": "fetch", "target": "send" }]));
+    assert_eq!(output(&place, &[], "send"), json!({ "sent": 3 }));
+}
+
+#[test]
+fn wfl_22_the_javascript_example_asks_the_url_that_the_execution_was_started_with() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let asked = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a request");
+        let reader = BufReader::new(stream.try_clone().expect("a stream"));
+        let head: Vec<String> =
+            reader.lines().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+        let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\netag: e1\r\nconnection: close\r\ncontent-length: 12\r\n\r\n{\"price\": 3}";
+        stream.write_all(answer.as_bytes()).expect("it is written");
+        head
+    });
+    let config = json!({ "language": "javascript", "code": example("javascript"), "credentials": { "API_KEY": "API_KEY" } });
+    let nodes =
+        json!([{ "id": "start", "type": "trigger" }, { "id": "ask", "type": "code", "config": config }]);
+    let place = place(nodes, json!([{ "source": "start", "target": "ask" }]));
+    assert_eq!(output(&place, &[&format!("url={url}")], "ask"), json!({ "price": 3 }));
+    let head = asked.join().expect("it was asked");
+    assert!(
+        head.iter().any(|line| line.eq_ignore_ascii_case("authorization: Bearer open-sesame")),
+        "{head:?}"
+    );
+}
+
+#[test]
+fn wfl_22_the_shell_example_copies_what_it_is_given_and_fails_without_it() {
+    let place = place(
+        json!([{ "id": "copy", "type": "shell", "config": { "command": example("sh"), "retryPolicy": { "maxRetries": 0 } } }]),
+        json!([]),
+    );
+    place.write("a.txt", "text");
+    let path = place.path("a.txt");
+    assert_eq!(output(&place, &[&format!("path={}", path.display())], "copy"), json!({ "copied": 1 }));
+    let told = place.windlass(&["run", "flow.json", "--json"]).expect(1).json();
+    let message = told["errors"][0]["message"].as_str().expect("a message").to_owned();
+    assert!(message.contains("exit code 1") && message.contains("there is no input `path`"), "{message}");
+}
+
+#[test]
+fn the_first_workflow_of_the_manual_greets_whoever_is_named() {
+    let place = place(json!([{ "id": "unused", "type": "trigger" }]), json!([]));
+    place.write("flow.json", block(WORKFLOWS, "# Workflows\n", "yaml"));
+    let names = ["Ann", "x'; echo ran > /dev/stderr; echo '", "$(echo ran)\"`echo ran`\\"];
+    for name in names {
+        let greeted = output(&place, &[&format!("name={}", json!(name))], "greet");
+        assert_eq!(
+            (&greeted["stdout"], &greeted["stderr"]),
+            (&json!(format!("Hello, {name}!\n")), &json!(""))
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! Values in commands: words of the script, never parts of the program.
+
+use crate::told::{check, net};
+use serde_json::{Value, json};
+use windlass_kernel::net::Work;
+
+fn workflow(config: &Value) -> String {
+    json!({ "name": "t", "nodes": [{ "id": "a", "type": "shell", "config": config }], "edges": [] })
+        .to_string()
+}
+
+/// The script that the worker gets, and the variables that stand for values.
+fn lowered(config: Value) -> (String, Value) {
+    let net = net(&workflow(&config));
+    let Work::Task { spec, .. } = &net.spec().steps[0].work else { panic!("it is work") };
+    let config = &spec["tasks"][0]["config"];
+    (config["command"].as_str().expect("a text").to_owned(), config["env"].clone())
+}
+
+#[test]
+fn a_value_is_a_variable_of_the_environment() {
+    let (script, env) =
+        lowered(json!({ "command": "echo {{ inputs.name }} > out-{{ inputs.n | upper }}.txt" }));
+    assert_eq!(script, "echo \"${WINDLASS_VALUE_1-}\" > out-\"${WINDLASS_VALUE_2-}\".txt");
+    let expected =
+        json!({ "WINDLASS_VALUE_1": "{{ inputs.name }}", "WINDLASS_VALUE_2": "{{ inputs.n | upper }}" });
+    assert_eq!(env, expected);
+    let own = json!({ "WINDLASS_VALUE_2": "mine", "A": "{{ inputs.a }}" });
+    let (script, env) = lowered(json!({ "command": "x {{ inputs.b }} \"$A\"", "env": own }));
+    assert_eq!(script, "x \"${WINDLASS_VALUE_3-}\" \"$A\"");
+    assert_eq!((&env["WINDLASS_VALUE_2"], &env["A"]), (&json!("mine"), &json!("{{ inputs.a }}")));
+}
+
+#[test]
+fn what_the_author_wrote_stays_as_it_is() {
+    for same in ["echo 'it''s' \"$HOME\" # it's", "cat <<EOF\n$X\nEOF", "awk '{print $1}' f"] {
+        assert_eq!(lowered(json!({ "command": same })), (same.to_owned(), Value::Null));
+    }
+    let raw = "echo {% raw %}'{{ x }}'{% endraw %}";
+    assert_eq!(lowered(json!({ "command": raw })).0, "{% raw %}echo '{{ x }}'{% endraw %}");
+    assert_eq!(lowered(json!({ "command": "n='{{ 1 + 2 }}'" })).0, "n='3'", "it reads nothing");
+    // Commands in commands are commands; what is in a comment is nothing.
+    for script in [
+        "x=$(basename {{ inputs.p }})",
+        "(cd {{ inputs.p }}; ls)",
+        "ls # it's {{ inputs.p }}\n",
+        "'a' {{ inputs.p }} \"b\"",
+    ] {
+        assert!(lowered(json!({ "command": script })).0.contains("\"${WINDLASS_VALUE_1-}\""), "{script}");
+    }
+}
+
+#[test]
+fn variables_are_inputs_and_stand_in_the_environment() {
+    let config = json!({ "command": "echo \"$name\"", "inputVariables": ["inputs.name", { "name": "n", "value": 3 }], "env": { "n": "4" } });
+    let (_, env) = lowered(config.clone());
+    assert_eq!(env, json!({ "name": "{{ inputs.name }}", "n": "4" }));
+    let net = net(&workflow(&config));
+    let Work::Task { spec, .. } = &net.spec().steps[0].work else { panic!("it is work") };
+    assert_eq!(spec["tasks"][0]["config"]["input_variables"], json!({ "name": "{{ inputs.name }}", "n": 3 }));
+}
+
+#[test]
+fn where_a_value_could_become_a_part_of_the_program_it_is_refused() {
+    let refused = |config: Value, place: &str| {
+        let found = windlass_dialects::compile(&workflow(&config)).diagnostics;
+        assert_eq!(found.len(), 1, "{config}: {found:?}");
+        assert_eq!((found[0].code, found[0].path.as_str()), ("E0151", "nodes[0].config.command"), "{config}");
+        let message = format!("`command` of node `a` has `{{{{ inputs.x }}}}` {place}");
+        assert_eq!(found[0].message, message, "{config}");
+    };
+    for (script, place) in [
+        ("echo 'Hello, {{ inputs.x }}!'", "inside quotes"),
+        ("echo \"{{ inputs.x }}\"", "inside quotes"),
+        ("echo \"$(ls {{ inputs.x }})\"", "inside quotes"),
+        ("echo $'{{ inputs.x }}'", "inside quotes"),
+        ("echo `ls {{ inputs.x }}`", "inside backticks"),
+        ("cat <<EOF\n{{ inputs.x }}\nEOF", "after `<<`"),
+        ("echo $(( {{ inputs.x }} + 1 ))", "inside arithmetic"),
+        ("[[ {{ inputs.x }} -eq 1 ]]", "inside `[[ ]]`"),
+        ("echo ${Y:-{{ inputs.x }}}", "inside `${ }`"),
+        ("echo \\{{ inputs.x }}", "right after a sign that changes what follows"),
+        ("echo ${{ inputs.x }}", "right after a sign that changes what follows"),
+        ("true; eval ls {{ inputs.x }}", "where a shell takes it for a script"),
+        ("/bin/bash -ec {{ inputs.x }}", "where a shell takes it for a script"),
+        ("{{ inputs.x }}", "and nothing else: it would be the program"),
+    ] {
+        refused(json!({ "command": script }), place);
+    }
+    refused(
+        json!({ "command": "print({{ inputs.x }})", "shell": "python3" }),
+        "for a shell whose quotes are not known",
+    );
+    assert_eq!(
+        lowered(json!({ "command": "printf %s {{ inputs.x }} | wc -c", "shell": "/bin/bash" })).1["WINDLASS_VALUE_1"],
+        "{{ inputs.x }}"
+    );
+}
+
+#[test]
+fn a_refusal_says_where_it_is_and_how_to_mend_it() {
+    check(
+        "name: t\nnodes:\n- {id: a, type: shell, config: {command: \"echo 'Hello, {{ inputs.name }}!'\"}}\n",
+        &[
+            "E0151 3:59 nodes[0].config.command: `command` of node `a` has `{{ inputs.name }}` inside quotes (a value must not become a part of the program: pass it by `env: {VALUE: \"{{ inputs.name }}\"}` and write \"$VALUE\", or let the expression stand as a word of its own)",
+        ],
+    );
+    check(
+        "name: t\nnodes:\n- {id: a, type: shell, config: {command: 'ls {% if inputs.x %}-l{% endif %}'}}\n",
+        &[
+            "E0151 3:46 nodes[0].config.command: `command` of node `a` has a statement, `{% … %}` (decide in the script, over a variable of `env`, or with a node `conditional`)",
+        ],
+    );
+    check(
+        "name: t\nnodes:\n- {id: a, type: shell, config: {command: ls, shell: '{{ inputs.x }}'}}\n",
+        &[
+            "E0151 3:54 nodes[0].config.shell: `shell` of node `a` is an expression: its value would be the program (name the shell)",
+        ],
+    );
+}
+
+#[test]
+fn values_in_statements_and_in_code_are_warned_of() {
+    check(
+        "name: t\nnodes:\n- {id: a, type: data, config: {tables: {t: []}, query: \"SELECT '{{ inputs.x }}'\"}}\n",
+        &[
+            "W0248 3:68 nodes[0].config.query: `query` of node `a` has `{{ inputs.x }}`: its value becomes a part of the statement (write `$1` (SQLite: `?1`) there, and the expression in `params`)",
+        ],
+    );
+    check(
+        "name: t\nnodes:\n- {id: a, type: code, config: {language: python, code: \"x = '{{ inputs.x }}'\"}}\n",
+        &[
+            "W0244 3:65 nodes[0].config.code: `code` of node `a` is no template: `{{ inputs.x }}` stays as it is (name the value in `inputVariables`, or read `inputs`)",
+        ],
+    );
+    check(
+        "name: t\nnodes:\n- {id: a, type: code, config: {language: python, code: \"x = f'{{}}' '{{ y }}'\"}}\n",
+        &[],
+    );
+}

@@ -1,0 +1,70 @@
+//! A text taken apart: what is written as it is, and what is put in. For fields whose values must not become part of
+//! another language.
+
+use minijinja::machinery::{Token, tokenize};
+
+use crate::builtins::syntax;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// As it comes out: without comments, and without the tags of what is raw.
+    Text(String),
+    /// The source between `{{` and `}}`.
+    Expression(String),
+    /// `{% … %}` as it is written: what stands around it may be left out or be there several times.
+    Statement(String),
+}
+
+/// Of a text that compiles as a template; nothing follows what no template has.
+#[must_use]
+pub fn pieces(source: &str) -> Vec<Piece> {
+    let mut found: Vec<Piece> = Vec::new();
+    let mut from = None;
+    for (token, span) in tokenize(source, false, syntax()).map_while(Result::ok) {
+        match token {
+            Token::TemplateData(text) => match found.last_mut() {
+                Some(Piece::Text(before)) => before.push_str(text),
+                _ => found.push(Piece::Text(text.to_owned())),
+            },
+            Token::VariableStart => from = Some(span.end_offset as usize),
+            Token::VariableEnd => {
+                let inner = from.take().and_then(|from| source.get(from..span.start_offset as usize));
+                found.push(Piece::Expression(inner.unwrap_or_default().trim().to_owned()));
+            }
+            Token::BlockStart => from = Some(span.start_offset as usize),
+            Token::BlockEnd => {
+                let whole = from.take().and_then(|from| source.get(from..span.end_offset as usize));
+                found.push(Piece::Statement(whole.unwrap_or_default().to_owned()));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(source: &str) -> Vec<String> {
+        let told = |piece: Piece| match piece {
+            Piece::Text(text) => format!("text {text}"),
+            Piece::Expression(source) => format!("expr {source}"),
+            Piece::Statement(source) => format!("statement {source}"),
+        };
+        pieces(source).into_iter().map(told).collect()
+    }
+
+    #[test]
+    fn a_text_falls_into_what_is_written_and_what_is_put_in() {
+        assert_eq!(told("plain"), ["text plain"]);
+        assert_eq!(told("a {{ x | trim }}b"), ["text a ", "expr x | trim", "text b"]);
+        assert_eq!(told("{{ '}}' ~ y }}{{z}}"), ["expr '}}' ~ y", "expr z"]);
+        assert_eq!(told("a {{- x -}} b"), ["text a", "expr x", "text b"]);
+        assert_eq!(told("a {% raw %}{{ x }}{% endraw %}{# no #} b"), ["text a {{ x }} b"]);
+        assert_eq!(
+            told("{% if x %}y{% endif %}"),
+            ["statement {% if x %}", "text y", "statement {% endif %}"]
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! How the conditions of a workflow compare. Editors and queries give numbers and booleans as texts, so a text counts as
+//! what it says.
+
+use std::cmp::Ordering;
+
+use minijinja::value::ValueKind;
+use minijinja::{Error, Value as Jinja};
+
+use crate::limits::failed;
+use crate::pattern;
+
+/// What is missing satisfies nothing but `is_empty` and what begins with `not_`.
+pub(crate) fn is_satisfying(value: &Jinja, operator: &str, other: &Jinja) -> Result<bool, Error> {
+    let ordered = |wanted: fn(Ordering) -> bool| compared(value, other).is_some_and(wanted);
+    Ok(match operator {
+        "equals" => equal(value, other),
+        "not_equals" => !equal(value, other),
+        "greater_than" => ordered(Ordering::is_gt),
+        "less_than" => ordered(Ordering::is_lt),
+        "gte" => ordered(Ordering::is_ge),
+        "lte" => ordered(Ordering::is_le),
+        "contains" => contains(value, other),
+        "not_contains" => !contains(value, other),
+        "starts_with" => both_texts(value, other).is_some_and(|(text, part)| text.starts_with(&part)),
+        "ends_with" => both_texts(value, other).is_some_and(|(text, part)| text.ends_with(&part)),
+        "is_empty" => is_empty(value),
+        "is_not_empty" => !is_empty(value),
+        "regex_match" => match written(other) {
+            Some(pattern) => pattern::is_matching(value, &Jinja::from(pattern))?,
+            None => false,
+        },
+        other => return Err(failed(format!("there is no comparison `{other}`"))),
+    })
+}
+
+/// What a single value says, whether it is written as a text or not.
+enum Said {
+    Whole(i128),
+    Fraction(f64),
+    Truth(bool),
+}
+
+fn said(value: &Jinja) -> Option<Said> {
+    match value.kind() {
+        ValueKind::Bool => Some(Said::Truth(value.is_true())),
+        ValueKind::Number => match i128::try_from(value.clone()) {
+            Ok(whole) => Some(Said::Whole(whole)),
+            Err(_) => f64::try_from(value.clone()).ok().map(Said::Fraction),
+        },
+        ValueKind::String => said_by(value.as_str()?.trim()),
+        _ => None,
+    }
+}
+
+/// Numbers as JSON writes them: `007` and `+49` are texts.
+fn said_by(text: &str) -> Option<Said> {
+    if let "true" | "false" = text {
+        return Some(Said::Truth(text == "true"));
+    }
+    let number: serde_json::Number = serde_json::from_str(text).ok()?;
+    match text.contains(['.', 'e', 'E']) {
+        // A number that is too long is a text: two such texts are equal when their letters are.
+        false => text.parse().ok().map(Said::Whole),
+        true => number.as_f64().filter(|number| number.is_finite()).map(Said::Fraction),
+    }
+}
+
+/// None when neither comes before the other.
+fn compared(value: &Jinja, other: &Jinja) -> Option<Ordering> {
+    match (said(value), said(other)) {
+        (Some(Said::Whole(a)), Some(Said::Whole(b))) => Some(a.cmp(&b)),
+        (Some(Said::Whole(a)), Some(Said::Fraction(b))) => (a as f64).partial_cmp(&b),
+        (Some(Said::Fraction(a)), Some(Said::Whole(b))) => a.partial_cmp(&(b as f64)),
+        (Some(Said::Fraction(a)), Some(Said::Fraction(b))) => a.partial_cmp(&b),
+        (Some(Said::Truth(_)), Some(Said::Truth(_))) => None,
+        _ => Some(value.as_str()?.cmp(other.as_str()?)),
+    }
+}
+
+fn equal(value: &Jinja, other: &Jinja) -> bool {
+    match (said(value), said(other)) {
+        (Some(Said::Truth(a)), Some(Said::Truth(b))) => a == b,
+        (Some(_), _) | (_, Some(_)) => compared(value, other) == Some(Ordering::Equal),
+        (None, None) => !value.is_undefined() && !other.is_undefined() && value == other,
+    }
+}
+
+fn contains(value: &Jinja, part: &Jinja) -> bool {
+    match value.kind() {
+        ValueKind::String => both_texts(value, part).is_some_and(|(text, part)| text.contains(&part)),
+        ValueKind::Seq | ValueKind::Iterable => {
+            value.try_iter().is_ok_and(|mut items| items.any(|item| equal(&item, part)))
+        }
+        ValueKind::Map => written(part)
+            .and_then(|key| value.get_item(&Jinja::from(key)).ok())
+            .is_some_and(|found| !found.is_undefined()),
+        _ => false,
+    }
+}
+
+fn is_empty(value: &Jinja) -> bool {
+    match value.kind() {
+        ValueKind::Undefined | ValueKind::None => true,
+        ValueKind::String | ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => value.len() == Some(0),
+        _ => false,
+    }
+}
+
+/// Only a text begins and ends with something.
+fn both_texts<'v>(value: &'v Jinja, part: &Jinja) -> Option<(&'v str, String)> {
+    Some((value.as_str()?, written(part)?))
+}
+
+fn written(value: &Jinja) -> Option<String> {
+    match value.kind() {
+        ValueKind::Bool => Some(value.is_true().to_string()),
+        ValueKind::String | ValueKind::Number => Some(value.to_string()),
+        _ => None,
+    }
+}
