@@ -35,6 +35,8 @@ pub struct Compiled {
     pub name: Option<String>,
     /// What others may call it, beside its name.
     pub path: Option<String>,
+    /// `draft`, `active`, `paused` or `archived`, where it says so: whether it may be started.
+    pub status: Option<&'static str>,
     /// Definitions it starts, as far as it names them by text. Whoever runs it makes sure that they are there.
     pub children: Vec<Child>,
     /// `None` when there is an error among the diagnostics.
@@ -119,6 +121,7 @@ fn compiled(text: &str, overrides: &Overrides, marks: Option<&Marks>) -> Compile
         dialect,
         name: lowered.name,
         path: lowered.path,
+        status: lowered.status,
         children: lowered.children,
         net,
         workload: lowered.workload.unwrap_or(json!({})),

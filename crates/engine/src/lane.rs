@@ -31,7 +31,7 @@ pub(crate) use agents::end_of;
 use crate::ids::new_execution_id;
 use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
-use deciding::{Asker, Pending, What};
+use deciding::{Asker, Pending, Rest, What};
 use live::Executions;
 use queue::Queue;
 use reading::Reads;
@@ -196,12 +196,8 @@ impl<R> Lane<R> {
                 let what = What::Input(Box::new(input));
                 self.give(execution, Pending { what, reply: Some(reply), mail: None, audit });
             }
-            Request::Await(execution) => {
-                self.give(
-                    execution,
-                    Pending { what: What::Await, reply: Some(reply), mail: None, audit: None },
-                );
-            }
+            Request::Await(execution) => self.wait_for(execution, Rest::ForPeople, reply),
+            Request::AwaitPause(execution) => self.wait_for(execution, Rest::Paused, reply),
             Request::Limit(limits) => {
                 self.queue.limit(limits);
                 self.answer(reply, Answer::Accepted);

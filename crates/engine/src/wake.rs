@@ -83,6 +83,8 @@ pub enum Request {
     Limit(SlotLimits),
     /// Answered when the execution has ended or only people can move it.
     Await(ExecutionId),
+    /// Answered when it has ended or is paused, whoever paused it.
+    AwaitPause(ExecutionId),
     Register(protocol::Register),
     /// The worker shuts down and has stopped everything it had.
     Leave(protocol::SessionId),

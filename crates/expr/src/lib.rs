@@ -30,6 +30,7 @@ pub use expr::Expr;
 pub use inputs::{circular_defaults, known_at_start, overlay, with_defaults};
 pub use limits::{BYTES_MAX, FUEL_MAX};
 pub use names::{of_iteration, of_output};
+pub use pattern::check_pattern;
 pub use pieces::{Piece, pieces};
 pub use reads::Read;
 pub use scope::Scope;

@@ -2,7 +2,7 @@
 
 use crate::limits::failed;
 use minijinja::{Error, Value as Jinja};
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 
 /// Of a pattern as it is written.
 const PATTERN_MAX: usize = 1_000;
@@ -17,16 +17,21 @@ const PROGRAM_MAX: usize = 64 * 1024;
 pub(crate) fn is_matching(text: &Jinja, pattern: &Jinja) -> Result<bool, Error> {
     let Some(text) = text.as_str() else { return Ok(false) };
     let Some(pattern) = pattern.as_str() else { return Err(failed("`matching` needs a pattern, a text")) };
-    if pattern.len() > PATTERN_MAX {
-        return Err(failed(format!(
-            "a pattern may have {PATTERN_MAX} bytes, this one has {}",
-            pattern.len()
-        )));
-    }
     if text.len() > TEXT_MAX {
         return Err(failed(format!("a pattern is looked for in {TEXT_MAX} bytes, not in {}", text.len())));
     }
+    Ok(built(pattern).map_err(failed)?.is_match(text))
+}
+
+/// What is wrong with a pattern that is known before anything is looked for.
+pub fn check_pattern(pattern: &str) -> Result<(), String> {
+    built(pattern).map(drop)
+}
+
+fn built(pattern: &str) -> Result<Regex, String> {
+    if pattern.len() > PATTERN_MAX {
+        return Err(format!("a pattern may have {PATTERN_MAX} bytes, this one has {}", pattern.len()));
+    }
     let built = RegexBuilder::new(pattern).size_limit(PROGRAM_MAX).dfa_size_limit(PROGRAM_MAX).build();
-    let found = built.map_err(|error| failed(format!("`{pattern}` is no regular expression: {error}")))?;
-    Ok(found.is_match(text))
+    built.map_err(|error| format!("`{pattern}` is no regular expression: {error}"))
 }

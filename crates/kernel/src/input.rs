@@ -284,21 +284,21 @@ pub enum Rejected {
     Exists,
     #[error("not possible while the execution is {}: {why}", word(.phase))]
     Conflict { phase: Phase, why: &'static str },
-    #[error("step-run {0:?} does not exist in this execution")]
+    #[error("there is no such step-run in this execution")]
     UnknownRun(RunId),
-    #[error("step {0:?} does not exist in this net")]
+    #[error("there is no such step in this execution")]
     UnknownStep(StepId),
-    #[error("token {0:?} does not stand at a gate")]
+    #[error("nothing waits at a gate there")]
     UnknownToken(TokenId),
     #[error("this is generation {current}, the input is for generation {given}")]
     WrongGeneration { given: u32, current: u32 },
-    #[error("fence {given:?} is not the open one; the work was given to someone else or has ended")]
+    #[error("this is answered too late: the work was given to someone else, or has ended")]
     StaleFence { given: Fence },
-    #[error("fence {given:?} was answered already, with something else")]
+    #[error("this was answered already, with something else")]
     OtherAnswer { given: Fence },
-    #[error("step-run {run:?} does not wait for this: {why}")]
+    #[error("it does not wait for this: {why}")]
     NotWaiting { run: RunId, why: &'static str },
-    #[error("the timer is not due before {until:?}")]
+    #[error("the timer is not due yet")]
     NotDue { until: Millis },
     #[error("the input is malformed: {0}")]
     Malformed(&'static str),

@@ -41,10 +41,16 @@ impl Outputs {
     /// to result. A leaf is a step where a branch ended well; its newest firing counts.
     #[must_use]
     pub fn value(&self, net: &Net) -> Value {
+        self.value_with(net, &mut Value::clone)
+    }
+
+    /// The same, of results as they are told: a reference may be told as the value that it stands for.
+    #[must_use]
+    pub fn value_with(&self, net: &Net, tell: &mut dyn FnMut(&Value) -> Value) -> Value {
         if let Finish::Step(step) = net.policy().finish
             && let Some(result) = self.results.get(&step)
         {
-            return object(net, step, result);
+            return object(net, step, tell(result));
         }
         let is_leaf = |step: StepId| {
             net.step(step).region.is_none()
@@ -52,10 +58,9 @@ impl Outputs {
         };
         let leaves: Vec<_> = self.results.iter().filter(|(step, _)| is_leaf(**step)).collect();
         match leaves[..] {
-            [(step, result)] => object(net, *step, result),
+            [(step, result)] => object(net, *step, tell(result)),
             _ => {
-                let named =
-                    leaves.iter().map(|(step, result)| (net.step(**step).name.clone(), (***result).clone()));
+                let named = leaves.iter().map(|(step, result)| (net.step(**step).name.clone(), tell(result)));
                 Value::Object(named.collect())
             }
         }
@@ -70,11 +75,11 @@ pub fn outputs<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> 
     outputs.value(net)
 }
 
-fn object(net: &Net, step: StepId, result: &Value) -> Value {
+fn object(net: &Net, step: StepId, result: Value) -> Value {
     if result.is_object() {
-        return result.clone();
+        return result;
     }
-    Value::Object(Map::from_iter([(net.step(step).name.clone(), result.clone())]))
+    Value::Object(Map::from_iter([(net.step(step).name.clone(), result)]))
 }
 
 /// What the parent of an ended execution is told; None while it has not ended.

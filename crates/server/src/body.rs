@@ -113,10 +113,35 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         // What is not known to be a field is told as `?`, and the whole as `.`.
         let path = error.path().to_string();
         let path = path.trim_end_matches(['.', '?']);
-        Problem::invalid(path, error.inner().to_string())
+        let said = plain(error.inner());
+        let whole = if path.is_empty() { said.clone() } else { format!("`{path}`: {said}") };
+        Problem::bad_request(whole).at(path, said)
     })?;
     reader.end().map_err(|error| Problem::invalid("", error.to_string()))?;
     Ok(parsed)
+}
+
+/// Where a text is no JSON its place is told; where a value is not the wanted one, its path says enough, and types are told
+/// in words.
+fn plain(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    if !error.is_data() {
+        return said;
+    }
+    let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
+    let Some((found, wanted)) = said.split_once(", expected ") else { return said.to_owned() };
+    let wanted = match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a string" => "a text",
+        "a sequence" => "a list",
+        "a boolean" => "true or false",
+        "a map" => "an object",
+        object if object.starts_with("struct ") => "an object",
+        other => other,
+    };
+    format!("{found}, expected {wanted}")
 }
 
 /// Counts brackets outside of texts before anything is built.
@@ -171,8 +196,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_body_is_told_with_its_place() {
-        check(br#"{"options": {"maxRetries": "3"}}"#, "options.maxRetries", "expected u32");
-        check(br#"{"options": {"maxRetries": -1}}"#, "options.maxRetries", "expected u32");
+        check(br#"{"options": {"maxRetries": "3"}}"#, "options.maxRetries", "expected a whole number");
+        let negative =
+            "`options.maxRetries`: invalid value: integer `-1`, expected a whole number that is not negative";
+        check(br#"{"options": {"maxRetries": -1}}"#, "options.maxRetries", negative);
         check(br#"{"options": {"maxRetrys": 1}}"#, "options.maxRetrys", "unknown field");
         check(br#"{"options": []}"#, "options", "invalid length 0");
         check(br#"{"options": {}, "options": {}}"#, "", "duplicate field `options`");

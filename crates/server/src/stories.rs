@@ -6,15 +6,16 @@ mod tests;
 
 use crate::evidence::Ledger;
 use crate::nets::Nets;
-use crate::routes::EventTeller;
+use crate::routes::{EventTeller, LogTeller};
 use crate::shelf::{Bounds, Shelf, lock};
-use crate::told::{TellError, Told, facts};
+use crate::told::{Artifacts, TellError, Told, facts};
 use crate::walk::Walks;
-use serde_json::Serializer;
+use serde_json::{Serializer, Value};
+use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use windlass_dialects::view::Story;
-use windlass_kernel::{ExecutionId, Net, NetDigest, Outputs, Record};
+use windlass_kernel::{ExecutionId, Need, Net, NetDigest, Outputs, Record};
 use windlass_store::{Reader, StoreError, Stored};
 
 /// A story weighs as much as the JSON of its journal; in memory that is a few times as much.
@@ -28,6 +29,7 @@ pub struct Stories {
     kept: Mutex<Shelf<ExecutionId, Shared>>,
     pub events: Walks<EventTeller>,
     pub evidence: Walks<Ledger>,
+    pub lines: Walks<LogTeller>,
 }
 
 /// Its own lock: whoever folds one story holds up those who want the same one, who would have to fold it otherwise, and
@@ -51,6 +53,7 @@ impl Default for Stories {
             kept: Mutex::new(Shelf::new(STORIES)),
             events: Walks::default(),
             evidence: Walks::default(),
+            lines: Walks::default(),
         }
     }
 }
@@ -83,7 +86,10 @@ impl Stories {
         let (true, Some(net)) = (folded.version() >= version, &folded.net) else {
             return Err(TellError::Gone(id));
         };
-        Ok(tell(&Told { stored, net, story: &folded.story, outputs: &folded.outputs, facts }))
+        let reader = RefCell::new(reader);
+        let open = |key: &str| opened(&mut **reader.borrow_mut(), id, key);
+        let (story, outputs, artifacts) = (&folded.story, &folded.outputs, Artifacts(&open));
+        Ok(tell(&Told { stored, net, story, outputs, facts, artifacts }))
     }
 
     /// None: the store does not have it.
@@ -96,6 +102,7 @@ impl Stories {
         lock(&self.kept).clear();
         self.events.clear();
         self.evidence.clear();
+        self.lines.clear();
     }
 
     fn shared(&self, id: ExecutionId) -> Shared {
@@ -139,6 +146,13 @@ impl Folded {
         self.weight += weight(record);
         self.story.fold(net, record)
     }
+}
+
+/// What cannot be opened stays a reference; whoever follows it is told what is wrong.
+fn opened(reader: &mut impl Reader, id: ExecutionId, key: &str) -> Option<Arc<Value>> {
+    let found = reader.values(id, &[Need::Artifact(key.to_owned())]);
+    let found = found.inspect_err(|error| tracing::error!(%error, key, "an artifact cannot be read"));
+    found.ok()?.artifacts.remove(key)?
 }
 
 /// What somebody left half done is begun anew.

@@ -1,9 +1,10 @@
 //! Executions as they are told: everything that is known of one, read at once.
 
 use crate::feed::leases;
+use std::fmt;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, draw, marks};
-use windlass_dialects::view::{ExecutionView, Facts, Labels, Story, Workflow, response};
+use windlass_dialects::view::{ExecutionView, Facts, Labels, Open, Story, Workflow, response};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs};
 use windlass_store::{Options, Reader, StoreError, Stored};
 
@@ -15,6 +16,17 @@ pub struct Told<'s> {
     pub story: &'s Story,
     pub outputs: &'s Outputs,
     pub facts: Facts,
+    pub artifacts: Artifacts<'s>,
+}
+
+/// Large values that the execution's journal names.
+#[derive(Clone, Copy)]
+pub struct Artifacts<'s>(pub &'s Open<'s>);
+
+impl fmt::Debug for Artifacts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Artifacts")
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +45,7 @@ impl Told<'_> {
     /// The object that stands for an execution everywhere.
     #[must_use]
     pub fn response(&self) -> ExecutionView {
-        response(&self.facts, self.net, self.story, self.outputs)
+        response(&self.facts, self.net, self.story, self.outputs, self.artifacts.0)
     }
 
     /// Its net, coloured by what became of each step.

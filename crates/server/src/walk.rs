@@ -32,6 +32,14 @@ pub struct Place {
     entry: usize,
 }
 
+impl Place {
+    /// After everything that a record tells.
+    #[must_use]
+    pub fn after(version: u64) -> Place {
+        Place { version: version + 1, entry: 0 }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.version, self.entry)

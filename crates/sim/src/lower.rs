@@ -97,7 +97,7 @@ fn work(work: &s::Work) -> Work {
                 .map(|(flag, value)| PatchEntry { key: flag_name(*flag), value: template(json!(value)) });
             Work::Pure { output: None, patch: patch.collect() }
         }
-        s::Work::Approval(manual) => Work::Approval { deadline_ms: manual.deadline_ms },
+        s::Work::Approval(manual) => Work::Approval { deadline_ms: manual.deadline_ms, asks: None },
         s::Work::Delay { ms } => Work::Delay { ms: template(json!(ms)) },
         s::Work::Child => Work::Child { definition: template(json!("child")), inputs: template(json!({})) },
     }

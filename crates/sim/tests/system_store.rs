@@ -30,6 +30,7 @@ fn definition() -> Write {
         workload: serde_json::Value::Null,
         net: windlass_kernel::Net::new(spec).expect("a net of one step").into(),
         at: windlass_kernel::Millis(1),
+        status: None,
         author: None,
     }))
 }

@@ -1,7 +1,7 @@
 //! What is written. A batch of writes is one transaction; after the store has answered, it is on disk.
 
 use crate::access::{Audit, Author};
-use crate::entry::Entry;
+use crate::entry::{Entry, WorkflowStatus};
 use crate::origin::{IdempotencyKey, Options, Tenant};
 use crate::rows::Rows;
 use serde::{Deserialize, Serialize};
@@ -139,6 +139,8 @@ pub struct Definition {
     /// Defaults of the inputs: an object.
     pub workload: Value,
     pub net: Arc<Net>,
+    /// Of its workflow from now on; None leaves it as it is, and a new one is active.
+    pub status: Option<WorkflowStatus>,
     pub at: Millis,
     /// Written with the version, if one is: `workflow.create` or `workflow.change`.
     pub author: Option<Author>,

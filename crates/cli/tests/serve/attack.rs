@@ -19,10 +19,11 @@ impl Things {
         assert_eq!(secret.send().unwrap().status(), StatusCode::OK);
         let token = token["id"].as_str().unwrap().to_owned();
         let (execution, delivery) = executed(server, &workflow);
+        let artifact = artifact(server, &execution);
         let named = [("versions", "1"), ("tenants", "default"), ("secrets", "api-key"), ("actions", "start")];
         let mut things: Vec<_> = named.map(|(place, id)| (place, id.to_owned())).into();
         things.extend([("workflows", workflow), ("tokens", token)]);
-        things.extend([("executions", execution), ("webhook-deliveries", delivery)]);
+        things.extend([("executions", execution), ("webhook-deliveries", delivery), ("artifacts", artifact)]);
         Things(things)
     }
 
@@ -44,14 +45,26 @@ impl Things {
 /// An execution that has ended, and an event of it that nobody takes.
 fn executed(server: &Server, workflow: &str) -> (String, String) {
     let options = json!({ "async": false, "webhookUrl": "http://127.0.0.1:9/hook" });
-    let (status, told_of) =
-        server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "options": options }));
+    let body = json!({ "options": options, "inputs": { "large": "x".repeat(100_000) } });
+    let (status, told_of) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
     assert_eq!(status, StatusCode::OK, "{told_of}");
     let execution = told_of["executionId"].as_str().unwrap().to_owned();
     let delivery = until("a delivery is listed", || {
         told(server.get("/api/v1/webhook-deliveries")).1["deliveries"][0]["id"].as_str().map(str::to_owned)
     });
     (execution, delivery)
+}
+
+/// The key of a large value of the execution, which it gives to its own tenant.
+fn artifact(server: &Server, execution: &str) -> String {
+    let events = told(server.get(&format!("/api/v1/executions/{execution}/events"))).1.to_string();
+    let at = events.find("sha256:").expect("a large value");
+    let key = events[at..at + "sha256:".len() + 64].to_owned();
+    assert_eq!(
+        server.get(&format!("/api/v1/executions/{execution}/artifacts/{key}")).status(),
+        StatusCode::OK
+    );
+    key
 }
 
 /// Paths whose last part is no id of a tenant.

@@ -105,7 +105,7 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
         body[name] = value;
         body
     };
-    check(&server, tokens(&with("name", json!(7))), 400, Some("name"), "expected a string");
+    check(&server, tokens(&with("name", json!(7))), 400, Some("name"), "expected a text");
     check(&server, tokens(&with("role", json!("king"))), 400, Some("role"), "unknown variant `king`");
     check(&server, tokens(&with("rôle", json!(1))), 400, Some("rôle"), "unknown field");
     check(&server, tokens(&with("name", json!(long))), 400, Some("name"), "1 to 255 characters");
@@ -116,10 +116,10 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     check(&server, tokens(&json!({ "name": "ci" })), 400, None, "missing field `role`");
     check(&server, tokens(&json!([])), 400, None, "invalid length 0");
     let tenant = |body: &Value| json_case(Method::PATCH, "/api/v1/tenants/default", body);
-    check(&server, tenant(&json!({ "rateLimit": -1 })), 400, Some("rateLimit"), "expected u32");
-    check(&server, tenant(&json!({ "rateLimit": 1.5 })), 400, Some("rateLimit"), "expected u32");
+    check(&server, tenant(&json!({ "rateLimit": -1 })), 400, Some("rateLimit"), "expected a whole number");
+    check(&server, tenant(&json!({ "rateLimit": 1.5 })), 400, Some("rateLimit"), "expected a whole number");
     check(&server, tenant(&json!({ "rateLimit": 4_000_000_000_u32 })), 400, Some("rateLimit"), "at most");
-    check(&server, tenant(&json!({ "name": null })), 400, Some("name"), "expected a string");
+    check(&server, tenant(&json!({ "name": null })), 400, Some("name"), "expected a text");
     let status = |body: &Value| json_case(Method::PATCH, &workflow, body);
     check(&server, status(&json!({ "status": "gone" })), 400, Some("status"), "unknown variant");
     check(&server, status(&json!({ "nodes": [] })), 400, Some("nodes"), "unknown field");

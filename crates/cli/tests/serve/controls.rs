@@ -175,7 +175,8 @@ fn wfl_10_wfl_26_a_failed_execution_is_done_again_as_a_new_one() {
     assert_eq!((&ended["inputs"], &ended["metadata"]["retryOf"]), (&json!({ "n": 1 }), &json!(id)));
     assert_eq!(get(&server, &id, "")["status"], "failed", "the failed one stays so");
     let logs = get(&server, new, "/logs?level=info");
-    assert_eq!(logs["logs"], json!([]), "`a` was not run again");
+    let printed = logs["logs"].as_array().unwrap().iter().filter(|line| line["data"]["stream"] == "stdout");
+    assert_eq!(printed.count(), 0, "`a` was not run again");
 
     let (status, told) = act(&server, &id, "/retry", json!({ "fromNode": "a", "inputs": { "m": 2 } }));
     assert_eq!((status, &told["retryFromNode"]), (202, &json!("a")), "{told}");

@@ -361,7 +361,7 @@ workflow:
     let page = |query: &str| get(&server, &id, &format!("/logs?{query}"));
     let all = page("")["logs"].as_array().unwrap().clone();
     let printed = |logs: &[Value]| -> Vec<String> {
-        let lines = logs.iter().filter(|line| line["level"] == "info");
+        let lines = logs.iter().filter(|line| line["data"]["stream"] == "stdout");
         lines.map(|line| line["message"].as_str().unwrap().to_owned()).collect()
     };
     let expected: Vec<String> =
@@ -370,6 +370,12 @@ workflow:
     for field in ["id", "timestamp", "level", "nodeId", "nodeName", "message", "data"] {
         assert!(!all[0][field].is_null(), "{field}");
     }
+    let said = |node: &str, message: &str| {
+        all.iter().position(|line| line["nodeId"] == node && line["message"] == message).unwrap()
+    };
+    assert!(said("a", "Node started") < said("a", "a1") && said("a", "a9") < said("a", "Node completed"));
+    assert_eq!(all[0]["message"], "Workflow execution started");
+    assert_eq!(all.last().unwrap()["message"], "Workflow execution completed");
     let (mut walked, mut query) = (Vec::new(), "limit=4".to_owned());
     loop {
         let page = page(&query);

@@ -101,7 +101,7 @@ fn request(reader: &mut impl BufRead) -> Option<Received> {
         let Some((name, value)) = line.trim().split_once(": ") else { break };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
-    let length: usize = headers.get("content-length")?.parse().ok()?;
+    let length: usize = headers.get("content-length").map_or(Some(0), |length| length.parse().ok())?;
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some(Received { path, headers, body: String::from_utf8_lossy(&body).into_owned() })

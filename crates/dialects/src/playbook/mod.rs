@@ -28,6 +28,7 @@ pub(crate) use schema::schema;
 pub(crate) struct Lowered {
     pub(crate) name: Option<String>,
     pub(crate) path: Option<String>,
+    pub(crate) status: Option<&'static str>,
     pub(crate) children: Vec<Child>,
     pub(crate) net: Option<Net>,
     pub(crate) workload: Option<Value>,
@@ -49,6 +50,7 @@ pub(crate) fn compile(root: &Node, source: &str, marks: Option<&Marks>, problems
     Lowered {
         name,
         path,
+        status: None,
         children,
         net,
         workload: Some(Value::Object(workload)),

@@ -5,6 +5,7 @@
 //! steps have entries of their own, with `path`: the iteration numbers from the outermost loop inwards, from 0.
 
 use super::firing::{End, Firing};
+use super::large::shared;
 use super::response::{Facts, Leases};
 use super::shapes::{Course, ExecutionError, Iteration, NodeExecution};
 use super::story::Story;
@@ -61,7 +62,7 @@ fn course(net: &Net, story: &Story, facts: &Facts, firing: &Firing) -> Course {
         completed_at: firing.ended_at.map(time),
         duration: firing.duration_ms(),
         retry_count: firing.attempts.saturating_sub(1),
-        output: firing.output.clone(),
+        output: firing.output.as_ref().map(|output| shared(facts.execution, output)),
         metadata: metadata(firing),
         error: node_error(net, story, firing, facts.labels.debug),
         progress: taken.and_then(|taken| taken.progress.clone()),

@@ -2,6 +2,7 @@
 //! they are with the firings in `nodeExecutions`.
 
 use super::firing::{End, Firing};
+use super::large::reference;
 use super::story::{GateStory, Story};
 use super::wire::time;
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
 pub(super) fn view(net: &Net, story: &Story) -> Value {
     let head = &story.state.head;
     let ctx: Map<String, Value> =
-        head.ctx.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect();
+        head.ctx.iter().map(|(key, value)| (key.clone(), reference(story.state.head.id, value))).collect();
     json!({
         "status": status(story.state.phase()),
         "ctx": ctx,

@@ -3,8 +3,10 @@
 
 use super::entry::{NodeLabel, entry, error, node_status};
 use super::firing::End;
+use super::large::{Open, Room};
 use super::shapes::{ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress};
 use super::story::Story;
+use super::waiting::waiting_for;
 use super::wire::{execution_id, time, workflow_id};
 use super::{playbook, workflow as of_workflow};
 use crate::detect::Dialect;
@@ -53,13 +55,21 @@ pub struct Workflow {
     pub dialect: Option<Dialect>,
 }
 
-/// The execution as one object: its story and its outputs are of the same records.
+/// The execution as one object: its story and its outputs are of the same records. Large inputs and outputs are told as far
+/// as `open` gives them and [`TOLD_BYTES_MAX`](super::TOLD_BYTES_MAX) allows.
 #[must_use]
-pub fn response(facts: &Facts, net: &Net, story: &Story, outputs: &Outputs) -> ExecutionView {
+pub fn response(
+    facts: &Facts,
+    net: &Net,
+    story: &Story,
+    outputs: &Outputs,
+    open: &Open<'_>,
+) -> ExecutionView {
     let phase = story.state.phase();
     let workflow = facts.workflow.as_ref();
     let dialect = workflow.and_then(|workflow| workflow.dialect);
     let from = story.started_at.or(story.created_at);
+    let mut room = Room::new(facts.execution, open);
     let mut node_executions: Vec<_> = story.whole().map(|firing| entry(net, story, facts, firing)).collect();
     if dialect == Some(Dialect::Workflow) {
         node_executions.extend(of_workflow::not_reached(net, story));
@@ -76,9 +86,13 @@ pub fn response(facts: &Facts, net: &Net, story: &Story, outputs: &Outputs) -> E
         completed_at: story.ended_at.map(time),
         duration: story.ended_at.and_then(|to| Some(to.since(from?))),
         progress: progress(net, story, &facts.leases),
-        inputs: story.state.head.inputs.clone(),
-        outputs: if phase.is_ended() { outputs.value(net) } else { Value::Null },
+        inputs: Room::new(facts.execution, open).tell(&story.state.head.inputs),
+        outputs: match phase.is_ended() {
+            true => outputs.value_with(net, &mut |value| room.tell(value)),
+            false => Value::Null,
+        },
         node_executions,
+        waiting_for: waiting_for(net, story),
         errors: errors(net, story, facts.labels.debug),
         metadata: metadata(facts, story),
         dialect: dialect.map(Dialect::name),

@@ -28,10 +28,14 @@ pub struct ExecutionView {
     pub duration: Option<u64>,
     pub progress: Progress,
     #[schema(value_type = Object)]
-    pub inputs: Arc<Value>,
+    pub inputs: Value,
     #[schema(value_type = Option<Object>)]
     pub outputs: Value,
     pub node_executions: Vec<NodeExecution>,
+    /// While it waits: for people who answer, or for its release.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub waiting_for: Vec<Waiting>,
     pub errors: Vec<ExecutionError>,
     pub metadata: Metadata,
     /// `playbook`, `workflow`, …
@@ -120,7 +124,7 @@ pub struct Iteration {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Course {
-    /// `pending`, `running`, `completed`, `failed`, `skipped` or `retrying`.
+    #[schema(value_type = NodeStatus)]
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
@@ -139,7 +143,7 @@ pub struct Course {
     pub output: Option<Arc<Value>>,
     /// What its worker counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, nullable = false)]
+    #[schema(value_type = Option<NodeMetadata>, nullable = false)]
     pub metadata: Option<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -187,7 +191,7 @@ pub struct ExecutionError {
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
     pub triggered_by: String,
-    /// `manual`, `schedule`, `webhook`, `api` or `workflow`.
+    #[schema(value_type = TriggerType)]
     pub trigger_type: String,
     pub tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,4 +208,89 @@ pub struct Metadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub restarts: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeStatus {
+    Pending,
+    Running,
+    Completed,
+    Failed,
+    Skipped,
+    Retrying,
+}
+
+/// Of the node contract.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeMetadata {
+    /// Milliseconds.
+    #[schema(nullable = false)]
+    pub duration: Option<u64>,
+    #[schema(nullable = false)]
+    pub tokens_used: Option<u64>,
+    #[schema(nullable = false)]
+    pub api_calls: Option<u64>,
+    /// Counters of the node's own, by name.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    pub metrics: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TriggerType {
+    Manual,
+    Schedule,
+    Webhook,
+    Api,
+    Workflow,
+}
+
+/// Something that only people can move on.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Waiting {
+    pub kind: WaitingKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    pub since: Option<String>,
+    /// After that it has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime, nullable = false)]
+    pub deadline: Option<String>,
+    /// Not of a pause, which is of the whole execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub node_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub node_name: Option<String>,
+    /// Iteration numbers, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub path: Vec<u32>,
+    /// Of an approval: what is asked. A reference where it is very long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Value>,
+    /// Of an approval: ids of users and names of roles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvers: Option<Value>,
+    /// Of a pause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reason: Option<String>,
+    /// Of a pause: a user, or `agent:` and a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub by: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitingKind {
+    Approval,
+    Manual,
+    Gate,
+    Pause,
 }

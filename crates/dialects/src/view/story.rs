@@ -25,11 +25,23 @@ pub struct Story {
     parts: BTreeMap<RunId, Vec<usize>>,
     numbers: BTreeMap<StepId, u32>,
     denied: BTreeMap<TokenId, Millis>,
+    /// Since when a person is asked.
+    asked: BTreeMap<RunId, Millis>,
+    /// Who held it last, and why.
+    hold: Option<HoldStory>,
     /// What a person ended last, by step.
     manual: BTreeMap<StepId, (RunId, Fence)>,
     /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
     completed: BTreeSet<StepId>,
     settled: BTreeSet<StepId>,
+}
+
+/// A hold of the whole execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldStory {
+    pub at: Millis,
+    pub by: String,
+    pub reason: String,
 }
 
 /// A token that waits before a step.
@@ -82,6 +94,7 @@ impl Story {
         let place = self.places.remove(&run);
         let firing = place.and_then(|place| self.firings.remove(&place));
         self.parts.remove(&run);
+        self.asked.remove(&run);
         if let Some(Role::Iteration { of, .. } | Role::Hook { of }) = firing.map(|firing| firing.role)
             && let Some(parts) = self.parts.get_mut(&of)
         {
@@ -103,6 +116,18 @@ impl Story {
     #[must_use]
     pub fn ended_by_hand(&self, step: StepId) -> Option<(RunId, Fence)> {
         self.manual.get(&step).copied()
+    }
+
+    /// The newest hold; it may be released by now.
+    #[must_use]
+    pub fn hold(&self) -> Option<&HoldStory> {
+        self.hold.as_ref()
+    }
+
+    /// Since when a person is asked about a firing.
+    #[must_use]
+    pub fn asked_at(&self, run: RunId) -> Option<Millis> {
+        self.asked.get(&run).copied()
     }
 
     /// Iterations of a loop, in order.
@@ -134,6 +159,9 @@ impl Story {
                 self.retry_of = Some(fork.parent);
             }
             Event::Started { .. } => self.started_at = Some(at),
+            Event::Held { by, reason } => {
+                self.hold = Some(HoldStory { at, by: by.clone(), reason: reason.clone() });
+            }
             Event::Draining { failure: Some(failure), .. } => self.failure = Some((failure.clone(), at)),
             Event::Ended { failure, .. } => {
                 self.ended_at = Some(at);
@@ -168,6 +196,9 @@ impl Story {
             Event::Delayed { run, .. }
             | Event::LoopStarted { run, .. }
             | Event::AwaitingManual { run, .. } => {
+                if matches!(event, Event::AwaitingManual { .. }) {
+                    self.asked.insert(*run, at);
+                }
                 self.change(*run, |firing| firing.begin(firing.attempts.max(1), at));
             }
             Event::RetryScheduled { run, failure, .. } => {
@@ -255,6 +286,7 @@ impl Story {
         self.parts.clear();
         self.numbers.clear();
         self.denied.clear();
+        self.asked.clear();
         self.manual.clear();
         self.completed.clear();
         self.settled.clear();

@@ -84,7 +84,7 @@ impl Driven {
         let story = Story::of(&self.net, &self.journal).expect("the journal is whole");
         let mut outputs = Outputs::default();
         self.journal.iter().for_each(|record| outputs.note(record));
-        json!(response(&facts, &self.net, &story, &outputs))
+        json!(response(&facts, &self.net, &story, &outputs, &|_| None))
     }
 
     fn told(&self) -> Value {

@@ -3,6 +3,7 @@
 
 use super::entry::{NodeLabel, node_status};
 use super::firing::Firing;
+use super::large::reference;
 use super::response::{Leases, status};
 use super::shapes::{Course, NodeExecution};
 use super::story::Story;
@@ -26,8 +27,13 @@ pub(super) fn view(net: &Net, story: &Story, leases: &Leases) -> Value {
         };
         (step.name.clone(), told)
     });
-    let ctx: Map<String, Value> =
-        story.state.head.ctx.iter().map(|(key, value)| (key.clone(), (**value).clone())).collect();
+    let ctx: Map<String, Value> = story
+        .state
+        .head
+        .ctx
+        .iter()
+        .map(|(key, value)| (key.clone(), reference(story.state.head.id, value)))
+        .collect();
     json!({
         "status": status(story.state.phase()),
         "failureMode": failure_mode(net),

@@ -225,8 +225,8 @@ pub(crate) const FAILURE_MODES: [(&str, FailureMode); 3] = [
     ("collect_errors", FailureMode::Collect),
 ];
 
-pub(crate) const STATUSES: [(&str, ()); 4] =
-    [("draft", ()), ("active", ()), ("paused", ()), ("archived", ())];
+pub(crate) const STATUSES: [(&str, &str); 4] =
+    [("draft", "draft"), ("active", "active"), ("paused", "paused"), ("archived", "archived")];
 
 pub(crate) const RETRY: &[Key] = &[
     key("maxRetries", "Tries after the first one; 3 by default"),

@@ -158,7 +158,9 @@ impl Lowering<'_> {
             Form::Trigger => pure(&json!("{{ workload }}")),
             Form::Conditional(conditional) => pure(&conditional.output),
             Form::Loop(_) | Form::Broken => Work::noop(),
-            Form::Approval { deadline_ms } => Work::Approval { deadline_ms: *deadline_ms },
+            Form::Approval { deadline_ms, asks } => {
+                Work::Approval { deadline_ms: *deadline_ms, asks: asks.as_ref().and_then(template) }
+            }
             Form::Delay { ms } => template(ms).map_or_else(Work::noop, |ms| Work::Delay { ms }),
             Form::Child { definition, inputs, .. } => match (template(definition), template(inputs)) {
                 (Some(definition), Some(inputs)) => Work::Child { definition, inputs },

@@ -69,6 +69,7 @@ pub(crate) fn compile(
     Lowered {
         name: workflow.name,
         path: None,
+        status: workflow.status,
         children,
         net,
         workload: Some(Value::Object(defaults)),

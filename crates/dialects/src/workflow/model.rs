@@ -13,6 +13,7 @@ use windlass_protocol::{Key, Rule};
 #[derive(Debug, Default)]
 pub(super) struct Workflow {
     pub(super) name: Option<String>,
+    pub(super) status: Option<&'static str>,
     pub(super) nodes: Vec<NodeDef>,
     pub(super) edges: Vec<EdgeDef>,
     pub(super) settings: Settings,
@@ -68,6 +69,8 @@ pub(super) enum Form {
     },
     Approval {
         deadline_ms: Option<u64>,
+        /// `{message, approvers}`.
+        asks: Option<Value>,
     },
     Child {
         definition: Value,

@@ -36,7 +36,7 @@ pub(super) fn workflow(root: &Node, reader: &mut Reader<'_, '_>) -> Workflow {
         }
     }
     if let Some(status) = given(root, "status") {
-        reader.choice(status, "status", &STATUSES);
+        workflow.status = reader.choice(status, "status", &STATUSES);
     }
     if let Some(node) = given(root, "settings") {
         workflow.settings = settings(node, reader);

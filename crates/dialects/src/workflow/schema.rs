@@ -62,7 +62,7 @@ pub(crate) fn schema() -> Value {
         "nodes" => json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/$defs/node" } }),
         "edges" => json!({ "type": ["array", "null"], "items": { "$ref": "#/$defs/edge" } }),
         "settings" => json!({ "$ref": "#/$defs/settings" }),
-        "status" => json!({ "enum": STATUSES.map(|(word, ())| word) }),
+        "status" => json!({ "enum": STATUSES.map(|(word, _)| word) }),
         _ => json!({}),
     });
     schema["$schema"] = json!(DRAFT);

@@ -1,7 +1,7 @@
 //! The open batch: what was decided while the batch before it is on its way to the disk.
 
 use super::Lane;
-use super::deciding::{Pending, What};
+use super::deciding::{Pending, Rest, What};
 use super::queue::Queued;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, Refusal};
@@ -356,10 +356,13 @@ impl<R> Lane<R> {
     fn caught_up(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get_mut(id) else { return };
         live.unwritten = live.unwritten.saturating_sub(1);
-        if live.unwritten == 0 && live.rests() {
+        if live.unwritten == 0 && !live.waiters.is_empty() {
             let phase = live.state.phase();
-            let waiters = std::mem::take(&mut live.waiters);
-            waiters.into_iter().for_each(|reply| self.answer(reply, Answer::Rested(phase)));
+            let waiters = std::mem::take(&mut live.waiters).into_iter();
+            let (rested, waiting) = waiters.partition(|(rest, _)| live.rests(*rest));
+            live.waiters = waiting;
+            let rested: Vec<(Rest, R)> = rested;
+            rested.into_iter().for_each(|(_, reply)| self.answer(reply, Answer::Rested(phase)));
         }
         self.trim(id);
     }
@@ -394,8 +397,8 @@ impl<R> Lane<R> {
         let waiting = match self.executions.take(id) {
             Some(super::live::Place::Live(live)) => {
                 let waiters = live.waiters.into_iter();
-                let awaits = waiters.map(|reply| Pending {
-                    what: What::Await,
+                let awaits = waiters.map(|(rest, reply)| Pending {
+                    what: What::Await(rest),
                     reply: Some(reply),
                     mail: None,
                     audit: None,

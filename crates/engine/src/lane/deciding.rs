@@ -38,6 +38,15 @@ pub(super) struct Asker<R> {
     pub audit: Option<Box<Audit>>,
 }
 
+/// When somebody who waits for an execution is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Ended, or only people can move it. What is held waits for its release.
+    ForPeople,
+    /// Ended or paused, whoever paused it.
+    Paused,
+}
+
 #[derive(Debug)]
 pub(super) enum What {
     Input(Box<Input>),
@@ -47,7 +56,7 @@ pub(super) enum What {
     Agent(Box<Input>),
     Create(Box<Input>, Creation),
     Fork(Box<Forking>),
-    Await,
+    Await(Rest),
     /// A queued offer has a slot.
     Dispatch {
         run: RunId,
@@ -193,7 +202,7 @@ impl<R> Lane<R> {
 
     fn handle(&mut self, id: ExecutionId, pending: Pending<R>) {
         match pending.what {
-            What::Await => self.await_rest(id, pending),
+            What::Await(rest) => self.await_rest(id, rest, pending),
             What::Dispatch { run, fence, tenant } => self.hand_out(id, run, fence, tenant),
             What::Again { run, fence } => self.send_again(unit(id, run, fence)),
             What::Fork(_) => self.fork(id, pending),
@@ -201,13 +210,17 @@ impl<R> Lane<R> {
         }
     }
 
-    fn await_rest(&mut self, id: ExecutionId, pending: Pending<R>) {
+    pub(super) fn wait_for(&mut self, id: ExecutionId, rest: Rest, reply: R) {
+        self.give(id, Pending { what: What::Await(rest), reply: Some(reply), mail: None, audit: None });
+    }
+
+    fn await_rest(&mut self, id: ExecutionId, rest: Rest, pending: Pending<R>) {
         let (Some(live), Some(reply)) = (self.executions.get_mut(id), pending.reply) else { return };
-        if live.unwritten == 0 && live.rests() {
+        if live.unwritten == 0 && live.rests(rest) {
             let phase = live.state.phase();
             self.answer(reply, Answer::Rested(phase));
         } else {
-            live.waiters.push(reply);
+            live.waiters.push((rest, reply));
         }
     }
 
@@ -252,7 +265,7 @@ impl<R> Lane<R> {
             What::Create(..) | What::Fork(_) => Answer::Started(id),
             What::Report(_) => Answer::Verdict(protocol::Verdict::Accepted),
             What::Agent(_) => Answer::Agent(protocol::AgentAnswer::Noted),
-            What::Input(_) | What::Await | What::Dispatch { .. } | What::Again { .. } => Answer::Accepted,
+            What::Input(_) | What::Await(_) | What::Dispatch { .. } | What::Again { .. } => Answer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
         live.values.answers.clear();

@@ -1,6 +1,6 @@
 //! Executions in memory: those that something happens to, and some that wait. All others are on disk only.
 
-use super::deciding::{Pending, What};
+use super::deciding::{Pending, Rest, What};
 use crate::ids::IdMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) struct Live<R> {
     /// Values are being read; until then nothing is decided.
     pub blocked: bool,
     /// Answered when it rests.
-    pub waiters: Vec<R>,
+    pub waiters: Vec<(Rest, R)>,
 }
 
 impl<R> Live<R> {
@@ -57,11 +57,10 @@ impl<R> Live<R> {
         }
     }
 
-    /// Ended, or only people can move it. What is held waits for its release.
-    pub fn rests(&self) -> bool {
+    pub fn rests(&self, rest: Rest) -> bool {
         match self.state.phase() {
             Phase::Ended(_) => true,
-            Phase::Paused => !self.state.head.held,
+            Phase::Paused => rest == Rest::Paused || !self.state.head.held,
             Phase::Blank
             | Phase::Queued
             | Phase::Starting
@@ -192,7 +191,9 @@ impl<R> Executions<R> {
         let mut waited: Vec<_> = self.places.iter_mut().collect();
         waited.sort_by_key(|(id, _)| **id);
         let waiters = waited.into_iter().flat_map(|(_, place)| match place {
-            Place::Live(live) => std::mem::take(&mut live.waiters),
+            Place::Live(live) => {
+                std::mem::take(&mut live.waiters).into_iter().map(|(_, reply)| reply).collect()
+            }
             Place::Loading(_) => Vec::new(),
         });
         waiters.collect()

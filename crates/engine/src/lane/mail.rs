@@ -218,11 +218,8 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn cancel_child(&mut self, from: ExecutionId, child: ExecutionId) {
-        let cancel = Cancel {
-            by: format!("execution {from}"),
-            reason: "its parent stopped".into(),
-            ..Cancel::default()
-        };
+        let cancel =
+            Cancel { by: format!("exec_{from}"), reason: "its parent stopped".into(), ..Cancel::default() };
         self.post(from, child, Letter::Input(Input::Cancel(cancel)));
     }
 }

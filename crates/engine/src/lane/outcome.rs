@@ -35,7 +35,7 @@ impl<R> Lane<R> {
                 let parent = Some(Parent { execution: id, run: *run, fence: *fence });
                 let create = Create { parent, depth, ..Create::new(*child, (**inputs).clone()) };
                 let Some(live) = self.executions.get(id) else { return };
-                let options = Arc::new(live.options.inherited(format!("execution {id}")));
+                let options = Arc::new(live.options.inherited(format!("exec_{id}")));
                 let (definition, tenant) = (definition.clone(), live.tenant.clone());
                 self.post(
                     id,

@@ -133,6 +133,7 @@ impl Rig {
             workload: json!({}),
             net,
             at: Millis(0),
+            status: None,
             author: None,
         };
         match self.call(Request::Define(Box::new(definition))) {

@@ -155,18 +155,58 @@ impl<'d, 'a> View<'d, 'a> {
     }
 
     pub(super) fn truth(&self, expr: &Expr) -> Result<bool, Trouble> {
-        self.settled(expr.truthy(self), expr.source())
+        self.settled(expr.truthy(self), || format!("`{}`", expr.source()))
     }
 
     pub(super) fn render(&self, template: &Template) -> Result<Value, Trouble> {
         if let Some(constant) = template.constant() {
             return Ok(constant.clone());
         }
-        self.settled(template.render(self), "a template")
+        self.settled(template.render(self), || self.blamed(template))
+    }
+
+    /// The first text of a failed template that fails by itself, with its field.
+    fn blamed(&self, template: &Template) -> String {
+        let mut path = Vec::new();
+        let found = self.failing(template.source(), &mut path);
+        // Looking for it is no reading.
+        drop((self.needs.take(), self.gone.take()));
+        match (found, path.is_empty()) {
+            (Some(text), true) => format!("`{text}`"),
+            (Some(text), false) => format!("`{}`, which is `{text}`,", path.join(".")),
+            (None, _) => "the whole of what stands here".to_owned(),
+        }
+    }
+
+    /// Leaves the way to the text in `path`.
+    fn failing<'t>(&self, value: &'t Value, path: &mut Vec<String>) -> Option<&'t str> {
+        let mut within = |name: String, inner: &'t Value| {
+            path.push(name);
+            let found = self.failing(inner, path);
+            if found.is_none() {
+                path.pop();
+            }
+            found
+        };
+        match value {
+            Value::String(text) => {
+                let fails = Template::compile(value).is_ok_and(|alone| alone.render(self).is_err());
+                fails.then_some(text)
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().find_map(|(index, item)| within(index.to_string(), item))
+            }
+            Value::Object(fields) => fields.iter().find_map(|(name, field)| within(name.clone(), field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        }
     }
 
     /// Values that are not there yet outweigh the result: it was computed without them.
-    fn settled<T>(&self, result: Result<T, EvalError>, source: &str) -> Result<T, Trouble> {
+    fn settled<T>(
+        &self,
+        result: Result<T, EvalError>,
+        source: impl FnOnce() -> String,
+    ) -> Result<T, Trouble> {
         let mut needs = self.needs.take();
         if !needs.is_empty() {
             needs.sort();
@@ -174,11 +214,11 @@ impl<'d, 'a> View<'d, 'a> {
             return Err(Trouble::Rejected(Rejected::Needs(needs)));
         }
         if let Some(key) = self.gone.take() {
-            let message = format!("`{source}` reads a value that is not there any more: {key}");
+            let message = format!("{} reads a value that is not there any more: {key}", source());
             return Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::REFERENCE, message)));
         }
         result.map_err(|error| {
-            let message = format!("`{source}` cannot be evaluated: {error}");
+            let message = format!("{} cannot be evaluated: {error}", source());
             Trouble::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
         })
     }
@@ -208,7 +248,7 @@ impl<'d, 'a> View<'d, 'a> {
     ) -> Result<Vec<(String, Value)>, Trouble> {
         let names = steps.map(|step| &self.draft.net.step(step).name);
         let found = names.filter_map(|name| Some((name.clone(), self.output(name)?.into_owned()))).collect();
-        self.settled(Ok(found), "the body of a loop")
+        self.settled(Ok(found), || "`the body of a loop`".to_owned())
     }
 
     /// Every output there is: for names that are only known when the expression runs.

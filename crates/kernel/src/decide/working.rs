@@ -93,8 +93,10 @@ fn try_begin(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
         Work::Task { .. } => Ok(offer(d, id)?),
         Work::Pure { output, patch } => pure(d, id, output.as_ref(), patch),
         Work::Child { definition, inputs } => children::start(d, id, definition, inputs),
-        Work::Approval { deadline_ms } => {
-            Ok(manual::ask(d, id, Arc::new(Value::Null), ending::Told::default(), *deadline_ms)?)
+        Work::Approval { deadline_ms, asks } => {
+            let asked = asks.as_ref().map(|asks| View::of_run(d, run).render(asks)).transpose()?;
+            let asked = Arc::new(asked.unwrap_or_default());
+            Ok(manual::ask(d, id, asked, ending::Told::default(), *deadline_ms)?)
         }
         Work::Delay { ms } => delay(d, id, ms),
     }

@@ -119,8 +119,12 @@ pub enum Work {
     Task { spec: Arc<Value> },
     /// Another execution; its end is this step's.
     Child { definition: Template, inputs: Template },
-    /// A person decides.
-    Approval { deadline_ms: Option<u64> },
+    /// A person decides. What is asked is told to whoever may answer.
+    Approval {
+        deadline_ms: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asks: Option<Template>,
+    },
     /// A durable timer; the template gives milliseconds.
     Delay { ms: Template },
 }
@@ -143,7 +147,8 @@ impl Work {
             }
             Work::Child { definition, inputs } => vec![definition, inputs],
             Work::Delay { ms } => vec![ms],
-            Work::Task { .. } | Work::Approval { .. } => Vec::new(),
+            Work::Approval { asks, .. } => asks.iter().collect(),
+            Work::Task { .. } => Vec::new(),
         }
     }
 }

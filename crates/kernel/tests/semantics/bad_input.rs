@@ -269,7 +269,7 @@ fn rich_net(kind: u8) -> NetSpec {
         noop("noop", &[]),
         routed,
         step("child", sub, &[]),
-        step("ask", Work::Approval { deadline_ms: Some(7) }, &[]),
+        step("ask", Work::Approval { deadline_ms: Some(7), asks: None }, &[]),
         tool,
     ];
     let join = [Join::Each, Join::All, Join::AnyLive][usize::from(kind % 3)];

@@ -194,7 +194,7 @@ fn pln_34_a_plan_that_cannot_be_prepared_fails_before_it_runs() {
 fn what_cannot_be_repeated_is_refused_with_restart() {
     let mut manual = task("m", &[]);
     manual.completion = Completion::Manual { deadline_ms: None };
-    let approval = step("p", Work::Approval { deadline_ms: None }, &[]);
+    let approval = step("p", Work::Approval { deadline_ms: None, asks: None }, &[]);
     let mut undo = task("u", &[]);
     undo.compensation = Some(Hook { work: Work::task(json!(1)), retry: Retry::default(), timeout_ms: None });
     let error = Net::new(NetSpec { steps: vec![manual, approval, undo], policy: policy() }).unwrap_err();

@@ -332,7 +332,7 @@ fn wfl_26_resume_goes_on_at_what_did_not_complete() {
 fn wfl_27_paused_by_a_user_an_approval_or_an_agent() {
     let mut drive = Drive::started(
         policy(),
-        vec![step("ok", Work::Approval { deadline_ms: None }, &[1]), task("a", &[])],
+        vec![step("ok", Work::Approval { deadline_ms: None, asks: None }, &[1]), task("a", &[])],
     );
     assert_eq!(drive.state.phase(), Phase::Paused);
     assert!(drive.send(Input::Resume { by: "u".into() }).is_err(), "a resume answers for nobody");

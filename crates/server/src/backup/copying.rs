@@ -97,6 +97,7 @@ mod tests {
             workload: json!({ "large": { "$artifact": key_of(NAMED) } }),
             net: Arc::new(compiled.net.unwrap()),
             at: Millis(1),
+            status: None,
             author: None,
         };
         store.write(&[Write::Define(Box::new(definition))]).unwrap();

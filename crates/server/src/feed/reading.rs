@@ -2,8 +2,9 @@
 
 use super::message::{Message, Tells};
 use super::telling::Telling;
+use serde_json::Value;
 use std::sync::Arc;
-use windlass_dialects::view::{Leases, NodeProgress, Taken};
+use windlass_dialects::view::{Leases, NodeProgress, Taken, reference};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs, RunId};
 use windlass_store::{JournalRow, Position, Reader, StoreError, StoredLog};
 
@@ -154,7 +155,8 @@ impl Feed {
     fn fill_outputs(&self, reader: &mut impl Reader, messages: &mut [Message]) -> Result<(), FeedError> {
         for message in messages {
             if let Tells::Ended { outputs: given, .. } = &mut message.tells {
-                *given = self.outputs(reader)?.value(self.telling.net());
+                let tell = &mut |value: &Value| reference(self.execution, value);
+                *given = self.outputs(reader)?.value_with(self.telling.net(), tell);
             }
         }
         Ok(())

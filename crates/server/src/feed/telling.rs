@@ -4,7 +4,7 @@ use super::message::{Message, Tells, sequence};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_dialects::view::{Leases, NodeLabel, Progress, Story, Taken, progress, status};
+use windlass_dialects::view::{Leases, NodeLabel, Progress, Story, Taken, progress, shared, status};
 use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times};
 use windlass_protocol::Line;
 use windlass_store::{JournalRow, StoredLog};
@@ -191,7 +191,9 @@ impl Telling {
         self.tell_start(told, run, times);
         if let Some(firing) = self.story.firing(run).filter(|firing| firing.is_whole()) {
             let node = NodeLabel::of(self.net.step(firing.step));
-            let (duration_ms, output) = (firing.duration_ms(), firing.output.clone());
+            let execution = self.story.state.head.id;
+            let output = firing.output.as_ref().map(|output| shared(execution, output));
+            let duration_ms = firing.duration_ms();
             told.tell(at, Tells::NodeCompleted { node, duration_ms, output });
         }
         self.forget(run);

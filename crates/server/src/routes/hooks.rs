@@ -6,13 +6,15 @@ use crate::app::App;
 use crate::auth::{Caller, Permission, Role};
 use crate::body::{collect, media_type, parse};
 use crate::hooks::Claim;
-use crate::problem::Problem;
+use crate::problem::{Problem, Refused};
+use crate::routes::shared::{BodyRefusals, Refusals};
 use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::routing::any;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use windlass_dialects::workflow::HOOK;
 use windlass_store::Catalog;
@@ -24,11 +26,27 @@ const TRIGGER: &str = "webhook";
 /// Headers whose values are kept nowhere.
 const PRIVATE: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
 
-/// Paths have as many parts as their triggers say, which the OpenAPI document cannot tell; it leaves them out.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(hook))]
+struct Document;
+
+/// Paths have as many parts, and methods, as their triggers say, which the OpenAPI document cannot tell.
 pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().route("/hooks/{*path}", any(hook))
+    OpenApiRouter::with_openapi(Document::openapi()).route("/hooks/{*path}", any(hook))
 }
 
+/// Start the workflow whose trigger has this path
+///
+/// With the method that the trigger says. A JSON object is the inputs; anything else is their `body`; without a body the
+/// query is. A token is needed unless the trigger says `requireAuth: false`.
+#[utoipa::path(post, path = "/hooks/{path}", tag = "hooks", security((), ("bearer" = [])),
+    params(("path" = String, Path, description = "As the trigger has it; it may have several parts"),
+        ("X-Idempotency-Key" = Option<String>, Header, description = "The same key starts no second execution")),
+    request_body(content = Option<Value>),
+    responses((status = 202, body = Accepted, description = "It is queued"),
+        (status = 405, body = Refused, description = "The trigger is for another method"),
+        (status = 409, body = Refused, description = "The key was used for something else, or the workflow is not active"),
+        Refusals, BodyRefusals))]
 async fn hook(
     State(app): State<Arc<App>>,
     Path(path): Path<String>,

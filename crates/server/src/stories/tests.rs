@@ -48,6 +48,7 @@ impl Rig {
             workload: json!({}),
             net: Arc::new(compile(GATE).net.unwrap()),
             at: now(),
+            status: None,
             author: None,
         };
         let Some(Answer::Defined { id, .. }) =

@@ -43,6 +43,7 @@ pub(super) fn draw(count: usize, at: Millis, rng: &mut Rng) -> Vec<Definition> {
                 workload,
                 net,
                 at,
+                status: None,
                 author: None,
             }
         })

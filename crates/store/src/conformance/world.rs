@@ -59,6 +59,7 @@ pub fn definition(name: &str, source: &str, net: &Arc<Net>) -> Definition {
         workload: json!({ "n": 1 }),
         net: net.clone(),
         at: Millis(5),
+        status: None,
         author: None,
     }
 }

@@ -60,8 +60,15 @@ fn insert(conn: &Connection, definition: &Definition, of: &Standing) -> Result<A
         definition.source,
     ])?;
     let id = DefinitionId(conn.last_insert_rowid());
-    conn.prepare_cached("UPDATE workflows SET name = ?2, updated_at = ?3 WHERE key = ?1")?
-        .execute(params![of.key, definition.name, definition.at.0])?;
+    conn.prepare_cached(
+        "UPDATE workflows SET name = ?2, updated_at = ?3, status = coalesce(?4, status) WHERE key = ?1",
+    )?
+    .execute(params![
+        of.key,
+        definition.name,
+        definition.at.0,
+        definition.status.map(WorkflowStatus::name)
+    ])?;
     if let Some(audit) = audit(definition, of, version) {
         add_audit(conn, &audit)?;
     }
@@ -91,7 +98,7 @@ fn made(conn: &Connection, definition: &Definition, id: WorkflowId) -> Result<St
         workflow_bytes(id),
         definition.tenant.0,
         definition.name,
-        WorkflowStatus::default().name(),
+        definition.status.unwrap_or_default().name(),
         definition.at.0
     ])?;
     Ok(Standing { key: conn.last_insert_rowid(), id, newest: 0 })

@@ -29,6 +29,7 @@ mod auth;
 mod clients;
 mod config;
 mod exchange;
+mod lines;
 mod mapping;
 #[cfg(test)]
 mod tests;
@@ -42,7 +43,7 @@ use crate::pipeline::{Call, CallResult};
 pub(super) use answer::retry_after_ms;
 pub(crate) use clients::Clients;
 use config::Request;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use windlass_protocol::Failure;
 
@@ -55,12 +56,15 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
         Err(failure) => return Err(failure).into(),
     };
     desk.node.iter().for_each(|node| node.meter.add(API_CALLS, 1));
+    let began = Instant::now();
+    lines::before(&request, desk).await;
     let mut called = tokio::select! {
         biased;
         // Its answer is not asked for any more; the connection is closed.
         _ = halt.pulled() => Err(stopped()).into(),
         called = limited(&request, call, &desk.kit.clients) => called,
     };
+    lines::after(&request, call, desk, &called, began.elapsed()).await;
     if let (Ok(result), Some(mapping)) = (&mut called.outcome, &request.mapping) {
         match mapping.of(&result["data"], &request.told()) {
             Ok(mapped) => result["data"] = mapped,

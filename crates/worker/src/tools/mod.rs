@@ -77,6 +77,7 @@ const TOOLS: [(&str, Tool); 14] = [
 pub(crate) struct Desk {
     /// Told to processes in their environment.
     pub(crate) names: [(&'static str, String); 4],
+    attempt: u32,
     pub(crate) lines: Lines,
     pub(crate) kit: Arc<Kit>,
     /// Resolved before the first task.
@@ -116,7 +117,7 @@ impl Desk {
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
-        Desk { names, lines, kit, keychain: Map::new(), node }
+        Desk { names, attempt: work.attempt, lines, kit, keychain: Map::new(), node }
     }
 
     /// For tools that only nodes of workflows have.
@@ -124,6 +125,10 @@ impl Desk {
         let missing =
             || failure::invalid(format!("`{tool}` is a tool of workflow nodes, and this step is none"));
         self.node.as_ref().ok_or_else(missing)
+    }
+
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
     }
 
     /// Of the firing: the same on all attempts.

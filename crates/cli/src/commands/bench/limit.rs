@@ -75,6 +75,7 @@ fn define(store: &mut Sqlite, net: &Arc<Net>) -> anyhow::Result<()> {
         workload: serde_json::json!({}),
         net: net.clone(),
         at: now(),
+        status: None,
         author: None,
     };
     store.write(&[Write::Define(Box::new(definition))])?;

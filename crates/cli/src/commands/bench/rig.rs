@@ -78,6 +78,7 @@ impl Rig {
             workload: json!({}),
             net: Arc::new(net),
             at: now(),
+            status: None,
             author: None,
         };
         match self.handle().call(Request::Define(Box::new(definition))) {

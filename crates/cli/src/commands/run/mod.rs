@@ -156,6 +156,7 @@ pub fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition
         workload: compiled.workload.clone(),
         net: Arc::new(net),
         at: now(),
+        status: None,
         author: None,
     })
 }

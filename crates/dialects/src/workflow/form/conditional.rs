@@ -66,6 +66,18 @@ fn condition(item: &Node, index: usize, maker: &mut Maker<'_, '_, '_>) -> Option
         maker.trouble(item, message, "write it as one: `{{ inputs.name ~ '!' }}`");
         return None;
     }
+    if let (true, Value::String(pattern)) = (operator == "regex_match", &value)
+        && !pattern.contains("{{")
+        && let Err(wrong) = windlass_expr::check_pattern(pattern)
+    {
+        let message = format!("`value` of condition `{id}` of {}: {wrong}", maker.what);
+        maker.trouble(
+            item.get("value").unwrap_or(item),
+            message,
+            "write it as Rust and RE2 do: no look-around",
+        );
+        return None;
+    }
     let or = given(item, "logicGate").and_then(Node::text) == Some("OR");
     Some(Condition { expression: expression(&format!("({variable})"), operator, &value), id, or })
 }

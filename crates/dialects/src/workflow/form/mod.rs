@@ -56,6 +56,7 @@ pub(super) fn form(kind: Kind, mut maker: Maker<'_, '_, '_>) -> Form {
     let composed = match &made {
         Some(Form::Conditional(conditional)) => Some(conditional.output.clone()),
         Some(Form::Delay { ms }) => Some(ms.clone()),
+        Some(Form::Approval { asks, .. }) => asks.clone(),
         Some(Form::Child { definition, inputs, .. }) => Some(json!([definition, inputs])),
         Some(Form::Task(task)) => Some(Value::Object(task.config.clone())),
         _ => None,
@@ -204,7 +205,11 @@ fn delay(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
 }
 
 fn approval(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
-    Some(Form::Approval { deadline_ms: maker.duration_ms("timeout") })
+    let fields = ["message", "approvers"].into_iter();
+    let asks: Map<String, Value> =
+        fields.filter_map(|name| Some((name.to_owned(), maker.get(name)?.json()))).collect();
+    let asks = Some(Value::Object(asks)).filter(|asks| *asks != json!({}));
+    Some(Form::Approval { deadline_ms: maker.duration_ms("timeout"), asks })
 }
 
 fn child(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {

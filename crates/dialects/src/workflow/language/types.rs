@@ -293,7 +293,11 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
         about: "Waits for a person to approve or reject",
         fields: &[
             field("message", Shape::Text, "What is asked"),
-            field("approvers", Shape::Texts, "Who is meant; for people"),
+            field(
+                "approvers",
+                Shape::Texts,
+                "Who may answer: ids of users and names of roles; owners and admins always may",
+            ),
             field("timeout", Shape::Duration, "After that it has failed; without it, it waits for ever"),
         ],
         handles: &[

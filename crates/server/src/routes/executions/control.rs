@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::view::{End, NodeLabel, Story, execution_id, status, time};
+use windlass_dialects::view::{End, ExecutionStatus, NodeLabel, Story, execution_id, status, time};
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
 
@@ -38,6 +38,7 @@ pub struct CancelRequest {
 pub struct Cancelled {
     execution_id: String,
     /// `cancelled`, or `running` while it is undone first.
+    #[schema(value_type = ExecutionStatus)]
     status: String,
     /// Null while it is undone first.
     #[schema(format = DateTime)]
@@ -110,6 +111,7 @@ pub struct PauseRequest {
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
     execution_id: String,
+    #[schema(value_type = ExecutionStatus)]
     status: String,
 }
 

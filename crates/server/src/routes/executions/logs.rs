@@ -1,5 +1,6 @@
 //! `GET /api/v1/executions/{executionId}/logs`
 
+use super::lifecycle::{LogTeller, Told};
 use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -9,23 +10,27 @@ use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared;
 use crate::routes::shared::Refusals;
+use crate::stories::Stories;
+use crate::told::TellError;
+use crate::walk;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::{NodeLabel, time};
-use windlass_kernel::{ExecutionId, Millis, Net};
+use windlass_kernel::{ExecutionId, Millis, Net, StepId};
 use windlass_protocol::{Line, Stream};
-use windlass_store::{Position, Reader, StoredLog};
+use windlass_store::{Position, Reader};
 
 const LIST: Paged = Paged { name: "logs", usual: 100, most: 1_000 };
-/// Chunks read at a time.
+/// Chunks of the log, and lines of the journal, read at a time.
 const PAGE: usize = 64;
-/// Chunks that one request looks through. A filter that finds little gives a short page, and a cursor to go on from.
-const CHUNKS_MAX: usize = 2_000;
+/// How often one request reads so many. A filter that finds little gives a short page, and a cursor to go on from.
+const PAGES_MAX: usize = 32;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -65,15 +70,23 @@ pub struct Entry {
     id: String,
     #[schema(format = DateTime)]
     timestamp: String,
-    level: String,
-    node_id: String,
-    node_name: String,
+    #[schema(value_type = Level)]
+    level: &'static str,
+    /// Not there where a line is about the whole execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    node_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    node_name: Option<String>,
     message: String,
     #[schema(value_type = Object)]
     data: Value,
 }
 
-/// What the nodes of an execution said.
+/// What became of an execution and its nodes, and what they said
+///
+/// Lines of level `debug` are there for executions with `debugMode`.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/logs", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path), Asked),
     responses((status = 200, body = Logs), Refusals))]
@@ -90,20 +103,33 @@ pub async fn logs(
         .readers
         .read(move |reader| {
             let stored = stored_of(reader, &caller, id)?;
-            let net = stories.net(reader, stored.state.head.net)?;
-            wanted.page(reader, id, net.as_deref())
+            let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
+            let wanted = Wanted { debug: wanted.debug || stored.options.debug, ..wanted };
+            Reading::new(&wanted, id, &net).page(reader, &stories)
         })
         .await?;
     Ok(Json(logs))
 }
 
-/// A line by its chunk and its number there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(i64, usize);
+/// Where reading goes on: in the journal, and in the log after a chunk and so many lines of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Place {
+    journal: walk::Place,
+    chunk: i64,
+    lines: usize,
+}
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0, self.1)
+        write!(f, "{}/{}/{}", self.journal, self.chunk, self.lines)
+    }
+}
+
+impl Place {
+    fn read(text: &str) -> Option<Place> {
+        let (journal, log) = text.split_once('/')?;
+        let (chunk, lines) = log.split_once('/')?;
+        Some(Place { journal: journal.parse().ok()?, chunk: chunk.parse().ok()?, lines: lines.parse().ok()? })
     }
 }
 
@@ -112,7 +138,9 @@ struct Wanted {
     level: Option<&'static str>,
     since: Option<Millis>,
     limit: usize,
-    after: Option<Place>,
+    from: Place,
+    /// Lines for whoever looks closely.
+    debug: bool,
 }
 
 impl Wanted {
@@ -123,81 +151,175 @@ impl Wanted {
             Level::Warn => "warn",
             Level::Error => "error",
         });
-        let read = |text: &str| {
-            let (chunk, line) = text.split_once('.')?;
-            Some(Place(chunk.parse().ok()?, line.parse().ok()?))
-        };
         Ok(Wanted {
             node: asked.node_id.clone(),
             level,
             since: asked.since.as_deref().map(|text| shared::instant("since", text)).transpose()?,
             limit: LIST.limit(asked.limit)?,
-            after: LIST.place(asked.cursor.as_deref(), read)?,
+            from: LIST.place(asked.cursor.as_deref(), Place::read)?.unwrap_or_default(),
+            debug: level == Some("debug"),
         })
     }
 
-    fn page(&self, reader: &mut impl Reader, id: ExecutionId, net: Option<&Net>) -> Result<Logs, Problem> {
-        let mut logs = Vec::new();
-        // The chunk of the last line is read again for the lines after it.
-        let mut chunk_after = Position(self.after.map_or(0, |place| place.0.saturating_sub(1)));
-        for _ in 0..CHUNKS_MAX.div_ceil(PAGE) {
-            let chunks = reader.logs(id, chunk_after, PAGE)?;
-            for chunk in &chunks {
-                for (place, line) in lines(chunk)? {
-                    if !self.fits(chunk, place, &line) {
-                        continue;
-                    }
-                    if logs.len() == self.limit {
-                        return Ok(page(logs, true));
-                    }
-                    logs.push((place, entry(place, chunk, line, net)));
-                }
-                chunk_after = chunk.position;
-            }
-            if chunks.len() < PAGE {
-                return Ok(page(logs, false));
+    fn wants(&self, (at, entry): &(Millis, Entry)) -> bool {
+        (self.debug || entry.level != "debug")
+            && self.node.as_ref().is_none_or(|node| Some(node) == entry.node_id.as_ref())
+            && self.level.is_none_or(|wanted| wanted == entry.level)
+            && self.since.is_none_or(|since| *at > since)
+    }
+}
+
+/// Lines of the log with the place after each.
+type Lines = VecDeque<(Place, StoredLine)>;
+
+struct StoredLine {
+    step: String,
+    attempt: u32,
+    id: String,
+    line: Line,
+}
+
+/// A walk through journal and log at once, by time; each keeps its own order.
+struct Reading<'w> {
+    wanted: &'w Wanted,
+    id: ExecutionId,
+    net: &'w Net,
+    place: Place,
+    logs: Vec<Entry>,
+}
+
+impl<'w> Reading<'w> {
+    fn new(wanted: &'w Wanted, id: ExecutionId, net: &'w Net) -> Reading<'w> {
+        Reading { wanted, id, net, place: wanted.from, logs: Vec::new() }
+    }
+
+    fn page(mut self, reader: &mut impl Reader, stories: &Stories) -> Result<Logs, Problem> {
+        for _ in 0..PAGES_MAX {
+            let teller = LogTeller::new(self.id, self.net);
+            let from = self.place.journal;
+            let (told, next) = stories.lines.page(reader, (self.id, self.net, teller), from, PAGE)?;
+            let (lines, more_lines) = self.lines(reader)?;
+            let more = (next.is_some(), more_lines);
+            match self.merge(told.into(), lines, more) {
+                Stop::Full => return Ok(self.told(true)),
+                Stop::Over => return Ok(self.told(false)),
+                Stop::ReadOn => {}
             }
         }
-        // Nothing more fits in this chunk.
-        let pagination = LIST.next(Some(Place(chunk_after.0, usize::MAX)));
-        Ok(Logs { pagination, ..page(logs, true) })
+        Ok(self.told(true))
     }
 
-    fn fits(&self, chunk: &StoredLog, place: Place, line: &Line) -> bool {
-        self.after.is_none_or(|after| place > after)
-            && self.node.as_ref().is_none_or(|node| *node == chunk.step)
-            && self.level.is_none_or(|wanted| wanted == line.level().name())
-            && self.since.is_none_or(|since| Millis(line.at) > since)
+    fn lines(&self, reader: &mut impl Reader) -> Result<(Lines, bool), Problem> {
+        let chunks = reader.logs(self.id, Position(self.place.chunk), PAGE)?;
+        let more = chunks.len() == PAGE;
+        let mut found = Lines::new();
+        for (number, chunk) in chunks.into_iter().enumerate() {
+            let lines: Vec<Line> = serde_json::from_slice(&chunk.lines).map_err(Problem::internal)?;
+            let (seen, count) = (if number == 0 { self.place.lines } else { 0 }, lines.len());
+            let before = chunk.position.0 - 1;
+            for (index, line) in lines.into_iter().enumerate().skip(seen) {
+                let (chunk_after, lines_after) =
+                    if index + 1 == count { (chunk.position.0, 0) } else { (before, index + 1) };
+                let place = Place { chunk: chunk_after, lines: lines_after, ..Place::default() };
+                let id = format!("log_{:024x}{index:08x}", chunk.position.0);
+                found.push_back((
+                    place,
+                    StoredLine { step: chunk.step.clone(), attempt: chunk.attempt, id, line },
+                ));
+            }
+        }
+        Ok((found, more))
+    }
+
+    /// Goes on until the page is full, or one of both lists is to be read on.
+    fn merge(
+        &mut self,
+        mut told: VecDeque<Told>,
+        mut lines: Lines,
+        (more_told, more_lines): (bool, bool),
+    ) -> Stop {
+        loop {
+            let is_line_next = match (told.front(), lines.front()) {
+                (None, _) if more_told => return Stop::ReadOn,
+                (_, None) if more_lines => return Stop::ReadOn,
+                (None, None) => return Stop::Over,
+                (told, line) => {
+                    told.is_none_or(|told| line.is_some_and(|(_, line)| is_before(&line.line, told)))
+                }
+            };
+            let (place, entry) = match is_line_next {
+                true => {
+                    let Some((after, line)) = lines.pop_front() else { return Stop::Over };
+                    (Place { journal: self.place.journal, ..after }, self.of_line(line))
+                }
+                false => {
+                    let Some(told) = told.pop_front() else { return Stop::Over };
+                    (Place { journal: walk::Place::after(told.version), ..self.place }, self.of_journal(told))
+                }
+            };
+            if self.wanted.wants(&entry) {
+                if self.logs.len() == self.wanted.limit {
+                    return Stop::Full;
+                }
+                self.logs.push(entry.1);
+            }
+            self.place = place;
+        }
+    }
+
+    fn told(self, has_more: bool) -> Logs {
+        let pagination = LIST.next(has_more.then_some(self.place));
+        Logs { logs: self.logs, pagination }
+    }
+
+    fn label(&self, step: Option<StepId>) -> (Option<String>, Option<String>) {
+        let label = step.map(|step| NodeLabel::of(self.net.step(step)));
+        label.map(|label| (label.id, label.name)).unzip()
+    }
+
+    fn of_journal(&self, told: Told) -> (Millis, Entry) {
+        let (node_id, node_name) = self.label(told.step);
+        let entry = Entry {
+            id: format!("log_v{:024x}", told.version),
+            timestamp: time(told.at),
+            level: told.level.name(),
+            node_id,
+            node_name,
+            message: told.text,
+            data: told.data,
+        };
+        (told.at, entry)
+    }
+
+    fn of_line(&self, StoredLine { step, attempt, id, line }: StoredLine) -> (Millis, Entry) {
+        let (_, name) = self.label(self.net.find(&step));
+        let stream = match line.stream {
+            Stream::Out => "stdout",
+            Stream::Err => "stderr",
+            Stream::Worker => "worker",
+        };
+        let entry = Entry {
+            id,
+            timestamp: time(Millis(line.at)),
+            level: line.level().name(),
+            node_name: Some(name.unwrap_or_else(|| step.clone())),
+            node_id: Some(step),
+            data: data(&line, stream, attempt),
+            message: line.text,
+        };
+        (Millis(line.at), entry)
     }
 }
 
-fn lines(chunk: &StoredLog) -> Result<impl Iterator<Item = (Place, Line)>, Problem> {
-    let lines: Vec<Line> = serde_json::from_slice(&chunk.lines).map_err(Problem::internal)?;
-    let position = chunk.position.0;
-    Ok(lines.into_iter().enumerate().map(move |(index, line)| (Place(position, index), line)))
+enum Stop {
+    Full,
+    ReadOn,
+    Over,
 }
 
-fn page(logs: Vec<(Place, Entry)>, has_more: bool) -> Logs {
-    let pagination = LIST.next(logs.last().filter(|_| has_more).map(|(place, _)| *place));
-    Logs { logs: logs.into_iter().map(|(_, entry)| entry).collect(), pagination }
-}
-
-fn entry(Place(position, index): Place, chunk: &StoredLog, line: Line, net: Option<&Net>) -> Entry {
-    let step = net.and_then(|net| net.find(&chunk.step).map(|step| NodeLabel::of(net.step(step)).name));
-    let stream = match line.stream {
-        Stream::Out => "stdout",
-        Stream::Err => "stderr",
-        Stream::Worker => "worker",
-    };
-    Entry {
-        id: format!("log_{position:024x}{index:08x}"),
-        timestamp: time(Millis(line.at)),
-        level: line.level().name().to_owned(),
-        node_id: chunk.step.clone(),
-        node_name: step.unwrap_or_else(|| chunk.step.clone()),
-        data: data(&line, stream, chunk.attempt),
-        message: line.text,
-    }
+/// At the same time what happened comes first, unless it is the end of what the line belongs to.
+fn is_before(line: &Line, told: &Told) -> bool {
+    Millis(line.at) < told.at || told.is_end && Millis(line.at) == told.at
 }
 
 /// What the node gave along, and where the line comes from.

@@ -17,6 +17,7 @@ use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::{execution_id, status};
+use windlass_kernel::net::Work;
 use windlass_kernel::{Fence, Input, ManualNote, ManualOutcome, RunId, RunState};
 
 const NOTES_MAX: usize = 10_000;
@@ -72,7 +73,13 @@ pub async fn complete(
     caller.may(Permission::Execute)?;
     let note = note(&caller, &asked)?;
     let (execution, step) = (ids::execution(&id)?, action.clone());
-    let (run, fence) = told(&app, &caller, &id, move |told| waiting(told, &step)).await??;
+    let asking = caller.clone();
+    let (run, fence) = told(&app, &caller, &id, move |told| {
+        let found = waiting(told, &step)?;
+        may_answer(told, &asking, found.0)?;
+        Ok::<_, Problem>(found)
+    })
+    .await??;
     let outcome = word(&note.outcome).to_owned();
     let input = Input::Complete { run, fence, note: Box::new(note) };
     let does = ("execution.complete", json!({ "action": action, "outcome": outcome }));
@@ -105,6 +112,30 @@ fn note(caller: &Caller, asked: &CompleteRequest) -> Result<ManualNote, Problem>
         Outcome::Cancelled => ManualOutcome::Cancelled,
     };
     Ok(ManualNote { outcome, actor: caller.id.clone(), notes: asked.notes.clone(), evidence })
+}
+
+/// Where an approval names people, one of them or somebody who administers the tenant answers.
+fn may_answer(told: &Told<'_>, caller: &Caller, run: RunId) -> Result<(), Problem> {
+    let Some(RunState::Manual { output, .. }) = told.stored.state.run(run).map(|run| &run.state) else {
+        return Ok(());
+    };
+    let step = told.stored.state.run(run).map(|run| told.net.step(run.step));
+    let is_approval = step.is_some_and(|step| matches!(step.work, Work::Approval { .. }));
+    if !is_approval {
+        return Ok(());
+    }
+    // What is asked may be so long that it was set aside.
+    let asked = match windlass_artifact::key(output) {
+        Some(key) => told.artifacts.0(key).ok_or_else(|| Problem::internal("what is asked is lost"))?,
+        None => output.clone(),
+    };
+    let Some(approvers) = asked["approvers"].as_array() else { return Ok(()) };
+    let is_meant = approvers.iter().any(|who| *who == *caller.id || *who == caller.role.name());
+    if approvers.is_empty() || is_meant || caller.may(Permission::Administer).is_ok() {
+        return Ok(());
+    }
+    let names: Vec<&str> = approvers.iter().filter_map(|who| who.as_str()).collect();
+    Err(Problem::forbidden(format!("it is asked of {}; you are none of them", names.join(", "))))
 }
 
 fn word(outcome: &ManualOutcome) -> &'static str {

@@ -1,10 +1,12 @@
 //! Executions: started, told, listed, controlled.
 
+mod artifact;
 mod control;
 mod events;
 mod evidence;
 mod journal;
 pub(super) mod key;
+mod lifecycle;
 mod links;
 mod list;
 mod logs;
@@ -18,6 +20,7 @@ mod start;
 mod started;
 
 pub use events::EventTeller;
+pub use lifecycle::LogTeller;
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
 pub use prepared::Prepared;
@@ -47,6 +50,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(one::get))
         .routes(routes!(one::status))
         .routes(routes!(one::graph))
+        .routes(routes!(artifact::artifact))
         .routes(routes!(logs::logs))
         .routes(routes!(events::events))
         .routes(routes!(evidence::evidence))

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::graph::Format;
 use windlass_dialects::view::{
-    ExecutionStatus, ExecutionView, Progress, execution_id, execution_status, progress,
+    ExecutionStatus, ExecutionView, Progress, Waiting, execution_id, execution_status, progress, waiting_for,
 };
 use windlass_kernel::Millis;
 use windlass_store::WorkflowId;
@@ -75,6 +75,10 @@ pub struct Standing {
     execution_id: String,
     status: ExecutionStatus,
     progress: Progress,
+    /// What only people can move on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    waiting_for: Vec<Waiting>,
 }
 
 /// How it stands.
@@ -90,6 +94,7 @@ pub async fn status(
         execution_id: execution_id(told.facts.execution),
         status: execution_status(told.story.state.phase()),
         progress: progress(told.net, told.story, &told.facts.leases),
+        waiting_for: waiting_for(told.net, told.story),
     });
     Ok(Json(standing.await?))
 }

@@ -40,9 +40,10 @@ pub struct ExecutionOptions {
     scheduled_at: Option<String>,
     priority: Option<Urgency>,
     /// For nodes without a policy of their own; of workflows only.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<RetryPolicyShape>)]
     retry_policy: Option<RetryPolicy>,
-    /// `fail_fast`, `continue_on_error` or `collect_errors`; of workflows only.
+    /// Of workflows only.
+    #[schema(value_type = Option<FailureModeName>)]
     failure_mode: Option<String>,
     #[schema(max_length = 2048)]
     webhook_url: Option<String>,
@@ -58,6 +59,45 @@ pub struct ExecutionOptions {
     #[schema(max_length = 100)]
     correlation_id: Option<String>,
     parent_execution_id: Option<String>,
+}
+
+/// The document's RetryPolicy: what is left out has the default that stands there.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = RetryPolicy)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[expect(dead_code, reason = "only the schema is used")]
+struct RetryPolicyShape {
+    #[schema(default = 3)]
+    max_retries: Option<u32>,
+    #[schema(inline)]
+    backoff_strategy: Option<Backoff>,
+    #[schema(default = 1000)]
+    initial_delay_ms: Option<u64>,
+    #[schema(default = 60000)]
+    max_delay_ms: Option<u64>,
+    #[schema(default = 2.0)]
+    backoff_multiplier: Option<f64>,
+    #[schema(default = 0.1)]
+    jitter_factor: Option<f64>,
+    /// Codes of errors; those of the document's matrix without it.
+    retryable_errors: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Backoff {
+    Fixed,
+    Linear,
+    Exponential,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = FailureMode)]
+#[serde(rename_all = "snake_case")]
+enum FailureModeName {
+    FailFast,
+    ContinueOnError,
+    CollectErrors,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]

@@ -4,12 +4,14 @@ use crate::app::App;
 use crate::problem::{Detail, Problem};
 use crate::rights::{RunsProgram, programs_of};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_dialects::workflow::{Overrides, check_inputs};
-use windlass_dialects::{Dialect, compile, compile_with};
+use windlass_dialects::{Child, Dialect, compile, compile_with};
 use windlass_kernel::Net;
-use windlass_store::{DefinitionId, StoredDefinition};
+use windlass_kernel::net::Work;
+use windlass_protocol::{KeySource, Pipeline, Provider};
+use windlass_store::{DefinitionId, StoredDefinition, Tenant};
 
 /// Versions kept; beyond it all are forgotten, which costs no more than reading them again.
 const KEPT_MAX: usize = 1_000;
@@ -30,6 +32,9 @@ pub struct Version {
     schema: Option<Value>,
     pub warnings: Vec<Detail>,
     pub programs: Vec<RunsProgram>,
+    pub children: Vec<Child>,
+    /// By step, as far as the definition names them.
+    secrets: Vec<(String, String)>,
 }
 
 impl Prepared {
@@ -61,6 +66,8 @@ impl Version {
             workload: definition.workload,
             warnings: compiled.warnings().map(Detail::from).collect(),
             programs: compiled.net.as_ref().map(programs_of).unwrap_or_default(),
+            secrets: compiled.net.as_ref().map(secrets).unwrap_or_default(),
+            children: compiled.children,
             schema: compiled.inputs_schema,
             source: definition.source,
         }
@@ -73,6 +80,25 @@ impl Version {
         whole.extend(inputs.clone());
         let problems = check_inputs(schema, &Value::Object(whole));
         problems.into_iter().map(|problem| Detail::new(problem.path, problem.message)).collect()
+    }
+
+    /// Secrets that a step would look for in vain.
+    pub async fn missing_secrets(&self, app: &App, tenant: &Tenant) -> Result<Vec<Detail>, Problem> {
+        if self.secrets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (vault, tenant) = (app.secrets.clone(), tenant.clone());
+        let listed = app.aside(move || vault.with(|vault| vault.list(&tenant))).await??;
+        let known: BTreeSet<&str> = listed.iter().map(|secret| secret.name.as_str()).collect();
+        let missing = self.secrets.iter().filter(|(_, name)| !known.contains(name.as_str()));
+        let told = missing.map(|(step, name)| {
+            let message = format!("`{step}` reads the secret `{name}`, which is not there");
+            Detail {
+                hint: Some(format!("store it: PUT /api/v1/secrets/{name}, or `windlass secrets set {name}`")),
+                ..Detail::new(step.clone(), message)
+            }
+        });
+        Ok(told.collect())
     }
 
     /// The net that a start asks for; None when it is the definition's own.
@@ -91,4 +117,21 @@ impl Version {
             None => Err(Problem::definition(compiled.errors())),
         }
     }
+}
+
+/// Names of stored secrets, with the steps that read them; a name that is a template shows only at run time.
+fn secrets(net: &Net) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (_, step) in net.steps() {
+        let Work::Task { spec } = &step.work else { continue };
+        let pipeline: Pipeline = serde_json::from_value((**spec).clone()).unwrap_or_default();
+        let names = pipeline.keychain.iter().flat_map(|key| match &key.source {
+            KeySource::Named { provider: Provider::Windlass, fields } => fields.values().collect(),
+            KeySource::Secret { provider: Provider::Windlass, name } => vec![name],
+            _ => Vec::new(),
+        });
+        let plain = names.filter_map(Value::as_str).filter(|name| !name.contains("{{"));
+        found.extend(plain.map(|name| (step.name.clone(), name.to_owned())));
+    }
+    found
 }

@@ -13,6 +13,7 @@ use crate::body::{collect, is_json, parse};
 use crate::ids;
 use crate::problem::{Detail, Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::routes::workflows::missing_children;
 use crate::traces;
 use axum::Json;
 use axum::extract::{Path, Request, State};
@@ -71,7 +72,8 @@ pub async fn execute(
     if options.dry_run == Some(true) {
         let startable = startable(&app, &caller, workflow, asked.parent).await?;
         let found = startable.version.check_inputs(&sent.inputs);
-        return Ok(Json(Outcome::Checked(checked(&startable.version, &asked, found))).into_response());
+        let checked = checked(&app, &caller, &startable.version, &asked, found).await?;
+        return Ok(Json(Outcome::Checked(checked)).into_response());
     }
     let with = Begin { workflow, inputs: sent.inputs, trigger: "api", key };
     let begun = begin(&app, &caller, asked, with).await?;
@@ -93,7 +95,7 @@ async fn startable(
     let current =
         app.definitions.current(&app.readers, &caller.tenant, workflow).await?.ok_or_else(missing)?;
     let status = current.workflow.status;
-    if matches!(status, WorkflowStatus::Paused | WorkflowStatus::Archived) {
+    if status != WorkflowStatus::Active {
         let message = format!("the workflow is {}; make it active first", status.name());
         return Err(Problem::new(StatusCode::CONFLICT, "WORKFLOW_NOT_ACTIVE", message));
     }
@@ -198,15 +200,24 @@ async fn start(
 
 /// A client that hangs up changes nothing: the execution goes on.
 async fn finished(app: &App, caller: &Caller, id: ExecutionId) -> Result<Finished, Problem> {
-    match app.ask(windlass_engine::Request::Await(id)).await? {
+    match app.ask(windlass_engine::Request::AwaitPause(id)).await? {
         Answer::Rested(_) => told(app, caller, &execution_id(id), Finished::of).await,
         other => Err(unexpected(other)),
     }
 }
 
-fn checked(version: &Version, asked: &Asked, mut errors: Vec<Detail>) -> Checked {
+/// What would fail as things stand is an error: inputs, secrets and definitions that it starts.
+async fn checked(
+    app: &App,
+    caller: &Caller,
+    version: &Version,
+    asked: &Asked,
+    mut errors: Vec<Detail>,
+) -> Result<Checked, Problem> {
     if let Err(problem) = version.net(&asked.overrides) {
         errors.extend(problem.details);
     }
-    Checked { valid: errors.is_empty(), errors, warnings: version.warnings.clone() }
+    errors.extend(version.missing_secrets(app, &caller.tenant).await?);
+    errors.extend(missing_children(app, caller, &version.children).await?);
+    Ok(Checked { valid: errors.is_empty(), errors, warnings: version.warnings.clone() })
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use utoipa::ToSchema;
 use windlass_dialects::view::{
-    Course, ExecutionError, ExecutionStatus, NodeExecution, execution_id, time, workflow_id,
+    Course, ExecutionError, ExecutionStatus, NodeExecution, NodeStatus, execution_id, time, workflow_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{Catalog, Tenant, WorkflowId};
@@ -30,6 +30,7 @@ pub struct Accepted {
     execution_id: String,
     workflow_id: String,
     /// Always `queued`.
+    #[schema(value_type = ExecutionStatus)]
     status: String,
     #[schema(format = DateTime)]
     created_at: String,
@@ -98,6 +99,7 @@ impl Finished {
 /// The newest firing of a node.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NodeResult {
+    #[schema(value_type = NodeStatus)]
     status: &'static str,
     /// What it gave: any JSON.
     #[serde(skip_serializing_if = "Option::is_none")]

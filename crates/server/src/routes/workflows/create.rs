@@ -18,9 +18,9 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::workflow_id;
 use windlass_dialects::workflow::{Hook, hooks};
-use windlass_dialects::{Compiled, Diagnostic};
+use windlass_dialects::{Child, Compiled};
 use windlass_engine::{Answer, Refusal, Request};
-use windlass_store::{Catalog, Definition, Reader, Target, Tenant, Which, WorkflowId};
+use windlass_store::{Catalog, Definition, Reader, Target, Tenant, Which, WorkflowId, WorkflowStatus};
 
 /// What a definition without a name is called.
 const UNNAMED: &str = "unnamed";
@@ -108,6 +108,7 @@ pub(super) async fn register(
     let net = Arc::new(net);
     let net_digest = hex(net.digest());
     let (dialect, tenant) = (dialect.name(), caller.tenant.clone());
+    let status = compiled.status.and_then(WorkflowStatus::of);
     let (source, workload) = (compiled.source, compiled.workload);
     let definition = Definition {
         tenant,
@@ -117,6 +118,7 @@ pub(super) async fn register(
         source,
         workload,
         net,
+        status,
         at: now(),
         author: Some(caller.author()),
     };
@@ -142,23 +144,31 @@ async fn warnings(app: &App, caller: &Caller, compiled: &Compiled) -> Result<Vec
     let mut warnings: Vec<Detail> = compiled.warnings().map(Detail::from).collect();
     let own = compiled.name.clone();
     let children = compiled.children.iter().filter(|child| own.as_deref() != Some(child.path.as_str()));
-    let children: Vec<(String, Option<u32>, Diagnostic)> =
-        children.map(|child| (child.path.clone(), child.version, child.nowhere.clone())).collect();
+    let children: Vec<Child> = children.cloned().collect();
+    warnings.extend(missing_children(app, caller, &children).await?);
+    Ok(warnings)
+}
+
+/// Definitions that are started by name and that the tenant does not have.
+pub(crate) async fn missing_children(
+    app: &App,
+    caller: &Caller,
+    children: &[Child],
+) -> Result<Vec<Detail>, Problem> {
     if children.is_empty() {
-        return Ok(warnings);
+        return Ok(Vec::new());
     }
-    let tenant = caller.tenant.clone();
+    let (tenant, children) = (caller.tenant.clone(), children.to_vec());
     let missing = app.readers.look(move |reader| {
         let mut missing = Vec::new();
-        for (path, version, nowhere) in children {
+        for Child { path, version, nowhere } in children {
             if reader.find_definition(&tenant, &Which::Name(path), version)?.is_none() {
                 missing.push(Detail::from(&nowhere));
             }
         }
         Ok(missing)
     });
-    warnings.extend(missing.await?);
-    Ok(warnings)
+    missing.await
 }
 
 /// Hooks that another workflow of the tenant has: without a token, requests go to the older one.

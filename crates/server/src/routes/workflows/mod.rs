@@ -7,6 +7,8 @@ mod named;
 mod source;
 mod versions;
 
+pub(crate) use create::missing_children;
+
 use super::shared::told;
 use crate::app::App;
 use crate::auth::Caller;

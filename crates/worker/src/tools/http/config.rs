@@ -88,7 +88,10 @@ impl Request {
             limits: limits(fields)?,
             follows: fields.flag("follow_redirects")?.unwrap_or(true),
             response_max: response_max(fields)?,
-            mapping: fields.given("response_mapping").map(Mapping::read).transpose()?,
+            mapping: fields
+                .given("response_mapping")
+                .map(|given| Mapping::read(given, mapping_field(desk)))
+                .transpose()?,
         };
         request.put_content(fields)?;
         if let Some(auth) = fields.given("auth") {
@@ -180,6 +183,11 @@ impl Request {
         self.body = Some(body);
         Ok(())
     }
+}
+
+/// Nodes of workflows have the document's name for it.
+fn mapping_field(desk: &Desk) -> &'static str {
+    if desk.node.is_some() { "responseMapping" } else { "response_mapping" }
 }
 
 /// A URL without what may be secret in it.

@@ -16,23 +16,23 @@ pub(super) enum Mapping {
 pub(super) struct Path {
     text: String,
     path: JsonPath,
+    field: &'static str,
 }
 
 impl Mapping {
-    pub(super) fn read(given: &Value) -> Result<Mapping, Box<Failure>> {
+    /// `field`: what the definition calls it.
+    pub(super) fn read(given: &Value, field: &'static str) -> Result<Mapping, Box<Failure>> {
         match given {
-            Value::String(text) => Path::read(text).map(Mapping::One),
+            Value::String(text) => Path::read(text, field).map(Mapping::One),
             Value::Object(fields) => {
                 let named = |(name, path): (&String, &Value)| match path.as_str() {
-                    Some(text) => Ok((name.clone(), Path::read(text)?)),
-                    None => {
-                        Err(invalid(format!("`response_mapping.{name}` of http is a JSONPath, not {path}")))
-                    }
+                    Some(text) => Ok((name.clone(), Path::read(text, field)?)),
+                    None => Err(invalid(format!("`{field}.{name}` of http is a JSONPath, not {path}"))),
                 };
                 fields.iter().map(named).collect::<Result<_, _>>().map(Mapping::Named)
             }
             other => Err(invalid(format!(
-                "`response_mapping` of http is a JSONPath, or a map of names to them, not {}",
+                "`{field}` of http is a JSONPath, or a map of names to them, not {}",
                 shown(&other.to_string())
             ))),
         }
@@ -50,11 +50,11 @@ impl Mapping {
 }
 
 impl Path {
-    fn read(text: &str) -> Result<Path, Box<Failure>> {
+    fn read(text: &str, field: &'static str) -> Result<Path, Box<Failure>> {
         let path = JsonPath::parse(text).map_err(|error| {
-            invalid(format!("`response_mapping` of http, `{}`, is no JSONPath: {error}", shown(text)))
+            invalid(format!("`{field}` of http, `{}`, is no JSONPath: {error}", shown(text)))
         })?;
-        Ok(Path { text: text.to_owned(), path })
+        Ok(Path { text: text.to_owned(), path, field })
     }
 
     /// The value of a path that leads to one place; the list of all that any other path finds.
@@ -76,7 +76,7 @@ impl Path {
             Value::Null | Value::Bool(_) | Value::Number(_) => format!("it is {data}"),
         };
         let message =
-            format!("`response_mapping` finds nothing at `{}` in the answer to {asked}: {there}", self.text);
+            format!("`{}` finds nothing at `{}` in the answer to {asked}: {there}", self.field, self.text);
         failure("validation", "VALIDATION_ERROR", message)
     }
 }
@@ -107,7 +107,8 @@ mod tests {
     use serde_json::json;
 
     fn mapped(mapping: Value, data: Value) -> Result<Value, (String, String)> {
-        let mapping = Mapping::read(&mapping).map_err(|failure| (failure.code, failure.message))?;
+        let mapping =
+            Mapping::read(&mapping, "response_mapping").map_err(|failure| (failure.code, failure.message))?;
         mapping.of(&data, "GET x").map_err(|failure| (failure.code, failure.message))
     }
 

@@ -1,0 +1,224 @@
+//! The log of an execution: what became of it and of its nodes, and the requests that they made.
+
+use crate::executions::{FAILS, TWO, finish, get};
+use crate::receiver::Receiver;
+use crate::rig::{Place, Server, told};
+use serde_json::{Value, json};
+
+fn place() -> Place {
+    Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1")
+}
+
+/// Asks once more after an answer that is no 2xx.
+fn asking(server: &Server, url: &str) -> String {
+    let config = json!({ "url": format!("{url}?key=hidden"), "method": "GET" });
+    let nodes = json!([
+        { "id": "t", "type": "trigger", "name": "Trigger", "config": {} },
+        { "id": "ask", "type": "http_api", "name": "HTTP Request", "config": config,
+          "retryPolicy": { "maxRetries": 1, "initialDelayMs": 1, "jitterFactor": 0 } },
+    ]);
+    let edges = json!([{ "source": "t", "target": "ask" }]);
+    server.define(&json!({ "name": "asks", "nodes": nodes, "edges": edges }).to_string())
+}
+
+fn logs(server: &Server, id: &str, query: &str) -> Vec<Value> {
+    get(server, id, &format!("/logs?{query}"))["logs"].as_array().unwrap().clone()
+}
+
+#[track_caller]
+fn line<'l>(logs: &'l [Value], message: &str) -> &'l Value {
+    let found = logs.iter().find(|line| line["message"].as_str().unwrap().starts_with(message));
+    found.unwrap_or_else(|| panic!("no `{message}`: {logs:?}"))
+}
+
+#[test]
+fn wfl_08_the_log_has_the_lines_of_the_document() {
+    let place = place();
+    let server = place.serve();
+    let busy = Receiver::answering(|before, _| match before {
+        0 => "503 Service Unavailable".to_owned(),
+        _ => "200 OK".to_owned(),
+    });
+    let workflow = asking(&server, &busy.url);
+    let body = json!({ "inputs": { "n": 1 }, "options": { "async": false, "debugMode": true } });
+    let (_, ended) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
+    assert_eq!(ended["status"], "completed", "{ended}");
+    let id = ended["executionId"].as_str().unwrap();
+    let all = logs(&server, id, "");
+    let began = &all[0];
+    assert_eq!(
+        (&began["message"], &began["level"], &began["nodeId"], &began["nodeName"], &began["data"]),
+        (
+            &json!("Workflow execution started"),
+            &json!("info"),
+            &json!("t"),
+            &json!("Trigger"),
+            &json!({ "inputs": { "n": 1 } })
+        )
+    );
+    let sent = line(&all, "Sending request");
+    assert_eq!((&sent["level"], &sent["nodeName"]), (&json!("debug"), &json!("HTTP Request")));
+    assert_eq!((&sent["data"]["method"], &sent["data"]["url"]), (&json!("GET"), &json!(busy.url)));
+    let failed = line(&all, "Request failed with status 503");
+    assert_eq!((&failed["level"], &failed["nodeId"]), (&json!("error"), &json!("ask")));
+    assert_eq!((&failed["data"]["statusCode"], &failed["data"]["retryAttempt"]), (&json!(503), &json!(1)));
+    assert!(failed["data"]["durationMs"].is_u64(), "{failed}");
+    let attempt = line(&all, "Attempt 1 failed");
+    assert_eq!(
+        (&attempt["data"]["code"], &attempt["data"]["attempt"]),
+        (&json!("SERVICE_UNAVAILABLE"), &json!(1))
+    );
+    let answered = line(&all, "Request answered with status 200");
+    assert_eq!((&answered["level"], &answered["data"]["retryAttempt"]), (&json!("info"), &json!(2)));
+    assert_eq!(all.last().unwrap()["message"], "Workflow execution completed");
+    assert!(!json!(all).to_string().contains("hidden"), "queries may be secret");
+    let of_node = logs(&server, id, "nodeId=ask&level=error");
+    assert_eq!(of_node, [failed.clone(), attempt.clone()]);
+}
+
+#[test]
+fn wfl_08_wfl_17_debug_lines_are_for_executions_that_are_looked_at_closely() {
+    let place = place();
+    let server = place.serve();
+    let receiver = Receiver::new();
+    let ended = finish(&server, &asking(&server, &receiver.url), json!({}));
+    let all = logs(&server, ended["executionId"].as_str().unwrap(), "");
+    assert!(all.iter().all(|line| line["level"] != "debug"), "{all:?}");
+    line(&all, "Request answered with status 200");
+}
+
+#[test]
+fn wfl_08_a_failure_is_in_the_log_with_its_code_whatever_the_node_is() {
+    let place = Place::new();
+    let server = place.serve();
+    let ended = finish(&server, &server.define(FAILS), json!({}));
+    let errors = logs(&server, ended["executionId"].as_str().unwrap(), "level=error");
+    let failed = line(&errors, "Node failed: ");
+    assert_eq!(failed["nodeId"], "b");
+    assert!(failed["data"]["code"].is_string() && failed["data"]["attempt"] == 1, "{failed}");
+    assert!(line(&errors, "Workflow execution failed").get("nodeId").is_none());
+}
+
+#[test]
+fn wfl_08_pages_of_one_line_tell_what_one_page_tells() {
+    let place = Place::new();
+    let server = place.serve();
+    let ended = finish(&server, &server.define(TWO), json!({}));
+    let id = ended["executionId"].as_str().unwrap();
+    for filter in ["", "level=info&", "nodeId=b&"] {
+        let (mut walked, mut query) = (Vec::new(), format!("{filter}limit=1"));
+        loop {
+            let page = get(&server, id, &format!("/logs?{query}"));
+            walked.extend(page["logs"].as_array().unwrap().clone());
+            let Some(cursor) = page["pagination"]["cursor"].as_str() else { break };
+            query = format!("{filter}limit=1&cursor={cursor}");
+        }
+        assert_eq!(walked, logs(&server, id, filter.trim_end_matches('&')), "{filter}");
+    }
+}
+
+#[test]
+fn wfl_17_a_dry_run_finds_what_would_fail() {
+    let place = place();
+    let server = place.serve();
+    let nodes = json!([
+        { "id": "t", "type": "trigger", "config": { "manualConfig": { "inputPayload": {
+            "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] } } } },
+        { "id": "ask", "type": "http_api", "config": {
+            "url": "http://127.0.0.1:9/", "headers": [{ "key": "X", "value": "{{ NOT_THERE }}" }] } },
+        { "id": "sub", "type": "workflow", "config": { "workflowName": "nowhere" } },
+    ]);
+    let edges = json!([{ "source": "t", "target": "ask" }, { "source": "ask", "target": "sub" }]);
+    let workflow = server.define(&json!({ "name": "w", "nodes": nodes, "edges": edges }).to_string());
+    let path = format!("/api/v1/workflows/{workflow}/execute");
+    let checked = |inputs: Value| {
+        let (status, checked) =
+            server.post(&path, &json!({ "inputs": inputs, "options": { "dryRun": true } }));
+        assert_eq!(status.as_u16(), 200, "{checked}");
+        let errors = checked["errors"].as_array().unwrap().clone();
+        assert_eq!(checked["valid"], errors.is_empty());
+        errors
+            .iter()
+            .map(|error| error["message"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join("; ")
+    };
+    let errors = checked(json!({ "n": "one" }));
+    for part in ["NOT_THERE", "nowhere"] {
+        assert!(errors.contains(part), "{part}: {errors}");
+    }
+    assert_eq!(checked(json!({ "n": "one" })).split("; ").count(), 3, "{errors}");
+    let secret = server
+        .request(reqwest::Method::PUT, "/api/v1/secrets/NOT_THERE")
+        .json(&json!({ "value": "now it is there" }));
+    assert!(secret.send().unwrap().status().is_success());
+    server.define("{\"name\": \"nowhere\", \"nodes\": [{\"id\": \"t\", \"type\": \"trigger\", \"config\": {}}], \"edges\": []}");
+    assert_eq!(checked(json!({ "n": 1 })), "");
+}
+
+#[test]
+fn answers_say_nothing_of_what_is_inside() {
+    let place = Place::new();
+    let server = place.serve();
+    let workflow = server.define(TWO);
+    let path = format!("/api/v1/workflows/{workflow}/execute");
+    let (_, refused) = server.post(&path, &json!({ "options": { "timeout": -5 } }));
+    let error = &refused["error"];
+    assert_eq!(error["details"][0]["path"], "options.timeout");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("`options.timeout`") && message.contains("a whole number"), "{message}");
+    assert!(!message.contains("u64") && !message.contains("line 1"), "{message}");
+
+    let ask = json!([{ "id": "t", "type": "trigger", "config": {} }, { "id": "ask", "type": "approval", "config": {} }]);
+    let edges = json!([{ "source": "t", "target": "ask" }]);
+    let asking = server.define(&json!({ "name": "asks", "nodes": ask, "edges": edges }).to_string());
+    let id = finish(&server, &asking, json!({}))["executionId"].as_str().unwrap().to_owned();
+    let answer = |outcome: &str| {
+        server.post(&format!("/api/v1/executions/{id}/actions/ask/complete"), &json!({ "outcome": outcome }))
+    };
+    assert_eq!(answer("Succeeded").0.as_u16(), 200);
+    let (status, refused) = answer("Failed");
+    assert_eq!(status.as_u16(), 409, "{refused}");
+    assert!(!refused.to_string().contains("Fence"), "{refused}");
+
+    let bad = json!({ "name": "w", "edges": [{ "source": "t", "target": "c" }], "nodes": [
+        { "id": "t", "type": "trigger", "config": {} },
+        { "id": "c", "type": "conditional", "config": { "conditions": [
+            { "id": "x", "variable": "inputs.a", "operator": "regex_match", "value": "(" }] } }] });
+    let (status, refused) = server.post("/api/v1/workflows", &bad);
+    assert_eq!(status.as_u16(), 400, "{refused}");
+    assert!(refused.to_string().contains("is no regular expression"), "{refused}");
+}
+
+#[test]
+fn an_expression_that_fails_is_told_with_its_field() {
+    let place = Place::new();
+    let server = place.serve();
+    let text = "metadata: {name: w}\nworkflow:\n- {step: a, tool: {kind: noop, result: {well: 1, ill: '{{ 1 / 0 }}'}}}\n";
+    let ended = finish(&server, &server.define(text), json!({}));
+    let message =
+        get(&server, ended["executionId"].as_str().unwrap(), "")["errors"][0]["message"].to_string();
+    assert!(message.contains("ill") && message.contains("1 / 0"), "{message}");
+}
+
+#[test]
+fn the_openapi_document_has_every_route_and_closed_lists_of_words() {
+    let place = Place::new();
+    let server = place.serve();
+    let document = told(server.get("/api/openapi.json")).1;
+    assert!(document["paths"]["/hooks/{path}"]["post"].is_object());
+    assert!(document["paths"]["/api/v1/executions/{executionId}/artifacts/{digest}"]["get"].is_object());
+    let schemas = &document["components"]["schemas"];
+    let course = &schemas["Course"]["properties"];
+    assert!(
+        course["metadata"].is_object() && schemas["NodeMetadata"]["properties"]["tokensUsed"].is_object()
+    );
+    assert!(schemas["Metadata"]["properties"]["retryOf"].is_object());
+    assert_eq!(schemas["RetryPolicy"]["additionalProperties"], false);
+    for (of, field) in [("Accepted", "status"), ("Finished", "status"), ("Course", "status")] {
+        let schema = &schemas[of]["properties"][field];
+        let name = schema["$ref"].as_str().or(schema["allOf"][0]["$ref"].as_str());
+        let name = name.unwrap_or_else(|| panic!("{of}.{field}: {schema}")).rsplit('/').next().unwrap();
+        assert!(schemas[name]["enum"].is_array(), "{of}.{field}");
+    }
+}

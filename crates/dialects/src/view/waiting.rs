@@ -1,0 +1,71 @@
+//! What an execution waits for, as far as people can do something about it.
+
+use super::entry::NodeLabel;
+use super::large::reference;
+use super::shapes::{Waiting, WaitingKind};
+use super::story::Story;
+use super::wire::time;
+use serde_json::Value;
+use windlass_artifact::key;
+use windlass_kernel::net::{Step, Work};
+use windlass_kernel::{ExecutionId, Millis, Net, Path, RunState};
+
+/// A pause first, then approvals and manual steps, then gates.
+#[must_use]
+pub fn waiting_for(net: &Net, story: &Story) -> Vec<Waiting> {
+    let mut told = Vec::new();
+    if let Some(hold) = story.hold().filter(|_| story.state.head.held) {
+        let (reason, by) = (Some(hold.reason.clone()), Some(hold.by.clone()));
+        told.push(Waiting { reason, by, ..waiting(WaitingKind::Pause, Some(hold.at), None) });
+    }
+    for (run, live) in story.state.runs.iter() {
+        if let RunState::Manual { output, deadline, .. } = &live.state {
+            let step = net.step(live.step);
+            let since = story.asked_at(*run);
+            let found = match step.work {
+                Work::Approval { .. } => {
+                    let waits = waiting(WaitingKind::Approval, since, *deadline);
+                    asking(waits, story.state.head.id, output)
+                }
+                _ => waiting(WaitingKind::Manual, since, *deadline),
+            };
+            told.push(at_node(found, step, &live.path));
+        }
+    }
+    for gate in story.gates() {
+        let found = waiting(WaitingKind::Gate, gate.since, gate.deadline);
+        told.push(at_node(found, net.step(gate.step), &Path::default()));
+    }
+    told
+}
+
+fn waiting(kind: WaitingKind, since: Option<Millis>, deadline: Option<Millis>) -> Waiting {
+    Waiting {
+        kind,
+        since: since.map(time),
+        deadline: deadline.map(time),
+        node_id: None,
+        node_name: None,
+        path: Vec::new(),
+        message: None,
+        approvers: None,
+        reason: None,
+        by: None,
+    }
+}
+
+/// With the question of an approval, or a reference to one that was set aside.
+fn asking(waits: Waiting, execution: ExecutionId, asked: &Value) -> Waiting {
+    match key(asked) {
+        Some(_) => Waiting { message: Some(reference(execution, asked)), ..waits },
+        None => {
+            let (message, approvers) = (asked.get("message").cloned(), asked.get("approvers").cloned());
+            Waiting { message, approvers, ..waits }
+        }
+    }
+}
+
+fn at_node(waits: Waiting, step: &Step, path: &Path) -> Waiting {
+    let NodeLabel { id, name, .. } = NodeLabel::of(step);
+    Waiting { node_id: Some(id), node_name: Some(name), path: path.0.clone(), ..waits }
+}

@@ -1,0 +1,77 @@
+//! `GET /api/v1/executions/{executionId}/artifacts/{digest}`: a large value that an execution took or gave.
+
+use super::{TAG, stored_of};
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::ids;
+use crate::problem::Problem;
+use crate::routes::shared::Refusals;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use windlass_artifact::digest;
+use windlass_kernel::{ExecutionId, Need, references};
+use windlass_store::{Reader, StoreError};
+
+/// Rows of the journal read at a time.
+const PAGE: usize = 256;
+
+/// A large value, whole
+///
+/// References in answers say `{"$artifact": DIGEST, "bytes": N, "url": …}`; this is that `url`. Only values that the
+/// journal of the execution names are there.
+#[utoipa::path(get, path = "/api/v1/executions/{executionId}/artifacts/{digest}", tag = TAG, security(("bearer" = [])),
+    params(("executionId" = String, Path), ("digest" = String, Path, description = "`sha256:` and 64 digits"),
+        ("If-None-Match" = Option<String>, Header, description = "The ETag of a value that the caller has")),
+    responses((status = 200, body = Value, headers(("ETag" = String, description = "Its digest"))),
+        (status = 304, description = "The caller has it"), Refusals))]
+pub async fn artifact(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path((id, key)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    caller.may(Permission::View)?;
+    let id = ids::execution(&id)?;
+    let missing = Problem::not_found("artifact", &key);
+    if digest(&key).is_none() {
+        return Err(missing);
+    }
+    let tag = HeaderValue::from_str(&format!("\"{key}\"")).map_err(Problem::internal)?;
+    let found = app.readers.read(move |reader| {
+        stored_of(reader, &caller, id)?;
+        if !names(reader, id, &key)? {
+            return Ok(None);
+        }
+        let found = reader.values(id, &[Need::Artifact(key.clone())])?.artifacts.remove(&key).flatten();
+        found.map(Some).ok_or_else(|| Problem::internal(format!("artifact {key} is not there")))
+    });
+    let value = found.await?.ok_or(missing)?;
+    let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == tag);
+    let kept = [
+        (header::ETAG, tag),
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, immutable, max-age=31536000")),
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+    ];
+    Ok(match has_it {
+        true => (StatusCode::NOT_MODIFIED, kept).into_response(),
+        false => (kept, value.to_string()).into_response(),
+    })
+}
+
+/// Another execution's values are not there, whoever knows their digests.
+fn names(reader: &mut impl Reader, id: ExecutionId, key: &str) -> Result<bool, StoreError> {
+    let mut version = 0;
+    loop {
+        let rows = reader.journal(id, version, PAGE)?;
+        let mut records = rows.iter().flat_map(|row| &row.records);
+        if records.any(|record| references(&record.event).iter().any(|named| named == key)) {
+            return Ok(true);
+        }
+        match rows.last() {
+            Some(last) if rows.len() == PAGE => version = last.version + last.records.len() as u64,
+            _ => return Ok(false),
+        }
+    }
+}

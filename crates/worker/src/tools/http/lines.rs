@@ -1,0 +1,38 @@
+//! What the log says of requests: where they went, what came back, how long it took. Neither users nor queries of addresses
+//! are told, since both may be secret.
+
+use super::config::{Request, place};
+use crate::pipeline::{Call, CallResult};
+use crate::tools::Desk;
+use serde_json::{Value, json};
+use std::time::Duration;
+use windlass_protocol::Level;
+
+pub(super) async fn before(request: &Request, desk: &Desk) {
+    let url = place(&request.url);
+    let data = json!({ "method": request.method.as_str(), "url": url });
+    desk.lines.say(Level::Debug, &format!("Sending request to {url}"), Some(data)).await;
+}
+
+pub(super) async fn after(request: &Request, call: &Call, desk: &Desk, called: &CallResult, took: Duration) {
+    let status = called.facts.get("http").and_then(|http| http["status"].as_u64());
+    let (level, text) = match (&called.outcome, status) {
+        (Ok(_), Some(status)) => (Level::Info, format!("Request answered with status {status}")),
+        (Ok(_), None) => (Level::Info, "Request answered".to_owned()),
+        (Err(_), Some(status)) if !(200..300).contains(&status) => {
+            (Level::Error, format!("Request failed with status {status}"))
+        }
+        (Err(failure), _) => (Level::Error, format!("Request failed: {}", failure.message)),
+    };
+    let mut data = json!({
+        "method": request.method.as_str(),
+        "url": place(&request.url),
+        "durationMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        // Which try it is, whoever tries again: the task's own rules or another attempt of the step.
+        "retryAttempt": desk.attempt() + call.try_number.saturating_sub(1),
+    });
+    if let Some(status) = status {
+        data["statusCode"] = Value::from(status);
+    }
+    desk.lines.say(level, &text, Some(data)).await;
+}
