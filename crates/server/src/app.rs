@@ -16,7 +16,7 @@ use crate::traces::Traces;
 use crate::vault::SharedVault;
 use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use windlass_engine::{Answer, Handle, Request};
 use windlass_store::{Applied, Entry};
 
@@ -43,6 +43,8 @@ pub struct App {
     pub hooks: Hooks,
     /// Where executions are told as traces, if anywhere.
     pub traces: Option<Arc<Traces>>,
+    /// Places for streams.
+    streams: Arc<Semaphore>,
     stopping: watch::Sender<bool>,
 }
 
@@ -64,6 +66,7 @@ impl App {
     #[must_use]
     pub fn new(parts: Parts) -> App {
         let Parts { engine, readers, settings, directory, jwt, secrets, rights, hub, traces } = parts;
+        let streams = Arc::new(Semaphore::new(settings.max_streams));
         App {
             engine,
             followers: readers.patient(),
@@ -83,6 +86,7 @@ impl App {
             estimates: Estimates::default(),
             hooks: Hooks::default(),
             traces,
+            streams,
             stopping: watch::channel(false).0,
         }
     }
@@ -130,6 +134,17 @@ impl App {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.engine.is_recovered() && !*self.stopping.borrow()
+    }
+
+    /// A place for a stream, which lives longer than its request; it is free again when this is dropped.
+    pub fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let full = |_| {
+            let max = self.settings.max_streams;
+            Problem::unavailable(format!(
+                "{max} streams are open, which is as many as this server takes; come again"
+            ))
+        };
+        self.streams.clone().try_acquire_owned().map_err(full)
     }
 
     /// From now on load balancers are told to send nothing more, and streams end.

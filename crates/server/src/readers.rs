@@ -129,8 +129,12 @@ mod tests {
         };
         let following = all(&patient, 3 * FOLLOWERS_MAX);
         let asking = all(&readers, REQUESTS_MAX + 10);
-        // Everybody has come to wait before the thread is let go.
-        tokio::task::yield_now().await;
+        // Everybody has come before the thread is let go.
+        while asking.iter().filter(|read| read.is_finished()).count() < 10
+            || patient.places.available_permits() > 0
+        {
+            tokio::task::yield_now().await;
+        }
         drop(hold);
         for (number, read) in following.into_iter().enumerate() {
             assert_eq!(read.await.unwrap(), Ok(number));

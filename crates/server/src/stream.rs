@@ -13,6 +13,8 @@ use windlass_kernel::ExecutionId;
 #[derive(Debug)]
 pub struct Live {
     app: Arc<App>,
+    /// Who follows, as long as they may.
+    pub caller: Caller,
     pub execution: ExecutionId,
     follow: Follow,
     /// Elsewhere while it is read.
@@ -29,17 +31,23 @@ impl Live {
     /// Everything after the message `seen`; from the beginning with 0.
     pub async fn open(app: &Arc<App>, caller: &Caller, id: ExecutionId, seen: u64) -> Result<Live, Problem> {
         caller.may(Permission::View)?;
-        let (state, caller) = (app.clone(), caller.clone());
+        let (state, reading) = (app.clone(), caller.clone());
         let feed = app
             .readers
             .read(move |reader| {
-                let stored = stored_of(reader, &caller, id)?;
+                let stored = stored_of(reader, &reading, id)?;
                 let net = state.stories.net(reader, stored.state.head.net)?;
                 let net = net.ok_or_else(|| Problem::internal(format!("the net of {id} is missing")))?;
                 Ok::<_, Problem>(Feed::new(id, net, seen))
             })
             .await?;
-        Ok(Live { app: app.clone(), execution: id, follow: app.hub.follow(id), feed: Some(feed) })
+        let caller = caller.clone();
+        Ok(Live { app: app.clone(), caller, execution: id, follow: app.hub.follow(id), feed: Some(feed) })
+    }
+
+    /// Comes when whoever follows may not any more.
+    pub async fn lapsed(&self) -> Problem {
+        self.caller.lapsed(&self.app).await
     }
 
     /// Rings after the next change. Ask for it, then read, then wait.
@@ -47,7 +55,9 @@ impl Live {
         self.follow.next()
     }
 
+    /// Nothing is read for somebody whose token has ended meanwhile.
     pub async fn read(&mut self) -> Result<Page, Problem> {
+        self.caller.still_passes(&self.app)?;
         let Some(mut feed) = self.feed.take() else {
             return Err(Problem::internal("a feed is read twice at once"));
         };

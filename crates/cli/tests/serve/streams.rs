@@ -36,8 +36,12 @@ impl Socket {
     }
 
     fn subscribe(server: &Server, id: &str, last: Option<u64>) -> Socket {
+        Socket::subscribe_as(server, id, last, server.token())
+    }
+
+    fn subscribe_as(server: &Server, id: &str, last: Option<u64>, token: &str) -> Socket {
         let mut socket = Socket::open(server, id);
-        let mut message = json!({ "type": "subscribe", "token": format!("Bearer {}", server.token()) });
+        let mut message = json!({ "type": "subscribe", "token": format!("Bearer {token}") });
         if let Some(last) = last {
             message["lastSequence"] = json!(last);
         }
@@ -358,6 +362,83 @@ fn a_stopping_server_says_goodbye_to_its_subscribers() {
     let (_, code) = socket.rest();
     assert_eq!(code, 1001);
     assert!(stopping.join().unwrap().0.success());
+}
+
+/// A viewer's token, its id, and the lines of a stream of events that it opened.
+fn viewer(
+    server: &Server,
+    id: &str,
+    ends: Option<&str>,
+) -> (String, String, impl Iterator<Item = String> + use<>) {
+    let mut asked = json!({ "name": "v", "role": "viewer" });
+    if let Some(ends) = ends {
+        asked["expiresAt"] = json!(ends);
+    }
+    let (_, made) = server.post("/api/v1/tokens", &asked);
+    let text = |key: &str| made[key].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+    let path = format!("/api/v1/executions/{id}/stream");
+    let response = server.bare(reqwest::Method::GET, &path).bearer_auth(text("token")).send().unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    (text("token"), text("id"), BufReader::new(response).lines().map_while(Result::ok))
+}
+
+#[test]
+fn a_stream_ends_with_its_token_and_says_why() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
+    let mut others = Socket::subscribe(&server, &id, None);
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(3);
+    for ends in [None, Some(soon.to_string())] {
+        let (token, user, events) = viewer(&server, &id, ends.as_deref());
+        let mut socket = Socket::subscribe_as(&server, &id, None, &token);
+        socket.next();
+        if ends.is_none() {
+            let revoked = server.request(reqwest::Method::DELETE, &format!("/api/v1/tokens/{user}")).send();
+            assert_eq!(revoked.unwrap().status(), StatusCode::NO_CONTENT);
+        }
+        let closed = loop {
+            if let Said::Closed(code, reason) = socket.hear() {
+                break (code, reason);
+            }
+        };
+        assert!(closed.0 == 4401 && closed.1.contains("ended or was revoked"), "{closed:?}");
+        let events: Vec<String> = events.collect();
+        let last = events.iter().rposition(|line| line == "event: error").expect("it says why it ends");
+        assert!(events[last + 1].contains("ended or was revoked"), "{events:?}");
+    }
+    // Of another token, nothing ended.
+    others.say(&json!({ "type": "ping" }));
+    while others.next()["type"] != "pong" {}
+}
+
+#[test]
+fn streams_have_a_limit_and_beyond_it_are_refused_until_one_ends() {
+    let place = Place::new().with(&["--max-streams", "2"]);
+    let server = place.serve();
+    let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
+    let mut first = Socket::subscribe(&server, &id, None);
+    first.next();
+    // Also one that has not said who it is.
+    let second = Socket::open(&server, &id);
+    let address = server.url().strip_prefix("http://").unwrap();
+    let open = || {
+        let stream = TcpStream::connect(address).unwrap();
+        tungstenite::client(format!("ws://{address}/ws/executions/{id}"), stream)
+    };
+    match open() {
+        Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(response))) => {
+            assert_eq!(response.status().as_u16(), 503);
+            assert!(response.headers().contains_key("Retry-After"), "{response:?}");
+        }
+        other => panic!("{:?}", other.map(drop).map_err(|error| error.to_string())),
+    }
+    let (status, told) = crate::rig::told(server.get(&format!("/api/v1/executions/{id}/stream")));
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(told["error"]["message"].as_str().unwrap().contains("2 streams are open"), "{told}");
+    assert_eq!(server.get("/api/v1/workflows").status(), StatusCode::OK, "requests are no streams");
+    drop(second);
+    while open().is_err() {}
 }
 
 /// A reader that takes nothing is cut off with a reason, and can go on where it was.

@@ -1,6 +1,6 @@
 //! Who asks.
 
-use super::{Holder, Permission, Role, Token};
+use super::{Holder, Pass, Permission, Role, Token};
 use crate::app::App;
 use crate::host::now;
 use crate::problem::Problem;
@@ -23,12 +23,13 @@ pub struct Caller {
     pub id: String,
     /// An owner or admin of the tenant `default`, who runs the server for all tenants.
     pub is_operator: bool,
+    pub pass: Pass,
 }
 
 impl Caller {
-    pub fn at_home(tenant: Tenant, role: Role, id: String) -> Caller {
+    pub fn at_home(tenant: Tenant, role: Role, id: String, pass: Pass) -> Caller {
         let is_operator = tenant == Tenant::default() && role.may(Permission::Administer);
-        Caller { tenant, role, id, is_operator }
+        Caller { tenant, role, id, is_operator, pass }
     }
 
     /// What only those who run the server may do.
@@ -52,13 +53,15 @@ impl Caller {
     pub async fn of_token(app: &App, text: &str) -> Result<Caller, Problem> {
         let wrong = || Problem::unauthenticated("the token is not known, or is not valid any more");
         if let Some(token) = Token::read(text) {
+            let pass = Pass::Token(token.digest());
             let user = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
-            return Ok(Caller::at_home(user.token.tenant.clone(), user.role, user.token.id.clone()));
+            return Ok(Caller::at_home(user.token.tenant.clone(), user.role, user.token.id.clone(), pass));
         }
         let jwt = app.jwt.as_ref().ok_or_else(wrong)?;
-        let Holder { subject, tenant, role } = jwt.holder(text).await.map_err(Problem::unauthenticated)?;
+        let Holder { subject, tenant, role, until } =
+            jwt.holder(text).await.map_err(Problem::unauthenticated)?;
         match app.directory.has(&tenant) {
-            true => Ok(Caller::at_home(tenant, role, subject)),
+            true => Ok(Caller::at_home(tenant, role, subject, Pass::Until(until))),
             false => Err(Problem::unauthenticated("the JWT is not accepted: there is no such tenant")),
         }
     }

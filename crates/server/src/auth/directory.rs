@@ -8,6 +8,7 @@ use anyhow::Context;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::watch;
 use windlass_kernel::Millis;
 use windlass_store::{Access, StoreError, StoredTenant, StoredToken, Tenant, TenantLimits};
 
@@ -28,6 +29,8 @@ pub struct User {
 #[derive(Debug, Default)]
 pub struct Directory {
     known: RwLock<Known>,
+    /// Told of every token that is revoked.
+    revoked: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +61,11 @@ impl Directory {
         let used = token.last_used_at.map_or(NEVER, |at| at.0);
         let digest = token.digest;
         let user = User { token, role, used_at: AtomicI64::new(used), kept_at: AtomicI64::new(used) };
+        let is_revoked = user.token.revoked_at.is_some();
         self.write().by_digest.insert(digest, Arc::new(user));
+        if is_revoked {
+            self.revoked.send_replace(());
+        }
         Ok(())
     }
 
@@ -67,11 +74,28 @@ impl Directory {
     pub fn holder(&self, digest: &Digest, now: Millis) -> Option<Arc<User>> {
         let known = self.read();
         let user = known.by_digest.get(digest)?;
-        let is_good = user.token.revoked_at.is_none() && user.token.expires_at.is_none_or(|end| now < end);
+        let is_good = user.is_good(now);
         if is_good {
             user.used_at.store(now.0, Ordering::Relaxed);
         }
         is_good.then(|| user.clone())
+    }
+
+    /// The same, and it does not count as a use.
+    #[must_use]
+    pub fn is_good(&self, digest: &Digest, now: Millis) -> bool {
+        self.read().by_digest.get(digest).is_some_and(|user| user.is_good(now))
+    }
+
+    #[must_use]
+    pub fn ends_at(&self, digest: &Digest) -> Option<Millis> {
+        self.read().by_digest.get(digest)?.token.expires_at
+    }
+
+    /// Changes when some token was revoked.
+    #[must_use]
+    pub fn revocations(&self) -> watch::Receiver<()> {
+        self.revoked.subscribe()
     }
 
     #[must_use]
@@ -152,6 +176,10 @@ impl Directory {
 }
 
 impl User {
+    fn is_good(&self, now: Millis) -> bool {
+        self.token.revoked_at.is_none() && self.token.expires_at.is_none_or(|end| now < end)
+    }
+
     /// Also a use that is not on disk yet.
     #[must_use]
     pub fn last_used_at(&self) -> Option<Millis> {

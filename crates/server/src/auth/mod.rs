@@ -4,6 +4,7 @@ mod caller;
 mod directory;
 mod jwt;
 mod owner;
+mod pass;
 mod role;
 mod token;
 
@@ -11,5 +12,6 @@ pub use caller::Caller;
 pub use directory::{Directory, User};
 pub use jwt::{Holder, Jwt};
 pub use owner::{OWNER_FILE, owner_token};
+pub use pass::Pass;
 pub use role::{Permission, Role};
 pub use token::{Digest, Token};

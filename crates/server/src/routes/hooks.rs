@@ -3,7 +3,7 @@
 use super::executions::key::{key, of_parts};
 use super::executions::{Accepted, Begin, ExecutionOptions, begin};
 use crate::app::App;
-use crate::auth::{Caller, Permission, Role};
+use crate::auth::{Caller, Pass, Permission, Role};
 use crate::body::{collect, media_type, parse};
 use crate::hooks::Claim;
 use crate::problem::{Problem, Refused};
@@ -121,7 +121,7 @@ async fn claimed(
     let claim = claims.into_iter().next().ok_or_else(missing)?;
     let caller = match caller {
         Some(caller) => caller,
-        None => Caller::at_home(claim.tenant.clone(), Role::Member, BY.to_owned()),
+        None => Caller::at_home(claim.tenant.clone(), Role::Member, BY.to_owned(), Pass::Free),
     };
     caller.may(Permission::Execute)?;
     Ok((claim, caller))

@@ -57,9 +57,13 @@ async fn stream(
         (Some(header), _) => header.ok_or_else(wrong)?,
         (None, given) => given.unwrap_or(0),
     };
+    let place = app.stream_place()?;
     let live = Live::open(&app, &caller, id, seen).await?;
     let (events, taken) = mpsc::channel(WAITING_MAX);
-    tokio::spawn(async move { tell(&app, live, events).await });
+    tokio::spawn(async move {
+        tell(&app, live, events).await;
+        drop(place);
+    });
     Ok(Sse::new(Events(taken)).keep_alive(KeepAlive::default()))
 }
 
@@ -70,11 +74,7 @@ async fn tell(app: &App, mut live: Live, events: mpsc::Sender<Event>) {
         loop {
             let page = match live.read().await {
                 Ok(page) => page,
-                Err(problem) => {
-                    let told = Event::default().event("error").data(problem.to_string());
-                    let _ = events.send_timeout(told, SEND_MAX).await;
-                    return;
-                }
+                Err(problem) => return goodbye(&events, &problem).await,
             };
             for message in &page.messages {
                 let Some(event) = event(&live, message) else { return };
@@ -91,10 +91,17 @@ async fn tell(app: &App, mut live: Live, events: mpsc::Sender<Event>) {
         }
         tokio::select! {
             () = bell => {}
+            problem = live.lapsed() => return goodbye(&events, &problem).await,
             () = events.closed() => return,
             () = app.stopped() => return,
         }
     }
+}
+
+/// Why it ends before the execution does.
+async fn goodbye(events: &mpsc::Sender<Event>, problem: &Problem) {
+    let told = Event::default().event("error").data(problem.to_string());
+    let _ = events.send_timeout(told, SEND_MAX).await;
 }
 
 fn event(live: &Live, message: &Message) -> Option<Event> {

@@ -88,7 +88,8 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 #[utoipa::path(get, path = "/ws/executions/{executionId}", tag = "executions",
     params(("executionId" = String, Path)),
     responses((status = 101, description = "The connection is a WebSocket from here on"),
-        (status = 400, body = Refused), (status = 404, body = Refused), (status = 426, body = Refused)))]
+        (status = 400, body = Refused), (status = 404, body = Refused), (status = 426, body = Refused),
+        (status = 503, body = Refused, description = "As many streams are open as the server takes")))]
 async fn websocket(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
@@ -100,12 +101,16 @@ async fn websocket(
         let status = axum::http::StatusCode::UPGRADE_REQUIRED;
         Problem::new(status, "UPGRADE_REQUIRED", format!("this is a WebSocket: {}", rejection.body_text()))
     })?;
+    let place = app.stream_place()?;
     let upgrade = upgrade
         .max_message_size(HEARD_MAX)
         .max_frame_size(HEARD_MAX)
         .read_buffer_size(BUFFER)
         .write_buffer_size(BUFFER);
-    Ok(upgrade.on_upgrade(move |socket| async move { talk(&app, socket, id, &headers).await }))
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        talk(&app, socket, id, &headers).await;
+        drop(place);
+    }))
 }
 
 async fn talk(app: &Arc<App>, mut socket: WebSocket, id: ExecutionId, headers: &HeaderMap) {
@@ -194,11 +199,13 @@ async fn tell(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -> End {
             Ok(true) => return End::Close(code::ENDED, "the execution has ended".to_owned()),
             Err(end) => return end,
         }
-        tokio::pin!(bell);
+        let lapsed = live.lapsed();
+        tokio::pin!(bell, lapsed);
         // What comes meanwhile does not end the wait for the next change.
         loop {
             tokio::select! {
                 () = &mut bell => break,
+                problem = &mut lapsed => return problem.into(),
                 heard = socket.recv() => {
                     heard_at = Instant::now();
                     if let Err(end) = answer(socket, heard).await {

@@ -33,6 +33,7 @@ pub struct Settings {
     pub header_timeout: Duration,
     pub request_timeout: Duration,
     pub max_connections: usize,
+    pub max_streams: usize,
     pub stop_timeout: Duration,
     /// None: no limit.
     pub rate_limit: Option<u32>,
@@ -119,6 +120,7 @@ impl Settings {
             header_timeout: given.duration("header-timeout")?,
             request_timeout: given.duration("request-timeout")?,
             max_connections: given.size("max-connections")?,
+            max_streams: given.size("max-streams")?,
             stop_timeout: given.duration("stop-timeout")?,
             rate_limit: given.count("rate-limit")?,
             rate_burst: given.count("rate-burst")?,

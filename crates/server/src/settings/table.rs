@@ -96,6 +96,12 @@ pub const SETTINGS: &[Setting] = &[
         "Connections at a time; others wait in the system's queue",
     ),
     setting(
+        "max-streams",
+        Kind::Count,
+        "10000",
+        "WebSockets and streams of events at a time; others get a 503",
+    ),
+    setting(
         "stop-timeout",
         Kind::Duration,
         "10s",

@@ -11,7 +11,7 @@ use windlass_secrets::Zeroizing;
 /// A JWKS is asked for again after this time, so that a key that was taken back is forgotten.
 const FRESH: Duration = Duration::from_secs(600);
 /// An unknown key makes it ask again, not more often than this.
-const ASK_PAUSE: Duration = Duration::from_secs(10);
+pub(super) const ASK_PAUSE: Duration = Duration::from_secs(10);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Keys of a provider are few.
 const JWKS_MAX: usize = 1 << 20;
@@ -32,7 +32,13 @@ struct Key {
 struct Set {
     source: Source,
     keys: RwLock<Vec<Key>>,
-    asked: tokio::sync::Mutex<Instant>,
+    asked: tokio::sync::Mutex<Asked>,
+}
+
+struct Asked {
+    at: Instant,
+    /// For a key that was not known; None: not yet.
+    for_unknown: Option<Instant>,
 }
 
 enum Source {
@@ -62,6 +68,14 @@ impl Keys {
             None => None,
         };
         Ok(Keys { given, set })
+    }
+
+    /// Over a client that trusts whom the test says.
+    #[cfg(test)]
+    pub async fn over(url: &str, client: reqwest::Client) -> anyhow::Result<Keys> {
+        let source = Source::Url(url.to_owned(), client);
+        let keys = source.read().await?;
+        Ok(Keys { given: Vec::new(), set: Some(Set::new(source, keys)) })
     }
 
     /// Keys that a token with this header can be signed with.
@@ -99,12 +113,17 @@ impl Set {
     async fn load(place: &str) -> anyhow::Result<Set> {
         let source = Source::of(place)?;
         let keys = source.read().await.with_context(|| format!("jwt-jwks: cannot use {place}"))?;
-        Ok(Set { source, keys: RwLock::new(keys), asked: tokio::sync::Mutex::new(Instant::now()) })
+        Ok(Set::new(source, keys))
+    }
+
+    fn new(source: Source, keys: Vec<Key>) -> Set {
+        let asked = Asked { at: Instant::now(), for_unknown: None };
+        Set { source, keys: RwLock::new(keys), asked: tokio::sync::Mutex::new(asked) }
     }
 
     async fn of(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
-        let found = self.known(id, algorithm);
-        self.renew(if found.is_empty() { ASK_PAUSE } else { FRESH }).await;
+        let is_known = !self.known(id, algorithm).is_empty();
+        self.renew(is_known).await;
         self.known(id, algorithm)
     }
 
@@ -112,13 +131,19 @@ impl Set {
         fitting(&self.keys.read().unwrap_or_else(PoisonError::into_inner), id, algorithm)
     }
 
-    /// Reads the set again if it is older than that. A source that fails leaves the keys as they are.
-    async fn renew(&self, older_than: Duration) {
+    /// Reads the set again if it is old, or if a key is not known and nobody has asked for one a moment ago. A source
+    /// that fails leaves the keys as they are.
+    async fn renew(&self, is_known: bool) {
         let Ok(mut asked) = self.asked.try_lock() else { return };
-        if asked.elapsed() < older_than {
+        let is_fresh = asked.at.elapsed() < FRESH;
+        let has_asked = asked.for_unknown.is_some_and(|at| at.elapsed() < ASK_PAUSE);
+        if is_fresh && (is_known || has_asked) {
             return;
         }
-        *asked = Instant::now();
+        asked.at = Instant::now();
+        if !is_known {
+            asked.for_unknown = Some(asked.at);
+        }
         match self.source.read().await {
             Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys,
             Err(error) => tracing::warn!(error = format!("{error:#}"), "the JWKS could not be read again"),

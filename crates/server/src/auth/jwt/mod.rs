@@ -8,6 +8,7 @@ use anyhow::bail;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use keys::Keys;
 use serde::Deserialize;
+use windlass_kernel::Millis;
 use windlass_store::Tenant;
 
 /// Clocks of two machines may differ by so much.
@@ -32,6 +33,8 @@ pub struct Holder {
     pub subject: String,
     pub tenant: Tenant,
     pub role: Role,
+    /// Beyond it, it is not accepted any more.
+    pub until: Millis,
 }
 
 /// Time, issuer and audience are checked before this is read.
@@ -40,6 +43,7 @@ struct Claims {
     sub: String,
     tenant: String,
     role: Role,
+    exp: u64,
 }
 
 impl Jwt {
@@ -91,14 +95,17 @@ impl Jwt {
 }
 
 fn holder(claims: Claims) -> Result<Holder, String> {
-    let Claims { sub, tenant, role } = claims;
+    let Claims { sub, tenant, role, exp } = claims;
     if sub.is_empty() || sub.chars().count() > SUBJECT_MAX {
         return Err(format!(
             "the JWT is not accepted: its subject is empty or longer than {SUBJECT_MAX} characters"
         ));
     }
-    Ok(Holder { subject: sub, tenant: Tenant::new(&tenant), role })
+    let until = i64::try_from(exp.saturating_add(LEEWAY_SECONDS).saturating_mul(1_000)).unwrap_or(i64::MAX);
+    Ok(Holder { subject: sub, tenant: Tenant::new(&tenant), role, until: Millis(until) })
 }
 
+#[cfg(test)]
+mod https;
 #[cfg(test)]
 mod tests;

@@ -50,7 +50,7 @@ struct Pair {
     _folder: tempfile::TempDir,
 }
 
-fn openssl(args: &[&str], folder: &std::path::Path) {
+pub(super) fn openssl(args: &[&str], folder: &std::path::Path) {
     let output = std::process::Command::new("openssl").args(args).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -81,7 +81,10 @@ async fn refused(jwt: &Jwt, token: &str) -> String {
 async fn a_good_token_names_its_holder() {
     let jwt = Jwt::of(&with_secret()).await.unwrap().unwrap();
     let holder = jwt.holder(&hs256(&claims())).await.unwrap();
-    assert_eq!(holder, Holder { subject: "ann".into(), tenant: Tenant::default(), role: Role::Developer });
+    let Holder { subject, tenant, role, until } = holder;
+    assert_eq!((subject.as_str(), tenant, role), ("ann", Tenant::default(), Role::Developer));
+    let end = claims()["exp"].as_i64().unwrap();
+    assert!((end * 1_000..=(end + 60) * 1_000).contains(&until.0), "{until:?}");
     let several = changed("aud", json!(["other", "windlass"]));
     assert!(jwt.holder(&hs256(&several)).await.is_ok());
 }

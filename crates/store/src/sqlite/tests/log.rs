@@ -28,9 +28,10 @@ fn the_log_does_not_grow_while_it_is_written() {
     let mut world = begun(&mut store);
     for n in 0..600 {
         write(&mut store, [world.done(json!({ "n": n, "text": "x".repeat(300) }))]);
-        // The length where the writer takes over, and one batch.
+        // The length where the writer takes over, and what it writes while the thread copies; without copying there
+        // would be thousands.
         let pages = log_pages(&folder);
-        assert!(pages <= 150, "{pages} pages after {n} commits");
+        assert!(pages <= 600, "{pages} pages after {n} commits");
     }
     assert_eq!(store.reader().unwrap().load(world.id()).unwrap().unwrap().state, world.state);
 }
