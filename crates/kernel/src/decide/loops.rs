@@ -129,10 +129,7 @@ pub(super) fn iteration_ended(
 fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
     let Some((spec, repeat, step)) = open_loop(d, of) else { return Ok(true) };
     let view = View::of_run(d, d.run(of)?).in_iteration(of, index);
-    let broken = match &spec.break_when {
-        Some(when) => view.truth(when)?,
-        None => false,
-    };
+    let broken = spec.break_when.as_ref().map_or(Ok(false), |when| view.truth(when))?;
     let LoopKind::While { condition, max, .. } = &spec.kind else { return Ok(broken) };
     if broken || !view.before_iteration(of, index + 1).truth(condition)? {
         return Ok(true);

@@ -144,8 +144,7 @@ impl<'d, 'a> View<'d, 'a> {
     /// Right after an iteration, while the outputs of its body are still there.
     pub(super) fn in_iteration(mut self, of: RunId, index: u32) -> Self {
         self.path = self.path.child(index);
-        self.iteration = Some((of, index));
-        self
+        self.before_iteration(of, index)
     }
 
     /// Before the next iteration, which its number and its item are of; the outputs are still those of the last one.
@@ -306,13 +305,9 @@ impl<'d, 'a> View<'d, 'a> {
         let step = self.draft.net.find(name)?;
         let (of, index) =
             self.laps().find(|(of, _)| self.draft.state.run(*of).is_some_and(|run| run.step == step))?;
-        let mut told = Map::new();
-        for key in ["index", "first", "last"] {
-            told.insert(key.to_owned(), self.lap((of, index), Some(key))?.into_owned());
-        }
-        let item = self.lap((of, index), Some(self.iterator(of)?))?;
-        told.insert("item".to_owned(), item.into_owned());
-        Some(Value::Object(told))
+        let mut told = self.lap((of, index), None)?.into_owned();
+        told["item"] = self.lap((of, index), Some(self.iterator(of)?))?.into_owned();
+        Some(told)
     }
 
     fn iter(&self, key: Option<&str>) -> Option<Cow<'_, Value>> {
@@ -322,12 +317,8 @@ impl<'d, 'a> View<'d, 'a> {
     fn lap(&self, (of, index): (RunId, u32), key: Option<&str>) -> Option<Cow<'_, Value>> {
         let run = self.draft.state.run(of)?;
         let spec = self.draft.net.step(run.step).repeat.as_ref()?;
-        let total = match &run.state {
-            RunState::Looping(repeat) => repeat.total,
-            _ => None,
-        };
-        let wants_item = key.is_none_or(|key| key == spec.iterator);
-        let item = if wants_item { self.item(of, index) } else { None };
+        let total = if let RunState::Looping(repeat) = &run.state { repeat.total } else { None };
+        let item = key.is_none_or(|key| key == spec.iterator).then(|| self.item(of, index)).flatten();
         let mut iter = Map::new();
         iter.insert("index".into(), json!(index));
         iter.insert("first".into(), json!(index == 0));
