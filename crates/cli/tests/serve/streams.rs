@@ -424,14 +424,14 @@ fn streams_have_a_limit_and_beyond_it_are_refused_until_one_ends() {
     let address = server.url().strip_prefix("http://").unwrap();
     let open = || {
         let stream = TcpStream::connect(address).unwrap();
-        tungstenite::client(format!("ws://{address}/ws/executions/{id}"), stream)
+        tungstenite::client(format!("ws://{address}/ws/executions/{id}"), stream).map_err(Box::new)
     };
-    match open() {
+    match open().map(drop).map_err(|error| *error) {
         Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(response))) => {
             assert_eq!(response.status().as_u16(), 503);
             assert!(response.headers().contains_key("Retry-After"), "{response:?}");
         }
-        other => panic!("{:?}", other.map(drop).map_err(|error| error.to_string())),
+        other => panic!("{:?}", other.map_err(|error| error.to_string())),
     }
     let (status, told) = crate::rig::told(server.get(&format!("/api/v1/executions/{id}/stream")));
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
