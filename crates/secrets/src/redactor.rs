@@ -97,7 +97,21 @@ impl Redactor {
         } else {
             found.extend(search.find_overlapping_iter(text).map(|found| (found.start(), found.end())));
         }
+        found.extend(self.cut_off(text));
         merged(found)
+    }
+
+    /// What stands before the mark of a cut and is the beginning of a value: whoever made a text shorter did not know
+    /// what he cut through.
+    fn cut_off(&self, text: &[u8]) -> Vec<(usize, usize)> {
+        let marks = text.windows(CUT.len()).enumerate().filter(|(_, bytes)| *bytes == CUT.as_bytes());
+        let begun = marks.filter_map(|(end, _)| {
+            let from = end.saturating_sub(self.longest.saturating_mul(WRITTEN_MAX));
+            let readings = readings(&text[from..end]);
+            let start = readings.iter().filter_map(|reading| self.begun(reading, CUT_MIN)).min()?;
+            Some((from + start, end))
+        });
+        begun.collect()
     }
 
     /// Where a text ends in what may be the beginning of a value. Lines that merely end in a character or two that some
@@ -130,6 +144,11 @@ impl Redactor {
         self.patterns.get(place).is_some_and(|pattern| pattern.starts_with(end))
     }
 }
+
+/// Stands at the end of a text that was made shorter.
+const CUT: &str = "…";
+/// So many bytes of a value are worth hiding.
+const CUT_MIN: usize = 4;
 
 /// Bytes that write one byte at most: `\\u0041`.
 const WRITTEN_MAX: usize = 8;
@@ -184,6 +203,15 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         assert_eq!(Redactor::new([VALUE, "hunter22"]).text(text), expected, "{text}");
+    }
+
+    #[test]
+    fn half_a_value_before_a_cut_is_replaced_too() {
+        check("bad key hunter2…", "bad key [redacted]…");
+        check("bad key hunt… and more", "bad key [redacted]… and more");
+        check("q=s3cret%2Fwith%20%22quo…", "q=[redacted]…");
+        check("the hunt goes on…", "the hunt goes on…");
+        check("hun…", "hun…");
     }
 
     #[test]

@@ -236,7 +236,8 @@ fn wfl_19_each_message_has_the_fields_of_the_document() {
     assert_eq!(of("node_failed"), [&failed(0), &failed(1)]);
     let ended = json!({ "executionId": id, "status": "failed", "duration": whole["duration"], "outputs": whole["outputs"] });
     assert_eq!(of("execution_completed"), [&ended]);
-    assert_eq!(of("log"), [&json!({ "level": "info", "nodeId": "greet", "message": "hi" })]);
+    let said: Vec<&Value> = of("log").into_iter().filter(|line| line["nodeId"] == "greet").collect();
+    assert_eq!(said, [&json!({ "level": "info", "nodeId": "greet", "message": "hi" })]);
 }
 
 #[test]

@@ -79,13 +79,21 @@ async fn whole(mut response: Response, hop: &Request) -> Result<Vec<u8>, Box<Fai
 /// As much as comes; an error is told even when its body is cut off.
 async fn excerpt(mut response: Response, hop: &Request) -> String {
     let mut body = Vec::new();
-    while body.len() < EXCERPT_MAX
+    while body.len() <= EXCERPT_MAX
         && let Ok(Ok(Some(piece))) = in_time(hop, hop.limits.read, response.chunk()).await
     {
         body.extend_from_slice(&piece);
     }
-    body.truncate(EXCERPT_MAX);
-    String::from_utf8_lossy(&body).into_owned()
+    beginning(&body)
+}
+
+/// The mark of the cut lets half a secret before it be found.
+fn beginning(body: &[u8]) -> String {
+    if body.len() <= EXCERPT_MAX {
+        return String::from_utf8_lossy(body).into_owned();
+    }
+    let text = String::from_utf8_lossy(&body[..EXCERPT_MAX]);
+    format!("{}…", text.trim_end_matches(char::REPLACEMENT_CHARACTER))
 }
 
 fn too_large(hop: &Request) -> Box<Failure> {
@@ -123,7 +131,7 @@ fn is_json(kind: &str) -> bool {
 fn not_json(asked: &str, error: &serde_json::Error, body: &[u8]) -> Box<Failure> {
     let message = format!("the answer to {asked} says that it is JSON, and is not: {error}");
     let mut failed = failure("validation", "RESPONSE_NOT_JSON", message);
-    failed.details = json!({ "body": String::from_utf8_lossy(&body[..body.len().min(EXCERPT_MAX)]) });
+    failed.details = json!({ "body": beginning(body) });
     failed
 }
 
