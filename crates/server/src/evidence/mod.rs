@@ -48,7 +48,7 @@ pub struct Evidence {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<Classified>,
-    /// As it was given at the start; else the execution that the whole began with.
+    /// As it was given at the start; else the id of the execution that was asked about.
     correlation_id: String,
     actor: Actor,
     summary: String,
