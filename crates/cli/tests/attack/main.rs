@@ -1,0 +1,10 @@
+//! Attacks on `windlass serve` from outside: over HTTP, with the token of one tenant or with none. Each test is an attack
+//! that succeeded once.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+#[expect(dead_code, unused_imports, reason = "other tests use more of it")]
+#[path = "../rig/mod.rs"]
+mod rig;
+#[expect(dead_code, reason = "attacks come one by one")]
+mod stage;
