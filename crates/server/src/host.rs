@@ -23,7 +23,7 @@ use windlass_protocol::{
     AgentAnswer, AgentCall, Beat, Checkpoint, Log, Progress, Register, Report, SessionId, Verdict,
 };
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Access as _, Store as _, StoredDefinition, StoredTenant, WorkflowId};
+use windlass_store::{Access as _, Store as _, StoredDefinition, StoredTenant, Tenant, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
 use windlass_worker::{Artifacts, Orders, Pool, PoolConfig, Port, Reply};
@@ -228,12 +228,12 @@ pub fn seed() -> u64 {
 struct Kept(windlass_store::Artifacts);
 
 impl Artifacts for Kept {
-    fn keep(&self, artifact: &Artifact) -> io::Result<()> {
-        self.0.keep(artifact).map_err(io::Error::other)
+    fn keep(&self, tenant: &str, artifact: &Artifact) -> io::Result<()> {
+        self.0.keep(&Tenant::new(tenant), artifact).map(drop).map_err(io::Error::other)
     }
 
-    fn read(&self, key: &str) -> io::Result<Option<Vec<u8>>> {
-        self.0.read(key).map_err(io::Error::other)
+    fn read(&self, tenant: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
+        self.0.read(&Tenant::new(tenant), key).map_err(io::Error::other)
     }
 }
 

@@ -58,8 +58,8 @@ impl Pruning {
             self.clear()?;
         }
         let put_before = SystemTime::now().checked_sub(FRESH).context("the clock stands before 1970")?;
-        (pruned.artifacts, pruned.artifact_bytes) =
-            self.artifacts.sweep(&self.reader.referenced()?, put_before)?;
+        let swept = self.artifacts.sweep(&self.reader.referenced()?, put_before)?;
+        (pruned.artifacts, pruned.artifact_bytes) = (swept.files, swept.bytes);
         Ok(pruned)
     }
 

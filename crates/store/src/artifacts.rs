@@ -1,10 +1,12 @@
-//! Artifacts as files, named by the digest of what is in them. A file under its name is whole and on disk: it is
-//! written under another name, synced, and renamed. Nothing is ever written into it again. Its time says when it was
-//! last put there: whoever puts it may not have said yet what refers to it.
+//! Artifacts as files, named by the digest of what is in them, in a folder per tenant. Equal values of two tenants are
+//! two files: no tenant reads another's by its digest, nor learns from any answer that another has it. A file under its
+//! name is whole and on disk: it is written under another name, synced, and renamed. Nothing is ever written into it
+//! again. Its time is when it was last put there, because what refers to it may not be committed yet.
 
+use crate::origin::Tenant;
 use crate::store::StoreError;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -16,8 +18,13 @@ use windlass_artifact::{Artifact, digest, key_of};
 
 /// The first digits of a name are a folder, so that no folder has too many entries.
 const FOLDER_DIGITS: usize = 2;
+/// Before the id of a tenant in the name of its folder.
+const TENANT_PREFIX: &str = "t-";
 
 static UNFINISHED: AtomicU64 = AtomicU64::new(0);
+
+/// Keys of artifacts that each tenant's rows name.
+pub type References = BTreeMap<Tenant, BTreeSet<String>>;
 
 /// A folder of artifacts; copies are handles of the same one.
 #[derive(Debug, Clone)]
@@ -32,15 +39,94 @@ impl Artifacts {
         Artifacts { folder: folder.into() }
     }
 
-    /// After `Ok` a crash does not lose it.
-    pub fn keep(&self, artifact: &Artifact) -> Result<(), StoreError> {
-        let path = self.path(&artifact.key).ok_or_else(|| no_key(&artifact.key))?;
-        self.put(&path, &artifact.bytes).map_err(|error| trouble(&path, &error))
+    /// Returns how many bytes were added: none for what was there. After `Ok` a crash does not lose it.
+    pub fn keep(&self, tenant: &Tenant, artifact: &Artifact) -> Result<u64, StoreError> {
+        self.keep_for(Some(tenant), &artifact.key, &artifact.bytes)
     }
 
-    /// None when it is not there, or not what it was.
-    pub fn read(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(path) = self.path(key) else { return Ok(None) };
+    /// None when the tenant has no such artifact, or it is not what it was.
+    pub fn read(&self, tenant: &Tenant, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read_of(Some(tenant), key)
+    }
+
+    /// The value it represents.
+    pub fn value(&self, tenant: &Tenant, key: &str) -> Result<Option<Arc<Value>>, StoreError> {
+        Ok(self.read(tenant, key)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))
+    }
+
+    /// The content of a listed file; None when it was removed meanwhile, or is not what it was.
+    pub fn read_listed(&self, listed: &ArtifactFile) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read_of(listed.tenant.as_ref(), &listed.key)
+    }
+
+    /// Keeps the content of a file that was listed in another folder, for the same tenant.
+    pub fn keep_listed(&self, listed: &ArtifactFile, bytes: &[u8]) -> Result<(), StoreError> {
+        self.keep_for(listed.tenant.as_ref(), &listed.key, bytes).map(drop)
+    }
+
+    /// Files of all tenants.
+    pub fn list(&self) -> Result<Vec<ArtifactFile>, StoreError> {
+        let mut found = Vec::new();
+        for folder in entries(&self.folder)? {
+            match tenant_of(&name_of(&folder)) {
+                Some(tenant) => {
+                    for folder in entries(&folder)? {
+                        files_in(&folder, Some(&tenant), &mut found)?;
+                    }
+                }
+                None => files_in(&folder, None, &mut found)?,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes what none of its tenant's rows refers to and what was put there before then. Returns how many files and
+    /// bytes were removed, and how many bytes each tenant has left.
+    pub fn sweep(&self, referenced: &References, put_before: SystemTime) -> Result<Swept, StoreError> {
+        let mut swept = Swept::default();
+        for file in self.list()? {
+            let named = |tenant| referenced.get(tenant).is_some_and(|keys| keys.contains(&file.key));
+            let is_loose = !file.tenant.as_ref().is_some_and(named);
+            if is_loose && file.put_at < put_before {
+                fs::remove_file(&file.path).map_err(|error| trouble(&file.path, &error))?;
+                swept.files += 1;
+                swept.bytes += file.bytes;
+            } else if let Some(tenant) = file.tenant {
+                *swept.left.entry(tenant).or_default() += file.bytes;
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Whether there are artifacts that an earlier version kept for all tenants together.
+    pub(crate) fn has_shared(&self) -> Result<bool, StoreError> {
+        Ok(entries(&self.folder)?.iter().any(|folder| tenant_of(&name_of(folder)).is_none()))
+    }
+
+    /// Moves artifacts that an earlier version kept for all tenants together to the tenants whose rows name them. May be
+    /// repeated after a crash: a shared file is removed after every owner has it.
+    pub(crate) fn divide(&self, referenced: &References) -> Result<(), StoreError> {
+        for file in self.list()?.into_iter().filter(|file| file.tenant.is_none()) {
+            let owners = referenced.iter().filter(|(_, keys)| keys.contains(&file.key));
+            let bytes = self.read_listed(&file)?;
+            for (tenant, _) in owners {
+                if let Some(bytes) = &bytes {
+                    self.keep_for(Some(tenant), &file.key, bytes)?;
+                }
+            }
+            fs::remove_file(&file.path).map_err(|error| trouble(&file.path, &error))?;
+        }
+        for folder in entries(&self.folder)? {
+            if tenant_of(&name_of(&folder)).is_none() {
+                // A folder that still has other files in it stays.
+                let _ = fs::remove_dir(&folder);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_of(&self, tenant: Option<&Tenant>, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(path) = self.path(tenant, key) else { return Ok(None) };
         match fs::read(&path) {
             Ok(bytes) => Ok((key_of(&bytes) == key).then_some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -48,78 +134,114 @@ impl Artifacts {
         }
     }
 
-    /// The value it stands for.
-    pub fn value(&self, key: &str) -> Result<Option<Arc<Value>>, StoreError> {
-        Ok(self.read(key)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))
+    fn keep_for(&self, tenant: Option<&Tenant>, key: &str, bytes: &[u8]) -> Result<u64, StoreError> {
+        let path = self.path(tenant, key).ok_or_else(|| no_key(key))?;
+        let is_new = self.put(&path, bytes).map_err(|error| trouble(&path, &error))?;
+        Ok(if is_new { bytes.len() as u64 } else { 0 })
     }
 
-    /// All of them, as they lie there.
-    pub fn all(&self) -> Result<Vec<Lying>, StoreError> {
-        let mut found = Vec::new();
-        for folder in entries(&self.folder)? {
-            for path in entries(&folder)? {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let key = format!("sha256:{name}");
-                let lying = digest(&key).and_then(|_| fs::metadata(&path).ok());
-                let about = lying.and_then(|about| Some((about.len(), about.modified().ok()?)));
-                found.extend(about.map(|(bytes, put_at)| Lying { key, path, bytes, put_at }));
-            }
-        }
-        Ok(found)
-    }
-
-    /// Takes away what nothing refers to and what was put there before then. Says how many files and bytes went.
-    pub fn sweep(
-        &self,
-        referenced: &BTreeSet<String>,
-        put_before: SystemTime,
-    ) -> Result<(u64, u64), StoreError> {
-        let mut gone = (0, 0);
-        for Lying { key, path, bytes, put_at } in self.all()? {
-            if put_at < put_before && !referenced.contains(&key) {
-                fs::remove_file(&path).map_err(|error| trouble(&path, &error))?;
-                gone = (gone.0 + 1, gone.1 + bytes);
-            }
-        }
-        Ok(gone)
-    }
-
-    fn path(&self, key: &str) -> Option<PathBuf> {
+    /// None: an earlier version kept it, for all tenants together.
+    fn path(&self, tenant: Option<&Tenant>, key: &str) -> Option<PathBuf> {
         let digits = digest(key)?;
-        Some(self.folder.join(&digits[..FOLDER_DIGITS]).join(digits))
+        let folder = tenant.map_or_else(|| self.folder.clone(), |tenant| self.folder.join(folder_of(tenant)));
+        Some(folder.join(&digits[..FOLDER_DIGITS]).join(digits))
     }
 
-    fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Returns whether it was not there before.
+    fn put(&self, path: &Path, bytes: &[u8]) -> io::Result<bool> {
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;
-        if path.exists() {
-            File::options().append(true).open(path)?.set_modified(SystemTime::now())?;
-        } else {
+        let is_new = !path.exists();
+        if is_new {
             let number = UNFINISHED.fetch_add(1, Ordering::Relaxed);
             let unfinished = folder.join(format!(".{}-{number}", std::process::id()));
             let written = write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path));
             if written.is_err() {
-                // The first error is the one to tell.
+                // The first error is the one to report.
                 let _ = fs::remove_file(&unfinished);
             }
             written?;
+        } else {
+            File::options().append(true).open(path)?.set_modified(SystemTime::now())?;
         }
-        // Also of a file that was there: whoever put it may not have come this far yet.
-        for folder in [Some(folder), Some(self.folder.as_path()), self.folder.parent()].into_iter().flatten()
-        {
+        // Also of a file that was there: the thread that put it may not have synced yet.
+        let above = self.folder.parent();
+        let own = folder.ancestors().take_while(|folder| Some(*folder) != above);
+        for folder in own.chain(above) {
             File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?.sync_all()?;
         }
-        Ok(())
+        Ok(is_new)
     }
 }
 
 /// A file of an artifact.
 #[derive(Debug, Clone)]
-pub struct Lying {
+pub struct ArtifactFile {
+    /// None: an earlier version kept it, for all tenants together.
+    pub tenant: Option<Tenant>,
     pub key: String,
     pub path: PathBuf,
     pub bytes: u64,
     pub put_at: SystemTime,
+}
+
+/// Result of a sweep.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub files: u64,
+    pub bytes: u64,
+    /// Bytes that tenants have left.
+    pub left: BTreeMap<Tenant, u64>,
+}
+
+fn files_in(folder: &Path, tenant: Option<&Tenant>, found: &mut Vec<ArtifactFile>) -> Result<(), StoreError> {
+    for path in entries(folder)? {
+        let key = format!("sha256:{}", name_of(&path));
+        let about = digest(&key).and_then(|_| fs::metadata(&path).ok());
+        let about = about.and_then(|about| Some((about.len(), about.modified().ok()?)));
+        found.extend(about.map(|(bytes, put_at)| ArtifactFile {
+            tenant: tenant.cloned(),
+            key,
+            path,
+            bytes,
+            put_at,
+        }));
+    }
+    Ok(())
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The folder of a tenant. Every id has a name of its own that is safe in a path, whatever an id may be one day.
+fn folder_of(tenant: &Tenant) -> String {
+    let mut name = TENANT_PREFIX.to_owned();
+    for byte in tenant.0.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    name
+}
+
+/// The tenant of a folder; None for one that is no tenant's.
+fn tenant_of(name: &str) -> Option<Tenant> {
+    let mut rest = name.strip_prefix(TENANT_PREFIX)?.as_bytes();
+    let mut id = Vec::new();
+    while let Some((first, others)) = rest.split_first() {
+        let (byte, others) = match first {
+            b'%' => {
+                let (digits, others) = others.split_at_checked(2)?;
+                (u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?, others)
+            }
+            byte => (*byte, others),
+        };
+        id.push(byte);
+        rest = others;
+    }
+    String::from_utf8(id).ok().map(|id| Tenant::new(&id))
 }
 
 /// What is in a folder; nothing where there is none.
@@ -158,6 +280,10 @@ mod tests {
     use serde_json::json;
     use windlass_artifact::{Source, set_aside};
 
+    fn own() -> Tenant {
+        Tenant::default()
+    }
+
     fn artifact(value: &Value) -> Artifact {
         set_aside(value, Source::Own, 1).expect("it is longer than a byte").1
     }
@@ -167,11 +293,11 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let kept = artifact(&json!({ "text": "käse", "n": 0.1 }));
         let artifacts = Artifacts::in_folder(home.path().join("deep/artifacts"));
-        artifacts.keep(&kept).expect("it is kept");
-        artifacts.keep(&kept).expect("it is kept once more");
+        let size = kept.bytes.len() as u64;
+        assert_eq!((artifacts.keep(&own(), &kept), artifacts.keep(&own(), &kept)), (Ok(size), Ok(0)));
         let other = Artifacts::in_folder(home.path().join("deep/artifacts"));
-        assert_eq!(other.read(&kept.key), Ok(Some(kept.bytes.clone())));
-        assert_eq!(other.value(&kept.key), Ok(Some(Arc::new(json!({ "text": "käse", "n": 0.1 })))));
+        assert_eq!(other.read(&own(), &kept.key), Ok(Some(kept.bytes.clone())));
+        assert_eq!(other.value(&own(), &kept.key), Ok(Some(Arc::new(json!({ "text": "käse", "n": 0.1 })))));
         let names = files(&home.path().join("deep"));
         assert_eq!(names, [kept.key[7..].to_owned()], "nothing unfinished is left");
     }
@@ -181,14 +307,48 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let artifacts = Artifacts::in_folder(home.path());
         let kept = artifact(&json!([1, 2]));
-        assert_eq!(artifacts.read(&kept.key), Ok(None));
-        artifacts.keep(&kept).expect("it is kept");
-        let path = artifacts.path(&kept.key).expect("a key");
+        assert_eq!(artifacts.read(&own(), &kept.key), Ok(None));
+        artifacts.keep(&own(), &kept).expect("it is kept");
+        let path = artifacts.path(Some(&own()), &kept.key).expect("a key");
         fs::write(&path, b"[1,3]").expect("it can be changed");
-        assert_eq!(artifacts.read(&kept.key), Ok(None));
+        assert_eq!(artifacts.read(&own(), &kept.key), Ok(None));
         for bad in ["", "sha256:../../x", "/etc/passwd"] {
-            assert_eq!(artifacts.read(bad), Ok(None));
+            assert_eq!(artifacts.read(&own(), bad), Ok(None));
         }
+    }
+
+    #[test]
+    fn a_tenant_finds_its_own_alone() {
+        let home = tempfile::tempdir().expect("a folder");
+        let artifacts = Artifacts::in_folder(home.path());
+        let kept = artifact(&json!(["mine"]));
+        let [mine, other] = ["tnt_1", "../x%/Y"].map(Tenant::new);
+        artifacts.keep(&mine, &kept).expect("it is kept");
+        assert_eq!(artifacts.read(&other, &kept.key), Ok(None));
+        assert_eq!(artifacts.keep(&other, &kept), Ok(kept.bytes.len() as u64), "it is new to the other");
+        let owners: BTreeSet<_> =
+            artifacts.list().expect("a list").into_iter().map(|one| one.tenant).collect();
+        assert_eq!(owners, BTreeSet::from([Some(mine), Some(other)]));
+    }
+
+    #[test]
+    fn what_was_kept_for_all_together_is_divided_among_those_who_name_it() {
+        let home = tempfile::tempdir().expect("a folder");
+        let artifacts = Artifacts::in_folder(home.path());
+        let [both, one, none] = [json!(["b"]), json!(["o"]), json!(["n"])].map(|value| artifact(&value));
+        for kept in [&both, &one, &none] {
+            artifacts.keep_for(None, &kept.key, &kept.bytes).expect("it is kept");
+        }
+        let [a, b] = ["a", "b"].map(Tenant::new);
+        let named = |keys: &[&Artifact]| keys.iter().map(|kept| kept.key.clone()).collect::<BTreeSet<_>>();
+        let referenced = References::from([(a.clone(), named(&[&both, &one])), (b.clone(), named(&[&both]))]);
+        assert_eq!(artifacts.has_shared(), Ok(true));
+        artifacts.divide(&referenced).expect("they are divided");
+        assert_eq!(artifacts.has_shared(), Ok(false));
+        let has = |tenant, kept: &Artifact| artifacts.read(tenant, &kept.key).expect("a read").is_some();
+        assert_eq!([has(&a, &both), has(&b, &both)], [true, true]);
+        assert_eq!([has(&a, &one), has(&b, &one)], [true, false]);
+        assert_eq!(artifacts.list().expect("a list").len(), 3, "what nothing names is removed");
     }
 
     #[test]
@@ -198,19 +358,26 @@ mod tests {
         let [named, loose, fresh] = [json!(["n"]), json!(["l"]), json!(["f"])].map(|value| artifact(&value));
         let long_ago = SystemTime::UNIX_EPOCH;
         for kept in [&named, &loose, &fresh] {
-            artifacts.keep(kept).expect("it is kept");
-            let path = artifacts.path(&kept.key).expect("a key");
+            artifacts.keep(&own(), kept).expect("it is kept");
+            let path = artifacts.path(Some(&own()), &kept.key).expect("a key");
             File::options()
                 .append(true)
                 .open(path)
                 .and_then(|file| file.set_modified(long_ago))
                 .expect("a time");
         }
-        artifacts.keep(&fresh).expect("it is put there again");
+        artifacts.keep(&own(), &fresh).expect("it is put there again");
         let yesterday = SystemTime::now() - std::time::Duration::from_secs(86_400);
-        let swept = artifacts.sweep(&BTreeSet::from([named.key.clone()]), yesterday);
-        assert_eq!(swept, Ok((1, loose.bytes.len() as u64)));
-        let mut left: Vec<String> = artifacts.all().expect("a list").into_iter().map(|one| one.key).collect();
+        let referenced = References::from([
+            (own(), BTreeSet::from([named.key.clone()])),
+            (Tenant::new("other"), BTreeSet::from([loose.key.clone()])),
+        ]);
+        let swept = artifacts.sweep(&referenced, yesterday).expect("a sweep");
+        assert_eq!((swept.files, swept.bytes), (1, loose.bytes.len() as u64));
+        let kept_bytes = (named.bytes.len() + fresh.bytes.len()) as u64;
+        assert_eq!(swept.left, BTreeMap::from([(own(), kept_bytes)]));
+        let mut left: Vec<String> =
+            artifacts.list().expect("a list").into_iter().map(|one| one.key).collect();
         left.sort();
         let mut expected = [named.key, fresh.key];
         expected.sort();
@@ -222,7 +389,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let file = home.path().join("file");
         fs::write(&file, b"").expect("a file");
-        let refused = Artifacts::in_folder(&file).keep(&artifact(&json!(["x"])));
+        let refused = Artifacts::in_folder(&file).keep(&own(), &artifact(&json!(["x"])));
         assert!(matches!(refused, Err(StoreError::Io(what)) if what.contains("file")));
     }
 

@@ -27,7 +27,7 @@ pub mod sqlite;
 mod store;
 
 pub use access::{Access, Audit, AuditQuery, Author, StoredAudit, StoredTenant, StoredToken, TenantLimits};
-pub use artifacts::{Artifacts, Lying};
+pub use artifacts::{ArtifactFile, Artifacts, References, Swept};
 pub use catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 pub use codec::{assemble, decode};
 pub use commit::{

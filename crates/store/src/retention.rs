@@ -1,8 +1,8 @@
 //! Forgetting what has ended long ago: which executions may go, and which artifacts nothing refers to any more.
 
+use crate::artifacts::References;
 use crate::origin::Tenant;
 use crate::store::{Reader, StoreError};
-use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Millis, Phase};
 
 pub trait Retention: Reader {
@@ -12,8 +12,8 @@ pub trait Retention: Reader {
     /// How many there are.
     fn count_forgettable(&mut self, ended_before: Millis) -> Result<u64, StoreError>;
 
-    /// Keys of all artifacts that anything in the store names.
-    fn referenced(&mut self) -> Result<BTreeSet<String>, StoreError>;
+    /// Keys of all artifacts that anything in the store names, by the tenant whose row it is.
+    fn referenced(&mut self) -> Result<References, StoreError>;
 }
 
 #[derive(Debug, Clone, PartialEq)]

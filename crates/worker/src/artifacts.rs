@@ -8,30 +8,42 @@ use tokio::task::spawn_blocking;
 use windlass_artifact::Artifact;
 use windlass_protocol::Failure;
 
-/// May block: it is called beside the pool's thread.
+/// Artifacts by tenant: a key finds what the same tenant kept, and nothing else. May block: it is called on another
+/// thread than the pool's.
 pub trait Artifacts: fmt::Debug + Send + Sync + 'static {
     /// After `Ok` a crash does not lose it.
-    fn keep(&self, artifact: &Artifact) -> io::Result<()>;
-    /// None when it is not there, or not what it was.
-    fn read(&self, key: &str) -> io::Result<Option<Vec<u8>>>;
+    fn keep(&self, tenant: &str, artifact: &Artifact) -> io::Result<()>;
+    /// None when the tenant has no such artifact, or it is not what it was.
+    fn read(&self, tenant: &str, key: &str) -> io::Result<Option<Vec<u8>>>;
 }
 
-pub(crate) type SharedArtifacts = Arc<dyn Artifacts>;
+/// The artifacts of one tenant.
+#[derive(Debug, Clone)]
+pub(crate) struct TenantArtifacts {
+    tenant: Arc<str>,
+    of_all: Arc<dyn Artifacts>,
+}
+
+impl TenantArtifacts {
+    pub(crate) fn new(tenant: &str, of_all: Arc<dyn Artifacts>) -> TenantArtifacts {
+        TenantArtifacts { tenant: tenant.into(), of_all }
+    }
+}
 
 /// What is behind each key.
 pub(crate) async fn load(
-    artifacts: &SharedArtifacts,
+    artifacts: &TenantArtifacts,
     keys: Vec<String>,
 ) -> Result<Vec<(String, Option<Vec<u8>>)>, Box<Failure>> {
-    let artifacts = Arc::clone(artifacts);
-    let read = move || keys.into_iter().map(|key| Ok((key.clone(), artifacts.read(&key)?))).collect();
+    let TenantArtifacts { tenant, of_all } = artifacts.clone();
+    let read = move || keys.into_iter().map(|key| Ok((key.clone(), of_all.read(&tenant, &key)?))).collect();
     beside(read).await.map_err(|error| trouble("ARTIFACT_NOT_READ", "read", &error))
 }
 
 /// Nothing may refer to what is not kept.
-pub(crate) async fn keep(artifacts: &SharedArtifacts, made: Vec<Artifact>) -> Result<(), Box<Failure>> {
-    let artifacts = Arc::clone(artifacts);
-    let keep = move || made.iter().try_for_each(|artifact| artifacts.keep(artifact));
+pub(crate) async fn keep(artifacts: &TenantArtifacts, made: Vec<Artifact>) -> Result<(), Box<Failure>> {
+    let TenantArtifacts { tenant, of_all } = artifacts.clone();
+    let keep = move || made.iter().try_for_each(|artifact| of_all.keep(&tenant, artifact));
     beside(keep).await.map_err(|error| trouble("ARTIFACT_NOT_KEPT", "kept", &error))
 }
 

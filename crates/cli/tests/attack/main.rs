@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+mod artifacts;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;

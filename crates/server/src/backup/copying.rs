@@ -3,19 +3,21 @@
 use anyhow::bail;
 use std::collections::BTreeSet;
 use std::path::Path;
-use windlass_artifact::Artifact;
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Artifacts, Lying, Retention as _};
+use windlass_store::{ArtifactFile, Artifacts, Retention as _, Tenant};
+
+/// Whose an artifact is, and its key. None: an earlier version kept it, for all tenants together.
+type Name = (Option<Tenant>, String);
 
 /// Artifacts on their way from one folder to another.
 #[derive(Debug)]
 pub struct Copying {
     from: Artifacts,
     to: Artifacts,
-    copied: BTreeSet<String>,
+    copied: BTreeSet<Name>,
     bytes: u64,
     /// They were there, and were swept before they could be read.
-    gone: BTreeSet<String>,
+    gone: BTreeSet<Name>,
 }
 
 impl Copying {
@@ -34,22 +36,23 @@ impl Copying {
 
     /// All that lie there and were not copied before.
     pub fn copy(&mut self) -> anyhow::Result<()> {
-        self.from.all()?.into_iter().try_for_each(|lying| self.copy_one(lying))
+        self.from.list()?.into_iter().try_for_each(|file| self.copy_one(&file))
     }
 
     /// Every artifact is its own digest, so a copy is checked while it is made.
-    fn copy_one(&mut self, Lying { key, path, .. }: Lying) -> anyhow::Result<()> {
-        if self.copied.contains(&key) {
+    fn copy_one(&mut self, file: &ArtifactFile) -> anyhow::Result<()> {
+        let name = (file.tenant.clone(), file.key.clone());
+        if self.copied.contains(&name) {
             return Ok(());
         }
-        match self.from.read(&key)? {
+        match self.from.read_listed(file)? {
             Some(bytes) => {
                 self.bytes += bytes.len() as u64;
-                self.copied.insert(key.clone());
-                self.to.keep(&Artifact { key, bytes })?;
+                self.copied.insert(name);
+                self.to.keep_listed(file, &bytes)?;
             }
-            None if path.exists() => bail!("artifact {key} is not what it was: run the check"),
-            None => drop(self.gone.insert(key)),
+            None if file.path.exists() => bail!("artifact {} is not what it was: run the check", file.key),
+            None => drop(self.gone.insert(name)),
         }
         Ok(())
     }
@@ -61,8 +64,12 @@ impl Copying {
             return Ok(());
         }
         let named = Sqlite::read_only(store)?.referenced()?;
-        match gone.find(|key| named.contains(*key)) {
-            Some(key) => bail!("artifact {key} went away while the backup was made: make it again"),
+        let is_named = |(tenant, key): &&Name| {
+            let keys = tenant.as_ref().and_then(|tenant| named.get(tenant));
+            keys.is_some_and(|keys| keys.contains(key))
+        };
+        match gone.find(is_named) {
+            Some((_, key)) => bail!("artifact {key} went away while the backup was made: make it again"),
             None => Ok(()),
         }
     }
@@ -75,9 +82,9 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
     use tempfile::TempDir;
-    use windlass_artifact::key_of;
+    use windlass_artifact::{Artifact, key_of};
     use windlass_kernel::Millis;
-    use windlass_store::{Definition, Store as _, Target, Tenant, WorkflowId, Write};
+    use windlass_store::{Definition, Store as _, Target, WorkflowId, Write};
 
     const NAMED: &[u8] = b"\"named by the store\"";
 
@@ -107,14 +114,15 @@ mod tests {
     }
 
     fn put(copying: &Copying, bytes: &[u8]) {
-        copying.from.keep(&Artifact { key: key_of(bytes), bytes: bytes.to_vec() }).unwrap();
+        let artifact = Artifact { key: key_of(bytes), bytes: bytes.to_vec() };
+        copying.from.keep(&Tenant::default(), &artifact).unwrap();
     }
 
     /// Lists an artifact, and sweeps it before it is copied.
     fn sweep_before_copy(copying: &mut Copying, bytes: &[u8]) -> anyhow::Result<()> {
-        let lying = copying.from.all().unwrap().into_iter().find(|lying| lying.key == key_of(bytes)).unwrap();
-        fs::remove_file(&lying.path).unwrap();
-        copying.copy_one(lying)
+        let file = copying.from.list().unwrap().into_iter().find(|file| file.key == key_of(bytes)).unwrap();
+        fs::remove_file(&file.path).unwrap();
+        copying.copy_one(&file)
     }
 
     fn is_whole(folder: &TempDir, copying: &Copying) -> anyhow::Result<()> {
@@ -130,8 +138,11 @@ mod tests {
         copying.copy().unwrap();
         is_whole(&folder, &copying).unwrap();
         assert_eq!((copying.count(), copying.bytes()), (2, (NAMED.len() + b"later".len()) as u64));
-        assert_eq!(copying.to.read(&key_of(NAMED)).unwrap().as_deref(), Some(NAMED));
-        assert_eq!(copying.to.read(&key_of(b"later")).unwrap().as_deref(), Some(&b"later"[..]));
+        assert_eq!(copying.to.read(&Tenant::default(), &key_of(NAMED)).unwrap().as_deref(), Some(NAMED));
+        assert_eq!(
+            copying.to.read(&Tenant::default(), &key_of(b"later")).unwrap().as_deref(),
+            Some(&b"later"[..])
+        );
     }
 
     #[test]
@@ -156,8 +167,8 @@ mod tests {
     #[test]
     fn an_artifact_that_is_not_what_it_was_is_told() {
         let (_folder, mut copying) = copying();
-        let lying = copying.from.all().unwrap().remove(0);
-        fs::write(lying.path, "something else").unwrap();
+        let file = copying.from.list().unwrap().remove(0);
+        fs::write(file.path, "something else").unwrap();
         assert!(copying.copy().unwrap_err().to_string().contains("is not what it was"));
     }
 }

@@ -12,7 +12,7 @@ use windlass_artifact::Artifact;
 use windlass_kernel::{ExecutionId, Fence, Millis, NetDigest, NetSpec, RunId};
 use windlass_store::{
     Applied, CommitId, Creation, Definition, DefinitionId, HeadRow, Lease, Letter, LiveRun, LogChunk, Mail,
-    MailId, Part, Position, Sealed, Stop, StoreError, StoredDefinition, Target, Write,
+    MailId, Part, Position, Sealed, Stop, StoreError, StoredDefinition, Target, Tenant, Write,
 };
 
 /// Cheap to copy: what two copies share is not copied, so a batch is tried on a copy and kept or thrown away.
@@ -24,8 +24,8 @@ pub struct Disk {
     inbox: BTreeMap<MailId, Arc<Post>>,
     stops: BTreeMap<(ExecutionId, RunId, Fence), Stop>,
     logs: BTreeMap<Position, Arc<LogChunk>>,
-    /// JSON by key.
-    artifacts: BTreeMap<String, Arc<Vec<u8>>>,
+    /// JSON by tenant and key.
+    artifacts: BTreeMap<(Tenant, String), Arc<Vec<u8>>>,
     /// Journal rows so far, of all executions.
     positions: i64,
     posted: i64,
@@ -90,12 +90,12 @@ struct Post {
 }
 
 impl Disk {
-    pub(super) fn keep(&mut self, artifact: &Artifact) {
-        self.artifacts.insert(artifact.key.clone(), Arc::new(artifact.bytes.clone()));
+    pub(super) fn keep(&mut self, tenant: &Tenant, artifact: &Artifact) {
+        self.artifacts.insert((tenant.clone(), artifact.key.clone()), Arc::new(artifact.bytes.clone()));
     }
 
-    pub(super) fn artifact(&self, key: &str) -> Option<Arc<Vec<u8>>> {
-        self.artifacts.get(key).cloned()
+    pub(super) fn artifact(&self, tenant: &Tenant, key: &str) -> Option<Arc<Vec<u8>>> {
+        self.artifacts.get(&(tenant.clone(), key.to_owned())).cloned()
     }
 
     /// The disk after the batch, and what became of each write. This one stays as it is.

@@ -10,7 +10,7 @@ pub(super) use reader::{Forgets, SystemReader};
 use super::disk::Laxity;
 use file::FileStore;
 use windlass_artifact::Artifact;
-use windlass_store::{Applied, Store, StoreError, Write};
+use windlass_store::{Applied, Store, StoreError, Tenant, Write};
 
 use crate::rng::Rng;
 
@@ -70,20 +70,20 @@ impl Depot {
     }
 
     /// What a worker keeps is on disk before it goes on.
-    pub fn keep(&mut self, artifact: &Artifact) -> Result<(), StoreError> {
+    pub fn keep(&mut self, tenant: &Tenant, artifact: &Artifact) -> Result<(), StoreError> {
         match self {
             Depot::Memory(store) => {
-                store.keep(artifact);
+                store.keep(tenant, artifact);
                 Ok(())
             }
-            Depot::File(store) => store.artifacts().keep(artifact),
+            Depot::File(store) => store.artifacts().keep(tenant, artifact).map(drop),
         }
     }
 
-    pub fn artifact(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn artifact(&self, tenant: &Tenant, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         match self {
-            Depot::Memory(store) => Ok(store.artifact(key)),
-            Depot::File(store) => store.artifacts().read(key),
+            Depot::Memory(store) => Ok(store.artifact(tenant, key)),
+            Depot::File(store) => store.artifacts().read(tenant, key),
         }
     }
 

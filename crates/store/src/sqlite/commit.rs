@@ -106,7 +106,7 @@ impl<'c> Commits<'c> {
             }
             (Checked::New, Some(creation)) => {
                 let key = create(conn, commit.execution, creation)?;
-                keys.put(commit.execution, key);
+                keys.put(commit.execution, key, &creation.tenant);
                 let position = self.append(positions.next(), key, None, commit)?;
                 first_head(conn, key, position, &commit.rows.head)?;
                 (key, position)

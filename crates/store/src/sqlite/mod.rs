@@ -67,6 +67,9 @@ impl Sqlite {
         migrate::migrate(&conn, path)?;
         let checkpoints = Checkpoints::start(path, bounds)?;
         let (path, artifacts, keys) = (path.to_owned(), beside(path), Keys::default());
+        if artifacts.has_shared()? {
+            artifacts.divide(&retention::referenced(&conn)?)?;
+        }
         Ok(Sqlite { path, conn, artifacts, keys, checkpoints, failed: None })
     }
 
@@ -99,12 +102,30 @@ impl Sqlite {
     }
 
     /// What a transaction refers to is on disk before it; without the transaction nothing refers to it.
-    fn keep_artifacts(&self, batch: &[Write]) -> Result<(), StoreError> {
-        let kept = batch.iter().flat_map(|write| match write {
-            Write::Commit(commit) => &commit.artifacts[..],
-            _ => &[],
-        });
-        kept.into_iter().try_for_each(|artifact| self.artifacts.keep(artifact))
+    fn keep_artifacts(&mut self, batch: &[Write]) -> Result<(), StoreError> {
+        let commits = || {
+            batch.iter().filter_map(|write| match write {
+                Write::Commit(commit) => Some(&**commit),
+                _ => None,
+            })
+        };
+        for commit in commits().filter(|commit| !commit.artifacts.is_empty()) {
+            let created = commits().filter(|other| other.execution == commit.execution);
+            let created = created.filter_map(|other| other.creation.as_ref()).next();
+            let tenant = match created {
+                Some(creation) => Some(creation.tenant.clone()),
+                None => {
+                    write::owner_of(&self.conn, &mut self.keys, commit.execution)?.map(|owned| owned.tenant)
+                }
+            };
+            // A commit of an execution that is not there is refused.
+            if let Some(tenant) = tenant {
+                for artifact in &commit.artifacts {
+                    self.artifacts.keep(&tenant, artifact)?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

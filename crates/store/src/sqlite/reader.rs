@@ -48,6 +48,15 @@ impl SqliteReader {
         Ok(found)
     }
 
+    /// The tenant of an execution that is there.
+    fn owner(&mut self, execution: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+        let found = self.of(execution, |Chain { conn, key, .. }| {
+            let mut statement = conn.prepare_cached("SELECT tenant FROM executions WHERE key = ?1")?;
+            Ok(statement.query_row([key], |row| row.get::<_, String>(0)).optional()?)
+        })?;
+        Ok(found.flatten().map(|id| tenant(&id)))
+    }
+
     /// Of an execution that is there.
     pub(super) fn of<T>(
         &mut self,
@@ -103,10 +112,16 @@ impl Reader for SqliteReader {
 
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {
         let mut found = self.of(execution, |chain| values::values(chain, needs))?.unwrap_or_default();
-        for need in needs {
-            if let Need::Artifact(key) = need {
-                found.artifacts.insert(key.clone(), self.artifacts.value(key)?);
-            }
+        let keys = needs.iter().filter_map(|need| match need {
+            Need::Artifact(key) => Some(key),
+            _ => None,
+        });
+        let mut keys = keys.peekable();
+        // An artifact is looked for among those of the execution's own tenant, whatever names it.
+        let owner = if keys.peek().is_some() { self.owner(execution)? } else { None };
+        for key in keys {
+            let value = owner.as_ref().map(|owner| self.artifacts.value(owner, key)).transpose()?;
+            found.artifacts.insert(key.clone(), value.flatten());
         }
         Ok(found)
     }

@@ -5,12 +5,12 @@ use super::columns::{ENDED, id, id_bytes, limit, phase, tenant};
 use super::keys::Keys;
 use super::lists::{all, key_of};
 use super::reader::SqliteReader;
+use crate::artifacts::References;
 use crate::commit::Applied;
 use crate::retention::{Forgettable, Retention};
 use crate::store::StoreError;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
-use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Millis};
 
 /// Nobody needs an ended execution whose parent has ended too, which has no mail to be read and nothing more to tell. An
@@ -125,48 +125,57 @@ impl Retention for SqliteReader {
         Ok(count.max(0).cast_unsigned())
     }
 
-    fn referenced(&mut self) -> Result<BTreeSet<String>, StoreError> {
-        self.at_once(|conn| {
-            let mut found = BTreeSet::new();
-            for (table, column) in NAMING {
-                let mut statement = conn.prepare(&format!("SELECT {column} FROM {table}"))?;
-                let mut rows = statement.query([])?;
-                while let Some(row) = rows.next()? {
-                    if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(0)? {
-                        collect(bytes, &mut found);
-                    }
-                }
-            }
-            Ok(found)
-        })
+    fn referenced(&mut self) -> Result<References, StoreError> {
+        self.at_once(referenced)
     }
 }
 
-/// Where a key of an artifact can stand.
-const NAMING: [(&str, &str); 11] = [
-    ("journal", "records"),
-    ("executions", "inputs"),
-    ("heads", "state"),
-    ("contexts", "ctx"),
-    ("step_runs", "state"),
-    ("step_runs", "cursor"),
-    ("parts", "value"),
-    ("inbox", "letter"),
-    ("definitions", "workload"),
-    ("nets", "spec"),
-    ("deliveries", "body"),
+/// Rows that can name an artifact, each with its tenant. Mail for an execution that is not there yet says whose it is to
+/// be.
+const NAMING: [&str; 11] = [
+    "SELECT e.tenant, j.records FROM journal j JOIN executions e ON e.key = j.execution",
+    "SELECT tenant, inputs FROM executions",
+    "SELECT e.tenant, h.state FROM heads h JOIN executions e ON e.key = h.key",
+    "SELECT e.tenant, c.ctx FROM contexts c JOIN executions e ON e.key = c.key",
+    "SELECT e.tenant, s.state FROM step_runs s JOIN executions e ON e.key = s.execution",
+    "SELECT e.tenant, s.cursor FROM step_runs s JOIN executions e ON e.key = s.execution",
+    "SELECT e.tenant, p.value FROM parts p JOIN executions e ON e.key = p.execution",
+    "SELECT coalesce(e.tenant, i.letter ->> '$.start.tenant', 'default'), i.letter \
+     FROM inbox i LEFT JOIN executions e ON e.id = i.target",
+    "SELECT w.tenant, d.workload FROM definitions d JOIN workflows w ON w.key = d.workflow",
+    "SELECT DISTINCT w.tenant, n.spec FROM nets n JOIN definitions d ON d.net = n.digest \
+     JOIN workflows w ON w.key = d.workflow",
+    "SELECT tenant, body FROM deliveries",
 ];
+
+pub(super) fn referenced(conn: &Connection) -> Result<References, StoreError> {
+    let mut found = References::new();
+    for sql in NAMING {
+        let mut statement = conn.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(1)? {
+                let keys = keys_in(bytes);
+                if !keys.is_empty() {
+                    found.entry(tenant(&row.get::<_, String>(0)?)).or_default().extend(keys);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
 
 const KEY: &[u8] = b"sha256:";
 const DIGITS: usize = 64;
 
 /// Values are stored with their texts as they are, so a key is found by looking for it.
-fn collect(bytes: &[u8], found: &mut BTreeSet<String>) {
-    let mut rest = bytes;
+fn keys_in(bytes: &[u8]) -> Vec<String> {
+    let (mut rest, mut found) = (bytes, Vec::new());
     while let Some(at) = rest.windows(KEY.len()).position(|part| part == KEY) {
         rest = &rest[at..];
         let key = rest.get(..KEY.len() + DIGITS).and_then(|key| std::str::from_utf8(key).ok());
         found.extend(key.filter(|key| windlass_artifact::digest(key).is_some()).map(str::to_owned));
         rest = &rest[KEY.len()..];
     }
+    found
 }

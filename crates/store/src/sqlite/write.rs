@@ -1,11 +1,11 @@
 //! One batch as one transaction. Everything a write needs to be allowed is looked up before its first row is
 //! written, so nothing ever has to be undone.
 
-use super::columns::{OFFERED, id_bytes, json};
+use super::columns::{OFFERED, id_bytes, json, tenant};
 use super::commit::Commits;
 use super::definitions::{self, define};
 use super::entry;
-use super::keys::Keys;
+use super::keys::{Keys, Owned};
 use super::positions::Positions;
 use crate::commit::{Applied, Lease, LogChunk, Mail, MailId, Progress, Stop, Write};
 use crate::store::StoreError;
@@ -162,15 +162,21 @@ impl<'c> Batch<'c> {
 }
 
 pub(super) fn key_of(conn: &Connection, keys: &mut Keys, id: ExecutionId) -> Result<Option<i64>, StoreError> {
-    if let Some(key) = keys.get(id) {
-        return Ok(Some(key));
+    Ok(owner_of(conn, keys, id)?.map(|owned| owned.key))
+}
+
+pub(super) fn owner_of(
+    conn: &Connection,
+    keys: &mut Keys,
+    id: ExecutionId,
+) -> Result<Option<Owned>, StoreError> {
+    if let Some(owned) = keys.get(id) {
+        return Ok(Some(owned));
     }
-    let mut statement = conn.prepare_cached("SELECT key FROM executions WHERE id = ?1")?;
-    let key = statement.query_row([id_bytes(id)], |row| row.get(0)).optional()?;
-    if let Some(key) = key {
-        keys.put(id, key);
-    }
-    Ok(key)
+    let mut statement = conn.prepare_cached("SELECT key, tenant FROM executions WHERE id = ?1")?;
+    let found: Option<(i64, String)> =
+        statement.query_row([id_bytes(id)], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    Ok(found.map(|(key, of)| keys.put(id, key, &tenant(&of))))
 }
 
 pub(super) fn accept(conn: &Connection, mail: &Mail) -> Result<MailId, StoreError> {

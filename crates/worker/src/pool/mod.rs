@@ -11,7 +11,7 @@ pub use log::CHUNK_MAX;
 pub(crate) use log::Lines;
 pub use port::{Orders, Port, Reply};
 
-use crate::artifacts::Artifacts;
+use crate::artifacts::{Artifacts, TenantArtifacts};
 use crate::egress::Egress;
 use crate::failure::failure;
 use crate::guard::{Guard, GuardCommand, GuardError};
@@ -335,7 +335,7 @@ impl Kits {
         }
         let kit = Arc::new(Kit {
             guard: Arc::clone(&self.guard),
-            artifacts: Arc::clone(&self.artifacts),
+            artifacts: TenantArtifacts::new(tenant, Arc::clone(&self.artifacts)),
             clients: Arc::clone(&self.clients),
             keeper: Arc::new(Keeper::new(
                 tenant.to_owned(),

@@ -16,7 +16,7 @@ mod secrets;
 mod shell;
 mod sql;
 
-use crate::artifacts::SharedArtifacts;
+use crate::artifacts::TenantArtifacts;
 use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper::Keeper;
@@ -90,7 +90,7 @@ pub(crate) struct Desk {
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) guard: SharedGuard,
-    pub(crate) artifacts: SharedArtifacts,
+    pub(crate) artifacts: TenantArtifacts,
     pub(crate) clients: Arc<Clients>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) tokens: Tokens,

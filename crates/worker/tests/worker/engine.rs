@@ -143,16 +143,16 @@ impl Told {
 
 /// Artifacts that live as long as the worker.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+pub struct Memory(Mutex<BTreeMap<(String, String), Vec<u8>>>);
 
 impl Artifacts for Memory {
-    fn keep(&self, artifact: &Artifact) -> io::Result<()> {
-        self.0.lock().unwrap().insert(artifact.key.clone(), artifact.bytes.clone());
+    fn keep(&self, tenant: &str, artifact: &Artifact) -> io::Result<()> {
+        self.0.lock().unwrap().insert((tenant.to_owned(), artifact.key.clone()), artifact.bytes.clone());
         Ok(())
     }
 
-    fn read(&self, key: &str) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.0.lock().unwrap().get(key).cloned())
+    fn read(&self, tenant: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.0.lock().unwrap().get(&(tenant.to_owned(), key.to_owned())).cloned())
     }
 }
 

@@ -44,8 +44,9 @@ pub async fn artifact(
         if !names(reader, id, &key)? {
             return Ok(None);
         }
+        // What the journal names and the tenant does not have is answered like what it does not name.
         let found = reader.values(id, &[Need::Artifact(key.clone())])?.artifacts.remove(&key).flatten();
-        found.map(Some).ok_or_else(|| Problem::internal(format!("artifact {key} is not there")))
+        Ok::<_, Problem>(found)
     });
     let value = found.await?.ok_or(missing)?;
     let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == tag);

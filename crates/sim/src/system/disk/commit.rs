@@ -14,7 +14,11 @@ impl Disk {
         if let Some(refused) = self.refusal(commit) {
             return Ok(refused);
         }
-        commit.artifacts.iter().for_each(|artifact| self.keep(artifact));
+        let owner = self.executions.get(&commit.execution).map(|shelf| &shelf.creation);
+        let owner = owner.or(commit.creation.as_ref()).map(|creation| creation.tenant.clone());
+        for artifact in &commit.artifacts {
+            owner.iter().for_each(|owner| self.keep(owner, artifact));
+        }
         self.positions += 1;
         let position = Position(self.positions);
         let lax = self.lax;

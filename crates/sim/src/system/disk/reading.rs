@@ -55,9 +55,16 @@ impl Reader for DiskReader {
         let records: Vec<Record> =
             self.journal(execution, 0, usize::MAX)?.into_iter().flat_map(|row| row.records).collect();
         values.load(&records, needs);
+        let owner = self
+            .disk()
+            .executions
+            .get(&execution)
+            .map(|shelf| shelf.creation.tenant.clone())
+            .unwrap_or_default();
         for need in needs {
             if let Need::Artifact(key) = need {
-                let value = self.disk().artifact(key).and_then(|bytes| serde_json::from_slice(&bytes).ok());
+                let value =
+                    self.disk().artifact(&owner, key).and_then(|bytes| serde_json::from_slice(&bytes).ok());
                 values.artifacts.insert(key.clone(), value.map(Arc::new));
             }
         }

@@ -4,7 +4,7 @@ use super::{Crash, Fate};
 use crate::system::disk::{Disk, DiskReader, Laxity};
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_artifact::Artifact;
-use windlass_store::{Applied, Store, StoreError, Write};
+use windlass_store::{Applied, Store, StoreError, Tenant, Write};
 
 /// Readers see what is synced. A batch is staged on a copy; the sync puts the copy in place, and a crash before that
 /// leaves the disk as it was. Copies are handles of the same disk.
@@ -54,15 +54,15 @@ impl MemoryStore {
         Ok(self.disk().after(batch)?.1)
     }
 
-    pub(in crate::system) fn keep(&mut self, artifact: &Artifact) {
+    pub(in crate::system) fn keep(&mut self, tenant: &Tenant, artifact: &Artifact) {
         let mut disk = self.disk();
-        disk.keep(artifact);
-        self.earlier.keep(artifact);
+        disk.keep(tenant, artifact);
+        self.earlier.keep(tenant, artifact);
         self.put(disk);
     }
 
-    pub(in crate::system) fn artifact(&self, key: &str) -> Option<Vec<u8>> {
-        self.disk().artifact(key).map(|bytes| (*bytes).clone())
+    pub(in crate::system) fn artifact(&self, tenant: &Tenant, key: &str) -> Option<Vec<u8>> {
+        self.disk().artifact(tenant, key).map(|bytes| (*bytes).clone())
     }
 
     fn disk(&self) -> Disk {

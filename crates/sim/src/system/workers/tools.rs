@@ -7,7 +7,7 @@ use super::agents::{self, Agent};
 use crate::invariants::Broken;
 use serde_json::{Map, Value, json};
 use windlass_protocol::{Failure, Outcome, Report, Unit, Work};
-use windlass_store::StoreError;
+use windlass_store::{StoreError, Tenant};
 use windlass_worker::session::Input;
 use windlass_worker::{CallResult, Next, Run};
 
@@ -68,7 +68,8 @@ impl World {
                 return Ok(());
             }
             Next::Load(keys) => {
-                let read = |key: String| Ok((key.clone(), self.depot.artifact(&key)?));
+                let tenant = Tenant::new(&bench.run.work().tenant);
+                let read = |key: String| Ok((key.clone(), self.depot.artifact(&tenant, &key)?));
                 let values: Result<Vec<_>, StoreError> = keys.into_iter().map(read).collect();
                 let values = values.map_err(broken)?;
                 if let Some(bench) = self.bench(worker, unit) {
@@ -77,7 +78,8 @@ impl World {
                 return self.advance(worker, unit);
             }
             Next::Keep(made) => {
-                made.iter().try_for_each(|artifact| self.depot.keep(artifact)).map_err(broken)?;
+                let tenant = Tenant::new(&bench.run.work().tenant);
+                made.iter().try_for_each(|artifact| self.depot.keep(&tenant, artifact)).map_err(broken)?;
                 return self.advance(worker, unit);
             }
             Next::Checkpoint(cursor) => {

@@ -5,10 +5,12 @@ use crate::check;
 use crate::commit::{Applied, Commit, Letter, LogChunk, Mail, Write};
 use crate::conformance::world::{World, chain};
 use crate::entry::Entry;
+use crate::origin::Tenant;
 use crate::retention::Retention as _;
 use crate::sqlite::Sqlite;
 use crate::store::{Reader as _, Store as _};
 use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::{Cancel, Create, ExecutionId, Fence, Input, Millis, Parent, RunId};
 
 const STEPS: u32 = 20;
@@ -170,8 +172,9 @@ fn every_artifact_that_is_named_is_found() {
         world.begin(Create::new(ExecutionId(1), json!({ "a": { "$artifact": key("a"), "bytes": 1 } })));
     let done = world.done(json!([{ "$artifact": key("b"), "bytes": 1 }, "sha256:short"]));
     write(&mut store, [begun, done]);
-    let found: Vec<String> = store.reader().unwrap().referenced().unwrap().into_iter().collect();
-    assert_eq!(found, [key("a"), key("b")]);
+    let found = store.reader().unwrap().referenced().unwrap();
+    let keys = BTreeSet::from([key("a"), key("b")]);
+    assert_eq!(found, BTreeMap::from([(Tenant::default(), keys)]));
 }
 
 #[test]
