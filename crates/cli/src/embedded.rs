@@ -8,8 +8,9 @@ use windlass_server::Local;
 use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::Setup;
-pub use windlass_server::host::{Embedded, GUARD, Workers, ended, new_id, new_workflow_id, now};
+pub use windlass_server::host::{Embedded, GUARD, SANDBOX, Workers, ended, new_id, new_workflow_id, now};
 use windlass_worker::egress::Egress;
+use windlass_worker::sandbox::DatabaseQuota;
 
 /// Takes the folder, or says who has it.
 pub fn start(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Embedded> {
@@ -27,7 +28,9 @@ pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
 fn setup(workers: Workers) -> anyhow::Result<Setup> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
     let (secrets, variables) = (EngineSecrets::from_environment(), Variables::All);
-    Ok(Setup { workers, egress, secrets, hub: None, tenant_slots: None, variables })
+    // Who runs a file here may fill this disk.
+    let database_quota = DatabaseQuota::default();
+    Ok(Setup { workers, egress, secrets, hub: None, tenant_slots: None, database_quota, variables })
 }
 
 /// An engine with the routes of a server over it, in a folder that nobody holds.

@@ -46,6 +46,9 @@ enum Command {
     },
     #[command(name = embedded::GUARD, hide = true)]
     Guard,
+    /// One computation for the pool, in a process with limits of its own
+    #[command(name = embedded::SANDBOX, hide = true)]
+    Sandbox,
     /// What scripts of workflow nodes ask through; see docs/nodes.md
     #[command(hide = true)]
     Node {
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Sim(sim) => sim.run(),
         Command::Guard => Ok(commands::guard::run()),
+        Command::Sandbox => commands::sandbox::run(),
         Command::Node { args } => commands::node::run(&args),
         Command::Completions { shell } => {
             // Made whole first: the generator panics when its writer fails, and a reader may hang up.

@@ -26,10 +26,13 @@ use windlass_store::sqlite::Sqlite;
 use windlass_store::{Access as _, Store as _, StoredDefinition, StoredTenant, Tenant, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
+use windlass_worker::sandbox::{DatabaseQuota, SandboxCommand};
 use windlass_worker::{Artifacts, Orders, Pool, PoolConfig, Port, Reply};
 
 /// The subcommand that the guard process is started with.
 pub const GUARD: &str = "guard";
+/// The subcommand that sandbox processes are started with.
+pub const SANDBOX: &str = "sandbox";
 
 #[derive(Debug)]
 pub struct Embedded {
@@ -63,6 +66,8 @@ pub struct Setup {
     pub hub: Option<Arc<Hub>>,
     /// Of one tenant at a time; None: no limit.
     pub tenant_slots: Option<u32>,
+    /// Room for SQLite databases of steps.
+    pub database_quota: DatabaseQuota,
     /// What definitions may read of the environment.
     pub variables: Variables,
 }
@@ -87,21 +92,33 @@ impl Embedded {
         let (vault, warnings) = vault(folder.path(), setup.secrets)?;
         let mut embedded = Embedded { pool: None, engine, folder, vault, rights, warnings };
         match setup.workers {
-            Workers::Pool => embedded.work(artifacts, setup.egress, None)?,
-            Workers::Slots(slots) => embedded.work(artifacts, setup.egress, Some(slots))?,
+            Workers::Pool => embedded.work(artifacts, setup.egress, setup.database_quota, None)?,
+            Workers::Slots(slots) => {
+                embedded.work(artifacts, setup.egress, setup.database_quota, Some(slots))?
+            }
             Workers::None => {}
         }
         Ok(embedded)
     }
 
-    fn work(&mut self, artifacts: Arc<Kept>, egress: Egress, slots: Option<u32>) -> anyhow::Result<()> {
+    fn work(
+        &mut self,
+        artifacts: Arc<Kept>,
+        egress: Egress,
+        database_quota: DatabaseQuota,
+        slots: Option<u32>,
+    ) -> anyhow::Result<()> {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let guard = GuardCommand { program: program.clone(), args: vec![GUARD.into()] };
-        let mut config = PoolConfig::new(format!("process {}", std::process::id()), guard, artifacts);
+        let sandbox = SandboxCommand { program: program.clone(), args: vec![SANDBOX.into()] };
+        let worker = format!("process {}", std::process::id());
+        let mut config = PoolConfig::new(worker, guard, sandbox, artifacts);
         config.helper = Some(program);
         config.cache = self.folder.path().join("cache");
         config.folders = Some(self.folder.path().join("work"));
-        config.databases = Some(self.folder.path().join("databases"));
+        // A sandbox process works in another folder.
+        config.databases = Some(std::path::absolute(self.folder.path().join("databases"))?);
+        config.database_quota = database_quota;
         config.memory = Arc::new(SharedMemory::of(self.folder.path(), self.engine.handle())?);
         config.egress = egress;
         config.vault = self.vault.clone();

@@ -56,7 +56,10 @@ impl Server {
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
         let (egress, tenant_slots) = (settings.egress.clone(), settings.tenant_slots);
         let variables = Variables::Listed(settings.env_secrets.clone());
-        let setup = Setup { workers, egress, secrets, hub: Some(hub.clone()), tenant_slots, variables };
+        let database_quota = settings.database_quota;
+        let hub_of_engine = Some(hub.clone());
+        let setup =
+            Setup { workers, egress, secrets, hub: hub_of_engine, tenant_slots, database_quota, variables };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
         let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;

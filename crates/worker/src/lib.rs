@@ -7,10 +7,12 @@
 //! | [`Pool`] | both of them over threads, processes and the clock, with an engine behind a [`Port`] |
 //! | [`egress`] | where requests of definitions may go to |
 //! | [`guard`] | a process that ends what a killed worker leaves behind |
+//! | [`sandbox`] | processes for statements and paths of strangers |
 
 mod artifacts;
 pub mod egress;
 mod failure;
+mod footprint;
 pub mod guard;
 mod halt;
 mod keeper;
@@ -21,6 +23,7 @@ mod pipeline;
 mod pool;
 mod process;
 mod rights;
+pub mod sandbox;
 pub mod session;
 mod stream;
 mod tools;

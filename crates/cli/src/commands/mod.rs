@@ -9,6 +9,7 @@ pub mod graph;
 pub mod guard;
 pub mod node;
 pub mod run;
+pub mod sandbox;
 pub mod schema;
 pub mod secrets;
 pub mod serve;

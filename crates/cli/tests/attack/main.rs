@@ -3,9 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
+mod answers;
 mod artifacts;
+mod origin;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
+mod sql;
 #[expect(dead_code, reason = "attacks come one by one")]
 mod stage;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use windlass_secrets::Zeroizing;
 use windlass_worker::egress::Egress;
+use windlass_worker::sandbox::DatabaseQuota;
 
 /// The name of the file in the data folder that is read when no other is named.
 const FILE: &str = "windlass.toml";
@@ -28,6 +29,7 @@ pub struct Settings {
     pub slots: Option<u32>,
     /// None: no limit.
     pub tenant_slots: Option<u32>,
+    pub database_quota: DatabaseQuota,
     pub readers: usize,
     pub body_limit: usize,
     pub header_timeout: Duration,
@@ -115,6 +117,10 @@ impl Settings {
             public_url: given.url("public-url")?,
             slots: given.count("slots")?,
             tenant_slots: given.count("tenant-slots")?,
+            database_quota: DatabaseQuota {
+                each: given.bytes_or_none("database-bytes")?,
+                tenant: given.bytes_or_none("tenant-database-bytes")?,
+            },
             readers: given.size("readers")?,
             body_limit: given.bytes("body-limit")?,
             header_timeout: given.duration("header-timeout")?,

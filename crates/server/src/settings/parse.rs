@@ -97,6 +97,11 @@ impl Given {
             .ok_or_else(|| self.bad(name, expected))
     }
 
+    /// 0 is no limit.
+    pub fn bytes_or_none(&self, name: &'static str) -> Result<Option<u64>, BadSetting> {
+        Ok(Some(self.bytes(name)? as u64).filter(|bytes| *bytes > 0))
+    }
+
     pub fn duration(&self, name: &'static str) -> Result<Duration, BadSetting> {
         let expected = "a time as in 500ms, 10s, 5m, 12h or 30d";
         let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;

@@ -85,6 +85,18 @@ pub const SETTINGS: &[Setting] = &[
         "0",
         "Pieces of work of one tenant at a time; 0: no limit. A tenant's own limit comes first",
     ),
+    setting(
+        "database-bytes",
+        Kind::Bytes,
+        "256MiB",
+        "The largest SQLite database of a step, without its journal; 0: no limit",
+    ),
+    setting(
+        "tenant-database-bytes",
+        Kind::Bytes,
+        "1GiB",
+        "SQLite databases of one tenant's steps together, with their journals; 0: no limit",
+    ),
     setting("readers", Kind::Count, "4", "Threads that read the store for requests"),
     setting("body-limit", Kind::Bytes, "4MiB", "The largest body of a request"),
     setting("header-timeout", Kind::Duration, "10s", "How long the head of a request may take, TLS included"),

@@ -1,6 +1,7 @@
 //! Large values of a run: set aside on their way into the cursor, and read through their references.
 
 use crate::failure::failure;
+use crate::footprint::estimate;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use windlass_artifact::{Artifact, Source, key, set_aside};
 use windlass_protocol::Failure;
 
-/// Values at hand; beyond this they are loaded again. A run that goes through many pages holds a few of them.
-const LOADED_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Memory of the values at hand; beyond this they are loaded again. A run that goes through many pages holds a few of them.
+const LOADED_MEMORY_MAX: u64 = 64 << 20;
 
 /// Why something cannot be done now.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(super) struct Shelf {
     inline_bytes: usize,
     /// None: it is not there, or not what it was.
     loaded: BTreeMap<String, Option<Arc<Value>>>,
-    loaded_bytes: usize,
+    loaded_memory: u64,
     /// To be kept before anything that refers to it leaves the run.
     unkept: Vec<Artifact>,
     needs: RefCell<BTreeSet<String>>,
@@ -45,7 +46,7 @@ impl Shelf {
         Shelf {
             inline_bytes,
             loaded: BTreeMap::new(),
-            loaded_bytes: 0,
+            loaded_memory: 0,
             unkept: Vec::new(),
             needs: RefCell::default(),
             gone: RefCell::default(),
@@ -55,7 +56,7 @@ impl Shelf {
     /// The value, or the reference that stands for it from now on.
     pub(super) fn lighten(&mut self, value: Value, source: Source) -> Value {
         let Some((reference, artifact)) = set_aside(&value, source, self.inline_bytes) else { return value };
-        self.make_room(artifact.bytes.len());
+        self.make_room(&artifact.bytes);
         self.loaded.insert(artifact.key.clone(), Some(Arc::new(value)));
         self.unkept.push(artifact);
         reference
@@ -71,18 +72,20 @@ impl Shelf {
     }
 
     pub(super) fn put(&mut self, key: String, bytes: Option<&[u8]>) {
-        self.make_room(bytes.map_or(0, <[u8]>::len));
+        self.make_room(bytes.unwrap_or_default());
         let value = bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
         self.loaded.insert(key, value.map(Arc::new));
     }
 
     /// What is asked for together has room together: nothing goes while it is being collected.
-    fn make_room(&mut self, bytes: usize) {
-        if self.needs.borrow().is_empty() && self.loaded_bytes + bytes > LOADED_BYTES_MAX {
+    fn make_room(&mut self, json: &[u8]) {
+        // What is nested too deep to be counted is as good as large.
+        let memory = estimate(json).unwrap_or(LOADED_MEMORY_MAX);
+        if self.needs.borrow().is_empty() && self.loaded_memory + memory > LOADED_MEMORY_MAX {
             self.loaded.clear();
-            self.loaded_bytes = 0;
+            self.loaded_memory = 0;
         }
-        self.loaded_bytes += bytes;
+        self.loaded_memory += memory;
     }
 
     /// What the value refers to, or the value itself.

@@ -20,6 +20,7 @@ use crate::keeper::{self, Keeper};
 use crate::keychain::Tokens;
 use crate::memory::{Memory, NoMemory};
 use crate::rights::{EveryRight, Rights};
+use crate::sandbox::{DatabaseQuota, Sandbox, SandboxCommand};
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
 use crate::tools::{Clients, GRACE_MS, Kit};
 use crate::vault::{NoVault, Vault};
@@ -54,6 +55,7 @@ pub struct PoolConfig {
     /// Between TERM and KILL when an attempt takes too long and when the pool is shut down.
     pub grace_ms: u64,
     pub guard: GuardCommand,
+    pub sandbox: SandboxCommand,
     /// Where requests of tasks may go to. A new one allows no private ranges.
     pub egress: Egress,
     pub artifacts: Arc<dyn Artifacts>,
@@ -70,13 +72,20 @@ pub struct PoolConfig {
     pub memory: Arc<dyn Memory>,
     /// Where SQLite databases of nodes are kept, in a folder for each tenant; None: nowhere.
     pub databases: Option<PathBuf>,
+    /// Room for them; no limit unless one is given.
+    pub database_quota: DatabaseQuota,
     /// What can be made again is kept here: environments of python packages.
     pub cache: PathBuf,
 }
 
 impl PoolConfig {
     #[must_use]
-    pub fn new(worker: impl Into<String>, guard: GuardCommand, artifacts: Arc<dyn Artifacts>) -> PoolConfig {
+    pub fn new(
+        worker: impl Into<String>,
+        guard: GuardCommand,
+        sandbox: SandboxCommand,
+        artifacts: Arc<dyn Artifacts>,
+    ) -> PoolConfig {
         let cores = available_parallelism().map_or(1, NonZero::get);
         let slots = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SLOTS_PER_CORE);
         let (egress, vault) = (Egress::default(), Arc::new(NoVault));
@@ -88,6 +97,7 @@ impl PoolConfig {
             slots,
             grace_ms,
             guard,
+            sandbox,
             egress,
             artifacts,
             vault,
@@ -96,6 +106,7 @@ impl PoolConfig {
             folders,
             memory,
             databases,
+            database_quota: DatabaseQuota::default(),
             cache,
         }
     }
@@ -123,6 +134,7 @@ impl Pool {
         let guard = Arc::new(Mutex::new(Guard::spawn(config.guard)?));
         let kits = Kits {
             guard,
+            sandbox: config.sandbox,
             artifacts: config.artifacts,
             clients: Arc::new(Clients::new(config.egress)),
             vault: config.vault,
@@ -131,6 +143,7 @@ impl Pool {
             folders: emptied(config.folders)?,
             memory: config.memory,
             databases: config.databases,
+            database_quota: config.database_quota,
             cache: std::path::absolute(config.cache)?,
             venvs: Arc::default(),
             of_tenants: BTreeMap::new(),
@@ -314,6 +327,7 @@ impl Floor {
 /// What units share. Secrets and what was fetched with them are shared within a tenant only.
 struct Kits {
     guard: Arc<Mutex<Guard>>,
+    sandbox: SandboxCommand,
     artifacts: Arc<dyn Artifacts>,
     clients: Arc<Clients>,
     vault: Arc<dyn Vault>,
@@ -322,6 +336,7 @@ struct Kits {
     folders: PathBuf,
     memory: Arc<dyn Memory>,
     databases: Option<PathBuf>,
+    database_quota: DatabaseQuota,
     cache: PathBuf,
     venvs: Arc<tokio::sync::Mutex<()>>,
     /// Of every tenant that had work here: values that are known are never forgotten.
@@ -336,6 +351,8 @@ impl Kits {
         let kit = Arc::new(Kit {
             guard: Arc::clone(&self.guard),
             artifacts: TenantArtifacts::new(tenant, Arc::clone(&self.artifacts)),
+            sandbox: Sandbox::new(self.sandbox.clone(), Arc::clone(&self.guard)),
+            room: Arc::default(),
             clients: Arc::clone(&self.clients),
             keeper: Arc::new(Keeper::new(
                 tenant.to_owned(),
@@ -347,6 +364,7 @@ impl Kits {
             folders: self.folders.clone(),
             memory: Arc::clone(&self.memory),
             databases: self.databases.clone(),
+            database_quota: self.database_quota,
             cache: self.cache.clone(),
             venvs: Arc::clone(&self.venvs),
         });

@@ -14,7 +14,7 @@
 //! | `timeout` | seconds for all of it, 30 by default; or `{connect, read}`, for the connection and between pieces of the answer |
 //! | `timeout_seconds` | as `spec.timeout`; with one of them the default of `timeout` does not count |
 //! | `follow_redirects` | up to 10, which is the default; credentials do not go along to another origin |
-//! | `max_response_bytes` | 32 MiB by default |
+//! | `max_response_bytes` | 32 MiB by default, 64 MiB at most |
 //! | `response_mapping` | a JSONPath, or a map of names to them: `data` of the result is what they find in it |
 //! | `args`, `input` | for templates of the other fields |
 //!
@@ -55,6 +55,11 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
         Ok(request) => request,
         Err(failure) => return Err(failure).into(),
     };
+    if let Some(mapping) = &request.mapping
+        && let Err(failure) = mapping.check(desk, halt.clone()).await
+    {
+        return Err(failure).into();
+    }
     desk.node.iter().for_each(|node| node.meter.add(API_CALLS, 1));
     let began = Instant::now();
     lines::before(&request, desk).await;
@@ -62,11 +67,11 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
         biased;
         // Its answer is not asked for any more; the connection is closed.
         _ = halt.pulled() => Err(stopped()).into(),
-        called = limited(&request, call, &desk.kit.clients) => called,
+        called = limited(&request, call, desk) => called,
     };
     lines::after(&request, call, desk, &called, began.elapsed()).await;
     if let (Ok(result), Some(mapping)) = (&mut called.outcome, &request.mapping) {
-        match mapping.of(&result["data"], &request.told()) {
+        match mapping.of(result["data"].take(), &request.told(), desk, halt).await {
             Ok(mapped) => result["data"] = mapped,
             Err(failure) => called.outcome = Err(failure),
         }
@@ -74,11 +79,11 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
     called
 }
 
-async fn limited(request: &Request, call: &Call, clients: &Clients) -> CallResult {
+async fn limited(request: &Request, call: &Call, desk: &Desk) -> CallResult {
     let has_own = call.timeout_ms.is_some()
         || call.config.get("timeout_seconds").is_some_and(|own| seconds(own).is_some());
     let default = Some(TIMEOUT).filter(|_| !has_own && request.limits.is_empty());
-    let work = exchange::exchange(request, clients);
+    let work = exchange::exchange(request, &desk.kit.clients, &desk.share);
     match request.limits.total.or(default) {
         None => work.await,
         Some(limit) => match timeout(limit, work).await {

@@ -18,6 +18,7 @@ mod sql;
 
 use crate::artifacts::TenantArtifacts;
 use crate::failure;
+use crate::footprint::{Room, Share};
 use crate::halt::{Halt, limited};
 use crate::keeper::Keeper;
 use crate::keychain::{Tokens, stored};
@@ -26,6 +27,7 @@ use crate::node::NodeDesk;
 use crate::pipeline::{Call, CallResult, execution_id};
 use crate::pool::Lines;
 use crate::process::SharedGuard;
+use crate::sandbox::{DatabaseQuota, Sandbox};
 pub(crate) use http::Clients;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -84,6 +86,8 @@ pub(crate) struct Desk {
     pub(crate) keychain: Map<String, Value>,
     /// Of workflow nodes.
     pub(crate) node: Option<NodeDesk>,
+    /// Memory for what its calls are answered with.
+    pub(crate) share: Share,
 }
 
 /// What every tool of a worker shares.
@@ -101,6 +105,10 @@ pub(crate) struct Kit {
     pub(crate) memory: Arc<dyn Memory>,
     /// Where databases of nodes are, by tenant.
     pub(crate) databases: Option<PathBuf>,
+    pub(crate) database_quota: DatabaseQuota,
+    pub(crate) sandbox: Sandbox,
+    /// Of the tenant.
+    pub(crate) room: Arc<Room>,
     /// Where what can be made again is kept.
     pub(crate) cache: PathBuf,
     /// Environments of packages are made one after the other.
@@ -117,7 +125,8 @@ impl Desk {
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
-        Desk { names, attempt: work.attempt, lines, kit, keychain: Map::new(), node }
+        let share = Share::new(Arc::clone(&kit.room));
+        Desk { names, attempt: work.attempt, lines, kit, keychain: Map::new(), node, share }
     }
 
     /// For tools that only nodes of workflows have.
@@ -184,6 +193,8 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     if tool.runs_programs() && !desk.kit.keeper.may_run_programs() {
         return Err(denied(&call.kind)).into();
     }
+    // What the last call gave has been set aside.
+    desk.share.release();
     let limit_ms = match limit_ms(call) {
         Ok(limit_ms) => limit_ms,
         Err(failure) => return Err(failure).into(),

@@ -10,17 +10,23 @@
 //!
 //! The result is `{rows, row_count, columns}`. Rows are maps by column.
 
-mod sqlite;
-mod tables;
-
 use super::fields::Fields;
 use super::{Desk, postgres};
-use crate::failure::invalid;
+use crate::failure::{failure, invalid};
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
+use crate::sandbox::{
+    Bounds, Database, FILE_BYTES_FACTOR, Job, Limits, ROWS_BYTES_MAX, STATEMENT_TIME, Statement,
+};
 use serde_json::{Map, Value};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
+use std::time::Duration;
 use windlass_protocol::Failure;
+
+/// Memory of one statement's process: pages and sorting, rows as text, parameters and tables.
+const MEMORY_BYTES: u64 = 256 << 20;
+/// A statement that is stopped rolls back before its process ends.
+const TO_END: Duration = Duration::from_secs(10);
 
 const TOOL: &str = "sql";
 const FIELDS: [&str; 10] =
@@ -36,13 +42,13 @@ pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
             }
             called
         }
-        Ok(Order::Sqlite(work)) => sqlite::run(*work, halt).await.into(),
+        Ok(Order::Sqlite(work)) => sqlite(*work, desk, halt).await.into(),
     }
 }
 
 enum Order {
     Postgres(Map<String, Value>),
-    Sqlite(Box<sqlite::Work>),
+    Sqlite(Box<Statement>),
 }
 
 fn order(call: &Call, desk: &Desk) -> Result<Order, Box<Failure>> {
@@ -53,7 +59,7 @@ fn order(call: &Call, desk: &Desk) -> Result<Order, Box<Failure>> {
         Some(Value::Array(params)) => params.clone(),
         Some(other) => return Err(fields.is_not("params", "a list of values", other)),
     };
-    let file = match fields.one_of(&["auth", "database", "tables"])? {
+    let database = match fields.one_of(&["auth", "database", "tables"])? {
         Some(("auth", auth)) => {
             let config =
                 [("query", Value::String(query)), ("params", Value::Array(params)), ("auth", auth.clone())];
@@ -61,23 +67,45 @@ fn order(call: &Call, desk: &Desk) -> Result<Order, Box<Failure>> {
                 config.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
             ));
         }
-        Some(("database", _)) => Some(place(&fields.text("database")?.unwrap_or_default(), desk)?),
+        Some(("database", _)) => Some(place(fields.text("database")?.unwrap_or_default(), desk)?),
         _ => None,
     };
     let tables = fields.map("tables")?.cloned().unwrap_or_default();
-    Ok(Order::Sqlite(Box::new(sqlite::Work { query, params, file, tables })))
+    Ok(Order::Sqlite(Box::new(Statement { query, params, database, tables })))
 }
 
 /// Inside the folder of the tenant's databases, whatever the name says.
-fn place(name: &str, desk: &Desk) -> Result<PathBuf, Box<Failure>> {
-    let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+fn place(name: String, desk: &Desk) -> Result<Database, Box<Failure>> {
+    let plain = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
     if !plain || name.is_empty() {
         return Err(invalid(format!(
             "`database` of sql is the name of a file, without `..` or `/` in front: `{name}`"
         )));
     }
     match &desk.kit.databases {
-        Some(folder) => Ok(folder.join(&desk.node(TOOL)?.work().tenant).join(name)),
+        Some(folder) => {
+            let folder = folder.join(&desk.node(TOOL)?.work().tenant);
+            Ok(Database { folder, name, quota: desk.kit.database_quota })
+        }
         None => Err(invalid("this worker keeps no databases of nodes; give `tables`, or a `connection`")),
     }
+}
+
+/// In a process of its own: a statement is a stranger's program.
+async fn sqlite(statement: Statement, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+    let file_bytes = match &statement.database {
+        None => Some(0),
+        Some(database) => database.quota.each.map(|each| each.saturating_mul(FILE_BYTES_FACTOR)),
+    };
+    let limits = Limits { memory_bytes: MEMORY_BYTES, cpu_seconds: STATEMENT_TIME.as_secs(), file_bytes };
+    let bounds = Bounds {
+        what: "the statement",
+        limits,
+        time: STATEMENT_TIME + TO_END,
+        result_bytes_max: ROWS_BYTES_MAX,
+    };
+    let rows = desk.kit.sandbox.run(Job::Sql(statement), &bounds, halt).await?;
+    let too_large =
+        |error| failure("validation", "RESULT_TOO_LARGE", format!("the rows cannot be kept: {error}"));
+    desk.share.parse(rows).await.map_err(too_large)
 }

@@ -15,6 +15,7 @@ mod pool;
 mod postgres;
 mod python;
 mod resume;
+mod sandbox;
 mod server;
 mod session;
 mod shell;

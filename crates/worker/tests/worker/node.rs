@@ -487,6 +487,13 @@ fn http_nodes_take_parts_of_the_answer_by_jsonpath_and_count_their_calls() {
     assert_eq!(missing.failure().code, "VALIDATION_ERROR");
     assert!(missing.failure().message.ends_with("its fields are items"), "{}", missing.failure().message);
     assert_eq!(shop.run(http(4, json!("rows"))).failure().code, "INVALID_CONFIGURATION");
+    let unparsed = shop.run(http(5, json!({ "a": "$.items[*", "b": "$..id" })));
+    assert_eq!(
+        (unparsed.failure().code.as_str(), &json!(unparsed.metadata)),
+        ("INVALID_CONFIGURATION", &json!({}))
+    );
+    let both = shop.run(http(6, json!({ "all": "$..id", "first": "$.items[0].id", "none": "$.rows[*]" })));
+    assert_eq!(both.output()["data"], json!({ "all": [1, 2], "first": 1, "none": [] }));
 }
 
 #[test]
@@ -527,8 +534,8 @@ fn data_nodes_ask_rows_and_files_with_sql_and_reach_nothing_else() {
     refused(json!({ "database": "shop.db", "query": "INSERT INTO t VALUES (1)" }), "DB_CONSTRAINT");
     refused(json!({ "database": "../x.db", "query": "SELECT 1" }), "INVALID_CONFIGURATION");
     refused(json!({ "database": "/etc/x.db", "query": "SELECT 1" }), "INVALID_CONFIGURATION");
-    refused(json!({ "query": "ATTACH DATABASE '/tmp/other.db' AS o" }), "DB_STATEMENT");
-    refused(json!({ "query": "VACUUM INTO '/tmp/windlass-stolen.db'" }), "DB_STATEMENT");
+    refused(json!({ "query": "ATTACH DATABASE '/tmp/other.db' AS o" }), "PERMISSION_DENIED");
+    refused(json!({ "query": "VACUUM INTO '/tmp/windlass-stolen.db'" }), "PERMISSION_DENIED");
     refused(json!({ "query": "SELECT 1; SELECT 2" }), "INVALID_CONFIGURATION");
     refused(json!({ "query": "SELECT ?1" }), "INVALID_CONFIGURATION");
     refused(json!({ "query": "SELEC 1" }), "DB_SYNTAX");

@@ -2,6 +2,7 @@
 
 use crate::engine::{Heard, Shop, UNIT, command, pipeline};
 use crate::guard::lives;
+use crate::sandbox::sandbox_command;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
@@ -168,7 +169,10 @@ fn a_pool_without_a_guard_does_not_start() {
     let guard = GuardCommand { program: "/nowhere/windlass".into(), args: vec![] };
     let port: Arc<dyn Port> = Arc::new(crate::engine::Engine::default());
     assert!(matches!(
-        Pool::start(PoolConfig::new("w", guard, Arc::new(crate::engine::Memory::default())), port),
+        Pool::start(
+            PoolConfig::new("w", guard, sandbox_command(), Arc::new(crate::engine::Memory::default())),
+            port
+        ),
         Err(PoolError::Guard(_))
     ));
 }

@@ -1,8 +1,9 @@
 //! An answer as a result, or as an error by its status.
 
-use super::config::Request;
+use super::config::{RESPONSE_MAX_MOST, Request};
 use super::exchange::{broken, in_time};
 use crate::failure::failure;
+use crate::footprint::{Share, Unusable};
 use crate::pipeline::CallResult;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -12,26 +13,25 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-use tokio::task::spawn_blocking;
 use windlass_protocol::Failure;
 
 /// What an error holds of the answer; errors are stored and sent far more often than results.
 const EXCERPT_MAX: usize = 4 * 1024;
 
-/// A body that takes longer to be taken apart than the pool's only thread should be away from others.
-const LARGE: usize = 256 * 1024;
+/// What is read of any answer before there has to be room for it.
+const SMALL: usize = 256 * 1024;
 
 /// Nobody waits a year because a server says so.
 const RETRY_AFTER_MAX_S: u64 = 365 * 24 * 60 * 60;
 
 pub(super) struct Answer(pub(super) Response);
 
-pub(super) async fn told(answer: Answer, hop: &Request, began: Instant) -> CallResult {
+pub(super) async fn told(answer: Answer, hop: &Request, began: Instant, share: &Share) -> CallResult {
     let Answer(response) = answer;
     let (status, headers) = (response.status(), response.headers().clone());
     let facts = json!({ "status": status.as_u16(), "headers": listed(&headers) });
     let outcome = if status.is_success() {
-        read(response, hop).await.map(|data| {
+        read(response, hop, share).await.map(|data| {
             json!({
                 "status_code": status.as_u16(),
                 "headers": listed(&headers),
@@ -47,24 +47,30 @@ pub(super) async fn told(answer: Answer, hop: &Request, began: Instant) -> CallR
     CallResult { outcome, facts: Map::from_iter([("http".to_owned(), facts)]) }
 }
 
-async fn read(response: Response, hop: &Request) -> Result<Value, Box<Failure>> {
+async fn read(mut response: Response, hop: &Request, share: &Share) -> Result<Value, Box<Failure>> {
     let headers = response.headers().clone();
-    let body = whole(response, hop).await?;
-    if body.len() < LARGE {
-        return data(&headers, body, &hop.told());
+    let mut body = Vec::new();
+    if !extend(&mut body, &mut response, hop, SMALL).await? {
+        // Held until the text has become a value.
+        let _room = share.text(response.content_length().unwrap_or(hop.response_max)).await;
+        extend(&mut body, &mut response, hop, usize::MAX).await?;
+        return data(&headers, body, hop, share).await;
     }
-    let told = hop.told();
-    let parsed = spawn_blocking(move || data(&headers, body, &told)).await;
-    parsed.unwrap_or_else(|error| Err(failure("unknown", "WORKER_DEFECT", error.to_string())))
+    data(&headers, body, hop, share).await
 }
 
-/// Read in pieces: what is too large is known before it is held.
-async fn whole(mut response: Response, hop: &Request) -> Result<Vec<u8>, Box<Failure>> {
+/// Reads in pieces up to the end, which is true, or until there is more than `enough`. What is too large is known before it
+/// is held; a compressed answer counts as what it becomes.
+async fn extend(
+    body: &mut Vec<u8>,
+    response: &mut Response,
+    hop: &Request,
+    enough: usize,
+) -> Result<bool, Box<Failure>> {
     let max = hop.response_max;
     if response.content_length().is_some_and(|length| length > max) {
         return Err(too_large(hop));
     }
-    let mut body = Vec::new();
     while let Some(piece) =
         in_time(hop, hop.limits.read, response.chunk()).await?.map_err(|error| broken(hop, error))?
     {
@@ -72,8 +78,11 @@ async fn whole(mut response: Response, hop: &Request) -> Result<Vec<u8>, Box<Fai
             return Err(too_large(hop));
         }
         body.extend_from_slice(&piece);
+        if body.len() > enough {
+            return Ok(false);
+        }
     }
-    Ok(body)
+    Ok(true)
 }
 
 /// As much as comes; an error is told even when its body is cut off.
@@ -97,23 +106,33 @@ fn beginning(body: &[u8]) -> String {
 }
 
 fn too_large(hop: &Request) -> Box<Failure> {
-    let message = format!(
-        "the answer to {} is larger than {} bytes; `max_response_bytes` allows more",
-        hop.told(),
-        hop.response_max
-    );
+    let (asked, max) = (hop.told(), hop.response_max);
+    let message = match max {
+        RESPONSE_MAX_MOST.. => {
+            format!("the answer to {asked} is larger than {max} bytes, the most that a worker takes")
+        }
+        _ => format!("the answer to {asked} is larger than {max} bytes; `max_response_bytes` allows more"),
+    };
     failure("validation", "RESPONSE_TOO_LARGE", message)
 }
 
-fn data(headers: &HeaderMap, body: Vec<u8>, asked: &str) -> Result<Value, Box<Failure>> {
+async fn data(
+    headers: &HeaderMap,
+    body: Vec<u8>,
+    hop: &Request,
+    share: &Share,
+) -> Result<Value, Box<Failure>> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.to_ascii_lowercase();
     if is_json(&kind) {
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Null);
         }
-        return serde_json::from_slice(&body).map_err(|error| not_json(asked, &error, &body));
+        let excerpt = beginning(&body);
+        return share.parse(body).await.map_err(|error| unusable(hop, &error, excerpt));
     }
+    // A text is what it is; bytes become a text by a third longer.
+    share.value(body.len() as u64 * 2).await.map_err(|error| unusable(hop, &error, String::new()))?;
     Ok(match String::from_utf8(body) {
         Ok(text) => Value::String(text),
         Err(error) if kind.contains("iso-8859-1") => {
@@ -128,11 +147,21 @@ fn is_json(kind: &str) -> bool {
     media == "application/json" || media == "text/json" || media.ends_with("+json")
 }
 
-fn not_json(asked: &str, error: &serde_json::Error, body: &[u8]) -> Box<Failure> {
-    let message = format!("the answer to {asked} says that it is JSON, and is not: {error}");
-    let mut failed = failure("validation", "RESPONSE_NOT_JSON", message);
-    failed.details = json!({ "body": beginning(body) });
-    failed
+fn unusable(hop: &Request, error: &Unusable, excerpt: String) -> Box<Failure> {
+    let asked = hop.told();
+    match error {
+        Unusable::NoJson(error) => {
+            let message = format!("the answer to {asked} says that it is JSON, and is not: {error}");
+            let mut failed = failure("validation", "RESPONSE_NOT_JSON", message);
+            failed.details = json!({ "body": excerpt });
+            failed
+        }
+        Unusable::Deep | Unusable::Large(_) => {
+            let message = format!("the answer to {asked} cannot be kept: {error}");
+            failure("validation", "RESPONSE_TOO_LARGE", message)
+        }
+        Unusable::Defect(error) => failure("unknown", "WORKER_DEFECT", error.to_string()),
+    }
 }
 
 /// One text per name; several lines of a name stand one after the other.

@@ -5,6 +5,7 @@ use super::clients::Clients;
 use super::config::{Request, place};
 use crate::egress::Refused;
 use crate::failure::{self, failure, shown};
+use crate::footprint::Share;
 use crate::pipeline::CallResult;
 use reqwest::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderName, LOCATION,
@@ -27,7 +28,7 @@ const SECRET: [HeaderName; 6] = [
     HeaderName::from_static("x-auth-token"),
 ];
 
-pub(super) async fn exchange(request: &Request, clients: &Clients) -> CallResult {
+pub(super) async fn exchange(request: &Request, clients: &Clients, share: &Share) -> CallResult {
     let began = Instant::now();
     let client = match clients.with(request.limits.connect).await {
         Ok(client) => client,
@@ -36,7 +37,7 @@ pub(super) async fn exchange(request: &Request, clients: &Clients) -> CallResult
     let mut hop = request.clone();
     match answered(&mut hop, &client, clients).await {
         Err(failure) => Err(failure).into(),
-        Ok(response) => answer::told(response, &hop, began).await,
+        Ok(response) => answer::told(response, &hop, began, share).await,
     }
 }
 

@@ -1,9 +1,30 @@
 //! `response_mapping`: the parts of an answer that are wanted, by JSONPath (RFC 9535).
+//!
+//! A path of names and places is followed here. Any other path can take any time and any memory, also to be parsed: it is
+//! checked and evaluated in a sandbox process.
 
 use crate::failure::{failure, invalid, shown};
+use crate::halt::Halt;
+use crate::sandbox::{Bounds, FOUND_BYTES_MAX, Job, Limits};
+use crate::tools::Desk;
 use serde_json::{Map, Value};
 use serde_json_path::JsonPath;
+use std::time::Duration;
 use windlass_protocol::Failure;
+
+/// Longer than any path that somebody writes.
+const PATH_BYTES_MAX: usize = 4 * 1024;
+/// Paths of one mapping: more are no mapping but a copy.
+const PATHS_MAX: usize = 256;
+
+/// An answer as large as it may be is parsed and searched in a few seconds; its values, and what is found in them, have room
+/// in this memory.
+const BOUNDS: Bounds = Bounds {
+    what: "the JSONPath",
+    limits: Limits { memory_bytes: 384 << 20, cpu_seconds: 10, file_bytes: Some(0) },
+    time: Duration::from_secs(30),
+    result_bytes_max: FOUND_BYTES_MAX,
+};
 
 /// One path, or a name for each of several.
 #[derive(Debug, Clone)]
@@ -15,8 +36,9 @@ pub(super) enum Mapping {
 #[derive(Debug, Clone)]
 pub(super) struct Path {
     text: String,
-    path: JsonPath,
     field: &'static str,
+    /// None: it may find several places.
+    single: Option<JsonPath>,
 }
 
 impl Mapping {
@@ -24,10 +46,16 @@ impl Mapping {
     pub(super) fn read(given: &Value, field: &'static str) -> Result<Mapping, Box<Failure>> {
         match given {
             Value::String(text) => Path::read(text, field).map(Mapping::One),
+            Value::Object(fields) if fields.len() > PATHS_MAX => {
+                Err(invalid(format!("`{field}` of http has more than {PATHS_MAX} paths")))
+            }
             Value::Object(fields) => {
                 let named = |(name, path): (&String, &Value)| match path.as_str() {
                     Some(text) => Ok((name.clone(), Path::read(text, field)?)),
-                    None => Err(invalid(format!("`{field}.{name}` of http is a JSONPath, not {path}"))),
+                    None => Err(invalid(format!(
+                        "`{field}.{name}` of http is a JSONPath, not {}",
+                        shown(&path.to_string())
+                    ))),
                 };
                 fields.iter().map(named).collect::<Result<_, _>>().map(Mapping::Named)
             }
@@ -38,32 +66,96 @@ impl Mapping {
         }
     }
 
-    pub(super) fn of(&self, data: &Value, asked: &str) -> Result<Value, Box<Failure>> {
-        match self {
-            Mapping::One(path) => path.of(data, asked),
-            Mapping::Named(paths) => {
-                let part = |(name, path): &(String, Path)| Ok((name.clone(), path.of(data, asked)?));
-                paths.iter().map(part).collect::<Result<Map<_, _>, Box<Failure>>>().map(Value::Object)
-            }
-        }
+    /// Checks the paths that were not checked when they were read, before a request is made for them.
+    pub(super) async fn check(&self, desk: &Desk, halt: Halt) -> Result<(), Box<Failure>> {
+        let paths = self.searches();
+        let Some(field) = self.paths().next().map(|path| path.field).filter(|_| !paths.is_empty()) else {
+            return Ok(());
+        };
+        let checked = desk.kit.sandbox.run(Job::CheckPaths(paths), &BOUNDS, halt).await;
+        checked.map(drop).map_err(|failure| named(field, failure))
     }
+
+    /// The parts of `data` that the paths find.
+    pub(super) async fn of(
+        &self,
+        data: Value,
+        asked: &str,
+        desk: &Desk,
+        halt: Halt,
+    ) -> Result<Value, Box<Failure>> {
+        let singles: Vec<Option<Value>> =
+            self.paths().map(|path| path.follow(&data, asked)).collect::<Result<_, _>>()?;
+        let mut found = match self.searches() {
+            none if none.is_empty() => Vec::new(),
+            paths => search(paths, data, desk, halt).await.map_err(|failure| named(asked, failure))?,
+        }
+        .into_iter();
+        let mut values =
+            singles.into_iter().map(|single| single.or_else(|| found.next()).unwrap_or_default());
+        Ok(match self {
+            Mapping::One(_) => values.next().unwrap_or_default(),
+            Mapping::Named(paths) => {
+                Value::Object(paths.iter().map(|(name, _)| name.clone()).zip(values).collect::<Map<_, _>>())
+            }
+        })
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let (one, named) = match self {
+            Mapping::One(path) => (Some(path), &[][..]),
+            Mapping::Named(paths) => (None, &paths[..]),
+        };
+        one.into_iter().chain(named.iter().map(|(_, path)| path))
+    }
+
+    /// The paths that may find several places.
+    fn searches(&self) -> Vec<String> {
+        self.paths().filter(|path| path.single.is_none()).map(|path| path.text.clone()).collect()
+    }
+}
+
+/// A list for each path.
+async fn search(
+    paths: Vec<String>,
+    data: Value,
+    desk: &Desk,
+    halt: Halt,
+) -> Result<Vec<Value>, Box<Failure>> {
+    let found = desk.kit.sandbox.run(Job::FindPaths { paths, data }, &BOUNDS, halt).await?;
+    let found = desk.share.parse(found).await.map_err(|error| {
+        failure("validation", "RESULT_TOO_LARGE", format!("what the JSONPath finds cannot be kept: {error}"))
+    })?;
+    match found {
+        Value::Array(found) => Ok(found),
+        other => Err(failure("unknown", "WORKER_DEFECT", format!("no lists: {}", shown(&other.to_string())))),
+    }
+}
+
+fn named(place: &str, mut failure: Box<Failure>) -> Box<Failure> {
+    failure.message = format!("{place}: {}", failure.message);
+    failure
 }
 
 impl Path {
     fn read(text: &str, field: &'static str) -> Result<Path, Box<Failure>> {
-        let path = JsonPath::parse(text).map_err(|error| {
-            invalid(format!("`{field}` of http, `{}`, is no JSONPath: {error}", shown(text)))
-        })?;
-        Ok(Path { text: text.to_owned(), path, field })
+        if text.len() > PATH_BYTES_MAX {
+            return Err(invalid(format!("a path of `{field}` of http has more than {PATH_BYTES_MAX} bytes")));
+        }
+        let single = match is_singular(text) {
+            true => Some(JsonPath::parse(text).map_err(|error| {
+                invalid(format!("`{field}` of http, `{}`, is no JSONPath: {error}", shown(text)))
+            })?),
+            false => None,
+        };
+        Ok(Path { text: text.to_owned(), field, single })
     }
 
-    /// The value of a path that leads to one place; the list of all that any other path finds.
-    fn of(&self, data: &Value, asked: &str) -> Result<Value, Box<Failure>> {
-        let found = self.path.query(data);
-        if !is_singular(&self.text) {
-            return Ok(found.all().into_iter().cloned().collect());
-        }
-        found.first().cloned().ok_or_else(|| self.nothing(data, asked))
+    /// The value of a path that leads to one place; None for any other path.
+    fn follow(&self, data: &Value, asked: &str) -> Result<Option<Value>, Box<Failure>> {
+        let Some(path) = &self.single else { return Ok(None) };
+        let found = path.query(data).first().cloned();
+        found.map(Some).ok_or_else(|| self.nothing(data, asked))
     }
 
     fn nothing(&self, data: &Value, asked: &str) -> Box<Failure> {
@@ -106,39 +198,47 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn mapped(mapping: Value, data: Value) -> Result<Value, (String, String)> {
-        let mapping =
-            Mapping::read(&mapping, "response_mapping").map_err(|failure| (failure.code, failure.message))?;
-        mapping.of(&data, "GET x").map_err(|failure| (failure.code, failure.message))
+    /// The value of the only path; None when it is for the sandbox.
+    fn followed(path: &str, data: &Value) -> Result<Option<Value>, (String, String)> {
+        let told = |failure: Box<Failure>| (failure.code, failure.message);
+        Path::read(path, "response_mapping").and_then(|path| path.follow(data, "GET x")).map_err(told)
     }
 
     #[test]
-    fn paths_take_parts_of_the_answer() {
-        let data =
-            json!({ "items": [{ "id": 1, "ok": true }, { "id": 2, "ok": false }], "a,b": { "c": null } });
-        assert_eq!(mapped(json!("$.items[0].id"), data.clone()), Ok(json!(1)));
-        assert_eq!(mapped(json!("$.items[*].id"), data.clone()), Ok(json!([1, 2])));
-        assert_eq!(mapped(json!("$.items[?@.ok == true].id"), data.clone()), Ok(json!([1])));
-        assert_eq!(mapped(json!("$.none[*]"), data.clone()), Ok(json!([])), "a list may be empty");
-        assert_eq!(mapped(json!("$['a,b'].c"), data.clone()), Ok(json!(null)), "null is a value");
-        let named = json!({ "first": "$.items[0].id", "all": "$..id" });
-        assert_eq!(mapped(named, data), Ok(json!({ "first": 1, "all": [1, 2] })));
+    fn paths_of_names_and_places_are_followed_and_others_are_not() {
+        let data = json!({ "items": [{ "id": 1 }, { "id": 2 }], "a,b": { "c": null } });
+        assert_eq!(followed("$.items[0].id", &data), Ok(Some(json!(1))));
+        assert_eq!(followed("$['a,b'].c", &data), Ok(Some(json!(null))), "null is a value");
+        for path in
+            ["$.items[*].id", "$..id", "$.items[?@.id == 1]", "$.items[0:1]", "$.items[0,1]", "$..*..*..*"]
+        {
+            assert_eq!(followed(path, &data), Ok(None), "{path}");
+        }
     }
 
     #[test]
     fn what_is_no_path_or_finds_nothing_is_told() {
-        let check = |mapping: Value, code: &str, words: &str| {
-            let (found, message) = mapped(mapping, json!({ "a": 1, "b": 2 })).unwrap_err();
+        let data = json!({ "a": 1, "b": 2 });
+        let check = |path: &str, code: &str, words: &str| {
+            let (found, message) = followed(path, &data).unwrap_err();
             assert_eq!(found, code);
             assert!(message.contains(words), "{message}");
         };
-        check(json!("items"), "INVALID_CONFIGURATION", "is no JSONPath");
-        check(json!(7), "INVALID_CONFIGURATION", "not 7");
-        check(json!({ "x": 7 }), "INVALID_CONFIGURATION", "`response_mapping.x`");
+        check("items", "INVALID_CONFIGURATION", "is no JSONPath");
+        check(&"$.a".repeat(2_000), "INVALID_CONFIGURATION", "more than 4096 bytes");
         check(
-            json!("$.c"),
+            "$.c",
             "VALIDATION_ERROR",
             "finds nothing at `$.c` in the answer to GET x: its fields are a, b",
         );
+        let refused = |mapping: Value, words: &str| {
+            let failure = Mapping::read(&mapping, "response_mapping").unwrap_err();
+            assert!(
+                failure.code == "INVALID_CONFIGURATION" && failure.message.contains(words),
+                "{failure:?}"
+            );
+        };
+        refused(json!(7), "not 7");
+        refused(json!({ "x": 7 }), "`response_mapping.x`");
     }
 }

@@ -4,6 +4,7 @@ use super::clients::Clients;
 use super::config::{Limits, Request};
 use super::exchange::exchange;
 use crate::egress::{Egress, Resolver};
+use crate::footprint::Share;
 use crate::pipeline::CallResult;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -79,7 +80,7 @@ impl World {
             response_max: 1000,
             mapping: None,
         };
-        exchange(&request, &self.clients).await
+        exchange(&request, &self.clients, &Share::new(Arc::default())).await
     }
 
     fn lookups(&self) -> Vec<String> {

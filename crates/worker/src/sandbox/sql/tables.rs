@@ -1,28 +1,30 @@
 //! Rows that a node gives, as tables that exist for one statement.
 
-use super::sqlite::{Param, trouble};
+use super::Statement;
+use super::statement::trouble;
 use crate::failure::{invalid, shown};
+use rusqlite::types::Value as Param;
 use rusqlite::{Connection, params_from_iter};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_protocol::Failure;
 
 /// As many as one statement can name.
 const COLUMNS_MAX: usize = 1_000;
 
-pub(super) fn fill(conn: &Connection, tables: &Map<String, Value>) -> Result<(), Box<Failure>> {
-    for (name, rows) in tables {
+pub(super) fn fill(conn: &Connection, statement: &Statement) -> Result<(), Box<Failure>> {
+    for (name, rows) in &statement.tables {
         let Some(rows) = rows.as_array() else {
             return Err(invalid(format!(
                 "`tables.{name}` of sql is a list of rows, not {}",
                 shown(&rows.to_string())
             )));
         };
-        table(conn, name, rows)?;
+        table(conn, name, rows, statement)?;
     }
     Ok(())
 }
 
-fn table(conn: &Connection, name: &str, rows: &[Value]) -> Result<(), Box<Failure>> {
+fn table(conn: &Connection, name: &str, rows: &[Value], statement: &Statement) -> Result<(), Box<Failure>> {
     let mut columns: Vec<&str> = Vec::new();
     for row in rows {
         let Some(row) = row.as_object() else {
@@ -40,7 +42,7 @@ fn table(conn: &Connection, name: &str, rows: &[Value]) -> Result<(), Box<Failur
             return Err(invalid(format!("`tables.{name}` of sql has more than {COLUMNS_MAX} columns")));
         }
     }
-    // A table without rows has no columns that anybody could know.
+    // A table without rows has no columns.
     if columns.is_empty() {
         columns.push("empty");
     }
@@ -56,7 +58,7 @@ fn table(conn: &Connection, name: &str, rows: &[Value]) -> Result<(), Box<Failur
         }
         conn.execute_batch("COMMIT")
     };
-    run().map_err(|error| trouble(&error))
+    run().map_err(|error| trouble(&error, statement))
 }
 
 fn quoted(name: &str) -> String {

@@ -1,0 +1,181 @@
+//! Memory that JSON takes as values. A text like `[0,0,…]` takes eighty times its size: an answer that is within its bound
+//! as a text may be far beyond what a worker can hold.
+
+use serde_json::Value;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+
+/// Deepest nesting of a value that comes from outside: what is deeper could be parsed once, and not again inside the
+/// records that hold it.
+pub(crate) const DEPTH_MAX: u32 = 96;
+
+/// One value from outside, as values in memory. An ordinary answer takes about ten times its size, so this is about 20 MB of
+/// JSON.
+pub(crate) const VALUE_MEMORY_MAX: u64 = 192 << 20;
+
+/// Texts of answers that are being read, of one tenant at a time. What comes beyond waits.
+const TEXTS_BYTES_MAX: u64 = 128 << 20;
+
+/// Large values of one tenant at a time: at least the largest. What comes beyond waits.
+const VALUES_MEMORY_MAX: u64 = VALUE_MEMORY_MAX;
+
+/// Small values are not counted: slots bound how many there are.
+const SMALL: u64 = 1 << 20;
+
+/// What takes longer to scan or parse than the pool's only thread should be away from others.
+const LARGE_TEXT: usize = 256 * 1024;
+
+/// An element of a list: a value of 72 bytes, and what a growing list reserves.
+const ELEMENT: u64 = 112;
+/// An entry of a map: hash, key, value, an allocation for the key, and what a growing map reserves.
+const ENTRY: u64 = 208;
+/// A map or list that has something in it.
+const CONTAINER: u64 = 96;
+
+/// Why a text is no value that a worker takes.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error("it is nested deeper than {DEPTH_MAX} levels")]
+    Deep,
+    #[error(
+        "it would take about {} MiB of memory, and {} MiB are the most; ask for fewer items",
+        .0 >> 20, VALUE_MEMORY_MAX >> 20
+    )]
+    Large(u64),
+    #[error("{0}")]
+    NoJson(#[from] serde_json::Error),
+    #[error("{0}")]
+    Defect(#[from] tokio::task::JoinError),
+}
+
+/// Estimates the memory of a JSON text as a value. What is no JSON gets some number.
+pub(crate) fn estimate(json: &[u8]) -> Result<u64, Unusable> {
+    let (mut memory, mut depth, mut maps) = (json.len() as u64, 0_u32, 0_u128);
+    let (mut in_text, mut escaped) = (false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            _ if in_text => {}
+            b'[' | b'{' => {
+                if depth == DEPTH_MAX {
+                    return Err(Unusable::Deep);
+                }
+                memory += CONTAINER + if *byte == b'[' { ELEMENT } else { 0 };
+                maps = (maps << 1) | u128::from(*byte == b'{');
+                depth += 1;
+            }
+            b']' | b'}' => {
+                maps >>= 1;
+                depth = depth.saturating_sub(1);
+            }
+            b':' => memory += ENTRY,
+            b',' if maps & 1 == 0 => memory += ELEMENT,
+            _ => {}
+        }
+    }
+    Ok(memory)
+}
+
+/// Room of one tenant for large answers.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// Permits are KiB.
+    texts: Arc<Semaphore>,
+    values: Arc<Semaphore>,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        let permits = |bytes: u64| Arc::new(Semaphore::new(kib(bytes) as usize));
+        Room { texts: permits(TEXTS_BYTES_MAX), values: permits(VALUES_MEMORY_MAX) }
+    }
+}
+
+/// What one unit of work holds of it: room for the value of its last call. A unit never waits for room while it holds some,
+/// but for a text that waits to become a value; so none waits for ever.
+#[derive(Debug)]
+pub(crate) struct Share {
+    room: Arc<Room>,
+    value: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Share {
+    pub(crate) fn new(room: Arc<Room>) -> Share {
+        Share { room, value: Mutex::default() }
+    }
+
+    /// To be called when the value of the last call is kept elsewhere.
+    pub(crate) fn release(&self) {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Waits for room for a text that is about to be read.
+    pub(crate) async fn text(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        acquire(&self.room.texts, bytes.min(TEXTS_BYTES_MAX)).await
+    }
+
+    /// Waits for room for a value, and holds it until the next call.
+    pub(crate) async fn value(&self, memory: u64) -> Result<(), Unusable> {
+        if memory > VALUE_MEMORY_MAX {
+            return Err(Unusable::Large(memory));
+        }
+        self.release();
+        if memory > SMALL {
+            let permit = acquire(&self.room.values, memory).await;
+            *self.value.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+        }
+        Ok(())
+    }
+
+    /// Parses a text when there is room for its value, and away from the pool's thread if it is large.
+    pub(crate) async fn parse(&self, json: Vec<u8>) -> Result<Value, Unusable> {
+        if json.len() < LARGE_TEXT {
+            self.value(estimate(&json)?).await?;
+            return Ok(serde_json::from_slice(&json)?);
+        }
+        let (json, memory) = spawn_blocking(move || {
+            let memory = estimate(&json);
+            (json, memory)
+        })
+        .await?;
+        self.value(memory?).await?;
+        Ok(spawn_blocking(move || serde_json::from_slice(&json)).await??)
+    }
+}
+
+/// Never closed, so there always is a permit in the end.
+async fn acquire(permits: &Arc<Semaphore>, bytes: u64) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(permits).acquire_many_owned(kib(bytes)).await.ok()
+}
+
+fn kib(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_follows_the_shape() {
+        let check = |json: &str, memory: u64| {
+            assert_eq!(estimate(json.as_bytes()).unwrap(), json.len() as u64 + memory, "{json}");
+        };
+        check("7", 0);
+        check(r#""[{,:\"[""#, 0);
+        check("[1,2,3]", CONTAINER + 3 * ELEMENT);
+        check("[[],[]]", 3 * (CONTAINER + ELEMENT) + ELEMENT);
+        check(r#"{"a":1,"b":[1,2]}"#, 2 * CONTAINER + 2 * ENTRY + 2 * ELEMENT);
+        check("]]]]", 0);
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_refused() {
+        let nested = |depth: u32| "[".repeat(depth as usize);
+        assert!(estimate(nested(DEPTH_MAX).as_bytes()).is_ok());
+        assert!(matches!(estimate(nested(DEPTH_MAX + 1).as_bytes()), Err(Unusable::Deep)));
+    }
+}

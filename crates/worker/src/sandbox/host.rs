@@ -1,0 +1,225 @@
+//! The worker's side of a sandbox process.
+
+use super::process::{DONE, FAILED};
+use super::{Job, Limits};
+use crate::failure::failure;
+use crate::halt::Halt;
+use crate::process::{Group, SharedGuard};
+use rustix::process::Signal;
+use std::ffi::OsString;
+use std::io;
+use std::num::NonZero;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use windlass_protocol::Failure;
+
+/// Processes of one tenant at a time: enough to use the cores, and a bound on the memory that one tenant can take. Others
+/// of the tenant wait.
+const PLACES_MIN: usize = 2;
+
+/// What a failure may have, beside the result.
+const FAILURE_BYTES_MAX: usize = 64 * 1024;
+
+/// How the process is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxCommand {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+}
+
+/// Starts sandbox processes for one tenant.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    command: SandboxCommand,
+    guard: SharedGuard,
+    places: Arc<Semaphore>,
+}
+
+/// What one job may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Names the job in messages, as in "the statement".
+    pub(crate) what: &'static str,
+    pub(crate) limits: Limits,
+    /// From the start of the process to its end.
+    pub(crate) time: Duration,
+    pub(crate) result_bytes_max: usize,
+}
+
+impl Sandbox {
+    pub(crate) fn new(command: SandboxCommand, guard: SharedGuard) -> Sandbox {
+        let places = available_parallelism().map_or(1, NonZero::get).max(PLACES_MIN);
+        Sandbox { command, guard, places: Arc::new(Semaphore::new(places)) }
+    }
+
+    /// Does the job in a process of its own and returns the result as JSON text. The process is gone when it returns.
+    pub(crate) async fn run(
+        &self,
+        job: Job,
+        bounds: &Bounds,
+        mut halt: Halt,
+    ) -> Result<Vec<u8>, Box<Failure>> {
+        let stopped = || failure("unknown", "CANCELLED", format!("{} was stopped", bounds.what));
+        let place = tokio::select! {
+            biased;
+            _ = halt.pulled() => return Err(stopped()),
+            place = self.places.acquire() => place.map_err(|error| defect(bounds, &error))?,
+        };
+        // A large job takes a while to write, and its values a while to drop.
+        let request = spawn_blocking(move || request(&job)).await;
+        let request = request.map_err(io::Error::other).and_then(|request| request);
+        let mut child = self.spawn().map_err(|error| not_started(bounds, &error))?;
+        let group = Group::of(&child, &self.guard).map_err(|error| not_started(bounds, &error))?;
+        let request = request.map_err(|error| defect(bounds, &error))?;
+        let ended = tokio::select! {
+            biased;
+            _ = halt.pulled() => Err(stopped()),
+            ended = timeout(bounds.time, ended(&mut child, bounds, request)) => match ended {
+                Ok(ended) => ended.map_err(|error| defect(bounds, &error)),
+                Err(_) => Err(too_long(bounds)),
+            },
+        };
+        // Whatever came of it, the process is gone before its place is free.
+        let _ = child.start_kill();
+        let _ = child.wait().await;
+        drop((group, place));
+        judge(ended?, bounds)
+    }
+
+    fn spawn(&self) -> io::Result<Child> {
+        Command::new(&self.command.program)
+            .args(&self.command.args)
+            .env_clear()
+            // The allocator would reserve a gibibyte at once, which no limit on memory could take back.
+            .env("MIMALLOC_ARENA_RESERVE", "0")
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+    }
+}
+
+fn request(job: &Job) -> io::Result<Vec<u8>> {
+    Ok(serde_json::to_vec(job)?)
+}
+
+struct Ended {
+    status: ExitStatus,
+    answer: Vec<u8>,
+}
+
+/// Sends limits and job, and reads the answer as far as it may be long. A process that ends before it has read its job
+/// breaks the pipe; its status says why.
+async fn ended(child: &mut Child, bounds: &Bounds, request: Vec<u8>) -> io::Result<Ended> {
+    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(io::Error::other("its streams are not there"));
+    };
+    let mut limits = serde_json::to_vec(&bounds.limits)?;
+    limits.push(b'\n');
+    let asked = async move {
+        if stdin.write_all(&limits).await.is_ok() {
+            let _ = stdin.write_all(&request).await;
+        }
+    };
+    let answer_max = bounds.result_bytes_max.max(FAILURE_BYTES_MAX) + 1;
+    let answered = async move {
+        let mut answer = Vec::new();
+        // One byte more than may be, to know that it is more.
+        stdout.take(answer_max as u64 + 1).read_to_end(&mut answer).await.map(|_| answer)
+    };
+    let ((), answer) = tokio::join!(asked, answered);
+    let answer = answer?;
+    if answer.len() > answer_max {
+        child.start_kill()?;
+    }
+    Ok(Ended { status: child.wait().await?, answer })
+}
+
+fn judge(ended: Ended, bounds: &Bounds) -> Result<Vec<u8>, Box<Failure>> {
+    let Ended { status, mut answer } = ended;
+    if answer.len() > bounds.result_bytes_max + 1 {
+        return Err(too_large(bounds));
+    }
+    if !status.success() {
+        return Err(by_status(status, bounds));
+    }
+    match answer.first() {
+        Some(&DONE) => {
+            answer.remove(0);
+            Ok(answer)
+        }
+        Some(&FAILED) => match serde_json::from_slice(&answer[1..]) {
+            Ok(failure) => Err(Box::new(failure)),
+            Err(error) => Err(defect(bounds, &error)),
+        },
+        _ => Err(defect(bounds, &"its process gave no answer")),
+    }
+}
+
+/// The system ends a process that exceeds a limit, or denies it memory; then the program aborts. A stack that overflows is
+/// a text nested too deep.
+fn by_status(status: ExitStatus, bounds: &Bounds) -> Box<Failure> {
+    let Bounds { what, limits, .. } = bounds;
+    let signal = status.signal().and_then(Signal::from_named_raw);
+    let message = match signal {
+        Some(Signal::XCPU) => {
+            format!("{what} used more than {} s of CPU time; make it do less", limits.cpu_seconds)
+        }
+        Some(Signal::XFSZ) => {
+            format!(
+                "{what} wrote a file larger than {} bytes; make it write less",
+                limits.file_bytes.unwrap_or_default()
+            )
+        }
+        Some(Signal::ABORT | Signal::KILL) => {
+            format!(
+                "{what} needed more than {} MiB of memory; make it work on less at a time",
+                limits.memory_bytes >> 20
+            )
+        }
+        Some(signal) => {
+            format!("{what} crashed its process (signal {}); it may be nested too deep", signal.as_raw())
+        }
+        None => return defect(bounds, &status),
+    };
+    failure("validation", "LIMIT_EXCEEDED", message)
+}
+
+fn too_long(bounds: &Bounds) -> Box<Failure> {
+    let message = format!(
+        "{} took longer than {} s and was stopped; make it do less",
+        bounds.what,
+        bounds.time.as_secs()
+    );
+    failure("validation", "LIMIT_EXCEEDED", message)
+}
+
+fn too_large(bounds: &Bounds) -> Box<Failure> {
+    let message =
+        format!("{} has a result of more than {} bytes; ask for less", bounds.what, bounds.result_bytes_max);
+    failure("validation", "RESULT_TOO_LARGE", message)
+}
+
+/// The system's trouble: another try may do better.
+fn not_started(bounds: &Bounds, error: &dyn std::fmt::Display) -> Box<Failure> {
+    let message = format!("the process for {} could not be started: {error}", bounds.what);
+    let mut failed = failure("unknown", "SANDBOX_NOT_STARTED", message);
+    failed.retryable = Some(true);
+    failed
+}
+
+fn defect(bounds: &Bounds, error: &dyn std::fmt::Display) -> Box<Failure> {
+    failure("unknown", "WORKER_DEFECT", format!("the process for {} failed: {error}", bounds.what))
+}

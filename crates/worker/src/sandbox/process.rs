@@ -1,0 +1,55 @@
+//! The process's side: limits first, then the job.
+//!
+//! On the input: a line with the limits as JSON, which the worker wrote, then the job as JSON, which holds what a stranger
+//! wrote. On the output: `+` and the result as JSON, or `-` and the failure as JSON.
+
+use super::{Job, Limits, paths, sql};
+use std::io::{self, Read, Write};
+use windlass_protocol::Failure;
+
+/// A line of limits has a few dozen bytes.
+const LIMITS_LINE_MAX: u64 = 4 * 1024;
+
+pub(super) const DONE: u8 = b'+';
+pub(super) const FAILED: u8 = b'-';
+
+/// Does the job that comes on the input. An error means that there was none: the worker is gone.
+pub fn run(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let limits: Limits = serde_json::from_slice(&line(&mut input)?)?;
+    limits.apply()?;
+    let mut job = Vec::new();
+    input.read_to_end(&mut job)?;
+    let parsed: Job = serde_json::from_slice(&job)?;
+    drop(job);
+    match done(parsed) {
+        Ok(result) => {
+            output.write_all(&[DONE])?;
+            output.write_all(&result)?;
+        }
+        Err(failure) => {
+            output.write_all(&[FAILED])?;
+            serde_json::to_writer(&mut output, &failure)?;
+        }
+    }
+    output.flush()
+}
+
+fn done(job: Job) -> Result<Vec<u8>, Box<Failure>> {
+    match job {
+        Job::Sql(statement) => sql::run(&statement),
+        Job::CheckPaths(paths) => paths::check(&paths),
+        Job::FindPaths { paths, data } => paths::find(&paths, &data),
+    }
+}
+
+/// Byte by byte: nothing of the job is read before the limits hold.
+fn line(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    for byte in input.take(LIMITS_LINE_MAX).bytes() {
+        match byte? {
+            b'\n' => return Ok(line),
+            byte => line.push(byte),
+        }
+    }
+    Err(io::ErrorKind::UnexpectedEof.into())
+}

@@ -1,0 +1,41 @@
+//! One statement for SQLite. It reaches its own database and nothing else.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `database.rs` | the connection: where the file is, what it may use |
+//! | `permission.rs` | which actions and functions a statement may use |
+//! | `quota.rs` | how much room databases have |
+//! | `statement.rs` | the statement and its rows |
+//! | `tables.rs` | rows of the step as tables |
+
+mod database;
+mod permission;
+mod quota;
+mod statement;
+mod tables;
+
+pub(crate) use database::{FILE_BYTES_FACTOR, STATEMENT_TIME};
+pub use quota::DatabaseQuota;
+pub(crate) use statement::{ROWS_BYTES_MAX, run};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Statement {
+    pub(crate) query: String,
+    pub(crate) params: Vec<Value>,
+    /// None: in memory.
+    pub(crate) database: Option<Database>,
+    pub(crate) tables: Map<String, Value>,
+}
+
+/// A file of a tenant.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Database {
+    /// Folder of the tenant's databases; the process works in the root folder, so it is absolute.
+    pub(crate) folder: PathBuf,
+    pub(crate) name: String,
+    pub(crate) quota: DatabaseQuota,
+}

@@ -1,0 +1,114 @@
+//! Room for databases on disk.
+
+use super::Database;
+use crate::failure::failure;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::{fs, io};
+use windlass_protocol::Failure;
+
+/// Files and folders of one tenant: a database may have a journal, a log and an index beside it, and each takes an inode
+/// even when it is empty.
+const FILES_MAX: usize = 4_000;
+
+/// Bytes that databases may have, with their journals and logs. None: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DatabaseQuota {
+    /// One database.
+    pub each: Option<u64>,
+    /// All databases of one tenant.
+    pub tenant: Option<u64>,
+}
+
+/// Space that files take, and how many there are.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Usage {
+    bytes: u64,
+    files: usize,
+}
+
+impl Database {
+    /// Size that the database may grow to now, from what the other databases of the tenant take.
+    pub(super) fn room(&self, size: u64) -> Result<Option<u64>, Box<Failure>> {
+        let usage = usage(&self.folder).map_err(|error| unreadable(&error))?;
+        if usage.files >= FILES_MAX && !self.folder.join(&self.name).exists() {
+            return Err(failure(
+                "validation",
+                "LIMIT_EXCEEDED",
+                format!("this tenant has {FILES_MAX} files of databases, and cannot make another one"),
+            ));
+        }
+        let left = self.quota.tenant.map(|tenant| tenant.saturating_sub(usage.bytes.saturating_sub(size)));
+        Ok([self.quota.each, left].into_iter().flatten().min())
+    }
+
+    /// Whether the tenant's databases have become larger together than they may: several statements may write at once.
+    pub(super) fn is_full(&self) -> bool {
+        let Some(tenant) = self.quota.tenant else { return false };
+        usage(&self.folder).is_ok_and(|usage| usage.bytes > tenant)
+    }
+
+    pub(super) fn full(&self) -> Box<Failure> {
+        let mib = |bytes: Option<u64>| {
+            bytes.map_or_else(|| "any size".to_owned(), |bytes| format!("{} MiB", bytes >> 20))
+        };
+        let message = format!(
+            "the database `{}` is full: a database may have {} and all databases of a tenant {} together; delete rows, \
+             or ask the operator to raise the settings `database-bytes` and `tenant-database-bytes`",
+            self.name,
+            mib(self.quota.each),
+            mib(self.quota.tenant)
+        );
+        failure("validation", "LIMIT_EXCEEDED", message)
+    }
+}
+
+pub(super) fn unreadable(error: &io::Error) -> Box<Failure> {
+    failure("unknown", "DB_CONNECTION", format!("the folder of databases cannot be used: {error}"))
+}
+
+/// Of a folder and those in it; links are not followed. Stops counting when there are too many files.
+fn usage(folder: &Path) -> io::Result<Usage> {
+    let mut usage = Usage::default();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            usage.files += 1;
+            if usage.files > FILES_MAX {
+                return Ok(usage);
+            }
+            // What another statement removed meanwhile takes no room.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() {
+                open.push(entry.path());
+            } else {
+                usage.bytes += metadata.len();
+            }
+        }
+    }
+    Ok(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_has_its_own_room_and_what_others_leave() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("deep")).unwrap();
+        fs::write(folder.path().join("deep/other.db"), [0; 600]).unwrap();
+        fs::write(folder.path().join("own.db"), [0; 100]).unwrap();
+        let check = |each: Option<u64>, tenant: Option<u64>, expected: Option<u64>| {
+            let quota = DatabaseQuota { each, tenant };
+            let database = Database { folder: folder.path().to_owned(), name: "own.db".to_owned(), quota };
+            assert_eq!(database.room(100).unwrap(), expected, "{quota:?}");
+        };
+        check(None, None, None);
+        check(Some(500), None, Some(500));
+        check(Some(500), Some(1_000), Some(400));
+        check(Some(300), Some(1_000), Some(300));
+        check(Some(500), Some(10), Some(0));
+    }
+}
