@@ -3,7 +3,7 @@
 
 use super::Draft;
 use super::scope::{Boundary, End, Trouble, View};
-use crate::error::Failure;
+use crate::error::{Failure, codes};
 use crate::event::{BranchEnd, Emission, Import, TokenValue};
 use crate::ids::{Path, StepId};
 use crate::input::Rejected;
@@ -133,11 +133,14 @@ fn patched(d: &Draft<'_>, patch: &Patch) -> Ctx {
 /// Playbooks: exclusive takes the first match, inclusive every match.
 fn by_match(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
     let router = &d.net.step(run.step).router;
-    let failed = matches!(end, End::Failed(_));
+    let (failed, refused) = match end {
+        End::Done(_) => (false, false),
+        End::Failed(failure) => (true, is_refusal(d, run.step, failure)),
+    };
     let mut question = Question::new(d, run, end, patch);
     let (mut emitted, mut handled) = (Vec::new(), false);
     for (arc, number) in router.arcs.iter().zip(0..) {
-        if !question.matches(arc)? {
+        if (refused && !reads_event(arc)) || !question.matches(arc)? {
             continue;
         }
         emitted.push(emission(number, TokenValue::Live(question.args(arc)?)));
@@ -168,7 +171,7 @@ fn reads_event(arc: &JoinArc) -> bool {
 fn by_join(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
     let (emitted, handled) = match end {
         End::Done(_) => (taken(d, run, end, patch)?, false),
-        End::Failed(failure) => refused(d, run.step, failure),
+        End::Failed(failure) => after_join_failure(d, run.step, failure),
     };
     let failed = matches!(end, End::Failed(_)) && !handled;
     let end = if failed { BranchEnd::Failed } else { BranchEnd::GoesOn };
@@ -189,11 +192,21 @@ fn taken(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Ve
     Ok(emitted)
 }
 
+/// Codes of failures that mean no.
+const REFUSALS: [&str; 3] = [codes::REJECTED, codes::MANUAL_TIMEOUT, codes::GATE_TIMEOUT];
+
+/// Whether a person said no, or said nothing in time: here, in the loop's body or in a sub-execution. Only an arc that
+/// asks for the failure may carry control on, whatever the failure mode.
+fn is_refusal(d: &Draft<'_>, step: StepId, failure: &Failure) -> bool {
+    d.net.asks_people(step) || REFUSALS.contains(&failure.code.as_str())
+}
+
 /// R2: what a failed step hands on.
-fn refused(d: &Draft<'_>, step: StepId, failure: &Failure) -> (Vec<Emission>, bool) {
+fn after_join_failure(d: &Draft<'_>, step: StepId, failure: &Failure) -> (Vec<Emission>, bool) {
     let error = || Some(Arc::new(json!({ "error": failure })));
     let handled = onward(d, step).any(|(_, arc)| arc.on == On::Error);
-    let collect = d.net.policy().failure == FailureMode::Collect && !d.net.step(step).router.conditional;
+    let closes = d.net.step(step).router.conditional || is_refusal(d, step, failure);
+    let collect = d.net.policy().failure == FailureMode::Collect && !closes;
     let token = |arc: &JoinArc| match (handled, arc.on, collect, &arc.guard) {
         (true, On::Error, _, _) | (false, _, true, None) => TokenValue::Live(error()),
         (true, On::End, _, _) | (false, _, true, Some(_)) => TokenValue::Dead,

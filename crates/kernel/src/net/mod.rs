@@ -158,6 +158,15 @@ impl Net {
         self.members(region).iter().copied().filter(move |id| !leads_on(*id))
     }
 
+    /// Whether the step's end is a person's decision, or the step is a loop around one that is.
+    #[must_use]
+    pub fn asks_people(&self, id: StepId) -> bool {
+        let step = self.step(id);
+        matches!(step.work, Work::Approval { .. })
+            || step.completion != Completion::Auto
+            || self.members(id).iter().any(|member| self.asks_people(*member))
+    }
+
     /// How many loops stand around the step.
     #[must_use]
     pub fn depth(&self, id: StepId) -> usize {

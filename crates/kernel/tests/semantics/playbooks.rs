@@ -51,6 +51,24 @@ fn pbk_02_pbk_03_pbk_04_one_token_starts_at_the_entry_wherever_it_stands() {
 }
 
 #[test]
+fn a_rejection_or_a_gate_that_timed_out_takes_only_arcs_that_ask_for_the_failure() {
+    let arcs = || vec![arc(1, ""), arc(1, "workload.live"), arc(2, "event.name == 'step.failed'")];
+    let mut ask = choice("ok", arcs());
+    ask.work = Work::Approval { deadline_ms: Some(500), asks: None };
+    let mut gate = gated("gate", &[("ctx.open", true)], OnDeny::Wait);
+    gate.router.arcs = arcs();
+    gate.admit.as_mut().unwrap().deadline_ms = Some(500);
+    for (first, code) in [(ask, "MANUAL_TIMEOUT"), (gate, "GATE_TIMEOUT")] {
+        let name = first.name.clone();
+        let mut drive = Drive::new(policy(), vec![first, task("ship", &[]), task("stop", &[])]);
+        drive.create(json!({ "live": true })).unwrap();
+        let told = drive.ring().unwrap();
+        assert!(told.contains(&format!("{name} failed, handled ({code})")), "{told}");
+        assert!(told.contains("offer stop") && !told.contains("ship"), "{told}");
+    }
+}
+
+#[test]
 fn pbk_05_first_admission_rule_that_matches_decides_and_no_match_denies() {
     let check = |rules: &[(&str, bool)], expected: &str| {
         let mut drive = Drive::new(policy(), vec![gated("a", rules, OnDeny::Wait)]);

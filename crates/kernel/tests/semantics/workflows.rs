@@ -110,6 +110,70 @@ fn under_collect_a_failed_step_hands_its_error_on_and_a_conditional_poisons() {
     assert_eq!(drive.fail("a", "X"), "a failed (X); skip plain (Upstream); skip guarded (Upstream); failed");
 }
 
+fn approval(name: &str, arcs: Vec<JoinArc>) -> Step {
+    let mut step = step(name, Work::Approval { deadline_ms: Some(500), asks: None }, &[]);
+    step.router.arcs = arcs;
+    step
+}
+
+fn reject(drive: &mut Drive, name: &str) -> String {
+    let (run, fence) = (drive.firing(name), drive.fence(name));
+    let note =
+        ManualNote { outcome: ManualOutcome::Failed, actor: "ada".into(), notes: None, evidence: vec![] };
+    drive.send(Input::Complete { run, fence, note: Box::new(note) }).unwrap()
+}
+
+#[test]
+fn a_rejection_takes_no_plain_arc_whatever_the_failure_mode() {
+    let steps = |arcs: Vec<JoinArc>| vec![approval("ok", arcs), task("ship", &[]), task("rescue", &[])];
+    let plain = || vec![arc(1, ""), arc(2, "true")];
+    for failure in [FailureMode::FailFast, FailureMode::Continue, FailureMode::Collect] {
+        let mode = || Policy { failure, ..policy() };
+        let mut drive = Drive::started(mode(), steps(plain()));
+        let told = reject(&mut drive, "ok");
+        assert!(told.contains("ok failed (REJECTED)") && !told.contains("offer"), "{failure:?}: {told}");
+        let mut drive = Drive::started(mode(), steps(plain()));
+        let told = drive.ring().unwrap();
+        assert!(
+            told.contains("ok failed (MANUAL_TIMEOUT)") && !told.contains("offer"),
+            "{failure:?}: {told}"
+        );
+        let mut drive = Drive::started(mode(), steps(vec![arc(1, ""), on_error(2)]));
+        let told = reject(&mut drive, "ok");
+        assert_eq!(told, "ok failed, handled (REJECTED); skip ship (NotTaken); resumed; offer rescue");
+    }
+}
+
+#[test]
+fn a_rejection_inside_of_a_loop_or_a_child_takes_no_plain_arc_either() {
+    let collect = || Policy { failure: FailureMode::Collect, ..policy() };
+    let body = member(approval("ok", Vec::new()), 0);
+    let mut around = region("each", count(1), 1, &[1]);
+    around.router.arcs = vec![arc(1, ""), arc(2, "")];
+    let mut drive = Drive::started(collect(), vec![around, body, task("ship", &[])]);
+    let told = reject(&mut drive, "ok[0]");
+    assert!(told.contains("skip ship (Upstream)"), "{told}");
+    let (definition, inputs) = (template(json!("sub")), template(json!({})));
+    let steps = vec![step("sub", Work::Child { definition, inputs }, &[1]), task("ship", &[])];
+    let mut drive = Drive::started(collect(), steps);
+    let (run, fence, id) = child(&drive);
+    let failure = Failure::new(ErrorClass::Policy, "REJECTED", "ada ended it as failed");
+    let result = ChildResult { outcome: Outcome::Failed, output: Arc::default(), failure: Some(failure) };
+    let told = drive.send(Input::ChildEnded { run, fence, child: id, result }).unwrap();
+    assert!(told.contains("skip ship (Upstream)"), "{told}");
+}
+
+#[test]
+fn work_that_a_person_confirms_and_rejects_takes_no_plain_arc() {
+    let collect = Policy { failure: FailureMode::Collect, ..policy() };
+    let mut manual = task("a", &[1]);
+    manual.completion = Completion::Manual { deadline_ms: None };
+    let mut drive = Drive::started(collect, vec![manual, task("ship", &[])]);
+    drive.done("a");
+    let told = reject(&mut drive, "a");
+    assert!(told.contains("a failed (REJECTED)") && told.contains("skip ship (Upstream)"), "{told}");
+}
+
 #[test]
 fn an_error_handle_takes_the_failure_on() {
     let steps = || vec![guarded("a", vec![arc(1, ""), on_error(2)]), task("good", &[]), task("rescue", &[])];

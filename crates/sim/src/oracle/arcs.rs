@@ -37,11 +37,11 @@ pub(super) fn truth(when: When, sight: Sight<'_>) -> Result<bool, Unreadable> {
     })
 }
 
-/// Playbooks: the arcs that match, in order.
-pub(super) fn matching(step: &Step, sight: Sight<'_>) -> Result<Vec<usize>, Unreadable> {
+/// Playbooks: the arcs that match, in order. After a refusal an arc must ask for the failure.
+pub(super) fn matching(step: &Step, sight: Sight<'_>, refused: bool) -> Result<Vec<usize>, Unreadable> {
     let mut matched = Vec::new();
     for (index, arc) in step.arcs.iter().enumerate() {
-        if truth(arc.when, sight)? {
+        if (!refused || reads_end(arc.when)) && truth(arc.when, sight)? {
             matched.push(index);
         }
         if step.exclusive && !matched.is_empty() {
@@ -49,6 +49,10 @@ pub(super) fn matching(step: &Step, sight: Sight<'_>) -> Result<Vec<usize>, Unre
         }
     }
     Ok(matched)
+}
+
+fn reads_end(when: When) -> bool {
+    matches!(when, When::Done | When::Failed | When::AtLeast(_))
 }
 
 /// Joins, after an end that is well: every arc gets a token.
@@ -68,10 +72,11 @@ pub(super) fn handles_failure(step: &Step) -> bool {
     step.arcs.iter().any(|arc| arc.on_error)
 }
 
-/// Joins, after a failure: no guard is asked.
-pub(super) fn after_failure(step: &Step, failure: Failure) -> Vec<Token> {
+/// Joins, after a failure: no guard is asked. A refusal is handed on to error handles only.
+pub(super) fn after_failure(step: &Step, failure: Failure, refused: bool) -> Vec<Token> {
+    let closes = step.conditional || refused;
     let live_if = |live, args| if live { Token::Live(args) } else { Token::Dead };
-    let of_arc = |arc: &crate::scenario::Arc| match (handles_failure(step), failure, step.conditional) {
+    let of_arc = |arc: &crate::scenario::Arc| match (handles_failure(step), failure, closes) {
         (true, _, _) => live_if(arc.on_error, arc.args),
         (false, Failure::Collect, false) => live_if(arc.when == When::Always, arc.args),
         (false, Failure::Collect | Failure::Continue | Failure::FailFast, _) => Token::Poisoned,

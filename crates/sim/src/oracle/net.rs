@@ -49,6 +49,15 @@ impl Net {
         &self.scenario.steps[step]
     }
 
+    /// Whether a person decides how the step, or a step of its body, ends.
+    pub(super) fn asks_people(&self, step: usize) -> bool {
+        let own = self.step(step);
+        let within = |(index, member): (usize, &Step)| member.region == Some(step) && self.asks_people(index);
+        matches!(own.work, Work::Approval(_))
+            || own.manual.is_some()
+            || self.scenario.steps.iter().enumerate().any(within)
+    }
+
     pub(super) fn is_playbook(&self) -> bool {
         self.scenario.dialect == Dialect::Playbook
     }

@@ -38,12 +38,13 @@ impl World {
     fn leave(&mut self, id: RunId, end: End) {
         let (step, path) = (self.runs[id].step, self.runs[id].path.clone());
         let end = if self.readable(id, end) { end } else { End::Failed };
+        let at_gate = matches!(self.runs[id].state, State::Gate { .. });
         self.runs[id].state = State::Ended(end);
         if let End::Done(_) = end {
             self.completed.push(id);
         }
         match self.net.is_playbook() {
-            true => self.leave_playbook(id, end),
+            true => self.leave_playbook(id, end, at_gate),
             false => self.leave_join(id, end),
         }
         self.settle_in_body(step, &path, end == End::Failed && !handles_failure(self.net.step(step)));
@@ -53,7 +54,7 @@ impl World {
     fn readable(&self, id: RunId, end: End) -> bool {
         let step = self.net.step(self.runs[id].step);
         match (end, self.net.is_playbook()) {
-            (End::Done(_), true) => matching(step, self.sight(id, end)).is_ok(),
+            (End::Done(_), true) => matching(step, self.sight(id, end), false).is_ok(),
             (End::Done(_), false) => after_done(step, self.sight(id, end)).is_ok(),
             (End::Failed | End::Skipped | End::Gone, _) => true,
         }
@@ -63,11 +64,12 @@ impl World {
         Sight { event: Some(end), flags: &self.flags, arg: self.runs[id].arg }
     }
 
-    fn leave_playbook(&mut self, id: RunId, end: End) {
+    fn leave_playbook(&mut self, id: RunId, end: End, at_gate: bool) {
         let step = self.net.step(self.runs[id].step);
+        let refused = end == End::Failed && (at_gate || self.net.asks_people(self.runs[id].step));
         let matched = match end {
             End::Skipped | End::Gone => Ok(Vec::new()),
-            End::Done(_) | End::Failed => matching(step, self.sight(id, end)),
+            End::Done(_) | End::Failed => matching(step, self.sight(id, end), refused),
         };
         let read_failure = |arcs: &Vec<usize>| arcs.iter().any(|&arc| step.arcs[arc].when == When::Failed);
         let strict = self.net.scenario.no_next_is_error && !step.arcs.is_empty();
@@ -91,7 +93,10 @@ impl World {
         self.well |= matches!(end, End::Done(_)) && !step.trigger;
         let tokens = match end {
             End::Done(_) => after_done(step, self.sight(id, end)).unwrap_or_default(),
-            End::Failed => after_failure(step, self.net.scenario.failure),
+            End::Failed => {
+                let refused = self.net.asks_people(self.runs[id].step);
+                after_failure(step, self.net.scenario.failure, refused)
+            }
             End::Skipped | End::Gone => vec![Token::Dead; step.arcs.len()],
         };
         if end == End::Failed && !handles_failure(step) {
