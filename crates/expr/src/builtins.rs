@@ -12,7 +12,7 @@ use minijinja_contrib::pycompat;
 
 use crate::cost::{Cost, pay};
 use crate::limits::{Charged, FUEL_MAX, ITEM_BYTES, failed};
-use crate::{encoded, operators, pattern, satisfying};
+use crate::{encoded, literals, operators, pattern, satisfying};
 
 /// What every expression is compiled and run with.
 pub(crate) struct Builtins {
@@ -73,6 +73,7 @@ impl Builtins {
     }
 
     fn text_filters(&mut self) {
+        self.filter("as_python", Cost::Literal, literals::as_python);
         self.filter("b64decode", Cost::Text(1), encoded::b64decode);
         self.filter("b64encode", Cost::Text(2), encoded::b64encode);
         self.filter("capitalize", Cost::Text(3), filters::capitalize);
@@ -80,6 +81,8 @@ impl Builtins {
         self.filter("escape", Cost::Escape, filters::escape);
         self.filter("format", Cost::Printf, filters::format);
         self.filter("fromjson", Cost::Parse, encoded::fromjson);
+        self.filter("in_python", Cost::Text(4), literals::in_python);
+        self.filter("in_python_bytes", Cost::Text(4), literals::in_python_bytes);
         self.filter("indent", Cost::Indent, filters::indent);
         self.filter("join", Cost::Join, filters::join);
         self.filter("lines", Cost::Lines, filters::lines);

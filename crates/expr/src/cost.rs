@@ -37,6 +37,8 @@ pub(crate) enum Cost {
     Lines,
     Indent,
     Json,
+    /// Source code, in which a character takes four bytes at most for each of its own.
+    Literal,
     /// JSON text: one of its digits may become an item of a list.
     Parse,
     Printf,
@@ -113,6 +115,10 @@ pub(crate) fn pay(cost: Cost, args: &[Jinja]) -> Result<(), Error> {
             charge(lines.saturating_mul(width).saturating_add(text.len()))
         }
         Cost::Json => json(value, args),
+        Cost::Literal => {
+            let nodes = weigh(value)?.nodes.saturating_mul(8);
+            charge(text_len(value)?.saturating_mul(4).saturating_add(nodes))
+        }
         Cost::Parse => {
             let text = text(value)?;
             let parts = text.bytes().filter(|byte| b",[{:".contains(byte)).count() + 1;

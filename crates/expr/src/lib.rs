@@ -11,6 +11,7 @@ mod expr;
 mod guarded;
 mod inputs;
 mod limits;
+mod literals;
 mod names;
 mod operators;
 mod pattern;

@@ -1,0 +1,124 @@
+//! Values in the source code of other languages. The places are found when a definition is compiled; these filters write
+//! a value so that it is data there. Only letters and digits of the value are written as they are, so that even in a place
+//! that was taken for another one the value is at most one name and never a statement.
+
+use std::fmt::Write;
+
+use minijinja::Error;
+use minijinja::Value as Jinja;
+
+use crate::Value;
+use crate::convert::to_json;
+use crate::limits::failed;
+
+/// A literal of Python: `None`, `True`, `1.5`, `"text"`, `[…]`, `{…}`.
+pub(crate) fn as_python(value: &Jinja) -> Result<String, Error> {
+    let value = to_json(value).map_err(|error| failed(error.to_string()))?;
+    let mut out = String::new();
+    literal(&value, &mut out);
+    Ok(out)
+}
+
+/// The inside of a string of Python, in quotes of any kind.
+pub(crate) fn in_python(value: &Jinja) -> String {
+    let mut out = String::new();
+    text(&value.to_string(), &mut out);
+    out
+}
+
+/// The inside of a bytes literal of Python: the text in UTF-8.
+pub(crate) fn in_python_bytes(value: &Jinja) -> String {
+    let mut out = String::new();
+    for byte in value.to_string().bytes() {
+        match byte.is_ascii_alphanumeric() {
+            true => out.push(char::from(byte)),
+            false => escape(&mut out, "x", u32::from(byte), 2),
+        }
+    }
+    out
+}
+
+fn literal(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => out.push_str("None"),
+        Value::Bool(true) => out.push_str("True"),
+        Value::Bool(false) => out.push_str("False"),
+        // A sign before it must not change what it means: `2 ** -1`, `a -1`.
+        Value::Number(number) => match number.to_string() {
+            negative if negative.starts_with('-') => {
+                out.push('(');
+                out.push_str(&negative);
+                out.push(')');
+            }
+            positive => out.push_str(&positive),
+        },
+        Value::String(string) => quoted(string, out),
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                literal(item, out);
+                out.push_str(", ");
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            out.push('{');
+            for (key, value) in fields {
+                quoted(key, out);
+                out.push_str(": ");
+                literal(value, out);
+                out.push_str(", ");
+            }
+            out.push('}');
+        }
+    }
+}
+
+fn quoted(string: &str, out: &mut String) {
+    out.push('"');
+    text(string, out);
+    out.push('"');
+}
+
+fn text(string: &str, out: &mut String) {
+    for sign in string.chars() {
+        match (sign, u32::from(sign)) {
+            _ if sign.is_alphanumeric() => out.push(sign),
+            (_, code @ 0..=0xff) => escape(out, "x", code, 2),
+            (_, code @ 0x100..=0xffff) => escape(out, "u", code, 4),
+            (_, code) => escape(out, "U", code, 8),
+        }
+    }
+}
+
+fn escape(out: &mut String, kind: &str, code: u32, digits: usize) {
+    // Writing to a string cannot fail.
+    let _ = write!(out, "\\{kind}{code:0digits$x}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn jinja(value: &Value) -> Jinja {
+        Jinja::from_serialize(value)
+    }
+
+    #[test]
+    fn literals_are_those_of_python() {
+        let value = json!({ "a b": [null, true, false, 1, -2, 1.5, "x\"'\\\n\u{2028}😀é"] });
+        let expected =
+            r#"{"a\x20b": [None, True, False, 1, (-2), 1.5, "x\x22\x27\x5c\x0a\u2028\U0001f600é", ], }"#;
+        assert_eq!(as_python(&jinja(&value)).unwrap(), expected);
+        assert_eq!(as_python(&Jinja::UNDEFINED).unwrap(), "None");
+    }
+
+    #[test]
+    fn texts_have_no_sign_that_ends_a_string() {
+        assert_eq!(in_python(&jinja(&json!("a'\"{b}\\"))), r"a\x27\x22\x7bb\x7d\x5c");
+        assert_eq!(in_python(&jinja(&json!(5))), "5");
+        assert_eq!(in_python(&Jinja::UNDEFINED), "");
+        assert_eq!(in_python_bytes(&jinja(&json!("é\n"))), r"\xc3\xa9\x0a");
+    }
+}
