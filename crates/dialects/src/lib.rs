@@ -9,6 +9,7 @@ mod document;
 pub mod graph;
 mod names;
 mod playbook;
+mod programs;
 mod read;
 mod source;
 mod text;
@@ -24,6 +25,7 @@ pub use source::Literal;
 use diagnostic::Problems;
 use serde_json::json;
 use windlass_kernel::Net;
+use windlass_kernel::net::FailureMode;
 use windlass_secrets::Marks;
 use workflow::Overrides;
 
@@ -43,6 +45,8 @@ pub struct Compiled {
     pub net: Option<Net>,
     /// Defaults of the execution's inputs: an object.
     pub workload: Value,
+    /// The failure mode that a workflow sets itself.
+    pub failure_mode: Option<FailureMode>,
     /// JSON Schema that the inputs of a start must fit, see [`workflow::check_inputs`].
     pub inputs_schema: Option<Value>,
     /// Sorted by position.
@@ -124,6 +128,7 @@ fn compiled(text: &str, overrides: &Overrides, marks: Option<&Marks>) -> Compile
         status: lowered.status,
         children: lowered.children,
         net,
+        failure_mode: lowered.failure_mode,
         workload: lowered.workload.unwrap_or(json!({})),
         inputs_schema: lowered.inputs_schema,
         diagnostics: problems.told(text, root.as_ref()),

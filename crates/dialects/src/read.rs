@@ -62,6 +62,15 @@ impl Reader<'_, '_> {
         self.problems.add(code, at, message, hint);
     }
 
+    /// The place of a part of a text, where it is written as it is.
+    pub(crate) fn spot(&self, node: &Node, part: &str) -> Range<usize> {
+        let written = self.source.get(node.at.clone()).unwrap_or_default();
+        match written.find(part) {
+            Some(found) => node.at.start + found..node.at.start + found + part.len(),
+            None => first_line(node),
+        }
+    }
+
     fn mismatch(&mut self, node: &Node, what: &str, wanted: &str) {
         let message = format!("{what} must be {wanted}, not {}", node.noun());
         self.problems.add("E0101", &first_line(node), message, type_hint(node, wanted));

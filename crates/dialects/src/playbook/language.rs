@@ -116,6 +116,7 @@ pub(crate) const EXECUTOR_SPEC: &[Key] = &[
     key("failure", "What an unhandled failure means"),
     key("final_failure", "What a failure of the final step means"),
     key("pending_gates", "Whether a closed gate keeps the execution waiting"),
+    key("templates", "Whether templates in commands and code are values or parts of the program"),
     key("policy", "Defaults for all steps"),
     idle("loop_mode", "A placement of other engines", "use `loop.spec` of the step"),
     idle("fanout", "A placement of other engines", "use `loop.spec` of the step"),
@@ -298,6 +299,19 @@ pub(crate) const FINAL_FAILURES: [(&str, FinalFailure); 2] =
 
 /// Whether the execution completes all the same.
 pub(crate) const PENDING_GATES: [(&str, bool); 2] = [("wait", false), ("complete", true)];
+
+/// What a template in the text of a program is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Templates {
+    /// A value, whatever it holds.
+    #[default]
+    Values,
+    /// A part of the program.
+    Text,
+}
+
+pub(crate) const TEMPLATES: [(&str, Templates); 2] =
+    [("values", Templates::Values), ("text", Templates::Text)];
 
 pub(crate) const ON_DENY: [(&str, OnDeny); 2] = [("wait", OnDeny::Wait), ("discard", OnDeny::Discard)];
 

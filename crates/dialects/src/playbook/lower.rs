@@ -2,6 +2,7 @@
 
 use super::check::{positions, target};
 use super::keychain::carried;
+use super::language::Templates;
 use super::model::{ArcDef, Executor, Playbook, StepDef, TaskDef};
 use super::pure::pure;
 use crate::diagnostic::Problems;
@@ -44,6 +45,7 @@ fn policy(playbook: &Playbook, ids: &Ids<'_>) -> Policy {
         recovery: Recovery::ResumeStep,
         no_next_is_error: executor.no_next_is_error,
         complete_with_pending_gates: executor.complete_with_pending_gates,
+        editors_only: executor.templates == Templates::Text,
         limits: limits(executor),
         ..Policy::default()
     }

@@ -20,12 +20,15 @@ use crate::source::Written;
 use model::Playbook;
 use serde_json::Value;
 use windlass_kernel::Net;
+use windlass_kernel::net::FailureMode;
 use windlass_secrets::Marks;
 
 pub(crate) use schema::schema;
 
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
+    /// As the definition says it, for those who start it.
+    pub(crate) failure_mode: Option<FailureMode>,
     pub(crate) name: Option<String>,
     pub(crate) path: Option<String>,
     pub(crate) status: Option<&'static str>,
@@ -48,6 +51,7 @@ pub(crate) fn compile(root: &Node, source: &str, marks: Option<&Marks>, problems
     let children = children::children(&playbook, source, root);
     let Playbook { name, path, workload, written, .. } = playbook;
     Lowered {
+        failure_mode: None,
         name,
         path,
         status: None,

@@ -1,6 +1,7 @@
 //! A playbook as it was read: every alias and short form resolved, every expression compiled, every name with its place.
 
 use super::keychain::KeyDef;
+use super::language::Templates;
 pub(super) use crate::read::{Name, Tree};
 use crate::source::Written;
 use serde_json::{Map, Value};
@@ -39,6 +40,7 @@ pub(super) struct Executor {
     pub(super) end: EndPolicy,
     pub(super) final_failure: FinalFailure,
     pub(super) complete_with_pending_gates: bool,
+    pub(super) templates: Templates,
     /// For steps without their own.
     pub(super) timeout_ms: Option<u64>,
     /// A longer value is kept as an artifact.

@@ -285,7 +285,7 @@ fn described(node: &NodeDef) -> &str {
 /// Texts that no template engine changes.
 fn quoted(value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(super::form::raw(&text)),
+        Value::String(text) => Value::String(crate::programs::raw(&text)),
         Value::Array(items) => items.into_iter().map(quoted).collect(),
         Value::Object(fields) => {
             Value::Object(fields.into_iter().map(|(key, value)| (key, quoted(value))).collect())

@@ -67,6 +67,7 @@ pub(crate) fn compile(
     let children = children::children(&workflow, source, root);
     let defaults = inputs::defaults(workflow.inputs.as_ref());
     Lowered {
+        failure_mode: workflow.settings.failure,
         name: workflow.name,
         path: None,
         status: workflow.status,

@@ -166,7 +166,7 @@ fn pbk_25_only_fields_of_tools_read_the_keychain() {
 #[test]
 fn pbk_25_the_first_step_carries_all_and_the_others_what_they_read() {
     let keychain = "[{name: one, kind: secret}, {name: two, kind: bearer, token: '{{ keychain.one.token }}'}, {name: three, kind: secret}, {name: four, kind: secret}]";
-    let steps = "- {step: first, tool: {kind: noop}, next: second}\n- {step: second, tool: {kind: shell, command: '{{ keychain.two.token }}'}, next: third}\n- {step: third, tool: {kind: http, url: x, auth: four}, next: last}\n- {step: last, tool: {kind: noop}}\n";
+    let steps = "- {step: first, tool: {kind: noop}, next: second}\n- {step: second, tool: {kind: shell, command: 'login {{ keychain.two.token }}'}, next: third}\n- {step: third, tool: {kind: http, url: x, auth: four}, next: last}\n- {step: last, tool: {kind: noop}}\n";
     let compiled = compile(&with(keychain, steps));
     assert_eq!(carried(&compiled, "first"), ["one", "two", "three", "four"]);
     assert_eq!(carried(&compiled, "second"), ["one", "two"]);

@@ -245,7 +245,7 @@ fn pbk_25_workbook_calls_are_inlined_and_the_caller_wins() {
     lowers(
         "metadata: {name: t}\nworkbook:\n- {name: greet, tool: {kind: shell, command: 'echo {{ args.who }}', args: {who: a, how: b}}}\nworkflow:\n- {step: s, tool: {kind: workbook, name: greet, args: {who: '{{ r.x }}'}}, next: r}\n- {step: r, tool: {kind: shell, command: ls}}",
         &[
-            r#"s: {"tasks":[{"label":"s_task","kind":"shell","config":{"command":"echo {{ args.who }}","args":{"who":"{{ r.x }}","how":"b"}},"on_unmatched":"by_outcome"}]} reads r -> r"#,
+            r#"s: {"tasks":[{"label":"s_task","kind":"shell","config":{"command":"echo \"${WINDLASS_VALUE_1-}\"","env":{"WINDLASS_VALUE_1":"{{ (args.who) | string }}"},"args":{"who":"{{ r.x }}","how":"b"}},"on_unmatched":"by_outcome"}]} reads r -> r"#,
             r#"r: {"tasks":[{"label":"r_task","kind":"shell","config":{"command":"ls"},"on_unmatched":"by_outcome"}]}"#,
         ],
     );

@@ -6,6 +6,7 @@ mod graph;
 mod keychain;
 mod language;
 mod lowering;
+mod programs;
 mod random;
 mod refused;
 mod running;

@@ -97,7 +97,7 @@ fn pbk_14_pbk_16_executor_policies_are_checked() {
             "E0108 5:14 executor.spec.failure: failure policy `fast` does not exist (use `fail_on_any` or `fail_fast` or `partial`)",
             "E0101 6:20 executor.spec.final_failure: policy of the final step must be text, not a number (put it in quotes)",
             "E0108 7:20 executor.spec.pending_gates: policy of gates `skip` does not exist (use `wait` or `complete`)",
-            "E0103 8:5 executor.spec.entry: `executor.spec` has no key `entry` (known here: `entry_step`, `final_step`, `no_next_is_error`, `failure`, `final_failure`, `pending_gates`, `policy`)",
+            "E0103 8:5 executor.spec.entry: `executor.spec` has no key `entry` (known here: `entry_step`, `final_step`, `no_next_is_error`, `failure`, `final_failure`, `pending_gates`, `templates`, `policy`)",
         ],
     );
 }

@@ -140,6 +140,9 @@ pub struct Policy {
     /// Roots of expressions that a definition calls otherwise.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, Root>,
+    /// Only callers who may edit definitions may start it. The kernel does not know callers; the engine and the server ask.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub editors_only: bool,
 }
 
 /// What a further name of expressions stands for.

@@ -1,6 +1,7 @@
 //! From the tree to the model: the root and the executor here, steps and tools beside.
 
 mod next;
+mod program;
 mod rule;
 mod step;
 mod tool;
@@ -10,7 +11,7 @@ mod writes;
 use super::keychain;
 use super::language::{
     DEFAULTS, EXECUTOR, EXECUTOR_POLICY, EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, PENDING_GATES, PROFILES,
-    REQUIRES, RESULTS, ROOT,
+    REQUIRES, RESULTS, ROOT, TEMPLATES, Templates,
 };
 use super::model::{Executor, Name, Playbook};
 use crate::document::{Kind, Node};
@@ -35,9 +36,11 @@ pub(super) fn playbook(root: &Node, reader: &mut Reader<'_, '_>) -> Playbook {
         playbook.workload = workload::workload(workload, reader);
     }
     if let Some(workbook) = present(root, "workbook") {
-        playbook.workbook = tool::workbook(workbook, reader);
+        playbook.workbook = tool::workbook(workbook, playbook.executor.templates, reader);
     }
-    playbook.steps = workflow(root, reader).iter().filter_map(|node| step::step(node, reader)).collect();
+    let templates = playbook.executor.templates;
+    let steps = workflow(root, reader).iter();
+    playbook.steps = steps.filter_map(|node| step::step(node, templates, reader)).collect();
     playbook
 }
 
@@ -137,6 +140,7 @@ fn executor(node: &Node, reader: &mut Reader<'_, '_>) -> Executor {
         .and_then(|node| reader.boolean(node, "`no_next_is_error`"))
         .unwrap_or_default();
     ends(spec, &mut executor, reader);
+    executor.templates = templates(spec, reader);
     if let Some(policy) = present(spec, "policy") {
         policies(policy, &mut executor, reader);
     }
@@ -161,6 +165,18 @@ fn ends(spec: &Node, executor: &mut Executor, reader: &mut Reader<'_, '_>) {
     let pending = present(spec, "pending_gates")
         .and_then(|node| reader.choice(node, "policy of gates", &PENDING_GATES));
     executor.complete_with_pending_gates = pending.unwrap_or_default();
+}
+
+/// Whoever starts it decides what runs, so the author is warned and only editors may start it.
+fn templates(spec: &Node, reader: &mut Reader<'_, '_>) -> Templates {
+    let Some(node) = present(spec, "templates") else { return Templates::default() };
+    let templates = reader.choice(node, "meaning of templates", &TEMPLATES).unwrap_or_default();
+    if templates == Templates::Text {
+        let message = "templates are a part of the programs: their values run as code";
+        let hint = "only callers who may edit definitions can start it; leave `templates` out to pass values as data";
+        reader.error("W0249", &node.at, message, hint.to_owned());
+    }
+    templates
 }
 
 /// Below the first everything is a file of its own, above the last a journal is no longer read quickly.

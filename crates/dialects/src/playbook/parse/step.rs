@@ -4,7 +4,7 @@ use super::{next, present, required, tool, writes};
 use crate::document::{Kind, Node};
 use crate::playbook::language::{
     ADMIT, ADMIT_THEN, IN_FLIGHT_MAX, LIFECYCLE, LOOP, LOOP_MODES, LOOP_POLICY, LOOP_SPEC, ON_DENY,
-    POLICY_MODES, STEP, STEP_POLICY, STEP_SPEC,
+    POLICY_MODES, STEP, STEP_POLICY, STEP_SPEC, Templates,
 };
 use crate::playbook::model::{StepDef, Tree};
 use crate::read::{Reader, Unknown, first_line};
@@ -26,7 +26,7 @@ const SPEC_ELSEWHERE: [(&str, &str); 1] = [("next_mode", "use `next: {spec: {mod
 /// A parallel loop without a cap.
 const IN_FLIGHT: u32 = 10;
 
-pub(super) fn step(node: &Node, reader: &mut Reader<'_, '_>) -> Option<StepDef> {
+pub(super) fn step(node: &Node, templates: Templates, reader: &mut Reader<'_, '_>) -> Option<StepDef> {
     let entries = reader.map(node, "a step")?;
     let known = reader.elsewhere(entries, "a step", &ELSEWHERE);
     reader.known(known, "a step", STEP, Unknown::Error);
@@ -34,7 +34,8 @@ pub(super) fn step(node: &Node, reader: &mut Reader<'_, '_>) -> Option<StepDef> 
     let what = format!("step `{}`", name.text);
     let next = present(node, "next");
     let (mode, arcs) = next.map(|next| next::router(next, &what, reader)).unwrap_or_default();
-    let tasks = present(node, "tool").map(|tool| tool::pipeline(tool, &name, reader)).unwrap_or_default();
+    let tool = present(node, "tool");
+    let tasks = tool.map(|tool| tool::pipeline(tool, &name, templates, reader)).unwrap_or_default();
     let args = reader.aliased(node, &["args", "input"]).filter(|args| !args.is_null());
     let set_ctx = writes::of_step(node, reader);
     if present(node, "tool").is_none() && next.is_none() && set_ctx.fields.is_empty() {

@@ -1,10 +1,11 @@
 //! A step's `tool` in all its shapes: one map, a list of named maps, a list of `{label: {…}}`.
 
+use super::program;
 use super::rule::{self, Rules};
 use super::{present, required, unique};
 use crate::document::{Entry, Kind, Node};
 use crate::names;
-use crate::playbook::language::{TOOL_SPEC, TOOLS, Tool, WORKBOOK_ENTRY};
+use crate::playbook::language::{TOOL_SPEC, TOOLS, Templates, Tool, WORKBOOK_ENTRY};
 use crate::playbook::model::{Name, TaskDef};
 use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
@@ -19,10 +20,15 @@ const ELSEWHERE: [(&str, &str); 2] = [
 /// Keys of a tool that are not the tool's own fields.
 const STRUCTURE: [&str; 3] = ["kind", "spec", "desc"];
 
-pub(super) fn pipeline(node: &Node, step: &Name, reader: &mut Reader<'_, '_>) -> Vec<TaskDef> {
+pub(super) fn pipeline(
+    node: &Node,
+    step: &Name,
+    templates: Templates,
+    reader: &mut Reader<'_, '_>,
+) -> Vec<TaskDef> {
     let Kind::List(items) = &node.kind else {
         let label = format!("{}_task", step.text);
-        return task(node, label, reader).into_iter().collect();
+        return task(node, label, templates, reader).into_iter().collect();
     };
     if items.is_empty() {
         let hint = "leave `tool` out for a step that only routes".to_owned();
@@ -33,7 +39,7 @@ pub(super) fn pipeline(node: &Node, step: &Name, reader: &mut Reader<'_, '_>) ->
     for (index, item) in items.iter().enumerate() {
         let Some((label, body)) = labelled(item, index, reader) else { continue };
         unique(&mut labels, &label, "task", reader);
-        let mut parsed = task(body, label.text, reader);
+        let mut parsed = task(body, label.text, templates, reader);
         if std::ptr::eq(body, item) {
             parsed.iter_mut().for_each(|task| forget_name(&mut task.task));
         }
@@ -65,14 +71,18 @@ fn labelled<'n>(item: &'n Node, index: usize, reader: &mut Reader<'_, '_>) -> Op
 }
 
 /// Entries of the workbook: tools that steps call by name.
-pub(super) fn workbook(node: &Node, reader: &mut Reader<'_, '_>) -> Vec<(Name, TaskDef)> {
+pub(super) fn workbook(
+    node: &Node,
+    templates: Templates,
+    reader: &mut Reader<'_, '_>,
+) -> Vec<(Name, TaskDef)> {
     let mut names = BTreeMap::new();
     let mut found = Vec::new();
     if node.is_map() {
         let tasks = node.get("tasks").unwrap_or(node);
         for Entry { key, at, value } in tasks.entries() {
             let name = Name { text: key.clone(), at: at.clone() };
-            found.extend(workbook_task(value, name, reader));
+            found.extend(workbook_task(value, name, templates, reader));
         }
         return found;
     }
@@ -82,22 +92,27 @@ pub(super) fn workbook(node: &Node, reader: &mut Reader<'_, '_>) -> Vec<(Name, T
         }
         let Some(name) = required(item, "name", "a workbook entry", reader) else { continue };
         unique(&mut names, &name, "workbook entry", reader);
-        found.extend(workbook_task(item, name, reader));
+        found.extend(workbook_task(item, name, templates, reader));
     }
     found
 }
 
-fn workbook_task(item: &Node, name: Name, reader: &mut Reader<'_, '_>) -> Option<(Name, TaskDef)> {
+fn workbook_task(
+    item: &Node,
+    name: Name,
+    templates: Templates,
+    reader: &mut Reader<'_, '_>,
+) -> Option<(Name, TaskDef)> {
     let own = present(item, "tool");
     if own.is_some() {
         reader.known(item.entries(), "a workbook entry", WORKBOOK_ENTRY, Unknown::Warning);
     }
     let body = own.unwrap_or(item);
-    let task = task(body, name.text.clone(), reader)?;
+    let task = task(body, name.text.clone(), templates, reader)?;
     Some((name, task))
 }
 
-fn task(node: &Node, label: String, reader: &mut Reader<'_, '_>) -> Option<TaskDef> {
+fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_, '_>) -> Option<TaskDef> {
     let entries = reader.map(node, "a tool")?;
     let entries = reader.elsewhere(entries, "a tool", &ELSEWHERE);
     let kind = kind(node, reader);
@@ -105,7 +120,7 @@ fn task(node: &Node, label: String, reader: &mut Reader<'_, '_>) -> Option<TaskD
     let lifted = lifted(node, spec);
     let own = entries.into_iter().filter(|entry| !STRUCTURE.contains(&entry.key.as_str())).cloned();
     let fields: Vec<Entry> = own.chain(lifted).collect();
-    let config = reader.fields(&fields);
+    let mut config = reader.fields(&fields);
     let policy = spec.and_then(|spec| present(spec, "policy"));
     let Rules { rules, on_unmatched, mut reads, patch_reads, jumps } =
         policy.map(|policy| rule::policy(policy, reader)).unwrap_or_default();
@@ -113,6 +128,7 @@ fn task(node: &Node, label: String, reader: &mut Reader<'_, '_>) -> Option<TaskD
     let timeout_ms = timeout.and_then(|timeout| reader.duration_ms(timeout, "`timeout` of a tool"));
     let kind = kind?;
     needs(node, &kind, &fields, reader);
+    program::bind(&kind, &fields, &mut config.fields, templates, reader);
     reads.extend(config.reads);
     let task = Task { label, kind, config: config.fields, rules, on_unmatched, timeout_ms };
     Some(TaskDef { task, at: first_line(node), reads, rule_reads: patch_reads, jumps })

@@ -7,7 +7,7 @@ use crate::playbook::language::{
     EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, KEYCHAIN, Key, LIFECYCLE, LOOP, LOOP_MODES,
     LOOP_POLICY, LOOP_SPEC, METADATA, NEXT, NEXT_SPEC, ON_DENY, ON_UNMATCHED, PENDING_GATES, POLICY_MODES,
     PREVIOUS, PROFILES, REQUIRES, RESULTS, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC, TASK_POLICY,
-    THEN, TOOL_SPEC, TOOLS, WORKBOOK_ENTRY,
+    TEMPLATES, THEN, TOOL_SPEC, TOOLS, WORKBOOK_ENTRY,
 };
 use serde_json::{Map, Value, json};
 
@@ -166,6 +166,7 @@ fn executor_spec() -> Values {
         ("failure", or_null(words(&FAILURES))),
         ("final_failure", or_null(words(&FINAL_FAILURES))),
         ("pending_gates", or_null(words(&PENDING_GATES))),
+        ("templates", or_null(words(&TEMPLATES))),
         ("policy", or_null(refer("executor_policy"))),
     ]
 }

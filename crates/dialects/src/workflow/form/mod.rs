@@ -5,7 +5,6 @@ mod conditional;
 mod http;
 mod idle;
 mod repeat;
-mod script;
 mod secret;
 mod shell;
 
@@ -15,10 +14,10 @@ use super::config::{bare, given};
 use super::language::Kind;
 use super::model::{Form, TaskForm};
 use crate::document::{Kind as Is, Node};
+use crate::programs::raw;
 use crate::read::Reader;
 use crate::source::Written;
 use serde_json::{Map, Value, json};
-use std::ops::Range;
 use windlass_expr::{Expr, Piece, Template, pieces};
 use windlass_protocol::Key;
 
@@ -123,16 +122,8 @@ impl<'f> Maker<'f, '_, '_> {
 
     /// A value that would become a part of a program. `source` is looked for where the field is written.
     fn refuse(&mut self, node: &Node, source: &str, message: String, hint: String) {
-        let at = self.place(node, source);
+        let at = self.reader.spot(node, source);
         self.reader.error("E0151", &at, message, hint);
-    }
-
-    fn place(&self, node: &Node, source: &str) -> Range<usize> {
-        let written = self.reader.source.get(node.at.clone()).unwrap_or_default();
-        match written.find(source) {
-            Some(found) => node.at.start + found..node.at.start + found + source.len(),
-            None => crate::read::first_line(node),
-        }
     }
 
     fn trouble(&mut self, node: &Node, message: String, hint: &str) {
@@ -168,7 +159,7 @@ fn data(maker: &mut Maker<'_, '_, '_>) -> Form {
             maker.what
         );
         let hint = "write `$1` (SQLite: `?1`) there, and the expression in `params`".to_owned();
-        let at = maker.place(node, &source);
+        let at = maker.reader.spot(node, &source);
         maker.reader.error("W0248", &at, message, hint);
     }
     let mut form = maker.task("sql", &["query", "params", "database", "tables"], &[("connection", "auth")]);
@@ -245,7 +236,7 @@ fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     if let Some(source) = put_in(text).filter(meant) {
         let message = format!("`code` of {} is no template: `{{{{ {source} }}}}` stays as it is", maker.what);
         let hint = "name the value in `inputVariables`, or read `inputs`".to_owned();
-        let at = maker.place(program, &source);
+        let at = maker.reader.spot(program, &source);
         maker.reader.error("W0244", &at, message, hint);
     }
     if let Some(node) = maker.get("inputVariables") {
@@ -280,12 +271,6 @@ fn put_in(text: &str) -> Option<String> {
 
 /// What every expression may read, where the program meant something else by the braces.
 const READ_BY_EXPRESSIONS: [&str; 4] = ["inputs.", "nodes[", "nodes.", "args."];
-
-/// A text that no template engine changes.
-pub(super) fn raw(text: &str) -> String {
-    let plain = !["{{", "{%", "{#"].iter().any(|tag| text.contains(tag));
-    if plain { text.to_owned() } else { format!("{{% raw %}}{text}{{% endraw %}}") }
-}
 
 fn variables(node: &Node) -> Map<String, Value> {
     let Is::List(items) = &node.kind else {

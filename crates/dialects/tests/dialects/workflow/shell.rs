@@ -27,7 +27,7 @@ fn a_value_is_a_variable_of_the_environment() {
     assert_eq!(env, expected);
     let own = json!({ "WINDLASS_VALUE_2": "mine", "A": "{{ inputs.a }}" });
     let (script, env) = lowered(json!({ "command": "x {{ inputs.b }} \"$A\"", "env": own }));
-    assert_eq!(script, "x \"${WINDLASS_VALUE_3-}\" \"$A\"");
+    assert_eq!(script, "x \"${WINDLASS_VALUE_1-}\" \"$A\"");
     assert_eq!((&env["WINDLASS_VALUE_2"], &env["A"]), (&json!("mine"), &json!("{{ inputs.a }}")));
 }
 
@@ -36,16 +36,27 @@ fn what_the_author_wrote_stays_as_it_is() {
     for same in ["echo 'it''s' \"$HOME\" # it's", "cat <<EOF\n$X\nEOF", "awk '{print $1}' f"] {
         assert_eq!(lowered(json!({ "command": same })), (same.to_owned(), Value::Null));
     }
+    // A value is one word in the quoting that is written around it.
+    for (script, bound) in [
+        ("echo 'Hello, {{ inputs.x }}!'", "echo 'Hello, '\"${WINDLASS_VALUE_1-}\"'!'"),
+        ("echo \"{{ inputs.x }}\"", "echo \"${WINDLASS_VALUE_1-}\""),
+        ("cat <<EOF\n{{ inputs.x }}\nEOF", "cat <<EOF\n${WINDLASS_VALUE_1-}\nEOF"),
+        (
+            "cat <<'EOF'\n$a {{ inputs.x }}\nEOF",
+            "cat <<WINDLASS_END_0\n\\$a ${WINDLASS_VALUE_1-}\nWINDLASS_END_0",
+        ),
+        ("echo `ls {{ inputs.x }}`", "echo $(ls \"${WINDLASS_VALUE_1-}\"\n)"),
+        ("echo $(( {{ inputs.x }} + 1 ))", "echo $(( (${WINDLASS_VALUE_1-0}) + 1 ))"),
+        ("echo \\{{ inputs.x }}", "echo \"${WINDLASS_VALUE_1-}\""),
+    ] {
+        assert_eq!(lowered(json!({ "command": script })).0, bound);
+    }
     let raw = "echo {% raw %}'{{ x }}'{% endraw %}";
     assert_eq!(lowered(json!({ "command": raw })).0, "{% raw %}echo '{{ x }}'{% endraw %}");
     assert_eq!(lowered(json!({ "command": "n='{{ 1 + 2 }}'" })).0, "n='3'", "it reads nothing");
-    // Commands in commands are commands; what is in a comment is nothing.
-    for script in [
-        "x=$(basename {{ inputs.p }})",
-        "(cd {{ inputs.p }}; ls)",
-        "ls # it's {{ inputs.p }}\n",
-        "'a' {{ inputs.p }} \"b\"",
-    ] {
+    assert_eq!(lowered(json!({ "command": "ls # it's {{ inputs.p }}\n" })).0, "ls # it's \n", "a comment");
+    // Commands in commands are commands.
+    for script in ["x=$(basename {{ inputs.p }})", "(cd {{ inputs.p }}; ls)", "'a' {{ inputs.p }} \"b\""] {
         assert!(lowered(json!({ "command": script })).0.contains("\"${WINDLASS_VALUE_1-}\""), "{script}");
     }
 }
@@ -70,20 +81,14 @@ fn where_a_value_could_become_a_part_of_the_program_it_is_refused() {
         assert_eq!(found[0].message, message, "{config}");
     };
     for (script, place) in [
-        ("echo 'Hello, {{ inputs.x }}!'", "inside quotes"),
-        ("echo \"{{ inputs.x }}\"", "inside quotes"),
-        ("echo \"$(ls {{ inputs.x }})\"", "inside quotes"),
-        ("echo $'{{ inputs.x }}'", "inside quotes"),
-        ("echo `ls {{ inputs.x }}`", "inside backticks"),
-        ("cat <<EOF\n{{ inputs.x }}\nEOF", "after `<<`"),
-        ("echo $(( {{ inputs.x }} + 1 ))", "inside arithmetic"),
-        ("[[ {{ inputs.x }} -eq 1 ]]", "inside `[[ ]]`"),
-        ("echo ${Y:-{{ inputs.x }}}", "inside `${ }`"),
-        ("echo \\{{ inputs.x }}", "right after a sign that changes what follows"),
-        ("echo ${{ inputs.x }}", "right after a sign that changes what follows"),
-        ("true; eval ls {{ inputs.x }}", "where a shell takes it for a script"),
-        ("/bin/bash -ec {{ inputs.x }}", "where a shell takes it for a script"),
-        ("{{ inputs.x }}", "and nothing else: it would be the program"),
+        ("{{ inputs.x }}", "where the name of a command is"),
+        ("true; eval ls {{ inputs.x }}", "in what `eval` evaluates"),
+        ("trap {{ inputs.x }} EXIT", "in what `trap` evaluates"),
+        ("/bin/bash -ec {{ inputs.x }}", "in a script that bash runs"),
+        ("S=sh; $S -c {{ inputs.x }}", "in a script that a command of an unknown name runs"),
+        ("echo {{ inputs.x }} | sh", "in what sh reads as its program"),
+        ("[[ {{ inputs.x }} -eq 1 ]]", "where `[[ ]]` evaluates it"),
+        ("echo ${{ inputs.x }}", "right after `$`"),
     ] {
         refused(json!({ "command": script }), place);
     }
@@ -100,15 +105,15 @@ fn where_a_value_could_become_a_part_of_the_program_it_is_refused() {
 #[test]
 fn a_refusal_says_where_it_is_and_how_to_mend_it() {
     check(
-        "name: t\nnodes:\n- {id: a, type: shell, config: {command: \"echo 'Hello, {{ inputs.name }}!'\"}}\n",
+        "name: t\nnodes:\n- {id: a, type: shell, config: {command: \"sh -c 'ls {{ inputs.name }}'\"}}\n",
         &[
-            "E0151 3:59 nodes[0].config.command: `command` of node `a` has `{{ inputs.name }}` inside quotes (a value must not become a part of the program: pass it by `env: {VALUE: \"{{ inputs.name }}\"}` and write \"$VALUE\", or let the expression stand as a word of its own)",
+            "E0151 3:56 nodes[0].config.command: `command` of node `a` has `{{ inputs.name }}` in a script that sh runs (pass it as an argument of the script: `sh -c '… \"$1\"' _ {{ x }}`)",
         ],
     );
     check(
         "name: t\nnodes:\n- {id: a, type: shell, config: {command: 'ls {% if inputs.x %}-l{% endif %}'}}\n",
         &[
-            "E0151 3:46 nodes[0].config.command: `command` of node `a` has a statement, `{% … %}` (decide in the script, over a variable of `env`, or with a node `conditional`)",
+            "E0151 3:46 nodes[0].config.command: `command` of node `a` has `{% if inputs.x %}` around parts of a program (decide inside of the program, over a value, or in a step of its own)",
         ],
     );
     check(

@@ -1,0 +1,83 @@
+//! Values in a shell script. Each one becomes a variable of the environment, and the script refers to it as one word in
+//! the quoting that is written around it. The shell expands the variable after it has read the script, so a place that is
+//! read wrongly here changes a word and never the program.
+//!
+//! Where the word would be handed to an interpreter, the value is refused as far as a reader of the text can see that. What
+//! a command does with its arguments is its author's affair.
+
+mod command;
+mod here;
+mod lexer;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use super::Refusal;
+use super::written::{Part, Written, parts};
+use lexer::{Lexer, Stop};
+use std::collections::BTreeSet;
+
+/// Variables of values are this word and a number.
+const VARIABLE: &str = "WINDLASS_VALUE_";
+
+/// Variables that arithmetic uses are made numbers one by one. A script with more of them is written otherwise.
+const NUMBERS_MAX: usize = 32;
+
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
+
+/// A script whose values are variables.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    /// A template without values.
+    pub(crate) command: String,
+    /// Names of variables and their expressions, in the order of the script.
+    pub(crate) values: Vec<(String, String)>,
+}
+
+/// Whether the rules of quoting here are the shell's.
+fn is_known(shell: &str) -> bool {
+    SHELLS.contains(&words::base_name(shell.trim()))
+}
+
+/// Binds the values of a script to variables whose names `is_taken` does not claim. `program` is the shell, `sh` if it is
+/// not named.
+pub(crate) fn shell(
+    text: &str,
+    program: Option<&str>,
+    is_taken: &dyn Fn(&str) -> bool,
+) -> Result<Bound, Refusal> {
+    let parts = parts(text)?;
+    let first = parts.iter().find_map(|part| match part {
+        Part::Value(source) => Some(source),
+        Part::Text(_) | Part::Choice { .. } => None,
+    });
+    let Some(first) = first else {
+        return Ok(Bound { command: plain(&parts), values: Vec::new() });
+    };
+    if !program.is_none_or(is_known) {
+        return Err(Refusal::new(first, "for a shell whose quotes are not known", "pass it by `env`"));
+    }
+    let mut numbers = BTreeSet::new();
+    loop {
+        match Lexer::new(&parts, &numbers, is_taken).script() {
+            Ok((written, values)) => return Ok(Bound { command: written.source(), values }),
+            Err(Stop::Refused(refusal)) => return Err(*refusal),
+            Err(Stop::Number { name, refusal }) => {
+                if numbers.len() >= NUMBERS_MAX || !numbers.insert(name) {
+                    return Err(*refusal);
+                }
+            }
+        }
+    }
+}
+
+fn plain(parts: &[Part]) -> String {
+    let mut written = Written::default();
+    for part in parts {
+        match part {
+            Part::Text(text) => written.text(text),
+            Part::Choice { source, .. } | Part::Value(source) => written.expression(source),
+        }
+    }
+    written.source()
+}

@@ -1,0 +1,80 @@
+//! Words of a command as far as the text shows them.
+
+/// Stands for a value in the text of a word.
+pub(super) const VALUE: char = '\u{f8ff}';
+/// Stands for anything else that is known only when the script runs.
+pub(super) const UNKNOWN: char = '\u{f8fe}';
+
+#[derive(Debug, Default, Clone)]
+pub(super) struct Word {
+    /// Without its quotes.
+    pub(super) text: String,
+    /// Something was written, if only a pair of quotes.
+    pub(super) begun: bool,
+    pub(super) quoted: bool,
+    /// The part whose value is in it, or in a variable or the output of a command that is in it.
+    pub(super) value: Option<usize>,
+    /// The part whose value is in the output of a process substitution.
+    pub(super) file: Option<usize>,
+}
+
+impl Word {
+    pub(super) fn push(&mut self, sign: char) {
+        self.begun = true;
+        self.text.push(sign);
+    }
+
+    pub(super) fn add_value(&mut self, part: usize) {
+        self.push(VALUE);
+        self.value.get_or_insert(part);
+    }
+
+    pub(super) fn add_unknown(&mut self, value: Option<usize>) {
+        self.push(UNKNOWN);
+        self.value = self.value.or(value);
+    }
+
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.text == text
+    }
+
+    /// Whether it is written without quotes and without anything unknown.
+    pub(super) fn is_bare(&self, text: &str) -> bool {
+        !self.quoted && self.text == text
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        !self.text.contains([VALUE, UNKNOWN])
+    }
+
+    pub(super) fn is_option(&self) -> bool {
+        self.text.starts_with('-') && self.text.len() > 1
+    }
+
+    pub(super) fn base_name(&self) -> &str {
+        base_name(&self.text)
+    }
+
+    /// The name and the index in `NAME=…`, `NAME+=…` and `NAME[…]=…`.
+    pub(super) fn assigned(&self) -> Option<(&str, &str)> {
+        let (left, _) = self.text.split_once('=')?;
+        let left = left.strip_suffix('+').unwrap_or(left);
+        let (name, index) = match left.split_once('[') {
+            Some((name, index)) => (name, index.strip_suffix(']')?),
+            None => (left, ""),
+        };
+        is_name(name).then_some((name, index))
+    }
+}
+
+pub(super) fn is_name(text: &str) -> bool {
+    text.chars().all(|sign| sign == '_' || sign.is_ascii_alphanumeric())
+        && text.starts_with(|first: char| first == '_' || first.is_ascii_alphabetic())
+}
+
+/// The program's name without its folder and its version: `python` of `/usr/bin/python3.11`.
+pub(super) fn base_name(program: &str) -> &str {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let bare = name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.' || sign == '-');
+    if bare.is_empty() { name } else { bare }
+}
