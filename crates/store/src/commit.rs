@@ -221,6 +221,9 @@ pub struct Retry {
     /// Who asked for it.
     #[serde(default = "owner")]
     pub by: String,
+    /// Asked for by a caller who may not edit definitions.
+    #[serde(default)]
+    pub restricted: bool,
 }
 
 fn owner() -> String {

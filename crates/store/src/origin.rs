@@ -62,6 +62,9 @@ pub struct Options {
     pub debug: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<Webhook>,
+    /// Started by a caller who may not edit definitions. What it leads to is restricted as well.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub restricted: bool,
 }
 
 /// Whoever works on the data folder itself is its owner.
@@ -74,6 +77,7 @@ impl Default for Options {
             correlation: None,
             debug: false,
             webhook: None,
+            restricted: false,
         }
     }
 }
@@ -82,7 +86,8 @@ impl Options {
     /// What an execution that this one leads to takes over: a child, or a retry.
     #[must_use]
     pub fn inherited(&self, by: String) -> Options {
-        Options { by, priority: self.priority, debug: self.debug, ..Options::default() }
+        let Options { priority, debug, restricted, .. } = *self;
+        Options { by, priority, debug, restricted, ..Options::default() }
     }
 }
 

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 mod answers;
+mod approvals;
 mod artifacts;
 mod origin;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
@@ -12,3 +13,4 @@ mod rig;
 mod sql;
 #[expect(dead_code, reason = "attacks come one by one")]
 mod stage;
+mod values;

@@ -138,6 +138,10 @@ impl<R> Lane<R> {
     ) {
         match found {
             Some((definition, net)) => {
+                if net.policy().editors_only && options.restricted {
+                    self.missing(create.id);
+                    return self.child_failed(mail, &create, for_editors(&definition));
+                }
                 let given = (*create.inputs).clone();
                 let whole = with_defaults(&definition.workload, given, &create.id.to_string());
                 let fits = |inputs: &Value| (self.config.check_inputs)(&definition, inputs);
@@ -222,4 +226,12 @@ impl<R> Lane<R> {
             Cancel { by: format!("exec_{from}"), reason: "its parent stopped".into(), ..Cancel::default() };
         self.post(from, child, Letter::Input(Input::Cancel(cancel)));
     }
+}
+
+fn for_editors(definition: &StoredDefinition) -> Failure {
+    let message = format!(
+        "`{}` may be started only by callers who may edit definitions: its templates are program text",
+        definition.name
+    );
+    Failure::of_code("PERMISSION_DENIED", message)
 }

@@ -150,7 +150,11 @@ fn again(
         trigger: retry.trigger,
         at: now,
         tenant: stored.tenant,
-        options: Arc::new(Options { by: retry.by, ..(*stored.options).clone() }),
+        options: Arc::new(Options {
+            by: retry.by,
+            restricted: retry.restricted || stored.options.restricted,
+            ..(*stored.options).clone()
+        }),
         key: None,
     };
     if net.policy().join == Join::Each {

@@ -1,5 +1,6 @@
 //! Cancel, pause, resume, patch.
 
+use super::prepared::for_editors;
 use super::refused::unexpected;
 use super::{TAG, stored_of, told};
 use crate::app::App;
@@ -18,6 +19,7 @@ use utoipa::ToSchema;
 use windlass_dialects::view::{End, ExecutionStatus, NodeLabel, Story, execution_id, status, time};
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
+use windlass_store::Reader as _;
 
 /// Why, for the record.
 const REASON_MAX: usize = 2_000;
@@ -152,6 +154,18 @@ pub async fn patch(
     Path(id): Path<String>,
     Sent(keys): Sent<Map<String, Value>>,
 ) -> Result<Json<Changed>, Problem> {
+    let execution = ids::execution(&id)?;
+    caller.may(Permission::Execute)?;
+    if !caller.role.may(Permission::Edit) {
+        let reading = caller.clone();
+        let read = app.readers.read(move |reader| {
+            let stored = stored_of(reader, &reading, execution)?;
+            Ok::<_, Problem>(reader.net(stored.state.head.net)?)
+        });
+        if read.await?.is_some_and(|net| net.policy().editors_only) {
+            return Err(for_editors(&caller));
+        }
+    }
     let patch = keys.into_iter().map(|(key, value)| (key, Arc::new(value))).collect();
     let patch = Input::Patch { patch, by: caller.id.clone() };
     changed(&app, &caller, &id, ("execution.patch", patch)).await

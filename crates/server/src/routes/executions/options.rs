@@ -172,6 +172,7 @@ impl ExecutionOptions {
                 correlation: self.correlation()?,
                 debug: self.is_debug(),
                 webhook: self.webhook(egress)?,
+                ..Options::default()
             },
         })
     }

@@ -1,15 +1,16 @@
 //! What a start needs of a version of a workflow. A version never changes, so it is read and compiled once.
 
 use crate::app::App;
+use crate::auth::{Caller, Permission};
 use crate::problem::{Detail, Problem};
 use crate::rights::{RunsProgram, programs_of};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_dialects::workflow::{Overrides, check_inputs};
-use windlass_dialects::{Child, Dialect, compile, compile_with};
+use windlass_dialects::{Child, Diagnostic, Dialect, compile, compile_with};
 use windlass_kernel::Net;
-use windlass_kernel::net::Work;
+use windlass_kernel::net::{FailureMode, Work};
 use windlass_protocol::{KeySource, Pipeline, Provider};
 use windlass_store::{DefinitionId, StoredDefinition, Tenant};
 
@@ -32,6 +33,15 @@ pub struct Version {
     schema: Option<Value>,
     pub warnings: Vec<Detail>,
     pub programs: Vec<RunsProgram>,
+    /// What it compiles to now, where that is not what it compiled to when it was stored: an older release may have let
+    /// values into programs.
+    newer: Option<Arc<Net>>,
+    /// Why it does not compile any more.
+    refused: Vec<Diagnostic>,
+    /// Only callers who may edit definitions may start it.
+    editors_only: bool,
+    /// As the definition sets it.
+    failure_mode: Option<FailureMode>,
     pub children: Vec<Child>,
     /// By step, as far as the definition names them.
     secrets: Vec<(String, String)>,
@@ -67,9 +77,34 @@ impl Version {
             warnings: compiled.warnings().map(Detail::from).collect(),
             programs: compiled.net.as_ref().map(programs_of).unwrap_or_default(),
             secrets: compiled.net.as_ref().map(secrets).unwrap_or_default(),
+            editors_only: compiled.net.as_ref().is_some_and(|net| net.policy().editors_only),
+            failure_mode: compiled.failure_mode,
+            refused: compiled.errors().cloned().collect(),
+            newer: compiled.net.filter(|net| net.digest() != definition.net).map(Arc::new),
             children: compiled.children,
             schema: compiled.inputs_schema,
             source: definition.source,
+        }
+    }
+
+    /// A 403 for callers who may not edit definitions, where a start would give them more than the definition does.
+    pub fn check_caller(&self, caller: &Caller, overrides: &Overrides) -> Result<(), Problem> {
+        if caller.role.may(Permission::Edit) {
+            return Ok(());
+        }
+        if self.editors_only {
+            return Err(for_editors(caller));
+        }
+        let weaker = |own: FailureMode| {
+            overrides.failure_mode.is_some_and(|asked| strictness(asked) < strictness(own))
+        };
+        match self.failure_mode {
+            Some(own) if weaker(own) => Err(Problem::forbidden(format!(
+                "the role `{}` may not weaken `settings.failureMode` of the workflow; leave options.failureMode out, or \
+                 choose a stricter one",
+                caller.role.name()
+            ))),
+            _ => Ok(()),
         }
     }
 
@@ -101,10 +136,13 @@ impl Version {
         Ok(told.collect())
     }
 
-    /// The net that a start asks for; None when it is the definition's own.
+    /// The net that a start asks for; None when it is the one that is stored with the definition.
     pub fn net(&self, overrides: &Overrides) -> Result<Option<Arc<Net>>, Problem> {
+        if !self.refused.is_empty() {
+            return Err(Problem::definition(self.refused.iter()));
+        }
         if overrides.is_empty() {
-            return Ok(None);
+            return Ok(self.newer.clone());
         }
         if self.dialect != Some(Dialect::Workflow) {
             let field = if overrides.retry.is_some() { "options.retryPolicy" } else { "options.failureMode" };
@@ -116,6 +154,24 @@ impl Version {
             Some(net) => Ok(Some(Arc::new(net))),
             None => Err(Problem::definition(compiled.errors())),
         }
+    }
+}
+
+/// A refusal to start or to feed a definition whose templates are program text.
+pub fn for_editors(caller: &Caller) -> Problem {
+    Problem::forbidden(format!(
+        "templates of this definition are program text (`executor.spec.templates: text`): the role `{}` may not edit \
+         definitions, so it may neither start it nor change its values",
+        caller.role.name()
+    ))
+}
+
+/// How little goes on after a failure.
+fn strictness(mode: FailureMode) -> u8 {
+    match mode {
+        FailureMode::FailFast => 2,
+        FailureMode::Continue => 1,
+        FailureMode::Collect => 0,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `POST /api/v1/executions/{executionId}/retry`
 
 use super::control::tell;
+use super::prepared::for_editors;
 use super::refused::unexpected;
 use super::{TAG, stored_of};
 use crate::app::App;
@@ -63,10 +64,15 @@ pub async fn retry(
     let (of, reading) = (ids::execution(&id)?, caller.clone());
     let looked = app.readers.read(move |reader| {
         let stored = stored_of(reader, &reading, of)?;
-        let programs = reader.net(stored.state.head.net)?.as_ref().map(programs_of).unwrap_or_default();
-        Ok::<_, Problem>((stored, programs))
+        let net = reader.net(stored.state.head.net)?;
+        Ok::<_, Problem>((stored, net))
     });
-    let (stored, programs) = looked.await?;
+    let (stored, net) = looked.await?;
+    let is_editor = caller.role.may(Permission::Edit);
+    if !is_editor && net.as_ref().is_some_and(|net| net.policy().editors_only) {
+        return Err(for_editors(&caller));
+    }
+    let programs = net.as_ref().map(programs_of).unwrap_or_default();
     app.rights.check(&caller.tenant, &programs)?;
     let inputs = asked.inputs.map(|given| {
         let mut whole = stored.state.head.inputs.as_object().cloned().unwrap_or_default();
@@ -74,7 +80,8 @@ pub async fn retry(
         Arc::new(Value::Object(whole))
     });
     let from = asked.from_node.clone().map(|step| RetryFrom { step, firing: asked.firing });
-    let retry = Retry { of, from, inputs, trigger: "api".to_owned(), by: caller.id.clone() };
+    let retry =
+        Retry { of, from, inputs, trigger: "api".to_owned(), by: caller.id.clone(), restricted: !is_editor };
     let place = app.open.take(&app, &caller.tenant).await?;
     let id = ExecutionId(ids::fresh_number()?);
     let details = json!({ "executionId": execution_id(id) });

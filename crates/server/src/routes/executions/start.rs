@@ -24,7 +24,7 @@ use std::sync::Arc;
 use windlass_dialects::view::{execution_id, workflow_id};
 use windlass_engine::{Answer, Refusal, Start};
 use windlass_kernel::ExecutionId;
-use windlass_store::{IdempotencyKey, WorkflowId, WorkflowStatus};
+use windlass_store::{IdempotencyKey, Options, WorkflowId, WorkflowStatus};
 
 /// What is known of a workflow when one of its executions starts.
 #[derive(Debug, Clone)]
@@ -71,6 +71,7 @@ pub async fn execute(
     let key = key(&parts.headers, || of_json(&bytes))?;
     if options.dry_run == Some(true) {
         let startable = startable(&app, &caller, workflow, asked.parent).await?;
+        startable.version.check_caller(&caller, &asked.overrides)?;
         let found = startable.version.check_inputs(&sent.inputs);
         let checked = checked(&app, &caller, &startable.version, &asked, found).await?;
         return Ok(Json(Outcome::Checked(checked)).into_response());
@@ -150,6 +151,7 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, asked: Asked, begin: Begin) 
         return Ok(Begun { id, workflow, estimate });
     }
     let startable = startable(app, caller, workflow, asked.parent).await?;
+    startable.version.check_caller(caller, &asked.overrides)?;
     let found = startable.version.check_inputs(&begin.inputs);
     if !found.is_empty() {
         return Err(bad_inputs(found));
@@ -175,7 +177,7 @@ async fn start(
         trigger: trigger.to_owned(),
         tenant: caller.tenant.clone(),
         net: version.net(&asked.overrides)?,
-        options: Arc::new(asked.options),
+        options: Arc::new(Options { restricted: !caller.role.may(Permission::Edit), ..asked.options }),
         parent: asked.parent,
         key: key.clone(),
     };
