@@ -114,7 +114,7 @@ fn inputs_are_data_in_a_playbooks_code() {
     let workflow = stage.server.define(&playbook("code", "{}", &tool));
     for payload in PAYLOADS {
         let (_, ended) = run(&stage, &token, &workflow, &json!({ "x": payload }));
-        assert_eq!(ended["nodeResults"]["a"]["output"], json!([payload; 5]), "{ended}");
+        assert_eq!(ended["nodeResults"]["a"]["output"], json!(vec![payload; 5]), "{ended}");
         assert_eq!(names(&folder), Vec::<String>::new(), "{payload:?}");
     }
     let (_, ended) = run(&stage, &token, &workflow, &json!({ "x": { "a": [true, null, -1.5] } }));
@@ -241,7 +241,7 @@ fn templates_that_are_program_text_are_not_reached_through_a_hook_or_another_wor
     let trigger = json!({ "triggerMode": "webhook",
         "webhookConfig": { "path": "run-it", "method": "POST", "requireAuth": false } });
     let child = json!({ "workflowName": "open", "inputs": { "command": "{{ inputs.command }}" } });
-    let parent = json!({ "name": "parent", "settings": { "defaultRetryPolicy": { "maxRetries": 0 } }, "nodes": [
+    let parent = json!({ "name": "parent", "settings": { "retryPolicy": { "maxRetries": 0 } }, "nodes": [
         { "id": "t", "type": "trigger", "config": trigger }, { "id": "sub", "type": "workflow", "config": child } ],
         "edges": [{ "id": "e", "source": "t", "target": "sub" }] });
     let parent = server.define(&parent.to_string());

@@ -27,7 +27,7 @@ fn split() -> Arc<Net> {
 }
 
 fn of(of: ExecutionId) -> Retry {
-    Retry { of, from: None, inputs: None, trigger: "manual".into(), by: "owner".into() }
+    Retry { of, from: None, inputs: None, trigger: "manual".into(), by: "owner".into(), restricted: false }
 }
 
 fn from(of: ExecutionId, step: &str, firing: Option<u32>) -> Retry {

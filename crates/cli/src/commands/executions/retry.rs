@@ -77,7 +77,14 @@ impl Retry {
             false => None,
         };
         let from = self.from.clone().map(|step| RetryFrom { step, firing: self.firing });
-        Ok(windlass_store::Retry { of, from, inputs, trigger: "manual".to_owned(), by: "owner".to_owned() })
+        Ok(windlass_store::Retry {
+            of,
+            from,
+            inputs,
+            trigger: "manual".to_owned(),
+            by: "owner".to_owned(),
+            restricted: false,
+        })
     }
 
     /// The id is chosen here, so that it is known whoever answers.
