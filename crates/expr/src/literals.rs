@@ -98,11 +98,13 @@ fn escape(out: &mut String, kind: &str, code: u32, digits: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::{Map, Template, Value};
     use serde_json::json;
 
-    fn jinja(value: &Value) -> Jinja {
-        Jinja::from_serialize(value)
+    fn check(filter: &str, value: Value, expected: &str) {
+        let template = Template::compile(&json!(format!("{{{{ v | {filter} }}}}"))).unwrap();
+        let rendered = template.render(&Map::from_iter([("v".to_owned(), value)])).unwrap();
+        assert_eq!(rendered, json!(expected));
     }
 
     #[test]
@@ -110,15 +112,14 @@ mod tests {
         let value = json!({ "a b": [null, true, false, 1, -2, 1.5, "x\"'\\\n\u{2028}😀é"] });
         let expected =
             r#"{"a\x20b": [None, True, False, 1, (-2), 1.5, "x\x22\x27\x5c\x0a\u2028\U0001f600é", ], }"#;
-        assert_eq!(as_python(&jinja(&value)).unwrap(), expected);
-        assert_eq!(as_python(&Jinja::UNDEFINED).unwrap(), "None");
+        check("as_python", value, expected);
+        check("get('nothing') | as_python", json!({}), "None");
     }
 
     #[test]
     fn texts_have_no_sign_that_ends_a_string() {
-        assert_eq!(in_python(&jinja(&json!("a'\"{b}\\"))), r"a\x27\x22\x7bb\x7d\x5c");
-        assert_eq!(in_python(&jinja(&json!(5))), "5");
-        assert_eq!(in_python(&Jinja::UNDEFINED), "");
-        assert_eq!(in_python_bytes(&jinja(&json!("é\n"))), r"\xc3\xa9\x0a");
+        check("in_python", json!("a'\"{b}\\"), r"a\x27\x22\x7bb\x7d\x5c");
+        check("in_python", json!(5), "5");
+        check("in_python_bytes", json!("é\n"), r"\xc3\xa9\x0a");
     }
 }
