@@ -1,6 +1,7 @@
 //! The data folder: who holds it, and where things lie in it. The lock dies with its process, so whoever gets it
 //! knows that the last holder is gone.
 
+use crate::private::{make_private, tighten};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -30,10 +31,13 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder if it is missing and takes it for this process; `what` says what the process does.
+    /// Makes the folder if it is missing and takes it for this process; `what` says what the process does. The folder, and
+    /// what this process writes from now on, is for its user alone.
     pub fn hold(path: &Path, what: &str) -> Result<Folder, FolderError> {
         let io = |source| FolderError::Io { path: path.to_owned(), source };
+        make_private();
         std::fs::create_dir_all(path).map_err(io)?;
+        tighten(path).map_err(io)?;
         let file = path.join("lock");
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&file);
         let mut lock = options.map_err(io)?;

@@ -6,6 +6,7 @@ mod engine;
 mod folder;
 mod ids;
 mod lane;
+mod private;
 mod reading;
 mod wake;
 
@@ -13,6 +14,7 @@ pub use engine::{Engine, Handle, Watch};
 pub use folder::{Folder, FolderError};
 pub use ids::new_execution_id;
 pub use lane::{CheckInputs, Config, Lane};
+pub use private::make_private;
 pub use reading::{journal, look_up};
 pub use wake::{
     Answer, Effect, Fatal, Found, Load, Lookup, NotRetried, Now, Past, ReadId, Refusal, Request, SlotLimits,

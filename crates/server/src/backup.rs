@@ -9,10 +9,11 @@ use anyhow::{Context, bail, ensure};
 use copying::Copying;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use windlass_engine::Folder;
+use windlass_engine::{Folder, make_private};
 use windlass_store::sqlite::Sqlite;
 
 const STORE: &str = "windlass.db";
@@ -34,6 +35,7 @@ pub struct Note {
 
 /// Copies the data folder into a folder that is not there yet. It has its name only when it is whole.
 pub fn backup(data: &Path, into: &Path) -> anyhow::Result<Note> {
+    make_private();
     let store = Folder::store(data);
     ensure!(store.exists(), "there is no data in {}", data.display());
     ensure!(!into.exists(), "{} is there already: a backup is a new folder", into.display());
@@ -140,6 +142,8 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn copy_synced(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).with_context(|| format!("cannot copy into {}", to.display()))?;
+    // The copy has the mode of its original, which an earlier version may have made for all to read.
+    fs::set_permissions(to, Permissions::from_mode(0o600))?;
     Ok(File::open(to)?.sync_all()?)
 }
 

@@ -11,6 +11,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write, stdin};
 use std::process::ExitCode;
+use windlass_engine::make_private;
 use windlass_secrets::{SHORT_BYTES, VALUE_MAX, Zeroizing, check_name, check_value};
 
 /// Keep secrets for steps
@@ -76,6 +77,7 @@ struct Rotate {
 
 impl Secrets {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
+        make_private();
         match &self.command {
             Command::Set(set) => set.run(&self.at.place()?)?,
             Command::List(list) => list.run(&self.at.place()?)?,

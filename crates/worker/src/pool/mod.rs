@@ -78,6 +78,13 @@ pub struct PoolConfig {
     pub cache: PathBuf,
 }
 
+/// Pieces of work that a pool does at a time unless it is configured otherwise.
+#[must_use]
+pub fn default_slots() -> u32 {
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SLOTS_PER_CORE)
+}
+
 impl PoolConfig {
     #[must_use]
     pub fn new(
@@ -86,8 +93,7 @@ impl PoolConfig {
         sandbox: SandboxCommand,
         artifacts: Arc<dyn Artifacts>,
     ) -> PoolConfig {
-        let cores = available_parallelism().map_or(1, NonZero::get);
-        let slots = u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(SLOTS_PER_CORE);
+        let slots = default_slots();
         let (egress, vault) = (Egress::default(), Arc::new(NoVault));
         let cache = temp_dir().join(format!("windlass-cache-{}", rustix::process::getuid().as_raw()));
         let (worker, grace_ms, helper) = (worker.into(), GRACE_MS, None);

@@ -3,6 +3,7 @@
 use super::{Desk, GRACE_MS};
 use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
+use crate::inherited::gate_line;
 use crate::process::Group;
 use crate::stream::{Splitter, Tail};
 use std::collections::BTreeMap;
@@ -31,7 +32,10 @@ const LAST_BYTES: usize = 1024 * 1024;
 
 /// Lets the command begin only when the guard knows of it: a worker that dies before writes no line, and the command
 /// never was. Then nothing reads what is typed: input is empty.
-const GATE: &str = "read -r windlass_gate_ || exit 125; exec \"$@\" </dev/null";
+const GATE: &str = "read -r windlass_umask_ windlass_files_ || exit 125; \
+     [ \"$windlass_umask_\" = - ] || umask \"$windlass_umask_\"; \
+     [ \"$windlass_files_\" = - ] || ulimit -S -n \"$windlass_files_\"; \
+     exec \"$@\" </dev/null";
 
 /// What is started, and how messages call it.
 #[derive(Debug)]
@@ -104,7 +108,7 @@ async fn follow(child: &mut Child, group: &Group, desk: &Desk, mut halt: Halt) -
         return Err(io::Error::other("its streams are not there"));
     };
     if !halt.is_pulled() {
-        gate.write_all(b"go\n").await?;
+        gate.write_all(gate_line().as_bytes()).await?;
     }
     drop(gate);
     let (gone, is_gone) = watch::channel(false);
