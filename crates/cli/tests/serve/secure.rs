@@ -116,7 +116,7 @@ fn wfl_06_a_jwt_of_the_identity_provider_is_a_token_too() {
     let asked = json!({ "name": "made by ann", "role": "viewer" });
     let made = server.bare(Method::POST, "/api/v1/tokens").bearer_auth(&admin).json(&asked).send().unwrap();
     assert_eq!(made.status(), StatusCode::CREATED);
-    let audit = told(server.get("/api/v1/audit?actor=ann")).1;
+    let audit = told(server.get("/api/v1/audit?actor=jwt:ann")).1;
     assert_eq!(audit["entries"][0]["action"], "token.create", "{audit}");
 }
 

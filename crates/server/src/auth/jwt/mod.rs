@@ -5,6 +5,8 @@ mod keys;
 use super::Role;
 use crate::settings::JwtSettings;
 use anyhow::bail;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
 use keys::Keys;
 use serde::Deserialize;
@@ -30,6 +32,7 @@ pub struct Jwt {
 /// What a JWT says about its holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
+    /// `jwt:` and the subject.
     pub subject: String,
     pub tenant: Tenant,
     pub role: Role,
@@ -71,6 +74,13 @@ impl Jwt {
             return Err(format!("the token is longer than {TOKEN_MAX} bytes"));
         }
         let header = decode_header(token).map_err(|_| "the token is not known".to_owned())?;
+        if is_critical(token) {
+            return Err(
+                "the JWT is not accepted: its header has `crit`, which asks for extensions that are not \
+                        known here"
+                    .to_owned(),
+            );
+        }
         let candidates = self.keys.of(header.kid.as_deref(), header.alg).await;
         let mut why = "it is signed with a key that is not known here".to_owned();
         for key in candidates {
@@ -94,6 +104,18 @@ impl Jwt {
     }
 }
 
+/// Reports whether the header names extensions that must be understood (RFC 7515, 4.1.11). None are understood here, so
+/// such a token must be refused. What cannot be read is not understood, either.
+fn is_critical(token: &str) -> bool {
+    let header = token.split('.').next().unwrap_or_default();
+    let bytes = URL_SAFE_NO_PAD.decode(header).unwrap_or_default();
+    let fields = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&bytes);
+    fields.map_or(true, |fields| fields.contains_key("crit"))
+}
+
+/// Whoever did what is written under this name. No role, no id of a token and no name of the server itself begins so.
+const SUBJECT_PREFIX: &str = "jwt:";
+
 fn holder(claims: Claims) -> Result<Holder, String> {
     let Claims { sub, tenant, role, exp } = claims;
     if sub.is_empty() || sub.chars().count() > SUBJECT_MAX {
@@ -102,7 +124,8 @@ fn holder(claims: Claims) -> Result<Holder, String> {
         ));
     }
     let until = i64::try_from(exp.saturating_add(LEEWAY_SECONDS).saturating_mul(1_000)).unwrap_or(i64::MAX);
-    Ok(Holder { subject: sub, tenant: Tenant::new(&tenant), role, until: Millis(until) })
+    let subject = format!("{SUBJECT_PREFIX}{sub}");
+    Ok(Holder { subject, tenant: Tenant::new(&tenant), role, until: Millis(until) })
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ async fn a_good_token_names_its_holder() {
     let jwt = Jwt::of(&with_secret()).await.unwrap().unwrap();
     let holder = jwt.holder(&hs256(&claims())).await.unwrap();
     let Holder { subject, tenant, role, until } = holder;
-    assert_eq!((subject.as_str(), tenant, role), ("ann", Tenant::default(), Role::Developer));
+    assert_eq!((subject.as_str(), tenant, role), ("jwt:ann", Tenant::default(), Role::Developer));
     let end = claims()["exp"].as_i64().unwrap();
     assert!((end * 1_000..=(end + 60) * 1_000).contains(&until.0), "{until:?}");
     let several = changed("aud", json!(["other", "windlass"]));
@@ -122,6 +122,23 @@ async fn whatever_is_wrong_with_a_token_refuses_it() {
     refused(&jwt, &format!("eyJhbGciOiJub25lIn0.{}.", body.split_once('.').unwrap().1)).await;
     let stronger = signed(Algorithm::HS512, None, &claims(), &EncodingKey::from_secret(SECRET.as_bytes()));
     refused(&jwt, &stronger).await;
+}
+
+#[tokio::test]
+async fn extensions_that_must_be_understood_are_not_passed_over() {
+    let jwt = Jwt::of(&with_secret()).await.unwrap().unwrap();
+    let secret = EncodingKey::from_secret(SECRET.as_bytes());
+    let with_header = |header: &str| {
+        let good = hs256(&claims());
+        let body = good.split('.').nth(1).unwrap();
+        let signed = format!("{}.{body}", URL_SAFE_NO_PAD.encode(header));
+        let signature = jsonwebtoken::crypto::sign(signed.as_bytes(), &secret, Algorithm::HS256).unwrap();
+        format!("{signed}.{signature}")
+    };
+    assert!(jwt.holder(&with_header(r#"{"alg":"HS256","typ":"JWT"}"#)).await.is_ok());
+    for header in [r#"{"alg":"HS256","crit":["b64"],"b64":false}"#, r#"{"alg":"HS256","crit":[]}"#] {
+        assert!(refused(&jwt, &with_header(header)).await.contains("crit"));
+    }
 }
 
 #[tokio::test]
