@@ -238,6 +238,10 @@ pub enum Refusal {
     NoExecution(ExecutionId),
     #[error("the definition does not exist")]
     NoDefinition,
+    #[error(
+        "workflow {0} has the path of one of its hooks: give one of them another path, or delete that workflow"
+    )]
+    HookTaken(WorkflowId),
     #[error("an execution was started with this idempotency key before")]
     KeyTaken,
     #[error("{0}")]

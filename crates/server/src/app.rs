@@ -2,7 +2,6 @@
 
 use crate::auth::{Directory, Jwt};
 use crate::definitions::Definitions;
-use crate::hooks::Hooks;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
 use crate::open_executions::OpenExecutions;
@@ -12,13 +11,14 @@ use crate::rights::TenantRights;
 use crate::routes::{Estimates, Prepared};
 use crate::settings::Settings;
 use crate::stories::Stories;
+use crate::streams::{StreamPlace, Streams};
 use crate::traces::Traces;
 use crate::vault::SharedVault;
 use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use windlass_engine::{Answer, Handle, Request};
-use windlass_store::{Applied, Entry};
+use windlass_store::{Applied, Entry, Tenant};
 
 #[derive(Debug)]
 pub struct App {
@@ -40,11 +40,10 @@ pub struct App {
     pub stories: Arc<Stories>,
     pub prepared: Prepared,
     pub estimates: Estimates,
-    pub hooks: Hooks,
     /// Where executions are told as traces, if anywhere.
     pub traces: Option<Arc<Traces>>,
     /// Places for streams.
-    streams: Arc<Semaphore>,
+    streams: Streams,
     stopping: watch::Sender<bool>,
 }
 
@@ -66,7 +65,7 @@ impl App {
     #[must_use]
     pub fn new(parts: Parts) -> App {
         let Parts { engine, readers, settings, directory, jwt, secrets, rights, hub, traces } = parts;
-        let streams = Arc::new(Semaphore::new(settings.max_streams));
+        let streams = Streams::new(settings.max_streams);
         App {
             engine,
             followers: readers.patient(),
@@ -84,7 +83,6 @@ impl App {
             stories: Arc::default(),
             prepared: Prepared::default(),
             estimates: Estimates::default(),
-            hooks: Hooks::default(),
             traces,
             streams,
             stopping: watch::channel(false).0,
@@ -136,15 +134,9 @@ impl App {
         self.engine.is_recovered() && !*self.stopping.borrow()
     }
 
-    /// A place for a stream, which lives longer than its request; it is free again when this is dropped.
-    pub fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let full = |_| {
-            let max = self.settings.max_streams;
-            Problem::unavailable(format!(
-                "{max} streams are open, which is as many as this server takes; come again"
-            ))
-        };
-        self.streams.clone().try_acquire_owned().map_err(full)
+    /// A place for a stream of a tenant, free again when it is dropped.
+    pub fn stream_place(&self, tenant: &Tenant) -> Result<StreamPlace, Problem> {
+        self.streams.take(tenant, self.directory.streams(tenant, &self.settings))
     }
 
     /// From now on load balancers are told to send nothing more, and streams end.

@@ -1,76 +1,161 @@
-//! Which request under `/hooks` starts which workflow. Known from the definitions, each of which is read once.
+//! Which request under `/hooks` starts which workflow. A path belongs to a tenant: `/hooks/{tenant}/{path}`, and without a
+//! tenant to `default`. Claims are rows; see docs/adr/0024.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::host::now;
+use crate::ids;
+use crate::problem::{Detail, Problem};
+use windlass_dialects::Dialect;
 use windlass_dialects::workflow::{Hook, hooks};
-use windlass_store::{Catalog, DefinitionId, StoreError, Tenant, WorkflowId};
+use windlass_store::sqlite::Sqlite;
+use windlass_store::{Entry, HookClaim, HookReader as _, Store as _, StoreError, Tenant, UnreadHooks, Write};
 
-/// Definitions read at a time.
+/// Longest path of a hook in bytes: it is a key of the store, and of a limit that is held in memory.
+const PATH_MAX: usize = 500;
+/// Most hooks of one definition: each is a row that is looked up when the definition is stored.
+const HOOKS_MAX: usize = 100;
+/// Definitions that are searched for hooks in one transaction.
 const PAGE: usize = 100;
-const DIALECT: &str = "workflow";
 
-#[derive(Debug, Default)]
-pub struct Hooks {
-    known: Mutex<Known>,
-}
-
-#[derive(Debug)]
-struct Known {
-    /// By the newest version of each workflow; the oldest workflow comes first.
-    hooks: BTreeMap<WorkflowId, (Tenant, Vec<Hook>)>,
-    /// Definitions up to this one were read.
-    last: DefinitionId,
-}
-
-impl Default for Known {
-    fn default() -> Known {
-        Known { hooks: BTreeMap::new(), last: DefinitionId(0) }
+/// Returns the requests that a definition wants to be started by.
+#[must_use]
+pub fn claims_of(dialect: Dialect, source: &str) -> Vec<HookClaim> {
+    match dialect {
+        Dialect::Workflow => merged(hooks(source)),
+        _ => Vec::new(),
     }
 }
 
-/// A workflow that wants to be started by requests to a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    pub tenant: Tenant,
-    pub workflow: WorkflowId,
-    pub hook: Hook,
+/// One claim for each path and method. Of two triggers with the same request, the stricter one holds.
+fn merged(hooks: Vec<Hook>) -> Vec<HookClaim> {
+    let mut claims: Vec<HookClaim> = Vec::new();
+    for Hook { method, path, require_auth } in hooks {
+        match claims.iter_mut().find(|claim| claim.method == method && claim.path == path) {
+            Some(claim) => claim.require_auth |= require_auth,
+            None => claims.push(HookClaim { method, path, require_auth }),
+        }
+    }
+    claims
 }
 
-impl Hooks {
-    /// Everyone who claims the path, the oldest workflow first.
-    pub fn claims(&self, reader: &mut impl Catalog, path: &str) -> Result<Vec<Claim>, StoreError> {
-        let mut known = self.lock();
-        known.catch_up(reader)?;
-        let found = known.hooks.iter().flat_map(|(workflow, (tenant, hooks))| {
-            let fitting = hooks.iter().filter(|hook| hook.path == path);
-            fitting.map(|hook| Claim { tenant: tenant.clone(), workflow: *workflow, hook: hook.clone() })
-        });
-        Ok(found.collect())
+/// Refuses paths that no request could reach.
+pub fn check(claims: &[HookClaim]) -> Result<(), Problem> {
+    if claims.len() > HOOKS_MAX {
+        return Err(Problem::invalid("nodes", format!("a definition may have {HOOKS_MAX} hooks at most")));
     }
+    claims.iter().try_for_each(|claim| {
+        if claim.path.len() > PATH_MAX || claim.path.chars().any(char::is_control) {
+            let message = format!("the path of a hook may have {PATH_MAX} bytes and no control characters");
+            return Err(Problem::invalid("nodes", message));
+        }
+        match address(&claim.path).0 {
+            Some(_) => Err(Problem::invalid(
+                "nodes",
+                format!("`{}` begins with the id of a tenant; leave that part out", claim.path),
+            )),
+            None => Ok(()),
+        }
+    })
+}
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+/// Splits what follows `/hooks/` into the tenant, if it names one, and the path.
+#[must_use]
+pub fn address(text: &str) -> (Option<Tenant>, &str) {
+    let text = text.trim_matches('/');
+    let (first, rest) = text.split_once('/').unwrap_or((text, ""));
+    match ids::is_tenant(first) {
+        true => (Some(Tenant::new(first)), rest.trim_matches('/')),
+        false => (None, text),
     }
 }
 
-impl Known {
-    fn catch_up(&mut self, reader: &mut impl Catalog) -> Result<(), StoreError> {
-        loop {
-            let found = reader.definitions_after(self.last, PAGE)?;
-            let last = found.len() < PAGE;
-            for definition in found {
-                self.last = definition.id;
-                let hooks =
-                    if definition.dialect == DIALECT { hooks(&definition.source) } else { Vec::new() };
-                if hooks.is_empty() {
-                    self.hooks.remove(&definition.workflow);
-                } else {
-                    self.hooks.insert(definition.workflow, (definition.tenant, hooks));
+/// A path that another workflow has, as its author is told.
+#[must_use]
+pub fn taken(claim: &HookClaim, other: &str) -> Detail {
+    let HookClaim { method, path, .. } = claim;
+    Detail {
+        hint: Some("give one of them another path, or delete that workflow".to_owned()),
+        code: Some("W0247".to_owned()),
+        ..Detail::new("nodes", format!("{method} /hooks/{path} starts the workflow `{other}` already"))
+    }
+}
+
+/// Claims the hooks of workflows that an earlier version of the program stored, the oldest workflow first. Returns warnings
+/// about those that lost their path to an older workflow of the tenant.
+pub fn claim_stored(store: &mut Sqlite) -> Result<Vec<String>, StoreError> {
+    let mut reader = store.reader()?;
+    let mut warnings = Vec::new();
+    loop {
+        let unread = reader.unread_hooks(PAGE)?;
+        if unread.is_empty() {
+            return Ok(warnings);
+        }
+        for unread in unread {
+            claim(store, &unread)?;
+            for claim in claims(&unread) {
+                let held = reader.hooks(&unread.tenant, &claim.path)?;
+                let lost = held
+                    .iter()
+                    .any(|held| held.claim.method == claim.method && held.workflow != unread.workflow);
+                if lost {
+                    warnings.push(format!(
+                        "{} /hooks/{} of tenant {} starts the oldest workflow that has it, and no longer workflow {}",
+                        claim.method, claim.path, unread.tenant, unread.workflow
+                    ));
                 }
             }
-            if last {
-                return Ok(());
-            }
         }
+    }
+}
+
+fn claim(store: &mut Sqlite, unread: &UnreadHooks) -> Result<(), StoreError> {
+    let entry = Entry::HooksRead {
+        tenant: unread.tenant.clone(),
+        workflow: unread.workflow,
+        hooks: claims(unread),
+        at: now(),
+    };
+    store.write(&[Write::Entry(Box::new(entry))]).map(drop)
+}
+
+fn claims(unread: &UnreadHooks) -> Vec<HookClaim> {
+    Dialect::of_name(&unread.dialect).map(|dialect| claims_of(dialect, &unread.source)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(path: &str, require_auth: bool) -> HookClaim {
+        HookClaim { method: "POST".to_owned(), path: path.to_owned(), require_auth }
+    }
+
+    #[test]
+    fn an_address_names_a_tenant_or_means_the_default_one() {
+        let tenant = format!("tnt_{}", "0a".repeat(16));
+        let check = |text: &str, named: Option<&str>, path: &str| {
+            assert_eq!(address(text), (named.map(Tenant::new), path), "{text}");
+        };
+        check("orders/new", None, "orders/new");
+        check("/orders/", None, "orders");
+        check("default/orders", Some("default"), "orders");
+        check(&format!("{tenant}/a/b"), Some(&tenant), "a/b");
+        check(&tenant, Some(&tenant), "");
+        check("tnt_short/a", None, "tnt_short/a");
+    }
+
+    #[test]
+    fn a_path_that_no_request_reaches_is_refused() {
+        let tenant = format!("tnt_{}/p", "0a".repeat(16));
+        for bad in ["default/p", &tenant, "a\nb", &"x".repeat(PATH_MAX + 1)] {
+            assert!(check(&[claim(bad, true)]).is_err(), "{bad}");
+        }
+        assert!(check(&vec![claim("p", true); HOOKS_MAX + 1]).is_err());
+        assert!(check(&[claim("orders/default", true)]).is_ok());
+    }
+
+    #[test]
+    fn of_two_triggers_with_one_path_the_stricter_one_holds() {
+        let hook = |require_auth| Hook { method: "POST".to_owned(), path: "p".to_owned(), require_auth };
+        assert_eq!(merged(vec![hook(false), hook(true)]), [claim("p", true)]);
     }
 }

@@ -1,6 +1,8 @@
 //! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
 
+use crate::descriptors;
 use crate::engine_secrets::EngineSecrets;
+use crate::hooks;
 use crate::hub::Hub;
 use crate::memories::SharedMemory;
 use crate::rights::{TenantRights, Variables};
@@ -16,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::Artifact;
 use windlass_dialects::workflow::check_inputs_of;
 use windlass_engine::{
-    Answer, Config, Engine, Fatal, Folder, Handle, Request, SlotLimits, Watch, new_execution_id,
+    Answer, Config, Engine, Fatal, Folder, Handle, Request, SlotLimits, Watch, make_private, new_execution_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{
@@ -27,7 +29,7 @@ use windlass_store::{Access as _, Store as _, StoredDefinition, StoredTenant, Te
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
 use windlass_worker::sandbox::{DatabaseQuota, SandboxCommand};
-use windlass_worker::{Artifacts, Orders, Pool, PoolConfig, Port, Reply};
+use windlass_worker::{Artifacts, Inherited, Orders, Pool, PoolConfig, Port, Reply};
 
 /// The subcommand that the guard process is started with.
 pub const GUARD: &str = "guard";
@@ -79,7 +81,8 @@ impl Embedded {
     }
 
     pub fn in_folder(folder: Folder, setup: Setup) -> anyhow::Result<Embedded> {
-        let store = Sqlite::open(&Folder::store(folder.path()))?;
+        let mut store = Sqlite::open(&Folder::store(folder.path()))?;
+        let lost_hooks = hooks::claim_stored(&mut store)?;
         let artifacts = Arc::new(Kept(store.artifacts()));
         let tenants = store.reader()?.tenants()?;
         let limits = slot_limits(setup.tenant_slots, &tenants);
@@ -89,7 +92,8 @@ impl Embedded {
         let engine = Engine::start_with(store, config, watch)?;
         // Before anybody offers a slot.
         engine.handle().ask(Request::Limit(limits), |_| {});
-        let (vault, warnings) = vault(folder.path(), setup.secrets)?;
+        let (vault, mut warnings) = vault(folder.path(), setup.secrets)?;
+        warnings.extend(lost_hooks);
         let mut embedded = Embedded { pool: None, engine, folder, vault, rights, warnings };
         match setup.workers {
             Workers::Pool => embedded.work(artifacts, setup.egress, setup.database_quota, None)?,
@@ -108,6 +112,8 @@ impl Embedded {
         database_quota: DatabaseQuota,
         slots: Option<u32>,
     ) -> anyhow::Result<()> {
+        let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
+        inherited.keep();
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let guard = GuardCommand { program: program.clone(), args: vec![GUARD.into()] };
         let sandbox = SandboxCommand { program: program.clone(), args: vec![SANDBOX.into()] };

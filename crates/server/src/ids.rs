@@ -35,6 +35,13 @@ pub fn execution(text: &str) -> Result<ExecutionId, Problem> {
     number("exec_", text).map(ExecutionId).ok_or_else(|| Problem::not_found("execution", text))
 }
 
+/// Reports whether a text has the form of a tenant's id: `default`, or `tnt_` and 32 hexadecimal digits.
+#[must_use]
+pub fn is_tenant(text: &str) -> bool {
+    let digits = text.strip_prefix("tnt_").filter(|digits| digits.len() == DIGITS);
+    text == "default" || digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
 /// A UUID of version 7 behind a prefix.
 pub fn fresh(prefix: &str) -> Result<String, Problem> {
     Ok(format!("{prefix}{:032x}", fresh_number()?))

@@ -1,13 +1,22 @@
-//! How much of the server one tenant may use: requests per second, as a bucket that fills by itself.
+//! How many requests a second are taken from a tenant, for a hook, and from a client that has shown no token: buckets that
+//! fill by themselves. They are in memory, so a restart begins anew.
 
 use crate::problem::Problem;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use windlass_store::Tenant;
 
-/// Buckets that are full are forgotten when there are more than this.
-const BUCKETS_MAX: usize = 10_000;
+/// Most buckets at a time. Whoever comes when there are so many shares one bucket with the others, so that a client with
+/// very many addresses cannot fill the memory.
+const BUCKETS_MAX: usize = 50_000;
+/// Full buckets are evicted this often at most: it looks at every one of them.
+const EVICT_EVERY: Duration = Duration::from_secs(1);
+/// Requests per second of one tenant where neither the server nor the tenant has another limit. The server takes about
+/// 10,000 a second on small machines, so ten busy tenants share it. The tenant `default`, whose owners run the server, has
+/// no limit by itself.
+pub const TENANT_RATE: Rate = Rate { per_second: 1_000, burst: 2_000 };
 
 /// Requests per second, and how many may come at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,53 +33,107 @@ impl Rate {
     }
 }
 
+/// What is counted together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// Requests with a token of the tenant.
+    Requests(Tenant),
+    /// Requests without a token to all hooks of the tenant: strangers do not use up what its users may send.
+    Hooks(Tenant),
+    /// Requests without a token to one hook of the tenant.
+    Hook(Tenant, String),
+    /// Requests without a good token from one address.
+    Strangers(IpAddr),
+    /// Whatever found no bucket of its own.
+    Others,
+}
+
+impl Counted {
+    fn refused(&self, rate: Rate) -> String {
+        let count = rate.per_second;
+        match self {
+            Counted::Requests(_) => format!("the tenant may send {count} requests a second"),
+            Counted::Hooks(_) => format!("the tenant's hooks take {count} requests a second without a token"),
+            Counted::Hook(..) => format!("the hook takes {count} requests a second without a token"),
+            Counted::Strangers(_) | Counted::Others => {
+                format!("{count} requests a second are taken from one address without a good token")
+            }
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct RateLimits {
-    buckets: Mutex<HashMap<Tenant, Bucket>>,
+    buckets: Mutex<Buckets>,
+}
+
+#[derive(Debug, Default)]
+struct Buckets {
+    all: HashMap<Counted, Bucket>,
+    evicted_at: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
+    rate: Rate,
     /// Requests that may still come.
     left: f64,
     at: Instant,
 }
 
 impl RateLimits {
-    /// Takes one request of the tenant, or says when the next one may come.
-    pub fn take(&self, tenant: &Tenant, rate: Rate, now: Instant) -> Result<(), Problem> {
+    /// Takes one request, or reports when the next one may come.
+    pub fn take(&self, counted: Counted, rate: Rate, now: Instant) -> Result<(), Problem> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() > BUCKETS_MAX {
-            buckets.retain(|_, bucket| bucket.left + refilled(bucket, rate, now) < f64::from(rate.burst));
-        }
-        let full = Bucket { left: f64::from(rate.burst), at: now };
-        let bucket = buckets.entry(tenant.clone()).or_insert(full);
-        bucket.left = (bucket.left + refilled(bucket, rate, now)).min(f64::from(rate.burst));
+        let bucket = buckets.of(counted.clone(), rate, now);
+        // A limit that was changed holds at once.
+        bucket.rate = rate;
+        bucket.left = bucket.refilled(now).min(f64::from(rate.burst));
         bucket.at = now;
         if bucket.left >= 1.0 {
             bucket.left -= 1.0;
             return Ok(());
         }
         let wait = ((1.0 - bucket.left) / f64::from(rate.per_second)).ceil().max(1.0);
-        let message = format!("the tenant may send {} requests a second", rate.per_second);
-        Err(Problem::too_many(message, wait as u64))
+        Err(Problem::too_many(counted.refused(rate), wait as u64))
     }
 }
 
-fn refilled(bucket: &Bucket, rate: Rate, now: Instant) -> f64 {
-    now.saturating_duration_since(bucket.at).as_secs_f64() * f64::from(rate.per_second)
+impl Buckets {
+    fn of(&mut self, counted: Counted, rate: Rate, now: Instant) -> &mut Bucket {
+        let is_full = self.all.len() >= BUCKETS_MAX && !self.all.contains_key(&counted);
+        let evicts = self.evicted_at.is_none_or(|at| now.saturating_duration_since(at) >= EVICT_EVERY);
+        if is_full && evicts {
+            self.evicted_at = Some(now);
+            self.all.retain(|_, bucket| bucket.refilled(now) < f64::from(bucket.rate.burst));
+        }
+        let fits = !is_full || self.all.len() < BUCKETS_MAX;
+        let counted = if fits { counted } else { Counted::Others };
+        self.all.entry(counted).or_insert(Bucket { rate, left: f64::from(rate.burst), at: now })
+    }
+}
+
+impl Bucket {
+    fn refilled(&self, now: Instant) -> f64 {
+        let since = now.saturating_duration_since(self.at).as_secs_f64();
+        self.left + since * f64::from(self.rate.per_second)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::net::Ipv4Addr;
+
+    fn requests(tenant: &str) -> Counted {
+        Counted::Requests(Tenant::new(tenant))
+    }
 
     #[test]
     fn a_burst_is_let_through_and_then_the_rate() {
-        let (limits, tenant, start) = (RateLimits::default(), Tenant::default(), Instant::now());
+        let (limits, start) = (RateLimits::default(), Instant::now());
         let rate = Rate::new(10, Some(3));
-        let take = |ms: u64| limits.take(&tenant, rate, start + Duration::from_millis(ms));
+        let take = |ms: u64| limits.take(requests("a"), rate, start + Duration::from_millis(ms));
         assert!((0..3).all(|_| take(0).is_ok()));
         let refused = take(0).expect_err("the burst is over");
         assert_eq!((refused.status.as_u16(), refused.retry_after_seconds), (429, Some(1)));
@@ -82,20 +145,36 @@ mod tests {
     }
 
     #[test]
-    fn one_tenant_does_not_use_up_anothers() {
+    fn one_tenant_does_not_use_up_anothers_and_strangers_not_its_own() {
         let (limits, now) = (RateLimits::default(), Instant::now());
         let rate = Rate::new(1, None);
-        assert!(limits.take(&Tenant::new("a"), rate, now).is_ok());
-        assert!(limits.take(&Tenant::new("a"), rate, now).is_err());
-        assert!(limits.take(&Tenant::new("b"), rate, now).is_ok());
+        assert!(limits.take(Counted::Hooks(Tenant::new("a")), rate, now).is_ok());
+        assert!(limits.take(Counted::Hooks(Tenant::new("a")), rate, now).is_err());
+        assert!(limits.take(requests("a"), rate, now).is_ok());
+        assert!(limits.take(requests("a"), rate, now).is_err());
+        assert!(limits.take(requests("b"), rate, now).is_ok());
     }
 
     #[test]
     fn a_slow_rate_says_how_long_to_wait() {
         let (limits, now) = (RateLimits::default(), Instant::now());
         let rate = Rate { per_second: 1, burst: 1 };
-        assert!(limits.take(&Tenant::default(), rate, now).is_ok());
-        let refused = limits.take(&Tenant::default(), rate, now).expect_err("it is refused");
+        assert!(limits.take(requests("a"), rate, now).is_ok());
+        let refused = limits.take(requests("a"), rate, now).expect_err("it is refused");
         assert_eq!(refused.retry_after_seconds, Some(1));
+    }
+
+    #[test]
+    fn very_many_addresses_share_a_bucket_until_others_are_full_again() {
+        let (limits, now) = (RateLimits::default(), Instant::now());
+        let rate = Rate::new(1, None);
+        let from = |number: u32| Counted::Strangers(IpAddr::V4(Ipv4Addr::from(number)));
+        let many = u32::try_from(BUCKETS_MAX).unwrap();
+        assert!((0..many).all(|number| limits.take(from(number), rate, now).is_ok()));
+        assert!(limits.take(from(many), rate, now).is_ok());
+        assert!(limits.take(from(many + 1), rate, now).is_err(), "they share one");
+        let later = now + EVICT_EVERY;
+        assert!((0..2).all(|number| limits.take(from(many + number), rate, later).is_ok()));
+        assert!(limits.buckets.lock().unwrap().all.len() < 10);
     }
 }

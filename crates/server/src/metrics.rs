@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::problem::Problem;
 use anyhow::anyhow;
 use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
@@ -72,16 +73,31 @@ fn log_bytes(app: &App) -> u64 {
     std::fs::metadata(log).map_or(0, |file| file.len())
 }
 
+/// Returns the label of a method. A client may send any word as a method, and every label is kept for the life of the
+/// process: whatever is not known is one label.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
 /// Times every request by its route, never by its address: addresses have no bound.
 pub async fn timed(matched: Option<MatchedPath>, request: Request, next: Next) -> Response {
-    let (began, method) = (Instant::now(), request.method().to_string());
+    let (began, method) = (Instant::now(), method_label(request.method()));
     let response = next.run(request).await;
     let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());
     let (status, took_ms) = (response.status(), began.elapsed().as_millis());
     if status.is_server_error() {
-        tracing::warn!(%method, route, status = status.as_u16(), took_ms, "a request failed");
+        tracing::warn!(method, route, status = status.as_u16(), took_ms, "a request failed");
     } else {
-        tracing::debug!(%method, route, status = status.as_u16(), took_ms, "a request");
+        tracing::debug!(method, route, status = status.as_u16(), took_ms, "a request");
     }
     let status = status.as_u16().to_string();
     histogram!("windlass_http_request_seconds", "route" => route, "method" => method, "status" => status)
@@ -126,6 +142,14 @@ fn describe() {
     describe_gauge!(
         "windlass_store_log_bytes",
         "Length of the store's write-ahead log; long readers make it grow"
+    );
+    describe_counter!(
+        "windlass_connections_refused_total",
+        "Connections that were closed because their address had too many"
+    );
+    describe_counter!(
+        "windlass_connections_overdue_total",
+        "Connections that were closed because their client was silent, idle or took nothing for too long"
     );
     describe_counter!("windlass_executions_started_total", "Executions since the start of the process");
     describe_counter!("windlass_executions_ended_total", "Executions that ended, by status");

@@ -3,6 +3,7 @@
 use crate::app::{App, Parts};
 use crate::auth::{Directory, Jwt};
 use crate::connections::{Connections, accept};
+use crate::descriptors;
 use crate::engine_secrets::EngineSecrets;
 use crate::first;
 use crate::host::{self, Embedded, Setup, Workers};
@@ -40,6 +41,7 @@ pub struct Server {
     listener: TcpListener,
     connections: Connections,
     owner: Option<PathBuf>,
+    warnings: Vec<String>,
 }
 
 impl Server {
@@ -49,7 +51,11 @@ impl Server {
         let listener = TcpListener::bind(&settings.listen[..])
             .await
             .with_context(|| format!("cannot listen on {}", settings.listen[0]))?;
-        let connections = Connections::new(&settings)?;
+        let slots = settings.slots.unwrap_or_else(windlass_worker::default_slots);
+        let (max_connections, few_files) =
+            descriptors::connections(&settings, descriptors::raise().now, slots)?;
+        let connections = Connections::new(&settings, max_connections)?;
+        tracing::info!(max_connections, "connections that are taken at a time");
         let url = url_of(&settings, listener.local_addr()?);
         let folder = Folder::hold(&settings.data, &format!("{WHAT} at {url}"))?;
         let hub = Arc::new(Hub::default());
@@ -71,7 +77,8 @@ impl Server {
         let parts = Parts { engine, readers, settings, directory, jwt, secrets, rights, hub, traces };
         let app = Arc::new(App::new(parts));
         let owner = first::welcome(&app, embedded.folder()).await?;
-        Ok(Server { app, embedded, listener, connections, owner })
+        let warnings = few_files.into_iter().chain(embedded.warnings().iter().cloned()).collect();
+        Ok(Server { app, embedded, listener, connections, owner, warnings })
     }
 
     /// Where it listens, with the port that was found.
@@ -92,7 +99,7 @@ impl Server {
 
     #[must_use]
     pub fn warnings(&self) -> &[String] {
-        self.embedded.warnings()
+        &self.warnings
     }
 
     /// Serves until `stop`, or until the engine must not go on. Open requests are finished; executions are left as they

@@ -29,6 +29,7 @@ fn definition() -> Write {
         source: String::new(),
         workload: serde_json::Value::Null,
         net: windlass_kernel::Net::new(spec).expect("a net of one step").into(),
+        hooks: Vec::new(),
         at: windlass_kernel::Millis(1),
         status: None,
         author: None,

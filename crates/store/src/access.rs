@@ -40,6 +40,10 @@ pub struct TenantLimits {
     pub open_executions: Option<u32>,
     /// Slots of workers at a time; 0 is no limit.
     pub slots: Option<u32>,
+    /// WebSockets and streams of events at a time; 0 is no limit.
+    pub streams: Option<u32>,
+    /// Requests per second to one hook without a token; 0 is no limit.
+    pub hook_rate_limit: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,13 +30,6 @@ pub trait Catalog: Reader {
         limit: usize,
     ) -> Result<Vec<StoredVersion>, StoreError>;
 
-    /// Definitions of all tenants after that one, in the order in which they were made.
-    fn definitions_after(
-        &mut self,
-        after: DefinitionId,
-        limit: usize,
-    ) -> Result<Vec<StoredDefinition>, StoreError>;
-
     /// The execution that was started under this key, and the digest of its request; none once the key is free again.
     fn keyed(
         &mut self,

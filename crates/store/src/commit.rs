@@ -2,6 +2,7 @@
 
 use crate::access::{Audit, Author};
 use crate::entry::{Entry, WorkflowStatus};
+use crate::hooks::HookClaim;
 use crate::origin::{IdempotencyKey, Options, Tenant};
 use crate::rows::Rows;
 use serde::{Deserialize, Serialize};
@@ -139,6 +140,8 @@ pub struct Definition {
     /// Defaults of the inputs: an object.
     pub workload: Value,
     pub net: Arc<Net>,
+    /// Requests that start it; `HookTaken` when another workflow of the tenant has one of them.
+    pub hooks: Vec<HookClaim>,
     /// Of its workflow from now on; None leaves it as it is, and a new one is active.
     pub status: Option<WorkflowStatus>,
     pub at: Millis,
@@ -265,4 +268,6 @@ pub enum Applied {
     Duplicate,
     /// Another execution has the idempotency key.
     Taken,
+    /// This workflow of the tenant has the path of a hook that a definition claims; nothing of it was written.
+    HookTaken(WorkflowId),
 }

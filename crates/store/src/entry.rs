@@ -3,6 +3,7 @@
 
 use crate::access::{Audit, StoredTenant, StoredToken};
 use crate::commit::WorkflowId;
+use crate::hooks::HookClaim;
 use crate::memory::StoredMemory;
 use crate::origin::Tenant;
 use crate::outbox::{NewDeliveries, Try};
@@ -21,6 +22,14 @@ pub enum Entry {
     WorkflowDeleted {
         tenant: Tenant,
         workflow: WorkflowId,
+        at: Millis,
+    },
+    /// The hooks of a workflow that was stored before claims were; what another one has stays as it is. `Duplicate` when
+    /// they were read before.
+    HooksRead {
+        tenant: Tenant,
+        workflow: WorkflowId,
+        hooks: Vec<HookClaim>,
         at: Millis,
     },
     /// An ended execution is not there any more; `Duplicate` when it is not there or has not ended.

@@ -15,6 +15,7 @@ pub mod conformance;
 mod entry;
 #[cfg(test)]
 mod golden;
+mod hooks;
 mod journal;
 mod memory;
 mod origin;
@@ -35,6 +36,7 @@ pub use commit::{
     Position, Progress, Retry, RetryFrom, Session, Stop, Target, WorkflowId, Write,
 };
 pub use entry::{Entry, WorkflowStatus};
+pub use hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use memory::{Memories, MemoryQuery, StoredMemory};
 pub use origin::{IdempotencyKey, Options, Priority, Tenant, Webhook};

@@ -6,6 +6,9 @@
 mod answers;
 mod approvals;
 mod artifacts;
+mod files;
+mod hooks;
+mod identity;
 mod origin;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
@@ -13,4 +16,5 @@ mod rig;
 mod sql;
 #[expect(dead_code, reason = "attacks come one by one")]
 mod stage;
+mod strangers;
 mod values;

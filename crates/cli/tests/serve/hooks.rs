@@ -103,7 +103,7 @@ fn wfl_32_a_workflow_that_another_one_starts_names_it() {
 }
 
 #[test]
-fn a_path_belongs_to_who_claimed_it_first_and_with_a_token_to_the_callers_own() {
+fn a_path_belongs_to_its_tenant_which_the_address_or_the_token_names() {
     let place = Place::new();
     let server = place.serve();
     let open = json!({ "webhookConfig": { "path": "p", "method": "GET", "requireAuth": false } });
@@ -119,9 +119,12 @@ fn a_path_belongs_to_who_claimed_it_first_and_with_a_token_to_the_callers_own() 
     let told = get(&server, started["executionId"].as_str().unwrap(), "");
     assert_eq!((&told["inputs"]["a"], &told["inputs"]["b"]), (&json!("1"), &json!("x y")));
     assert_eq!(send(&server, Method::GET, "/hooks/p", Some(&theirs), None).1["workflowId"], second);
+    let named = format!("/hooks/{}/p", tenant["id"].as_str().unwrap());
+    assert_eq!(send(&server, Method::GET, &named, None, None).1["workflowId"], second);
+    assert_eq!(send(&server, Method::GET, &named, Some(server.token()), None).0, 404);
     let deleted = server.request(Method::DELETE, &format!("/api/v1/workflows/{first}")).send().unwrap();
     assert!(deleted.status().is_success());
-    assert_eq!(send(&server, Method::GET, "/hooks/p", None, None).1["workflowId"], second);
+    assert_eq!(send(&server, Method::GET, "/hooks/p", None, None).0, 404);
 }
 
 /// The inputs of what a request starts.
@@ -195,15 +198,14 @@ fn a_hook_is_open_in_its_own_mode_only_and_a_path_that_is_taken_is_told() {
     let first = register("first", open.clone());
     assert_eq!(first["warnings"], json!([]), "{first}");
     let second = register("second", open.clone());
-    let warning = &second["warnings"][0];
     assert_eq!(
-        (&warning["code"], &warning["message"]),
-        (&json!("W0247"), &json!("POST /hooks/p starts the workflow `first` already"))
+        (&second["error"]["code"], &second["error"]["details"][0]["message"]),
+        (&json!("CONFLICT"), &json!("POST /hooks/p starts the workflow `first` already"))
     );
     let put = server.request(Method::PUT, &format!("/api/v1/workflows/{}", first["id"].as_str().unwrap()));
     let text = workflow(&open).replace("hooked", "first").replace("In", "Into");
     let again = told(put.header("Content-Type", "application/json").body(text).send().unwrap()).1;
-    assert_eq!(again["warnings"].as_array().map(Vec::len), Some(1), "the second has it too: {again}");
+    assert_eq!(again["warnings"], json!([]), "it has the path itself: {again}");
     let pathless = register("third", json!({ "triggerMode": "webhook" }));
     assert_eq!(pathless["warnings"][0]["code"], "W0246", "{pathless}");
 }

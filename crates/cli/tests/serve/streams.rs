@@ -420,26 +420,24 @@ fn streams_have_a_limit_and_beyond_it_are_refused_until_one_ends() {
     let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
     let mut first = Socket::subscribe(&server, &id, None);
     first.next();
-    // Also one that has not said who it is.
-    let second = Socket::open(&server, &id);
-    let address = server.url().strip_prefix("http://").unwrap();
-    let open = || {
-        let stream = TcpStream::connect(address).unwrap();
-        tungstenite::client(format!("ws://{address}/ws/executions/{id}"), stream).map_err(Box::new)
-    };
-    match open().map(drop).map_err(|error| *error) {
-        Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(response))) => {
-            assert_eq!(response.status().as_u16(), 503);
-            assert!(response.headers().contains_key("Retry-After"), "{response:?}");
+    // One that has not said who it is has no place.
+    let _stranger = Socket::open(&server, &id);
+    let mut second = Socket::subscribe(&server, &id, None);
+    second.next();
+    match Socket::subscribe(&server, &id, None).hear() {
+        Said::Closed(code, reason) => {
+            assert!(code == 4429 && reason.contains("2 streams are open"), "{code}: {reason}");
         }
-        other => panic!("{:?}", other.map_err(|error| error.to_string())),
+        Said::Json(told) => panic!("{told}"),
     }
     let (status, told) = crate::rig::told(server.get(&format!("/api/v1/executions/{id}/stream")));
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(told["error"]["message"].as_str().unwrap().contains("2 streams are open"), "{told}");
     assert_eq!(server.get("/api/v1/workflows").status(), StatusCode::OK, "requests are no streams");
     drop(second);
-    while open().is_err() {}
+    crate::rig::until("a place is free", || {
+        matches!(Socket::subscribe(&server, &id, None).hear(), Said::Json(_)).then_some(())
+    });
 }
 
 /// A reader that takes nothing is cut off with a reason, and can go on where it was.

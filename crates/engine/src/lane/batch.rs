@@ -343,6 +343,9 @@ impl<R> Lane<R> {
                 self.executions.keep_definition(id, &net, workflow);
                 self.answer(reply, Answer::Defined { id, version, workflow });
             }
+            (Then::Defined(reply, _), Some(Applied::HookTaken(other))) => {
+                self.answer(reply, Answer::Refused(Refusal::HookTaken(other)));
+            }
             (Then::Defined(reply, _), _) => self.answer(reply, Answer::Refused(Refusal::NoDefinition)),
             (Then::Deliver(session, work), Some(Applied::Done)) => {
                 self.give_order(session, protocol::Order::Run(work));

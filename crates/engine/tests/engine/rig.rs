@@ -132,6 +132,7 @@ impl Rig {
             source: format!("{name} {:?}", net.digest()),
             workload: json!({}),
             net,
+            hooks: Vec::new(),
             at: Millis(0),
             status: None,
             author: None,

@@ -3,6 +3,7 @@
 use super::{Holder, Pass, Permission, Role, Token};
 use crate::app::App;
 use crate::host::now;
+use crate::limits::Counted;
 use crate::problem::Problem;
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
@@ -19,7 +20,7 @@ pub const TENANT_HEADER: HeaderName = HeaderName::from_static("x-tenant-id");
 pub struct Caller {
     pub tenant: Tenant,
     pub role: Role,
-    /// `user_…`, or the subject of a JWT.
+    /// `user_…`, or `jwt:` and the subject of a JWT.
     pub id: String,
     /// An owner or admin of the tenant `default`, who runs the server for all tenants.
     pub is_operator: bool,
@@ -114,7 +115,7 @@ impl Caller {
     /// Every request counts, also those that are refused later.
     fn within_rate(&self, app: &App) -> Result<(), Problem> {
         match app.directory.rate(&self.tenant, &app.settings) {
-            Some(rate) => app.rates.take(&self.tenant, rate, Instant::now()),
+            Some(rate) => app.rates.take(Counted::Requests(self.tenant.clone()), rate, Instant::now()),
             None => Ok(()),
         }
     }

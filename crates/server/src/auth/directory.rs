@@ -2,7 +2,7 @@
 //! is never behind: a row is on disk before it is here.
 
 use super::{Digest, Role};
-use crate::limits::Rate;
+use crate::limits::{Rate, TENANT_RATE};
 use crate::settings::Settings;
 use anyhow::Context;
 use std::collections::{BTreeMap, HashMap};
@@ -151,8 +151,28 @@ impl Directory {
     #[must_use]
     pub fn rate(&self, tenant: &Tenant, settings: &Settings) -> Option<Rate> {
         let limits = self.limits(tenant);
-        let per_second = limits.rate_limit.or(settings.rate_limit).filter(|rate| *rate > 0)?;
-        Some(Rate::new(per_second, limits.rate_burst.or(settings.rate_burst).filter(|burst| *burst > 0)))
+        let burst = limits.rate_burst.or(settings.rate_burst).filter(|burst| *burst > 0);
+        match limits.rate_limit.or(settings.rate_limit) {
+            Some(0) => None,
+            Some(per_second) => Some(Rate::new(per_second, burst)),
+            // Whoever runs the server is not to be kept out by a limit that nobody has set.
+            None if *tenant == Tenant::default() => None,
+            None => Some(Rate { burst: burst.unwrap_or(TENANT_RATE.burst), ..TENANT_RATE }),
+        }
+    }
+
+    /// How many requests without a token each hook of the tenant takes; None: as many as come.
+    #[must_use]
+    pub fn hook_rate(&self, tenant: &Tenant, settings: &Settings) -> Option<Rate> {
+        let limit = self.limits(tenant).hook_rate_limit.or(settings.hook_rate_limit)?;
+        (limit > 0).then(|| Rate::new(limit, None))
+    }
+
+    /// How many streams of the tenant may be open; None: as many as the server takes.
+    #[must_use]
+    pub fn streams(&self, tenant: &Tenant, settings: &Settings) -> Option<usize> {
+        let limit = self.limits(tenant).streams.or(settings.tenant_streams)?;
+        Some(limit as usize).filter(|limit| *limit > 0)
     }
 
     /// How many executions of the tenant may be open; None: as many as are started.
@@ -185,5 +205,31 @@ impl User {
     pub fn last_used_at(&self) -> Option<Millis> {
         let used = self.used_at.load(Ordering::Relaxed);
         (used != NEVER).then_some(Millis(used))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn settings(flags: &[(&'static str, &str)]) -> Settings {
+        let flags: BTreeMap<_, _> = flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
+        Settings::gather(&flags, |_| None).unwrap()
+    }
+
+    #[test]
+    fn tenants_have_limits_that_nobody_has_set_and_whoever_runs_the_server_has_none() {
+        let (directory, own, other) = (Directory::default(), Tenant::default(), Tenant::new("tnt_other"));
+        let unset = settings(&[]);
+        assert_eq!(directory.rate(&own, &unset), None);
+        assert_eq!(directory.rate(&other, &unset), Some(TENANT_RATE));
+        assert_eq!(directory.streams(&other, &unset), Some(2_000));
+        assert_eq!(directory.hook_rate(&own, &unset), Some(Rate::new(100, None)));
+        let none = settings(&[("rate-limit", "0"), ("tenant-streams", "0"), ("hook-rate-limit", "0")]);
+        assert_eq!((directory.rate(&other, &none), directory.hook_rate(&other, &none)), (None, None));
+        assert_eq!(directory.streams(&other, &none), None);
+        let set = settings(&[("rate-limit", "5")]);
+        assert_eq!(directory.rate(&own, &set), Some(Rate::new(5, None)));
     }
 }

@@ -103,6 +103,7 @@ mod tests {
             source: compiled.source,
             workload: json!({ "large": { "$artifact": key_of(NAMED) } }),
             net: Arc::new(compiled.net.unwrap()),
+            hooks: Vec::new(),
             at: Millis(1),
             status: None,
             author: None,

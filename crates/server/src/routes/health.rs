@@ -48,6 +48,7 @@ async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
 /// What Prometheus reads.
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses(
     (status = 200, body = String, content_type = "text/plain"),
+    (status = 429, body = Refused, description = "Too many requests without a token come from the address"),
     (status = 503, body = Refused, description = "The engine has too much to do, or is being stopped"),
 ))]
 async fn measured(State(app): State<Arc<App>>) -> Result<String, Problem> {

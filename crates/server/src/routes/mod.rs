@@ -85,7 +85,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/openapi.json", axum::routing::get(move || async move { Json(document) }))
         .fallback(nowhere)
         .method_not_allowed_fallback(no_method)
+        .layer(axum::middleware::from_fn_with_state(app.clone(), crate::edge::counted))
         .layer(axum::middleware::from_fn(crate::metrics::timed))
+        .layer(axum::middleware::from_fn(crate::edge::secured))
         .with_state(app)
 }
 

@@ -57,7 +57,7 @@ async fn stream(
         (Some(header), _) => header.ok_or_else(wrong)?,
         (None, given) => given.unwrap_or(0),
     };
-    let place = app.stream_place()?;
+    let place = app.stream_place(&caller.tenant)?;
     let live = Live::open(&app, &caller, id, seen).await?;
     let (events, taken) = mpsc::channel(WAITING_MAX);
     tokio::spawn(async move {

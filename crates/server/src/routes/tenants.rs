@@ -47,6 +47,10 @@ pub struct LimitsView {
     open_executions: Option<u32>,
     /// Slots of workers at a time
     slots: Option<u32>,
+    /// WebSockets and streams of events at a time
+    streams: Option<u32>,
+    /// Requests per second to one hook without a token
+    hook_rate_limit: Option<u32>,
 }
 
 /// Of definitions: whether they may run programs, as the user of the server.
@@ -97,6 +101,12 @@ pub struct TenantChange {
     #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
     slots: Option<Option<u32>>,
     #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
+    streams: Option<Option<u32>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
+    hook_rate_limit: Option<Option<u32>>,
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Programs, nullable = false)]
     programs: Option<Programs>,
 }
@@ -108,11 +118,12 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<O
 
 impl From<StoredTenant> for TenantView {
     fn from(stored: StoredTenant) -> TenantView {
-        let TenantLimits { rate_limit, rate_burst, open_executions, slots } = stored.limits;
+        let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit } =
+            stored.limits;
         TenantView {
             id: stored.id.to_string(),
             name: stored.name,
-            limits: LimitsView { rate_limit, rate_burst, open_executions, slots },
+            limits: LimitsView { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit },
             programs: stored.programs.into(),
             created_at: told(stored.created_at),
             updated_at: told(stored.updated_at),
@@ -196,12 +207,15 @@ async fn change_tenant(
     change(&mut limits.rate_burst, "rateBurst", asked.rate_burst)?;
     change(&mut limits.open_executions, "openExecutions", asked.open_executions)?;
     change(&mut limits.slots, "slots", asked.slots)?;
+    change(&mut limits.streams, "streams", asked.streams)?;
+    change(&mut limits.hook_rate_limit, "hookRateLimit", asked.hook_rate_limit)?;
     tenant.programs = asked.programs.map_or(tenant.programs, |programs| programs == Programs::Allowed);
     tenant.updated_at = now();
-    let TenantLimits { rate_limit, rate_burst, open_executions, slots } = tenant.limits;
+    let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit } =
+        tenant.limits;
     let details = json!({
         "name": tenant.name, "rateLimit": rate_limit, "rateBurst": rate_burst, "openExecutions": open_executions,
-        "slots": slots, "programs": Programs::from(tenant.programs),
+        "slots": slots, "streams": streams, "hookRateLimit": hook_rate_limit, "programs": Programs::from(tenant.programs),
     });
     let audit = caller.does("tenant.change", &tenant.id.0, details);
     app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;

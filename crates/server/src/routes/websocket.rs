@@ -6,6 +6,7 @@ use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::stream::Live;
+use crate::streams::StreamPlace;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -26,6 +27,8 @@ const SUBSCRIBE_MAX: Duration = Duration::from_secs(10);
 const SEND_MAX: Duration = Duration::from_secs(10);
 /// How long a slow reader may still take what is on its way, with the reason at its end.
 const GOODBYE_MAX: Duration = Duration::from_secs(20);
+/// The same for a client that never showed a good token.
+const STRANGER_GOODBYE_MAX: Duration = Duration::from_secs(2);
 /// A connection that says nothing is asked so often whether it is still there.
 const ASKED_EVERY: Duration = Duration::from_secs(30);
 /// What clients say is short.
@@ -88,8 +91,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 #[utoipa::path(get, path = "/ws/executions/{executionId}", tag = "executions",
     params(("executionId" = String, Path)),
     responses((status = 101, description = "The connection is a WebSocket from here on"),
-        (status = 400, body = Refused), (status = 404, body = Refused), (status = 426, body = Refused),
-        (status = 503, body = Refused, description = "As many streams are open as the server takes")))]
+        (status = 400, body = Refused), (status = 404, body = Refused), (status = 426, body = Refused)))]
 async fn websocket(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
@@ -101,7 +103,6 @@ async fn websocket(
         let status = axum::http::StatusCode::UPGRADE_REQUIRED;
         Problem::new(status, "UPGRADE_REQUIRED", format!("this is a WebSocket: {}", rejection.body_text()))
     })?;
-    let place = app.stream_place()?;
     let upgrade = upgrade
         .max_message_size(HEARD_MAX)
         .max_frame_size(HEARD_MAX)
@@ -109,14 +110,17 @@ async fn websocket(
         .write_buffer_size(BUFFER);
     Ok(upgrade.on_upgrade(move |socket| async move {
         talk(&app, socket, id, &headers).await;
-        drop(place);
     }))
 }
 
 async fn talk(app: &Arc<App>, mut socket: WebSocket, id: ExecutionId, headers: &HeaderMap) {
-    let end = match subscribed(app, &mut socket, id, headers).await {
-        Ok(live) => tell(app, &mut socket, live).await,
-        Err(end) => end,
+    let (end, goodbye) = match subscribed(app, &mut socket, id, headers).await {
+        Ok((live, place)) => {
+            let end = tell(app, &mut socket, live).await;
+            drop(place);
+            (end, GOODBYE_MAX)
+        }
+        Err(end) => (end, STRANGER_GOODBYE_MAX),
     };
     let (code, reason) = match end {
         End::Gone => return,
@@ -126,11 +130,11 @@ async fn talk(app: &Arc<App>, mut socket: WebSocket, id: ExecutionId, headers: &
             (code::TOO_SLOW, "you read too slowly; come again with lastSequence".to_owned())
         }
     };
-    close(&mut socket, code, &reason).await;
+    close(&mut socket, code, &reason, goodbye).await;
 }
 
 /// The reason goes out behind what is on its way, if the other side takes it in time.
-async fn close(socket: &mut WebSocket, code: u16, reason: &str) {
+async fn close(socket: &mut WebSocket, code: u16, reason: &str, within: Duration) {
     // A close frame holds 123 bytes of reason.
     let reason: String = reason
         .chars()
@@ -140,7 +144,7 @@ async fn close(socket: &mut WebSocket, code: u16, reason: &str) {
         })
         .collect();
     let frame = CloseFrame { code, reason: reason.into() };
-    let _ = timeout(GOODBYE_MAX, async {
+    let _ = timeout(within, async {
         if socket.send(Message::Close(Some(frame))).await.is_ok() {
             // The answer to it, so that the connection ends in order.
             while let Some(Ok(_)) = socket.recv().await {}
@@ -149,13 +153,13 @@ async fn close(socket: &mut WebSocket, code: u16, reason: &str) {
     .await;
 }
 
-/// Waits for the first message, which must bring a good token.
+/// Waits for the first message, which must bring a good token. A place among the streams is taken after that.
 async fn subscribed(
     app: &Arc<App>,
     socket: &mut WebSocket,
     id: ExecutionId,
     headers: &HeaderMap,
-) -> Result<Live, End> {
+) -> Result<(Live, StreamPlace), End> {
     let late = || End::Close(code::NOT_AUTHENTICATED, "nobody subscribed in time".to_owned());
     let first = async {
         loop {
@@ -174,7 +178,8 @@ async fn subscribed(
     match serde_json::from_str(&text) {
         Ok(Heard::Subscribe { token, last_sequence }) => {
             let caller = Caller::of_message(app, &token, headers).await?;
-            Ok(Live::open(app, &caller, id, last_sequence.unwrap_or(0)).await?)
+            let place = app.stream_place(&caller.tenant)?;
+            Ok((Live::open(app, &caller, id, last_sequence.unwrap_or(0)).await?, place))
         }
         Ok(Heard::Ping) | Err(_) => Err(unreadable()),
     }

@@ -5,6 +5,7 @@ mod table;
 
 pub use table::{CONFIG, DATA, Kind, SETTINGS, Setting};
 
+use ipnet::IpNet;
 use parse::Given;
 pub use parse::duration;
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub tls: Option<Tls>,
     pub allow_public_http: bool,
     pub public_url: Option<String>,
+    /// Proxies whose word about their clients is taken.
+    pub trust_proxy: Vec<IpNet>,
     pub slots: Option<u32>,
     /// None: no limit.
     pub tenant_slots: Option<u32>,
@@ -34,12 +37,22 @@ pub struct Settings {
     pub body_limit: usize,
     pub header_timeout: Duration,
     pub request_timeout: Duration,
-    pub max_connections: usize,
+    pub idle_timeout: Duration,
+    pub write_timeout: Duration,
+    /// None: as many as the limit on open files allows.
+    pub max_connections: Option<u32>,
+    pub max_connections_per_address: usize,
     pub max_streams: usize,
-    pub stop_timeout: Duration,
     /// None: no limit.
+    pub tenant_streams: Option<u32>,
+    pub stop_timeout: Duration,
+    /// None: nothing is given; 0: no limit.
     pub rate_limit: Option<u32>,
     pub rate_burst: Option<u32>,
+    /// None: no limit.
+    pub hook_rate_limit: Option<u32>,
+    /// None: no limit.
+    pub anonymous_rate_limit: Option<u32>,
     pub open_executions: Option<u32>,
     /// None: for ever.
     pub keep: Option<Duration>,
@@ -115,6 +128,7 @@ impl Settings {
             tls,
             allow_public_http: given.switch("allow-public-http")?,
             public_url: given.url("public-url")?,
+            trust_proxy: given.ranges("trust-proxy")?,
             slots: given.count("slots")?,
             tenant_slots: given.count("tenant-slots")?,
             database_quota: DatabaseQuota {
@@ -125,11 +139,17 @@ impl Settings {
             body_limit: given.bytes("body-limit")?,
             header_timeout: given.duration("header-timeout")?,
             request_timeout: given.duration("request-timeout")?,
-            max_connections: given.size("max-connections")?,
+            idle_timeout: given.duration("idle-timeout")?,
+            write_timeout: given.duration("write-timeout")?,
+            max_connections: given.count("max-connections")?,
+            max_connections_per_address: given.size("max-connections-per-address")?,
             max_streams: given.size("max-streams")?,
+            tenant_streams: given.count("tenant-streams")?,
             stop_timeout: given.duration("stop-timeout")?,
-            rate_limit: given.count("rate-limit")?,
+            rate_limit: given.number("rate-limit")?,
             rate_burst: given.count("rate-burst")?,
+            hook_rate_limit: given.count("hook-rate-limit")?,
+            anonymous_rate_limit: given.count("anonymous-rate-limit")?,
             open_executions: given.count("open-executions")?,
             keep: Some(given.duration("keep")?).filter(|keep| !keep.is_zero()),
             egress: given.egress("egress-allow")?,

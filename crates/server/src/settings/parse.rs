@@ -1,6 +1,7 @@
 //! Texts of settings, each with where it was given, read as what they mean.
 
 use super::{BadSetting, CONFIG, DATA, Kind, LogFormat, SETTINGS, Setting};
+use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -74,7 +75,12 @@ impl Given {
 
     /// 0 and nothing are the same: no such number.
     pub fn count(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
-        self.parsed::<u32>(name, "a whole number").map(|count| count.filter(|count| *count > 0))
+        self.number(name).map(|count| count.filter(|count| *count > 0))
+    }
+
+    /// None when nothing is given, which is not the same as 0.
+    pub fn number(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
+        self.parsed::<u32>(name, "a whole number")
     }
 
     pub fn size(&self, name: &'static str) -> Result<usize, BadSetting> {
@@ -131,6 +137,10 @@ impl Given {
         Egress::default()
             .allowing(&list)
             .map_err(|error| BadSetting(format!("{}: {error}", self.place(name))))
+    }
+
+    pub fn ranges(&self, name: &'static str) -> Result<Vec<IpNet>, BadSetting> {
+        Ok(self.egress(name)?.allow)
     }
 
     /// Names of variables with commas between them, each with a star at its end or without.

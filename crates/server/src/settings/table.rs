@@ -78,6 +78,12 @@ pub const SETTINGS: &[Setting] = &[
         "",
         "How clients reach the server, for links it gives: https://windlass.example.com",
     ),
+    setting(
+        "trust-proxy",
+        Kind::Text,
+        "",
+        "Addresses or ranges of proxies whose X-Forwarded-For, -Host and -Proto are believed: 10.0.0.7,fd00::/8",
+    ),
     setting("slots", Kind::Count, "", "Pieces of work at a time; four to a core if nothing is given"),
     setting(
         "tenant-slots",
@@ -102,16 +108,41 @@ pub const SETTINGS: &[Setting] = &[
     setting("header-timeout", Kind::Duration, "10s", "How long the head of a request may take, TLS included"),
     setting("request-timeout", Kind::Duration, "30s", "How long the body of a request may take"),
     setting(
+        "idle-timeout",
+        Kind::Duration,
+        "75s",
+        "How long a connection may stay open between two requests, and take the rest of a response",
+    ),
+    setting(
+        "write-timeout",
+        Kind::Duration,
+        "30s",
+        "How long a client may take nothing of a response or a stream before its connection is closed",
+    ),
+    setting(
         "max-connections",
         Kind::Count,
-        "10000",
-        "Connections at a time; others wait in the system's queue",
+        "",
+        "Connections at a time, WebSockets included; others wait in the system's queue. If nothing is given, 10000, or as \
+         many as the limit on open files allows beside the engine",
+    ),
+    setting(
+        "max-connections-per-address",
+        Kind::Count,
+        "2000",
+        "Connections at a time of one client address (of IPv6 a /64); more are closed at once. Those of trust-proxy have no limit",
     ),
     setting(
         "max-streams",
         Kind::Count,
         "10000",
         "WebSockets and streams of events at a time; others get a 503",
+    ),
+    setting(
+        "tenant-streams",
+        Kind::Count,
+        "2000",
+        "WebSockets and streams of events of one tenant at a time; 0: no limit. A tenant's own limit comes first",
     ),
     setting(
         "stop-timeout",
@@ -122,14 +153,27 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "rate-limit",
         Kind::Count,
-        "0",
-        "Requests per second of one tenant; 0: no limit. A tenant's own limit comes first",
+        "",
+        "Requests per second of one tenant; 0: no limit. A tenant's own limit comes first. If nothing is given, 1000 for \
+         every tenant but `default`, which has no limit",
     ),
     setting(
         "rate-burst",
         Kind::Count,
         "0",
         "Requests at once of one tenant above its rate; 0: as many as its rate",
+    ),
+    setting(
+        "hook-rate-limit",
+        Kind::Count,
+        "100",
+        "Requests per second to one hook without a token; 0: no limit. A tenant's own limit comes first",
+    ),
+    setting(
+        "anonymous-rate-limit",
+        Kind::Count,
+        "100",
+        "Requests per second of one client address (of IPv6 a /64) without a good token; 0: no limit",
     ),
     setting(
         "open-executions",

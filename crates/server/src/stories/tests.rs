@@ -47,6 +47,7 @@ impl Rig {
             source: GATE.into(),
             workload: json!({}),
             net: Arc::new(compile(GATE).net.unwrap()),
+            hooks: Vec::new(),
             at: now(),
             status: None,
             author: None,

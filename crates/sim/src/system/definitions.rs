@@ -42,6 +42,7 @@ pub(super) fn draw(count: usize, at: Millis, rng: &mut Rng) -> Vec<Definition> {
                 source,
                 workload,
                 net,
+                hooks: Vec::new(),
                 at,
                 status: None,
                 author: None,

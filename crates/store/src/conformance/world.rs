@@ -58,6 +58,7 @@ pub fn definition(name: &str, source: &str, net: &Arc<Net>) -> Definition {
         source: source.to_owned(),
         workload: json!({ "n": 1 }),
         net: net.clone(),
+        hooks: Vec::new(),
         at: Millis(5),
         status: None,
         author: None,

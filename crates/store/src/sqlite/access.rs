@@ -12,15 +12,28 @@ use windlass_kernel::Millis;
 /// Puts a tenant, or changes its name and limits.
 pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usize, StoreError> {
     let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
-               updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET \
+               updated_at, streams, hook_rate_limit) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+               ON CONFLICT (id) DO UPDATE SET \
                name = excluded.name, rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, \
                open_executions = excluded.open_executions, slots = excluded.slots, programs = excluded.programs, \
-               updated_at = excluded.updated_at";
+               updated_at = excluded.updated_at, streams = excluded.streams, \
+               hook_rate_limit = excluded.hook_rate_limit";
     let StoredTenant { id, name, limits, programs, created_at, updated_at } = stored;
-    let TenantLimits { rate_limit, rate_burst, open_executions, slots } = limits;
+    let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit } = limits;
     let (created, updated) = (created_at.0, updated_at.0);
-    let values =
-        params![id.0, name, rate_limit, rate_burst, open_executions, slots, programs, created, updated];
+    let values = params![
+        id.0,
+        name,
+        rate_limit,
+        rate_burst,
+        open_executions,
+        slots,
+        programs,
+        created,
+        updated,
+        streams,
+        hook_rate_limit
+    ];
     Ok(conn.prepare_cached(sql)?.execute(values)?)
 }
 
@@ -65,7 +78,7 @@ pub(super) fn add_audit(conn: &Connection, audit: &Audit) -> Result<(), StoreErr
 impl Access for SqliteReader {
     fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError> {
         let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
-                   updated_at FROM tenants \
+                   updated_at, streams, hook_rate_limit FROM tenants \
                    ORDER BY created_at, id";
         all(&self.conn, sql, [], |row| {
             Ok(StoredTenant {
@@ -76,6 +89,8 @@ impl Access for SqliteReader {
                     rate_burst: row.get(3)?,
                     open_executions: row.get(4)?,
                     slots: row.get(5)?,
+                    streams: row.get(9)?,
+                    hook_rate_limit: row.get(10)?,
                 },
                 programs: row.get(6)?,
                 created_at: Millis(row.get(7)?),

@@ -145,14 +145,6 @@ impl Catalog for SqliteReader {
         })
     }
 
-    fn definitions_after(
-        &mut self,
-        after: DefinitionId,
-        count: usize,
-    ) -> Result<Vec<StoredDefinition>, StoreError> {
-        definitions(&self.conn, "d.id > ?1 ORDER BY d.id LIMIT ?2", params![after.0, limit(count)])
-    }
-
     fn keyed(
         &mut self,
         tenant: &Tenant,

@@ -2,6 +2,7 @@
 
 use super::access::add_audit;
 use super::columns::{self, workflow_bytes};
+use super::hooks;
 use crate::access::Audit;
 use crate::commit::{Applied, Definition, DefinitionId, Target, WorkflowId};
 use crate::entry::WorkflowStatus;
@@ -19,19 +20,29 @@ struct Standing {
 }
 
 pub(super) fn define(conn: &Connection, definition: &Definition) -> Result<Applied, StoreError> {
-    let standing = match definition.target {
-        Target::New(id) => made(conn, definition, id)?,
+    let (found, new_id) = match definition.target {
+        Target::New(id) => (None, id),
         Target::Named(id) => match named(conn, definition)? {
-            None => made(conn, definition, id)?,
+            None => (None, id),
             Some(standing) => match known(conn, definition, &standing)? {
                 Some(known) => return Ok(Applied::Defined(known, standing.newest, standing.id)),
-                None => standing,
+                None => (Some(standing), id),
             },
         },
         Target::After(id, expected) => match of_id(conn, definition, id)? {
-            Some(standing) if expected.is_none_or(|expected| expected == standing.newest) => standing,
+            Some(standing) if expected.is_none_or(|expected| expected == standing.newest) => {
+                (Some(standing), id)
+            }
             _ => return Ok(Applied::Fenced),
         },
+    };
+    let own = found.as_ref().map(|standing| standing.key);
+    if let Some(other) = hooks::taken(conn, &definition.tenant, own, &definition.hooks)? {
+        return Ok(Applied::HookTaken(other));
+    }
+    let standing = match found {
+        Some(standing) => standing,
+        None => made(conn, definition, new_id)?,
     };
     insert(conn, definition, &standing)
 }
@@ -69,6 +80,8 @@ fn insert(conn: &Connection, definition: &Definition, of: &Standing) -> Result<A
         definition.at.0,
         definition.status.map(WorkflowStatus::name)
     ])?;
+    hooks::read(conn, of.key)?;
+    hooks::put(conn, &definition.tenant, of.key, &definition.hooks, definition.at)?;
     if let Some(audit) = audit(definition, of, version) {
         add_audit(conn, &audit)?;
     }

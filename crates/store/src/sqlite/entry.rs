@@ -1,15 +1,19 @@
 //! Rows beside executions, each kind by its owner.
 
 use super::access;
+use super::catalog::standing;
 use super::columns::workflow_bytes;
+use super::hooks;
 use super::keys::Keys;
 use super::memory;
 use super::outbox;
 use super::retention;
-use crate::commit::Applied;
+use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
-use crate::store::StoreError;
+use crate::origin::Tenant;
+use crate::store::{StoreError, Which};
 use rusqlite::{Connection, params};
+use windlass_kernel::Millis;
 
 pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result<Applied, StoreError> {
     let changed = match entry {
@@ -19,11 +23,10 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
                  WHERE tenant = ?1 AND id = ?2 AND deleted_at IS NULL",
             )?
             .execute(params![tenant.0, workflow_bytes(*workflow), status.name(), at.0])?,
-        Entry::WorkflowDeleted { tenant, workflow, at } => conn
-            .prepare_cached(
-                "UPDATE workflows SET deleted_at = ?3 WHERE tenant = ?1 AND id = ?2 AND deleted_at IS NULL",
-            )?
-            .execute(params![tenant.0, workflow_bytes(*workflow), at.0])?,
+        Entry::WorkflowDeleted { tenant, workflow, at } => delete(conn, tenant, *workflow, *at)?,
+        Entry::HooksRead { tenant, workflow, hooks, at } => {
+            hooks::put_read(conn, tenant, *workflow, hooks, *at)?
+        }
         Entry::Forget { execution } => return retention::forget(conn, keys, *execution),
         Entry::Clear { rows } => return retention::clear(conn, *rows),
         Entry::Remember(memory) => memory::remember(conn, memory)?,
@@ -47,4 +50,12 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
         }
     };
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
+}
+
+/// Its hooks are free for other workflows of the tenant.
+fn delete(conn: &Connection, of: &Tenant, workflow: WorkflowId, at: Millis) -> Result<usize, StoreError> {
+    let Some(key) = standing(conn, of, &Which::Id(workflow))? else { return Ok(0) };
+    hooks::release(conn, key)?;
+    hooks::read(conn, key)?;
+    Ok(conn.prepare_cached("UPDATE workflows SET deleted_at = ?2 WHERE key = ?1")?.execute([key, at.0])?)
 }

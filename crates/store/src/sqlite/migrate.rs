@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 11] = [
+const MIGRATIONS: [Migration; 12] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -29,6 +29,7 @@ const MIGRATIONS: [Migration; 11] = [
     Migration { number: 9, name: "keys", sql: include_str!("schema/0009_keys.sql") },
     Migration { number: 10, name: "programs", sql: include_str!("schema/0010_programs.sql") },
     Migration { number: 11, name: "given_up", sql: include_str!("schema/0011_given_up.sql") },
+    Migration { number: 12, name: "hooks", sql: include_str!("schema/0012_hooks.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -128,6 +129,7 @@ mod tests {
             "a68c6999c0b1112333b1f9a59c0aa5d2ef34d9a336ded746b00c36b9d6bab502",
             "69fe9d0133a4e628945bb1e5b33fb23c28d2be8880dfd22f92081bc1b2208352",
             "efcbacf597674aaf6338a77543a0a22aa9215acd6b8188da642765bf9cdf385a",
+            "a38b7cd1fd0ea68b1eb3cc468453737129b828d1b99d545665f259c70fb31910",
         ];
         assert_eq!(found, expected);
     }

@@ -14,6 +14,7 @@ mod due;
 mod entry;
 mod errors;
 mod executions;
+mod hooks;
 mod keys;
 mod lists;
 mod memory;

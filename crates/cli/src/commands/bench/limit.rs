@@ -74,6 +74,7 @@ fn define(store: &mut Sqlite, net: &Arc<Net>) -> anyhow::Result<()> {
         source: "limit".into(),
         workload: serde_json::json!({}),
         net: net.clone(),
+        hooks: Vec::new(),
         at: now(),
         status: None,
         author: None,

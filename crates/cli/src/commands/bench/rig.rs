@@ -77,6 +77,7 @@ impl Rig {
             source: name.to_owned(),
             workload: json!({}),
             net: Arc::new(net),
+            hooks: Vec::new(),
             at: now(),
             status: None,
             author: None,

@@ -27,6 +27,7 @@ use windlass_dialects::{Compiled, Literal, compile};
 use windlass_engine::{Answer, Refusal, Request, Start};
 use windlass_kernel::{ExecutionId, overlay};
 use windlass_server::engine_secrets::EngineSecrets;
+use windlass_server::hooks::claims_of;
 use windlass_server::vault::LocalVault;
 use windlass_store::{Definition, DefinitionId, Target, Tenant};
 
@@ -155,6 +156,7 @@ pub fn definition(compiled: &mut Compiled, source: &Source) -> Option<Definition
         source: compiled.source.clone(),
         workload: compiled.workload.clone(),
         net: Arc::new(net),
+        hooks: claims_of(dialect, &compiled.source),
         at: now(),
         status: None,
         author: None,

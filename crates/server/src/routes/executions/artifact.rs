@@ -54,6 +54,8 @@ pub async fn artifact(
         (header::ETAG, tag),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, immutable, max-age=31536000")),
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        // A value of a tenant is never a page of the server.
+        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
     ];
     Ok(match has_it {
         true => (StatusCode::NOT_MODIFIED, kept).into_response(),

@@ -13,6 +13,7 @@ impl From<Refusal> for Problem {
             Refusal::Rejected(rejected) => of_rejected(&rejected, message),
             Refusal::NoExecution(id) => missing(id),
             Refusal::NoDefinition => Problem::not_found("workflow", "of this execution"),
+            Refusal::HookTaken(_) => Problem::conflict(message),
             Refusal::KeyTaken => Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", message),
             Refusal::BadInputs(_) => Problem::invalid("inputs", message),
             Refusal::NotRetried(not) => of_not_retried(&not, message),

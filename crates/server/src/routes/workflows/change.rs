@@ -1,6 +1,6 @@
 //! Changing and deleting workflows.
 
-use super::create::{changed_meanwhile, register};
+use super::create::{Copies, changed_meanwhile, register};
 use super::source::{Text, storable};
 use super::{Registered, StatusName, WorkflowView, current, tagged};
 use crate::app::App;
@@ -44,7 +44,7 @@ pub async fn put_workflow(
     }
     let compiled = storable(&app, &caller.tenant, text).await?;
     let target = Target::After(current.workflow.id, expected);
-    let registered = register(&app, &caller, compiled, target, None).await?;
+    let registered = register(&app, &caller, compiled, target, (None, Copies::No)).await?;
     Ok((tagged(registered.version), Json(registered)))
 }
 

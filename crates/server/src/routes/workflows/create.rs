@@ -5,6 +5,7 @@ use super::{DialectName, Registered, current, hex, tagged};
 use crate::app::{App, misfit};
 use crate::auth::{Caller, Permission};
 use crate::body::MaySend;
+use crate::hooks;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem};
@@ -17,13 +18,22 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::workflow_id;
-use windlass_dialects::workflow::{Hook, hooks};
 use windlass_dialects::{Child, Compiled};
 use windlass_engine::{Answer, Refusal, Request};
-use windlass_store::{Catalog, Definition, Reader, Target, Tenant, Which, WorkflowId, WorkflowStatus};
+use windlass_store::{
+    Catalog, Definition, HookClaim, HookReader as _, Reader, StoredWorkflow, Target, Tenant, Which,
+    WorkflowId, WorkflowStatus,
+};
 
 /// What a definition without a name is called.
 const UNNAMED: &str = "unnamed";
+
+/// Whether a definition is a copy of one that is stored: its hooks stay with the original until it has paths of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copies {
+    Yes,
+    No,
+}
 
 type Created = (StatusCode, HeaderMap, Json<Registered>);
 
@@ -43,7 +53,7 @@ pub async fn create_workflow(
     caller.may(Permission::Edit)?;
     let compiled = storable(&app, &caller.tenant, text).await?;
     let target = Target::New(WorkflowId(ids::fresh_number()?));
-    let registered = register(&app, &caller, compiled, target, None).await?;
+    let registered = register(&app, &caller, compiled, target, (None, Copies::No)).await?;
     Ok(created(registered))
 }
 
@@ -75,7 +85,7 @@ pub async fn duplicate_workflow(
     };
     let compiled = storable(&app, &caller.tenant, current.definition.source.clone()).await?;
     let target = Target::New(WorkflowId(ids::fresh_number()?));
-    let registered = register(&app, &caller, compiled, target, Some(name)).await?;
+    let registered = register(&app, &caller, compiled, target, (Some(name), Copies::Yes)).await?;
     Ok(created(registered))
 }
 
@@ -92,7 +102,7 @@ pub(super) async fn register(
     caller: &Caller,
     compiled: Compiled,
     target: Target,
-    name: Option<String>,
+    (name, copies): (Option<String>, Copies),
 ) -> Result<Registered, Problem> {
     let mut compiled = compiled;
     let (Some(net), Some(dialect)) = (compiled.net.take(), compiled.dialect) else {
@@ -100,10 +110,18 @@ pub(super) async fn register(
     };
     app.rights.check(&caller.tenant, &programs_of(&net))?;
     let mut warnings = warnings(app, caller, &compiled).await?;
-    let called = name.as_ref().or(compiled.name.as_ref()).cloned();
-    warnings.extend(taken(app, caller, &compiled.source, (target, called)).await?);
     let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
     let name = named("name", &name)?;
+    let mut claims = hooks::claims_of(dialect, &compiled.source);
+    hooks::check(&claims)?;
+    match copies {
+        Copies::No => are_free(app, &caller.tenant, &claims, (target, &name)).await?,
+        Copies::Yes => {
+            let held = holders(app, &caller.tenant, &claims).await?;
+            claims.retain(|claim| !held.iter().any(|(taken, _)| taken == claim));
+            warnings.extend(held.iter().map(|(claim, other)| hooks::taken(claim, &other.name)));
+        }
+    }
     keep_literals(app, &caller.tenant, &mut compiled).await?;
     let net = Arc::new(net);
     let net_digest = hex(net.digest());
@@ -118,6 +136,7 @@ pub(super) async fn register(
         source,
         workload,
         net,
+        hooks: claims,
         status,
         at: now(),
         author: Some(caller.author()),
@@ -125,6 +144,7 @@ pub(super) async fn register(
     let (version, workflow) = match app.ask(Request::Define(Box::new(definition))).await? {
         Answer::Defined { version, workflow, .. } => (version, workflow),
         Answer::Refused(Refusal::NoDefinition) => return Err(changed_meanwhile()),
+        Answer::Refused(taken @ Refusal::HookTaken(_)) => return Err(taken.into()),
         other => return Err(misfit(&other)),
     };
     app.definitions.forget(&caller.tenant, workflow);
@@ -171,46 +191,52 @@ pub(crate) async fn missing_children(
     missing.await
 }
 
-/// Hooks that another workflow of the tenant has: without a token, requests go to the older one.
-async fn taken(
+/// 409 when another workflow of the tenant has a path of the definition.
+async fn are_free(
     app: &Arc<App>,
-    caller: &Caller,
-    source: &str,
-    (target, name): (Target, Option<String>),
-) -> Result<Vec<Detail>, Problem> {
-    let hooks = hooks(source);
-    if hooks.is_empty() {
+    tenant: &Tenant,
+    claims: &[HookClaim],
+    (target, name): (Target, &str),
+) -> Result<(), Problem> {
+    let holders = holders(app, tenant, claims).await?;
+    let is_another = |other: &StoredWorkflow| match target {
+        Target::Named(_) => name != other.name,
+        Target::New(id) | Target::After(id, _) => id != other.id,
+    };
+    let taken: Vec<Detail> = holders
+        .iter()
+        .filter(|(_, other)| is_another(other))
+        .map(|(claim, other)| hooks::taken(claim, &other.name))
+        .collect();
+    match taken.first() {
+        Some(first) => Err(Problem { details: taken.clone(), ..Problem::conflict(first.message.clone()) }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the workflows of the tenant that have these paths, each with what it has.
+async fn holders(
+    app: &Arc<App>,
+    tenant: &Tenant,
+    claims: &[HookClaim],
+) -> Result<Vec<(HookClaim, StoredWorkflow)>, Problem> {
+    if claims.is_empty() {
         return Ok(Vec::new());
     }
-    let (state, tenant) = (app.clone(), caller.tenant.clone());
-    let claims = app.readers.look(move |reader| {
-        let mut others = Vec::new();
-        for hook in hooks {
-            for claim in state.hooks.claims(reader, &hook.path)? {
-                let same = claim.tenant == tenant && claim.hook.method == hook.method;
-                let Some(other) = reader.workflow(&tenant, claim.workflow)?.filter(|_| same) else {
-                    continue;
-                };
-                let itself = match target {
-                    Target::Named(_) => name.as_ref() == Some(&other.name),
-                    Target::New(id) | Target::After(id, _) => id == claim.workflow,
-                };
-                if !itself {
-                    others.push((hook.clone(), other.name));
+    let (tenant, claims) = (tenant.clone(), claims.to_vec());
+    app.readers
+        .look(move |reader| {
+            let mut holders = Vec::new();
+            for claim in claims {
+                let held = reader.hooks(&tenant, &claim.path)?;
+                for held in held.into_iter().filter(|held| held.claim.method == claim.method) {
+                    let other = reader.workflow(&tenant, held.workflow)?;
+                    holders.extend(other.map(|other| (claim.clone(), other)));
                 }
             }
-        }
-        Ok(others)
-    });
-    let told = |(hook, other): (Hook, String)| Detail {
-        code: Some("W0247".to_owned()),
-        hint: Some("give one of them another path".to_owned()),
-        ..Detail::new(
-            "nodes",
-            format!("{} /hooks/{} starts the workflow `{other}` already", hook.method, hook.path),
-        )
-    };
-    Ok(claims.await?.into_iter().map(told).collect())
+            Ok(holders)
+        })
+        .await
 }
 
 /// Secrets that stood in the definition are in the vault before the definition is in the store.

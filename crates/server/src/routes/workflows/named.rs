@@ -1,7 +1,7 @@
 //! Workflows by name, for files: the file's name for itself is all that somebody who runs it knows.
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
-use super::create::register;
+use super::create::{Copies, register};
 use super::source::{Text, storable};
 use super::{Registered, tagged};
 use crate::app::App;
@@ -44,6 +44,6 @@ pub async fn put_named(
     caller.may(Permission::Edit)?;
     let compiled = storable(&app, &caller.tenant, text).await?;
     let target = Target::Named(WorkflowId(ids::fresh_number()?));
-    let registered = register(&app, &caller, compiled, target, Some(asked.name)).await?;
+    let registered = register(&app, &caller, compiled, target, (Some(asked.name), Copies::No)).await?;
     Ok((tagged(registered.version), Json(registered)))
 }

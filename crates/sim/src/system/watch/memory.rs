@@ -160,6 +160,7 @@ impl Watch {
             (Refusal::NoDefinition, _) => Some("every definition was registered".into()),
             (Refusal::NotRetried(_), _) => Some("nobody named a step to begin at".into()),
             (Refusal::BadInputs(_), _) => Some("its inputs have no defaults".into()),
+            (Refusal::HookTaken(_), _) => Some("no definition has a hook".into()),
             (Refusal::KeyTaken, _) => Some("nobody gave a key".into()),
             (Refusal::Rejected(_), None) => Some("there is no such execution".into()),
             (Refusal::Rejected(Rejected::Ended(outcome)), Some(shadow)) => {

@@ -1,0 +1,101 @@
+//! How many connections there may be at a time: in all, and of one client address.
+
+use crate::client::group;
+use ipnet::IpNet;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Connections by the address that they are counted under.
+type Counts = Arc<Mutex<HashMap<IpAddr, usize>>>;
+
+#[derive(Debug)]
+pub struct Places {
+    all: Arc<Semaphore>,
+    max: u32,
+    per_address_max: usize,
+    by_address: Counts,
+    /// Proxies, behind which there are many clients.
+    trusted: Vec<IpNet>,
+}
+
+/// A place of one connection, free again when it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    _permit: OwnedSemaphorePermit,
+    counted: Option<(IpAddr, Counts)>,
+}
+
+impl Places {
+    pub fn new(max: u32, per_address_max: usize, trusted: Vec<IpNet>) -> Places {
+        let all = Arc::new(Semaphore::new(max as usize));
+        Places { all, max, per_address_max, by_address: Arc::default(), trusted }
+    }
+
+    /// Waits until there is a place for anybody.
+    pub async fn next(&self) -> Option<OwnedSemaphorePermit> {
+        self.all.clone().acquire_owned().await.ok()
+    }
+
+    /// Takes the place for a client; None when its address has as many as one may have.
+    pub fn take(&self, permit: OwnedSemaphorePermit, address: IpAddr) -> Option<Place> {
+        if self.trusted.iter().any(|range| range.contains(&address.to_canonical())) {
+            return Some(Place { _permit: permit, counted: None });
+        }
+        let address = group(address);
+        let mut counts = lock(&self.by_address);
+        let count = counts.entry(address).or_default();
+        if *count >= self.per_address_max {
+            return None;
+        }
+        *count += 1;
+        Some(Place { _permit: permit, counted: Some((address, self.by_address.clone())) })
+    }
+
+    pub fn open(&self) -> usize {
+        self.max as usize - self.all.available_permits()
+    }
+
+    /// Waits until all are free, no longer than this. Returns whether they are.
+    pub async fn all_free(&self, within: Duration) -> bool {
+        tokio::time::timeout(within, self.all.acquire_many(self.max)).await.is_ok()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some((address, counts)) = &self.counted else { return };
+        let mut counts = lock(counts);
+        if let Some(count) = counts.get_mut(address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(address);
+            }
+        }
+    }
+}
+
+fn lock(counts: &Mutex<HashMap<IpAddr, usize>>) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_address_has_so_many_and_a_proxy_as_many_as_there_are() {
+        let places = Places::new(5, 2, vec!["10.0.0.7/32".parse().unwrap()]);
+        let take = async |from: &str| places.take(places.next().await.unwrap(), from.parse().unwrap());
+        let first = take("192.0.2.1").await.unwrap();
+        let _second = take("::ffff:192.0.2.1").await.unwrap();
+        assert!(take("192.0.2.1").await.is_none(), "the same address in another form");
+        drop(first);
+        assert!(take("192.0.2.1").await.is_some());
+        let _proxied = [take("10.0.0.7").await, take("10.0.0.7").await, take("10.0.0.7").await];
+        assert_eq!(places.open(), 4);
+        assert_eq!(lock(&places.by_address).len(), 1, "who is gone is not remembered");
+    }
+}

@@ -1,0 +1,66 @@
+//! The body of a response as the connection takes it: in small parts, so that what a client has not taken is known.
+
+use super::attendance::Exchange;
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as _, Frame, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+/// Bytes that are handed out at once. A client of HTTP/2 that grants a window of one byte gets a whole part into the
+/// connection's buffer, and no more.
+const PART: usize = 16 * 1024;
+
+#[derive(Debug)]
+pub struct Attended {
+    body: Body,
+    rest: Bytes,
+    exchange: Exchange,
+}
+
+impl Attended {
+    pub fn new(body: Body, mut exchange: Exchange) -> Attended {
+        exchange.answers(body.size_hint().exact().is_some());
+        Attended { body, rest: Bytes::new(), exchange }
+    }
+}
+
+impl hyper::body::Body for Attended {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let polled = Pin::new(&mut self.body).poll_frame(cx);
+            if polled.is_pending() {
+                self.exchange.waits();
+            }
+            match ready!(polled).map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.rest = data,
+                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        self.exchange.sends();
+        let length = self.rest.len().min(PART);
+        let part = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, inner) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(inner.lower() + rest);
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
+    }
+}

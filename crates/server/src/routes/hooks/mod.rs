@@ -1,0 +1,129 @@
+//! `/hooks/{path}` and `/hooks/{tenant}/{path}`: requests that start workflows, as their triggers ask for them.
+
+mod request;
+
+use super::executions::key::{key, of_parts};
+use super::executions::{Accepted, Begin, ExecutionOptions, begin};
+use crate::app::App;
+use crate::auth::{Caller, Pass, Permission, Role};
+use crate::body::collect;
+use crate::hooks::address;
+use crate::limits::Counted;
+use crate::problem::{Problem, Refused};
+use crate::routes::shared::{BodyRefusals, Refusals};
+use axum::Json;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::routing::any;
+use request::HookRequest;
+use std::sync::Arc;
+use std::time::Instant;
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use windlass_store::{HookReader as _, StoredHook, Tenant};
+
+/// Who starts it when no token is asked for.
+const BY: &str = "webhook";
+const TRIGGER: &str = "webhook";
+
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(hook))]
+struct Document;
+
+/// Paths have as many parts, and methods, as their triggers say, which the OpenAPI document cannot tell.
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::with_openapi(Document::openapi()).route("/hooks/{*path}", any(hook))
+}
+
+/// Start the workflow whose trigger has this path
+///
+/// With the method that the trigger says. A path belongs to a tenant: `/hooks/TENANT/PATH`; without a tenant to that of the
+/// token, and without a token to `default`. A JSON object is the inputs; anything else is their `body`; without a body the
+/// query is. A token is needed unless the trigger says `requireAuth: false`.
+#[utoipa::path(post, path = "/hooks/{path}", tag = "hooks", security((), ("bearer" = [])),
+    params(("path" = String, Path, description = "As the trigger has it, with the tenant's id in front or without; it may have several parts"),
+        ("X-Idempotency-Key" = Option<String>, Header, description = "The same key starts no second execution")),
+    request_body(content = Option<Value>),
+    responses((status = 202, body = Accepted, description = "It is queued"),
+        (status = 405, body = Refused, description = "The trigger is for another method"),
+        (status = 409, body = Refused, description = "The key was used for something else, or the workflow is not active"),
+        Refusals, BodyRefusals))]
+async fn hook(
+    State(app): State<Arc<App>>,
+    Path(asked): Path<String>,
+    method: Method,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<(StatusCode, Json<Accepted>), Problem> {
+    let (parts, body) = request.into_parts();
+    let (named, path) = address(&asked);
+    let (hook, caller) = find(&app, named, path, &method, &parts.headers).await?;
+    let bytes = collect(body, &app).await?;
+    let query = query.as_deref();
+    let inputs =
+        HookRequest { method: &method, path, query, headers: &parts.headers, body: &bytes }.inputs()?;
+    let asked = ExecutionOptions::default().read(&caller.id, &app.settings.egress)?;
+    let sent = [method.as_str(), path, query.unwrap_or_default()].map(str::as_bytes);
+    let key = key(&parts.headers, || Ok(of_parts([sent[0], sent[1], sent[2], &bytes])))?;
+    let with = Begin { workflow: hook.workflow, inputs, trigger: TRIGGER, key };
+    Ok(begin(&app, &caller, asked, with).await?.accepted(&app, &parts.headers))
+}
+
+/// Finds the hook of the tenant that the address names, else of the caller's, else of `default`.
+async fn find(
+    app: &App,
+    named: Option<Tenant>,
+    path: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<(StoredHook, Caller), Problem> {
+    let missing = || Problem::not_found("hook", path);
+    let caller = match headers.contains_key(header::AUTHORIZATION) {
+        true => Some(Caller::of_request(app, headers).await?),
+        false => None,
+    };
+    let own = caller.as_ref().map(|caller| caller.tenant.clone());
+    let tenant = match (named, own) {
+        (Some(named), Some(own)) if named != own => return Err(missing()),
+        (Some(tenant), _) | (None, Some(tenant)) => tenant,
+        (None, None) => Tenant::default(),
+    };
+    let hooks = hooks(app, &tenant, path).await?;
+    let is_known = !hooks.is_empty();
+    let hook = match hooks.into_iter().find(|hook| hook.claim.method == method.as_str()) {
+        Some(hook) => hook,
+        None if is_known => return Err(other_method()),
+        None => return Err(missing()),
+    };
+    let caller = match caller {
+        Some(caller) => caller,
+        None => stranger(app, &tenant, &hook)?,
+    };
+    caller.may(Permission::Execute)?;
+    Ok((hook, caller))
+}
+
+async fn hooks(app: &App, tenant: &Tenant, path: &str) -> Result<Vec<StoredHook>, Problem> {
+    let (tenant, path) = (tenant.clone(), path.to_owned());
+    app.readers.look(move |reader| reader.hooks(&tenant, &path)).await
+}
+
+fn other_method() -> Problem {
+    let message = "the hook is for another method";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message)
+}
+
+/// A caller without a token has limits of its own: it cannot use up the requests of the tenant's users.
+fn stranger(app: &App, tenant: &Tenant, hook: &StoredHook) -> Result<Caller, Problem> {
+    if hook.claim.require_auth {
+        return Err(Problem::unauthenticated("this hook needs the header Authorization: Bearer TOKEN"));
+    }
+    let now = Instant::now();
+    if let Some(rate) = app.directory.hook_rate(tenant, &app.settings) {
+        app.rates.take(Counted::Hook(tenant.clone(), hook.claim.path.clone()), rate, now)?;
+    }
+    if let Some(rate) = app.directory.rate(tenant, &app.settings) {
+        app.rates.take(Counted::Hooks(tenant.clone()), rate, now)?;
+    }
+    Ok(Caller::at_home(tenant.clone(), Role::Member, BY.to_owned(), Pass::Free))
+}

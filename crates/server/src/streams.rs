@@ -1,0 +1,81 @@
+//! Places for streams, which outlive their request: WebSockets and streams of events. Taken by callers who have shown who
+//! they are.
+
+use crate::problem::Problem;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use windlass_store::Tenant;
+
+#[derive(Debug)]
+pub struct Streams {
+    all: Arc<Semaphore>,
+    max: usize,
+    by_tenant: Arc<Mutex<HashMap<Tenant, usize>>>,
+}
+
+/// A place, free again when it is dropped.
+#[derive(Debug)]
+pub struct StreamPlace {
+    _permit: OwnedSemaphorePermit,
+    tenant: Tenant,
+    by_tenant: Arc<Mutex<HashMap<Tenant, usize>>>,
+}
+
+impl Streams {
+    pub fn new(max: usize) -> Streams {
+        Streams { all: Arc::new(Semaphore::new(max)), max, by_tenant: Arc::default() }
+    }
+
+    /// Takes a place for a tenant that may have so many; None: as many as there are.
+    pub fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<StreamPlace, Problem> {
+        let full = |_| {
+            let max = self.max;
+            Problem::unavailable(format!("{max} streams are open, which is as many as this server takes"))
+        };
+        let permit = self.all.clone().try_acquire_owned().map_err(full)?;
+        let mut counts = lock(&self.by_tenant);
+        let count = counts.entry(tenant.clone()).or_default();
+        if let Some(limit) = limit.filter(|limit| *count >= *limit) {
+            let message = format!("the tenant has {limit} streams open, which is its limit");
+            return Err(Problem::too_many(message, 1));
+        }
+        *count += 1;
+        Ok(StreamPlace { _permit: permit, tenant: tenant.clone(), by_tenant: self.by_tenant.clone() })
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.by_tenant);
+        if let Some(count) = counts.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.tenant);
+            }
+        }
+    }
+}
+
+fn lock(counts: &Mutex<HashMap<Tenant, usize>>) -> MutexGuard<'_, HashMap<Tenant, usize>> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenant_has_its_limit_and_all_have_that_of_the_server() {
+        let streams = Streams::new(3);
+        let take = |tenant: &str| streams.take(&Tenant::new(tenant), Some(2));
+        let status = |taken: Result<StreamPlace, Problem>| taken.expect_err("it is refused").status.as_u16();
+        let first = take("a").unwrap();
+        let _second = take("a").unwrap();
+        assert_eq!(status(take("a")), 429);
+        let _third = take("b").unwrap();
+        assert_eq!(status(take("b")), 503);
+        drop(first);
+        assert!(take("a").is_ok());
+    }
+}

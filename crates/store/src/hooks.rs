@@ -1,0 +1,42 @@
+//! Requests that start workflows. A path belongs to a tenant, and within the tenant to one workflow: the claim is a row,
+//! written by the transaction that stores the definition.
+
+use crate::commit::WorkflowId;
+use crate::origin::Tenant;
+use crate::store::{Reader, StoreError};
+
+/// A request under `/hooks` that a definition wants to be started by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookClaim {
+    /// In capitals.
+    pub method: String,
+    /// Without slashes around it.
+    pub path: String,
+    /// A token is needed.
+    pub require_auth: bool,
+}
+
+/// A claim that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredHook {
+    pub workflow: WorkflowId,
+    pub claim: HookClaim,
+}
+
+/// The newest definition of a workflow that was stored before claims were.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadHooks {
+    pub tenant: Tenant,
+    pub workflow: WorkflowId,
+    pub dialect: String,
+    pub source: String,
+}
+
+/// Reads claims; always of one tenant, but for those that were not read yet.
+pub trait HookReader: Reader {
+    /// Returns the claims on a path, at most one for each method.
+    fn hooks(&mut self, tenant: &Tenant, path: &str) -> Result<Vec<StoredHook>, StoreError>;
+
+    /// Returns definitions whose hooks were never read, the oldest workflow first.
+    fn unread_hooks(&mut self, limit: usize) -> Result<Vec<UnreadHooks>, StoreError>;
+}
