@@ -1,62 +1,112 @@
-//! A text read in several ways at once: as it stands, with percent signs undone, with backslashes undone. Every byte
-//! that is read knows which bytes of the text it stands for, so that what is found can be cut out there.
+//! A text read in several ways: as it is, with percent signs undone, with backslashes undone. Every byte that is read
+//! knows which bytes of the text it is written with, so that what is found can be cut out there.
 //!
-//! Line breaks and the indent after them count for nothing: encoders wrap lines, and printers indent them.
+//! Readings are iterators: a text of any length is read in constant memory and in time linear in its length.
+//!
+//! Line breaks and the indent after them are left out: encoders wrap lines, and printers indent them.
 
-/// A reading of a text.
-#[derive(Debug, Default)]
-pub(crate) struct Reading {
-    pub(crate) bytes: Vec<u8>,
-    /// Begin and end in the text of each byte.
-    spans: Vec<(usize, usize)>,
+use std::collections::VecDeque;
+
+/// One byte of a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Byte {
+    pub(crate) byte: u8,
+    /// Begin and end of the bytes of the text that it is written with.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
-impl Reading {
-    fn plain(text: &[u8]) -> Reading {
-        let spans = (0..text.len()).map(|at| (at, at + 1)).collect();
-        Reading { bytes: text.to_vec(), spans }
-    }
+/// The text as it is.
+pub(crate) fn plain(text: &[u8]) -> impl Iterator<Item = Byte> + '_ {
+    text.iter().enumerate().map(|(at, byte)| Byte { byte: *byte, start: at, end: at + 1 })
+}
 
-    /// The bytes of the text that these bytes stand for.
-    pub(crate) fn span(&self, from: usize, to: usize) -> (usize, usize) {
-        (self.spans[from].0, self.spans[to - 1].1)
-    }
+/// Leaves out line breaks and indents.
+pub(crate) fn folded(bytes: impl Iterator<Item = Byte>) -> impl Iterator<Item = Byte> {
+    let mut fold = Fold::default();
+    bytes.filter(move |read| fold.keeps(read.byte))
+}
 
-    /// Reads on: `step` looks at the rest and says how many bytes of it stand for which bytes.
-    fn through(&self, step: impl Fn(&[u8]) -> (usize, Decoded)) -> Reading {
-        let mut read = Reading::default();
-        let mut at = 0;
-        while at < self.bytes.len() {
-            let (taken, decoded) = step(&self.bytes[at..]);
-            let span = self.span(at, at + taken);
-            for byte in decoded.bytes() {
-                read.bytes.push(*byte);
-                read.spans.push(span);
-            }
-            at += taken;
+/// Whether the last byte was a line break or belonged to the indent after one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fold {
+    in_indent: bool,
+}
+
+impl Fold {
+    pub(crate) fn keeps(&mut self, byte: u8) -> bool {
+        match byte {
+            b'\n' | b'\r' => self.in_indent = true,
+            b' ' | b'\t' if self.in_indent => {}
+            _ => self.in_indent = false,
         }
-        read
-    }
-
-    fn folded(&self) -> Reading {
-        let mut read = Reading::default();
-        let mut in_indent = false;
-        for (byte, span) in self.bytes.iter().zip(&self.spans) {
-            match byte {
-                b'\n' | b'\r' => in_indent = true,
-                b' ' | b'\t' if in_indent => {}
-                _ => {
-                    in_indent = false;
-                    read.bytes.push(*byte);
-                    read.spans.push(*span);
-                }
-            }
-        }
-        read
+        !self.in_indent
     }
 }
 
-/// What one place of a text stands for: at most the four bytes of a character.
+/// A text without its line breaks and indents.
+pub(crate) fn fold(text: &[u8]) -> Vec<u8> {
+    folded(plain(text)).map(|read| read.byte).collect()
+}
+
+/// The longest sequence that is one character: both halves of a `\uXXXX` pair.
+const ESCAPE_MAX: usize = 12;
+
+/// How escapes of one kind are undone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Escape {
+    /// Begins every escape.
+    pub(crate) mark: u8,
+    /// Looks at bytes that begin with the mark and returns how many of them are which bytes.
+    step: fn(&[u8]) -> (usize, Decoded),
+}
+
+pub(crate) const PERCENT: Escape = Escape { mark: b'%', step: percent };
+pub(crate) const BACKSLASH: Escape = Escape { mark: b'\\', step: backslash };
+
+/// Reads on with one kind of escapes undone.
+pub(crate) struct Unescaped<I> {
+    inner: I,
+    escape: Escape,
+    /// Read ahead.
+    ahead: VecDeque<Byte>,
+    /// The rest of a character.
+    decoded: VecDeque<Byte>,
+}
+
+impl<I: Iterator<Item = Byte>> Unescaped<I> {
+    pub(crate) fn new(inner: I, escape: Escape) -> Unescaped<I> {
+        Unescaped { inner, escape, ahead: VecDeque::new(), decoded: VecDeque::new() }
+    }
+
+    fn unescape(&mut self, mark: Byte) -> Byte {
+        let missing = (ESCAPE_MAX - 1).saturating_sub(self.ahead.len());
+        self.ahead.extend(self.inner.by_ref().take(missing));
+        let mut bytes = [mark.byte; ESCAPE_MAX];
+        let length = 1 + self.ahead.len();
+        bytes[1..length].iter_mut().zip(&self.ahead).for_each(|(byte, read)| *byte = read.byte);
+        let (taken, decoded) = (self.escape.step)(&bytes[..length]);
+        let end = self.ahead.drain(..taken - 1).last().map_or(mark.end, |last| last.end);
+        let mut written = decoded.bytes().iter().map(|byte| Byte { byte: *byte, start: mark.start, end });
+        let first = written.next().unwrap_or(mark);
+        self.decoded.extend(written);
+        first
+    }
+}
+
+impl<I: Iterator<Item = Byte>> Iterator for Unescaped<I> {
+    type Item = Byte;
+
+    fn next(&mut self) -> Option<Byte> {
+        if let Some(rest) = self.decoded.pop_front() {
+            return Some(rest);
+        }
+        let read = self.ahead.pop_front().or_else(|| self.inner.next())?;
+        Some(if read.byte == self.escape.mark { self.unescape(read) } else { read })
+    }
+}
+
+/// The one to four bytes that an escape is read as.
 struct Decoded {
     bytes: [u8; 4],
     length: usize,
@@ -78,43 +128,17 @@ impl Decoded {
     }
 }
 
-/// Without its line breaks and indents.
-pub(crate) fn folded(text: &[u8]) -> Vec<u8> {
-    Reading::plain(text).folded().bytes
+fn percent(bytes: &[u8]) -> (usize, Decoded) {
+    let decoded = match bytes {
+        [_, high, low, ..] => digit(*high).zip(digit(*low)),
+        _ => None,
+    };
+    decoded.map_or((1, Decoded::byte(b'%')), |(high, low)| (3, Decoded::byte((high * 16 + low) as u8)))
 }
 
-/// All readings of a text that differ from each other. Texts in texts are read two levels deep.
-pub(crate) fn readings(text: &[u8]) -> Vec<Reading> {
-    let plain = Reading::plain(text);
-    let mut all = Vec::new();
-    for (mark, step) in [(b'%', percent as Step), (b'\\', backslash as Step)] {
-        if text.contains(&mark) {
-            let once = plain.through(step);
-            if once.bytes.contains(&mark) {
-                all.push(once.through(step).folded());
-            }
-            all.push(once.folded());
-        }
-    }
-    all.push(plain.folded());
-    all
-}
-
-type Step = fn(&[u8]) -> (usize, Decoded);
-
-fn percent(rest: &[u8]) -> (usize, Decoded) {
-    match rest {
-        [b'%', high, low, ..] => match (digit(*high), digit(*low)) {
-            (Some(high), Some(low)) => (3, Decoded::byte((high * 16 + low) as u8)),
-            _ => (1, Decoded::byte(b'%')),
-        },
-        [byte, ..] => (1, Decoded::byte(*byte)),
-        [] => (1, Decoded { bytes: [0; 4], length: 0 }),
-    }
-}
-
-fn backslash(rest: &[u8]) -> (usize, Decoded) {
-    let [b'\\', kind, after @ ..] = rest else { return (1, Decoded::byte(rest[0])) };
+fn backslash(bytes: &[u8]) -> (usize, Decoded) {
+    let unchanged = (1, Decoded::byte(b'\\'));
+    let [_, kind, after @ ..] = bytes else { return unchanged };
     let byte = match kind {
         b'n' => b'\n',
         b'r' => b'\r',
@@ -122,12 +146,11 @@ fn backslash(rest: &[u8]) -> (usize, Decoded) {
         b'b' => 8,
         b'f' => 12,
         b'"' | b'\\' | b'/' | b'\'' => *kind,
-        b'u' => return unicode(after).unwrap_or((1, Decoded::byte(b'\\'))),
-        b'x' => match number(after, 2) {
-            Some(value) => return (4, Decoded::byte(value as u8)),
-            None => return (1, Decoded::byte(b'\\')),
-        },
-        _ => return (1, Decoded::byte(b'\\')),
+        b'u' => return unicode(after).unwrap_or(unchanged),
+        b'x' => {
+            return number(after, 2).map_or(unchanged, |value| (4, Decoded::byte(value as u8)));
+        }
+        _ => return unchanged,
     };
     (2, Decoded::byte(byte))
 }
@@ -140,7 +163,7 @@ fn unicode(after: &[u8]) -> Option<(usize, Decoded)> {
     }
     let [b'\\', b'u', second @ ..] = &after[4..] else { return None };
     let second = number(second, 4)?.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
-    let code = 0x1_0000 + ((first - 0xD800) << 10) + second;
+    let code = 0x1_0000 + (first.checked_sub(0xD800)? << 10) + second;
     Some((12, Decoded::character(char::from_u32(code)?)))
 }
 
@@ -152,113 +175,159 @@ fn digit(byte: u8) -> Option<u32> {
     char::from(byte).to_digit(16)
 }
 
-/// The longest thing that backslashes or percent signs write as one: both halves of a character, escaped twice.
-const ESCAPE_MAX: usize = 16;
-
-/// Where a text ends inside something that may yet become one character.
-pub(crate) fn unfinished(text: &[u8]) -> Option<usize> {
-    let from = text.len().saturating_sub(ESCAPE_MAX);
-    let last = text[from..].iter().rposition(|byte| matches!(byte, b'%' | b'\\')).map(|at| from + at)?;
-    let mark = text[last];
-    let rest = &text[last + 1..];
-    let is_open = match (mark, rest) {
-        (b'%', []) => true,
-        (b'%', b"2" | b"25") => true,
-        (b'%', [one]) => digit(*one).is_some(),
-        (b'%', _) => false,
-        (_, []) => true,
-        (_, [b'x', rest @ ..]) => rest.len() < 2 && rest.iter().all(|byte| digit(*byte).is_some()),
-        (_, [b'u', rest @ ..]) => {
-            let is_half =
-                rest.len() == 4 && number(rest, 4).is_some_and(|code| (0xD800..0xDC00).contains(&code));
-            is_half || (rest.len() < 4 && rest.iter().all(|byte| digit(*byte).is_some()))
-        }
-        _ => false,
-    };
-    // What stands before it may belong to it: `%25`, `\\`, the first half of a pair.
-    let begins = |at: usize| {
-        let before = &text[..at];
-        before.ends_with(b"%25") || before.ends_with(b"\\") || is_first_half(before)
-    };
-    let mut start = last;
-    while is_open && start > 0 && begins(start) {
-        start -= match &text[..start] {
-            before if before.ends_with(b"\\") => 1,
-            before if before.ends_with(b"%25") => 3,
-            _ => 6,
-        };
-    }
-    is_open.then_some(start)
+/// Reads digits of a fixed number of bits as bytes: hex and base64. Where the first byte begins among the digits is not
+/// known, so there is one decoder for every offset.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Digits {
+    alphabet: Alphabet,
+    /// Digits of a run that are left out at its beginning.
+    offset: usize,
+    /// Digits of the run so far, up to the offset.
+    run: usize,
+    bits: u32,
+    bit_count: u32,
+    /// Where the digit before began.
+    before: usize,
 }
 
-fn is_first_half(before: &[u8]) -> bool {
-    let Some(from) = before.len().checked_sub(6) else { return false };
-    before[from..].starts_with(b"\\u")
-        && number(&before[from + 2..], 4).is_some_and(|code| (0xD800..0xDC00).contains(&code))
+/// What a decoder of digits made of one more byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decoding {
+    /// The run of digits ended: what follows does not continue what came before.
+    Broken,
+    Incomplete,
+    Byte(Byte),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alphabet {
+    Hex,
+    /// Both alphabets, also mixed.
+    Base64,
+}
+
+impl Alphabet {
+    fn bits(self) -> u32 {
+        match self {
+            Alphabet::Hex => 4,
+            Alphabet::Base64 => 6,
+        }
+    }
+
+    fn digit(self, byte: u8) -> Option<u32> {
+        match (self, byte) {
+            (Alphabet::Hex, _) => digit(byte),
+            (Alphabet::Base64, b'A'..=b'Z') => Some(u32::from(byte - b'A')),
+            (Alphabet::Base64, b'a'..=b'z') => Some(u32::from(byte - b'a') + 26),
+            (Alphabet::Base64, b'0'..=b'9') => Some(u32::from(byte - b'0') + 52),
+            (Alphabet::Base64, b'+' | b'-') => Some(62),
+            (Alphabet::Base64, b'/' | b'_') => Some(63),
+            (Alphabet::Base64, _) => None,
+        }
+    }
+}
+
+impl Digits {
+    /// Decoders for every offset of every alphabet.
+    pub(crate) const ALL: [Digits; 6] = [
+        Digits::at(Alphabet::Hex, 0),
+        Digits::at(Alphabet::Hex, 1),
+        Digits::at(Alphabet::Base64, 0),
+        Digits::at(Alphabet::Base64, 1),
+        Digits::at(Alphabet::Base64, 2),
+        Digits::at(Alphabet::Base64, 3),
+    ];
+
+    const fn at(alphabet: Alphabet, offset: usize) -> Digits {
+        Digits { alphabet, offset, run: 0, bits: 0, bit_count: 0, before: 0 }
+    }
+
+    pub(crate) fn push(&mut self, read: Byte) -> Decoding {
+        let Some(digit) = self.alphabet.digit(read.byte) else {
+            *self = Digits::at(self.alphabet, self.offset);
+            return Decoding::Broken;
+        };
+        if self.run < self.offset {
+            self.run += 1;
+            return Decoding::Incomplete;
+        }
+        // Eight bits are never in one digit: a byte begins in the digit before.
+        let start = std::mem::replace(&mut self.before, read.start);
+        self.bits = (self.bits << self.alphabet.bits() | digit) & 0xFFFF;
+        self.bit_count += self.alphabet.bits();
+        if self.bit_count < 8 {
+            return Decoding::Incomplete;
+        }
+        self.bit_count -= 8;
+        Decoding::Byte(Byte { byte: (self.bits >> self.bit_count) as u8, start, end: read.end })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: &[&str]) {
-        let mut found: Vec<String> = readings(text.as_bytes())
-            .iter()
-            .map(|reading| String::from_utf8_lossy(&reading.bytes).into_owned())
-            .collect();
-        found.sort();
-        found.dedup();
-        let mut expected: Vec<String> = expected.iter().map(|text| (*text).to_owned()).collect();
-        expected.sort();
-        assert_eq!(found, expected, "{text}");
+    fn read(escape: Escape, levels: usize, text: &str) -> String {
+        let once = Unescaped::new(plain(text.as_bytes()), escape);
+        let bytes: Vec<u8> = match levels {
+            1 => folded(once).map(|read| read.byte).collect(),
+            _ => folded(Unescaped::new(once, escape)).map(|read| read.byte).collect(),
+        };
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     #[test]
-    fn a_text_is_read_in_every_way() {
-        check("plain", &["plain"]);
-        check("a%2Fb", &["a%2Fb", "a/b"]);
-        check("a%252fb", &["a%252fb", "a%2fb", "a/b"]);
-        check(
-            r#"\"a\\b\/\u00e9\ud83d\ude00\x41"#,
-            &[r#"\"a\\b\/\u00e9\ud83d\ude00\x41"#, "\"a\\b/é😀A", "\"a\u{8}/é😀A"],
-        );
-        check("one\r\n   two", &["onetwo"]);
-        check(r"one\n  two", &["onetwo", r"one\n  two"]);
-        check("100%", &["100%"]);
-        check(r"\q\u12", &[r"\q\u12"]);
-    }
-
-    #[test]
-    fn what_was_read_is_found_again() {
-        let text = b"x%41\n  y";
-        let all = readings(text);
-        let decoded = &all[0];
-        assert_eq!(decoded.bytes, b"xAy");
-        assert_eq!(decoded.span(1, 2), (1, 4));
-        assert_eq!(decoded.span(1, 3), (1, 8));
-    }
-
-    #[test]
-    fn an_open_end_is_seen() {
-        for (text, expected) in [
-            ("abc", None),
-            ("50%\n", None),
-            ("ab%", Some(2)),
-            ("ab%4", Some(2)),
-            ("ab%41", None),
-            ("ab%2541", None),
-            ("ab%25", Some(2)),
-            ("ab%254", None),
-            ("ab\\", Some(2)),
-            ("ab\\\\", Some(2)),
-            ("ab\\n", None),
-            ("ab\\u00e", Some(2)),
-            ("ab\\u00e9", None),
-            ("ab\\ud83d", Some(2)),
-            ("ab\\ud83d\\ude0", Some(2)),
-            ("ab\\x4", Some(2)),
+    fn escapes_are_undone_once_and_twice() {
+        for (text, once, twice) in [
+            ("plain", "plain", "plain"),
+            ("a%2Fb", "a/b", "a/b"),
+            ("a%252fb", "a%2fb", "a/b"),
+            ("100%", "100%", "100%"),
+            ("%%41", "%A", "%A"),
+            ("%4", "%4", "%4"),
         ] {
-            assert_eq!(unfinished(text.as_bytes()), expected, "{text}");
+            assert_eq!((read(PERCENT, 1, text), read(PERCENT, 2, text)), (once.to_owned(), twice.to_owned()));
         }
+        for (text, once, twice) in [
+            (r#"\"a\\b\/\u00e9\ud83d\ude00\x41"#, "\"a\\b/é😀A", "\"a\u{8}/é😀A"),
+            (r"one\n  two", "onetwo", "onetwo"),
+            (r"\q\u12", r"\q\u12", r"\q\u12"),
+            (r"\ud83dx\udc00", r"\ud83dx\udc00", r"\ud83dx\udc00"),
+            ("\\", "\\", "\\"),
+        ] {
+            assert_eq!(
+                (read(BACKSLASH, 1, text), read(BACKSLASH, 2, text)),
+                (once.to_owned(), twice.to_owned())
+            );
+        }
+        assert_eq!(fold(b"one\r\n   two"), b"onetwo");
+    }
+
+    #[test]
+    fn a_byte_knows_where_it_is_written() {
+        let read: Vec<Byte> = folded(Unescaped::new(plain(b"x%41\n  y"), PERCENT)).collect();
+        let expected = [(b'x', 0, 1), (b'A', 1, 4), (b'y', 7, 8)];
+        assert_eq!(read, expected.map(|(byte, start, end)| Byte { byte, start, end }));
+    }
+
+    fn decoded(index: usize, text: &str) -> String {
+        let mut digits = Digits::ALL[index];
+        let bytes = plain(text.as_bytes()).filter_map(|read| match digits.push(read) {
+            Decoding::Byte(read) => Some(read.byte),
+            Decoding::Broken | Decoding::Incomplete => None,
+        });
+        String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+    }
+
+    #[test]
+    fn digits_are_decoded_from_every_offset() {
+        assert_eq!(decoded(0, "68656C6c6f"), "hello");
+        assert_eq!(decoded(1, "f68656C6c6f"), "hello");
+        assert_eq!(decoded(2, "aGVsbG8="), "hello");
+        assert_eq!(decoded(3, "xaGVsbG8="), "hello");
+        assert_eq!(decoded(4, "xyaGVsbG8"), "hello");
+        assert_eq!(decoded(5, "xyzaGVsbG8"), "hello");
+        assert_eq!(decoded(2, "Pz8_Pz8/"), "??????");
+        assert_eq!(decoded(0, "68 65-6c"), "hel");
     }
 }

@@ -7,13 +7,14 @@
 //! | [`Redactor`], [`Stream`] | takes known values out of texts, JSON and output that comes in pieces |
 //! | [`Marks`] | names for values, which say nothing of them |
 //! | [`check_name`], [`check_value`] | what may be a secret at all |
+//! | [`is_guessable`], [`Weakness`] | which secrets are not searched for, since an echo would confirm them |
 
 mod decode;
 mod envelope;
-mod forms;
 mod keyring;
 mod marks;
 mod master;
+mod parts;
 mod redactor;
 mod rules;
 mod stream;
@@ -22,9 +23,9 @@ pub use envelope::{Place, Sealed, SealedError, open, rewrap, seal};
 pub use keyring::{KEYS_MAX, KeyError, KeyId, Keyring};
 pub use marks::Marks;
 pub use master::{KEY_FILE, KEY_VARIABLE, KeyLock, MasterError, MasterKeys};
-pub use redactor::{REPLACEMENT, Redactor};
+pub use redactor::{LOOKAHEAD, REPLACEMENT, Redactor};
 pub use rules::{
-    NAME_MAX, Refused, SHORT_BYTES, VALUE_MAX, VALUE_MIN, check_name, check_value, is_public_field,
+    NAME_MAX, Refused, VALUE_MAX, VALUE_MIN, Weakness, check_name, check_value, is_guessable, is_public_field,
 };
 pub use stream::Stream;
 pub use zeroize::Zeroizing;

@@ -1,42 +1,65 @@
 //! Takes known values out of texts and JSON.
+//!
+//! Only whole values are found, never a part of one: a text that is redacted confirms a value, and confirms nothing
+//! shorter than it. See docs/secrets.md for what this promises.
 
-use crate::decode::{Reading, readings};
-use crate::forms::forms;
-use aho_corasick::AhoCorasick;
+use crate::decode::{BACKSLASH, Byte, Decoding, Digits, Fold, PERCENT, Unescaped, fold, folded, plain};
+use crate::parts::searched;
+use crate::rules::VALUE_MAX;
+use aho_corasick::Anchored;
+use aho_corasick::automaton::{Automaton as _, StateID};
+use aho_corasick::nfa::contiguous::NFA;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use zeroize::Zeroize as _;
+use zeroize::{Zeroize as _, Zeroizing};
 
-/// What stands where a value was.
+/// Written in the place of a value.
 pub const REPLACEMENT: &str = "[redacted]";
 
-/// Knows some values in all their forms. Made once for a set of values; without any it changes nothing.
+/// Bytes that write one byte of a value at most: `%25XX`, or `\\u00XX` with its backslash escaped.
+const WRITTEN_MAX: usize = 8;
+
+/// Bytes after a cut that must be searched with the text before it, so that no value is cut in two.
+pub const LOOKAHEAD: usize = VALUE_MAX * WRITTEN_MAX;
+
+/// Knows some values. Made once for a set of values; without any it changes nothing.
 #[derive(Default)]
-pub struct Redactor {
-    search: Option<AhoCorasick>,
-    /// Sorted.
-    patterns: Vec<Vec<u8>>,
+pub struct Redactor(Option<Search>);
+
+/// An automaton takes about 12 bytes for each byte of the values. A DFA would be faster and take up to a kilobyte.
+struct Search {
+    automaton: NFA,
+    start: StateID,
+    shortest: usize,
     longest: usize,
 }
 
+/// Places in a text: sorted, apart from each other.
+pub(crate) type Spans = Vec<(usize, usize)>;
+
 impl Redactor {
     pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Redactor {
-        let patterns: BTreeSet<Vec<u8>> = values.into_iter().flat_map(forms).collect();
-        if patterns.is_empty() {
-            return Redactor::default();
+        let mut patterns = BTreeSet::new();
+        for mut text in values.into_iter().flat_map(searched) {
+            let pattern = fold(text.as_bytes());
+            if pattern.contains(&b' ') {
+                // As web forms write it.
+                patterns
+                    .insert(pattern.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
+            }
+            patterns.insert(pattern);
+            text.zeroize();
         }
-        let search =
-            AhoCorasick::new(&patterns).expect("values are far too few and short to overflow its states");
-        let longest = patterns.iter().map(Vec::len).max().unwrap_or_default();
-        Redactor { search: Some(search), patterns: patterns.into_iter().collect(), longest }
+        let patterns: Vec<Zeroizing<Vec<u8>>> = patterns.into_iter().map(Zeroizing::new).collect();
+        Redactor(Search::new(&patterns))
     }
 
     /// Whether it knows nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.search.is_none()
+        self.0.is_none()
     }
 
     #[must_use]
@@ -51,7 +74,31 @@ impl Redactor {
         Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Texts, keys and numbers in it.
+    /// Returns the first `max` bytes, redacted; a value that the cut runs through is replaced as a whole. At most
+    /// [`LOOKAHEAD`] bytes after the cut matter.
+    #[must_use]
+    pub fn beginning(&self, text: &str, max: usize) -> String {
+        let text = &text[..floor(text, max.saturating_add(LOOKAHEAD))];
+        let found = self.find(text.as_bytes());
+        let cut = floor(text, max);
+        let crossing = found.iter().find(|(start, end)| (*start..*end).contains(&cut));
+        let end = crossing.map_or(cut, |(_, end)| *end);
+        self.text(&text[..floor(text, end)]).into_owned()
+    }
+
+    /// Returns the last `max` bytes, redacted; a value that the cut runs through is replaced as a whole. At most
+    /// [`LOOKAHEAD`] bytes before the cut matter.
+    #[must_use]
+    pub fn ending(&self, text: &str, max: usize) -> String {
+        let text = &text[ceiling(text, text.len().saturating_sub(max.saturating_add(LOOKAHEAD)))..];
+        let found = self.find(text.as_bytes());
+        let cut = ceiling(text, text.len().saturating_sub(max));
+        let crossing = found.iter().find(|(start, end)| *start < cut && cut < *end);
+        let start = crossing.map_or(cut, |(start, _)| *start);
+        self.text(&text[ceiling(text, start)..]).into_owned()
+    }
+
+    /// Redacts texts, keys and numbers.
     pub fn value(&self, value: &mut Value) {
         if self.is_empty() {
             return;
@@ -85,100 +132,122 @@ impl Redactor {
         fields.values_mut().for_each(|field| self.value(field));
     }
 
-    /// Where values stand in a text: sorted, apart from each other.
-    pub(crate) fn find(&self, text: &[u8]) -> Vec<(usize, usize)> {
-        let Some(search) = &self.search else { return Vec::new() };
-        let mut found = Vec::new();
-        if text.iter().any(|byte| matches!(byte, b'\n' | b'\r' | b'%' | b'\\')) {
-            for reading in readings(text) {
-                let matches = search.find_overlapping_iter(&reading.bytes);
-                found.extend(matches.map(|found| reading.span(found.start(), found.end())));
-            }
-        } else {
-            found.extend(search.find_overlapping_iter(text).map(|found| (found.start(), found.end())));
+    /// Returns where values are in a text, in time linear in its length.
+    pub(crate) fn find(&self, text: &[u8]) -> Spans {
+        self.0.as_ref().map_or_else(Vec::new, |search| search.find(text))
+    }
+}
+
+impl Search {
+    fn new(patterns: &[Zeroizing<Vec<u8>>]) -> Option<Search> {
+        let lengths = patterns.iter().map(|pattern| pattern.len());
+        let (shortest, longest) = (lengths.clone().min()?, lengths.max()?);
+        let automaton = NFA::new(patterns.iter().map(|pattern| pattern.as_slice()))
+            .expect("values are far too few and short to overflow its states");
+        let start = automaton.start_state(Anchored::No).expect("it was built for unanchored searches");
+        Some(Search { automaton, start, shortest, longest })
+    }
+
+    fn find(&self, text: &[u8]) -> Spans {
+        if text.len() < self.shortest {
+            return Vec::new();
         }
-        found.extend(self.cut_off(text));
+        let mut found = Vec::new();
+        self.read(plain(text), text, &mut found);
+        for escape in [PERCENT, BACKSLASH] {
+            if text.contains(&escape.mark) {
+                let once = || Unescaped::new(plain(text), escape);
+                self.read(once(), text, &mut found);
+                // A text within a text, as in JSON that holds JSON.
+                if once().any(|read| read.byte == escape.mark) {
+                    self.read(Unescaped::new(once(), escape), text, &mut found);
+                }
+            }
+        }
         merged(found)
     }
 
-    /// What stands before the mark of a cut and is the beginning of a value: whoever made a text shorter did not know
-    /// what he cut through.
-    fn cut_off(&self, text: &[u8]) -> Vec<(usize, usize)> {
-        let marks = text.windows(CUT.len()).enumerate().filter(|(_, bytes)| *bytes == CUT.as_bytes());
-        let begun = marks.filter_map(|(end, _)| {
-            let from = end.saturating_sub(self.longest.saturating_mul(WRITTEN_MAX));
-            let readings = readings(&text[from..end]);
-            let start = readings.iter().filter_map(|reading| self.begun(reading, CUT_MIN)).min()?;
-            Some((from + start, end))
-        });
-        begun.collect()
-    }
-
-    /// Where a text ends in what may be the beginning of a value. Lines that merely end in a character or two that some
-    /// form begins with are let through: else every last line would wait for the next.
-    pub(crate) fn open_end(&self, text: &[u8]) -> usize {
-        if self.is_empty() {
-            return text.len();
+    /// Searches one reading of the text, and what its hex and base64 digits write.
+    fn read(&self, reading: impl Iterator<Item = Byte>, text: &[u8], found: &mut Spans) {
+        let reading = folded(reading);
+        let mut direct = Track::new(self, text.len());
+        let mut encoded = Digits::ALL.map(|digits| (digits, Track::new(self, text.len())));
+        for read in reading {
+            direct.push(read);
+            for (digits, track) in &mut encoded {
+                match digits.push(read) {
+                    Decoding::Broken => track.reset(read),
+                    Decoding::Incomplete => {}
+                    Decoding::Byte(decoded) => track.push(decoded),
+                }
+            }
         }
-        // Anything that can still become a value, written as long as it can be, and its line breaks.
-        let from = text.len().saturating_sub(self.longest.saturating_mul(WRITTEN_MAX));
-        let end = crate::decode::unfinished(text).unwrap_or(text.len());
-        let begun = readings(&text[from..end.max(from)]);
-        let at_line_end = matches!(text.last(), Some(b'\n' | b'\r' | b' ' | b'\t'));
-        let least = if end == text.len() && at_line_end { BEGUN_MIN } else { 1 };
-        let starts = begun.iter().filter_map(|reading| self.begun(reading, least));
-        starts.map(|start| from + start).min().unwrap_or(end)
+        found.extend(direct.found);
+        encoded.into_iter().for_each(|(_, track)| found.extend(track.found));
     }
 
-    /// Where the longest end of a reading begins that some pattern begins with.
-    fn begun(&self, reading: &Reading, least: usize) -> Option<usize> {
-        let bytes = &reading.bytes;
-        let from = bytes.len().saturating_sub(self.longest - 1);
-        let until = (bytes.len() + 1).saturating_sub(least);
-        let start = (from..until).find(|at| self.begins(&bytes[*at..]))?;
-        Some(reading.span(start, start + 1).0)
-    }
-
-    fn begins(&self, end: &[u8]) -> bool {
-        let place = self.patterns.partition_point(|pattern| pattern.as_slice() < end);
-        self.patterns.get(place).is_some_and(|pattern| pattern.starts_with(end))
+    /// Returns the length of the longest value that ends in this state.
+    fn longest_match(&self, state: StateID) -> Option<usize> {
+        // A state lists its own pattern before those that its pattern ends with.
+        let is_match = self.automaton.is_match(state);
+        is_match.then(|| self.automaton.pattern_len(self.automaton.match_pattern(state, 0)))
     }
 }
 
-/// Stands at the end of a text that was made shorter.
-const CUT: &str = "…";
-/// So many bytes of a value are worth hiding.
-const CUT_MIN: usize = 4;
-
-/// Bytes that write one byte at most: `\\u0041`.
-const WRITTEN_MAX: usize = 8;
-
-/// Characters that must fit before a line end is held back.
-const BEGUN_MIN: usize = MISSING + 1;
-/// As many as an encoded form may lack at its beginning.
-const MISSING: usize = 2;
-
-impl Drop for Redactor {
-    fn drop(&mut self) {
-        self.patterns.iter_mut().for_each(|pattern| pattern.zeroize());
-    }
+/// One sequence of bytes on its way through the automaton.
+struct Track<'s> {
+    search: &'s Search,
+    state: StateID,
+    /// Where the last bytes begin in the text, as many as the longest value has: a ring.
+    starts: Vec<usize>,
+    count: usize,
+    fold: Fold,
+    found: Spans,
 }
 
-impl fmt::Debug for Redactor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactor({} forms)", self.patterns.len())
+impl<'s> Track<'s> {
+    fn new(search: &'s Search, text_length: usize) -> Track<'s> {
+        let capacity = search.longest.min(text_length).max(1).next_power_of_two();
+        let (starts, fold, found) = (vec![0; capacity], Fold::default(), Vec::new());
+        Track { search, state: search.start, starts, count: 0, fold, found }
     }
-}
 
-fn merged(mut found: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
-    found.sort_unstable();
-    let mut merged: Vec<(usize, usize)> = Vec::new();
-    for (start, end) in found {
-        match merged.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => merged.push((start, end)),
+    fn push(&mut self, read: Byte) {
+        if !self.fold.keeps(read.byte) {
+            return;
+        }
+        let mask = self.starts.len() - 1;
+        self.starts[self.count & mask] = read.start;
+        self.count += 1;
+        self.state = self.search.automaton.next_state(Anchored::No, self.state, read.byte);
+        if let Some(length) = self.search.longest_match(self.state) {
+            let start = self.starts[(self.count - length) & mask];
+            add(&mut self.found, start, read.end);
         }
     }
+
+    /// What follows does not continue what came before. The padding of base64 belongs to what it pads.
+    fn reset(&mut self, read: Byte) {
+        self.state = self.search.start;
+        self.fold = Fold::default();
+        if let Some(last) = self.found.last_mut().filter(|last| read.byte == b'=' && last.1 == read.start) {
+            last.1 = read.end;
+        }
+    }
+}
+
+/// Adds a place whose end is not before any other's, so that places of overlapping values stay one.
+fn add(found: &mut Spans, mut start: usize, end: usize) {
+    while let Some(last) = found.pop_if(|last| start <= last.1) {
+        start = start.min(last.0);
+    }
+    found.push((start, end));
+}
+
+fn merged(mut found: Spans) -> Spans {
+    found.sort_unstable_by_key(|(_, end)| *end);
+    let mut merged = Vec::new();
+    found.into_iter().for_each(|(start, end)| add(&mut merged, start, end));
     merged
 }
 
@@ -192,85 +261,21 @@ pub(crate) fn replace(text: &[u8], found: &[(usize, usize)], out: &mut Vec<u8>) 
     out.extend_from_slice(&text[at..]);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base64::Engine as _;
-    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-    use serde_json::json;
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
 
-    const VALUE: &str = "s3cret/with \"quotes\" & ümlaut?";
+fn ceiling(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}
 
-    fn check(text: &str, expected: &str) {
-        assert_eq!(Redactor::new([VALUE, "hunter22"]).text(text), expected, "{text}");
-    }
-
-    #[test]
-    fn half_a_value_before_a_cut_is_replaced_too() {
-        check("bad key hunter2…", "bad key [redacted]…");
-        check("bad key hunt… and more", "bad key [redacted]… and more");
-        check("q=s3cret%2Fwith%20%22quo…", "q=[redacted]…");
-        check("the hunt goes on…", "the hunt goes on…");
-        check("hun…", "hun…");
-    }
-
-    #[test]
-    fn a_value_is_replaced_in_every_form() {
-        check("nothing here", "nothing here");
-        check(&format!("a {VALUE} b hunter22"), "a [redacted] b [redacted]");
-        check(&format!("x={}", json!(VALUE)), "x=\"[redacted]\"");
-        check(&format!("x={}", json!(json!(VALUE).to_string())), "x=\"\\\"[redacted]\\\"\"");
-        check("q=s3cret%2Fwith%20%22quotes%22%20%26%20%C3%BCmlaut%3F&r=1", "q=[redacted]&r=1");
-        check("q=s3cret/with+%22quotes%22+%26+%c3%bcmlaut%3f&r=1", "q=[redacted]&r=1");
-        check("q=hunter2%32", "q=[redacted]");
-        check("\\u0068unter22", "[redacted]");
-        check("68756e7465723232 68756E7465723232", "[redacted] [redacted]");
-        check(&URL_SAFE_NO_PAD.encode(VALUE), "[redacted]");
-        check(&STANDARD.encode(VALUE), "[redacted]");
-    }
-
-    #[test]
-    fn wrapped_and_indented_lines_are_found() {
-        check("hun\n   ter22 and hunter\r\n22.", "[redacted] and [redacted].");
-        let long = "k".repeat(20) + &"abcdefghij".repeat(20);
-        let encoded = STANDARD.encode(&long);
-        let wrapped: Vec<String> =
-            encoded.as_bytes().chunks(76).map(|line| String::from_utf8_lossy(line).into_owned()).collect();
-        let redactor = Redactor::new([long.as_str()]);
-        assert_eq!(redactor.text(&format!("key: {}\n", wrapped.join("\n"))), "key: [redacted]\n");
-    }
-
-    #[test]
-    fn inside_longer_base64_only_the_edges_stay() {
-        for before in ["", "u", "us", "user:"] {
-            for after in ["", "1", "12", "123"] {
-                let text = STANDARD.encode(format!("{before}hunter22{after}"));
-                let redacted = Redactor::new(["hunter22"]).text(&text).into_owned();
-                assert!(redacted.contains(REPLACEMENT), "{before}:{after} {text} {redacted}");
-            }
-        }
-    }
-
-    #[test]
-    fn overlapping_values_go_as_one() {
-        let redactor = Redactor::new(["abcdef", "defghi", "cdef"]);
-        assert_eq!(redactor.text("-abcdefghi-"), "-[redacted]-");
-    }
-
-    #[test]
-    fn json_loses_values_keys_and_numbers() {
-        let redactor = Redactor::new(["hunter22", "12345678"]);
-        let mut value = json!({ "a hunter22": [12_345_678, 1, "x hunter22"], "b": { "c": true, "d": null } });
-        redactor.value(&mut value);
-        let expected =
-            json!({ "a [redacted]": ["[redacted]", 1, "x [redacted]"], "b": { "c": true, "d": null } });
-        assert_eq!(value, expected);
-    }
-
-    #[test]
-    fn knowing_nothing_changes_nothing() {
-        let redactor = Redactor::new([]);
-        assert!(redactor.is_empty() && redactor.text("anything") == "anything");
-        assert!(!format!("{:?}", Redactor::new(["hunter22"])).contains("hunter"));
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.0.as_ref().map_or(0, |search| search.automaton.patterns_len());
+        write!(f, "Redactor({count} texts)")
     }
 }
+
+#[cfg(test)]
+#[path = "redactor/tests.rs"]
+mod tests;

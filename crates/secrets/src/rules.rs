@@ -1,15 +1,27 @@
-//! What may be a secret.
+//! What may be a secret, and which secrets are strong enough to be searched for.
 
-/// A shorter value would be found everywhere by chance, and what is redacted then is the output itself.
+use crate::decode::fold;
+use crate::parts::{is_framed, json_leaves};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A shorter value is a mistake, such as an empty file or a variable that is not set. A value of this length can still be
+/// guessed: see [`is_guessable`].
 pub const VALUE_MIN: usize = 4;
 
-/// Below this a chance meeting is still likely enough to be told.
-pub const SHORT_BYTES: usize = 8;
-
-/// A certificate chain with its key fits many times; what is larger is a file.
+/// A certificate chain with its key fits many times; a larger value belongs in a file.
 pub const VALUE_MAX: usize = 64 * 1024;
 
 pub const NAME_MAX: usize = 200;
+
+/// A value with fewer characters can be found by trying all of them: one output of a megabyte holds 100,000 tries.
+pub const UNGUESSABLE_LENGTH: usize = 8;
+
+/// Fewer digits are a PIN, a date, a phone or an account number.
+pub const UNGUESSABLE_DIGITS: usize = 16;
+
+/// Fewer different characters are a pattern like `abababab`.
+pub const UNGUESSABLE_DISTINCT: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -18,7 +30,7 @@ pub enum Refused {
     )]
     Name(String),
     #[error(
-        "the value has {0} bytes: with fewer than {VALUE_MIN}, line breaks and indents not counted, it cannot be told apart from ordinary output and redacted"
+        "the value has {0} bytes, line breaks and indents not counted: a secret has at least {VALUE_MIN}"
     )]
     Short(usize),
     #[error("the value has {0} bytes, more than {VALUE_MAX}: keep a file elsewhere and store its key")]
@@ -36,7 +48,7 @@ pub fn check_name(name: &str) -> Result<(), Refused> {
 }
 
 pub fn check_value(value: &str) -> Result<(), Refused> {
-    let length = crate::decode::folded(value.as_bytes()).len();
+    let length = fold(value.as_bytes()).len();
     match value.len() {
         _ if length < VALUE_MIN => Err(Refused::Short(length)),
         long if long > VALUE_MAX => Err(Refused::Long(long)),
@@ -44,7 +56,63 @@ pub fn check_value(value: &str) -> Result<(), Refused> {
     }
 }
 
-/// Fields of credentials that are no secrets: `localhost` and `admin` stand in many an honest output.
+/// Returns whether a value can be found by enumeration. Such a value is never searched for: who can print a text of his
+/// choice in a step that has it would read off which guess is redacted.
+#[must_use]
+pub fn is_guessable(value: &str) -> bool {
+    let folded = fold(value.trim().as_bytes());
+    let text = String::from_utf8_lossy(&folded);
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b" -+/:.,()_#*".contains(&byte));
+    text.chars().count() < UNGUESSABLE_LENGTH
+        || (is_number && digits < UNGUESSABLE_DIGITS)
+        || text.chars().collect::<BTreeSet<char>>().len() < UNGUESSABLE_DISTINCT
+}
+
+/// The parts of a value that outputs are not searched for because they can be guessed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Weakness {
+    /// Nothing of it is searched for.
+    Value,
+    /// Fields of a JSON credential, by name.
+    Fields(Vec<String>),
+}
+
+impl Weakness {
+    /// Returns the weakness of a value, if it has one.
+    #[must_use]
+    pub fn of(value: &str) -> Option<Weakness> {
+        let Some(leaves) = json_leaves(value) else {
+            return is_guessable(&unframed(value)).then_some(Weakness::Value);
+        };
+        let weak: BTreeSet<String> =
+            leaves.into_iter().filter(|leaf| is_guessable(&leaf.text)).map(|leaf| leaf.name).collect();
+        (!weak.is_empty()).then(|| Weakness::Fields(weak.into_iter().collect()))
+    }
+}
+
+impl fmt::Display for Weakness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Weakness::Value => f.write_str("the value can be guessed")?,
+            Weakness::Fields(fields) => {
+                let names: Vec<String> = fields.iter().map(|field| format!("`{field}`")).collect();
+                write!(f, "values of these fields can be guessed: {}", names.join(", "))?;
+            }
+        }
+        f.write_str(
+            ", so outputs are not searched for it and a step that prints it publishes it; use a generated value of at \
+             least 16 characters",
+        )
+    }
+}
+
+/// The value without the first and last line of a key file, which are the same for every key.
+pub(crate) fn unframed(value: &str) -> String {
+    value.lines().filter(|line| !is_framed(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Fields of credentials that are no secrets: `localhost` and `admin` occur in many outputs.
 const PUBLIC: [&str; 28] = [
     "type",
     "kind",
@@ -97,11 +165,50 @@ mod tests {
     }
 
     #[test]
-    fn values_are_long_enough_to_be_redacted() {
+    fn a_value_has_text_and_is_no_file() {
         for bad in ["", "abc", "a\n b\n", "   \n"] {
             assert!(matches!(check_value(bad), Err(Refused::Short(_))), "{bad:?}");
         }
         assert_eq!(check_value("abcd"), Ok(()));
         assert!(matches!(check_value(&"x".repeat(VALUE_MAX + 1)), Err(Refused::Long(_))));
+    }
+
+    #[test]
+    fn what_can_be_enumerated_is_guessable() {
+        for weak in [
+            "",
+            "1234",
+            "hunter2",
+            "  hunter2\n",
+            "12345678",
+            "123456789012345",
+            "2024-12-31",
+            "2024-12-31 23:59:59",
+            "+49 (170) 123-4567",
+            "4111-2345-6789-111",
+            "aaaaaaaaaaaaaaaaaaaa",
+            "abababababab",
+            "a\nb\nc\nd\ne",
+            "äöüß",
+        ] {
+            assert!(is_guessable(weak), "{weak:?}");
+        }
+        for strong in ["hunter22", "correct-horse", "1234567890123456", "4111-2345-6789-1111", "äöüßéèêë"]
+        {
+            assert!(!is_guessable(strong), "{strong:?}");
+        }
+    }
+
+    #[test]
+    fn a_weakness_names_the_fields_that_can_be_guessed() {
+        assert_eq!(Weakness::of("correct-horse"), None);
+        assert_eq!(Weakness::of("1234"), Some(Weakness::Value));
+        assert_eq!(Weakness::of("-----BEGIN PIN-----\n1234\n-----END PIN-----"), Some(Weakness::Value));
+        let credential =
+            r#"{"user": "bo", "password": "1234", "key": "correct-horse", "more": [{"pin": 77}]}"#;
+        let weak = Weakness::of(credential).unwrap();
+        assert_eq!(weak, Weakness::Fields(vec!["password".to_owned(), "pin".to_owned()]));
+        assert!(weak.to_string().starts_with("values of these fields can be guessed: `password`, `pin`, so"));
+        assert_eq!(Weakness::of(r#"{"user": "bo", "password": "correct-horse"}"#), None);
     }
 }

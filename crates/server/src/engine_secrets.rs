@@ -34,6 +34,7 @@ impl EngineSecrets {
 
     /// The same, and the environment has them no more. The program may be started anew by this, with its arguments.
     pub fn take_from_environment() -> anyhow::Result<EngineSecrets> {
+        deny_inspection()?;
         if std::env::var_os(HANDED_OVER).is_some() {
             return EngineSecrets::handed_over();
         }
@@ -44,14 +45,6 @@ impl EngineSecrets {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.as_str())
-    }
-
-    /// Every word of them: what no output may show.
-    pub(crate) fn words(&self) -> impl Iterator<Item = Zeroizing<String>> {
-        let words = |text: &Zeroizing<String>| -> Vec<Zeroizing<String>> {
-            text.split([' ', ',', '\n', '\t']).map(|word| Zeroizing::new(word.to_owned())).collect()
-        };
-        self.0.values().flat_map(words)
     }
 
     fn handed_over() -> anyhow::Result<EngineSecrets> {
@@ -92,6 +85,15 @@ impl EngineSecrets {
         }
         Ok(command)
     }
+}
+
+/// Keeps other processes of the same user, which steps are, from reading the memory and the environment of this one
+/// under /proc, and from attaching a debugger. Programs that are started get that right back.
+pub fn deny_inspection() -> anyhow::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .context("the memory of this process cannot be protected from other processes")?;
+    Ok(())
 }
 
 impl fmt::Debug for EngineSecrets {

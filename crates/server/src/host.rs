@@ -1,7 +1,7 @@
 //! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
 
 use crate::descriptors;
-use crate::engine_secrets::EngineSecrets;
+use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
 use crate::hub::Hub;
 use crate::memories::SharedMemory;
@@ -81,6 +81,8 @@ impl Embedded {
     }
 
     pub fn in_folder(folder: Folder, setup: Setup) -> anyhow::Result<Embedded> {
+        // Steps run as the same user, and this process opens the secrets of all of them.
+        deny_inspection()?;
         let mut store = Sqlite::open(&Folder::store(folder.path()))?;
         let lost_hooks = hooks::claim_stored(&mut store)?;
         let artifacts = Arc::new(Kept(store.artifacts()));
@@ -201,9 +203,7 @@ pub fn slot_limits(each: Option<u32>, tenants: &[StoredTenant]) -> SlotLimits {
 fn vault(folder: &Path, secrets: EngineSecrets) -> anyhow::Result<(Arc<SharedVault>, Vec<String>)> {
     let mut vault = LocalVault::of(folder, secrets)?;
     let warning = vault.unreadable()?.map(|(count, error)| {
-        format!(
-            "secrets that cannot be opened, and so not redacted where files hold them: {count}; {error:#}"
-        )
+        format!("secrets that cannot be opened, so steps that use them fail: {count}; {error:#}")
     });
     Ok((Arc::new(SharedVault::new(vault)), warning.into_iter().collect()))
 }

@@ -28,7 +28,6 @@ const WHAT: &str = "windlass secrets";
 pub struct LocalVault {
     store: SqliteSecrets,
     keys: MasterKeys,
-    engine: EngineSecrets,
 }
 
 impl LocalVault {
@@ -36,7 +35,7 @@ impl LocalVault {
     pub fn of(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
         let store = Sqlite::secrets(&Folder::store(folder))?;
         let keys = MasterKeys::new(folder, engine.get(KEY_VARIABLE).map(str::to_owned));
-        Ok(LocalVault { store, keys, engine })
+        Ok(LocalVault { store, keys })
     }
 
     /// Makes the folder and its store if they are missing, or brings them up to date. Beside an engine that has the
@@ -217,16 +216,6 @@ impl LocalVault {
         text(value).map(Some)
     }
 
-    fn values(&mut self, tenant: &Tenant) -> anyhow::Result<Vec<Zeroizing<String>>> {
-        let all = self.store.all(Some(&tenant.0))?;
-        let mut values: Vec<_> = self.engine.words().collect();
-        if let Ok(ring) = self.keys.load() {
-            values.extend(all.iter().filter_map(|secret| text(opened(&ring, secret).ok()?).ok()));
-            values.extend(ring.text().lines().map(|key| Zeroizing::new(key.to_owned())));
-        }
-        Ok(values)
-    }
-
     fn rewrap(&mut self, ring: &Keyring) -> anyhow::Result<Rotated> {
         let secrets = self.store.rewrap(|secret| -> anyhow::Result<Wrapped> {
             let rewrapped = rewrap(ring, place(secret), &sealed(secret));
@@ -274,14 +263,6 @@ impl Vault for SharedVault {
             return Err(missing());
         }
         self.lock().open(&Tenant::new(tenant), name).map_err(|error| unusable(&error))?.ok_or_else(missing)
-    }
-
-    fn values(&self, tenant: &str) -> Result<Vec<Zeroizing<String>>, VaultError> {
-        self.lock().values(&Tenant::new(tenant)).map_err(|error| unusable(&error))
-    }
-
-    fn changes(&self) -> Result<u64, VaultError> {
-        self.lock().store.changes().map_err(|error| unusable(&error.into()))
     }
 }
 

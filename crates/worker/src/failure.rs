@@ -1,9 +1,10 @@
 //! The failures a worker itself finds, in the words of the taxonomy.
 
+use crate::excerpt;
 use serde_json::{Value, json};
 use windlass_protocol::Failure;
 
-/// A source text in a message is cut after this many characters.
+/// A source text in a message is cut after this many bytes.
 const SHOWN_MAX: usize = 200;
 
 pub(crate) fn failure(class: &str, code: &str, message: impl Into<String>) -> Box<Failure> {
@@ -74,10 +75,7 @@ pub(crate) fn kind(failure: &Failure) -> &'static str {
     }
 }
 
-/// The beginning of a text, for a message.
+/// The beginning of a text, for a message. It is cut when the message leaves: see [`excerpt`].
 pub(crate) fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    excerpt::head(text, SHOWN_MAX)
 }

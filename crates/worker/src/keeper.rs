@@ -1,20 +1,36 @@
-//! What this process knows of a tenant's secrets: every value that was opened or that is in the vault, so that none of
-//! them leaves the worker (K9). What another tenant keeps secret changes nothing here.
+//! The secrets that one unit of work was given, so that none of them leaves the worker (K9).
+//!
+//! A keeper belongs to one unit and is dropped with it. It knows what the unit itself opened or obtained, and nothing of
+//! what else the tenant keeps secret: what is redacted in a step's output says something about the values it is
+//! searched for, so a step must not be searched for values that it has no right to.
 
+use crate::excerpt::{settle, settle_value};
 use crate::failure::{failure, invalid};
 use crate::pipeline::CallResult;
 use crate::rights::Rights;
 use crate::vault::{Vault, VaultError};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_protocol::{Failure, Outcome, Report};
-use windlass_secrets::{ENGINE_VARIABLES, Redactor, Zeroizing, check_value};
+use windlass_secrets::{ENGINE_VARIABLES, Redactor, VALUE_MAX, Zeroizing, check_value};
 
 /// In front of the name of a variable, in a handle. No secret has a colon in its name.
 const ENVIRONMENT: &str = "env:";
 
-/// Shared by everything of one tenant that runs in the worker.
+/// Values of one unit. A step with more of them does several steps' work; every output is searched for all of them.
+const VALUES_MAX: usize = 128;
+
+/// Bytes of all values of one unit: four of the largest. Searching for them takes about 30 times as much memory.
+const BYTES_MAX: usize = 4 * VALUE_MAX;
+
+/// A code that a node made up is kept up to here, which is what stores have a column for.
+const CODE_MAX: usize = 50;
+
+/// A result that takes longer to be searched than the pool's only thread should be away from others.
+const LARGE: usize = 128 * 1024;
+
 #[derive(Debug)]
 pub(crate) struct Keeper {
     tenant: String,
@@ -23,13 +39,14 @@ pub(crate) struct Keeper {
     known: Mutex<Known>,
 }
 
-/// Values are never forgotten while the process lives: an old one may still stand in a file.
 #[derive(Default)]
 struct Known {
+    /// Handles that were opened: who carries on the unit's work opens them again.
+    handles: BTreeSet<String>,
     values: Vec<Zeroizing<String>>,
-    redactor: Arc<Redactor>,
-    /// Of the vault, when its values were last read.
-    changes: Option<u64>,
+    bytes: usize,
+    /// None: there are values that it does not know.
+    redactor: Option<Arc<Redactor>>,
 }
 
 impl fmt::Debug for Known {
@@ -39,16 +56,23 @@ impl fmt::Debug for Known {
 }
 
 impl Known {
-    fn learn(&mut self, values: impl IntoIterator<Item = Zeroizing<String>>) {
-        let before = self.values.len();
-        for value in values {
-            if check_value(&value).is_ok() && !self.values.contains(&value) {
-                self.values.push(value);
-            }
+    fn learn(&mut self, value: Zeroizing<String>) -> Result<(), Box<Failure>> {
+        if value.trim().is_empty() || self.values.contains(&value) {
+            return Ok(());
         }
-        if self.values.len() > before {
-            self.redactor = Arc::new(Redactor::new(self.values.iter().map(|value| value.as_str())));
+        self.bytes += value.len();
+        if value.len() > VALUE_MAX || self.bytes > BYTES_MAX || self.values.len() >= VALUES_MAX {
+            return Err(too_much());
         }
+        self.values.push(value);
+        self.redactor = None;
+        Ok(())
+    }
+
+    fn redactor(&mut self) -> Arc<Redactor> {
+        let values = &self.values;
+        let made = || Arc::new(Redactor::new(values.iter().map(|value| value.as_str())));
+        Arc::clone(self.redactor.get_or_insert_with(made))
     }
 }
 
@@ -63,8 +87,24 @@ impl Keeper {
             Some(variable) => self.variable(variable)?,
             None => self.vault.open(&self.tenant, handle).map_err(|error| refused(&error))?,
         };
-        self.learn([value.clone()]);
+        let mut known = self.lock();
+        known.learn(value.clone())?;
+        known.handles.insert(handle.to_owned());
         Ok(value)
+    }
+
+    /// Opens what an earlier worker opened for the same work. A secret that is no longer there gives no step a value.
+    pub(crate) fn open_again(&self, cursor: &Value) -> Result<(), Box<Failure>> {
+        // A run that waited for another execution has its own part inside.
+        let cursor = cursor.get("then").unwrap_or(cursor);
+        let handles = cursor.get(OPENED).and_then(Value::as_array).into_iter().flatten();
+        for handle in handles.filter_map(Value::as_str) {
+            match self.open(handle) {
+                Err(failure) if failure.code == LIMIT => return Err(failure),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     fn variable(&self, name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
@@ -84,31 +124,33 @@ impl Keeper {
         self.rights.may_run_programs(&self.tenant)
     }
 
-    pub(crate) fn learn(&self, values: impl IntoIterator<Item = Zeroizing<String>>) {
-        self.lock().learn(values);
-    }
-
-    /// Of what is known now.
-    pub(crate) fn redactor(&self) -> Arc<Redactor> {
-        Arc::clone(&self.lock().redactor)
-    }
-
-    /// Reads the values of the vault if there are others than before. A vault that cannot be read gave no step a value
-    /// either.
-    pub(crate) fn refresh(&self) -> Arc<Redactor> {
-        let changes = self.vault.changes().ok();
+    /// Adds values that were obtained with secrets, such as tokens.
+    pub(crate) fn learn(
+        &self,
+        values: impl IntoIterator<Item = Zeroizing<String>>,
+    ) -> Result<(), Box<Failure>> {
         let mut known = self.lock();
-        let is_old = changes.is_none() || known.changes != changes;
-        if is_old && let Ok(values) = self.vault.values(&self.tenant) {
-            known.learn(values);
-            known.changes = changes;
-        }
-        Arc::clone(&known.redactor)
+        values.into_iter().try_for_each(|value| known.learn(value))
+    }
+
+    /// Knows every value of the unit so far.
+    pub(crate) fn redactor(&self) -> Arc<Redactor> {
+        self.lock().redactor()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+const LIMIT: &str = "SECRET_LIMIT";
+
+fn too_much() -> Box<Failure> {
+    let message = format!(
+        "the step is given more secrets than outputs can be searched for: at most {VALUES_MAX} values of {VALUE_MAX} bytes \
+         each and {BYTES_MAX} bytes in all; give it fewer or smaller ones, or split the step"
+    );
+    failure("validation", LIMIT, message)
 }
 
 /// The handle of a variable.
@@ -140,8 +182,24 @@ fn refused(error: &VaultError) -> Box<Failure> {
     }
 }
 
-/// Before rules see it.
-pub(crate) fn redact_call(redactor: &Redactor, called: &mut CallResult) {
+/// Redacts what a call came to, before rules see it.
+pub(crate) async fn redact_call(redactor: Arc<Redactor>, mut called: CallResult) -> CallResult {
+    let size = called.outcome.as_ref().map_or_else(|failed| text_bytes(&failed.details), text_bytes);
+    if redactor.is_empty() || size < LARGE {
+        redact_now(&redactor, &mut called);
+        return called;
+    }
+    let redact = move || {
+        redact_now(&redactor, &mut called);
+        called
+    };
+    let defect =
+        |error: tokio::task::JoinError| Err(failure("unknown", "WORKER_DEFECT", error.to_string())).into();
+    tokio::task::spawn_blocking(redact).await.unwrap_or_else(defect)
+}
+
+fn redact_now(redactor: &Redactor, called: &mut CallResult) {
+    called.facts.values_mut().for_each(|fact| settle_value(redactor, fact));
     redactor.fields(&mut called.facts);
     match &mut called.outcome {
         Ok(result) => redactor.value(result),
@@ -149,92 +207,149 @@ pub(crate) fn redact_call(redactor: &Redactor, called: &mut CallResult) {
     }
 }
 
-/// Before it leaves.
-pub(crate) fn redact_report(redactor: &Redactor, report: &mut Report) {
+/// Bytes of all texts.
+pub(crate) fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(text_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, field)| key.len() + text_bytes(field)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// Redacts what a unit reports, before it leaves.
+pub(crate) fn redact_report(keeper: &Keeper, report: &mut Report) {
+    let redactor = &keeper.redactor();
     redactor.fields(&mut report.patch);
     redactor.fields(&mut report.metadata);
     match &mut report.outcome {
         Outcome::Done { output } => redactor.value(output),
         Outcome::Failed(failure) => redact_failure(redactor, failure),
         Outcome::Stopped => {}
-        Outcome::Later { cursor, .. } => redact_cursor(redactor, cursor),
+        Outcome::Later { cursor, .. } => redact_cursor(keeper, cursor),
         Outcome::Child { definition, inputs, cursor } => {
             [definition, inputs].into_iter().for_each(|value| redactor.value(value));
-            redact_cursor(redactor, cursor);
+            redact_cursor(keeper, cursor);
         }
     }
 }
 
-fn redact_failure(redactor: &Redactor, failure: &mut Failure) {
-    for text in [&mut failure.class, &mut failure.code, &mut failure.message] {
-        if let std::borrow::Cow::Owned(redacted) = redactor.text(text) {
-            *text = redacted;
-        }
-    }
-    redactor.value(&mut failure.details);
+pub(crate) fn redact_failure(redactor: &Redactor, failure: &mut Failure) {
+    [&mut failure.class, &mut failure.message].into_iter().for_each(|text| settle(redactor, text));
+    failure.code = redactor.beginning(&failure.code, CODE_MAX);
+    settle_value(redactor, &mut failure.details);
 }
 
 /// Parts of a cursor that hold what the run learned; the others are the definition's words and counts, and a run could
 /// not go on without them.
 const LEARNED: [&str; 7] = ["args", "prev", "results", "iter", "ctx", "memo", "counted"];
 
-/// Where the run stands, before it leaves.
-pub(crate) fn redact_cursor(redactor: &Redactor, cursor: &mut Value) {
-    let fields = cursor.as_object_mut().into_iter().flatten();
-    let learned = fields.filter(|(key, _)| LEARNED.contains(&key.as_str()));
+/// The part of a cursor with the handles that were opened.
+const OPENED: &str = "opened";
+
+/// Redacts where the run is, before it leaves, and notes which secrets it was given.
+pub(crate) fn redact_cursor(keeper: &Keeper, cursor: &mut Value) {
+    let redactor = keeper.redactor();
+    let Some(fields) = cursor.as_object_mut() else { return };
+    let learned = fields.iter_mut().filter(|(key, _)| LEARNED.contains(&key.as_str()));
     learned.for_each(|(_, value)| redactor.value(value));
+    let handles = keeper.lock().handles.clone();
+    if !handles.is_empty() {
+        fields.insert(OPENED.to_owned(), json!(handles));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
-    #[test]
-    fn a_cursor_keeps_its_own_words_and_loses_values() {
-        let redactor = Redactor::new(["results", "fetch"]);
-        let mut cursor = json!({
-            "version": 1, "at": "fetch", "tries": { "fetch": 1 }, "calls": 1,
-            "prev": "the results", "results": { "other": ["fetch it"] }, "ctx": { "a": "results" },
-        });
-        redact_cursor(&redactor, &mut cursor);
-        let expected = json!({
-            "version": 1, "at": "fetch", "tries": { "fetch": 1 }, "calls": 1,
-            "prev": "the [redacted]", "results": { "other": ["[redacted] it"] }, "ctx": { "a": "[redacted]" },
-        });
-        assert_eq!(cursor, expected);
+    fn keeper() -> Keeper {
+        Keeper::new("default".to_owned(), Arc::new(Named), Arc::new(crate::rights::EveryRight))
+    }
+
+    /// Every secret is its own name.
+    #[derive(Debug)]
+    struct Named;
+
+    impl Vault for Named {
+        fn open(&self, _: &str, name: &str) -> Result<Zeroizing<String>, VaultError> {
+            Ok(Zeroizing::new(name.to_owned()))
+        }
     }
 
     #[test]
-    fn a_report_and_a_call_lose_values_wherever_they_stand() {
-        let redactor = Redactor::new(["hunter22"]);
+    fn a_cursor_keeps_its_own_words_loses_values_and_names_what_was_opened() {
+        let keeper = keeper();
+        for name in ["the-results", "fetch-me"] {
+            keeper.open(name).unwrap();
+        }
+        let mut cursor = json!({
+            "version": 1, "at": "fetch-me", "tries": { "fetch-me": 1 }, "calls": 1,
+            "prev": "of the-results", "results": { "other": ["fetch-me it"] }, "ctx": { "a": "the-results" },
+        });
+        redact_cursor(&keeper, &mut cursor);
+        let expected = json!({
+            "version": 1, "at": "fetch-me", "tries": { "fetch-me": 1 }, "calls": 1,
+            "prev": "of [redacted]", "results": { "other": ["[redacted] it"] }, "ctx": { "a": "[redacted]" },
+            "opened": ["fetch-me", "the-results"],
+        });
+        assert_eq!(cursor, expected);
+        // Another worker that carries on knows them from the start.
+        let later = self::keeper();
+        later.open_again(&cursor).unwrap();
+        assert_eq!(later.redactor().text("the-results"), "[redacted]");
+    }
+
+    #[tokio::test]
+    async fn a_report_and_a_call_lose_values_wherever_they_are() {
+        let keeper = keeper();
+        keeper.open("hunter22").unwrap();
         let mut failed = failure("unknown", "X", "hunter22 is wrong");
         failed.details = json!({ "stderr": "hunter22", "hunter22": 1 });
         let mut called = CallResult { outcome: Err(failed.clone()), facts: Default::default() };
         called.facts.insert("http".to_owned(), json!({ "location": "/?t=hunter2%32" }));
-        redact_call(&redactor, &mut called);
-        let mut told = format!("{called:?}");
+        let called = redact_call(keeper.redactor(), called).await;
+        let mut shown = format!("{called:?}");
+        let large = Ok(json!([vec!["x"; LARGE], "hunter22"])).into();
+        let called = redact_call(keeper.redactor(), large).await;
+        assert_eq!(called.outcome.unwrap()[1], "[redacted]");
         let unit = windlass_protocol::Unit { execution: 1, run: 1, fence: 1 };
         for outcome in [
             Outcome::Failed(*failed),
             Outcome::Done { output: json!(["hunter22"]) },
-            Outcome::Later { delay_ms: 1, cursor: json!({ "prev": "hunter22" }) },
+            Outcome::Later { delay_ms: 1, cursor: json!({ "prev": "is hunter22" }) },
         ] {
             let patch = json!({ "token": "aHVudGVyMjI=" }).as_object().cloned().unwrap_or_default();
             let mut report = Report { unit, outcome, patch, metadata: Default::default() };
-            redact_report(&redactor, &mut report);
-            told.push_str(&format!("{report:?}"));
+            redact_report(&keeper, &mut report);
+            shown.push_str(&format!("{report:?}"));
         }
-        assert!(told.contains("[redacted]") && !told.contains("hunter2") && !told.contains("aHVu"), "{told}");
+        let shown = shown.replace("Array [String(\"hunter22\")]", "the handle");
+        assert!(
+            shown.contains("[redacted]") && !shown.contains("hunter2") && !shown.contains("aHVu"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_unit_is_given_a_bounded_number_and_size_of_values() {
+        let many = keeper();
+        for number in 0..VALUES_MAX {
+            many.open(&format!("value-number-{number}")).unwrap();
+        }
+        let refused = many.open("one-value-more").unwrap_err();
+        assert!(refused.code == LIMIT && refused.message.contains("128 values"), "{}", refused.message);
+        let large = keeper();
+        for number in 0..4 {
+            large.open(&format!("{number}{}", "x".repeat(VALUE_MAX - 1))).unwrap();
+        }
+        assert_eq!(large.open("one-value-more").unwrap_err().code, LIMIT);
+        assert_eq!(keeper().learn([Zeroizing::new("x".repeat(VALUE_MAX + 1))]).unwrap_err().code, LIMIT);
     }
 
     #[test]
     fn the_engines_own_variables_are_not_opened() {
-        let keeper = Keeper::new(
-            "default".to_owned(),
-            Arc::new(crate::vault::NoVault),
-            Arc::new(crate::rights::EveryRight),
-        );
+        let keeper = keeper();
         for variable in ENGINE_VARIABLES {
             let refused = keeper.open(&variable_handle(variable)).unwrap_err();
             assert!(refused.message.contains("the engine's own"), "{}", refused.message);

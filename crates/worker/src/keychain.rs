@@ -3,7 +3,7 @@
 
 use crate::failure::{self, failure, invalid};
 use crate::halt::Halt;
-use crate::keeper::variable_handle;
+use crate::keeper::{text_bytes, variable_handle};
 use crate::pipeline::{Call, execution_id};
 use crate::tools::{self, Desk};
 use serde_json::{Map, Value, json};
@@ -16,8 +16,14 @@ use windlass_expr::{Scope, Template};
 use windlass_protocol::{Failure, Key, KeyScope, KeySource, Provider, Work};
 use windlass_secrets::{Zeroizing, is_public_field};
 
-/// Tokens that are kept; beyond this the ones that end first are fetched again.
-const TOKENS_MAX: usize = 4_096;
+/// Tokens of a tenant that are kept; beyond this the ones that end first are fetched again.
+const TOKENS_MAX: usize = 1_024;
+
+/// Bytes of all tokens of a tenant: a kilobyte for each.
+const TOKENS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of what a token endpoint answers. It is held as long as the token lives.
+const GRANT_MAX: usize = 64 * 1024;
 
 /// A token is used this much shorter than it lives: it has to arrive, and clocks differ.
 const EARLY: Duration = Duration::from_secs(30);
@@ -42,7 +48,7 @@ pub(crate) async fn resolve(
     for key in keys {
         let maker = Maker { key, seen: Seen { work, chain: &chain }, desk };
         let fields = maker.made(halt).await.map_err(|failure| named(failure, key))?;
-        desk.kit.keeper.learn(secrets(&fields));
+        desk.kit.keeper.learn(secrets(&fields)).map_err(|failure| named(failure, key))?;
         chain.insert(key.name.clone(), Value::Object(fields));
     }
     Ok(chain)
@@ -150,7 +156,7 @@ impl Maker<'_> {
             ("headers".to_owned(), Value::Object(self.fields(headers)?)),
         ]);
         let data = self.fields(data)?;
-        self.desk.kit.keeper.learn(secrets(&data));
+        self.desk.kit.keeper.learn(secrets(&data))?;
         config.insert(if method == "GET" { "params" } else { "form" }.to_owned(), Value::Object(data));
         let call = Call {
             label: format!("keychain {}", self.key.name),
@@ -164,6 +170,8 @@ impl Maker<'_> {
         };
         let answer = tools::call(&call, self.desk, halt.clone()).await.outcome?;
         let fields = granted(&answer["data"])?;
+        // What may not be searched for is not kept either.
+        self.desk.kit.keeper.learn(secrets(&fields))?;
         self.desk.kit.tokens.put(owner, fields.clone(), lives(&fields));
         Ok(fields)
     }
@@ -195,6 +203,10 @@ fn granted(answer: &Value) -> Result<Fields, Box<Failure>> {
             "the answer of the token endpoint has no `access_token`",
         ));
     };
+    if text_bytes(answer) > GRANT_MAX {
+        let message = format!("the answer of the token endpoint has more than {GRANT_MAX} bytes of text");
+        return Err(failure("validation", "RESPONSE_TOO_LARGE", message));
+    }
     let mut granted = fields.clone();
     granted.insert("token".to_owned(), json!(token));
     granted.insert("type".to_owned(), json!("bearer"));
@@ -256,7 +268,7 @@ impl Scope for Seen<'_> {
     }
 }
 
-/// Tokens that were fetched, until they end. Of the whole process; another one fetches its own.
+/// Tokens that were fetched for one tenant, until they end. Another process fetches its own.
 #[derive(Default)]
 pub(crate) struct Tokens(Mutex<BTreeMap<Owner, Token>>);
 
@@ -266,6 +278,28 @@ type Owner = (String, String);
 struct Token {
     fields: Fields,
     until: Instant,
+}
+
+impl Token {
+    fn bytes(&self) -> usize {
+        self.fields.iter().map(|(key, field)| key.len() + text_bytes(field)).sum()
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.fields.values_mut().for_each(forget);
+    }
+}
+
+/// Overwrites all texts.
+fn forget(value: &mut Value) {
+    match value {
+        Value::String(text) => drop(Zeroizing::new(std::mem::take(text))),
+        Value::Array(items) => items.iter_mut().for_each(forget),
+        Value::Object(fields) => fields.values_mut().for_each(forget),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 enum Kept {
@@ -282,11 +316,17 @@ impl Tokens {
 
     fn put(&self, owner: Owner, fields: Fields, lives: Duration) {
         let mut tokens = self.lock();
-        if tokens.len() >= TOKENS_MAX {
-            let first = tokens.iter().min_by_key(|(_, token)| token.until).map(|(owner, _)| owner.clone());
-            first.map(|first| tokens.remove(&first));
-        }
         tokens.insert(owner, Token { fields, until: Instant::now() + lives });
+        let mut bytes: usize = tokens.values().map(Token::bytes).sum();
+        while tokens.len() > TOKENS_MAX || bytes > TOKENS_BYTES_MAX {
+            let first = tokens.iter().min_by_key(|(_, token)| token.until).map(|(owner, _)| owner.clone());
+            let Some(evicted) = first.and_then(|first| tokens.remove(&first)) else { break };
+            bytes -= evicted.bytes();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Owner, Token>> {
@@ -297,5 +337,38 @@ impl Tokens {
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.lock().keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(tokens: &Tokens, number: usize, bytes: usize) {
+        let fields = Fields::from_iter([("token".to_owned(), json!("x".repeat(bytes)))]);
+        let lives = Duration::from_secs(60 + number as u64);
+        tokens.put((number.to_string(), "api".to_owned()), fields, lives);
+    }
+
+    fn kept(tokens: &Tokens, number: usize) -> bool {
+        tokens.get(&(number.to_string(), "api".to_owned())).is_some()
+    }
+
+    #[test]
+    fn tokens_are_bounded_in_number_and_size_and_those_that_end_first_are_evicted() {
+        let many = Tokens::default();
+        (0..=TOKENS_MAX).for_each(|number| put(&many, number, 8));
+        assert!(many.lock().len() == TOKENS_MAX && !kept(&many, 0) && kept(&many, TOKENS_MAX));
+        let large = Tokens::default();
+        (0..100).for_each(|number| put(&large, number, GRANT_MAX));
+        assert!(large.lock().values().map(Token::bytes).sum::<usize>() <= TOKENS_BYTES_MAX);
+        assert!(kept(&large, 99) && !kept(&large, 0));
+    }
+
+    #[test]
+    fn a_grant_that_is_too_large_is_refused() {
+        let answer = json!({ "access_token": "granted", "scope": "x".repeat(GRANT_MAX) });
+        assert_eq!(granted(&answer).unwrap_err().code, "RESPONSE_TOO_LARGE");
+        assert!(granted(&json!({ "access_token": "granted" })).is_ok());
     }
 }

@@ -11,6 +11,7 @@
 
 mod artifacts;
 pub mod egress;
+mod excerpt;
 mod failure;
 mod footprint;
 pub mod guard;

@@ -7,12 +7,6 @@ use windlass_secrets::Zeroizing;
 pub trait Vault: fmt::Debug + Send + Sync + 'static {
     /// A secret of that tenant; another tenant's of the same name is not it.
     fn open(&self, tenant: &str, name: &str) -> Result<Zeroizing<String>, VaultError>;
-
-    /// Every value of that tenant that can be opened, and whatever else no output may show.
-    fn values(&self, tenant: &str) -> Result<Vec<Zeroizing<String>>, VaultError>;
-
-    /// Rises when some tenant has other values.
-    fn changes(&self) -> Result<u64, VaultError>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,13 +25,5 @@ pub struct NoVault;
 impl Vault for NoVault {
     fn open(&self, _: &str, name: &str) -> Result<Zeroizing<String>, VaultError> {
         Err(VaultError::Missing(name.to_owned()))
-    }
-
-    fn values(&self, _tenant: &str) -> Result<Vec<Zeroizing<String>>, VaultError> {
-        Ok(Vec::new())
-    }
-
-    fn changes(&self) -> Result<u64, VaultError> {
-        Ok(0)
     }
 }

@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write, stdin};
 use std::process::ExitCode;
 use windlass_engine::make_private;
-use windlass_secrets::{SHORT_BYTES, VALUE_MAX, Zeroizing, check_name, check_value};
+use windlass_secrets::{VALUE_MAX, Weakness, Zeroizing, check_name, check_value};
 
 /// Keep secrets for steps
 ///
 /// Values are stored encrypted in the data folder and never shown again. The key is in DATA/master.key, which only
 /// its owner can read, or in WINDLASS_MASTER_KEY: 32 bytes in base64, several with commas between them, the first of
-/// which seals. Whatever a step prints, returns or fails with has its secrets replaced by [redacted].
+/// which seals. Whatever a step prints, returns or fails with has the secrets it was given replaced by [redacted],
+/// unless they can be guessed.
 #[derive(Debug, clap::Args)]
 pub struct Secrets {
     #[command(subcommand)]
@@ -96,12 +97,8 @@ impl Set {
         let value = self.value()?;
         check_value(&value).map_err(refused)?;
         let secret = place.set_secret(&self.name, &value)?;
-        if value.len() < SHORT_BYTES {
-            say(&format!(
-                "warning: the value of `{}` is short; wherever the same {} bytes stand in an output, they are redacted",
-                self.name,
-                value.len()
-            ));
+        if let Some(weakness) = Weakness::of(&value) {
+            say(&format!("warning: secret `{}`: {weakness}", self.name));
         }
         match self.json {
             true => print_json(&secret),

@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use windlass_dialects::view::time;
 use windlass_engine::Folder;
+use windlass_secrets::Weakness;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
 use windlass_store::{StoredSecret, Tenant};
@@ -17,7 +18,11 @@ impl Place {
         match self {
             Place::Folder(data) => {
                 let mut vault = LocalVault::make(data.folder(), EngineSecrets::from_environment())?;
-                Ok(as_json(&vault.set(&Tenant::default(), name, value, None)?))
+                let mut set = as_json(&vault.set(&Tenant::default(), name, value, None)?);
+                if let Some(weakness) = Weakness::of(value) {
+                    set["warnings"] = json!([weakness.to_string()]);
+                }
+                Ok(set)
             }
             Place::Server(server) => {
                 Ok(server.send(Method::PUT, &["secrets", name], &json!({ "value": value }))?)

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_secrets::{check_name, check_value};
+use windlass_secrets::{Weakness, check_name, check_value};
 use windlass_store::StoredSecret;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,6 +26,10 @@ pub struct SecretView {
     version: u32,
     created_at: String,
     updated_at: String,
+    /// When it is set: why outputs are not searched for it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,6 +52,7 @@ impl From<StoredSecret> for SecretView {
             version: secret.version,
             created_at: told(secret.created_at),
             updated_at: told(secret.updated_at),
+            warnings: Vec::new(),
         }
     }
 }
@@ -68,7 +73,8 @@ async fn list_secrets(State(app): State<Arc<App>>, caller: Caller) -> Result<Jso
 
 /// Set a secret
 ///
-/// Its value is sealed at once and never shown again.
+/// Its value is sealed at once and never shown again. A value that can be guessed, such as a PIN, is stored with a
+/// warning: outputs of steps are not searched for it.
 #[utoipa::path(put, path = "/api/v1/secrets/{name}", tag = "secrets", security(("bearer" = [])),
     params(("name" = String, Path, description = "Letters, digits and `_`, `-`, `.`, `/`")), request_body = NewSecret,
     responses((status = 200, body = SecretView), Refusals, BodyRefusals))]
@@ -83,9 +89,10 @@ async fn put_secret(
     check_value(&asked.value).map_err(|refused| Problem::invalid("value", refused.to_string()))?;
     let (vault, tenant) = (app.secrets.clone(), caller.tenant.clone());
     let audit = caller.does("secret.set", &name, json!({}));
+    let warnings = Weakness::of(&asked.value).into_iter().map(|weakness| weakness.to_string()).collect();
     let set = move || vault.with(|vault| vault.set(&tenant, &name, &asked.value, Some(audit)));
     let stored = app.aside(set).await??;
-    Ok(Json(stored.into()))
+    Ok(Json(SecretView { warnings, ..stored.into() }))
 }
 
 /// Delete a secret

@@ -9,9 +9,6 @@ use windlass_protocol::Failure;
 
 const FIELDS: [&str; 4] = ["success", "data", "error", "metadata"];
 
-/// A code that a node made up is kept up to here, which is what stores have a column for.
-const CODE_MAX: usize = 50;
-
 /// What a program gave, as the node's data or its failure. What it says it used is counted.
 pub(crate) fn told(given: Value, meter: &Meter) -> Result<Value, Box<Failure>> {
     let Some(success) = is_contract(&given) else { return Ok(given) };
@@ -40,10 +37,7 @@ fn is_contract(given: &Value) -> Option<bool> {
 /// An error of the contract; also one that is only a text.
 pub(crate) fn from_error(error: &Value) -> Box<Failure> {
     let text = |key: &str| error.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let code = text("code").map_or("NODE_FAILED", |code| match code.char_indices().nth(CODE_MAX) {
-        Some((end, _)) => &code[..end],
-        None => code,
-    });
+    let code = text("code").unwrap_or("NODE_FAILED");
     let message = text("message").or_else(|| error.as_str()).unwrap_or("the node says that it failed");
     let mut failed = failure(class_of(code), code, shown(message));
     failed.retryable = error.get("retryable").and_then(Value::as_bool);

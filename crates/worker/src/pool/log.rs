@@ -1,6 +1,7 @@
 //! Log lines of one unit on their way to the engine: gathered into chunks, and held back when the engine is slow.
 
 use super::port::Port;
+use crate::excerpt::settle;
 use crate::halt::Halt;
 use crate::keeper::Keeper;
 use crate::stream::LINE_MAX;
@@ -42,17 +43,20 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) async fn send(&self, stream: Stream, texts: Vec<String>) {
+    pub(crate) async fn send(&self, stream: Stream, mut texts: Vec<String>) {
+        let redactor = self.keeper.redactor();
+        texts.iter_mut().for_each(|text| settle(&redactor, text));
+        self.pass(stream, texts).await;
+    }
+
+    /// Like `send`, for output that has been redacted as a whole before it was split into lines.
+    pub(crate) async fn pass(&self, stream: Stream, texts: Vec<String>) {
         if texts.is_empty() {
             return;
         }
         let at = now_ms();
-        let redactor = self.keeper.redactor();
-        let line = |text: String| {
-            let text = redactor.text(&text).into_owned();
-            Line { at, stream, text, level: None, data: None }
-        };
-        let lines = texts.into_iter().map(line).collect();
+        let lines =
+            texts.into_iter().map(|text| Line { at, stream, text, level: None, data: None }).collect();
         // The reader lives as long as the unit, so nobody is left to miss them.
         let _ = self.sender.send(lines).await;
     }
@@ -63,7 +67,9 @@ impl Lines {
             return;
         }
         let redactor = self.keeper.redactor();
-        let text = cut(&redactor.text(text)).into_owned();
+        let mut text = text.to_owned();
+        settle(&redactor, &mut text);
+        let text = cut(&text).into_owned();
         let mut data = data.filter(|data| !data.is_null());
         if let Some(given) = &mut data
             && given.to_string().len() > DATA_MAX

@@ -152,7 +152,7 @@ impl Pool {
             database_quota: config.database_quota,
             cache: std::path::absolute(config.cache)?,
             venvs: Arc::default(),
-            of_tenants: BTreeMap::new(),
+            tokens: BTreeMap::new(),
         };
         let runtime = Builder::new_current_thread().enable_all().build()?;
         // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
@@ -268,7 +268,7 @@ impl Floor {
         };
         // The one way out: whatever the unit says, no value goes with it.
         if let Some(report) = &mut report {
-            keeper::redact_report(&local.kit.keeper.refresh(), report);
+            keeper::redact_report(&local.kit.keeper, report);
         }
         Input::Ended { unit, report }
     }
@@ -314,7 +314,7 @@ impl Floor {
 
     fn start(&mut self, work: Work) {
         let unit = work.unit;
-        let kit = self.kits.of(&work.tenant);
+        let kit = self.kits.for_unit(&work.tenant);
         let (puller, halt) = halt();
         let (proceed, kept) = mpsc::channel(1);
         let wires = Wires {
@@ -330,7 +330,7 @@ impl Floor {
     }
 }
 
-/// What units share. Secrets and what was fetched with them are shared within a tenant only.
+/// What units share. Each has secrets of its own; tokens that were fetched with them are shared within a tenant only.
 struct Kits {
     guard: Arc<Mutex<Guard>>,
     sandbox: SandboxCommand,
@@ -345,16 +345,15 @@ struct Kits {
     database_quota: DatabaseQuota,
     cache: PathBuf,
     venvs: Arc<tokio::sync::Mutex<()>>,
-    /// Of every tenant that had work here: values that are known are never forgotten.
-    of_tenants: BTreeMap<String, Arc<Kit>>,
+    /// By tenant. There are only as many as have tokens that are used.
+    tokens: BTreeMap<String, Arc<Tokens>>,
 }
 
 impl Kits {
-    fn of(&mut self, tenant: &str) -> Arc<Kit> {
-        if let Some(kit) = self.of_tenants.get(tenant) {
-            return Arc::clone(kit);
-        }
-        let kit = Arc::new(Kit {
+    fn for_unit(&mut self, tenant: &str) -> Arc<Kit> {
+        self.tokens.retain(|_, tokens| Arc::strong_count(tokens) > 1 || !tokens.is_empty());
+        let tokens = Arc::clone(self.tokens.entry(tenant.to_owned()).or_default());
+        Arc::new(Kit {
             guard: Arc::clone(&self.guard),
             artifacts: TenantArtifacts::new(tenant, Arc::clone(&self.artifacts)),
             sandbox: Sandbox::new(self.sandbox.clone(), Arc::clone(&self.guard)),
@@ -365,7 +364,7 @@ impl Kits {
                 Arc::clone(&self.vault),
                 Arc::clone(&self.rights),
             )),
-            tokens: Tokens::default(),
+            tokens,
             helper: self.helper.clone(),
             folders: self.folders.clone(),
             memory: Arc::clone(&self.memory),
@@ -373,9 +372,7 @@ impl Kits {
             database_quota: self.database_quota,
             cache: self.cache.clone(),
             venvs: Arc::clone(&self.venvs),
-        });
-        self.of_tenants.insert(tenant.to_owned(), Arc::clone(&kit));
-        kit
+        })
     }
 }
 

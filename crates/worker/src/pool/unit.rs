@@ -37,8 +37,6 @@ pub(super) struct Wires {
 pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     let (unit, timeout_ms) = (work.unit, work.timeout_ms);
     let kit = Arc::clone(&wires.kit);
-    // Before anything can be said.
-    kit.keeper.refresh();
     let (lines, pump): (Lines, Pump) =
         log(Arc::clone(&wires.port), Arc::clone(&kit.keeper), &work, halt.clone());
     let mut run = Run::begin(work);
@@ -78,7 +76,12 @@ async fn drive(
     unit: Unit,
     mut halt: Halt,
 ) -> Result {
-    if let Err(failure) = unlock(run, desk, &halt).await {
+    let earlier = run.work().cursor.clone();
+    if let Err(failure) = earlier.as_deref().map_or(Ok(()), |cursor| desk.kit.keeper.open_again(cursor)) {
+        return Some(run.report_now(Outcome::Failed(*failure)));
+    }
+    if let Err(mut failure) = unlock(run, desk, &halt).await {
+        keeper::redact_failure(&desk.kit.keeper.redactor(), &mut failure);
         return (!halt.is_pulled()).then(|| locked(run, *failure));
     }
     loop {
@@ -108,16 +111,15 @@ async fn drive(
             }
             Next::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
-                let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
+                let called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
                 // Whoever ran out of time tells what it used until then.
                 desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 if halt.is_pulled() {
                     return None;
                 }
-                let redactor = desk.kit.keeper.refresh();
-                keeper::redact_call(&redactor, &mut called);
-                run.redact_with(redactor);
-                run.answer(called);
+                let redactor = desk.kit.keeper.redactor();
+                run.redact_with(Arc::clone(&redactor));
+                run.answer(keeper::redact_call(redactor, called).await);
             }
         }
     }
@@ -146,7 +148,9 @@ async fn called(
 /// What cannot be kept is not answered: the work was stopped, and whoever asked learns that.
 async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &mut Halt) {
     let asked = match ask {
-        Ask::SetState { key, value, kept } => {
+        Ask::SetState { key, mut value, kept } => {
+            // A large one is kept as an artifact, which no one looks through later.
+            wires.kit.keeper.redactor().value(&mut value);
             run.write(format!("{STATE}{key}"), value);
             kept
         }
@@ -211,7 +215,7 @@ async fn announce(tasks: usize, call: &Call, lines: &Lines) {
 /// Waits until the engine has the cursor: a worker that takes over must not do again what was done before.
 async fn kept(mut cursor: Value, wires: &mut Wires, unit: Unit, halt: &mut Halt) -> Option<()> {
     // The pool lives longer than its units.
-    keeper::redact_cursor(&wires.kit.keeper.redactor(), &mut cursor);
+    keeper::redact_cursor(&wires.kit.keeper, &mut cursor);
     let _ = wires.inputs.send(Input::Reached { unit, cursor: Arc::new(cursor) });
     tokio::select! {
         proceed = wires.proceed.recv() => proceed,

@@ -19,7 +19,8 @@ mod venv;
 
 use super::Desk;
 use super::program::{ERROR_TAIL_MAX, Ended, Program};
-use super::python::{Answer, Exception, RUNNER, read_answer};
+use super::python::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
+use crate::excerpt;
 use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
 use crate::node::{NodeDesk, Workspace, output};
@@ -78,7 +79,7 @@ async fn ran(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>
     let ended = in_context(&program, &workspace, desk, node, halt).await?;
     let answer = read_answer(workspace.path().to_owned()).await?;
     match answer {
-        Some(answer) if ended.status.success() => result(answer, node),
+        Some(answer) if ended.status.success() => result(answer, code.language, node),
         _ => Err(unanswered(ended, &code, &interpreter)),
     }
 }
@@ -106,18 +107,18 @@ fn limits(code: &Code) -> (Option<String>, Option<String>) {
     }
 }
 
-fn result(answer: Answer, node: &NodeDesk) -> Result<Value, Box<Failure>> {
+fn result(answer: Answer, language: Language, node: &NodeDesk) -> Result<Value, Box<Failure>> {
     match answer {
         Answer::Result(given) => output::told(given, &node.meter),
         Answer::Unset(()) => Ok(Value::Null),
         Answer::NotJson(message) => Err(failure("validation", "RESULT_NOT_JSON", message)),
         Answer::NoLibrary(message) => Err(failure::invalid(message)),
-        Answer::Exception(exception) => Err(raised(exception, node.work().debug)),
+        Answer::Exception(exception) => Err(raised(exception, language, node.work().debug)),
     }
 }
 
 /// An exception that says a code of its own has that one, and the flag that comes with it.
-fn raised(exception: Exception, debug: bool) -> Box<Failure> {
+fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure> {
     let Exception { exception_type, message, traceback, trouble, code, retryable } = exception;
     let code = match (code, trouble.as_deref()) {
         (Some(code), _) => code,
@@ -134,7 +135,11 @@ fn raised(exception: Exception, debug: bool) -> Box<Failure> {
     failed.retryable = retryable;
     failed.details = json!({ "exceptionType": exception_type });
     if debug {
-        failed.details["stack"] = json!(traceback);
+        // The last line of python says what happened, and the first one of javascript.
+        failed.details["stack"] = json!(match language {
+            Language::Python => excerpt::tail(&traceback, TRACEBACK_MAX),
+            Language::Javascript => excerpt::head(&traceback, TRACEBACK_MAX),
+        });
     }
     failed
 }

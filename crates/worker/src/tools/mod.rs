@@ -90,14 +90,15 @@ pub(crate) struct Desk {
     pub(crate) share: Share,
 }
 
-/// What every tool of a worker shares.
+/// What the tools of one unit share.
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) guard: SharedGuard,
     pub(crate) artifacts: TenantArtifacts,
     pub(crate) clients: Arc<Clients>,
     pub(crate) keeper: Arc<Keeper>,
-    pub(crate) tokens: Tokens,
+    /// Of the tenant.
+    pub(crate) tokens: Arc<Tokens>,
     /// The program behind `windlass-node`.
     pub(crate) helper: Option<PathBuf>,
     /// Where nodes have their folders.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use windlass_protocol::{Failure, Stream};
 use windlass_secrets::ENGINE_VARIABLES;
 
@@ -29,6 +29,12 @@ const READ_BYTES: usize = 16 * 1024;
 const LAST_READ: Duration = Duration::from_millis(500);
 /// The largest pipe the system makes.
 const LAST_BYTES: usize = 1024 * 1024;
+
+/// Output of a step with secrets is searched in pieces. What is written with shorter pauses than this is one piece, so
+/// that a value wrapped over lines is found; the log gathers as long.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A program that never pauses is still followed line by line.
+const HELD_FOR: Duration = Duration::from_secs(1);
 
 /// Lets the command begin only when the guard knows of it: a worker that dies before writes no line, and the command
 /// never was. Then nothing reads what is typed: input is empty.
@@ -138,6 +144,10 @@ async fn capture(
     loop {
         let read = tokio::select! {
             biased;
+            () = output.due() => {
+                desk.lines.pass(stream, output.release()).await;
+                continue;
+            }
             read = pipe.read(&mut buffer) => read,
             () = silence(&mut gone) => break,
         };
@@ -145,12 +155,12 @@ async fn capture(
         if *gone.borrow() {
             left = left.saturating_sub(length);
         }
-        desk.lines.send(stream, output.push(&buffer[..length])).await;
+        desk.lines.pass(stream, output.push(&buffer[..length])).await;
         if left == 0 {
             break;
         }
     }
-    desk.lines.send(stream, output.end()).await;
+    desk.lines.pass(stream, output.end()).await;
     output.tail
 }
 
@@ -158,6 +168,9 @@ async fn capture(
 /// have several.
 struct Output {
     redacted: windlass_secrets::Stream,
+    /// When the oldest line that is held came.
+    held_since: Option<Instant>,
+    last_read: Instant,
     tail: Tail,
     splitter: Splitter,
 }
@@ -165,24 +178,46 @@ struct Output {
 impl Output {
     fn new(desk: &Desk) -> Output {
         let redacted = windlass_secrets::Stream::new(desk.kit.keeper.redactor());
-        Output { redacted, tail: Tail::default(), splitter: Splitter::default() }
+        let (tail, splitter) = (Tail::default(), Splitter::default());
+        Output { redacted, held_since: None, last_read: Instant::now(), tail, splitter }
+    }
+
+    /// Ends when the lines that are held have waited long enough. How long depends on the output's pace, never on its
+    /// content or on what the values are.
+    async fn due(&self) {
+        match self.held_since {
+            Some(since) => sleep_until((self.last_read + PAUSE).min(since + HELD_FOR)).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// The lines that are whole now.
     fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let given = self.redacted.push(bytes);
-        let mut texts = Vec::new();
-        self.tail.push(&given);
-        self.splitter.push(&given, &mut texts);
-        texts
+        self.last_read = Instant::now();
+        if self.held_since.is_none() && self.redacted.has_lines() {
+            self.held_since = Some(self.last_read);
+        }
+        self.split(&given)
+    }
+
+    fn release(&mut self) -> Vec<String> {
+        self.held_since = None;
+        let given = self.redacted.release();
+        self.split(&given)
     }
 
     fn end(&mut self) -> Vec<String> {
         let given = self.redacted.end();
-        let mut texts = Vec::new();
-        self.tail.push(&given);
-        self.splitter.push(&given, &mut texts);
+        let mut texts = self.split(&given);
         self.splitter.end(&mut texts);
+        texts
+    }
+
+    fn split(&mut self, given: &[u8]) -> Vec<String> {
+        let mut texts = Vec::new();
+        self.tail.push(given);
+        self.splitter.push(given, &mut texts);
         texts
     }
 }

@@ -23,12 +23,13 @@ mod papers;
 
 use super::Desk;
 use super::program::{self, ERROR_TAIL_MAX, Ended};
+use crate::excerpt;
 use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use config::Program;
 use papers::Papers;
-pub(super) use papers::{Answer, Exception, RUNNER, read_answer};
+pub(super) use papers::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt;
 use windlass_protocol::Failure;
@@ -80,7 +81,8 @@ fn raised(exception: Exception) -> CallResult {
     };
     let message =
         if message.is_empty() { exception_type.clone() } else { format!("{exception_type}: {message}") };
-    let facts = json!({ "exception_type": exception_type, "traceback": traceback });
+    let facts =
+        json!({ "exception_type": exception_type, "traceback": excerpt::tail(&traceback, TRACEBACK_MAX) });
     let mut failed = failure(class, code, shown(&message));
     failed.details = facts.clone();
     CallResult { outcome: Err(failed), facts: Map::from_iter([("py".to_owned(), facts)]) }

@@ -22,14 +22,6 @@ impl Vault for TwoTenants {
             _ => Err(VaultError::Missing(name.to_owned())),
         }
     }
-
-    fn values(&self, _tenant: &str) -> Result<Vec<Zeroizing<String>>, VaultError> {
-        Ok(["hunter22-default", "hunter22-other"].map(|value| Zeroizing::new(value.to_owned())).into())
-    }
-
-    fn changes(&self) -> Result<u64, VaultError> {
-        Ok(1)
-    }
 }
 
 fn shop() -> Shop {

@@ -7,7 +7,8 @@ const path = require('node:path');
 const vm = require('node:vm');
 const { ctx, settled } = require('windlass');
 
-const STACK_MAX = 16 * 1024;
+// The worker takes secrets out before it cuts these to what an error holds.
+const STACK_MAX = 1024 * 1024;
 const OWN = ['ctx', 'inputs', 'require'];
 
 class NotJson extends Error {}

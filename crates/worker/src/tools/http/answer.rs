@@ -2,6 +2,7 @@
 
 use super::config::{RESPONSE_MAX_MOST, Request};
 use super::exchange::{broken, in_time};
+use crate::excerpt;
 use crate::failure::failure;
 use crate::footprint::{Share, Unusable};
 use crate::pipeline::CallResult;
@@ -14,6 +15,7 @@ use reqwest::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 use windlass_protocol::Failure;
+use windlass_secrets::LOOKAHEAD;
 
 /// What an error holds of the answer; errors are stored and sent far more often than results.
 const EXCERPT_MAX: usize = 4 * 1024;
@@ -41,7 +43,7 @@ pub(super) async fn told(answer: Answer, hop: &Request, began: Instant, share: &
             })
         })
     } else {
-        let body = excerpt(response, hop).await;
+        let body = read_excerpt(response, hop).await;
         Err(by_status(status, &headers, &body, hop))
     };
     CallResult { outcome, facts: Map::from_iter([("http".to_owned(), facts)]) }
@@ -85,10 +87,10 @@ async fn extend(
     Ok(true)
 }
 
-/// As much as comes; an error is told even when its body is cut off.
-async fn excerpt(mut response: Response, hop: &Request) -> String {
+/// As much as comes; an error is told even when its body is cut off. Enough is read to find a secret across the cut.
+async fn read_excerpt(mut response: Response, hop: &Request) -> String {
     let mut body = Vec::new();
-    while body.len() <= EXCERPT_MAX
+    while body.len() <= EXCERPT_MAX + LOOKAHEAD
         && let Ok(Ok(Some(piece))) = in_time(hop, hop.limits.read, response.chunk()).await
     {
         body.extend_from_slice(&piece);
@@ -96,13 +98,8 @@ async fn excerpt(mut response: Response, hop: &Request) -> String {
     beginning(&body)
 }
 
-/// The mark of the cut lets half a secret before it be found.
 fn beginning(body: &[u8]) -> String {
-    if body.len() <= EXCERPT_MAX {
-        return String::from_utf8_lossy(body).into_owned();
-    }
-    let text = String::from_utf8_lossy(&body[..EXCERPT_MAX]);
-    format!("{}…", text.trim_end_matches(char::REPLACEMENT_CHARACTER))
+    excerpt::head(&String::from_utf8_lossy(&body[..body.len().min(EXCERPT_MAX + LOOKAHEAD)]), EXCERPT_MAX)
 }
 
 fn too_large(hop: &Request) -> Box<Failure> {

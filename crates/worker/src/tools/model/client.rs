@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 use windlass_protocol::{Failure, Level};
-use windlass_secrets::{Redactor, VALUE_MAX};
+use windlass_secrets::{LOOKAHEAD, Redactor};
 
 /// A model that says nothing for so long is not going to.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -22,8 +22,8 @@ const SILENCE: Duration = Duration::from_secs(120);
 const ANSWER_MAX: usize = 8 * 1024 * 1024;
 /// What an error holds of the answer.
 const EXCERPT_MAX: usize = 2 * 1024;
-/// What is read for it: a secret is taken out before the cut, and half a secret would not be found.
-const EXCERPT_READ: usize = EXCERPT_MAX + VALUE_MAX;
+/// What is read for it: a secret is taken out before the cut.
+const EXCERPT_READ: usize = EXCERPT_MAX + LOOKAHEAD;
 
 impl Model {
     /// Asks once. What it used is counted, also when the answer cannot be used.
@@ -214,7 +214,5 @@ fn is_stream(response: &Response) -> bool {
 
 fn excerpt(body: &[u8], redactor: &Redactor) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT_READ)]);
-    let text = redactor.text(&text);
-    let end = (0..=EXCERPT_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text[..end].to_owned()
+    redactor.beginning(&text, EXCERPT_MAX)
 }

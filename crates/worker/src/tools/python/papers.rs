@@ -20,6 +20,9 @@ pub(in crate::tools) const RUNNER: &str = include_str!("runner.py");
 const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
 
 /// A result is kept with the execution; what is larger belongs in a file or a database.
+/// What an error holds of a traceback.
+pub(in crate::tools) const TRACEBACK_MAX: usize = 16 * 1024;
+
 const ANSWER_MAX: u64 = 32 * 1024 * 1024;
 
 /// What the runner says.

@@ -12,7 +12,8 @@ import traceback
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TRACEBACK_MAX = 16 * 1024
+# The worker takes secrets out before it cuts these to what an error holds.
+TRACEBACK_MAX = 1024 * 1024
 DEPTH_MAX = 100
 # What a JSON number holds exactly on the other side.
 INT_MIN, INT_MAX = -(2**63), 2**64 - 1

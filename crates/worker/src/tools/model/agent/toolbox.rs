@@ -5,6 +5,7 @@ use super::config::{Config, Tool};
 use super::prompt::cut;
 use crate::failure::failure;
 use crate::halt::Halt;
+use crate::keeper::redact_failure;
 use crate::node::{NodeDesk, output, whole};
 use crate::tools::Desk;
 use serde_json::{Map, Value, json};
@@ -132,7 +133,7 @@ impl Toolbox {
                 )),
             },
             PAUSE => Meant::Ask(AgentAsk::Pause { reason: text("reason") }),
-            FAIL => Meant::Ask(AgentAsk::Fail { failure: given_up(&args) }),
+            FAIL => Meant::Ask(AgentAsk::Fail { failure: given_up(&args, desk) }),
             name => match known(name) {
                 Some((_, tool)) => Meant::Ask(AgentAsk::Execute { step: tool.step, args }),
                 None => Meant::Nothing(format!("there is no tool `{name}`; there are {}", self.names())),
@@ -147,10 +148,12 @@ impl Toolbox {
     }
 }
 
-fn given_up(args: &Value) -> Failure {
+fn given_up(args: &Value, desk: &Desk) -> Failure {
     let code = args["code"].as_str().filter(|code| !code.is_empty()).unwrap_or("AGENT_FAILED");
     let message = args["message"].as_str().filter(|text| !text.is_empty()).unwrap_or("the agent gave up");
-    *output::from_error(&json!({ "code": code, "message": message }))
+    let mut failed = *output::from_error(&json!({ "code": code, "message": message }));
+    redact_failure(&desk.kit.keeper.redactor(), &mut failed);
+    failed
 }
 
 async fn told(answer: AgentAnswer, desk: &Desk) -> Result<Value, Box<Failure>> {
