@@ -10,11 +10,11 @@ mod files;
 mod hooks;
 mod identity;
 mod origin;
+mod redaction;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
 mod sql;
-#[expect(dead_code, reason = "attacks come one by one")]
 mod stage;
 mod strangers;
 mod values;

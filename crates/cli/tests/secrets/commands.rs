@@ -62,7 +62,9 @@ fn what_cannot_be_a_secret_is_refused_and_nothing_is_made() {
     assert!(!place.path("data").exists());
     place.windlass(&["secrets", "list"]).expect(2).says("there are no secrets in data");
     assert!(!place.path("data").exists());
-    set(&place, "pin", "1234").says("is short");
+    set(&place, "pin", "1234").says("warning: secret `pin`: the value can be guessed");
+    set(&place, "login", r#"{"username": "bo", "password": "hunter2"}"#).says("can be guessed: `password`");
+    assert!(!set(&place, "api", VALUE).err.contains("warning"));
 }
 
 #[test]

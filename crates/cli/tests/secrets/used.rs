@@ -153,9 +153,7 @@ fn variables_of_the_worker_are_secrets_too_but_not_the_engines() {
 
 #[test]
 fn steps_do_not_inherit_the_engines_own_secrets() {
-    let place = Place::playing(
-        "workflow:\n- step: look\n  tool: {kind: shell, command: 'env; cat data/master.key 2>/dev/null || true'}\n",
-    );
+    let place = Place::playing("workflow:\n- step: look\n  tool: {kind: shell, command: 'env'}\n");
     let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let mut command = place.command(&["run", "play.yaml", "--json"]);
     command.env("WINDLASS_MASTER_KEY", key).env("WINDLASS_TOKEN", "the-owners-token-1");
@@ -165,13 +163,4 @@ fn steps_do_not_inherit_the_engines_own_secrets() {
     assert_eq!(told.status.code(), Some(0), "{out}");
     assert!(!out.contains("WINDLASS_MASTER_KEY") && !out.contains("WINDLASS_TOKEN"), "{out}");
     assert!(!out.contains("WINDLASS_DATABASE_URL") && !out.contains(key), "{out}");
-    // A key in a file can be read by its owner's processes; what they say of it is redacted.
-    set(&place, "api", VALUE);
-    let file = fs::read_to_string(place.path("data/master.key")).expect("a key");
-    let key = file.lines().last().expect("a line");
-    let told = place.run(&[], 0);
-    assert!(told.to_string().contains("[redacted]") && !told.to_string().contains(key), "{told}");
-    assert!(
-        !String::from_utf8_lossy(&fs::read(place.path("data/windlass.db")).expect("a store")).contains(key)
-    );
 }

@@ -138,7 +138,7 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
         Some("name"),
         "cannot be the name",
     );
-    check(&server, secret("a", &json!({ "value": "abc" })), 400, Some("value"), "fewer than 4");
+    check(&server, secret("a", &json!({ "value": "abc" })), 400, Some("value"), "at least 4");
 
     // Bodies that are no JSON, or are too large or too deep.
     let post = |kind: &'static str, body: Vec<u8>| raw(Method::POST, "/api/v1/tokens", kind, body);
