@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
+use crate::limits::ITEM_BYTES;
+use crate::program::has_tags;
 use crate::{Read, Scope, Template, Value};
 
 /// Objects are merged key by key, anything else is replaced.
@@ -22,11 +24,34 @@ pub fn overlay(under: &mut Value, over: Value) {
     }
 }
 
+/// Defaults that are templates. Each is looked at once for each of the others that it may wait for.
+const TEMPLATES_MAX: usize = 1_000;
+
+/// Bytes that the rendered defaults of one start may have together: each alone may have as much as an evaluation.
+const RENDERED_MAX: usize = 4 << 20;
+
+/// Whether any default is a template, so that making the inputs takes more than laying values over each other.
+#[must_use]
+pub fn has_templates(defaults: &Value) -> bool {
+    match defaults {
+        Value::String(text) => has_tags(text),
+        Value::Array(items) => items.iter().any(has_templates),
+        Value::Object(fields) => fields.values().any(has_templates),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// The inputs of the execution with this id. The error says which default cannot be rendered, and why.
 pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, String> {
     let mut waiting = templates(defaults);
     // A default that was replaced as a whole is never rendered.
     waiting.retain(|key, _| given.get(key).is_none_or(Value::is_object));
+    if waiting.len() > TEMPLATES_MAX {
+        return Err(format!(
+            "more than {TEMPLATES_MAX} defaults of inputs are templates; compute some in steps"
+        ));
+    }
+    let mut left = RENDERED_MAX;
     let mut inputs = Start { inputs: defaults.clone(), id };
     overlay(&mut inputs.inputs, given.clone());
     while !waiting.is_empty() {
@@ -37,6 +62,9 @@ pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, 
         for key in ready {
             let Some(template) = waiting.remove(&key) else { continue };
             let mut value = template.render(&inputs).map_err(|error| format!("input `{key}`: {error}"))?;
+            let large =
+                || format!("input `{key}`: the defaults of inputs make more than {RENDERED_MAX} bytes");
+            left = left.checked_sub(size(&value)).ok_or_else(large)?;
             if let Some(over) = given.get(&key) {
                 overlay(&mut value, over.clone());
             }
@@ -77,6 +105,17 @@ fn templates(defaults: &Value) -> BTreeMap<String, Template> {
         template.constant().is_none() && template.reads().iter().all(|read| known_at_start(defaults, read))
     };
     compiled.filter(|(_, template)| rendered(template)).collect()
+}
+
+/// About the memory of a value.
+fn size(value: &Value) -> usize {
+    ITEM_BYTES
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(size).sum(),
+            Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + size(value)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
 }
 
 fn ready(waiting: &BTreeMap<String, Template>) -> impl Iterator<Item = &str> {

@@ -1,31 +1,26 @@
+use minijinja::Value as Jinja;
 use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::{parse, parse_expr};
-use minijinja::{Environment, Expression, Value as Jinja};
+use std::sync::Arc;
 
-use crate::builtins::{builtins, syntax};
+use crate::builtins::syntax;
 use crate::convert::to_json;
 use crate::guarded::{self, Refused};
 use crate::limits::{burn, charge_result, eval_error};
+use crate::recent::{Code, Form, NAME, compile, recent};
 use crate::{CompileError, EvalError, Read, Value, reads, tokens};
 
-/// One text, compiled.
+/// One text that compiles. What it compiles to is kept only while it is used, see `recent`.
 pub(crate) struct Program {
     pub(crate) reads: Vec<Read>,
-    code: Code,
+    form: Form,
+    /// The text with bounded operators.
+    printed: Arc<str>,
 }
-
-enum Code {
-    /// Gives a value of any type.
-    Expression(Expression<'static, 'static>),
-    /// Gives text. minijinja owns a template's source only inside an environment, so each has its own; an environment is
-    /// small, its filters and functions are shared.
-    Text(Box<Environment<'static>>),
-}
-
-const NAME: &str = "text";
 
 /// Whether a string is a template at all.
-pub(crate) fn has_tags(source: &str) -> bool {
+#[must_use]
+pub fn has_tags(source: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|opener| source.contains(opener))
 }
 
@@ -62,23 +57,27 @@ impl Program {
 
     fn of_expression(source: &str, expr: &Expr) -> Result<Program, CompileError> {
         let printed = guarded::expression(expr).map_err(|refused| unusable(source, &refused))?;
-        let code = builtins()
-            .env
-            .compile_expression_owned(printed)
-            .map_err(|error| at(source, &message(&error), None))?;
-        Ok(Program { reads: reads::of_expression(expr), code: Code::Expression(code) })
+        Program::of_printed(source, Form::Expression, printed, reads::of_expression(expr))
     }
 
     fn of_text(source: &str, statements: &[Stmt]) -> Result<Program, CompileError> {
         let printed = guarded::text(statements).map_err(|refused| unusable(source, &refused))?;
-        let mut env = builtins().env.clone();
-        env.add_template_owned(NAME, printed).map_err(|error| at(source, &message(&error), None))?;
-        Ok(Program { reads: reads::of_text(statements), code: Code::Text(Box::new(env)) })
+        Program::of_printed(source, Form::Text, printed, reads::of_text(statements))
+    }
+
+    fn of_printed(
+        source: &str,
+        form: Form,
+        printed: String,
+        reads: Vec<Read>,
+    ) -> Result<Program, CompileError> {
+        compile(form, &printed).map_err(|error| at(source, &message(&error), None))?;
+        Ok(Program { reads, form, printed: printed.into() })
     }
 
     /// To be called inside `metered`.
     pub(crate) fn run(&self, inputs: Jinja) -> Result<Value, EvalError> {
-        match &self.code {
+        match &*recent(self.form, &self.printed)? {
             Code::Expression(code) => to_json(&code.eval(inputs).map_err(|error| eval_error(&error))?),
             Code::Text(env) => {
                 let rendered = env.get_template(NAME).and_then(|template| template.render_captured(inputs));

@@ -47,4 +47,4 @@ pub use phase::{Move, Outcome, Phase};
 pub use redo::{can_be_retried, redo};
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 pub use table::Table;
-pub use windlass_expr::{overlay, with_defaults};
+pub use windlass_expr::{has_templates, overlay, with_defaults};

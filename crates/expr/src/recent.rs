@@ -1,0 +1,97 @@
+//! Compiled programs that ran lately. minijinja takes 16 KiB for the smallest program, so a definition with ten thousand
+//! templates would hold 160 MB if each kept its own; a program is compiled again when it was forgotten.
+
+use crate::EvalError;
+use crate::builtins::builtins;
+use crate::limits::eval_error;
+use minijinja::{Environment, Error, Expression};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Memory of all programs kept, about: four thousand small ones.
+const KEPT_MAX: usize = 64 << 20;
+
+/// Memory of the smallest program.
+const PROGRAM_BYTES: usize = 16 << 10;
+
+/// Memory of a program for each byte of its text, measured with lists and sums.
+const BYTES_PER_BYTE: usize = 64;
+
+/// The name of a text in its environment.
+pub(crate) const NAME: &str = "text";
+
+/// What a program yields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Form {
+    /// A value of any type.
+    Expression,
+    Text,
+}
+
+pub(crate) enum Code {
+    Expression(Expression<'static, 'static>),
+    /// minijinja owns a template's source only inside an environment, so each has its own; filters and functions are
+    /// shared.
+    Text(Box<Environment<'static>>),
+}
+
+pub(crate) fn compile(form: Form, printed: &str) -> Result<Code, Error> {
+    let env = &builtins().env;
+    Ok(match form {
+        Form::Expression => Code::Expression(env.compile_expression_owned(printed.to_owned())?),
+        Form::Text => {
+            let mut env = env.clone();
+            env.add_template_owned(NAME, printed.to_owned())?;
+            Code::Text(Box::new(env))
+        }
+    })
+}
+
+/// The compiled program of a text that was compiled before.
+pub(crate) fn recent(form: Form, printed: &Arc<str>) -> Result<Arc<Code>, EvalError> {
+    if let Some(code) = lock().of(form).get(printed) {
+        return Ok(code.clone());
+    }
+    let code = Arc::new(compile(form, printed).map_err(|error| eval_error(&error))?);
+    lock().keep(form, printed, &code);
+    Ok(code)
+}
+
+struct Recent {
+    expressions: BTreeMap<Arc<str>, Arc<Code>>,
+    texts: BTreeMap<Arc<str>, Arc<Code>>,
+    bytes: usize,
+}
+
+static RECENT: Mutex<Recent> =
+    Mutex::new(Recent { expressions: BTreeMap::new(), texts: BTreeMap::new(), bytes: 0 });
+
+fn lock() -> MutexGuard<'static, Recent> {
+    RECENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Recent {
+    fn of(&mut self, form: Form) -> &mut BTreeMap<Arc<str>, Arc<Code>> {
+        match form {
+            Form::Expression => &mut self.expressions,
+            Form::Text => &mut self.texts,
+        }
+    }
+
+    /// Beyond the bound all are forgotten, which costs no more than compiling them again. A program that would take much of
+    /// it alone is never kept.
+    fn keep(&mut self, form: Form, printed: &Arc<str>, code: &Arc<Code>) {
+        let bytes = PROGRAM_BYTES + printed.len().saturating_mul(BYTES_PER_BYTE);
+        if bytes > KEPT_MAX / 8 {
+            return;
+        }
+        if self.bytes + bytes > KEPT_MAX {
+            self.expressions.clear();
+            self.texts.clear();
+            self.bytes = 0;
+        }
+        if self.of(form).insert(printed.clone(), code.clone()).is_none() {
+            self.bytes += bytes;
+        }
+    }
+}
