@@ -32,6 +32,9 @@ pub(crate) struct Entry {
     pub(crate) value: Node,
 }
 
+/// Characters of a key that are shown in a path.
+const KEY_SHOWN_MAX: usize = 100;
+
 impl Node {
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
@@ -105,7 +108,7 @@ impl Node {
                     if !path.is_empty() {
                         path.push('.');
                     }
-                    path.push_str(&entry.key);
+                    path.extend(entry.key.chars().take(KEY_SHOWN_MAX));
                     if entry.at.contains(&at) {
                         break;
                     }

@@ -17,6 +17,9 @@ const LISTED_MAX: usize = 12;
 /// Longer names are not compared: the cost grows with the square of their length.
 const COMPARED_MAX: usize = 100;
 
+/// Names that one wrong name is compared with. Larger documents are written by programs, which make no slips.
+const CANDIDATES_MAX: usize = 500;
+
 fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if wrong.len() > COMPARED_MAX {
         return None;
@@ -26,9 +29,13 @@ fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a 
         1 => 0,
         length => length.div_ceil(3),
     };
+    let wrong = wrong.to_lowercase();
+    // A distance is at least the difference in length, and cheap to rule out by it.
+    let length = wrong.chars().count();
     known
-        .filter(|name| name.len() <= COMPARED_MAX)
-        .map(|name| (strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase()), name))
+        .take(CANDIDATES_MAX)
+        .filter(|name| name.len() <= COMPARED_MAX && name.chars().count().abs_diff(length) <= near)
+        .map(|name| (strsim::damerau_levenshtein(&wrong, &name.to_lowercase()), name))
         .filter(|(distance, _)| *distance <= near)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)

@@ -63,6 +63,10 @@ impl Reader<'_, '_> {
     }
 
     pub(crate) fn bad_expression(&mut self, node: &Node, error: &CompileError) {
+        // Not even looked for when it would not be kept.
+        if self.problems.is_full() && self.problems.has_errors() {
+            return;
+        }
         let at = self.place(node, error);
         self.problems.add("E0114", &at, format!("bad expression: {}", error.message), repair(error));
     }

@@ -3,7 +3,7 @@
 use crate::feed::leases;
 use std::fmt;
 use windlass_dialects::Dialect;
-use windlass_dialects::graph::{Format, draw, marks};
+use windlass_dialects::graph::{Format, TooLarge, draw, marks};
 use windlass_dialects::view::{ExecutionView, Facts, Labels, Open, Story, Workflow, response};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs};
 use windlass_store::{Options, Reader, StoreError, Stored};
@@ -49,8 +49,7 @@ impl Told<'_> {
     }
 
     /// Its net, coloured by what became of each step.
-    #[must_use]
-    pub fn picture(&self, format: Format) -> String {
+    pub fn picture(&self, format: Format) -> Result<String, TooLarge> {
         draw(self.net, Some(&marks(self.story, &self.facts.leases)), format)
     }
 }

@@ -65,7 +65,7 @@ impl Graph {
             say(&format!("{}: {}; nothing was drawn", source.shown, Family::default().problems(&compiled)));
             return Ok(ExitCode::from(exit::USAGE));
         };
-        put(&draw(net, None, self.format.into()), self.output.as_deref())?;
+        put(&draw(net, None, self.format.into())?, self.output.as_deref())?;
         Ok(ExitCode::SUCCESS)
     }
 }

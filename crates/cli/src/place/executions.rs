@@ -62,7 +62,7 @@ impl Place {
     /// The execution's net, coloured by its journal.
     pub fn picture(&self, id: ExecutionId, format: Drawn) -> anyhow::Result<String> {
         match self {
-            Place::Folder(data) => read(data, id, |told| told.picture(format.into())),
+            Place::Folder(data) => Ok(read(data, id, |told| told.picture(format.into()))??),
             Place::Server(server) => {
                 let asked = server.asked(Method::GET, &["executions", &execution_id(id), "graph"]);
                 Ok(server.text(asked.query(&[("format", format.name())]))?)

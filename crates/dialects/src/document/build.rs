@@ -5,13 +5,21 @@ use crate::diagnostic::Problems;
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use windlass_expr::has_tags;
 
 /// A definition is written by people; artifacts are for data.
 const BYTES_MAX: usize = 4 << 20;
 /// Keys and values, those that aliases repeat included: 5,000 steps of twenty values each.
 const NODES_MAX: usize = 100_000;
-/// Bytes that aliases may repeat.
-const REPEATED_MAX: usize = 16 << 20;
+/// Bytes that aliases may repeat: as many as a document without them may have.
+const REPEATED_MAX: usize = BYTES_MAX;
+/// Texts with expressions in them, those that aliases repeat included: each takes some microseconds to compile, several
+/// times. 1,000 steps with ten each.
+const TEMPLATES_MAX: usize = 10_000;
+/// Bytes of one text with expressions in it: parsing takes 200 times its size in memory.
+const TEMPLATE_BYTES_MAX: usize = 256 << 10;
+/// Bytes of all of them.
+const TEMPLATES_BYTES_MAX: usize = 1 << 20;
 /// Below the depth at which templates are refused.
 const DEPTH_MAX: usize = 64;
 
@@ -75,8 +83,40 @@ struct Open {
 /// What an anchor names, and what repeating it costs.
 struct Anchored {
     node: Node,
+    weight: Weight,
+}
+
+/// What a part of a document costs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weight {
     nodes: usize,
+    /// Bytes of keys and texts.
     bytes: usize,
+    templates: usize,
+    template_bytes: usize,
+}
+
+impl Weight {
+    /// A value without those in it.
+    fn of(node: &Node) -> Weight {
+        let template = node.text().filter(|text| has_tags(text));
+        Weight {
+            nodes: 1,
+            bytes: node.text().map_or(0, str::len)
+                + node.entries().iter().map(|entry| entry.key.len()).sum::<usize>(),
+            templates: usize::from(template.is_some()),
+            template_bytes: template.map_or(0, str::len),
+        }
+    }
+
+    fn add(self, more: Weight) -> Weight {
+        Weight {
+            nodes: self.nodes + more.nodes,
+            bytes: self.bytes + more.bytes,
+            templates: self.templates + more.templates,
+            template_bytes: self.template_bytes + more.template_bytes,
+        }
+    }
 }
 
 struct Builder<'t, 'p> {
@@ -85,7 +125,7 @@ struct Builder<'t, 'p> {
     open: Vec<Open>,
     root: Option<Node>,
     anchors: BTreeMap<usize, Anchored>,
-    nodes: usize,
+    weight: Weight,
     repeated: usize,
     documents: usize,
 }
@@ -98,7 +138,7 @@ impl<'t, 'p> Builder<'t, 'p> {
             open: Vec::new(),
             root: None,
             anchors: BTreeMap::new(),
-            nodes: 0,
+            weight: Weight::default(),
             repeated: 0,
             documents: 0,
         }
@@ -157,13 +197,24 @@ impl<'t, 'p> Builder<'t, 'p> {
         }
     }
 
-    fn count(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), Stop> {
-        self.nodes += nodes;
-        self.repeated += bytes;
-        if self.nodes > NODES_MAX || self.repeated > REPEATED_MAX {
-            let message =
-                format!("the document has more than {NODES_MAX} values, or aliases that repeat too much");
-            return Err(Stop { code: "E0002", at: at.clone(), message });
+    fn count(&mut self, weight: Weight, repeated: usize, at: &Range<usize>) -> Result<(), Stop> {
+        self.weight = self.weight.add(weight);
+        self.repeated += repeated;
+        let refused = |message: String| Err(Stop { code: "E0002", at: at.clone(), message });
+        if self.weight.nodes > NODES_MAX || self.repeated > REPEATED_MAX {
+            return refused(format!(
+                "the document has more than {NODES_MAX} values, or aliases that repeat too much"
+            ));
+        }
+        if weight.templates == 1 && weight.template_bytes > TEMPLATE_BYTES_MAX {
+            return refused(format!(
+                "a text with expressions in it has more than {TEMPLATE_BYTES_MAX} bytes"
+            ));
+        }
+        if self.weight.templates > TEMPLATES_MAX || self.weight.template_bytes > TEMPLATES_BYTES_MAX {
+            return refused(format!(
+                "the document has more than {TEMPLATES_MAX} texts with expressions in them, or more than {TEMPLATES_BYTES_MAX} bytes of them"
+            ));
         }
         Ok(())
     }
@@ -189,26 +240,33 @@ impl<'t, 'p> Builder<'t, 'p> {
     }
 
     fn alias(&mut self, anchor: usize, at: Range<usize>) -> Result<(), Stop> {
-        let Some(Anchored { node, nodes, bytes }) = self.anchors.get(&anchor) else {
+        let Some(Anchored { node, weight }) = self.anchors.get(&anchor) else {
             let message = "an alias cannot stand inside what it names".to_owned();
             return Err(Stop { code: "E0004", at, message });
         };
-        let (node, nodes, bytes) = (node.clone(), *nodes, *bytes);
-        self.count(nodes, bytes, &at)?;
-        if self.open.len() + depth(&node) > DEPTH_MAX {
+        let (weight, repeats) = (*weight, depth(node));
+        self.count(weight, weight.bytes, &at)?;
+        if self.open.len() + repeats > DEPTH_MAX {
             let message = format!("the document is nested more than {DEPTH_MAX} deep");
             return Err(Stop { code: "E0002", at, message });
         }
-        self.value(Node { at, ..node }, 0)
+        let Some(Anchored { node, .. }) = self.anchors.get(&anchor) else { return Ok(()) };
+        let node = Node { kind: node.kind.clone(), at };
+        self.place(node)
     }
 
     fn value(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
-        self.count(1, 0, &node.at)?;
+        self.count(Weight { bytes: 0, ..Weight::of(&node) }, 0, &node.at)?;
         if anchor != 0 {
-            let (nodes, bytes) = weigh(&node);
-            self.count(nodes, bytes, &node.at)?;
-            self.anchors.insert(anchor, Anchored { node: node.clone(), nodes, bytes });
+            let weight = weigh(&node);
+            self.count(Weight { nodes: weight.nodes, ..Weight::default() }, weight.bytes, &node.at)?;
+            self.anchors.insert(anchor, Anchored { node: node.clone(), weight });
         }
+        self.place(node)
+    }
+
+    /// Puts a value where the document has it.
+    fn place(&mut self, node: Node) -> Result<(), Stop> {
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());
@@ -257,9 +315,7 @@ fn depth(node: &Node) -> usize {
     inner.map(|node| 1 + depth(node)).max().unwrap_or(0)
 }
 
-fn weigh(node: &Node) -> (usize, usize) {
-    let own =
-        node.text().map_or(0, str::len) + node.entries().iter().map(|entry| entry.key.len()).sum::<usize>();
+fn weigh(node: &Node) -> Weight {
     let inner = node.items().iter().chain(node.entries().iter().map(|entry| &entry.value));
-    inner.map(weigh).fold((1, own), |(nodes, bytes), (more, weight)| (nodes + more, bytes + weight))
+    inner.map(weigh).fold(Weight::of(node), Weight::add)
 }

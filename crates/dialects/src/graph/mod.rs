@@ -11,6 +11,7 @@ pub(crate) mod text;
 pub use marks::{Mark, Marks, State, marks};
 
 use std::collections::BTreeMap;
+use std::fmt;
 use text::{bare, shortened};
 use windlass_kernel::net::{Finish, Join, JoinArc, LoopKind, LoopSpec, On, RouterMode, Step, Work};
 use windlass_kernel::{Net, StepId};
@@ -23,15 +24,45 @@ pub enum Format {
     Svg,
 }
 
-/// The Net as text of a format; with marks, coloured by them.
-#[must_use]
-pub fn draw(net: &Net, marks: Option<&Marks>, format: Format) -> String {
+/// A Net with more than can be laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge {
+    steps: usize,
+    arcs: usize,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooLarge { steps, arcs } = self;
+        write!(
+            f,
+            "{steps} steps and {arcs} arcs are too many to lay out; SVG shows at most {STEPS_MAX} and {ARCS_MAX}. Ask for Mermaid or Graphviz"
+        )
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// Steps and arcs that are laid out: more than anybody reads in one picture, and less than a second of work.
+const STEPS_MAX: usize = 2_000;
+const ARCS_MAX: usize = 5_000;
+
+/// The Net as text of a format; with marks, coloured by them. Only SVG has a bound: the others are laid out by whoever
+/// shows them.
+pub fn draw(net: &Net, marks: Option<&Marks>, format: Format) -> Result<String, TooLarge> {
+    if format == Format::Svg {
+        let steps = net.steps().count();
+        let arcs = net.steps().map(|(_, step)| step.router.arcs.len()).sum();
+        if steps > STEPS_MAX || arcs > ARCS_MAX {
+            return Err(TooLarge { steps, arcs });
+        }
+    }
     let picture = Picture::of(net, marks);
-    match format {
+    Ok(match format {
         Format::Mermaid => mermaid::write(&picture),
         Format::Dot => dot::write(&picture),
         Format::Svg => svg::write(&picture),
-    }
+    })
 }
 
 /// Characters of a name, of a caption and of a guard that are shown; the whole is in the definition.

@@ -55,7 +55,8 @@ fn jumps(step: &StepDef, problems: &mut Problems) {
     for (place, task) in step.tasks.iter().enumerate() {
         for to in task.jumps.iter().filter(|to| target(&to.text, &labels, place).is_none()) {
             let message = format!("step `{}` has no task `{}` to jump to", step.name.text, to.text);
-            problems.add("E0113", &to.at, message, names::hint(&to.text, labels.iter().copied()));
+            let hint = if problems.is_full() { None } else { names::hint(&to.text, labels.iter().copied()) };
+            problems.add("E0113", &to.at, message, hint);
         }
     }
 }

@@ -15,24 +15,45 @@ pub(super) fn inline(playbook: &mut Playbook, problems: &mut Problems) {
     }
     let entries: BTreeMap<&str, &TaskDef> =
         playbook.workbook.iter().map(|(Name { text, .. }, entry)| (text.as_str(), entry)).collect();
+    let sizes: BTreeMap<&str, usize> = entries.iter().map(|(name, entry)| (*name, size(entry))).collect();
+    let mut left = COPIED_MAX;
     for task in playbook.steps.iter_mut().flat_map(|step| &mut step.tasks) {
-        if task.task.kind == "workbook" {
-            call(task, &entries, problems);
+        if task.task.kind != "workbook" {
+            continue;
+        }
+        let Some(Value::String(name)) = task.task.config.get("name") else { continue };
+        match (entries.get(name.as_str()), sizes.get(name.as_str())) {
+            (Some(entry), Some(size)) => {
+                let Some(rest) = left.checked_sub(*size) else {
+                    let message = format!("calls of the workbook copy more than {COPIED_MAX} bytes");
+                    let hint = "make its entries smaller, or call them from fewer steps".to_owned();
+                    return problems.add("E0002", &task.at, message, Some(hint));
+                };
+                left = rest;
+                replace(task, entry);
+            }
+            _ => unknown(name, &task.at, &entries, problems),
         }
     }
 }
 
-fn call(caller: &mut TaskDef, entries: &BTreeMap<&str, &TaskDef>, problems: &mut Problems) {
-    let Some(Value::String(name)) = caller.task.config.get("name") else { return };
-    match entries.get(name.as_str()) {
-        Some(entry) => replace(caller, entry),
-        None => unknown(name, &caller.at, entries, problems),
-    }
+/// Bytes of entries in all calls together: as many as a document may have.
+const COPIED_MAX: usize = 4 << 20;
+
+/// Memory of a name that an expression reads, about.
+const READ_BYTES: usize = 64;
+
+/// About the memory that a copy of an entry takes.
+fn size(entry: &TaskDef) -> usize {
+    let config: usize =
+        entry.task.config.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
+    let rules = serde_json::to_string(&entry.task.rules).map_or(0, |rules| rules.len());
+    config + rules + READ_BYTES * (1 + entry.reads.len() + entry.rule_reads.len())
 }
 
 fn unknown(name: &str, at: &Range<usize>, entries: &BTreeMap<&str, &TaskDef>, problems: &mut Problems) {
     let message = format!("the workbook has no entry `{name}`");
-    let hint = names::hint(name, entries.keys().copied());
+    let hint = if problems.is_full() { None } else { names::hint(name, entries.keys().copied()) };
     problems.add("E0116", at, message, hint.or(Some("add it under `workbook`".to_owned())));
 }
 

@@ -101,7 +101,7 @@ fn unknown(
     let root = read.root.as_str();
     if OUTPUTS.contains(&root) {
         if let Some(key) = read.key.as_deref().filter(|key| !names.index.contains_key(key)) {
-            let hint = names::hint(key, names.index.keys().copied());
+            let hint = if problems.is_full() { None } else { names::hint(key, names.index.keys().copied()) };
             problems.add(
                 "E0141",
                 at,
@@ -113,6 +113,10 @@ fn unknown(
     }
     // An agent gives its tools arguments of any name.
     if names.knows(root) || node.credentials.contains_key(root) || plan.on_demand.contains(&place) {
+        return;
+    }
+    // Only warnings follow.
+    if problems.is_full() {
         return;
     }
     let dashed = names

@@ -23,7 +23,7 @@ fn text() -> String {
 }
 
 fn drawn(format: Format) -> String {
-    draw(&net(&text()), None, format)
+    draw(&net(&text()), None, format).unwrap()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn an_execution_colours_its_steps_and_tells_how_often_they_fired() {
         (StepId(1), mark(State::Running, 3, 1)),
         (StepId(2), mark(State::Waiting, 0, 0)),
     ]);
-    let draw = |format| draw(&net(&text()), Some(&marks), format);
+    let draw = |format| draw(&net(&text()), Some(&marks), format).unwrap();
     let mermaid = draw(Format::Mermaid);
     assert!(mermaid.contains("at a time<br/>3 times, 1 failed, running\"]"), "{mermaid}");
     for class in ["  class n0 completed\n", "  class n1 running\n", "  class n2 waiting\n"] {
@@ -116,13 +116,13 @@ fn svg_is_one_file_without_markup_from_the_definition() {
   tool: {kind: noop}
 "#;
     let net = net(&playbook(attack));
-    let svg = draw(&net, None, Format::Svg);
+    let svg = draw(&net, None, Format::Svg).unwrap();
     is_well_formed(&svg);
     assert!(svg.contains("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;"), "{svg}");
     assert!(!svg.contains("http") || svg.matches("http").count() == 1, "nothing is loaded from elsewhere");
-    let mermaid = draw(&net, None, Format::Mermaid);
+    let mermaid = draw(&net, None, Format::Mermaid).unwrap();
     assert!(!mermaid.contains("<script") && !mermaid.contains("\"]; click"), "{mermaid}");
-    let dot = draw(&net, None, Format::Dot);
+    let dot = draw(&net, None, Format::Dot).unwrap();
     assert!(dot.contains(r#"label="\"]; click n0 \"javascript:alert(1)\"\nnoop"]"#), "{dot}");
     is_well_formed(&drawn(Format::Svg));
 }
@@ -148,7 +148,7 @@ fn nothing_lies_on_anything_else() {
             format!("- {{step: s{n}, tool: {{kind: noop}}, next: [{}]}}\n", arcs(&mut random).join(", "))
         };
         let net = net(&playbook(&(0..steps).map(step).collect::<String>()));
-        let svg = draw(&net, None, Format::Svg);
+        let svg = draw(&net, None, Format::Svg).unwrap();
         is_well_formed(&svg);
         let boxes = boxes(&svg);
         assert_eq!(boxes.len(), steps);
@@ -170,4 +170,13 @@ fn boxes(svg: &str) -> Vec<[f64; 4]> {
     };
     let rects = svg.lines().filter(|line| line.starts_with("<rect class=\"b\""));
     rects.map(|line| ["x", "y", "width", "height"].map(|key| number(line, key))).collect()
+}
+
+#[test]
+fn what_is_too_large_to_lay_out_is_refused_and_still_written_as_text() {
+    let steps: String = (0..2_001).map(|n| format!("- {{step: s{n}, tool: {{kind: noop}}}}\n")).collect();
+    let net = net(&format!("metadata: {{name: a}}\nworkflow:\n{steps}"));
+    let refused = draw(&net, None, Format::Svg).expect_err("it is too large");
+    assert!(refused.to_string().contains("2001 steps"), "{refused}");
+    assert!(draw(&net, None, Format::Dot).is_ok_and(|dot| dot.contains("s2000")));
 }

@@ -44,7 +44,11 @@ fn entry(def: &KeyDef, earlier: &[KeyDef], problems: &mut Problems) {
             (ROOT, Some(key)) if earlier.iter().any(|other| other.name.text == *key) => {}
             (ROOT, Some(key)) => {
                 let message = format!("keychain entry `{name}` reads `{key}`, which is no entry before it");
-                let hint = names::hint(key, earlier.iter().map(|other| other.name.text.as_str()));
+                let hint = if problems.is_full() {
+                    None
+                } else {
+                    names::hint(key, earlier.iter().map(|other| other.name.text.as_str()))
+                };
                 problems.add("E0132", at, message, hint.or(Some(format!("put `{key}` before `{name}`"))));
             }
             (other, _) => {
@@ -70,6 +74,9 @@ fn undeclared<'r>(
 ) {
     let missing = |key: &&str| keychain.iter().all(|def| def.name.text != **key);
     for key in reads.filter(|read| read.root == ROOT).filter_map(|read| read.key.as_deref()).filter(missing) {
+        if problems.is_full() && problems.has_errors() {
+            return;
+        }
         let declared = keychain.iter().map(|def| def.name.text.as_str());
         let hint = names::hint(key, declared).unwrap_or_else(|| {
             format!("declare it: `keychain: [{{name: {key}, kind: secret}}]`, and store it with `windlass secrets set {key}`")

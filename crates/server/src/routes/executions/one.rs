@@ -132,5 +132,6 @@ pub async fn graph(
         Some(Drawn::Svg) => (Format::Svg, "image/svg+xml"),
     };
     let picture = told(&app, &caller, &id, move |told| told.picture(format)).await?;
+    let picture = picture.map_err(|large| Problem::invalid("format", large.to_string()))?;
     Ok(([(header::CONTENT_TYPE, kind)], picture).into_response())
 }
