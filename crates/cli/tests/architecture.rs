@@ -7,36 +7,37 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Which crates of the workspace a crate may use. Whoever adds a crate gives it a row.
-const USES: [(&str, &[&str]); 13] = [
+const USES: [(&str, &[&str]); 14] = [
     ("artifact", &[]),
     ("expr", &[]),
     ("kernel", &["artifact", "expr"]),
     ("protocol", &[]),
+    ("schemas", &[]),
     ("secrets", &[]),
-    ("dialects", &["artifact", "kernel", "expr", "protocol", "secrets"]),
+    ("dialects", &["artifact", "kernel", "expr", "protocol", "schemas", "secrets"]),
     ("schedule", &[]),
     ("store", &["artifact", "kernel"]),
     ("engine", &["artifact", "kernel", "schedule", "store", "protocol"]),
-    ("worker", &["artifact", "protocol", "expr", "secrets"]),
+    ("worker", &["artifact", "protocol", "expr", "schemas", "secrets"]),
     (
         "server",
         &[
-            "artifact", "engine", "dialects", "worker", "kernel", "expr", "schedule", "store", "protocol",
-            "secrets",
+            "artifact", "engine", "dialects", "worker", "kernel", "expr", "schedule", "schemas", "store",
+            "protocol", "secrets",
         ],
     ),
     (
         "sim",
         &[
-            "artifact", "expr", "kernel", "dialects", "schedule", "store", "protocol", "engine", "worker",
-            "server",
+            "artifact", "expr", "kernel", "dialects", "schedule", "schemas", "store", "protocol", "engine",
+            "worker", "server",
         ],
     ),
     (
         "cli",
         &[
-            "artifact", "expr", "kernel", "dialects", "schedule", "store", "protocol", "secrets", "engine",
-            "worker", "server", "sim",
+            "artifact", "expr", "kernel", "dialects", "schedule", "schemas", "store", "protocol", "secrets",
+            "engine", "worker", "server", "sim",
         ],
     ),
 ];

@@ -47,7 +47,7 @@ pub struct Compiled {
     pub workload: Value,
     /// The failure mode that a workflow sets itself.
     pub failure_mode: Option<FailureMode>,
-    /// JSON Schema that the inputs of a start must fit, see [`workflow::check_inputs`].
+    /// JSON Schema that the inputs of a start must fit, see [`workflow::InputsSchema`].
     pub inputs_schema: Option<Value>,
     /// Sorted by position.
     pub diagnostics: Vec<Diagnostic>,

@@ -1,10 +1,11 @@
 //! A lane on threads: the loop, the writer, the reader. While a large batch is on its way to the disk the loop goes
 //! on deciding; a small one it writes itself, which is over before another thread would have begun.
 
+use crate::fair::{FairThreads, WaitingMax};
 use crate::ids::IdMap;
-use crate::lane::{Config, Lane};
+use crate::lane::{Config, InputsCheck, Lane};
 use crate::reading::look_up;
-use crate::wake::{Answer, Effect, Fatal, Found, Lookup, Now, ReadId, Request, Wake};
+use crate::wake::{Answer, Effect, Fatal, Found, InputsLookup, Lookup, Now, ReadId, Request, Wake};
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +23,8 @@ const REQUESTS_PER_TURN_MAX: usize = 512;
 /// A batch up to this size is written by the loop itself when nothing else waits and no more than this is expected:
 /// handing it over costs more than deciding beside it would save.
 const WRITES_ON_THE_SPOT_MAX: usize = 8;
+/// Threads that make and check inputs of starts: one more than a tenant may hold.
+const INPUTS_THREADS: usize = 2;
 /// The loop looks at the clock at least this often.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -78,6 +81,10 @@ impl Engine {
         let (lookups, to_read) = unbounded();
         let written = events.clone();
         let writer = spawn("writer", move || write_batches(&to_write, &written));
+        let (found, check) = (events.clone(), config.check_inputs.clone());
+        let readers = (0..INPUTS_THREADS).map(|_| store.reader()).collect::<Result<Vec<_>, _>>()?;
+        let inputs = FairThreads::start("inputs", readers, WaitingMax::UNBOUNDED);
+        let inputs = inputs.map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
         let reading = spawn("reader", move || answer_lookups(reader, &to_read, &events));
         let began = Instant::now();
         let recovered = Arc::new(AtomicBool::new(false));
@@ -91,6 +98,9 @@ impl Engine {
             stopped,
             batches,
             lookups,
+            inputs,
+            found,
+            check,
             sessions: Arc::default(),
             recovered: recovered.clone(),
             began,
@@ -200,7 +210,7 @@ fn answer_lookups<S: Store>(
 ) {
     let _last_words = LastWords("reader", events);
     for (id, lookup) in lookups {
-        let found = look_up(&mut reader, &lookup);
+        let found = look_up(&mut reader, &lookup, &InputsCheck::default());
         if events.send(Happened::Found(id, found)).is_err() {
             return;
         }
@@ -219,7 +229,7 @@ impl<S> Drop for LastWords<'_, S> {
 }
 
 /// The loop of a lane.
-struct Turn<S> {
+struct Turn<S: Store> {
     lane: Lane<Reply>,
     watch: Option<Watch>,
     /// Not here while the writer has it.
@@ -231,6 +241,9 @@ struct Turn<S> {
     stopped: Receiver<()>,
     batches: Sender<(Box<S>, Vec<Write>)>,
     lookups: Sender<(ReadId, Lookup)>,
+    inputs: FairThreads<S::Reader>,
+    found: Sender<Happened<S>>,
+    check: InputsCheck,
     sessions: Arc<Mutex<IdMap<SessionId, Orders>>>,
     recovered: Arc<AtomicBool>,
     began: Instant,
@@ -331,6 +344,7 @@ impl<S: Store> Turn<S> {
                 Effect::Answer(reply, answer) => reply(answer),
                 Effect::Write(batch) if batch.len() > WRITES_ON_THE_SPOT_MAX => self.hand_over(batch),
                 Effect::Write(batch) => small = Some(batch),
+                Effect::Read(id, Lookup::Inputs(wanted)) => self.make_inputs(id, wanted),
                 Effect::Read(id, lookup) => drop(self.lookups.send((id, lookup))),
                 Effect::Order(session, order) => self.order(session, order),
                 Effect::Changed(executions) => {
@@ -367,6 +381,19 @@ impl<S: Store> Turn<S> {
 
     fn take_store(&mut self) -> Box<S> {
         self.store.take().expect("at most one batch is out at a time")
+    }
+
+    /// Inputs are rendered and checked by threads that tenants share in turn.
+    fn make_inputs(&self, id: ReadId, wanted: Box<InputsLookup>) {
+        let (tenant, found, check) = (wanted.tenant.clone(), self.found.clone(), self.check.clone());
+        let lookup = Lookup::Inputs(wanted);
+        let make = move |reader: &mut S::Reader| {
+            let made = catch_unwind(AssertUnwindSafe(|| look_up(reader, &lookup, &check)));
+            let failed = || Ok(Found::Inputs(Err("the inputs could not be made: a defect".to_owned())));
+            let _ = found.send(Happened::Found(id, made.unwrap_or_else(|_| failed())));
+        };
+        let submitted = self.inputs.submit(&tenant, 0, Box::new(make));
+        debug_assert_eq!(submitted, Ok(()), "what waits for these threads has no bound");
     }
 
     fn order(&self, session: SessionId, order: Order) {

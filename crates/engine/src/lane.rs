@@ -37,6 +37,7 @@ use queue::Queue;
 use reading::Reads;
 use serde_json::Value;
 use sessions::Sessions;
+use std::sync::Arc;
 use timers::Timers;
 use windlass_kernel::ExecutionId;
 use windlass_protocol as protocol;
@@ -53,12 +54,38 @@ pub struct Config {
     pub lease_ttl_ms: u64,
     /// Someone wants to know to which executions something happened.
     pub watched: bool,
-    pub check_inputs: CheckInputs,
+    pub check_inputs: InputsCheck,
 }
 
-/// Whether the inputs of a sub-execution fit what its definition says of them; `Err`: what is wrong. The lane knows no
-/// dialect.
-pub type CheckInputs = fn(&StoredDefinition, &Value) -> Result<(), String>;
+/// Decides whether the inputs of a sub-execution fit what its definition says of them; `Err`: what is wrong. The engine
+/// knows no dialect. Never called on the lane's thread.
+#[derive(Clone)]
+pub struct InputsCheck(Arc<dyn Fn(&StoredDefinition, &Value) -> Result<(), String> + Send + Sync>);
+
+impl InputsCheck {
+    pub fn new(
+        check: impl Fn(&StoredDefinition, &Value) -> Result<(), String> + Send + Sync + 'static,
+    ) -> InputsCheck {
+        InputsCheck(Arc::new(check))
+    }
+
+    pub(crate) fn check(&self, definition: &StoredDefinition, inputs: &Value) -> Result<(), String> {
+        (self.0)(definition, inputs)
+    }
+}
+
+impl Default for InputsCheck {
+    /// Every input fits.
+    fn default() -> InputsCheck {
+        InputsCheck::new(|_, _| Ok(()))
+    }
+}
+
+impl std::fmt::Debug for InputsCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("InputsCheck")
+    }
+}
 
 impl Default for Config {
     fn default() -> Self {
@@ -69,7 +96,7 @@ impl Default for Config {
             inbox_poll_ms: 100,
             lease_ttl_ms,
             watched: false,
-            check_inputs: |_, _| Ok(()),
+            check_inputs: InputsCheck::default(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! [`Lane`] is the machine, [`Engine`] runs one on threads over a store. Only this crate calls `decide` and commits.
 
 mod engine;
+mod fair;
 mod folder;
 mod ids;
 mod lane;
@@ -11,12 +12,13 @@ mod reading;
 mod wake;
 
 pub use engine::{Engine, Handle, Watch};
+pub use fair::{FairThreads, Job, Refused, Waiting, WaitingMax};
 pub use folder::{Folder, FolderError};
 pub use ids::new_execution_id;
-pub use lane::{CheckInputs, Config, Lane};
+pub use lane::{Config, InputsCheck, Lane};
 pub use private::make_private;
 pub use reading::{journal, look_up};
 pub use wake::{
-    Answer, Effect, Fatal, Found, Load, Lookup, NotRetried, Now, Past, ReadId, Refusal, Request, SlotLimits,
-    Start, Tally, Wake,
+    Answer, Defaults, Effect, Fatal, Found, InputsLookup, Load, Lookup, NotRetried, Now, Past, ReadId,
+    Refusal, Request, SlotLimits, Start, Tally, Wake,
 };

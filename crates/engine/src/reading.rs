@@ -1,16 +1,17 @@
 //! Lookups as a reader answers them.
 
-use crate::lane::{end_of, pages};
-use crate::wake::{Found, Lookup, Past};
+use crate::lane::{InputsCheck, end_of, pages};
+use crate::wake::{Defaults, Found, InputsLookup, Lookup, Past};
+use serde_json::Value;
 use std::sync::Arc;
-use windlass_kernel::{ChildResult, ExecutionId, Net, Record, child_result};
+use windlass_kernel::{ChildResult, ExecutionId, Net, Record, child_result, with_defaults};
 use windlass_store::{Reader, StoreError, StoredDefinition};
 
 /// Journal rows read at a time.
 const JOURNAL_PAGE: usize = 1_000;
 
 /// Answers one lookup of a lane.
-pub fn look_up(reader: &mut impl Reader, lookup: &Lookup) -> Result<Found, StoreError> {
+pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -> Result<Found, StoreError> {
     Ok(match lookup {
         Lookup::Execution(id) => Found::Execution(reader.load(*id)?.map(Box::new)),
         Lookup::Net(digest) => Found::Net(reader.net(*digest)?.map(Arc::new)),
@@ -31,6 +32,24 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup) -> Result<Found, Store
         Lookup::Stops { after } => Found::Stops(reader.stops(after.as_ref(), pages::RECOVERY)?),
         Lookup::Unfinished => Found::Unfinished(reader.unfinished(pages::RECOVERY)?),
         Lookup::Inbox { after } => Found::Inbox(reader.inbox(*after, pages::INBOX)?),
+        Lookup::Inputs(wanted) => Found::Inputs(inputs(reader, wanted, check)?),
+    })
+}
+
+/// The inputs of a start with their defaults; `Err` inside: what is wrong with them.
+fn inputs(
+    reader: &mut impl Reader,
+    wanted: &InputsLookup,
+    check: &InputsCheck,
+) -> Result<Result<Value, String>, StoreError> {
+    let (given, id) = ((*wanted.given).clone(), wanted.execution.to_string());
+    Ok(match &wanted.defaults {
+        Defaults::Of(defaults) => with_defaults(defaults, given, &id),
+        Defaults::Definition(definition) => match reader.definition(*definition)? {
+            Some(definition) => with_defaults(&definition.workload, given, &id)
+                .and_then(|inputs| check.check(&definition, &inputs).map(|()| inputs)),
+            None => Err("its definition was deleted meanwhile".to_owned()),
+        },
     })
 }
 

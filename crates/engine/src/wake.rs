@@ -298,6 +298,25 @@ pub enum Lookup {
     Inbox {
         after: Option<MailId>,
     },
+    Inputs(Box<InputsLookup>),
+}
+
+/// The whole inputs of an execution that is to start. They are rendered and checked on other threads than the lane's,
+/// because that takes as long as a definition asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputsLookup {
+    pub execution: ExecutionId,
+    pub tenant: Tenant,
+    pub given: Arc<serde_json::Value>,
+    pub defaults: Defaults,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Defaults {
+    /// Defaults of a start whose inputs were checked by the caller.
+    Of(serde_json::Value),
+    /// Defaults of the definition, whose schema the inputs must fit.
+    Definition(DefinitionId),
 }
 
 #[derive(Debug)]
@@ -321,4 +340,6 @@ pub enum Found {
     Stops(Vec<Stop>),
     Unfinished(Vec<ExecutionId>),
     Inbox(Vec<StoredMail>),
+    /// `Err`: what is wrong with the inputs.
+    Inputs(Result<serde_json::Value, String>),
 }

@@ -1,6 +1,7 @@
 //! What every request has at hand.
 
 use crate::auth::{Directory, Jwt};
+use crate::compiling::Compiling;
 use crate::definitions::Definitions;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
@@ -38,6 +39,7 @@ pub struct App {
     pub webhook_secrets: WebhookSecrets,
     pub hub: Arc<Hub>,
     pub stories: Arc<Stories>,
+    pub compiling: Compiling,
     pub prepared: Prepared,
     pub estimates: Estimates,
     /// Where executions are told as traces, if anywhere.
@@ -81,6 +83,7 @@ impl App {
             rights,
             hub,
             stories: Arc::default(),
+            compiling: Compiling::default(),
             prepared: Prepared::default(),
             estimates: Estimates::default(),
             traces,

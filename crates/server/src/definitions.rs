@@ -1,14 +1,16 @@
 //! Newest versions of workflows, in memory: a start needs no look at the disk. This process is the only one that writes
 //! them, so it forgets what it changes.
 
+use crate::bounded::BoundedMap;
 use crate::problem::Problem;
 use crate::readers::Readers;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_store::{Catalog, StoreError, StoredDefinition, StoredWorkflow, Tenant, WorkflowId};
 
 /// More than these are looked up again when they are needed.
 const KEPT_MAX: usize = 10_000;
+/// Bytes of their texts and inputs: ten thousand of usual size.
+const KEPT_BYTES_MAX: usize = 64 << 20;
 
 /// A workflow and its newest version.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,11 +24,24 @@ pub struct Definitions {
     kept: Mutex<Kept>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Kept {
-    current: HashMap<(Tenant, WorkflowId), Arc<Current>>,
+    current: BoundedMap<(Tenant, WorkflowId), Arc<Current>>,
     /// Counts what was forgotten: what was read before that is not kept.
     changes: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { current: BoundedMap::new(KEPT_MAX, KEPT_BYTES_MAX), changes: 0 }
+    }
+}
+
+impl Current {
+    /// About the memory that it takes. Defaults of inputs are in the text, too.
+    fn bytes(&self) -> usize {
+        1_024 + 4 * self.definition.source.len()
+    }
 }
 
 impl Definitions {
@@ -51,10 +66,7 @@ impl Definitions {
         if let Some(current) = &found
             && kept.changes == changes
         {
-            if kept.current.len() >= KEPT_MAX {
-                kept.current.clear();
-            }
-            kept.current.insert(place, current.clone());
+            kept.current.insert(place, current.clone(), current.bytes());
         }
         Ok(found)
     }

@@ -6,26 +6,26 @@ use crate::hooks;
 use crate::hub::Hub;
 use crate::memories::SharedMemory;
 use crate::rights::{TenantRights, Variables};
+use crate::schemas::InputsSchemas;
 use crate::vault::{LocalVault, SharedVault};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
-use serde_json::Value;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_artifact::Artifact;
-use windlass_dialects::workflow::check_inputs_of;
 use windlass_engine::{
-    Answer, Config, Engine, Fatal, Folder, Handle, Request, SlotLimits, Watch, make_private, new_execution_id,
+    Answer, Config, Engine, Fatal, Folder, Handle, InputsCheck, Request, SlotLimits, Watch, make_private,
+    new_execution_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{
     AgentAnswer, AgentCall, Beat, Checkpoint, Log, Progress, Register, Report, SessionId, Verdict,
 };
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Access as _, Store as _, StoredDefinition, StoredTenant, Tenant, WorkflowId};
+use windlass_store::{Access as _, Store as _, StoredTenant, Tenant, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
 use windlass_worker::sandbox::{DatabaseQuota, SandboxCommand};
@@ -90,6 +90,8 @@ impl Embedded {
         let limits = slot_limits(setup.tenant_slots, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
+        let schemas = InputsSchemas::default();
+        let check_inputs = InputsCheck::new(move |definition, inputs| schemas.check(definition, inputs));
         let config = Config { seed: seed(), check_inputs, ..Config::default() };
         let engine = Engine::start_with(store, config, watch)?;
         // Before anybody offers a slot.
@@ -228,17 +230,6 @@ pub fn new_workflow_id() -> WorkflowId {
 pub fn new_id() -> ExecutionId {
     let random = u128::from(seed()) << 64 | u128::from(seed());
     new_execution_id(now(), random)
-}
-
-/// For sub-executions; what people start is checked where they ask for it.
-fn check_inputs(definition: &StoredDefinition, inputs: &Value) -> Result<(), String> {
-    let problems = check_inputs_of(&definition.source, inputs);
-    let told: Vec<String> =
-        problems.into_iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
-    match told.is_empty() {
-        true => Ok(()),
-        false => Err(format!("the inputs do not fit `{}`: {}", definition.name, told.join("; "))),
-    }
 }
 
 /// The system's randomness, as the standard library draws it for its maps.

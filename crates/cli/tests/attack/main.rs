@@ -6,6 +6,7 @@
 mod answers;
 mod approvals;
 mod artifacts;
+mod definitions;
 mod files;
 mod hooks;
 mod identity;
@@ -14,6 +15,7 @@ mod redaction;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
+mod schemas;
 mod sql;
 mod stage;
 mod strangers;

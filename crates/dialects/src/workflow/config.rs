@@ -6,6 +6,7 @@ use super::retry::factor;
 use crate::document::{Kind, Node};
 use crate::read::{Key, Reader, Unknown, first_line, key};
 use windlass_expr::{Expr, Read, Template};
+use windlass_schemas::Schema;
 
 /// What every type of node may have beside its own fields.
 const EVERYWHERE: [&str; 3] = ["retryPolicy", "retry", "timeoutMs"];
@@ -144,9 +145,9 @@ impl Checked<'_, '_, '_> {
             self.reader.error("E0101", &first_line(node), message, hint);
             return;
         };
-        if let Err(error) = jsonschema::validator_for(&schema) {
-            let message = format!("{label} is no JSON Schema: {error}");
-            self.reader.error("E0140", &first_line(node), message, None);
+        if let Err(problem) = Schema::new(&schema) {
+            let message = format!("{label} is no usable JSON Schema: {problem}");
+            self.reader.error("E0140", &first_line(at_pointer(node, &problem.pointer)), message, None);
         }
     }
 
@@ -206,6 +207,15 @@ pub(super) fn schema_of(node: &Node) -> Option<serde_json::Value> {
         _ => node.json(),
     };
     Some(found).filter(serde_json::Value::is_object)
+}
+
+/// The part of a document that a JSON pointer names, as far as it leads.
+fn at_pointer<'n>(node: &'n Node, pointer: &str) -> &'n Node {
+    let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+    steps.fold(node, |node, step| {
+        let item = || node.items().get(step.parse::<usize>().ok()?);
+        node.get(&step).or_else(item).unwrap_or(node)
+    })
 }
 
 fn keys(fields: &[Field]) -> Vec<Key> {

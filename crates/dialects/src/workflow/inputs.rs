@@ -3,8 +3,11 @@
 use super::config::{given, schema_of};
 use super::hooks::HOOK;
 use super::language::{Kind, NodeKind};
-use crate::document::Node;
+use crate::detect::{Dialect, detect};
+use crate::diagnostic::Problems;
+use crate::document::{self, Node};
 use serde_json::{Map, Value};
+use windlass_schemas::{Misfit, Schema, SchemaProblem};
 
 /// A problem with the inputs of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,9 +16,6 @@ pub struct InputProblem {
     pub path: String,
     pub message: String,
 }
-
-/// Problems that are told of one start.
-const TOLD_MAX: usize = 20;
 
 /// Of the first trigger that has one.
 pub(super) fn schema(root: &Node) -> Option<Value> {
@@ -37,37 +37,51 @@ pub(super) fn defaults(schema: Option<&Value>) -> Map<String, Value> {
     properties.into_iter().flatten().filter_map(default).collect()
 }
 
-/// What is wrong with the inputs; nothing when they fit. A schema that is none was told with the definition.
-#[must_use]
-pub fn check_inputs(schema: &Value, inputs: &Value) -> Vec<InputProblem> {
-    let Ok(validator) = jsonschema::validator_for(schema) else { return Vec::new() };
-    let inputs = &without_request(schema, inputs);
-    let told = validator.iter_errors(inputs).take(TOLD_MAX).map(|error| InputProblem {
-        path: path(&error.instance_path().to_string()),
-        message: error.to_string(),
-    });
-    told.collect()
+/// The schema of a definition's inputs, ready to check starts with. Made once for a version of a definition.
+#[derive(Debug)]
+pub struct InputsSchema {
+    schema: Schema,
+    /// The schema describes what a hook adds about the request.
+    names_hook: bool,
 }
 
-/// The same by the text of a definition, for starts that no person asks for. Cheap where it says nothing of its inputs.
-#[must_use]
-pub fn check_inputs_of(source: &str, inputs: &Value) -> Vec<InputProblem> {
-    // A name may be written with escapes.
-    if !source.contains("inputPayload") && !source.contains('\\') {
-        return Vec::new();
+impl InputsSchema {
+    pub fn new(schema: &Value) -> Result<InputsSchema, SchemaProblem> {
+        let properties = schema.get("properties");
+        let names_hook = properties.is_some_and(|properties| properties.get(HOOK).is_some());
+        Ok(InputsSchema { schema: Schema::new(schema)?, names_hook })
     }
-    let schema = crate::compile(source).inputs_schema;
-    schema.map(|schema| check_inputs(&schema, inputs)).unwrap_or_default()
-}
 
-/// A schema speaks of what is sent, not of what a hook tells of the request beside it.
-fn without_request(schema: &Value, inputs: &Value) -> Value {
-    let mut inputs = inputs.clone();
-    let named = schema.pointer("/properties").is_some_and(|properties| properties.get(HOOK).is_some());
-    if let Some(fields) = inputs.as_object_mut().filter(|_| !named) {
-        fields.shift_remove(HOOK);
+    /// The schema in the text of a definition; None where it has none. Cheap for definitions that say nothing of their
+    /// inputs.
+    pub fn of_source(source: &str) -> Result<Option<InputsSchema>, SchemaProblem> {
+        // A name may be written with escapes.
+        if !source.contains("inputPayload") && !source.contains('\\') {
+            return Ok(None);
+        }
+        let Some(root) = document::parse(source, &mut Problems::default()) else { return Ok(None) };
+        let is_workflow = detect(&root, &mut Problems::default()) == Some(Dialect::Workflow);
+        schema(&root).filter(|_| is_workflow).as_ref().map(InputsSchema::new).transpose()
     }
-    inputs
+
+    /// Returns what is wrong with the inputs of a start; nothing when they fit.
+    #[must_use]
+    pub fn check(&self, inputs: &Value) -> Vec<InputProblem> {
+        let misfits = match self.without_request(inputs) {
+            Some(inputs) => self.schema.validate(&inputs),
+            None => self.schema.validate(inputs),
+        };
+        let problem = |misfit: Misfit| InputProblem { path: path(&misfit.pointer), message: misfit.message };
+        misfits.err().unwrap_or_default().into_iter().map(problem).collect()
+    }
+
+    /// A schema describes what is sent, not what a hook adds about the request; None when there is nothing to remove.
+    fn without_request(&self, inputs: &Value) -> Option<Value> {
+        let fields = inputs.as_object().filter(|fields| !self.names_hook && fields.contains_key(HOOK))?;
+        Some(Value::Object(
+            fields.iter().filter(|(name, _)| *name != HOOK).map(|(k, v)| (k.clone(), v.clone())).collect(),
+        ))
+    }
 }
 
 /// A JSON pointer as people write it.

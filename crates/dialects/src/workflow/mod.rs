@@ -16,7 +16,7 @@ mod retry;
 mod schema;
 
 pub use hooks::{HOOK, Hook, hooks};
-pub use inputs::{InputProblem, check_inputs, check_inputs_of};
+pub use inputs::{InputProblem, InputsSchema};
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types};
 

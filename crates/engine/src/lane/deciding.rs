@@ -7,14 +7,14 @@ use super::live::{Live, Place, Whose};
 use super::reading::Why;
 use super::retry::Forking;
 use super::sessions::grace_ms;
-use crate::wake::{Answer, Fatal, Lookup, Refusal, Start};
+use crate::wake::{Answer, Defaults, Fatal, InputsLookup, Lookup, Refusal, Start};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Rejected, Role, RunId, Timer, Values, decide, with_defaults,
+    Net, Rejected, Role, RunId, Timer, Values, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, MailId, Tenant, WorkflowId, Write};
@@ -70,6 +70,16 @@ pub(super) enum What {
     },
 }
 
+/// A start whose whole inputs are being made.
+#[derive(Debug)]
+pub(super) struct Starting {
+    id: ExecutionId,
+    net: Arc<Net>,
+    workflow: WorkflowId,
+    /// Without its inputs and defaults.
+    start: Start,
+}
+
 impl<R> Asker<R> {
     pub fn pending(self, what: What) -> Pending<R> {
         let Asker { reply, mail, audit } = self;
@@ -92,16 +102,30 @@ impl<R> Lane<R> {
         }
     }
 
-    pub(super) fn start_of(&mut self, net: &Arc<Net>, workflow: WorkflowId, start: Start, reply: R) {
+    pub(super) fn start_of(&mut self, net: &Arc<Net>, workflow: WorkflowId, mut start: Start, reply: R) {
         let net = match &start.net {
             Some(own) => {
                 self.keep_other_net(own);
-                own
+                own.clone()
             }
-            None => net,
+            None => net.clone(),
         };
         let id = self.new_execution_id();
-        let inputs = match with_defaults(&start.defaults, start.inputs, &id.to_string()) {
+        let (given, defaults) = (start.inputs.take(), start.defaults.take());
+        if has_templates(&defaults) {
+            let (tenant, given) = (start.tenant.clone(), Arc::new(given));
+            let lookup = InputsLookup { execution: id, tenant, given, defaults: Defaults::Of(defaults) };
+            let starting = Box::new(Starting { id, net, workflow, start });
+            return self.read(Lookup::Inputs(Box::new(lookup)), Why::Inputs(starting, reply));
+        }
+        let mut inputs = defaults;
+        overlay(&mut inputs, given);
+        self.inputs_found(Starting { id, net, workflow, start }, Ok(inputs), reply);
+    }
+
+    pub(super) fn inputs_found(&mut self, starting: Starting, inputs: Result<Value, String>, reply: R) {
+        let Starting { id, net, workflow, start } = starting;
+        let inputs = match inputs {
             Ok(inputs) => inputs,
             Err(why) => return self.answer(reply, Answer::Refused(Refusal::BadInputs(why))),
         };
@@ -118,7 +142,7 @@ impl<R> Lane<R> {
             key: start.key,
         };
         let asker = Asker { reply: Some(reply), mail: None, audit: None };
-        self.create(net, create, creation, Some(workflow), asker);
+        self.create(&net, create, creation, Some(workflow), asker);
     }
 
     fn keep_other_net(&mut self, net: &Arc<Net>) {

@@ -13,6 +13,8 @@ const VALUES_MAX: usize = 256;
 const ARTIFACTS_MAX: usize = 4;
 /// Compiled nets kept; beyond this they are read and checked again.
 const NETS_MAX: usize = 512;
+/// Bytes of their specs: 512 of usual size. A net has about ten times as much in memory.
+const NETS_BYTES_MAX: usize = 16 << 20;
 
 /// Whose an execution is, and what was asked for beside its inputs.
 #[derive(Debug, Clone)]
@@ -121,6 +123,8 @@ pub(super) enum Place<R> {
 pub(super) struct Executions<R> {
     places: IdMap<ExecutionId, Place<R>>,
     nets: IdMap<NetDigest, Arc<Net>>,
+    /// Of the specs of `nets`.
+    nets_bytes: usize,
     definitions: IdMap<DefinitionId, (Arc<Net>, WorkflowId)>,
     /// Became idle, oldest first; an entry may be out of date.
     idle: VecDeque<ExecutionId>,
@@ -129,7 +133,7 @@ pub(super) struct Executions<R> {
 impl<R> Default for Executions<R> {
     fn default() -> Self {
         let (nets, definitions) = (IdMap::default(), IdMap::default());
-        Executions { places: IdMap::default(), nets, definitions, idle: VecDeque::new() }
+        Executions { places: IdMap::default(), nets, nets_bytes: 0, definitions, idle: VecDeque::new() }
     }
 }
 
@@ -165,9 +169,15 @@ impl<R> Executions<R> {
     }
 
     pub fn keep_net(&mut self, net: &Arc<Net>) {
-        if self.nets.len() >= NETS_MAX {
-            self.nets.clear();
+        if self.nets.contains_key(&net.digest()) {
+            return;
         }
+        if self.nets.len() >= NETS_MAX || self.nets_bytes + net.bytes() > NETS_BYTES_MAX {
+            self.nets.clear();
+            self.definitions.clear();
+            self.nets_bytes = 0;
+        }
+        self.nets_bytes += net.bytes();
         self.nets.insert(net.digest(), net.clone());
     }
 
@@ -180,6 +190,7 @@ impl<R> Executions<R> {
     }
 
     pub fn keep_definition(&mut self, id: DefinitionId, net: &Arc<Net>, workflow: WorkflowId) {
+        self.keep_net(net);
         if self.definitions.len() >= NETS_MAX {
             self.definitions.clear();
         }

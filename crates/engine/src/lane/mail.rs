@@ -5,15 +5,18 @@ use super::Lane;
 use super::deciding::{Asker, Pending, What};
 use super::live::Place;
 use super::reading::Why;
-use crate::wake::Lookup;
+use crate::wake::{Defaults, InputsLookup, Lookup};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{
     Cancel, ChildResult, Create, ErrorClass, ExecutionId, Failure, Fence, Input, Net, Outcome, Parent,
-    Rejected, RunId, with_defaults,
+    Rejected, RunId,
 };
-use windlass_store::{Creation, Letter, Mail, MailId, Options, StoredDefinition, StoredMail, Tenant, Which};
+use windlass_store::{
+    Creation, DefinitionId, Letter, Mail, MailId, Options, StoredDefinition, StoredMail, Tenant, Which,
+    WorkflowId,
+};
 
 /// Rows read at a time.
 pub const PAGE: usize = 256;
@@ -39,6 +42,17 @@ impl Inbox {
 
 /// What a child takes over from the execution that starts it.
 pub(super) type Inherited = (Tenant, Arc<Options>);
+
+/// A child whose definition is known and whose inputs are not.
+#[derive(Debug)]
+pub(super) struct StartingChild {
+    mail: MailId,
+    whose: Inherited,
+    create: Create,
+    definition: DefinitionId,
+    workflow: WorkflowId,
+    net: Arc<Net>,
+}
 
 /// The definition that a child's start names.
 #[derive(Debug)]
@@ -129,51 +143,62 @@ impl<R> Lane<R> {
         }
     }
 
-    pub(super) fn start_child(
+    /// The definition of a child was looked up; its inputs come next.
+    pub(super) fn child_found(
         &mut self,
-        (mail, (tenant, options)): (MailId, Inherited),
+        (mail, whose): (MailId, Inherited),
         create: Create,
         wanted: &Wanted,
         found: Option<(StoredDefinition, Arc<Net>)>,
     ) {
-        match found {
-            Some((definition, net)) => {
-                if net.policy().editors_only && options.restricted {
-                    self.missing(create.id);
-                    return self.child_failed(mail, &create, for_editors(&definition));
-                }
-                let given = (*create.inputs).clone();
-                let whole = with_defaults(&definition.workload, given, &create.id.to_string());
-                let fits = |inputs: &Value| (self.config.check_inputs)(&definition, inputs);
-                match whole.and_then(|inputs| fits(&inputs).map(|()| inputs)) {
-                    Ok(inputs) => {
-                        let create = Create { inputs: Arc::new(inputs), ..create };
-                        let creation = Creation {
-                            definition: Some(definition.id),
-                            net: net.digest(),
-                            inputs: create.inputs.clone(),
-                            parent: create.parent.as_ref().map(|parent| parent.execution),
-                            trigger: "workflow".to_owned(),
-                            at: self.now.wall,
-                            tenant,
-                            options,
-                            key: None,
-                        };
-                        let workflow = Some(definition.workflow);
-                        let asker = Asker { reply: None, mail: Some(mail), audit: None };
-                        self.create(&net, create, creation, workflow, asker);
-                    }
-                    Err(why) => {
-                        self.missing(create.id);
-                        self.child_failed(mail, &create, Failure::of_code("VALIDATION_ERROR", why));
-                    }
-                }
-            }
-            None => {
-                self.missing(create.id);
-                self.child_failed(mail, &create, wanted.missing());
-            }
+        let Some((definition, net)) = found else {
+            self.missing(create.id);
+            return self.child_failed(mail, &create, wanted.missing());
+        };
+        if net.policy().editors_only && whose.1.restricted {
+            self.missing(create.id);
+            return self.child_failed(mail, &create, for_editors(&definition));
         }
+        let lookup = InputsLookup {
+            execution: create.id,
+            tenant: whose.0.clone(),
+            given: create.inputs.clone(),
+            defaults: Defaults::Definition(definition.id),
+        };
+        let child = StartingChild {
+            mail,
+            whose,
+            create,
+            definition: definition.id,
+            workflow: definition.workflow,
+            net,
+        };
+        self.read(Lookup::Inputs(Box::new(lookup)), Why::ChildInputs(Box::new(child)));
+    }
+
+    pub(super) fn start_child(&mut self, child: StartingChild, inputs: Result<Value, String>) {
+        let StartingChild { mail, whose: (tenant, options), create, definition, workflow, net } = child;
+        let inputs = match inputs {
+            Ok(inputs) => inputs,
+            Err(why) => {
+                self.missing(create.id);
+                return self.child_failed(mail, &create, Failure::of_code("VALIDATION_ERROR", why));
+            }
+        };
+        let create = Create { inputs: Arc::new(inputs), ..create };
+        let creation = Creation {
+            definition: Some(definition),
+            net: net.digest(),
+            inputs: create.inputs.clone(),
+            parent: create.parent.as_ref().map(|parent| parent.execution),
+            trigger: "workflow".to_owned(),
+            at: self.now.wall,
+            tenant,
+            options,
+            key: None,
+        };
+        let asker = Asker { reply: None, mail: Some(mail), audit: None };
+        self.create(&net, create, creation, Some(workflow), asker);
     }
 
     /// The child never began: whoever asked for it is told in its place.

@@ -1,9 +1,9 @@
 //! What is being looked up, and what to do when it is found.
 
 use super::Lane;
-use super::deciding::{Pending, What};
+use super::deciding::{Pending, Starting, What};
 use super::live::{Live, Place, Whose};
-use super::mail::{Inherited, Wanted};
+use super::mail::{Inherited, StartingChild, Wanted};
 use super::retry::Retrying;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Fatal, Found, Lookup, ReadId, Refusal, Start};
@@ -19,8 +19,23 @@ pub(super) enum Why<R> {
     Net(ExecutionId, Box<Stored>),
     Values(ExecutionId, Vec<Need>),
     Start(Box<Start>, R),
-    StartChild { mail: MailId, create: Box<Create>, wanted: Wanted, whose: Inherited },
-    ChildEnded { mail: MailId, parent: ExecutionId, child: ExecutionId, run: RunId, fence: Fence },
+    StartChild {
+        mail: MailId,
+        create: Box<Create>,
+        wanted: Wanted,
+        whose: Inherited,
+    },
+    /// Whole inputs of a start.
+    Inputs(Box<Starting>, R),
+    /// Whole inputs of a child.
+    ChildInputs(Box<StartingChild>),
+    ChildEnded {
+        mail: MailId,
+        parent: ExecutionId,
+        child: ExecutionId,
+        run: RunId,
+        fence: Fence,
+    },
     Retry(Box<Retrying<R>>),
     ToolEnd(windlass_protocol::Unit, RunId, R),
     Due,
@@ -53,10 +68,10 @@ impl<R> Reads<R> {
     /// Somebody's input cannot be decided before it is found.
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
-            Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) => true,
+            Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) | Why::Inputs(..) => true,
             Why::ToolEnd(..) => true,
             Why::Retry(retrying) => retrying.is_awaited(),
-            Why::StartChild { .. } | Why::ChildEnded { .. } => false,
+            Why::StartChild { .. } | Why::ChildInputs(_) | Why::ChildEnded { .. } => false,
             Why::Due | Why::Offers | Why::Stops | Why::Unfinished | Why::Inbox => false,
         })
     }
@@ -71,8 +86,12 @@ impl<R> Lane<R> {
             (Why::Values(id, needs), Found::Values(values)) => self.values_found(id, &needs, values),
             (Why::Start(start, reply), Found::Definition(found)) => self.start_found(*start, found, reply),
             (Why::StartChild { mail, create, wanted, whose }, Found::Definition(found)) => {
-                self.start_child((mail, whose), *create, &wanted, found);
+                self.child_found((mail, whose), *create, &wanted, found);
             }
+            (Why::Inputs(starting, reply), Found::Inputs(inputs)) => {
+                self.inputs_found(*starting, inputs, reply)
+            }
+            (Why::ChildInputs(child), Found::Inputs(inputs)) => self.start_child(*child, inputs),
             (Why::ChildEnded { mail, parent, child, run, fence }, Found::Result(result)) => {
                 self.child_ended(mail, parent, (child, run, fence), result);
             }

@@ -36,6 +36,7 @@ pub struct NetDigest(pub [u8; 32]);
 pub struct Net {
     spec: NetSpec,
     digest: NetDigest,
+    bytes: usize,
     names: BTreeMap<String, StepId>,
     entries: Vec<StepId>,
     /// Arcs into each step.
@@ -79,8 +80,10 @@ impl Net {
                 members[region.index()].push(StepId(id));
             }
         }
+        let (digest, bytes) = digest(&spec);
         let mut net = Net {
-            digest: digest(&spec),
+            digest,
+            bytes,
             names,
             entries: Vec::new(),
             arcs_in,
@@ -110,6 +113,12 @@ impl Net {
     #[must_use]
     pub fn digest(&self) -> NetDigest {
         self.digest
+    }
+
+    /// Bytes of the spec as JSON: memory grows with them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     #[must_use]
@@ -292,8 +301,8 @@ impl Net {
     }
 }
 
-fn digest(spec: &NetSpec) -> NetDigest {
+fn digest(spec: &NetSpec) -> (NetDigest, usize) {
     // Keys are strings and numbers were checked to be finite: nothing in a spec can fail to be written.
     let bytes = serde_json::to_vec(spec).expect("a spec is plain data");
-    NetDigest(Sha256::digest(&bytes).into())
+    (NetDigest(Sha256::digest(&bytes).into()), bytes.len())
 }

@@ -9,7 +9,7 @@ use crate::invariants::Broken;
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use windlass_engine::{Config, Lane, Lookup, ReadId, Wake, look_up};
+use windlass_engine::{Config, InputsCheck, Lane, Lookup, ReadId, Wake, look_up};
 use windlass_protocol::{AgentCall, Report, SessionId, Unit};
 use windlass_store::{Applied, StoreError, Write};
 
@@ -234,7 +234,7 @@ impl World {
     pub(super) fn read_ends(&mut self, life: u32) -> Result<(), Broken> {
         let Some(engine) = self.engine.as_mut().filter(|engine| engine.life == life) else { return Ok(()) };
         let Some((id, lookup)) = engine.reading.pop_front() else { return Ok(()) };
-        let found = look_up(&mut engine.reader, &lookup);
+        let found = look_up(&mut engine.reader, &lookup, &InputsCheck::default());
         if let Err(error) = &found {
             return Err(broken(error.clone()));
         }

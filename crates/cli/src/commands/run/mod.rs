@@ -22,7 +22,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use windlass_dialects::workflow::check_inputs;
+use windlass_dialects::workflow::InputsSchema;
 use windlass_dialects::{Compiled, Literal, compile};
 use windlass_engine::{Answer, Refusal, Request, Start};
 use windlass_kernel::{ExecutionId, overlay};
@@ -134,7 +134,10 @@ fn fitting(compiled: &Compiled, (given, defaults): &(Value, Value)) -> Result<()
     let Some(schema) = &compiled.inputs_schema else { return Ok(()) };
     let mut inputs = defaults.clone();
     overlay(&mut inputs, given.clone());
-    let problems: Vec<String> = check_inputs(schema, &inputs)
+    let schema = InputsSchema::new(schema)
+        .map_err(|problem| Usage::new(format!("the schema of the inputs cannot be used: {problem}")))?;
+    let problems: Vec<String> = schema
+        .check(&inputs)
         .into_iter()
         .map(|problem| format!("  {}: {}", problem.path, problem.message))
         .collect();

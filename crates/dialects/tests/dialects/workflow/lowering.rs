@@ -313,8 +313,10 @@ fn the_trigger_says_what_the_inputs_are() {
     let compiled = compile(&text);
     assert_eq!(compiled.workload, json!({ "days": 3 }));
     let schema = compiled.inputs_schema.expect("a schema");
+    let schema = windlass_dialects::workflow::InputsSchema::new(&schema).expect("a usable schema");
     let told = |inputs: Value| {
-        windlass_dialects::workflow::check_inputs(&schema, &inputs)
+        schema
+            .check(&inputs)
             .into_iter()
             .map(|problem| format!("{}: {}", problem.path, problem.message))
             .collect::<Vec<_>>()

@@ -218,7 +218,7 @@ fn a_schema_of_inputs_must_be_one() {
         &["a: trigger {manualConfig: {inputPayload: {type: objekt}}}"],
         &[],
         &[
-            "E0140 3:64 nodes[0].config.manualConfig.inputPayload: `inputPayload` of node `a` is no JSON Schema: \"objekt\" is not valid under any of the schemas listed in the 'anyOf' keyword",
+            "E0140 3:71 nodes[0].config.manualConfig.inputPayload.type: `inputPayload` of node `a` is no usable JSON Schema: \"objekt\" is not valid under any of the schemas listed in the 'anyOf' keyword",
         ],
     );
 }

@@ -2,24 +2,37 @@
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};
+use crate::bounded::BoundedMap;
 use crate::problem::{Detail, Problem};
 use crate::rights::{RunsProgram, programs_of};
+use axum::http::StatusCode;
 use serde_json::{Map, Value};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass_dialects::workflow::{Overrides, check_inputs};
+use windlass_dialects::workflow::{InputsSchema, Overrides};
 use windlass_dialects::{Child, Diagnostic, Dialect, compile, compile_with};
 use windlass_kernel::Net;
 use windlass_kernel::net::{FailureMode, Work};
 use windlass_protocol::{KeySource, Pipeline, Provider};
+use windlass_schemas::SchemaProblem;
 use windlass_store::{DefinitionId, StoredDefinition, Tenant};
 
-/// Versions kept; beyond it all are forgotten, which costs no more than reading them again.
+/// Versions kept, and about the memory that they take.
 const KEPT_MAX: usize = 1_000;
+const KEPT_BYTES_MAX: usize = 64 << 20;
 
-#[derive(Debug, Default)]
+/// Memory of a compiled schema of usual size.
+const SCHEMA_BYTES: usize = 64 << 10;
+
+#[derive(Debug)]
 pub struct Prepared {
-    kept: Mutex<HashMap<DefinitionId, Arc<Version>>>,
+    kept: Mutex<BoundedMap<DefinitionId, Arc<Version>>>,
+}
+
+impl Default for Prepared {
+    fn default() -> Prepared {
+        Prepared { kept: Mutex::new(BoundedMap::new(KEPT_MAX, KEPT_BYTES_MAX)) }
+    }
 }
 
 #[derive(Debug)]
@@ -29,8 +42,8 @@ pub struct Version {
     /// Defaults of the inputs.
     pub workload: Value,
     source: String,
-    /// What the trigger says of the inputs.
-    schema: Option<Value>,
+    /// What the trigger says of the inputs; `Err`: why it cannot be used.
+    schema: Result<Option<InputsSchema>, SchemaProblem>,
     pub warnings: Vec<Detail>,
     pub programs: Vec<RunsProgram>,
     /// What it compiles to now, where that is not what it compiled to when it was stored: an older release may have let
@@ -52,22 +65,25 @@ impl Prepared {
         if let Some(version) = self.lock().get(&definition.id) {
             return Ok(version.clone());
         }
-        let definition = definition.clone();
-        let version = Arc::new(app.aside(move || Version::of(definition)).await?);
-        let mut kept = self.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        kept.insert(version.definition, version.clone());
+        let (tenant, definition) = (definition.tenant.clone(), definition.clone());
+        let bytes = definition.source.len();
+        let version = app.compiling.run(&tenant, bytes, move || Arc::new(Version::of(definition))).await?;
+        self.lock().insert(version.definition, version.clone(), version.bytes());
         Ok(version)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<DefinitionId, Arc<Version>>> {
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<DefinitionId, Arc<Version>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Version {
+    /// About the memory that it takes: the text, values out of it, and the compiled schema.
+    fn bytes(&self) -> usize {
+        let schema = if matches!(self.schema, Ok(Some(_))) { SCHEMA_BYTES } else { 0 };
+        1_024 + schema + 4 * self.source.len()
+    }
+
     fn of(definition: StoredDefinition) -> Version {
         let compiled = compile(&definition.source);
         Version {
@@ -82,7 +98,7 @@ impl Version {
             refused: compiled.errors().cloned().collect(),
             newer: compiled.net.filter(|net| net.digest() != definition.net).map(Arc::new),
             children: compiled.children,
-            schema: compiled.inputs_schema,
+            schema: compiled.inputs_schema.as_ref().map(InputsSchema::new).transpose(),
             source: definition.source,
         }
     }
@@ -108,12 +124,35 @@ impl Version {
         }
     }
 
-    /// Inputs as the trigger's schema wants them, with the defaults laid under them.
-    pub fn check_inputs(&self, inputs: &Map<String, Value>) -> Vec<Detail> {
-        let Some(schema) = &self.schema else { return Vec::new() };
+    /// Inputs as the trigger's schema wants them, with the defaults laid under them. A version of before schemas were
+    /// bounded is refused here when its schema cannot be used.
+    pub async fn check_inputs(
+        self: &Arc<Version>,
+        app: &App,
+        tenant: &Tenant,
+        inputs: &Map<String, Value>,
+    ) -> Result<Vec<Detail>, Problem> {
+        match &self.schema {
+            Ok(None) => Ok(Vec::new()),
+            Ok(Some(_)) => {
+                let (version, inputs) = (self.clone(), inputs.clone());
+                app.compiling.run(tenant, 0, move || version.misfits(inputs)).await
+            }
+            Err(problem) => {
+                let message = format!(
+                    "the schema of the inputs cannot be used: {problem}; upload a version with a simpler schema"
+                );
+                Err(Problem::new(StatusCode::CONFLICT, "DEFINITION_INVALID", message.clone())
+                    .at(format!("inputs schema at {}", problem.pointer), message))
+            }
+        }
+    }
+
+    fn misfits(&self, inputs: Map<String, Value>) -> Vec<Detail> {
+        let Ok(Some(schema)) = &self.schema else { return Vec::new() };
         let mut whole = self.workload.as_object().cloned().unwrap_or_default();
-        whole.extend(inputs.clone());
-        let problems = check_inputs(schema, &Value::Object(whole));
+        whole.extend(inputs);
+        let problems = schema.check(&Value::Object(whole));
         problems.into_iter().map(|problem| Detail::new(problem.path, problem.message)).collect()
     }
 
@@ -137,7 +176,12 @@ impl Version {
     }
 
     /// The net that a start asks for; None when it is the one that is stored with the definition.
-    pub fn net(&self, overrides: &Overrides) -> Result<Option<Arc<Net>>, Problem> {
+    pub async fn net(
+        self: &Arc<Version>,
+        app: &App,
+        tenant: &Tenant,
+        overrides: &Overrides,
+    ) -> Result<Option<Arc<Net>>, Problem> {
         if !self.refused.is_empty() {
             return Err(Problem::definition(self.refused.iter()));
         }
@@ -149,7 +193,9 @@ impl Version {
             let message = "is for workflows; a definition of another dialect says it itself";
             return Err(Problem::invalid(field, message));
         }
-        let compiled = compile_with(&self.source, overrides);
+        let (version, overrides) = (self.clone(), overrides.clone());
+        let compile = move || compile_with(&version.source, &overrides);
+        let compiled = app.compiling.run(tenant, 0, compile).await?;
         match compiled.net {
             Some(net) => Ok(Some(Arc::new(net))),
             None => Err(Problem::definition(compiled.errors())),

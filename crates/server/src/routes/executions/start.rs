@@ -72,7 +72,7 @@ pub async fn execute(
     if options.dry_run == Some(true) {
         let startable = startable(&app, &caller, workflow, asked.parent).await?;
         startable.version.check_caller(&caller, &asked.overrides)?;
-        let found = startable.version.check_inputs(&sent.inputs);
+        let found = startable.version.check_inputs(&app, &caller.tenant, &sent.inputs).await?;
         let checked = checked(&app, &caller, &startable.version, &asked, found).await?;
         return Ok(Json(Outcome::Checked(checked)).into_response());
     }
@@ -152,7 +152,7 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, asked: Asked, begin: Begin) 
     }
     let startable = startable(app, caller, workflow, asked.parent).await?;
     startable.version.check_caller(caller, &asked.overrides)?;
-    let found = startable.version.check_inputs(&begin.inputs);
+    let found = startable.version.check_inputs(app, &caller.tenant, &begin.inputs).await?;
     if !found.is_empty() {
         return Err(bad_inputs(found));
     }
@@ -163,7 +163,7 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, asked: Asked, begin: Begin) 
 async fn start(
     app: &Arc<App>,
     caller: &Caller,
-    version: &Version,
+    version: &Arc<Version>,
     asked: Asked,
     begin: Begin,
 ) -> Result<ExecutionId, Problem> {
@@ -176,7 +176,7 @@ async fn start(
         when: asked.when,
         trigger: trigger.to_owned(),
         tenant: caller.tenant.clone(),
-        net: version.net(&asked.overrides)?,
+        net: version.net(app, &caller.tenant, &asked.overrides).await?,
         options: Arc::new(Options { restricted: !caller.role.may(Permission::Edit), ..asked.options }),
         parent: asked.parent,
         key: key.clone(),
@@ -212,11 +212,11 @@ async fn finished(app: &App, caller: &Caller, id: ExecutionId) -> Result<Finishe
 async fn checked(
     app: &App,
     caller: &Caller,
-    version: &Version,
+    version: &Arc<Version>,
     asked: &Asked,
     mut errors: Vec<Detail>,
 ) -> Result<Checked, Problem> {
-    if let Err(problem) = version.net(&asked.overrides) {
+    if let Err(problem) = version.net(app, &caller.tenant, &asked.overrides).await {
         errors.extend(problem.details);
     }
     errors.extend(version.missing_secrets(app, &caller.tenant).await?);

@@ -276,7 +276,7 @@ pub async fn validate(
     Text(text): Text,
 ) -> Result<Json<Validation>, Problem> {
     caller.may(Permission::View)?;
-    let compiled = compiled(&app, text).await?;
+    let compiled = compiled(&app, &caller.tenant, text).await?;
     let dialect = compiled.dialect.map(|dialect| DialectName::of(dialect.name())).transpose()?;
     Ok(Json(Validation {
         valid: compiled.is_valid(),

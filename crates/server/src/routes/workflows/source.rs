@@ -44,19 +44,19 @@ impl FromRequest<Arc<App>> for Text {
 
 /// Compiled as it will be stored: what stands in it as a secret has a name that no other value of the tenant has.
 pub async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
-    let (vault, tenant) = (app.secrets.clone(), tenant.clone());
-    app.aside(move || {
+    let (vault, of, bytes) = (app.secrets.clone(), tenant.clone(), text.len());
+    let compile_storable = move || {
         let compiled = compile(&text);
         if compiled.literals.is_empty() {
             return Ok(compiled);
         }
-        let marks = vault.with(|vault| vault.marks(&tenant))?;
+        let marks = vault.with(|vault| vault.marks(&of))?;
         Ok(compile_marked(&text, &marks))
-    })
-    .await?
+    };
+    app.compiling.run(tenant, bytes, compile_storable).await?
 }
 
 /// Compiled on a thread that may take its time.
-pub async fn compiled(app: &App, text: String) -> Result<Compiled, Problem> {
-    app.aside(move || compile(&text)).await
+pub async fn compiled(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
+    app.compiling.run(tenant, text.len(), move || compile(&text)).await
 }

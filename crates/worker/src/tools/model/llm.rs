@@ -7,7 +7,9 @@ use crate::halt::Halt;
 use crate::pipeline::Call;
 use crate::tools::Desk;
 use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
 use windlass_protocol::Failure;
+use windlass_schemas::{Misfit, Schema};
 
 const TOOL: &str = "llm";
 const OWN: [&str; 2] = ["output_format", "json_schema"];
@@ -24,13 +26,14 @@ pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Resul
             return Err(invalid(format!("`output_format` of llm is text, json or markdown, not `{other}`")));
         }
     };
+    let schema = checked(&format).await?;
     let answer = model.ask(body(&model, &format)?, desk, node, halt).await?;
     // What is told of it may be cut, and half a secret would not be found.
     let text = desk.kit.keeper.redactor().text(&answer.text.unwrap_or_default()).into_owned();
     let mut told = json!({ "text": text, "model": answer.model, "finishReason": answer.finish,
         "usage": usage(answer.usage) });
-    if let Format::Json(schema) = &format {
-        told["json"] = parsed(&text, schema.as_ref())?;
+    if let Format::Json(_) = &format {
+        told["json"] = aside(move || parsed(&text, schema.as_ref())).await?;
     }
     Ok(told)
 }
@@ -39,6 +42,25 @@ enum Format {
     Text,
     Markdown,
     Json(Option<Value>),
+}
+
+/// Refused before the model is asked for an answer that could not be checked.
+async fn checked(format: &Format) -> Result<Option<Schema>, Box<Failure>> {
+    let Format::Json(Some(schema)) = format else { return Ok(None) };
+    let schema = schema.clone();
+    let compile = move || {
+        Schema::new(&schema)
+            .map_err(|problem| invalid(format!("`json_schema` of llm is no usable JSON Schema: {problem}")))
+    };
+    aside(compile).await.map(Some)
+}
+
+/// Compiling a schema and checking an answer take time, which the pool's thread does not have.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Box<Failure>> + Send + 'static,
+) -> Result<T, Box<Failure>> {
+    let done = spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(invalid(format!("the answer could not be checked: {error}"))))
 }
 
 fn body(model: &Model, format: &Format) -> Result<Map<String, Value>, Box<Failure>> {
@@ -67,7 +89,7 @@ fn body(model: &Model, format: &Format) -> Result<Map<String, Value>, Box<Failur
 }
 
 /// What the model wrote, also inside a fence of Markdown.
-fn parsed(text: &str, schema: Option<&Value>) -> Result<Value, Box<Failure>> {
+fn parsed(text: &str, schema: Option<&Schema>) -> Result<Value, Box<Failure>> {
     let bare = text.trim();
     let bare = bare.strip_prefix("```json").or_else(|| bare.strip_prefix("```")).unwrap_or(bare);
     let bare = bare.strip_suffix("```").unwrap_or(bare).trim();
@@ -78,12 +100,11 @@ fn parsed(text: &str, schema: Option<&Value>) -> Result<Value, Box<Failure>> {
     };
     let value = serde_json::from_str(bare).map_err(|error| refused(format!("is no JSON: {error}")))?;
     let Some(schema) = schema else { return Ok(value) };
-    let schema = jsonschema::validator_for(schema)
-        .map_err(|error| invalid(format!("`json_schema` of llm is no JSON Schema: {error}")))?;
     match schema.validate(&value) {
         Ok(()) => Ok(value),
-        Err(error) => {
-            Err(refused(format!("does not fit the schema at `{}`: {error}", error.instance_path())))
+        Err(misfits) => {
+            let Some(Misfit { pointer, message }) = misfits.into_iter().next() else { return Ok(value) };
+            Err(refused(format!("does not fit the schema at `{pointer}`: {message}")))
         }
     }
 }
@@ -94,8 +115,10 @@ mod tests {
 
     #[test]
     fn json_is_taken_out_of_what_the_model_wrote_and_checked() {
-        let schema =
-            json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } });
+        let schema = Schema::new(
+            &json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } }),
+        )
+        .unwrap();
         assert_eq!(parsed("```json\n{\"n\": 1}\n```", Some(&schema)).unwrap(), json!({ "n": 1 }));
         assert_eq!(parsed(" [1] ", None).unwrap(), json!([1]));
         let check = |text: &str, expected: &str| {
@@ -105,6 +128,12 @@ mod tests {
         };
         check("Sure! Here it is", "is no JSON");
         check("{\"n\": \"x\"}", "does not fit the schema at `/n`");
-        assert_eq!(parsed("{}", Some(&json!({ "type": 3 }))).unwrap_err().code, "INVALID_CONFIGURATION");
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_cannot_be_used_is_refused_before_the_model_is_asked() {
+        let refused = checked(&Format::Json(Some(json!({ "$ref": "#" })))).await.unwrap_err();
+        assert_eq!(refused.code, "INVALID_CONFIGURATION");
+        assert!(refused.message.contains("refers to itself"), "{}", refused.message);
     }
 }

@@ -1,0 +1,118 @@
+//! Definitions that cost far more to compile than they have bytes.
+
+use crate::rig::told;
+use crate::stage::Stage;
+use reqwest::blocking::RequestBuilder;
+use reqwest::{Method, StatusCode};
+use std::time::{Duration, Instant};
+
+/// What `POST /validate` may take of a server, whatever is sent. One unoptimised compilation of what is allowed takes up
+/// to 100 MiB, and two run at once.
+const MEMORY_MAX_MIB: u64 = 500;
+
+/// An answer of another tenant. It took minutes before; this allows for a machine that runs other tests.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const HEAD: &str =
+    "metadata: {name: a}\nworkflow:\n- step: start\n  tool:\n    kind: http\n    url: http://x\n    data:";
+
+/// About 855 kB each.
+fn bombs() -> Vec<(&'static str, String)> {
+    let list = |item: &dyn Fn(usize) -> String, count: usize| {
+        let items: Vec<String> = (0..count).map(item).collect();
+        format!("{HEAD} [{}]\n", items.join(","))
+    };
+    let step = |number: usize| format!("- {{step: s{number}, next: [{{step: t{number}}}]}}\n");
+    vec![
+        ("a small expression in each of many texts", list(&|n| format!("\"{{{{x{n}}}}}\""), 80_000)),
+        ("many texts of which each has an expression", list(&|_| "\"{{a}}b\"".to_owned(), 95_000)),
+        ("one text of many expressions", format!("{HEAD}\n      x: \"{}\"\n", "{{a}}b".repeat(140_000))),
+        ("one long expression", format!("{HEAD}\n      x: \"{{{{ [{}] }}}}\"\n", "a,".repeat(420_000))),
+        (
+            "texts repeated by aliases",
+            format!("x: &a [{}]\n{HEAD}\n{}", vec!["\"{{a}}b\""; 9_000].join(","), "    - *a\n".repeat(9)),
+        ),
+        (
+            "one long text repeated",
+            format!("x: &a {}\n{HEAD}\n{}", "y".repeat(800_000), "    - *a\n".repeat(20)),
+        ),
+        (
+            "errors without end under a long key",
+            format!(
+                "{HEAD}\n      ? {}\n      :\n{}",
+                "k".repeat(400_000),
+                "        - \"{{ ! }}\"\n".repeat(20_000)
+            ),
+        ),
+        (
+            "names that do not exist among many",
+            format!("metadata: {{name: a}}\nworkflow:\n{}", (0..12_000).map(step).collect::<String>()),
+        ),
+        (
+            "a large entry of the workbook, called often",
+            format!(
+                "metadata: {{name: a}}\nworkbook:\n- {{name: w, tool: {{kind: http, url: http://x, data: {}}}}}\nworkflow:\n{}",
+                "z".repeat(400_000),
+                (0..5_000)
+                    .map(|n| format!("- {{step: s{n}, tool: {{kind: workbook, name: w}}}}\n"))
+                    .collect::<String>()
+            ),
+        ),
+        ("brackets", format!("{HEAD} {}\n", "[".repeat(400_000))),
+    ]
+}
+
+/// A request that another thread may send.
+fn validation(stage: &Stage, token: &str, text: &str) -> RequestBuilder {
+    let request = stage.server.bare(Method::POST, "/api/v1/validate").bearer_auth(token);
+    request.header("Content-Type", "application/yaml").body(text.to_owned())
+}
+
+#[test]
+fn a_viewer_cannot_fill_the_memory_by_validating() {
+    let stage = Stage::new();
+    let token = stage.token("viewer");
+    for (name, bomb) in bombs() {
+        let begun = Instant::now();
+        // Six at once, as a client of one tenant would send them.
+        std::thread::scope(|scope| {
+            let send = |request: RequestBuilder| scope.spawn(move || told(request.send().unwrap()));
+            let sent: Vec<_> = (0..6).map(|_| send(validation(&stage, &token, &bomb))).collect();
+            let waited = stage.bystander();
+            assert!(waited < PATIENCE, "{name}: another tenant waited {waited:?}");
+            assert_eq!(stage.server.get("/healthz").status(), StatusCode::OK);
+            for answer in sent {
+                let (status, answer) = answer.join().unwrap();
+                assert!(
+                    [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS].contains(&status),
+                    "{name}: {answer}"
+                );
+                let bytes = answer.to_string().len();
+                assert!(bytes < 200_000, "{name}: the answer has {bytes} bytes");
+            }
+        });
+        let peak = stage.peak_mib();
+        println!("{name}: {} bytes, {:?}, peak {peak} MiB", bomb.len(), begun.elapsed());
+        assert!(peak < MEMORY_MAX_MIB, "{name}: {peak} MiB");
+    }
+}
+
+#[test]
+fn definitions_of_one_tenant_do_not_delay_those_of_another() {
+    let stage = Stage::new();
+    let token = stage.token("viewer");
+    let bomb = format!("{HEAD} [{}]\n", vec!["\"{{a}}b\""; 9_900].join(","));
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            let request = validation(&stage, &token, &bomb);
+            scope.spawn(move || told(request.send().unwrap()));
+        }
+        for number in 0..5 {
+            let begun = Instant::now();
+            stage.server.define(&format!(
+                "metadata: {{name: calm{number}}}\nworkflow:\n- {{step: a, tool: {{kind: noop}}}}\n"
+            ));
+            assert!(begun.elapsed() < PATIENCE, "an upload of another tenant waited {:?}", begun.elapsed());
+        }
+    });
+}

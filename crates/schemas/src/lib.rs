@@ -1,0 +1,96 @@
+//! JSON Schemas of strangers, checked within bounds.
+//!
+//! A schema of three kilobytes can ask for 2^45 evaluations, so neither a schema nor a value is handed to the validator
+//! before its work is counted: [`Schema::new`] refuses schemas that are too large or that repeat themselves, and
+//! [`Schema::validate`] counts the evaluations that a value needs and refuses the value beyond [`STEPS_MAX`].
+
+mod graph;
+mod limits;
+mod place;
+mod read;
+mod report;
+mod steps;
+mod weigh;
+
+pub use limits::{BYTES_MAX, DEPTH_MAX, ERRORS_MAX, STEPS_MAX, SUBSCHEMAS_MAX};
+
+use graph::Graph;
+use jsonschema::{PatternOptions, Validator};
+use limits::{PATTERN_BYTES_MAX, STACK_BYTES};
+use serde_json::Value;
+use std::fmt;
+
+/// Why a text is no schema that can be used here, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SchemaProblem {
+    /// JSON pointer into the schema.
+    pub pointer: String,
+    pub message: String,
+}
+
+impl SchemaProblem {
+    fn new(pointer: impl Into<String>, message: impl Into<String>) -> SchemaProblem {
+        SchemaProblem { pointer: pointer.into(), message: message.into() }
+    }
+}
+
+/// Why a value does not fit a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// JSON pointer into the value.
+    pub pointer: String,
+    pub message: String,
+}
+
+/// A schema whose cost is known to be bounded.
+pub struct Schema {
+    graph: Graph,
+    validator: Validator,
+}
+
+impl Schema {
+    pub fn new(schema: &Value) -> Result<Schema, SchemaProblem> {
+        let graph = read::graph(schema)?;
+        weigh::check(&graph)?;
+        Ok(Schema { validator: compile(schema)?, graph })
+    }
+
+    /// Returns at most [`ERRORS_MAX`] reasons why the value does not fit; a value that would take more than [`STEPS_MAX`]
+    /// steps is not looked at further, which is then the only reason.
+    pub fn validate(&self, value: &Value) -> Result<(), Vec<Misfit>> {
+        steps::count(&self.graph, value).map_err(|misfit| vec![misfit])?;
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        Err(self.validator.iter_errors(value).take(ERRORS_MAX).map(|error| report::misfit(&error)).collect())
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema").field("subschemas", &self.graph.nodes.len()).finish_non_exhaustive()
+    }
+}
+
+/// The compiler recurses along references, once for each subschema at most: more than a usual thread has room for.
+fn compile(schema: &Value) -> Result<Validator, SchemaProblem> {
+    let build = || {
+        let patterns =
+            PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
+        let options = jsonschema::options().offline().with_pattern_options(patterns);
+        options.build(schema).map_err(|error| report::unusable(&error))
+    };
+    let compiled = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("windlass-schema".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn_scoped(scope, build).map(|thread| thread.join())
+    });
+    match compiled {
+        Ok(Ok(compiled)) => compiled,
+        Ok(Err(_)) => Err(SchemaProblem::new("", "the schema library cannot read it; simplify the schema")),
+        Err(error) => Err(SchemaProblem::new("", format!("no thread to compile it: {error}; try again"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

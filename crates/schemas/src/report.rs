@@ -1,0 +1,50 @@
+//! Errors of the validator in words of a bounded length.
+
+use crate::limits::{MESSAGE_MAX, POINTER_MAX};
+use crate::{Misfit, SchemaProblem};
+use jsonschema::ValidationError;
+use std::fmt::{self, Display, Write};
+
+pub(crate) fn misfit(error: &ValidationError<'_>) -> Misfit {
+    Misfit { pointer: shortened(&error.instance_path().to_string()), message: reason(error) }
+}
+
+/// A schema that the validator refuses.
+pub(crate) fn unusable(error: &ValidationError<'_>) -> SchemaProblem {
+    SchemaProblem::new(error.instance_path().to_string(), reason(error))
+}
+
+/// The validator quotes the value first; a long one is left out, so that the reason is not cut off.
+fn reason(error: &ValidationError<'_>) -> String {
+    let quoted = bounded(error, MESSAGE_MAX);
+    if quoted.ends_with('…') { bounded(&error.masked(), MESSAGE_MAX) } else { quoted }
+}
+
+pub(crate) fn shortened(pointer: &str) -> String {
+    bounded(&pointer, POINTER_MAX)
+}
+
+/// The first characters of what something displays; the rest is never made.
+fn bounded(shown: &dyn Display, max: usize) -> String {
+    let mut text = Bounded { text: String::new(), left: max };
+    // The error says that the bound was reached.
+    if write!(text, "{shown}").is_err() {
+        text.text.push('…');
+    }
+    text.text
+}
+
+struct Bounded {
+    text: String,
+    left: usize,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        for c in part.chars() {
+            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
+            self.text.push(c);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! How many evaluations a value needs: the recursion of the validator without its meaning. Where the validator may stop
+//! early it is assumed not to, because it does not when it collects errors.
+
+use crate::Misfit;
+use crate::graph::{Graph, Node, NodeId};
+use crate::limits::{BYTES_PER_STEP, NESTING_MAX, STEPS_MAX};
+use crate::place::measure;
+use crate::report::shortened;
+use serde_json::{Map, Value};
+
+/// Fails when validating takes more than [`STEPS_MAX`] steps.
+pub(crate) fn count(graph: &Graph, value: &Value) -> Result<u64, Misfit> {
+    let mut counting = Counting { graph, left: STEPS_MAX };
+    let root = Visit { depth: 1, times: 1 };
+    counting.visit(0, value, root).map_err(|refused| refused.misfit(graph))?;
+    Ok(STEPS_MAX - counting.left)
+}
+
+/// Why counting ended, and at which schema.
+#[derive(Debug)]
+enum Refused {
+    Steps(NodeId),
+    Nesting(NodeId),
+}
+
+impl Refused {
+    fn misfit(&self, graph: &Graph) -> Misfit {
+        let place = |id: &NodeId| match graph.nodes[*id].pointer.as_str() {
+            "" => "its root".to_owned(),
+            pointer => format!("`{}`", shortened(pointer)),
+        };
+        let message = match self {
+            Refused::Steps(id) => format!(
+                "validating this value takes more than {STEPS_MAX} steps; simplify the schema near {}",
+                place(id)
+            ),
+            Refused::Nesting(id) => format!(
+                "validating this value needs more than {NESTING_MAX} schemas inside each other, near {}; send a flatter value",
+                place(id)
+            ),
+        };
+        Misfit { pointer: String::new(), message }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Visit {
+    depth: usize,
+    /// How often the evaluation is repeated by schemas around it.
+    times: u64,
+}
+
+impl Visit {
+    fn deeper(self) -> Visit {
+        Visit { depth: self.depth + 1, ..self }
+    }
+}
+
+struct Counting<'g> {
+    graph: &'g Graph,
+    left: u64,
+}
+
+impl Counting<'_> {
+    fn visit(&mut self, id: NodeId, value: &Value, visit: Visit) -> Result<(), Refused> {
+        let node = &self.graph.nodes[id];
+        if visit.depth > NESTING_MAX {
+            return Err(Refused::Nesting(id));
+        }
+        self.charge(id, own(node, value), visit)?;
+        let parts = match value {
+            Value::Array(items) => items.len(),
+            Value::Object(entries) => entries.len(),
+            _ => 0,
+        };
+        let mut below = visit.deeper();
+        if node.is_unevaluated {
+            below.times = below.times.saturating_mul(parts as u64 + 2);
+        }
+        for part in &node.in_place {
+            self.visit(*part, value, below)?;
+        }
+        match value {
+            Value::Object(entries) => self.entries(node, entries, visit.deeper()),
+            Value::Array(items) => self.items(node, items, visit.deeper()),
+            _ => Ok(()),
+        }
+    }
+
+    fn charge(&mut self, id: NodeId, steps: u64, visit: Visit) -> Result<(), Refused> {
+        self.left = self.left.checked_sub(steps.saturating_mul(visit.times)).ok_or(Refused::Steps(id))?;
+        Ok(())
+    }
+
+    fn entries(&mut self, node: &Node, entries: &Map<String, Value>, visit: Visit) -> Result<(), Refused> {
+        let narrows = !node.patterns.is_empty() || !node.additional.is_empty() || !node.names.is_empty();
+        if !narrows && node.properties.is_empty() {
+            return Ok(());
+        }
+        for (name, value) in entries {
+            let mut is_covered = false;
+            for (pattern, id) in &node.patterns {
+                self.charge(*id, 1 + text_steps(name), visit)?;
+                if pattern.covers(name) {
+                    is_covered = true;
+                    self.visit(*id, value, visit)?;
+                }
+            }
+            if let Some(id) = node.properties.get(name) {
+                is_covered = true;
+                self.visit(*id, value, visit)?;
+            }
+            let additional = node.additional.iter().filter(|_| !is_covered);
+            additional.copied().try_for_each(|id| self.visit(id, value, visit))?;
+            if !node.names.is_empty() {
+                let name = Value::String(name.clone());
+                node.names.iter().try_for_each(|id| self.visit(*id, &name, visit))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn items(&mut self, node: &Node, items: &[Value], visit: Visit) -> Result<(), Refused> {
+        for (index, item) in items.iter().enumerate() {
+            match node.prefix.get(index) {
+                Some(id) => self.visit(*id, item, visit)?,
+                None => node.items.iter().try_for_each(|id| self.visit(*id, item, visit))?,
+            }
+            node.contains.iter().try_for_each(|id| self.visit(*id, item, visit))?;
+        }
+        Ok(())
+    }
+}
+
+/// Steps of the keywords that have no schemas in them.
+fn own(node: &Node, value: &Value) -> u64 {
+    let text = value.as_str().map_or(0, |text| node.reads_text.saturating_mul(1 + text_steps(text)));
+    let unique = if node.is_unique && value.is_array() { measure(value).0 } else { 0 };
+    1_u64.saturating_add(node.listed).saturating_add(text).saturating_add(unique)
+}
+
+fn text_steps(text: &str) -> u64 {
+    text.len() as u64 / BYTES_PER_STEP
+}

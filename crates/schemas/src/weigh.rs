@@ -1,0 +1,71 @@
+//! What a schema asks for at one place of a value: how many evaluations, and how deep inside each other.
+
+use crate::SchemaProblem;
+use crate::graph::{Graph, NodeId};
+use crate::limits::{IN_PLACE_MAX, WEIGHT_MAX};
+
+/// Refuses schemas that refer to themselves without entering the value, and those that evaluate too much at one place.
+pub(crate) fn check(graph: &Graph) -> Result<(), SchemaProblem> {
+    let mut weighing = Weighing { graph, weights: vec![Weight::Unknown; graph.nodes.len()] };
+    (0..graph.nodes.len()).try_for_each(|id| weighing.weigh(id, 1).map(drop))
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Weight {
+    Unknown,
+    /// Its own parts are being weighed.
+    Open,
+    Known {
+        evaluations: u64,
+        depth: usize,
+    },
+}
+
+struct Weighing<'g> {
+    graph: &'g Graph,
+    weights: Vec<Weight>,
+}
+
+impl Weighing<'_> {
+    /// Returns evaluations and depth. `above` counts the schemas that led here, so recursion ends at [`IN_PLACE_MAX`].
+    fn weigh(&mut self, id: NodeId, above: usize) -> Result<(u64, usize), SchemaProblem> {
+        let node = &self.graph.nodes[id];
+        let refused = |message: String| Err(SchemaProblem::new(node.pointer.clone(), message));
+        match self.weights[id] {
+            Weight::Open => {
+                return refused(
+                    "the schema refers to itself without entering the value, which never ends".to_owned(),
+                );
+            }
+            Weight::Known { evaluations, depth } if above + depth <= IN_PLACE_MAX => {
+                return Ok((evaluations, depth));
+            }
+            Weight::Unknown if above <= IN_PLACE_MAX => {}
+            Weight::Known { .. } | Weight::Unknown => {
+                let message = format!(
+                    "more than {IN_PLACE_MAX} references and combined schemas follow each other for one value; join some"
+                );
+                return refused(message);
+            }
+        }
+        self.weights[id] = Weight::Open;
+        let (mut evaluations, mut depth) = (0_u64, 0);
+        for part in &node.in_place {
+            let (more, deeper) = self.weigh(*part, above + 1)?;
+            evaluations = evaluations.saturating_add(more);
+            depth = depth.max(deeper);
+        }
+        if node.is_unevaluated {
+            evaluations = evaluations.saturating_mul(2);
+        }
+        let (evaluations, depth) = (evaluations.saturating_add(1), depth + 1);
+        if evaluations > WEIGHT_MAX {
+            let message = format!(
+                "one value is checked against more than {WEIGHT_MAX} schemas when references are followed; refer to each once"
+            );
+            return refused(message);
+        }
+        self.weights[id] = Weight::Known { evaluations, depth };
+        Ok((evaluations, depth))
+    }
+}
