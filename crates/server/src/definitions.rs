@@ -61,6 +61,7 @@ impl Definitions {
             kept.changes
         };
         let tenant = tenant.clone();
+        let readers = readers.of(&tenant);
         let found = readers.look(move |reader| read(reader, &tenant, workflow)).await?.map(Arc::new);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = &found

@@ -46,7 +46,7 @@ impl Local {
             directory.put_tenant(default_tenant());
         }
         directory.put_token(owner(&token))?;
-        let readers = Readers::start(&store, 1)?;
+        let readers = Readers::start_one(&store)?;
         let (engine, secrets, rights) = (embedded.handle(), embedded.vault(), embedded.rights());
         let app = App::new(Parts {
             engine,

@@ -97,7 +97,7 @@ impl Room {
     /// One more, if the store has room. Nothing may be on its way there.
     async fn looks(&self, app: &App, tenant: &Tenant, limit: usize) -> Result<bool, Problem> {
         let (of, looked_at) = (tenant.clone(), Instant::now());
-        let open = app.readers.look(move |reader| reader.open_executions(&of, limit)).await?;
+        let open = app.readers.of(tenant).look(move |reader| reader.open_executions(&of, limit)).await?;
         *self.known() = if open < limit { Known::AtMost(open) } else { Known::Full { looked_at } };
         Ok(self.takes(limit))
     }

@@ -1,45 +1,100 @@
 //! Threads that read the store for requests, each over a connection of its own. No request waits for the disk on a
 //! thread that serves others.
 
+mod queue;
+
 use crate::problem::Problem;
-use crossbeam_channel::{Receiver, Sender, bounded};
+use queue::{LaneId, Queue, Reading, Refused};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
-use windlass_store::StoreError;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
+use windlass_store::{StoreError, Tenant};
 
-/// Requests that wait for a thread; whoever comes then is told to come back.
+/// Requests that wait for a thread; what comes then is refused with a request to retry.
 const REQUESTS_MAX: usize = 512;
 /// The same for those who follow executions. They wait for their turn, however many there are, and take no request's.
 const FOLLOWERS_MAX: usize = 512;
+/// Readings of one tenant that wait: half of all requests, so that no tenant makes those of others be refused.
+const TENANT_MAX: usize = REQUESTS_MAX / 2;
+/// How long a reading that can be divided holds a thread at a time. Short against what a caller notices, long against
+/// the queue that it takes its place in again.
+const SLICE: Duration = Duration::from_millis(20);
 
-type Reading = Box<dyn FnOnce(&mut SqliteReader) + Send>;
+/// The end of a slice.
+#[derive(Debug, Clone, Copy)]
+pub struct Slice {
+    until: Option<Instant>,
+}
+
+impl Slice {
+    /// For what is read as a whole.
+    pub const WHOLE: Slice = Slice { until: None };
+
+    #[must_use]
+    pub fn begin() -> Slice {
+        Slice { until: Some(Instant::now() + SLICE) }
+    }
+
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Readers {
-    readings: Sender<Reading>,
+    threads: Arc<Threads>,
     places: Arc<Semaphore>,
     is_patient: bool,
+    /// Who the readings are for.
+    lane: LaneId,
+}
+
+/// Ends the threads when the last handle is dropped.
+#[derive(Debug)]
+struct Threads(Arc<Queue>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl Readers {
-    /// Threads over an existing store. They end with the last clone.
-    pub fn start(store: &Path, count: usize) -> anyhow::Result<Readers> {
-        let (readings, wanted) = bounded::<Reading>(REQUESTS_MAX + FOLLOWERS_MAX);
-        for number in 0..count.max(1) {
-            let (reader, wanted) = (Sqlite::read_only(store)?, wanted.clone());
+    /// Threads over an existing store: as many as one tenant may use at a time, and one more, which keeps the others from
+    /// waiting for it. They end with the last clone.
+    pub fn start(store: &Path, per_tenant: usize) -> anyhow::Result<Readers> {
+        Readers::start_threads(store, per_tenant.max(1) + 1, per_tenant)
+    }
+
+    /// One thread, for a process with one tenant.
+    pub fn start_one(store: &Path) -> anyhow::Result<Readers> {
+        Readers::start_threads(store, 1, 1)
+    }
+
+    fn start_threads(store: &Path, count: usize, per_tenant: usize) -> anyhow::Result<Readers> {
+        let queue = Arc::new(Queue::new(per_tenant));
+        let threads = Arc::new(Threads(queue.clone()));
+        for number in 0..count {
+            let (reader, queue) = (Sqlite::read_only(store)?, queue.clone());
             let thread = std::thread::Builder::new().name(format!("windlass-read-{number}"));
-            thread.spawn(move || serve(reader, &wanted))?;
+            thread.spawn(move || serve(reader, &queue))?;
         }
-        Ok(Readers { readings, places: Arc::new(Semaphore::new(REQUESTS_MAX)), is_patient: false })
+        Ok(Readers { threads, places: Arc::new(Semaphore::new(REQUESTS_MAX)), is_patient: false, lane: None })
     }
 
     /// The same threads, for those who follow executions and can wait.
     #[must_use]
     pub fn patient(&self) -> Readers {
-        let places = Arc::new(Semaphore::new(FOLLOWERS_MAX));
-        Readers { readings: self.readings.clone(), places, is_patient: true }
+        Readers { places: Arc::new(Semaphore::new(FOLLOWERS_MAX)), is_patient: true, ..self.clone() }
+    }
+
+    /// The same threads, for a tenant: it shares them with the others evenly.
+    #[must_use]
+    pub fn of(&self, tenant: &Tenant) -> Readers {
+        Readers { lane: Some(tenant.clone()), ..self.clone() }
     }
 
     /// Reads on another thread. Everything that was answered before is seen.
@@ -53,13 +108,46 @@ impl Readers {
     {
         let _place = self.place().await?;
         let (told, answer) = oneshot::channel();
-        let reading = Box::new(move |reader: &mut SqliteReader| drop(told.send(counted(reader, read))));
-        if self.readings.try_send(reading).is_err() {
-            return Err(Problem::internal("every reading thread has ended"));
-        }
+        let reading: Reading =
+            Box::new(move |reader: &mut SqliteReader| drop(told.send(counted(reader, read))));
+        let waiting_max = match (&self.lane, self.is_patient) {
+            (Some(_), false) => TENANT_MAX,
+            _ => usize::MAX,
+        };
+        self.threads.0.push(&self.lane, waiting_max, reading).map_err(|refused| match refused {
+            Refused::Full => busy(),
+            Refused::Closed => Problem::internal("every reading thread has ended"),
+        })?;
         match answer.await {
             Ok(read) => read.map_err(Into::into),
             Err(_) => Err(Problem::internal("a reading thread has ended; its last words are above")),
+        }
+    }
+
+    /// Reads something long in slices. Between two of them others have their turn, and nothing more is read when the
+    /// caller has gone. `step` returns None when its slice is over before everything was read.
+    pub async fn read_in_slices<S, T, E>(
+        &self,
+        mut state: S,
+        step: impl Fn(&mut SqliteReader, &mut S, Slice) -> Result<Option<T>, E> + Send + Sync + 'static,
+    ) -> Result<T, Problem>
+    where
+        S: Send + 'static,
+        T: Send + 'static,
+        E: Into<Problem> + Send + 'static,
+    {
+        let step = Arc::new(step);
+        loop {
+            let step = step.clone();
+            let slice = self.read(move |reader| {
+                let found = step(reader, &mut state, Slice::begin())?;
+                Ok::<_, E>((state, found))
+            });
+            let (rest, found) = slice.await?;
+            match found {
+                Some(found) => return Ok(found),
+                None => state = rest,
+            }
         }
     }
 
@@ -69,7 +157,7 @@ impl Readers {
             true => self.places.acquire().await.ok(),
             false => self.places.try_acquire().ok(),
         };
-        place.ok_or_else(|| Problem::unavailable("too many requests read at the moment"))
+        place.ok_or_else(busy)
     }
 
     /// The common case: only the store can fail.
@@ -81,6 +169,10 @@ impl Readers {
     }
 }
 
+fn busy() -> Problem {
+    Problem::unavailable("too many requests read at the moment")
+}
+
 fn counted<T>(reader: &mut SqliteReader, read: impl FnOnce(&mut SqliteReader) -> T) -> T {
     let before = reader.journal_rows_read();
     let found = read(reader);
@@ -88,10 +180,12 @@ fn counted<T>(reader: &mut SqliteReader, read: impl FnOnce(&mut SqliteReader) ->
     found
 }
 
-fn serve(mut reader: SqliteReader, wanted: &Receiver<Reading>) {
-    for reading in wanted {
+fn serve(mut reader: SqliteReader, queue: &Queue) {
+    while let Some((lane, reading)) = queue.next() {
+        let begun = Instant::now();
         // A reading that panics ends its own request, not the thread that serves all others.
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reading(&mut reader)));
+        queue.done(&lane, begun.elapsed());
         if done.is_err() {
             tracing::error!("a reading panicked; its request is answered as failed");
         }
@@ -101,15 +195,17 @@ fn serve(mut reader: SqliteReader, wanted: &Receiver<Reading>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::{Sender, channel};
     use windlass_store::sqlite::Sqlite;
 
     /// Readers whose only thread is held until the sender is dropped.
     fn held(folder: &Path) -> (Readers, Sender<()>) {
         let store = folder.join("windlass.db");
         drop(Sqlite::open(&store).unwrap());
-        let readers = Readers::start(&store, 1).unwrap();
-        let (hold, held) = bounded::<()>(0);
-        readers.readings.send(Box::new(move |_| assert!(held.recv().is_err()))).unwrap();
+        let readers = Readers::start_one(&store).unwrap();
+        let (hold, held) = channel::<()>();
+        let wait: Reading = Box::new(move |_| assert!(held.recv().is_err()));
+        readers.threads.0.push(&None, 1, wait).unwrap();
         (readers, hold)
     }
 
@@ -144,5 +240,31 @@ mod tests {
             refused += usize::from(read.await.unwrap() == Err(503));
         }
         assert_eq!(refused, 10);
+    }
+
+    #[tokio::test]
+    async fn a_long_reading_of_one_tenant_lets_another_tenant_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("windlass.db");
+        drop(Sqlite::open(&store).unwrap());
+        let readers = Readers::start(&store, 2).unwrap();
+        let hostile = readers.of(&Tenant::new("hostile"));
+        // Endless: each ends with its caller alone.
+        let endless = |readers: Readers| async move {
+            let step = |_: &mut SqliteReader, turns: &mut u64, slice: Slice| {
+                *turns += 1;
+                while !slice.is_over() {
+                    std::hint::spin_loop();
+                }
+                Ok::<Option<()>, StoreError>(None)
+            };
+            readers.read_in_slices(0, step).await
+        };
+        let attacks: Vec<_> = (0..16).map(|_| tokio::spawn(endless(hostile.clone()))).collect();
+        let other = readers.of(&Tenant::new("other"));
+        for number in 0..20 {
+            assert_eq!(other.look(move |_| Ok(number)).await.ok(), Some(number));
+        }
+        attacks.into_iter().for_each(|attack| attack.abort());
     }
 }

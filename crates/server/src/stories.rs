@@ -6,17 +6,20 @@ mod tests;
 
 use crate::evidence::Ledger;
 use crate::nets::Nets;
+use crate::readers::Slice;
 use crate::routes::{EventTeller, LogTeller};
 use crate::shelf::{Bounds, Shelf, lock};
 use crate::told::{Artifacts, TellError, Told, facts};
 use crate::walk::Walks;
 use serde_json::{Serializer, Value};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use windlass_dialects::view::Story;
 use windlass_kernel::{ExecutionId, Need, Net, NetDigest, Outputs, Record};
-use windlass_store::{Reader, StoreError, Stored};
+use windlass_store::{Reader, StoreError, Stored, Tenant};
 
 /// A story weighs as much as the JSON of its journal; in memory that is a few times as much.
 const STORIES: Bounds = Bounds { entries_max: 1_000, weight_max: 128 << 20 };
@@ -26,15 +29,38 @@ const PAGE: usize = 256;
 #[derive(Debug)]
 pub struct Stories {
     nets: Nets,
-    kept: Mutex<Shelf<ExecutionId, Shared>>,
+    kept: Mutex<Shelf<ExecutionId, Arc<Shared>>>,
+    turns: Mutex<BTreeMap<Tenant, Arc<Semaphore>>>,
     pub events: Walks<EventTeller>,
     pub evidence: Walks<Ledger>,
     pub lines: Walks<LogTeller>,
 }
 
-/// Its own lock: whoever folds one story holds up those who want the same one, who would have to fold it otherwise, and
-/// nobody else.
-type Shared = Arc<RwLock<Folded>>;
+/// Long stories of one tenant that are folded at a time: in memory each is a few times as large as its journal.
+const FOLDING_MAX: usize = 2;
+/// Tenants whose turns are kept before unused ones are dropped.
+const TURNS_MAX: usize = 256;
+
+/// A story and its locks. One task folds it at a time; the others that want it wait without holding a thread.
+#[derive(Debug, Default)]
+struct Shared {
+    folded: RwLock<Folded>,
+    folding: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A telling on its way: an execution that was loaded, and its story as far as it was folded.
+#[derive(Debug)]
+pub struct Telling {
+    stored: Stored,
+    shared: Arc<Shared>,
+}
+
+/// The right to fold a long story.
+#[derive(Debug)]
+pub struct Turn {
+    _story: OwnedMutexGuard<()>,
+    _tenant: Option<OwnedSemaphorePermit>,
+}
 
 /// A journal, as far as it was read.
 #[derive(Debug, Default)]
@@ -51,6 +77,7 @@ impl Default for Stories {
         Stories {
             nets: Nets::default(),
             kept: Mutex::new(Shelf::new(STORIES)),
+            turns: Mutex::default(),
             events: Walks::default(),
             evidence: Walks::default(),
             lines: Walks::default(),
@@ -66,22 +93,59 @@ impl Stories {
         stored: Stored,
         tell: impl FnOnce(&Told<'_>) -> T,
     ) -> Result<T, TellError> {
+        let telling = self.begin(stored);
+        self.catch_up(reader, &telling, Slice::WHOLE)?;
+        self.finish(reader, telling, tell)
+    }
+
+    /// Begins to tell of an execution that was loaded just now.
+    pub fn begin(&self, stored: Stored) -> Telling {
+        let shared = self.shared(stored.state.head.id);
+        Telling { stored, shared }
+    }
+
+    /// Waits for the turn to fold a long story: one task at a time for a story, a few for a tenant.
+    pub async fn turn(&self, telling: &Telling) -> Turn {
+        let story = telling.shared.folding.clone().lock_owned().await;
+        let turns = self.turns_of(&telling.stored.tenant);
+        Turn { _story: story, _tenant: turns.acquire_owned().await.ok() }
+    }
+
+    /// Folds what had happened when the execution was loaded. Returns false when the slice is over first.
+    pub fn catch_up(
+        &self,
+        reader: &mut impl Reader,
+        telling: &Telling,
+        slice: Slice,
+    ) -> Result<bool, TellError> {
+        let Telling { stored, shared } = telling;
         let head = &stored.state.head;
         let (id, version) = (head.id, head.version);
-        let facts = facts(reader, &stored)?;
-        let shared = self.shared(id);
-        let read = || shared.read().unwrap_or_else(PoisonError::into_inner);
-        if read().version() < version || shared.is_poisoned() {
-            let net = self.net(reader, head.net)?.ok_or(TellError::NoNet(id))?;
-            let mut folded = unbroken(&shared);
-            // Half of a record may have been folded: it is read anew.
-            let caught_up = folded.catch_up(reader, id, net).inspect_err(|_| *folded = Folded::default());
-            let weight = folded.weight;
-            drop(folded);
-            caught_up?;
-            lock(&self.kept).put(id, shared.clone(), weight);
+        if shared.read().version() >= version && !shared.folded.is_poisoned() {
+            return Ok(true);
         }
-        let folded = read();
+        let net = self.net(reader, head.net)?.ok_or(TellError::NoNet(id))?;
+        let mut folded = shared.write();
+        // Half of a record may have been folded: it is read anew.
+        let caught_up = folded.catch_up(reader, id, net, slice).inspect_err(|_| *folded = Folded::default());
+        let weight = folded.weight;
+        drop(folded);
+        let caught_up = caught_up?;
+        lock(&self.kept).put(id, shared.clone(), weight);
+        Ok(caught_up)
+    }
+
+    /// Tells of an execution whose story has caught up.
+    pub fn finish<T>(
+        &self,
+        reader: &mut impl Reader,
+        telling: Telling,
+        tell: impl FnOnce(&Told<'_>) -> T,
+    ) -> Result<T, TellError> {
+        let Telling { stored, shared } = telling;
+        let (id, version) = (stored.state.head.id, stored.state.head.version);
+        let facts = facts(reader, &stored)?;
+        let folded = shared.read();
         // What is forgotten at this very moment has lost its journal first.
         let (true, Some(net)) = (folded.version() >= version, &folded.net) else {
             return Err(TellError::Gone(id));
@@ -105,13 +169,37 @@ impl Stories {
         self.lines.clear();
     }
 
-    fn shared(&self, id: ExecutionId) -> Shared {
+    fn shared(&self, id: ExecutionId) -> Arc<Shared> {
         let mut kept = lock(&self.kept);
         let known = kept.get(&id);
         known.unwrap_or_else(|| {
-            let shared = Shared::default();
+            let shared = Arc::<Shared>::default();
             kept.put(id, shared.clone(), 0);
             shared
+        })
+    }
+
+    fn turns_of(&self, tenant: &Tenant) -> Arc<Semaphore> {
+        let mut turns = lock(&self.turns);
+        if turns.len() >= TURNS_MAX {
+            turns.retain(|_, turns| Arc::strong_count(turns) > 1);
+        }
+        turns.entry(tenant.clone()).or_insert_with(|| Arc::new(Semaphore::new(FOLDING_MAX))).clone()
+    }
+}
+
+impl Shared {
+    fn read(&self) -> RwLockReadGuard<'_, Folded> {
+        self.folded.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a panic left half done is begun anew.
+    fn write(&self) -> RwLockWriteGuard<'_, Folded> {
+        self.folded.write().unwrap_or_else(|poisoned| {
+            let mut folded = poisoned.into_inner();
+            *folded = Folded::default();
+            self.folded.clear_poison();
+            folded
         })
     }
 }
@@ -126,7 +214,8 @@ impl Folded {
         reader: &mut impl Reader,
         id: ExecutionId,
         net: Arc<Net>,
-    ) -> Result<(), TellError> {
+        slice: Slice,
+    ) -> Result<bool, TellError> {
         let net = self.net.insert(net).clone();
         loop {
             let rows = reader.journal(id, self.version(), PAGE)?;
@@ -136,7 +225,10 @@ impl Folded {
                 self.fold(&net, record).map_err(|illegal| TellError::Broken(id, illegal))?;
             }
             if !more {
-                return Ok(());
+                return Ok(true);
+            }
+            if slice.is_over() {
+                return Ok(false);
             }
         }
     }
@@ -153,16 +245,6 @@ fn opened(reader: &mut impl Reader, id: ExecutionId, key: &str) -> Option<Arc<Va
     let found = reader.values(id, &[Need::Artifact(key.to_owned())]);
     let found = found.inspect_err(|error| tracing::error!(%error, key, "an artifact cannot be read"));
     found.ok()?.artifacts.remove(key)?
-}
-
-/// What somebody left half done is begun anew.
-fn unbroken(shared: &Shared) -> RwLockWriteGuard<'_, Folded> {
-    shared.write().unwrap_or_else(|poisoned| {
-        let mut folded = poisoned.into_inner();
-        *folded = Folded::default();
-        shared.clear_poison();
-        folded
-    })
 }
 
 fn weight(record: &Record) -> u64 {

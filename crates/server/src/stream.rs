@@ -34,6 +34,7 @@ impl Live {
         let (state, reading) = (app.clone(), caller.clone());
         let feed = app
             .readers
+            .of(&caller.tenant)
             .read(move |reader| {
                 let stored = stored_of(reader, &reading, id)?;
                 let net = state.stories.net(reader, stored.state.head.net)?;
@@ -61,7 +62,8 @@ impl Live {
         let Some(mut feed) = self.feed.take() else {
             return Err(Problem::internal("a feed is read twice at once"));
         };
-        let reading = self.app.followers.read(move |reader| {
+        let followers = self.app.followers.of(&self.caller.tenant);
+        let reading = followers.read(move |reader| {
             let page = feed.read(reader)?;
             Ok::<_, FeedError>((feed, page))
         });

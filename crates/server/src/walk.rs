@@ -2,6 +2,7 @@
 //! where somebody stopped is kept: whoever goes on there reads that page alone.
 
 use crate::follow::Happened;
+use crate::readers::Slice;
 use crate::shelf::{Bounds, Shelf, lock};
 use crate::told::TellError;
 use std::fmt;
@@ -77,45 +78,88 @@ impl<T> Default for Walks<T> {
     }
 }
 
+/// A page on its way: it can be left between two records and gone on with.
+#[derive(Debug)]
+pub struct Walk<T: Teller> {
+    id: ExecutionId,
+    from: Place,
+    limit: usize,
+    stand: Stand<T>,
+    entries: Vec<T::Entry>,
+    rows_max: usize,
+    marked: bool,
+}
+
+/// Entries, and where the next one is.
+pub type Walked<T> = (Vec<<T as Teller>::Entry>, Option<Place>);
+
 impl<T: Teller> Walks<T> {
-    /// So many entries from a place on, and where the next one is. `first` tells the journal from its beginning.
+    /// Begins a page of so many entries from a place on. `first` tells the journal from its beginning.
+    pub fn begin(&self, id: ExecutionId, first: T, from: Place, limit: usize) -> Walk<T> {
+        let stand = self.nearest(id, from.version, first);
+        Walk { id, from, limit, stand, entries: Vec::new(), rows_max: ROWS_MIN, marked: false }
+    }
+
+    /// A page, read as a whole.
     pub fn page(
         &self,
         reader: &mut impl Reader,
         (id, net, first): (ExecutionId, &Net, T),
         from: Place,
         limit: usize,
-    ) -> Result<(Vec<T::Entry>, Option<Place>), TellError> {
-        let mut stand = self.nearest(id, from.version, first);
-        let (mut entries, mut rows_max, mut marked) = (Vec::new(), ROWS_MIN, false);
+    ) -> Result<Walked<T>, TellError> {
+        let mut walk = self.begin(id, first, from, limit);
+        let walked = self.go_on(reader, net, &mut walk, Slice::WHOLE)?;
+        Ok(walked.unwrap_or_default())
+    }
+
+    /// Goes on with a page. None when the slice is over first.
+    pub fn go_on(
+        &self,
+        reader: &mut impl Reader,
+        net: &Net,
+        walk: &mut Walk<T>,
+        slice: Slice,
+    ) -> Result<Option<Walked<T>>, TellError> {
         loop {
-            let version = stand.state.head.version;
-            let rows = reader.journal(id, version, rows_max)?;
-            let last = rows.len() < rows_max;
-            rows_max = ROWS_MAX.min(rows_max * 2);
+            let version = walk.stand.state.head.version;
+            let rows = reader.journal(walk.id, version, walk.rows_max)?;
+            let last = rows.len() < walk.rows_max;
+            walk.rows_max = ROWS_MAX.min(walk.rows_max * 2);
             for record in records(rows, version) {
-                let version = stand.state.head.version;
-                let full = entries.len() == limit;
-                if version > 0 && (version == from.version || full && !marked) {
-                    marked = full;
-                    self.keep(id, &stand);
+                if let Some(next) = self.take(net, walk, record)? {
+                    return Ok(Some((std::mem::take(&mut walk.entries), Some(next))));
                 }
-                let happened = Happened::after(net, &stand.state, record);
-                let told = stand.teller.tell(&happened).into_iter().enumerate();
-                let begin = if version == from.version { from.entry } else { 0 };
-                for (entry, told) in told.skip(begin).filter(|_| version >= from.version) {
-                    if entries.len() == limit {
-                        return Ok((entries, Some(Place { version, entry })));
-                    }
-                    entries.push(told);
-                }
-                let broken = |illegal| TellError::Broken(id, illegal);
-                evolve(&mut stand.state, net, &happened.record).map_err(broken)?;
             }
             if last {
-                return Ok((entries, None));
+                return Ok(Some((std::mem::take(&mut walk.entries), None)));
+            }
+            if slice.is_over() {
+                return Ok(None);
             }
         }
+    }
+
+    /// Adds what a record tells; the place of the next entry when the page is full.
+    fn take(&self, net: &Net, walk: &mut Walk<T>, record: Record) -> Result<Option<Place>, TellError> {
+        let Walk { id, from, limit, stand, entries, marked, .. } = walk;
+        let version = stand.state.head.version;
+        let full = entries.len() == *limit;
+        if version > 0 && (version == from.version || full && !*marked) {
+            *marked = full;
+            self.keep(*id, stand);
+        }
+        let happened = Happened::after(net, &stand.state, record);
+        let told = stand.teller.tell(&happened).into_iter().enumerate();
+        let begin = if version == from.version { from.entry } else { 0 };
+        for (entry, told) in told.skip(begin).filter(|_| version >= from.version) {
+            if entries.len() == *limit {
+                return Ok(Some(Place { version, entry }));
+            }
+            entries.push(told);
+        }
+        evolve(&mut stand.state, net, &happened.record).map_err(|illegal| TellError::Broken(*id, illegal))?;
+        Ok(None)
     }
 
     /// After something was forgotten: nothing of it stays in memory.

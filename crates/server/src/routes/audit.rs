@@ -100,7 +100,8 @@ async fn list_audit(
         before: LIST.place(params.cursor.as_deref(), |text| text.parse().ok())?,
         limit: limit + 1,
     };
-    let mut found = app.readers.look(move |reader| reader.audit(&query)).await?;
+    let readers = app.readers.of(&query.tenant);
+    let mut found = readers.look(move |reader| reader.audit(&query)).await?;
     let pagination = LIST.cut(&mut found, limit, |last| last.seq);
     let entries = found.into_iter().map(AuditView::from).collect();
     Ok(Json(AuditList { entries, pagination }))

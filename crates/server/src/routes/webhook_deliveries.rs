@@ -130,7 +130,7 @@ async fn list(
         before: LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?,
         limit: limit + 1,
     };
-    let mut found = app.readers.look(move |reader| reader.deliveries(&query)).await?;
+    let mut found = app.readers.of(&query.tenant).look(move |reader| reader.deliveries(&query)).await?;
     let pagination = LIST.cut(&mut found, limit, |last| last.place);
     Ok(Json(Deliveries { deliveries: found.into_iter().map(Delivery::from).collect(), pagination }))
 }
@@ -163,7 +163,7 @@ async fn redeliver(
         before: None,
         limit: 1,
     };
-    let found = app.readers.look(move |reader| reader.deliveries(&query)).await?;
+    let found = app.readers.of(&query.tenant).look(move |reader| reader.deliveries(&query)).await?;
     let delivery = found.into_iter().next().map(Delivery::from).ok_or_else(missing)?;
     Ok((StatusCode::ACCEPTED, Json(delivery)))
 }

@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::ids;
 use crate::problem::Problem;
+use crate::readers::Slice;
 use crate::routes::shared::Refusals;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -39,14 +40,17 @@ pub async fn artifact(
         return Err(missing);
     }
     let tag = HeaderValue::from_str(&format!("\"{key}\"")).map_err(Problem::internal)?;
-    let found = app.readers.read(move |reader| {
+    let readers = app.readers.of(&caller.tenant);
+    let found = readers.read_in_slices(0, move |reader, version, slice| {
         stored_of(reader, &caller, id)?;
-        if !names(reader, id, &key)? {
-            return Ok(None);
-        }
         // What the journal names and the tenant does not have is answered like what it does not name.
-        let found = reader.values(id, &[Need::Artifact(key.clone())])?.artifacts.remove(&key).flatten();
-        Ok::<_, Problem>(found)
+        Ok::<_, Problem>(match names(reader, id, &key, version, slice)? {
+            Some(true) => {
+                Some(reader.values(id, &[Need::Artifact(key.clone())])?.artifacts.remove(&key).flatten())
+            }
+            Some(false) => Some(None),
+            None => None,
+        })
     });
     let value = found.await?.ok_or(missing)?;
     let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| *known == tag);
@@ -63,18 +67,27 @@ pub async fn artifact(
     })
 }
 
-/// Another execution's values are not there, whoever knows their digests.
-fn names(reader: &mut impl Reader, id: ExecutionId, key: &str) -> Result<bool, StoreError> {
-    let mut version = 0;
+/// Whether the journal names the key, from a version on: another execution's values are not found, whoever knows their
+/// digests. None when the slice is over first.
+fn names(
+    reader: &mut impl Reader,
+    id: ExecutionId,
+    key: &str,
+    version: &mut u64,
+    slice: Slice,
+) -> Result<Option<bool>, StoreError> {
     loop {
-        let rows = reader.journal(id, version, PAGE)?;
+        let rows = reader.journal(id, *version, PAGE)?;
         let mut records = rows.iter().flat_map(|row| &row.records);
         if records.any(|record| references(&record.event).iter().any(|named| named == key)) {
-            return Ok(true);
+            return Ok(Some(true));
         }
         match rows.last() {
-            Some(last) if rows.len() == PAGE => version = last.version + last.records.len() as u64,
-            _ => return Ok(false),
+            Some(last) if rows.len() == PAGE => *version = last.version + last.records.len() as u64,
+            _ => return Ok(Some(false)),
+        }
+        if slice.is_over() {
+            return Ok(None);
         }
     }
 }

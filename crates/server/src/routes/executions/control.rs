@@ -179,7 +179,7 @@ async fn changed(
 ) -> Result<Json<Changed>, Problem> {
     let id = give(app, caller, ids::execution(id)?, input, (action, json!({}))).await?;
     let reading = caller.clone();
-    let stored = app.readers.read(move |reader| stored_of(reader, &reading, id)).await?;
+    let stored = app.readers.of(&caller.tenant).read(move |reader| stored_of(reader, &reading, id)).await?;
     let status = status(stored.state.phase()).to_owned();
     Ok(Json(Changed { execution_id: execution_id(id), status }))
 }
@@ -194,7 +194,10 @@ pub async fn give(
 ) -> Result<ExecutionId, Problem> {
     caller.may(Permission::Execute)?;
     let reading = caller.clone();
-    app.readers.read(move |reader| stored_of(reader, &reading, execution).map(drop)).await?;
+    app.readers
+        .of(&caller.tenant)
+        .read(move |reader| stored_of(reader, &reading, execution).map(drop))
+        .await?;
     let audit = Some(Box::new(caller.does(action, &execution_id(execution), details)));
     match app.ask(Request::Give { execution, input, audit }).await? {
         Answer::Accepted => {

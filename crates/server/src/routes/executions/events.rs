@@ -72,10 +72,17 @@ pub async fn events(
     caller.may(Permission::View)?;
     let (id, limit, stories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.stories.clone());
     let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
-    let read = app.readers.read(move |reader| {
-        let digest = stored_of(reader, &caller, id)?.state.head.net;
-        let net = stories.net(reader, digest)?.ok_or(TellError::NoNet(id))?;
-        stories.events.page(reader, (id, &net, EventTeller(id)), from, limit).map_err(Problem::from)
+    let readers = app.readers.of(&caller.tenant);
+    let read = readers.read_in_slices(None, move |reader, walk, slice| {
+        let (net, walk) = match walk {
+            Some(walk) => walk,
+            None => {
+                let digest = stored_of(reader, &caller, id)?.state.head.net;
+                let net = stories.net(reader, digest)?.ok_or(TellError::NoNet(id))?;
+                walk.insert((net, stories.events.begin(id, EventTeller(id), from, limit)))
+            }
+        };
+        stories.events.go_on(reader, net, walk, slice).map_err(Problem::from)
     });
     let (events, next) = read.await?;
     Ok(Json(Events { events, pagination: LIST.next(next) }))

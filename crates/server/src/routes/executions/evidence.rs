@@ -47,11 +47,18 @@ pub async fn evidence(
     caller.may(Permission::View)?;
     let (id, limit, stories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.stories.clone());
     let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
-    let read = app.readers.read(move |reader| {
-        let stored = stored_of(reader, &caller, id)?;
-        let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
-        let ledger = Ledger::new(id, stored.options.correlation.as_deref());
-        stories.evidence.page(reader, (id, &net, ledger), from, limit).map_err(Problem::from)
+    let readers = app.readers.of(&caller.tenant);
+    let read = readers.read_in_slices(None, move |reader, walk, slice| {
+        let (net, walk) = match walk {
+            Some(walk) => walk,
+            None => {
+                let stored = stored_of(reader, &caller, id)?;
+                let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
+                let ledger = Ledger::new(id, stored.options.correlation.as_deref());
+                walk.insert((net, stories.evidence.begin(id, ledger, from, limit)))
+            }
+        };
+        stories.evidence.go_on(reader, net, walk, slice).map_err(Problem::from)
     });
     let (evidence, next) = read.await?;
     Ok(Json(Entries { evidence, pagination: LIST.next(next) }))

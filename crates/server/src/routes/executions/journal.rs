@@ -59,10 +59,11 @@ pub async fn journal(
     let (from, after) = (asked.from.unwrap_or_default(), Position(asked.logs_after.unwrap_or_default()));
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let follow = app.hub.follow(id);
+    let readers = app.readers.of(&caller.tenant);
     loop {
         let changed = follow.next();
         let reading = caller.clone();
-        let read = app.readers.read(move |reader| {
+        let read = readers.read(move |reader| {
             let is_over = stored_of(reader, &reading, id)?.state.phase().is_ended();
             Ok::<_, Problem>((Stretch::read(reader, id, from, after)?, is_over))
         });

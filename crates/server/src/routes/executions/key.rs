@@ -57,7 +57,8 @@ pub async fn begun_before(
 ) -> Result<Option<ExecutionId>, Problem> {
     let Some(key) = key.cloned() else { return Ok(None) };
     let (tenant, request) = (caller.tenant.clone(), key.request);
-    match app.readers.look(move |reader| reader.keyed(&tenant, workflow, &key)).await? {
+    let readers = app.readers.of(&tenant);
+    match readers.look(move |reader| reader.keyed(&tenant, workflow, &key)).await? {
         Some((id, first)) if first == request => Ok(Some(id)),
         Some(_) => {
             let message = "this idempotency key was used with another request; use another key";

@@ -224,6 +224,7 @@ async fn list(
     let tenant = caller.tenant.clone();
     let mut found = app
         .readers
+        .of(&caller.tenant)
         .read(move |reader| {
             if let Some(id) = workflow
                 && reader.workflow(&tenant, id)?.is_none()

@@ -7,12 +7,13 @@ use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::ids;
 use crate::problem::Problem;
+use crate::readers::Slice;
 use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared;
 use crate::routes::shared::Refusals;
 use crate::stories::Stories;
 use crate::told::TellError;
-use crate::walk;
+use crate::walk::{self, Walk};
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
@@ -99,15 +100,17 @@ pub async fn logs(
     caller.may(Permission::View)?;
     let id = ids::execution(&id)?;
     let (wanted, stories) = (Wanted::of(&asked)?, app.stories.clone());
-    let logs = app
-        .readers
-        .read(move |reader| {
+    let readers = app.readers.of(&caller.tenant);
+    let logs = readers.read_in_slices((Some(wanted), None), move |reader, (wanted, reading), slice| {
+        if let Some(wanted) = wanted.take() {
             let stored = stored_of(reader, &caller, id)?;
             let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
             let wanted = Wanted { debug: wanted.debug || stored.options.debug, ..wanted };
-            Reading::new(&wanted, id, &net).page(reader, &stories)
-        })
-        .await?;
+            *reading = Some(Reading::new(wanted, id, net));
+        }
+        reading.as_mut().map_or(Ok(None), |reading: &mut Reading| reading.go_on(reader, &stories, slice))
+    });
+    let logs = logs.await?;
     Ok(Json(logs))
 }
 
@@ -180,33 +183,50 @@ struct StoredLine {
 }
 
 /// A walk through journal and log at once, by time; each keeps its own order.
-struct Reading<'w> {
-    wanted: &'w Wanted,
+struct Reading {
+    wanted: Wanted,
     id: ExecutionId,
-    net: &'w Net,
+    net: Arc<Net>,
     place: Place,
     logs: Vec<Entry>,
+    /// How often it has read a page of each.
+    pages: usize,
+    /// A page of the journal that a slice left unfinished.
+    walk: Option<Walk<LogTeller>>,
 }
 
-impl<'w> Reading<'w> {
-    fn new(wanted: &'w Wanted, id: ExecutionId, net: &'w Net) -> Reading<'w> {
-        Reading { wanted, id, net, place: wanted.from, logs: Vec::new() }
+impl Reading {
+    fn new(wanted: Wanted, id: ExecutionId, net: Arc<Net>) -> Reading {
+        Reading { place: wanted.from, wanted, id, net, logs: Vec::new(), pages: 0, walk: None }
     }
 
-    fn page(mut self, reader: &mut impl Reader, stories: &Stories) -> Result<Logs, Problem> {
-        for _ in 0..PAGES_MAX {
-            let teller = LogTeller::new(self.id, self.net);
-            let from = self.place.journal;
-            let (told, next) = stories.lines.page(reader, (self.id, self.net, teller), from, PAGE)?;
+    /// None when the slice is over first.
+    fn go_on(
+        &mut self,
+        reader: &mut impl Reader,
+        stories: &Stories,
+        slice: Slice,
+    ) -> Result<Option<Logs>, Problem> {
+        while self.pages < PAGES_MAX {
+            let mut walk = self.walk.take().unwrap_or_else(|| {
+                let teller = LogTeller::new(self.id, &self.net);
+                stories.lines.begin(self.id, teller, self.place.journal, PAGE)
+            });
+            let Some((told, next)) = stories.lines.go_on(reader, &self.net, &mut walk, slice)? else {
+                self.walk = Some(walk);
+                return Ok(None);
+            };
+            self.pages += 1;
             let (lines, more_lines) = self.lines(reader)?;
             let more = (next.is_some(), more_lines);
             match self.merge(told.into(), lines, more) {
-                Stop::Full => return Ok(self.told(true)),
-                Stop::Over => return Ok(self.told(false)),
+                Stop::Full => return Ok(Some(self.told(true))),
+                Stop::Over => return Ok(Some(self.told(false))),
+                Stop::ReadOn if slice.is_over() => return Ok(None),
                 Stop::ReadOn => {}
             }
         }
-        Ok(self.told(true))
+        Ok(Some(self.told(true)))
     }
 
     fn lines(&self, reader: &mut impl Reader) -> Result<(Lines, bool), Problem> {
@@ -267,9 +287,9 @@ impl<'w> Reading<'w> {
         }
     }
 
-    fn told(self, has_more: bool) -> Logs {
+    fn told(&mut self, has_more: bool) -> Logs {
         let pagination = LIST.next(has_more.then_some(self.place));
-        Logs { logs: self.logs, pagination }
+        Logs { logs: std::mem::take(&mut self.logs), pagination }
     }
 
     fn label(&self, step: Option<StepId>) -> (Option<String>, Option<String>) {

@@ -85,7 +85,8 @@ pub async fn complete(
     let does = ("execution.complete", json!({ "action": action, "outcome": outcome }));
     give(&app, &caller, execution, input, does).await?;
     let reading = caller.clone();
-    let stored = app.readers.read(move |reader| stored_of(reader, &reading, execution)).await?;
+    let stored =
+        app.readers.of(&caller.tenant).read(move |reader| stored_of(reader, &reading, execution)).await?;
     Ok(Json(Completed {
         execution_id: execution_id(execution),
         action_id: action,

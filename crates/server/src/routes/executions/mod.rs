@@ -32,11 +32,14 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::ids;
 use crate::problem::Problem;
+use crate::readers::Slice;
+use crate::stories::Telling;
 use crate::told::{TellError, Told};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_kernel::ExecutionId;
+use windlass_store::sqlite::SqliteReader;
 use windlass_store::{Reader, Stored};
 
 /// In the OpenAPI document.
@@ -86,8 +89,15 @@ pub(crate) fn missing(id: ExecutionId) -> Problem {
     Problem::not_found("execution", &windlass_dialects::view::execution_id(id))
 }
 
-/// The id of a path, and what is told of all that happened to its execution. Telling may take long for an execution with a
-/// long story, so it is done where it was read.
+/// What was reached in the first slice of a telling.
+enum First<T, F> {
+    Told(T),
+    /// The story is long: it is folded in turns.
+    Long(Telling, F),
+}
+
+/// The id of a path, and what is told of all that happened to its execution. A long story is folded in slices, and told
+/// where it was read.
 async fn told<T: Send + 'static>(
     app: &App,
     caller: &Caller,
@@ -96,10 +106,30 @@ async fn told<T: Send + 'static>(
 ) -> Result<T, Problem> {
     caller.may(Permission::View)?;
     let (id, caller, stories) = (ids::execution(id)?, caller.clone(), app.stories.clone());
-    app.readers
-        .read(move |reader| {
-            let stored = stored_of(reader, &caller, id)?;
-            stories.tell(reader, stored, tell).map_err(Problem::from)
+    let readers = app.readers.of(&caller.tenant);
+    let first = readers.read(move |reader| {
+        let telling = stories.begin(stored_of(reader, &caller, id)?);
+        Ok::<_, Problem>(match stories.catch_up(reader, &telling, Slice::begin())? {
+            true => First::Told(stories.finish(reader, telling, tell)?),
+            false => First::Long(telling, tell),
         })
-        .await
+    });
+    let (telling, tell) = match first.await? {
+        First::Told(told) => return Ok(told),
+        First::Long(telling, tell) => (telling, tell),
+    };
+    let stories = app.stories.clone();
+    let _turn = stories.turn(&telling).await;
+    let stories = app.stories.clone();
+    let fold = move |reader: &mut SqliteReader, state: &mut Option<(Telling, _)>, slice: Slice| {
+        let Some((telling, tell)) = state.take() else { return Ok(None) };
+        match stories.catch_up(reader, &telling, slice)? {
+            true => stories.finish(reader, telling, tell).map(Some),
+            false => {
+                *state = Some((telling, tell));
+                Ok::<_, TellError>(None)
+            }
+        }
+    };
+    readers.read_in_slices(Some((telling, tell)), fold).await
 }

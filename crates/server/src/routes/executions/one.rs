@@ -22,6 +22,9 @@ use windlass_dialects::view::{
 use windlass_kernel::Millis;
 use windlass_store::WorkflowId;
 
+/// Nodes that are written as JSON on the thread of the request; more would keep other requests waiting.
+const NODES_MAX: usize = 1_000;
+
 /// The document's WorkflowExecutionResponse.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +47,7 @@ pub async fn get(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<ExecutionResponse>, Problem> {
+) -> Result<Response, Problem> {
     let tell = |told: &Told<'_>| {
         (told.facts.execution, told.stored.workflow, told.story.started_at, told.response())
     };
@@ -55,7 +58,12 @@ pub async fn get(
         _ => None,
     };
     let links = Links::of(&app, &headers, execution);
-    Ok(Json(ExecutionResponse { whole, estimated_completion, links }))
+    let is_long = whole.node_executions.len() > NODES_MAX;
+    let response = ExecutionResponse { whole, estimated_completion, links };
+    match is_long {
+        true => app.aside(move || Json(response).into_response()).await,
+        false => Ok(Json(response).into_response()),
+    }
 }
 
 /// When it may have ended, by what its workflow took before; nothing where nothing is known.

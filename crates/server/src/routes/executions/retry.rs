@@ -62,7 +62,8 @@ pub async fn retry(
         return Err(Problem::invalid("firing", "needs fromNode: it counts the firings of that node"));
     }
     let (of, reading) = (ids::execution(&id)?, caller.clone());
-    let looked = app.readers.read(move |reader| {
+    let readers = app.readers.of(&caller.tenant);
+    let looked = readers.read(move |reader| {
         let stored = stored_of(reader, &reading, of)?;
         let net = reader.net(stored.state.head.net)?;
         Ok::<_, Problem>((stored, net))

@@ -111,7 +111,8 @@ async fn startable(
 
 async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), Problem> {
     let own = caller.clone();
-    let found = app.readers.read(move |reader| stored_of(reader, &own, parent).map(drop)).await;
+    let found =
+        app.readers.of(&caller.tenant).read(move |reader| stored_of(reader, &own, parent).map(drop)).await;
     found.map_err(|problem| match problem.status {
         StatusCode::NOT_FOUND => Problem::invalid("options.parentExecutionId", problem.message),
         _ => problem,

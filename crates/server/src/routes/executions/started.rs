@@ -143,7 +143,8 @@ impl Estimates {
             return Ok(*estimate);
         }
         let of = tenant.clone();
-        let durations = app.readers.look(move |reader| reader.durations(&of, workflow, LOOKED_AT)).await?;
+        let readers = app.readers.of(tenant);
+        let durations = readers.look(move |reader| reader.durations(&of, workflow, LOOKED_AT)).await?;
         let estimate = median(durations);
         let mut kept = self.lock();
         if kept.len() >= KEPT_MAX {

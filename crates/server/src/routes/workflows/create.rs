@@ -179,7 +179,8 @@ pub(crate) async fn missing_children(
         return Ok(Vec::new());
     }
     let (tenant, children) = (caller.tenant.clone(), children.to_vec());
-    let missing = app.readers.look(move |reader| {
+    let readers = app.readers.of(&tenant);
+    let missing = readers.look(move |reader| {
         let mut missing = Vec::new();
         for Child { path, version, nowhere } in children {
             if reader.find_definition(&tenant, &Which::Name(path), version)?.is_none() {
@@ -225,6 +226,7 @@ async fn holders(
     }
     let (tenant, claims) = (tenant.clone(), claims.to_vec());
     app.readers
+        .of(&tenant)
         .look(move |reader| {
             let mut holders = Vec::new();
             for claim in claims {

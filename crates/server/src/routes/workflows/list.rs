@@ -69,7 +69,8 @@ pub async fn list_workflows(
     let status = params.status.map(Into::into);
     let query =
         WorkflowQuery { tenant: caller.tenant, status, search: params.search, limit: limit + 1, offset };
-    let mut found = app.readers.look(move |reader| reader.workflows(&query)).await?;
+    let readers = app.readers.of(&query.tenant);
+    let mut found = readers.look(move |reader| reader.workflows(&query)).await?;
     let has_more = found.len() > limit;
     found.truncate(limit);
     let workflows = found.iter().map(WorkflowSummary::of).collect::<Result<_, _>>()?;

@@ -89,7 +89,8 @@ pub async fn list_versions(
     let before = LIST.place(params.cursor.as_deref(), |text| text.parse().ok())?;
     let workflow = current(&app, &caller, &id).await?.workflow.id;
     let tenant = caller.tenant.clone();
-    let read = app.readers.look(move |reader| reader.versions(&tenant, workflow, before, limit + 1));
+    let readers = app.readers.of(&tenant);
+    let read = readers.look(move |reader| reader.versions(&tenant, workflow, before, limit + 1));
     let mut found = read.await?;
     let pagination = LIST.cut(&mut found, limit, |last| last.version);
     let versions = found.into_iter().map(VersionSummary::of).collect::<Result<_, _>>()?;
@@ -111,7 +112,8 @@ pub async fn get_version(
     let number: u32 = version.parse().map_err(|_| missing())?;
     let workflow = current(&app, &caller, &id).await?.workflow.id;
     let tenant = caller.tenant.clone();
-    let found = app.readers.look(move |reader| reader.version(&tenant, workflow, Some(number))).await?;
+    let readers = app.readers.of(&tenant);
+    let found = readers.look(move |reader| reader.version(&tenant, workflow, Some(number))).await?;
     let stored = found.ok_or_else(missing)?;
     let view = VersionView {
         id: workflow_id(workflow.0),
