@@ -9,6 +9,7 @@ use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::Setup;
 pub use windlass_server::host::{Embedded, GUARD, SANDBOX, Workers, ended, new_id, new_workflow_id, now};
+use windlass_server::storage::StorageLimits;
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 
@@ -30,7 +31,17 @@ fn setup(workers: Workers) -> anyhow::Result<Setup> {
     let (secrets, variables) = (EngineSecrets::from_environment(), Variables::All);
     // Who runs a file here may fill this disk.
     let database_quota = DatabaseQuota::default();
-    Ok(Setup { workers, egress, secrets, hub: None, tenant_slots: None, database_quota, variables })
+    Ok(Setup {
+        workers,
+        egress,
+        secrets,
+        hub: None,
+        tenant_slots: None,
+        database_quota,
+        variables,
+        storage: StorageLimits::default(),
+        seals_audit: false,
+    })
 }
 
 /// An engine with the routes of a server over it, in a folder that nobody holds.

@@ -1,5 +1,6 @@
 //! What every request has at hand.
 
+use crate::audit::RefusedRequests;
 use crate::auth::{Directory, Jwt};
 use crate::compiling::Compiling;
 use crate::definitions::Definitions;
@@ -11,6 +12,7 @@ use crate::readers::Readers;
 use crate::rights::TenantRights;
 use crate::routes::{Estimates, Prepared};
 use crate::settings::Settings;
+use crate::storage::Storage;
 use crate::stories::Stories;
 use crate::streams::{StreamPlace, Streams};
 use crate::traces::Traces;
@@ -19,7 +21,7 @@ use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 use windlass_engine::{Answer, Handle, Request};
-use windlass_store::{Applied, Entry, Tenant};
+use windlass_store::{Applied, AuditSeal, Entry, Tenant};
 
 #[derive(Debug)]
 pub struct App {
@@ -36,6 +38,10 @@ pub struct App {
     pub definitions: Definitions,
     pub secrets: Arc<SharedVault>,
     pub rights: Arc<TenantRights>,
+    pub storage: Arc<Storage>,
+    /// The key of the audit log and of anchors; None while the folder has none.
+    pub seal: Option<Arc<AuditSeal>>,
+    pub refusals: RefusedRequests,
     pub webhook_secrets: WebhookSecrets,
     pub hub: Arc<Hub>,
     pub stories: Arc<Stories>,
@@ -59,6 +65,8 @@ pub struct Parts {
     pub jwt: Option<Jwt>,
     pub secrets: Arc<SharedVault>,
     pub rights: Arc<TenantRights>,
+    pub storage: Arc<Storage>,
+    pub seal: Option<Arc<AuditSeal>>,
     pub hub: Arc<Hub>,
     pub traces: Option<Arc<Traces>>,
 }
@@ -66,7 +74,8 @@ pub struct Parts {
 impl App {
     #[must_use]
     pub fn new(parts: Parts) -> App {
-        let Parts { engine, readers, settings, directory, jwt, secrets, rights, hub, traces } = parts;
+        let Parts { engine, readers, settings, directory, jwt, secrets, rights, storage, seal, hub, traces } =
+            parts;
         let streams = Streams::new(settings.max_streams);
         App {
             engine,
@@ -81,6 +90,9 @@ impl App {
             webhook_secrets: WebhookSecrets::new(secrets.clone()),
             secrets,
             rights,
+            storage,
+            seal,
+            refusals: RefusedRequests::default(),
             hub,
             stories: Arc::default(),
             compiling: Compiling::default(),

@@ -7,6 +7,7 @@ use crate::hub::Hub;
 use crate::memories::SharedMemory;
 use crate::rights::{TenantRights, Variables};
 use crate::schemas::InputsSchemas;
+use crate::storage::{Storage, StorageLimits};
 use crate::vault::{LocalVault, SharedVault};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
@@ -25,11 +26,11 @@ use windlass_protocol::{
     AgentAnswer, AgentCall, Beat, Checkpoint, Log, Progress, Register, Report, SessionId, Verdict,
 };
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Access as _, Store as _, StoredTenant, Tenant, WorkflowId};
+use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, Tenant, Usages, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::guard::GuardCommand;
 use windlass_worker::sandbox::{DatabaseQuota, SandboxCommand};
-use windlass_worker::{Artifacts, Inherited, Orders, Pool, PoolConfig, Port, Reply};
+use windlass_worker::{Artifacts, Inherited, NoRoom, Orders, Pool, PoolConfig, Port, Reply};
 
 /// The subcommand that the guard process is started with.
 pub const GUARD: &str = "guard";
@@ -44,6 +45,8 @@ pub struct Embedded {
     folder: Folder,
     vault: Arc<SharedVault>,
     rights: Arc<TenantRights>,
+    storage: Arc<Storage>,
+    seal: Option<Arc<AuditSeal>>,
     warnings: Vec<String>,
 }
 
@@ -72,6 +75,9 @@ pub struct Setup {
     pub database_quota: DatabaseQuota,
     /// What definitions may read of the environment.
     pub variables: Variables,
+    pub storage: StorageLimits,
+    /// Makes a key for the audit log where there is none.
+    pub seals_audit: bool,
 }
 
 impl Embedded {
@@ -85,20 +91,27 @@ impl Embedded {
         deny_inspection()?;
         let mut store = Sqlite::open(&Folder::store(folder.path()))?;
         let lost_hooks = hooks::claim_stored(&mut store)?;
-        let artifacts = Arc::new(Kept(store.artifacts()));
         let tenants = store.reader()?.tenants()?;
+        let (usages, data) = (store.usages(), folder.path().to_owned());
+        let storage = Arc::new(Storage::new(usages.clone(), setup.storage, data, &tenants));
+        let artifacts = Arc::new(Kept { files: store.artifacts(), usages, storage: storage.clone() });
         let limits = slot_limits(setup.tenant_slots, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
         let schemas = InputsSchemas::default();
         let check_inputs = InputsCheck::new(move |definition, inputs| schemas.check(definition, inputs));
         let config = Config { seed: seed(), check_inputs, ..Config::default() };
+        let (vault, mut warnings) = vault(folder.path(), setup.secrets)?;
+        let seal = seal(&vault, setup.seals_audit).unwrap_or_else(|error| {
+            warnings.push(format!("entries of the audit log are not sealed from now on: {error:#}"));
+            None
+        });
+        seal.iter().for_each(|seal| store.seal_audit(seal.clone()));
         let engine = Engine::start_with(store, config, watch)?;
         // Before anybody offers a slot.
         engine.handle().ask(Request::Limit(limits), |_| {});
-        let (vault, mut warnings) = vault(folder.path(), setup.secrets)?;
         warnings.extend(lost_hooks);
-        let mut embedded = Embedded { pool: None, engine, folder, vault, rights, warnings };
+        let mut embedded = Embedded { pool: None, engine, folder, vault, rights, storage, seal, warnings };
         match setup.workers {
             Workers::Pool => embedded.work(artifacts, setup.egress, setup.database_quota, None)?,
             Workers::Slots(slots) => {
@@ -146,6 +159,16 @@ impl Embedded {
     /// What definitions may do here.
     pub fn rights(&self) -> Arc<TenantRights> {
         self.rights.clone()
+    }
+
+    /// How much of the disk is used, and may be.
+    pub fn storage(&self) -> Arc<Storage> {
+        self.storage.clone()
+    }
+
+    /// The key that audit rows are sealed with; None while the folder has none.
+    pub fn seal(&self) -> Option<Arc<AuditSeal>> {
+        self.seal.clone()
     }
 
     /// What is wrong here, and yet no reason not to start.
@@ -201,6 +224,14 @@ pub fn slot_limits(each: Option<u32>, tenants: &[StoredTenant]) -> SlotLimits {
     SlotLimits { each: each.and_then(count), own: own.collect() }
 }
 
+/// The key of the audit log.
+fn seal(vault: &SharedVault, makes_one: bool) -> anyhow::Result<Option<Arc<AuditSeal>>> {
+    match makes_one {
+        true => vault.lock().make_audit_seal().map(Some),
+        false => vault.lock().audit_seal(),
+    }
+}
+
 /// Work that needs no secrets goes on without the key; what is wrong is told.
 fn vault(folder: &Path, secrets: EngineSecrets) -> anyhow::Result<(Arc<SharedVault>, Vec<String>)> {
     let mut vault = LocalVault::of(folder, secrets)?;
@@ -239,15 +270,26 @@ pub fn seed() -> u64 {
 
 /// The pool keeps large values where the engine looks for them.
 #[derive(Debug)]
-struct Kept(windlass_store::Artifacts);
+struct Kept {
+    files: windlass_store::Artifacts,
+    usages: Arc<Usages>,
+    storage: Arc<Storage>,
+}
 
 impl Artifacts for Kept {
     fn keep(&self, tenant: &str, artifact: &Artifact) -> io::Result<()> {
-        self.0.keep(&Tenant::new(tenant), artifact).map(drop).map_err(io::Error::other)
+        let tenant = Tenant::new(tenant);
+        let added = self.files.keep(&tenant, artifact).map_err(io::Error::other)?;
+        self.usages.add_artifacts(&tenant, added);
+        Ok(())
     }
 
     fn read(&self, tenant: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
-        self.0.read(&Tenant::new(tenant), key).map_err(io::Error::other)
+        self.files.read(&Tenant::new(tenant), key).map_err(io::Error::other)
+    }
+
+    fn no_room(&self, tenant: &str) -> Option<NoRoom> {
+        self.storage.no_room(&Tenant::new(tenant))
     }
 }
 

@@ -37,6 +37,7 @@ mod schemas;
 mod serve;
 pub mod settings;
 mod shelf;
+pub mod storage;
 pub mod stories;
 mod stream;
 mod streams;

@@ -48,6 +48,7 @@ impl Local {
         directory.put_token(owner(&token))?;
         let readers = Readers::start_one(&store)?;
         let (engine, secrets, rights) = (embedded.handle(), embedded.vault(), embedded.rights());
+        let storage = embedded.storage();
         let app = App::new(Parts {
             engine,
             readers,
@@ -56,6 +57,8 @@ impl Local {
             jwt: None,
             secrets,
             rights,
+            storage,
+            seal: embedded.seal(),
             hub,
             traces: None,
         });

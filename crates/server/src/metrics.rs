@@ -64,6 +64,10 @@ pub async fn render(app: &App) -> Result<String, Problem> {
     let backlog = app.readers.look(|reader| reader.backlog(BACKLOG_MAX)).await?;
     gauge!("windlass_webhook_backlog").set(backlog as f64);
     gauge!("windlass_store_log_bytes").set(log_bytes(app) as f64);
+    if let Some(free) = app.storage.free() {
+        gauge!("windlass_disk_free_bytes").set(free as f64);
+    }
+    gauge!("windlass_disk_full").set(f64::from(u8::from(app.storage.is_disk_full())));
     Ok(HANDLE.get().map(PrometheusHandle::render).unwrap_or_default())
 }
 
@@ -151,6 +155,8 @@ fn describe() {
         "windlass_connections_overdue_total",
         "Connections that were closed because their client was silent, idle or took nothing for too long"
     );
+    describe_gauge!("windlass_disk_free_bytes", "Bytes that are free on the disk of the data folder");
+    describe_gauge!("windlass_disk_full", "1 when less than the reserve is free, and nothing new is taken");
     describe_counter!("windlass_executions_started_total", "Executions since the start of the process");
     describe_counter!("windlass_executions_ended_total", "Executions that ended, by status");
     describe_counter!("windlass_steps_total", "Steps that ended, by status");

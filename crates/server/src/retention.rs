@@ -60,6 +60,7 @@ impl Pruning {
         let put_before = SystemTime::now().checked_sub(FRESH).context("the clock stands before 1970")?;
         let swept = self.artifacts.sweep(&self.reader.referenced()?, put_before)?;
         (pruned.artifacts, pruned.artifact_bytes) = (swept.files, swept.bytes);
+        self.keep(vec![Entry::ArtifactsCounted { left: swept.left }])?;
         Ok(pruned)
     }
 

@@ -15,6 +15,7 @@ use crate::retention;
 use crate::rights::Variables;
 use crate::routes;
 use crate::settings::Settings;
+use crate::storage::StorageLimits;
 use crate::traces::Traces;
 use crate::webhooks;
 use anyhow::Context;
@@ -63,9 +64,21 @@ impl Server {
         let (egress, tenant_slots) = (settings.egress.clone(), settings.tenant_slots);
         let variables = Variables::Listed(settings.env_secrets.clone());
         let database_quota = settings.database_quota;
-        let hub_of_engine = Some(hub.clone());
-        let setup =
-            Setup { workers, egress, secrets, hub: hub_of_engine, tenant_slots, database_quota, variables };
+        let storage = StorageLimits {
+            tenant: Some(settings.tenant_storage).filter(|bytes| *bytes > 0),
+            disk_reserve: settings.disk_reserve,
+        };
+        let setup = Setup {
+            workers,
+            egress,
+            secrets,
+            hub: Some(hub.clone()),
+            tenant_slots,
+            database_quota,
+            variables,
+            storage,
+            seals_audit: true,
+        };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
         let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
@@ -73,8 +86,20 @@ impl Server {
         let (engine, secrets) = (embedded.handle(), embedded.vault());
         let collector = settings.otlp_endpoint.as_deref();
         let traces = collector.map(Traces::to).transpose()?.map(Arc::new);
-        let rights = embedded.rights();
-        let parts = Parts { engine, readers, settings, directory, jwt, secrets, rights, hub, traces };
+        let (rights, storage) = (embedded.rights(), embedded.storage());
+        let parts = Parts {
+            engine,
+            readers,
+            settings,
+            directory,
+            jwt,
+            secrets,
+            rights,
+            storage,
+            seal: embedded.seal(),
+            hub,
+            traces,
+        };
         let app = Arc::new(App::new(parts));
         let owner = first::welcome(&app, embedded.folder()).await?;
         let warnings = few_files.into_iter().chain(embedded.warnings().iter().cloned()).collect();
@@ -140,6 +165,7 @@ async fn keep_uses(app: Arc<App>) {
     loop {
         tokio::time::sleep(USES_EVERY).await;
         keep_uses_once(&app).await;
+        crate::audit::write_counted(&app);
     }
 }
 

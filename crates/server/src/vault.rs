@@ -8,18 +8,21 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use serde_json::json;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Folder, FolderError};
 use windlass_secrets::{
     KEY_VARIABLE, Keyring, Marks, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name, check_value,
     open, rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
-use windlass_store::{Audit, Secrets, StoreError, StoredSecret, Tenant, Wrapped};
+use windlass_store::{Audit, AuditSeal, SEAL_KEY_BYTES, Secrets, StoreError, StoredSecret, Tenant, Wrapped};
 use windlass_worker::{Vault, VaultError};
 
 /// The server's own secret that marks are made under.
 const MARKS: &str = ".marks";
+/// The server's own secret that audit rows are sealed with, of the tenant `default`: the key in base64, and the number of
+/// the last row that was written before there was one.
+const SEAL: &str = ".seal";
 
 /// What others are told about the process while it makes the folder.
 const WHAT: &str = "windlass secrets";
@@ -86,7 +89,9 @@ impl LocalVault {
         let _lock = self.keys.lock()?;
         let all = self.store.all(None)?;
         let is_it = |secret: &StoredSecret| *secret.tenant == *tenant.0 && secret.name == name;
-        let ring = self.ring_for(all.iter().filter(|secret| !is_it(secret)))?;
+        // Who has lost the key that the audit log was sealed with can still set secrets under another one.
+        let others = all.iter().filter(|secret| !is_it(secret) && secret.name != SEAL);
+        let ring = self.ring_for(others)?;
         let there = all.iter().find(|secret| is_it(secret));
         let version = there.map_or(0, |there| there.version) + 1;
         let place = Place { tenant: &tenant.0, name, version };
@@ -100,7 +105,10 @@ impl LocalVault {
             created_at: there.map_or_else(now, |there| there.created_at),
             updated_at: now(),
         };
-        let audit = audit.map(|audit| Audit { details: json!({ "version": version }), ..audit });
+        let audit = audit.map(|mut audit| {
+            audit.details["version"] = json!(version);
+            audit
+        });
         match self.store.put(&secret, audit.as_ref())? {
             true => Ok(secret),
             false => bail!("secret `{name}` was changed at this moment by someone else; nothing was written"),
@@ -126,11 +134,43 @@ impl LocalVault {
         Ok(Marks::new(key))
     }
 
+    /// The key that audit rows are sealed with; None while the folder has none. From then on what this vault changes is
+    /// sealed, too.
+    pub fn audit_seal(&mut self) -> anyhow::Result<Option<Arc<AuditSeal>>> {
+        let Some(kept) = self.open(&Tenant::default(), SEAL)? else { return Ok(None) };
+        let read = || {
+            let (key, from) = kept.split_once(' ')?;
+            let key = Zeroizing::new(STANDARD.decode(key).ok()?);
+            let key = Zeroizing::new(<[u8; SEAL_KEY_BYTES]>::try_from(&key[..]).ok()?);
+            Some(AuditSeal::new(&key, from.parse().ok()?))
+        };
+        let seal = Arc::new(read().context("the key of the audit log is damaged")?);
+        self.store.seal_audit(seal.clone());
+        Ok(Some(seal))
+    }
+
+    /// The same, made when there is none yet. Needs the master key, or makes one.
+    pub fn make_audit_seal(&mut self) -> anyhow::Result<Arc<AuditSeal>> {
+        if self.store.get(&Tenant::default().0, SEAL)?.is_none() {
+            let mut random = Zeroizing::new([0; SEAL_KEY_BYTES]);
+            getrandom::fill(&mut *random).context("the system gives no random bytes")?;
+            let text = Zeroizing::new(format!("{} {}", STANDARD.encode(*random), self.store.last_audit()?));
+            self.set_own(&Tenant::default(), SEAL, &text, None)?;
+        }
+        self.audit_seal()?.context("the key of the audit log was removed while it was read")
+    }
+
     /// Sets it unless it has that value.
-    pub fn keep(&mut self, tenant: &Tenant, name: &str, value: &str) -> anyhow::Result<()> {
+    pub fn keep(
+        &mut self,
+        tenant: &Tenant,
+        name: &str,
+        value: &str,
+        audit: Option<Audit>,
+    ) -> anyhow::Result<()> {
         // One that cannot be opened is told when it is set.
         let same = self.open(tenant, name).is_ok_and(|kept| kept.is_some_and(|kept| *kept == value));
-        if same { Ok(()) } else { self.set(tenant, name, value, None).map(drop) }
+        if same { Ok(()) } else { self.set(tenant, name, value, audit).map(drop) }
     }
 
     /// The first secret makes a key. Later ones need the keys of those that are there: with another one, half of the
@@ -217,12 +257,14 @@ impl LocalVault {
     }
 
     fn rewrap(&mut self, ring: &Keyring) -> anyhow::Result<Rotated> {
-        let secrets = self.store.rewrap(|secret| -> anyhow::Result<Wrapped> {
+        let mut given = 0;
+        self.store.rewrap(|secret| -> anyhow::Result<Wrapped> {
+            given += usize::from(!is_own(&secret.name));
             let rewrapped = rewrap(ring, place(secret), &sealed(secret));
             let Sealed { key, bytes } = rewrapped.context("nothing was changed")?;
             Ok(Wrapped { key: key.as_str().to_owned(), sealed: bytes })
         })?;
-        Ok(Rotated { secrets, key: ring.newest().as_str().to_owned() })
+        Ok(Rotated { secrets: given, key: ring.newest().as_str().to_owned() })
     }
 }
 
@@ -251,7 +293,7 @@ impl SharedVault {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, LocalVault> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LocalVault> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -278,6 +320,7 @@ fn text(value: Zeroizing<Vec<u8>>) -> anyhow::Result<Zeroizing<String>> {
 /// What a rotation came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotated {
+    /// Those that users gave.
     pub secrets: usize,
     pub key: String,
 }

@@ -44,6 +44,8 @@ pub struct TenantLimits {
     pub streams: Option<u32>,
     /// Requests per second to one hook without a token; 0 is no limit.
     pub hook_rate_limit: Option<u32>,
+    /// Bytes; 0 is no limit.
+    pub storage: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,8 +72,8 @@ pub struct Author {
     pub role: String,
 }
 
-/// Something that somebody did. It is written by the transaction that does it, never alone: what is there was done, and
-/// what was done is there.
+/// Something that somebody did. It is written by the transaction that does it: what is there was done, and what was done is
+/// there. What changes nothing, such as a refused request, is written alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Audit {
     pub tenant: Tenant,
@@ -92,6 +94,8 @@ pub struct StoredAudit {
     /// Rises.
     pub seq: i64,
     pub audit: Audit,
+    /// None: it was written without a key.
+    pub seal: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone)]

@@ -98,6 +98,17 @@ impl Artifacts {
         Ok(swept)
     }
 
+    /// Bytes of each tenant.
+    pub fn used(&self) -> Result<BTreeMap<Tenant, u64>, StoreError> {
+        let mut used = BTreeMap::new();
+        for file in self.list()? {
+            if let Some(tenant) = file.tenant {
+                *used.entry(tenant).or_default() += file.bytes;
+            }
+        }
+        Ok(used)
+    }
+
     /// Whether there are artifacts that an earlier version kept for all tenants together.
     pub(crate) fn has_shared(&self) -> Result<bool, StoreError> {
         Ok(entries(&self.folder)?.iter().any(|folder| tenant_of(&name_of(folder)).is_none()))

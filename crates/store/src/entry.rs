@@ -7,6 +7,7 @@ use crate::hooks::HookClaim;
 use crate::memory::StoredMemory;
 use crate::origin::Tenant;
 use crate::outbox::{NewDeliveries, Try};
+use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +40,10 @@ pub enum Entry {
     /// At most so many rows of forgotten executions go; `Duplicate` when there are none left.
     Clear {
         rows: usize,
+    },
+    /// Bytes of artifacts that tenants have, counted anew after a sweep.
+    ArtifactsCounted {
+        left: BTreeMap<Tenant, u64>,
     },
     /// A workflow remembers a value; that of a key that is there is replaced.
     Remember(Box<StoredMemory>),
@@ -76,6 +81,8 @@ pub enum Entry {
         id: String,
         at: Millis,
     },
+    /// Something that changed nothing and is to be known: a refused request, a secret that was read.
+    Audit(Box<Audit>),
     /// An entry that somebody asked for. Who it was is written with it, and only if it took effect.
     Audited {
         entry: Box<Entry>,

@@ -23,9 +23,11 @@ mod outbox;
 mod project;
 mod retention;
 mod rows;
+mod seal;
 mod secrets;
 pub mod sqlite;
 mod store;
+mod usage;
 
 pub use access::{Access, Audit, AuditQuery, Author, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 pub use artifacts::{ArtifactFile, Artifacts, References, Swept};
@@ -46,8 +48,10 @@ pub use outbox::{
 pub use project::project;
 pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
+pub use seal::{AuditSeal, SEAL_KEY_BYTES, hex};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 pub use store::{
     Damage, DueTimer, JournalRow, Listed, Offer, Query, Reader, Status, Store, StoreError, Stored,
     StoredDefinition, StoredLog, StoredMail, Which,
 };
+pub use usage::{Usage, Usages};

@@ -15,6 +15,36 @@ pub trait Artifacts: fmt::Debug + Send + Sync + 'static {
     fn keep(&self, tenant: &str, artifact: &Artifact) -> io::Result<()>;
     /// None when the tenant has no such artifact, or it is not what it was.
     fn read(&self, tenant: &str, key: &str) -> io::Result<Option<Vec<u8>>>;
+
+    /// Why nothing more is kept for the tenant now; None while there is room. Does not block.
+    fn no_room(&self, tenant: &str) -> Option<NoRoom> {
+        let _ = tenant;
+        None
+    }
+}
+
+/// Why there is no room for what a tenant wants to keep, with what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoRoom {
+    /// The tenant has used up its own.
+    Quota(String),
+    /// The disk has no more than its reserve.
+    Disk(String),
+}
+
+impl NoRoom {
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            NoRoom::Quota(message) | NoRoom::Disk(message) => message,
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Box<Failure> {
+        match self {
+            NoRoom::Quota(message) => failure("policy", "QUOTA_EXCEEDED", message.clone()),
+            NoRoom::Disk(message) => failure("transport", "DISK_FULL", message.clone()),
+        }
+    }
 }
 
 /// The artifacts of one tenant.
@@ -27,6 +57,10 @@ pub(crate) struct TenantArtifacts {
 impl TenantArtifacts {
     pub(crate) fn new(tenant: &str, of_all: Arc<dyn Artifacts>) -> TenantArtifacts {
         TenantArtifacts { tenant: tenant.into(), of_all }
+    }
+
+    pub(crate) fn no_room(&self) -> Option<NoRoom> {
+        self.of_all.no_room(&self.tenant)
     }
 }
 
@@ -42,6 +76,12 @@ pub(crate) async fn load(
 
 /// Nothing may refer to what is not kept.
 pub(crate) async fn keep(artifacts: &TenantArtifacts, made: Vec<Artifact>) -> Result<(), Box<Failure>> {
+    if made.is_empty() {
+        return Ok(());
+    }
+    if let Some(no_room) = artifacts.no_room() {
+        return Err(no_room.failure());
+    }
     let TenantArtifacts { tenant, of_all } = artifacts.clone();
     let keep = move || made.iter().try_for_each(|artifact| of_all.keep(&tenant, artifact));
     beside(keep).await.map_err(|error| trouble("ARTIFACT_NOT_KEPT", "kept", &error))

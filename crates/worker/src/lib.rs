@@ -31,7 +31,7 @@ mod stream;
 mod tools;
 mod vault;
 
-pub use artifacts::Artifacts;
+pub use artifacts::{Artifacts, NoRoom};
 pub use inherited::Inherited;
 pub use memory::{Found, Memory, MemoryError, NoMemory, Remembered, Wanted};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};

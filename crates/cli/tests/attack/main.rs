@@ -6,11 +6,13 @@
 mod answers;
 mod approvals;
 mod artifacts;
+mod audit;
 mod definitions;
 mod files;
 mod hooks;
 mod identity;
 mod origin;
+mod readers;
 mod redaction;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
@@ -18,5 +20,6 @@ mod rig;
 mod schemas;
 mod sql;
 mod stage;
+mod storage;
 mod strangers;
 mod values;

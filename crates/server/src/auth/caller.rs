@@ -2,6 +2,7 @@
 
 use super::{Holder, Pass, Permission, Role, Token};
 use crate::app::App;
+use crate::audit::Asker;
 use crate::host::now;
 use crate::limits::Counted;
 use crate::problem::Problem;
@@ -125,6 +126,10 @@ impl FromRequestParts<Arc<App>> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        Caller::of_request(app, &parts.headers).await
+        let caller = Caller::of_headers(app, &parts.headers).await?;
+        Asker::note(&parts.extensions, &caller);
+        let caller = caller.acting_for(app, &parts.headers)?;
+        caller.within_rate(app)?;
+        Ok(caller)
     }
 }

@@ -9,11 +9,12 @@ mod ledger;
 
 pub use ledger::Ledger;
 
-use serde::Serialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use windlass_kernel::Failure;
+use windlass_store::{AuditSeal, hex};
 
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -114,16 +115,67 @@ pub enum Actor {
     System,
 }
 
+/// The end of a chain, signed by the server: who has only the entries cannot make another chain with an anchor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Anchor {
+    /// Names the key without revealing it.
+    pub key_id: String,
+    /// The last entry.
+    pub evidence_id: String,
+    /// Its hash.
+    pub hash_sha256: String,
+    /// HMAC-SHA-256 over both, in hexadecimal digits.
+    pub hmac: String,
+}
+
+impl Anchor {
+    #[must_use]
+    pub fn of(seal: &AuditSeal, last: &Evidence) -> Option<Anchor> {
+        let (evidence_id, hash_sha256) = (last.evidence_id.clone(), last.hash_sha256.clone());
+        let hmac = hex(&sign(seal, &evidence_id, &hash_sha256));
+        Some(Anchor { key_id: seal.id().to_owned(), evidence_id, hash_sha256, hmac })
+    }
+
+    /// Whether it was made with this key.
+    #[must_use]
+    pub fn is_by(&self, seal: &AuditSeal) -> bool {
+        let expected = hex(&sign(seal, &self.evidence_id, &self.hash_sha256));
+        subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), self.hmac.as_bytes()).into()
+    }
+}
+
+fn sign(seal: &AuditSeal, id: &str, hash: &str) -> [u8; 32] {
+    seal.sign(&[b"evidence", id.as_bytes(), hash.as_bytes()])
+}
+
+/// Whether an entry is what its hash says and follows the entry with that hash.
+pub fn check_entry(entry: &Value, previous: Option<&str>) -> Result<String, String> {
+    let mut bare = entry.clone();
+    let told = bare.as_object_mut().and_then(|fields| fields.remove("hashSha256"));
+    let Some(told) = told.as_ref().and_then(Value::as_str) else { return Err("has no hash".to_owned()) };
+    let names = entry.get("previousHash").and_then(Value::as_str);
+    if names != previous {
+        return Err(
+            "does not follow the entry before it: one was changed, removed or put in between".to_owned()
+        );
+    }
+    let found = hash(&mut bare);
+    if found == told { Ok(found) } else { Err("is not what its hash says".to_owned()) }
+}
+
+/// The rest of RFC 8785 holds already: keys are ASCII, and numbers are small and whole.
+fn hash(entry: &mut Value) -> String {
+    entry.sort_all_objects();
+    hex(&Sha256::digest(entry.to_string()))
+}
+
 impl Evidence {
     /// Takes its place after the entry with that hash.
     fn chained(mut self, previous: Option<String>) -> Evidence {
         self.previous_hash = previous;
         self.hash_sha256.clear();
-        let mut entry = json!(self);
-        // The rest of RFC 8785 holds already: keys are ASCII, and numbers are small and whole.
-        entry.sort_all_objects();
-        let digest = Sha256::digest(entry.to_string());
-        self.hash_sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.hash_sha256 = hash(&mut json!(self));
         self
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_store::{Access, AuditQuery, StoredAudit};
+use windlass_store::{Access, AuditQuery, StoredAudit, hex};
 
 const LIST: Paged = Paged { name: "audit", usual: 50, most: 100 };
 
@@ -47,13 +47,28 @@ pub struct AuditList {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct AuditView {
+    /// Rises from entry to entry
+    sequence: i64,
     timestamp: String,
     actor: String,
     role: String,
     action: String,
     target: String,
     details: Map<String, Value>,
+    /// A keyed hash over the entry and the seal of the tenant's entry before it; null where there was no key
+    seal: Option<String>,
+}
+
+/// The newest entry of a tenant's log: kept elsewhere, it shows later whether anything up to it was changed or removed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuditAnchor {
+    /// Names the key without revealing it
+    key_id: Option<String>,
+    sequence: i64,
+    seal: Option<String>,
 }
 
 impl From<StoredAudit> for AuditView {
@@ -64,6 +79,8 @@ impl From<StoredAudit> for AuditView {
             other => Map::from_iter([("value".to_owned(), other)]),
         };
         AuditView {
+            sequence: stored.seq,
+            seal: stored.seal.as_deref().map(hex),
             timestamp: told(audit.at),
             actor: audit.actor,
             role: audit.role,
@@ -75,7 +92,7 @@ impl From<StoredAudit> for AuditView {
 }
 
 pub fn router() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(list_audit))
+    OpenApiRouter::new().routes(routes!(list_audit)).routes(routes!(get_anchor))
 }
 
 /// List what was done, the newest first
@@ -105,4 +122,28 @@ async fn list_audit(
     let pagination = LIST.cut(&mut found, limit, |last| last.seq);
     let entries = found.into_iter().map(AuditView::from).collect();
     Ok(Json(AuditList { entries, pagination }))
+}
+
+/// Get the newest entry's number and seal
+///
+/// Keep it elsewhere: as long as the entry of that number has that seal, nothing up to it was changed or removed.
+#[utoipa::path(get, path = "/api/v1/audit/anchor", tag = "audit", security(("bearer" = [])),
+    responses((status = 200, body = AuditAnchor), Refusals))]
+async fn get_anchor(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<AuditAnchor>, Problem> {
+    caller.may(Permission::Administer)?;
+    let query = AuditQuery {
+        tenant: caller.tenant,
+        actor: None,
+        action: None,
+        target: None,
+        since: None,
+        until: None,
+        before: None,
+        limit: 1,
+    };
+    let readers = app.readers.of(&query.tenant);
+    let newest = readers.look(move |reader| reader.audit(&query)).await?.into_iter().next();
+    let (sequence, seal) = newest.map_or((0, None), |newest| (newest.seq, newest.seal));
+    let key_id = app.seal.as_ref().map(|seal| seal.id().to_owned());
+    Ok(Json(AuditAnchor { key_id, sequence, seal: seal.as_deref().map(hex) }))
 }

@@ -85,6 +85,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/api/openapi.json", axum::routing::get(move || async move { Json(document) }))
         .fallback(nowhere)
         .method_not_allowed_fallback(no_method)
+        .layer(axum::middleware::from_fn_with_state(app.clone(), crate::audit::write_refused))
         .layer(axum::middleware::from_fn_with_state(app.clone(), crate::edge::counted))
         .layer(axum::middleware::from_fn(crate::metrics::timed))
         .layer(axum::middleware::from_fn(crate::edge::secured))

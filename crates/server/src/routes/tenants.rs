@@ -7,6 +7,7 @@ use crate::body::Sent;
 use crate::host::{now, slot_limits};
 use crate::ids;
 use crate::problem::Problem;
+use crate::storage::Storage;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -17,10 +18,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_engine::Request;
-use windlass_store::{Entry, StoredTenant, Tenant, TenantLimits};
+use windlass_store::{Audit, Entry, StoredTenant, Tenant, TenantLimits};
 
 /// The largest limit; more is no limit.
 const LIMIT_MAX: u32 = 1_000_000_000;
+/// The largest number that every JSON parser reads as it was written.
+const STORAGE_MAX: u64 = 9_007_199_254_740_991;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -31,6 +34,7 @@ pub struct TenantView {
     limits: LimitsView,
     /// Whether its definitions may run programs on the machine of the server
     programs: Programs,
+    usage: UsageView,
     created_at: String,
     updated_at: String,
 }
@@ -51,6 +55,25 @@ pub struct LimitsView {
     streams: Option<u32>,
     /// Requests per second to one hook without a token
     hook_rate_limit: Option<u32>,
+    /// Bytes of journals, logs, large values, definitions and memories
+    storage: Option<u64>,
+}
+
+/// Bytes that a tenant uses
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageView {
+    total: u64,
+    /// What it may use in all; null: no limit
+    limit: Option<u64>,
+    /// Records of executions
+    journal: u64,
+    logs: u64,
+    /// Large values
+    artifacts: u64,
+    /// Versions of workflows
+    definitions: u64,
+    memories: u64,
 }
 
 /// Of definitions: whether they may run programs, as the user of the server.
@@ -107,6 +130,9 @@ pub struct TenantChange {
     #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
     hook_rate_limit: Option<Option<u32>>,
     #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    storage: Option<Option<u64>>,
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Programs, nullable = false)]
     programs: Option<Programs>,
 }
@@ -116,14 +142,46 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<O
     T::deserialize(field).map(Some)
 }
 
-impl From<StoredTenant> for TenantView {
-    fn from(stored: StoredTenant) -> TenantView {
-        let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit } =
-            stored.limits;
+impl UsageView {
+    fn of(storage: &Storage, tenant: &Tenant) -> UsageView {
+        let used = storage.used(tenant);
+        let bytes = |count: i64| count.max(0).unsigned_abs();
+        UsageView {
+            total: used.total(),
+            limit: storage.limit(tenant),
+            journal: bytes(used.journal),
+            logs: bytes(used.logs),
+            artifacts: bytes(used.artifacts),
+            definitions: bytes(used.definitions),
+            memories: bytes(used.memories),
+        }
+    }
+}
+
+impl TenantView {
+    fn of(app: &App, stored: StoredTenant) -> TenantView {
+        let TenantLimits {
+            rate_limit,
+            rate_burst,
+            open_executions,
+            slots,
+            streams,
+            hook_rate_limit,
+            storage,
+        } = stored.limits;
         TenantView {
+            usage: UsageView::of(&app.storage, &stored.id),
             id: stored.id.to_string(),
             name: stored.name,
-            limits: LimitsView { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit },
+            limits: LimitsView {
+                rate_limit,
+                rate_burst,
+                open_executions,
+                slots,
+                streams,
+                hook_rate_limit,
+                storage,
+            },
             programs: stored.programs.into(),
             created_at: told(stored.created_at),
             updated_at: told(stored.updated_at),
@@ -157,7 +215,8 @@ async fn create_tenant(
     app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
     app.directory.put_tenant(tenant.clone());
     app.rights.learn(&tenant);
-    Ok((StatusCode::CREATED, Json(tenant.into())))
+    app.storage.learn(&tenant);
+    Ok((StatusCode::CREATED, Json(TenantView::of(&app, tenant))))
 }
 
 /// List tenants
@@ -168,7 +227,8 @@ async fn create_tenant(
 async fn list_tenants(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<TenantList>, Problem> {
     caller.may(Permission::Administer)?;
     let seen = |tenant: &StoredTenant| caller.is_operator || tenant.id == caller.tenant;
-    let tenants = app.directory.tenants().into_iter().filter(seen).map(TenantView::from).collect();
+    let tenants = app.directory.tenants().into_iter().filter(seen);
+    let tenants = tenants.map(|tenant| TenantView::of(&app, tenant)).collect();
     Ok(Json(TenantList { tenants }))
 }
 
@@ -182,7 +242,7 @@ async fn get_tenant(
     Path(id): Path<String>,
 ) -> Result<Json<TenantView>, Problem> {
     caller.may(Permission::Administer)?;
-    Ok(Json(seen(&app, &caller, &id)?.into()))
+    Ok(Json(TenantView::of(&app, seen(&app, &caller, &id)?)))
 }
 
 /// Change the name and the limits of a tenant
@@ -209,21 +269,29 @@ async fn change_tenant(
     change(&mut limits.slots, "slots", asked.slots)?;
     change(&mut limits.streams, "streams", asked.streams)?;
     change(&mut limits.hook_rate_limit, "hookRateLimit", asked.hook_rate_limit)?;
+    change_storage(&mut limits.storage, asked.storage)?;
     tenant.programs = asked.programs.map_or(tenant.programs, |programs| programs == Programs::Allowed);
     tenant.updated_at = now();
-    let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit } =
+    let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit, storage } =
         tenant.limits;
     let details = json!({
         "name": tenant.name, "rateLimit": rate_limit, "rateBurst": rate_burst, "openExecutions": open_executions,
-        "slots": slots, "streams": streams, "hookRateLimit": hook_rate_limit, "programs": Programs::from(tenant.programs),
+        "slots": slots, "streams": streams, "hookRateLimit": hook_rate_limit, "storage": storage, "programs": Programs::from(tenant.programs),
     });
     let audit = caller.does("tenant.change", &tenant.id.0, details);
-    app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
+    // The tenant sees in its own log what the operator of the server changed of its rights.
+    let own = Audit { tenant: tenant.id.clone(), ..audit.clone() };
+    let mut entries = vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)];
+    if tenant.id != caller.tenant {
+        entries.push(Entry::Audit(Box::new(own)));
+    }
+    app.keep(entries).await?;
     app.directory.put_tenant(tenant.clone());
     app.rights.learn(&tenant);
+    app.storage.learn(&tenant);
     let limits = slot_limits(app.settings.tenant_slots, &app.directory.tenants());
     app.ask(Request::Limit(limits)).await?;
-    Ok(Json(tenant.into()))
+    Ok(Json(TenantView::of(&app, tenant)))
 }
 
 fn change(limit: &mut Option<u32>, path: &str, asked: Option<Option<u32>>) -> Result<(), Problem> {
@@ -237,6 +305,14 @@ fn change(limit: &mut Option<u32>, path: &str, asked: Option<Option<u32>>) -> Re
         }
         None => Ok(()),
     }
+}
+
+fn change_storage(limit: &mut Option<u64>, asked: Option<Option<u64>>) -> Result<(), Problem> {
+    if asked.flatten().is_some_and(|bytes| bytes > STORAGE_MAX) {
+        return Err(Problem::invalid("storage", format!("it must be at most {STORAGE_MAX}")));
+    }
+    *limit = asked.unwrap_or(*limit);
+    Ok(())
 }
 
 /// What a caller cannot see is not there.

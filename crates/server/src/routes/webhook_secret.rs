@@ -13,6 +13,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use windlass_store::Entry;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -50,6 +51,9 @@ async fn get_webhook_secret(
     caller.may(Permission::Administer)?;
     let (shared, tenant) = (app.clone(), caller.tenant.clone());
     let signing = app.aside(move || shared.webhook_secrets.of(&tenant)).await??;
+    // Nothing is shown before it is known who has seen it.
+    let audit = caller.does("webhook-secret.read", "webhook-secret", json!({}));
+    app.keep(vec![Entry::Audit(Box::new(audit))]).await?;
     Ok(Json(signing.into()))
 }
 

@@ -54,6 +54,9 @@ pub struct Settings {
     /// None: no limit.
     pub anonymous_rate_limit: Option<u32>,
     pub open_executions: Option<u32>,
+    /// Bytes; 0: no limit.
+    pub tenant_storage: u64,
+    pub disk_reserve: u64,
     /// None: for ever.
     pub keep: Option<Duration>,
     pub egress: Egress,
@@ -151,6 +154,8 @@ impl Settings {
             hook_rate_limit: given.count("hook-rate-limit")?,
             anonymous_rate_limit: given.count("anonymous-rate-limit")?,
             open_executions: given.count("open-executions")?,
+            tenant_storage: given.bytes("tenant-storage")? as u64,
+            disk_reserve: given.bytes("disk-reserve")? as u64,
             keep: Some(given.duration("keep")?).filter(|keep| !keep.is_zero()),
             egress: given.egress("egress-allow")?,
             env_secrets: given.names("env-secrets")?,

@@ -181,6 +181,18 @@ pub const SETTINGS: &[Setting] = &[
         "0",
         "Executions of one tenant that have not ended; 0: no limit. A tenant's own limit comes first",
     ),
+    setting(
+        "tenant-storage",
+        Kind::Bytes,
+        "10GiB",
+        "Bytes that one tenant other than `default` may use; 0: no limit. A tenant's own limit comes first",
+    ),
+    setting(
+        "disk-reserve",
+        Kind::Bytes,
+        "512MiB",
+        "Bytes of the disk that are kept free: with less, nothing new is started or stored; 0: none",
+    ),
     setting("keep", Kind::Duration, "30d", "How long executions are kept after they ended; 0d: for ever"),
     setting(
         "egress-allow",

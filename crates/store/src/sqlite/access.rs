@@ -1,9 +1,10 @@
 //! Tenants, tokens and the audit log.
 
 use super::SqliteReader;
-use super::columns::{ENDED, limit, parsed, tenant};
+use super::audit_rows;
+use super::columns::{ENDED, limit, tenant};
 use super::lists::all;
-use crate::access::{Access, Audit, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
+use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 use crate::origin::Tenant;
 use crate::store::StoreError;
 use rusqlite::{Connection, Row, params};
@@ -12,14 +13,16 @@ use windlass_kernel::Millis;
 /// Puts a tenant, or changes its name and limits.
 pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usize, StoreError> {
     let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
-               updated_at, streams, hook_rate_limit) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+               updated_at, streams, hook_rate_limit, storage) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
                ON CONFLICT (id) DO UPDATE SET \
                name = excluded.name, rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, \
                open_executions = excluded.open_executions, slots = excluded.slots, programs = excluded.programs, \
                updated_at = excluded.updated_at, streams = excluded.streams, \
-               hook_rate_limit = excluded.hook_rate_limit";
+               hook_rate_limit = excluded.hook_rate_limit, storage = excluded.storage";
     let StoredTenant { id, name, limits, programs, created_at, updated_at } = stored;
-    let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit } = limits;
+    let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit, storage } =
+        limits;
+    let storage = storage.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let (created, updated) = (created_at.0, updated_at.0);
     let values = params![
         id.0,
@@ -32,7 +35,8 @@ pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usi
         created,
         updated,
         streams,
-        hook_rate_limit
+        hook_rate_limit,
+        storage
     ];
     Ok(conn.prepare_cached(sql)?.execute(values)?)
 }
@@ -67,18 +71,10 @@ pub(super) fn used(conn: &Connection, id: &str, at: Millis) -> Result<usize, Sto
     Ok(conn.prepare_cached(sql)?.execute(params![id, at.0])?)
 }
 
-pub(super) fn add_audit(conn: &Connection, audit: &Audit) -> Result<(), StoreError> {
-    let sql = "INSERT INTO audit (tenant, at, actor, role, action, target, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let Audit { tenant, at, actor, role, action, target, details } = audit;
-    let values = params![tenant.0, at.0, actor, role, action, target, details.to_string()];
-    conn.prepare_cached(sql)?.execute(values)?;
-    Ok(())
-}
-
 impl Access for SqliteReader {
     fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError> {
         let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
-                   updated_at, streams, hook_rate_limit FROM tenants \
+                   updated_at, streams, hook_rate_limit, storage FROM tenants \
                    ORDER BY created_at, id";
         all(&self.conn, sql, [], |row| {
             Ok(StoredTenant {
@@ -91,6 +87,7 @@ impl Access for SqliteReader {
                     slots: row.get(5)?,
                     streams: row.get(9)?,
                     hook_rate_limit: row.get(10)?,
+                    storage: row.get::<_, Option<i64>>(11)?.map(|bytes| bytes.max(0).unsigned_abs()),
                 },
                 programs: row.get(6)?,
                 created_at: Millis(row.get(7)?),
@@ -106,7 +103,7 @@ impl Access for SqliteReader {
     }
 
     fn audit(&mut self, query: &AuditQuery) -> Result<Vec<StoredAudit>, StoreError> {
-        let sql = "SELECT seq, tenant, at, actor, role, action, target, details FROM audit WHERE tenant = ?1 \
+        let sql = "SELECT seq, tenant, at, actor, role, action, target, details, seal FROM audit WHERE tenant = ?1 \
                    AND seq < ?2 AND (?3 IS NULL OR actor = ?3) AND (?4 IS NULL OR action = ?4) \
                    AND (?5 IS NULL OR target = ?5) AND at > ?6 AND at < ?7 ORDER BY seq DESC LIMIT ?8";
         let before = query.before.unwrap_or(i64::MAX);
@@ -114,7 +111,7 @@ impl Access for SqliteReader {
         let until = query.until.map_or(i64::MAX, |until| until.0);
         let AuditQuery { tenant, actor, action, target, .. } = query;
         let values = params![tenant.0, before, actor, action, target, since, until, limit(query.limit)];
-        all(&self.conn, sql, values, audit)
+        all(&self.conn, sql, values, audit_rows::read)
     }
 
     fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
@@ -141,19 +138,6 @@ fn token(row: &Row<'_>) -> Result<StoredToken, StoreError> {
         revoked_at: time(8)?,
         last_used_at: time(9)?,
     })
-}
-
-fn audit(row: &Row<'_>) -> Result<StoredAudit, StoreError> {
-    let audit = Audit {
-        tenant: tenant(&row.get::<_, String>(1)?),
-        at: Millis(row.get(2)?),
-        actor: row.get(3)?,
-        role: row.get(4)?,
-        action: row.get(5)?,
-        target: row.get(6)?,
-        details: parsed(&row.get::<_, String>(7)?, "an entry of the audit log")?,
-    };
-    Ok(StoredAudit { seq: row.get(0)?, audit })
 }
 
 fn number(time: Option<Millis>) -> Option<i64> {

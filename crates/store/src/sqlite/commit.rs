@@ -1,6 +1,6 @@
 //! One commit: first everything that must hold, then its rows.
 
-use super::access::add_audit;
+use super::audit_rows::add_audit;
 use super::columns::{OFFERED, phase_number};
 use super::creation::{create, is_taken};
 use super::keys::Keys;
@@ -11,6 +11,7 @@ use super::write::{accept, close, is_open, key_of};
 use crate::commit::{Applied, Commit, Lease, Position, Stop};
 use crate::journal::seal;
 use crate::rows::{Class, HeadRow, LiveRun, RunRow};
+use crate::seal::AuditSeal;
 use crate::store::StoreError;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use windlass_kernel::RunId;
@@ -23,6 +24,9 @@ pub(super) struct Commits<'c> {
     append: CachedStatement<'c>,
     remove_run: CachedStatement<'c>,
     insert_run: CachedStatement<'c>,
+    /// Bytes of the newest row of a journal.
+    appended: usize,
+    seal: Option<&'c AuditSeal>,
 }
 
 /// Columns of a head that have an index; they are written when they change.
@@ -64,7 +68,7 @@ enum Checked {
 pub(super) const MARK_EVERY: u64 = 64;
 
 impl<'c> Commits<'c> {
-    pub(super) fn new(conn: &'c Connection) -> Result<Self, StoreError> {
+    pub(super) fn new(conn: &'c Connection, seal: Option<&'c AuditSeal>) -> Result<Self, StoreError> {
         Ok(Commits {
             head: conn.prepare_cached(
                 "SELECT version, last, phase, held, due, goes_on FROM heads WHERE key = ?1",
@@ -87,7 +91,14 @@ impl<'c> Commits<'c> {
                  (class, execution, run, fence, due, session, claimed_at, started_at, state) \
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
+            appended: 0,
+            seal,
         })
+    }
+
+    /// Bytes that the last commit added to its journal.
+    pub(super) fn appended(&self) -> i64 {
+        crate::usage::bytes(self.appended)
     }
 
     pub(super) fn apply(
@@ -114,7 +125,7 @@ impl<'c> Commits<'c> {
             (Checked::New, None) => unreachable!("only a creation is checked as new"),
         };
         self.rows(conn, key, commit, position)?;
-        around(conn, key, commit)?;
+        around(conn, key, commit, self.seal)?;
         Ok(Applied::Committed(position))
     }
 
@@ -185,6 +196,7 @@ impl<'c> Commits<'c> {
         commit: &Commit,
     ) -> Result<Position, StoreError> {
         let sealed = seal(commit.execution, commit.expected, commit.id, &commit.records);
+        self.appended = sealed.bytes.len();
         let marked = commit.expected.next_multiple_of(MARK_EVERY) < commit.rows.head.version;
         self.append.execute(params![
             key,
@@ -284,7 +296,7 @@ fn first_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> Re
 }
 
 /// What goes with the commit and is not of the state: stop obligations, mail, and who asked for it.
-fn around(conn: &Connection, key: i64, commit: &Commit) -> Result<(), StoreError> {
+fn around(conn: &Connection, key: i64, commit: &Commit, seal: Option<&AuditSeal>) -> Result<(), StoreError> {
     for stop in &commit.stops {
         stop_row(conn, key, stop)?;
     }
@@ -295,7 +307,7 @@ fn around(conn: &Connection, key: i64, commit: &Commit) -> Result<(), StoreError
         close(conn, *mail, None)?;
     }
     for audit in &commit.audits {
-        add_audit(conn, audit)?;
+        add_audit(conn, seal, audit)?;
     }
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! Definitions as they come in: versions of workflows, and the nets they compile to.
 
-use super::access::add_audit;
+use super::audit_rows::add_audit;
 use super::columns::{self, workflow_bytes};
 use super::hooks;
 use crate::access::Audit;
 use crate::commit::{Applied, Definition, DefinitionId, Target, WorkflowId};
 use crate::entry::WorkflowStatus;
+use crate::seal::AuditSeal;
 use crate::store::{StoreError, Which};
+use crate::usage::{Usage, UsageChanges, bytes};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 use windlass_kernel::Net;
@@ -19,7 +21,11 @@ struct Standing {
     newest: u32,
 }
 
-pub(super) fn define(conn: &Connection, definition: &Definition) -> Result<Applied, StoreError> {
+pub(super) fn define(
+    conn: &Connection,
+    (usage, seal): (&mut UsageChanges, Option<&AuditSeal>),
+    definition: &Definition,
+) -> Result<Applied, StoreError> {
     let (found, new_id) = match definition.target {
         Target::New(id) => (None, id),
         Target::Named(id) => match named(conn, definition)? {
@@ -44,7 +50,10 @@ pub(super) fn define(conn: &Connection, definition: &Definition) -> Result<Appli
         Some(standing) => standing,
         None => made(conn, definition, new_id)?,
     };
-    insert(conn, definition, &standing)
+    let applied = insert(conn, seal, definition, &standing)?;
+    let length = definition.source.len() + columns::json(&definition.workload).len();
+    usage.add(&definition.tenant, Usage { definitions: bytes(length), ..Usage::default() });
+    Ok(applied)
 }
 
 pub(super) fn keep_net(conn: &Connection, net: &Net) -> Result<(), StoreError> {
@@ -53,7 +62,12 @@ pub(super) fn keep_net(conn: &Connection, net: &Net) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn insert(conn: &Connection, definition: &Definition, of: &Standing) -> Result<Applied, StoreError> {
+fn insert(
+    conn: &Connection,
+    seal: Option<&AuditSeal>,
+    definition: &Definition,
+    of: &Standing,
+) -> Result<Applied, StoreError> {
     keep_net(conn, &definition.net)?;
     let version = of.newest + 1;
     conn.prepare_cached(
@@ -83,7 +97,7 @@ fn insert(conn: &Connection, definition: &Definition, of: &Standing) -> Result<A
     hooks::read(conn, of.key)?;
     hooks::put(conn, &definition.tenant, of.key, &definition.hooks, definition.at)?;
     if let Some(audit) = audit(definition, of, version) {
-        add_audit(conn, &audit)?;
+        add_audit(conn, seal, &audit)?;
     }
     Ok(Applied::Defined(id, version, of.id))
 }

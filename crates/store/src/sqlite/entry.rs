@@ -1,6 +1,7 @@
 //! Rows beside executions, each kind by its owner.
 
 use super::access;
+use super::audit_rows::add_audit;
 use super::catalog::standing;
 use super::columns::workflow_bytes;
 use super::hooks;
@@ -8,14 +9,21 @@ use super::keys::Keys;
 use super::memory;
 use super::outbox;
 use super::retention;
+use super::usage;
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;
+use crate::seal::AuditSeal;
 use crate::store::{StoreError, Which};
+use crate::usage::{Usage, UsageChanges, bytes};
 use rusqlite::{Connection, params};
 use windlass_kernel::Millis;
 
-pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result<Applied, StoreError> {
+pub(super) fn write(
+    conn: &Connection,
+    (keys, usage, seal): (&mut Keys, &mut UsageChanges, Option<&AuditSeal>),
+    entry: &Entry,
+) -> Result<Applied, StoreError> {
     let changed = match entry {
         Entry::WorkflowStatus { tenant, workflow, status, at } => conn
             .prepare_cached(
@@ -28,8 +36,17 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
             hooks::put_read(conn, tenant, *workflow, hooks, *at)?
         }
         Entry::Forget { execution } => return retention::forget(conn, keys, *execution),
-        Entry::Clear { rows } => return retention::clear(conn, *rows),
-        Entry::Remember(memory) => memory::remember(conn, memory)?,
+        Entry::Clear { rows } => return retention::clear(conn, usage, *rows),
+        Entry::ArtifactsCounted { left } => {
+            usage::set_artifacts(conn, left)?;
+            return Ok(Applied::Done);
+        }
+        Entry::Remember(memory) => {
+            let before = memory::size(conn, memory)?;
+            let memories = bytes(memory.value.len()) - before;
+            usage.add(&memory.tenant, Usage { memories, ..Usage::default() });
+            memory::remember(conn, memory)?
+        }
         Entry::Deliveries(new) => outbox::add(conn, new)?,
         Entry::Tried(tried) => outbox::tried(conn, tried)?,
         Entry::GivenUp { execution, why, at } => outbox::give_up(conn, *execution, why, *at)?,
@@ -41,10 +58,14 @@ pub(super) fn write(conn: &Connection, keys: &mut Keys, entry: &Entry) -> Result
         Entry::Token(token) => access::put_token(conn, token)?,
         Entry::TokenRevoked { tenant, id, at } => access::revoke(conn, tenant, id, *at)?,
         Entry::TokenUsed { id, at } => access::used(conn, id, *at)?,
+        Entry::Audit(audit) => {
+            add_audit(conn, seal, audit)?;
+            return Ok(Applied::Done);
+        }
         Entry::Audited { entry, audit } => {
-            let applied = write(conn, keys, entry)?;
+            let applied = write(conn, (keys, usage, seal), entry)?;
             if applied == Applied::Done {
-                access::add_audit(conn, audit)?;
+                add_audit(conn, seal, audit)?;
             }
             return Ok(applied);
         }

@@ -4,7 +4,7 @@ use super::SqliteReader;
 use super::columns::workflow_bytes;
 use crate::memory::{Memories, MemoryQuery, StoredMemory};
 use crate::store::StoreError;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use windlass_kernel::Millis;
 
 /// Rows that a search for words looks at: a workflow that keeps more should name a key or a prefix.
@@ -16,6 +16,13 @@ pub(super) fn remember(conn: &Connection, memory: &StoredMemory) -> Result<usize
     let StoredMemory { tenant, workflow, key, value, at } = memory;
     let values = params![tenant.0, workflow_bytes(*workflow), key, value, at.0];
     Ok(conn.prepare_cached(sql)?.execute(values)?)
+}
+
+/// Bytes of the value that is there under the key.
+pub(super) fn size(conn: &Connection, memory: &StoredMemory) -> Result<i64, StoreError> {
+    let sql = "SELECT octet_length(value) FROM memories WHERE tenant = ?1 AND workflow = ?2 AND key = ?3";
+    let place = params![memory.tenant.0, workflow_bytes(memory.workflow), memory.key];
+    Ok(conn.prepare_cached(sql)?.query_row(place, |row| row.get(0)).optional()?.unwrap_or_default())
 }
 
 impl Memories for SqliteReader {

@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 12] = [
+const MIGRATIONS: [Migration; 14] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -30,6 +30,8 @@ const MIGRATIONS: [Migration; 12] = [
     Migration { number: 10, name: "programs", sql: include_str!("schema/0010_programs.sql") },
     Migration { number: 11, name: "given_up", sql: include_str!("schema/0011_given_up.sql") },
     Migration { number: 12, name: "hooks", sql: include_str!("schema/0012_hooks.sql") },
+    Migration { number: 13, name: "usage", sql: include_str!("schema/0013_usage.sql") },
+    Migration { number: 14, name: "audit_seals", sql: include_str!("schema/0014_audit_seals.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -130,6 +132,8 @@ mod tests {
             "69fe9d0133a4e628945bb1e5b33fb23c28d2be8880dfd22f92081bc1b2208352",
             "efcbacf597674aaf6338a77543a0a22aa9215acd6b8188da642765bf9cdf385a",
             "a38b7cd1fd0ea68b1eb3cc468453737129b828d1b99d545665f259c70fb31910",
+            "b21f684b64c02f55d22e0cd2412fabcae9136f93a2cc5c93405abebdd1c96ea5",
+            "a10223f071138444a68676f1770efbe89ded5f0ea24a29c0b5b88b6142d7a50e",
         ];
         assert_eq!(found, expected);
     }

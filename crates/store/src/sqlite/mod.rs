@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod audit_rows;
 mod catalog;
 mod chain;
 mod checkpoint;
@@ -30,12 +31,15 @@ mod sound;
 mod state;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod values;
 mod write;
 
 use crate::artifacts::Artifacts;
 use crate::commit::{Applied, Write};
+use crate::seal::AuditSeal;
 use crate::store::{Store, StoreError};
+use crate::usage::Usages;
 use checkpoint::{BOUNDS, Bounds, Checkpoints};
 use keys::Keys;
 pub use reader::SqliteReader;
@@ -43,6 +47,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 pub use secrets::SqliteSecrets;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Sqlite {
@@ -50,6 +55,8 @@ pub struct Sqlite {
     conn: Connection,
     artifacts: Artifacts,
     keys: Keys,
+    usages: Arc<Usages>,
+    seal: Option<Arc<AuditSeal>>,
     checkpoints: Checkpoints,
     /// After a failed write nothing is known of the disk; only a new opening finds out.
     failed: Option<StoreError>,
@@ -70,8 +77,10 @@ impl Sqlite {
         let (path, artifacts, keys) = (path.to_owned(), beside(path), Keys::default());
         if artifacts.has_shared()? {
             artifacts.divide(&retention::referenced(&conn)?)?;
+            usage::set_artifacts(&conn, &artifacts.used()?)?;
         }
-        Ok(Sqlite { path, conn, artifacts, keys, checkpoints, failed: None })
+        let usages = Arc::new(Usages::new(usage::load(&conn)?));
+        Ok(Sqlite { path, conn, artifacts, keys, usages, seal: None, checkpoints, failed: None })
     }
 
     /// Reads beside whoever writes; nothing is made or changed.
@@ -94,6 +103,17 @@ impl Sqlite {
     #[must_use]
     pub fn artifacts(&self) -> Artifacts {
         self.artifacts.clone()
+    }
+
+    /// Seals audit rows from now on.
+    pub fn seal_audit(&mut self, seal: Arc<AuditSeal>) {
+        self.seal = Some(seal);
+    }
+
+    /// What tenants use, kept up to date by every write.
+    #[must_use]
+    pub fn usages(&self) -> Arc<Usages> {
+        self.usages.clone()
     }
 
     /// The artifacts of the store at this path.
@@ -122,7 +142,8 @@ impl Sqlite {
             // A commit of an execution that is not there is refused.
             if let Some(tenant) = tenant {
                 for artifact in &commit.artifacts {
-                    self.artifacts.keep(&tenant, artifact)?;
+                    let added = self.artifacts.keep(&tenant, artifact)?;
+                    self.usages.add_artifacts(&tenant, added);
                 }
             }
         }
@@ -153,7 +174,7 @@ impl Store for Sqlite {
                 return Ok(Vec::new());
             }
             self.keep_artifacts(batch)?;
-            write::apply(&self.conn, &mut self.keys, batch)
+            write::apply(&self.conn, &mut self.keys, (&self.usages, self.seal.as_deref()), batch)
         });
         self.failed = applied.as_ref().err().cloned();
         applied

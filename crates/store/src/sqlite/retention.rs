@@ -9,6 +9,7 @@ use crate::artifacts::References;
 use crate::commit::Applied;
 use crate::retention::{Forgettable, Retention};
 use crate::store::StoreError;
+use crate::usage::{Usage, UsageChanges};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_kernel::{ExecutionId, Millis};
@@ -33,12 +34,8 @@ const AT_ONCE: [(&str, &str); 8] = [
     ("executions", "key"),
 ];
 /// Of these it may have many; with the columns that name a row.
-const IN_PIECES: [(&str, &str); 4] = [
-    ("facts", "execution, run, position"),
-    ("parts", "execution, part, key"),
-    ("logs", "position"),
-    ("deliveries", "place"),
-];
+const IN_PIECES: [(&str, &str); 3] =
+    [("facts", "execution, run, position"), ("parts", "execution, part, key"), ("deliveries", "place")];
 
 /// `Duplicate`: it is not there, or has not ended.
 pub(super) fn forget(
@@ -47,7 +44,8 @@ pub(super) fn forget(
     execution: ExecutionId,
 ) -> Result<Applied, StoreError> {
     let Some(key) = key_of(conn, execution)? else { return Ok(Applied::Duplicate) };
-    let sql = "INSERT INTO forgotten (key, last) SELECT key, last FROM heads WHERE key = ?1 AND phase >= ?2";
+    let sql = "INSERT INTO forgotten (key, last, tenant) SELECT h.key, h.last, e.tenant \
+               FROM heads h JOIN executions e ON e.key = h.key WHERE h.key = ?1 AND h.phase >= ?2";
     if conn.prepare_cached(sql)?.execute([key, ENDED])? == 0 {
         return Ok(Applied::Duplicate);
     }
@@ -62,18 +60,23 @@ pub(super) fn forget(
 }
 
 /// Takes away at most so many rows of forgotten executions. `Duplicate`: there are none left.
-pub(super) fn clear(conn: &Connection, rows: usize) -> Result<Applied, StoreError> {
+pub(super) fn clear(conn: &Connection, usage: &mut UsageChanges, rows: usize) -> Result<Applied, StoreError> {
     let next = conn
-        .prepare_cached("SELECT key, last FROM forgotten LIMIT 1")?
-        .query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?)))
+        .prepare_cached("SELECT key, last, tenant FROM forgotten LIMIT 1")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?)))
         .optional()?;
-    let Some((key, last)) = next else { return Ok(Applied::Duplicate) };
-    let mut left = rows.saturating_sub(journal(conn, key, last, rows)?);
+    let Some((key, last, owner)) = next else { return Ok(Applied::Duplicate) };
+    let mut freed = Usage::default();
+    let mut left = rows.saturating_sub(journal(conn, key, last, rows, &mut freed)?);
+    if left > 0 {
+        left = left.saturating_sub(logs(conn, key, left, &mut freed)?);
+    }
     for (table, columns) in IN_PIECES {
         if left > 0 {
             left = left.saturating_sub(piece(conn, table, columns, key, left)?);
         }
     }
+    owner.iter().for_each(|owner| usage.add(&tenant(owner), freed));
     if left > 0 {
         conn.prepare_cached("DELETE FROM forgotten WHERE key = ?1")?.execute([key])?;
     }
@@ -81,16 +84,33 @@ pub(super) fn clear(conn: &Connection, rows: usize) -> Result<Applied, StoreErro
 }
 
 /// Journal rows from the newest on, each naming the one before it. Where it stopped is where it goes on.
-fn journal(conn: &Connection, key: i64, last: Option<i64>, rows: usize) -> Result<usize, StoreError> {
+fn journal(
+    conn: &Connection,
+    key: i64,
+    last: Option<i64>,
+    rows: usize,
+    freed: &mut Usage,
+) -> Result<usize, StoreError> {
     let (mut at, mut gone) = (last, 0);
     while let Some(position) = at.filter(|_| gone < rows) {
         let mut statement =
-            conn.prepare_cached("DELETE FROM journal WHERE position = ?1 RETURNING before")?;
-        at = statement.query_row([position], |row| row.get(0)).optional()?.flatten();
+            conn.prepare_cached("DELETE FROM journal WHERE position = ?1 RETURNING before, length(records)")?;
+        let row: Option<(Option<i64>, i64)> =
+            statement.query_row([position], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        at = row.and_then(|(before, _)| before);
+        freed.journal -= row.map_or(0, |(_, bytes)| bytes);
         gone += 1;
     }
     conn.prepare_cached("UPDATE forgotten SET last = ?2 WHERE key = ?1")?.execute(params![key, at])?;
     Ok(gone)
+}
+
+fn logs(conn: &Connection, key: i64, rows: usize, freed: &mut Usage) -> Result<usize, StoreError> {
+    let sql = "DELETE FROM logs WHERE position IN (SELECT position FROM logs WHERE execution = ?1 LIMIT ?2) \
+               RETURNING length(lines)";
+    let gone: Vec<i64> = all(conn, sql, params![key, limit(rows)], |row| Ok(row.get(0)?))?;
+    freed.logs -= gone.iter().sum::<i64>();
+    Ok(gone.len())
 }
 
 fn piece(conn: &Connection, table: &str, columns: &str, key: i64, rows: usize) -> Result<usize, StoreError> {

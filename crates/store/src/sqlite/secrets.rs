@@ -1,12 +1,14 @@
 //! Secrets over a connection of their own: the engine may have the store, or nobody.
 
-use super::access::add_audit;
+use super::audit_rows::add_audit;
 use super::{Sqlite, connect};
 use crate::access::Audit;
+use crate::seal::AuditSeal;
 use crate::secrets::{Secrets, StoredSecret, Wrapped};
 use crate::store::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::path::Path;
+use std::sync::Arc;
 use windlass_kernel::Millis;
 
 const COLUMNS: &str = "tenant, name, version, key, sealed, created_at, updated_at";
@@ -14,17 +16,28 @@ const COLUMNS: &str = "tenant, name, version, key, sealed, created_at, updated_a
 #[derive(Debug)]
 pub struct SqliteSecrets {
     conn: Connection,
+    seal: Option<Arc<AuditSeal>>,
 }
 
 impl Sqlite {
     /// Of an existing store. Waits for whoever writes at the moment.
     pub fn secrets(path: &Path) -> Result<SqliteSecrets, StoreError> {
         connect::inspect_existing(path)?;
-        Ok(SqliteSecrets { conn: connect::writing(path)? })
+        Ok(SqliteSecrets { conn: connect::writing(path)?, seal: None })
     }
 }
 
 impl SqliteSecrets {
+    /// Seals audit rows from now on.
+    pub fn seal_audit(&mut self, seal: Arc<AuditSeal>) {
+        self.seal = Some(seal);
+    }
+
+    /// The number of the newest audit row of all tenants; 0: there is none.
+    pub fn last_audit(&mut self) -> Result<i64, StoreError> {
+        Ok(self.conn.query_row("SELECT coalesce(max(seq), 0) FROM audit", [], |row| row.get(0))?)
+    }
+
     /// One transaction that nobody else writes in.
     fn whole<T, E: From<StoreError>>(
         &mut self,
@@ -46,6 +59,7 @@ impl SqliteSecrets {
 
 impl Secrets for SqliteSecrets {
     fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> Result<bool, StoreError> {
+        let seal = self.seal.clone();
         self.whole(|conn| {
             let there = get(conn, &secret.tenant, &secret.name)?.map_or(0, |there| there.version);
             if there.checked_add(1) != Some(secret.version) {
@@ -58,7 +72,7 @@ impl Secrets for SqliteSecrets {
             let StoredSecret { tenant, name, version, key, sealed, created_at, updated_at } = secret;
             conn.execute(sql, params![tenant, name, version, key, sealed, created_at.0, updated_at.0])?;
             count(conn, tenant)?;
-            audit.map_or(Ok(()), |audit| add_audit(conn, audit))?;
+            audit.map_or(Ok(()), |audit| add_audit(conn, seal.as_deref(), audit))?;
             Ok(true)
         })
     }
@@ -72,12 +86,13 @@ impl Secrets for SqliteSecrets {
     }
 
     fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> Result<bool, StoreError> {
+        let seal = self.seal.clone();
         self.whole(|conn| {
             let gone =
                 conn.execute("DELETE FROM secrets WHERE tenant = ?1 AND name = ?2", params![tenant, name])?;
             if gone > 0 {
                 count(conn, tenant)?;
-                audit.map_or(Ok(()), |audit| add_audit(conn, audit))?;
+                audit.map_or(Ok(()), |audit| add_audit(conn, seal.as_deref(), audit))?;
             }
             Ok(gone > 0)
         })

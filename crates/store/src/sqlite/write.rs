@@ -7,22 +7,33 @@ use super::definitions::{self, define};
 use super::entry;
 use super::keys::{Keys, Owned};
 use super::positions::Positions;
+use super::usage;
 use crate::commit::{Applied, Lease, LogChunk, Mail, MailId, Progress, Stop, Write};
+use crate::entry::Entry;
+use crate::origin::Tenant;
+use crate::seal::AuditSeal;
 use crate::store::StoreError;
+use crate::usage::{Usage, UsageChanges, Usages, bytes};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use windlass_kernel::{ExecutionId, Fence, RunId};
 
 pub(super) fn apply(
     conn: &Connection,
     keys: &mut Keys,
+    (usages, seal): (&Usages, Option<&AuditSeal>),
     writes: &[Write],
 ) -> Result<Vec<Applied>, StoreError> {
     conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    let applied = Batch::new(conn, keys).and_then(|mut batch| batch.run(writes));
-    let committed = applied.and_then(|applied| {
+    let applied = Batch::new(conn, keys, seal).and_then(|mut batch| Ok((batch.run(writes)?, batch.usage)));
+    let committed = applied.and_then(|(applied, changes)| {
+        usage::count(conn, &usages.take_unwritten())?;
+        usage::count(conn, &changes)?;
         conn.prepare_cached("COMMIT")?.execute([])?;
+        usages.add(&changes);
+        let counted = writes.iter().filter_map(counted_artifacts).next_back();
+        counted.into_iter().for_each(|left| usages.set_artifacts(left));
         Ok(applied)
     });
     if committed.is_err() {
@@ -39,12 +50,29 @@ struct Batch<'c> {
     commits: Commits<'c>,
     /// Executions of which a commit was refused: what was decided after it stands on nothing.
     refused: HashSet<ExecutionId>,
+    usage: UsageChanges,
+    seal: Option<&'c AuditSeal>,
+}
+
+fn counted_artifacts(write: &Write) -> Option<&BTreeMap<Tenant, u64>> {
+    match write {
+        Write::Entry(entry) => match &**entry {
+            Entry::ArtifactsCounted { left } => Some(left),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 impl<'c> Batch<'c> {
-    fn new(conn: &'c Connection, keys: &'c mut Keys) -> Result<Self, StoreError> {
-        let (positions, commits) = (Positions::of(conn)?, Commits::new(conn)?);
-        Ok(Batch { conn, keys, positions, commits, refused: HashSet::new() })
+    fn new(
+        conn: &'c Connection,
+        keys: &'c mut Keys,
+        seal: Option<&'c AuditSeal>,
+    ) -> Result<Self, StoreError> {
+        let (positions, commits) = (Positions::of(conn)?, Commits::new(conn, seal)?);
+        let (refused, usage) = (HashSet::new(), UsageChanges::default());
+        Ok(Batch { conn, keys, positions, commits, refused, usage, seal })
     }
 
     fn run(&mut self, writes: &[Write]) -> Result<Vec<Applied>, StoreError> {
@@ -56,12 +84,17 @@ impl<'c> Batch<'c> {
             Write::Commit(commit) if self.refused.contains(&commit.execution) => Ok(Applied::Conflict),
             Write::Commit(commit) => {
                 let applied = self.commits.apply(self.conn, (self.keys, &mut self.positions), commit)?;
-                if !matches!(applied, Applied::Committed(_)) {
-                    self.refused.insert(commit.execution);
+                match (applied, owner_of(self.conn, self.keys, commit.execution)?) {
+                    (Applied::Committed(_), Some(owned)) => {
+                        let journal = self.commits.appended();
+                        self.usage.add(&owned.tenant, Usage { journal, ..Usage::default() });
+                    }
+                    (Applied::Committed(_), None) => {}
+                    _ => drop(self.refused.insert(commit.execution)),
                 }
                 Ok(applied)
             }
-            Write::Define(definition) => define(self.conn, definition),
+            Write::Define(definition) => define(self.conn, (&mut self.usage, self.seal), definition),
             Write::Net(net) => definitions::keep_net(self.conn, net).map(|()| Applied::Done),
             Write::Lease(lease) => self.lease(lease),
             Write::Checkpoint { execution, run, fence, cursor } => {
@@ -75,7 +108,7 @@ impl<'c> Batch<'c> {
             Write::Fetched { mail } => fetched(self.conn, *mail),
             Write::Stopped(stop) => self.stopped(stop),
             Write::Log(chunk) => self.log(chunk),
-            Write::Entry(entry) => entry::write(self.conn, self.keys, entry),
+            Write::Entry(entry) => entry::write(self.conn, (self.keys, &mut self.usage, self.seal), entry),
         }
     }
 
@@ -150,13 +183,16 @@ impl<'c> Batch<'c> {
     }
 
     fn log(&mut self, chunk: &LogChunk) -> Result<Applied, StoreError> {
-        let Some(key) = key_of(self.conn, self.keys, chunk.execution)? else { return Ok(Applied::Fenced) };
+        let Some(Owned { key, tenant }) = owner_of(self.conn, self.keys, chunk.execution)? else {
+            return Ok(Applied::Fenced);
+        };
         let mut statement = self.conn.prepare_cached(
             "INSERT INTO logs (position, execution, run, step, attempt, at, lines) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
         let (position, run) = (self.positions.next().0, chunk.run.0.cast_signed());
         statement.execute(params![position, key, run, chunk.step, chunk.attempt, chunk.at.0, chunk.lines])?;
+        self.usage.add(&tenant, Usage { logs: bytes(chunk.lines.len()), ..Usage::default() });
         Ok(Applied::Done)
     }
 }

@@ -1,6 +1,7 @@
 //! Log lines of one unit on their way to the engine: gathered into chunks, and held back when the engine is slow.
 
 use super::port::Port;
+use crate::artifacts::TenantArtifacts;
 use crate::excerpt::settle;
 use crate::halt::Halt;
 use crate::keeper::Keeper;
@@ -24,6 +25,9 @@ const UNANSWERED_MAX: usize = 4;
 
 /// Data beside a line; what is longer is no remark any more, and is left out.
 const DATA_MAX: usize = 16 * 1024;
+
+/// Text of the whole log of an attempt: a program that writes without end must not fill the disk, and nobody reads more.
+const LOG_MAX: usize = 64 * 1024 * 1024;
 
 /// What a line costs beside its text.
 const LINE_COST: usize = 32;
@@ -104,13 +108,50 @@ pub(super) struct Pump {
     halt: Halt,
     /// The work was stopped, and the engine took no more in time.
     is_deaf: bool,
+    ends: Ends,
 }
 
-pub(super) fn log(port: Arc<dyn Port>, keeper: Arc<Keeper>, work: &Work, halt: Halt) -> (Lines, Pump) {
+/// Where the log of an attempt ends before the attempt does.
+struct Ends {
+    artifacts: TenantArtifacts,
+    sent: usize,
+    /// A last line says why.
+    is_noted: bool,
+}
+
+impl Ends {
+    /// Drops lines that there is no room for. The first ones are replaced by a line that says why.
+    fn admit(&mut self, lines: Vec<Line>, bytes: usize) -> Vec<Line> {
+        let no_room = self.artifacts.no_room().map(|no_room| no_room.message().to_owned());
+        let too_long = (self.sent + bytes > LOG_MAX)
+            .then(|| format!("the log of an attempt has at most {} MiB", LOG_MAX / (1024 * 1024)));
+        let Some(why) = no_room.or(too_long) else {
+            self.sent += bytes;
+            return lines;
+        };
+        if std::mem::replace(&mut self.is_noted, true) {
+            return Vec::new();
+        }
+        let text = format!("what follows is not kept: {why}");
+        vec![Line { at: now_ms(), stream: Stream::Worker, text, level: Some(Level::Warn), data: None }]
+    }
+}
+
+pub(super) fn log(
+    port: Arc<dyn Port>,
+    keeper: Arc<Keeper>,
+    artifacts: TenantArtifacts,
+    work: &Work,
+    halt: Halt,
+) -> (Lines, Pump) {
     let (sender, lines) = mpsc::channel(QUEUE);
     let head = Log { unit: work.unit, step: work.step.clone(), attempt: work.attempt, lines: Vec::new() };
     let room = Arc::new(Semaphore::new(UNANSWERED_MAX));
-    (Lines { sender, keeper, debug: work.debug }, Pump { port, lines, room, head, halt, is_deaf: false })
+    let ends = Ends { artifacts, sent: 0, is_noted: false };
+    (
+        Lines { sender, keeper, debug: work.debug },
+        Pump { port, lines, room, head, halt, is_deaf: false, ends },
+    )
 }
 
 impl Pump {
@@ -140,7 +181,8 @@ impl Pump {
     }
 
     async fn send(&mut self, chunk: &mut Chunk) {
-        let Chunk { lines, .. } = std::mem::take(chunk);
+        let Chunk { lines, bytes } = std::mem::take(chunk);
+        let lines = self.ends.admit(lines, bytes);
         if lines.is_empty() {
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::log::{Lines, Pump, log};
 use super::port::Port;
-use crate::artifacts;
+use crate::artifacts::{self, NoRoom};
 use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper;
@@ -38,7 +38,7 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     let (unit, timeout_ms) = (work.unit, work.timeout_ms);
     let kit = Arc::clone(&wires.kit);
     let (lines, pump): (Lines, Pump) =
-        log(Arc::clone(&wires.port), Arc::clone(&kit.keeper), &work, halt.clone());
+        log(Arc::clone(&wires.port), Arc::clone(&kit.keeper), kit.artifacts.clone(), &work, halt.clone());
     let mut run = Run::begin(work);
     let (sender, mut asks) = mpsc::channel(ASKS);
     let node = run.node().map(|node| {
@@ -76,6 +76,10 @@ async fn drive(
     unit: Unit,
     mut halt: Halt,
 ) -> Result {
+    // What runs on for a tenant without room would only add to what it uses. A full disk is no fault of the step's own.
+    if let Some(no_room @ NoRoom::Quota(_)) = wires.kit.artifacts.no_room() {
+        return Some(run.report_now(Outcome::Failed(*no_room.failure())));
+    }
     let earlier = run.work().cursor.clone();
     if let Err(failure) = earlier.as_deref().map_or(Ok(()), |cursor| desk.kit.keeper.open_again(cursor)) {
         return Some(run.report_now(Outcome::Failed(*failure)));

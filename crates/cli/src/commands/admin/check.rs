@@ -7,8 +7,12 @@ use crate::exit;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write, stderr};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_dialects::view::execution_id;
+use windlass_server::engine_secrets::EngineSecrets;
+use windlass_server::vault::LocalVault;
+use windlass_store::AuditSeal;
 use windlass_store::check::{self, Problem, Report};
 
 /// How often a terminal is told how far the check is.
@@ -17,7 +21,7 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 /// Check that everything in the data folder is as it was written
 ///
 /// Opens every row of every journal, replays every execution, and compares the result with what is stored beside it.
-/// Nothing is changed. It may run beside an engine: what that one writes meanwhile is read on. The exit code is 1 if
+/// Entries of the audit log are compared with their seals, for which the master key is needed. Nothing is changed. It may run beside an engine: what that one writes meanwhile is read on. The exit code is 1 if
 /// there is a problem.
 #[derive(Debug, clap::Args)]
 pub struct Check {
@@ -28,7 +32,18 @@ pub struct Check {
 
 impl Check {
     pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        let report = check::check(&mut data.read()?, &mut progress())?;
+        let mut reader = data.read()?;
+        let mut report = check::check(&mut reader, &mut progress())?;
+        match audit_seal(data) {
+            Ok(Some(seal)) => report.problems.extend(reader.check_audit(&seal)?),
+            Ok(None) => {}
+            Err(error) => report.problems.push(Problem {
+                execution: None,
+                version: None,
+                table: "audit",
+                what: format!("its seals cannot be checked: {error:#}"),
+            }),
+        }
         if stderr().is_terminal() {
             let _ = write!(stderr(), "\r\x1b[K");
         }
@@ -39,6 +54,11 @@ impl Check {
         }
         Ok(ExitCode::from(if report.is_sound() { exit::COMPLETED } else { exit::FAILED }))
     }
+}
+
+/// The key of the audit log; None where a folder has none.
+fn audit_seal(data: &Data) -> anyhow::Result<Option<Arc<AuditSeal>>> {
+    LocalVault::of(data.folder(), EngineSecrets::from_environment())?.audit_seal()
 }
 
 /// Tells a terminal now and then how much was seen.

@@ -59,7 +59,7 @@ impl Retry {
             Ok(folder) => {
                 let embedded = embedded::in_folder(folder, Workers::Pool)?;
                 let id = begin(&embedded, retry)?;
-                ending.until_rest(Runs::Here(embedded), &[id], &signals)
+                ending.until_rest(Runs::Here(Box::new(embedded)), &[id], &signals)
             }
             Err(FolderError::InUse { .. }) => self.hand_over(place, data, retry),
             Err(error) => Err(error.into()),

@@ -24,7 +24,7 @@ pub struct Ending<'p> {
 #[derive(Debug)]
 pub enum Runs {
     /// This process, as long as it waits.
-    Here(Embedded),
+    Here(Box<Embedded>),
     /// A server, whoever waits.
     There,
 }
@@ -38,7 +38,7 @@ impl Ending<'_> {
         signals: &Receiver<i32>,
     ) -> anyhow::Result<ExitCode> {
         let waited = match runs {
-            Runs::Here(embedded) => self.until_engine_ends(embedded, ids, signals)?,
+            Runs::Here(embedded) => self.until_engine_ends(*embedded, ids, signals)?,
             Runs::There => wait_afar(self.place, ids, signals).map_err(|error| self.lost(error, ids))?,
         };
         match waited {

@@ -91,7 +91,7 @@ impl Run {
                 keep_literals(&embedded, compiled.literals.iter().chain(family.literals()))?;
                 define_all(&embedded, family.definitions())?;
                 let ids = begin(&embedded, definition, &inputs, self.times)?;
-                (Runs::Here(embedded), ids)
+                (Runs::Here(Box::new(embedded)), ids)
             }
             Place::Server(server) => {
                 let ids = afar::begin(server, &family, (&definition.name, source), &inputs.0, self.times)?;
@@ -122,7 +122,7 @@ impl Run {
         }
         let signals = signals::listen().context("cannot listen to signals")?;
         let runs = match &place {
-            Place::Folder(data) => Runs::Here(self.embedded(data, "windlass run --resume")?),
+            Place::Folder(data) => Runs::Here(Box::new(self.embedded(data, "windlass run --resume")?)),
             Place::Server(_) => Runs::There,
         };
         Ending { place: &place, json: self.json }.until_rest(runs, &ids, &signals)
@@ -173,7 +173,7 @@ fn keep_literals<'l>(embedded: &Embedded, literals: impl Iterator<Item = &'l Lit
         return Ok(());
     }
     let mut vault = LocalVault::of(embedded.folder(), EngineSecrets::from_environment())?;
-    literals.try_for_each(|literal| vault.keep(&Tenant::default(), &literal.secret, &literal.value))
+    literals.try_for_each(|literal| vault.keep(&Tenant::default(), &literal.secret, &literal.value, None))
 }
 
 /// What the definition starts is there before it begins.

@@ -33,7 +33,7 @@ impl Run {
             Ok(id) => id,
             Err(error) => return Client::stop(api).and(Err(error)),
         };
-        let runs = Client::into_embedded(api).map_or(Runs::There, Runs::Here);
+        let runs = Client::into_embedded(api).map_or(Runs::There, |embedded| Runs::Here(Box::new(embedded)));
         Ending { place, json: self.json }.until_rest(runs, &[id], &signals)
     }
 }

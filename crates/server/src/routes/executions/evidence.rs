@@ -4,7 +4,7 @@ use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
-use crate::evidence::{Evidence, Ledger};
+use crate::evidence::{Anchor, Evidence, Ledger};
 use crate::ids;
 use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
@@ -32,6 +32,10 @@ pub struct Entries {
     /// In the order in which they happened, each with the hash of the one before.
     evidence: Vec<Evidence>,
     pagination: Pagination,
+    /// On the last page, where the server has a key
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    anchor: Option<Anchor>,
 }
 
 /// Attempts, ends and what people did, as a chain of hashes.
@@ -61,5 +65,7 @@ pub async fn evidence(
         stories.evidence.go_on(reader, net, walk, slice).map_err(Problem::from)
     });
     let (evidence, next) = read.await?;
-    Ok(Json(Entries { evidence, pagination: LIST.next(next) }))
+    let seal = app.seal.as_ref().filter(|_| next.is_none());
+    let anchor = seal.and_then(|seal| Anchor::of(seal, evidence.last()?));
+    Ok(Json(Entries { evidence, pagination: LIST.next(next), anchor }))
 }

@@ -93,7 +93,7 @@ pub(crate) fn missing(id: ExecutionId) -> Problem {
 enum First<T, F> {
     Told(T),
     /// The story is long: it is folded in turns.
-    Long(Telling, F),
+    Long(Box<Telling>, F),
 }
 
 /// The id of a path, and what is told of all that happened to its execution. A long story is folded in slices, and told
@@ -111,12 +111,12 @@ async fn told<T: Send + 'static>(
         let telling = stories.begin(stored_of(reader, &caller, id)?);
         Ok::<_, Problem>(match stories.catch_up(reader, &telling, Slice::begin())? {
             true => First::Told(stories.finish(reader, telling, tell)?),
-            false => First::Long(telling, tell),
+            false => First::Long(Box::new(telling), tell),
         })
     });
     let (telling, tell) = match first.await? {
         First::Told(told) => return Ok(told),
-        First::Long(telling, tell) => (telling, tell),
+        First::Long(telling, tell) => (*telling, tell),
     };
     let stories = app.stories.clone();
     let _turn = stories.turn(&telling).await;

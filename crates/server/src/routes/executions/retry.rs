@@ -74,6 +74,7 @@ pub async fn retry(
         return Err(for_editors(&caller));
     }
     let programs = net.as_ref().map(programs_of).unwrap_or_default();
+    app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &programs)?;
     let inputs = asked.inputs.map(|given| {
         let mut whole = stored.state.head.inputs.as_object().cloned().unwrap_or_default();

@@ -104,6 +104,7 @@ async fn startable(
         is_own(app, caller, parent).await?;
     }
     let version = app.prepared.version(app, &current.definition).await?;
+    app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &version.programs)?;
     let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
     Ok(Startable { version, estimate })

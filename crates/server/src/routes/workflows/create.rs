@@ -15,6 +15,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::workflow_id;
@@ -108,6 +109,7 @@ pub(super) async fn register(
     let (Some(net), Some(dialect)) = (compiled.net.take(), compiled.dialect) else {
         return Err(Problem::definition(compiled.errors()));
     };
+    app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &programs_of(&net))?;
     let mut warnings = warnings(app, caller, &compiled).await?;
     let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
@@ -122,7 +124,7 @@ pub(super) async fn register(
             warnings.extend(held.iter().map(|(claim, other)| hooks::taken(claim, &other.name)));
         }
     }
-    keep_literals(app, &caller.tenant, &mut compiled).await?;
+    keep_literals(app, caller, &mut compiled).await?;
     let net = Arc::new(net);
     let net_digest = hex(net.digest());
     let (dialect, tenant) = (dialect.name(), caller.tenant.clone());
@@ -242,15 +244,18 @@ async fn holders(
 }
 
 /// Secrets that stood in the definition are in the vault before the definition is in the store.
-async fn keep_literals(app: &Arc<App>, tenant: &Tenant, compiled: &mut Compiled) -> Result<(), Problem> {
+async fn keep_literals(app: &Arc<App>, caller: &Caller, compiled: &mut Compiled) -> Result<(), Problem> {
     let literals = std::mem::take(&mut compiled.literals);
     if literals.is_empty() {
         return Ok(());
     }
-    let (vault, tenant) = (app.secrets.clone(), tenant.clone());
+    let (vault, caller) = (app.secrets.clone(), caller.clone());
     let keep = move || {
         vault.with(|vault| {
-            literals.iter().try_for_each(|literal| vault.keep(&tenant, &literal.secret, &literal.value))
+            literals.iter().try_for_each(|literal| {
+                let audit = caller.does("secret.set", &literal.secret, json!({ "source": "definition" }));
+                vault.keep(&caller.tenant, &literal.secret, &literal.value, Some(audit))
+            })
         })
     };
     app.aside(keep).await?

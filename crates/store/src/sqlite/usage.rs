@@ -1,0 +1,55 @@
+//! The rows that count what tenants use.
+
+use super::columns::tenant;
+use super::lists::all;
+use crate::origin::Tenant;
+use crate::store::StoreError;
+use crate::usage::{Usage, UsageChanges};
+use rusqlite::{Connection, params};
+use std::collections::BTreeMap;
+
+pub(super) fn load(conn: &Connection) -> Result<BTreeMap<Tenant, Usage>, StoreError> {
+    let sql = "SELECT tenant, journal, logs, artifacts, definitions, memories FROM usage";
+    let rows = all(conn, sql, [], |row| {
+        let usage = Usage {
+            journal: row.get(1)?,
+            logs: row.get(2)?,
+            artifacts: row.get(3)?,
+            definitions: row.get(4)?,
+            memories: row.get(5)?,
+        };
+        Ok((tenant(&row.get::<_, String>(0)?), usage))
+    })?;
+    Ok(rows.into_iter().collect())
+}
+
+/// One row per tenant of a batch, however many writes it has.
+pub(super) fn count(conn: &Connection, changes: &UsageChanges) -> Result<(), StoreError> {
+    let sql = "INSERT INTO usage (tenant, journal, logs, artifacts, definitions, memories) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (tenant) DO UPDATE SET \
+               journal = journal + excluded.journal, logs = logs + excluded.logs, \
+               artifacts = artifacts + excluded.artifacts, definitions = definitions + excluded.definitions, \
+               memories = memories + excluded.memories";
+    for (tenant, Usage { journal, logs, artifacts, definitions, memories }) in &changes.0 {
+        conn.prepare_cached(sql)?.execute(params![
+            tenant.0,
+            journal,
+            logs,
+            artifacts,
+            definitions,
+            memories
+        ])?;
+    }
+    Ok(())
+}
+
+/// Replaces the count of artifacts by what is there.
+pub(super) fn set_artifacts(conn: &Connection, left: &BTreeMap<Tenant, u64>) -> Result<(), StoreError> {
+    conn.execute("UPDATE usage SET artifacts = 0", [])?;
+    let sql = "INSERT INTO usage (tenant, artifacts) VALUES (?1, ?2) \
+               ON CONFLICT (tenant) DO UPDATE SET artifacts = excluded.artifacts";
+    for (tenant, bytes) in left {
+        conn.prepare_cached(sql)?.execute(params![tenant.0, i64::try_from(*bytes).unwrap_or(i64::MAX)])?;
+    }
+    Ok(())
+}
