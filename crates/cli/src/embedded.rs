@@ -8,7 +8,7 @@ use windlass_server::Local;
 use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::Setup;
-pub use windlass_server::host::{Embedded, GUARD, SANDBOX, Workers, ended, new_id, new_workflow_id, now};
+pub use windlass_server::host::{Embedded, SANDBOX, SUPERVISE, Workers, ended, new_id, new_workflow_id, now};
 use windlass_server::storage::StorageLimits;
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;

@@ -44,8 +44,12 @@ enum Command {
     Completions {
         shell: clap_complete::Shell,
     },
-    #[command(name = embedded::GUARD, hide = true)]
-    Guard,
+    /// A step's program and all that it starts
+    #[command(name = embedded::SUPERVISE, hide = true)]
+    Supervise {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        argv: Vec<std::ffi::OsString>,
+    },
     /// One computation for the pool, in a process with limits of its own
     #[command(name = embedded::SANDBOX, hide = true)]
     Sandbox,
@@ -86,7 +90,7 @@ fn main() -> ExitCode {
         Command::Admin(admin) => admin.run(),
         Command::Bench(bench) => bench.run(),
         Command::Sim(sim) => sim.run(),
-        Command::Guard => Ok(commands::guard::run()),
+        Command::Supervise { argv } => commands::supervise::run(&argv),
         Command::Sandbox => commands::sandbox::run(),
         Command::Node { args } => commands::node::run(&args),
         Command::Completions { shell } => {

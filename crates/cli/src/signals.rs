@@ -1,4 +1,4 @@
-//! Ctrl-C and its like. The first asks for an orderly end, the second ends the process at once: the guard then ends
+//! Ctrl-C and its like. The first asks for an orderly end, the second ends the process at once: the supervisors then end
 //! what steps have left running.
 
 use crate::exit;

@@ -28,12 +28,11 @@ use windlass_protocol::{
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, Tenant, Usages, WorkflowId};
 use windlass_worker::egress::Egress;
-use windlass_worker::guard::GuardCommand;
-use windlass_worker::sandbox::{DatabaseQuota, SandboxCommand};
-use windlass_worker::{Artifacts, Inherited, NoRoom, Orders, Pool, PoolConfig, Port, Reply};
+use windlass_worker::sandbox::DatabaseQuota;
+use windlass_worker::{Artifacts, Inherited, NoRoom, Orders, OwnCommand, Pool, PoolConfig, Port, Reply};
 
-/// The subcommand that the guard process is started with.
-pub const GUARD: &str = "guard";
+/// The subcommand that supervisors of programs are started with.
+pub const SUPERVISE: &str = "supervise";
 /// The subcommand that sandbox processes are started with.
 pub const SANDBOX: &str = "sandbox";
 
@@ -132,10 +131,10 @@ impl Embedded {
         let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
         inherited.keep();
         let program = std::env::current_exe().context("cannot find the path of this program")?;
-        let guard = GuardCommand { program: program.clone(), args: vec![GUARD.into()] };
-        let sandbox = SandboxCommand { program: program.clone(), args: vec![SANDBOX.into()] };
+        let own = |name: &str| OwnCommand { program: program.clone(), args: vec![name.into()] };
+        let (supervisor, sandbox) = (own(SUPERVISE), own(SANDBOX));
         let worker = format!("process {}", std::process::id());
-        let mut config = PoolConfig::new(worker, guard, sandbox, artifacts);
+        let mut config = PoolConfig::new(worker, supervisor, sandbox, artifacts);
         config.helper = Some(program);
         config.cache = self.folder.path().join("cache");
         config.folders = Some(self.folder.path().join("work"));

@@ -1,6 +1,7 @@
 //! Memory that JSON takes as values. A text like `[0,0,…]` takes eighty times its size: an answer that is within its bound
 //! as a text may be far beyond what a worker can hold.
 
+use crate::tools::TenantBounds;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -98,13 +99,13 @@ impl Default for Room {
 /// but for a text that waits to become a value; so none waits for ever.
 #[derive(Debug)]
 pub(crate) struct Share {
-    room: Arc<Room>,
+    bounds: Arc<TenantBounds>,
     value: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl Share {
-    pub(crate) fn new(room: Arc<Room>) -> Share {
-        Share { room, value: Mutex::default() }
+    pub(crate) fn new(bounds: Arc<TenantBounds>) -> Share {
+        Share { bounds, value: Mutex::default() }
     }
 
     /// To be called when the value of the last call is kept elsewhere.
@@ -114,7 +115,7 @@ impl Share {
 
     /// Waits for room for a text that is about to be read.
     pub(crate) async fn text(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        acquire(&self.room.texts, bytes.min(TEXTS_BYTES_MAX)).await
+        acquire(&self.bounds.room.texts, bytes.min(TEXTS_BYTES_MAX)).await
     }
 
     /// Waits for room for a value, and holds it until the next call.
@@ -124,7 +125,7 @@ impl Share {
         }
         self.release();
         if memory > SMALL {
-            let permit = acquire(&self.room.values, memory).await;
+            let permit = acquire(&self.bounds.room.values, memory).await;
             *self.value.lock().unwrap_or_else(PoisonError::into_inner) = permit;
         }
         Ok(())

@@ -6,15 +6,15 @@
 //! | [`session`] | the worker's side of the protocol: leases, resent reports, checkpoints; no IO |
 //! | [`Pool`] | both of them over threads, processes and the clock, with an engine behind a [`Port`] |
 //! | [`egress`] | where requests of definitions may go to |
-//! | [`guard`] | a process that ends what a killed worker leaves behind |
+//! | [`supervisor`] | the process that ends all that a program of a step started |
 //! | [`sandbox`] | processes for statements and paths of strangers |
 
 mod artifacts;
+mod command;
 pub mod egress;
 mod excerpt;
 mod failure;
 mod footprint;
-pub mod guard;
 mod halt;
 mod inherited;
 mod keeper;
@@ -28,10 +28,12 @@ mod rights;
 pub mod sandbox;
 pub mod session;
 mod stream;
+pub mod supervisor;
 mod tools;
 mod vault;
 
 pub use artifacts::{Artifacts, NoRoom};
+pub use command::OwnCommand;
 pub use inherited::Inherited;
 pub use memory::{Found, Memory, MemoryError, NoMemory, Remembered, Wanted};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};

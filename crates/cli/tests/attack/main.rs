@@ -11,6 +11,7 @@ mod definitions;
 mod files;
 mod hooks;
 mod identity;
+mod leftovers;
 mod origin;
 mod readers;
 mod redaction;

@@ -98,7 +98,7 @@ fn a_second_ctrl_c_does_not_wait_for_a_stubborn_step() {
     let (code, _, err) = running.end();
     assert_eq!(code, Some(130), "{err}");
     assert!(!err.contains("carry on with"), "it waited for the orderly end: {err}");
-    until("the guard ends the step's process", || is_gone(pid).then_some(()));
+    until("the supervisor ends the step's process", || is_gone(pid).then_some(()));
 }
 
 #[test]

@@ -12,17 +12,17 @@ pub(crate) use log::Lines;
 pub use port::{Orders, Port, Reply};
 
 use crate::artifacts::{Artifacts, TenantArtifacts};
+use crate::command::OwnCommand;
 use crate::egress::Egress;
 use crate::failure::failure;
-use crate::guard::{Guard, GuardCommand, GuardError};
 use crate::halt::{Puller, halt};
 use crate::keeper::{self, Keeper};
 use crate::keychain::Tokens;
 use crate::memory::{Memory, NoMemory};
 use crate::rights::{EveryRight, Rights};
-use crate::sandbox::{DatabaseQuota, Sandbox, SandboxCommand};
+use crate::sandbox::{DatabaseQuota, Sandbox};
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
-use crate::tools::{Clients, GRACE_MS, Kit};
+use crate::tools::{Clients, GRACE_MS, Kit, TenantBounds};
 use crate::vault::{NoVault, Vault};
 use serde_json::Map;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use std::io;
 use std::num::NonZero;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle, available_parallelism};
 use std::time::Duration;
 use tokio::runtime::Builder;
@@ -54,8 +54,10 @@ pub struct PoolConfig {
     pub slots: u32,
     /// Between TERM and KILL when an attempt takes too long and when the pool is shut down.
     pub grace_ms: u64,
-    pub guard: GuardCommand,
-    pub sandbox: SandboxCommand,
+    /// How [`crate::supervisor::run`] is called.
+    pub supervisor: OwnCommand,
+    /// How [`crate::sandbox::run`] is called.
+    pub sandbox: OwnCommand,
     /// Where requests of tasks may go to. A new one allows no private ranges.
     pub egress: Egress,
     pub artifacts: Arc<dyn Artifacts>,
@@ -89,8 +91,8 @@ impl PoolConfig {
     #[must_use]
     pub fn new(
         worker: impl Into<String>,
-        guard: GuardCommand,
-        sandbox: SandboxCommand,
+        supervisor: OwnCommand,
+        sandbox: OwnCommand,
         artifacts: Arc<dyn Artifacts>,
     ) -> PoolConfig {
         let slots = default_slots();
@@ -102,7 +104,7 @@ impl PoolConfig {
             worker,
             slots,
             grace_ms,
-            guard,
+            supervisor,
             sandbox,
             egress,
             artifacts,
@@ -120,8 +122,6 @@ impl PoolConfig {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
-    #[error(transparent)]
-    Guard(#[from] GuardError),
     #[error("the worker's thread cannot be started: {0}")]
     Thread(#[from] io::Error),
 }
@@ -137,9 +137,8 @@ pub struct Pool {
 impl Pool {
     /// Registers with the engine and runs what it orders, until it is shut down.
     pub fn start(config: PoolConfig, port: Arc<dyn Port>) -> Result<Pool, PoolError> {
-        let guard = Arc::new(Mutex::new(Guard::spawn(config.guard)?));
         let kits = Kits {
-            guard,
+            supervisor: config.supervisor,
             sandbox: config.sandbox,
             artifacts: config.artifacts,
             clients: Arc::new(Clients::new(config.egress)),
@@ -153,6 +152,7 @@ impl Pool {
             cache: std::path::absolute(config.cache)?,
             venvs: Arc::default(),
             tokens: BTreeMap::new(),
+            bounds: BTreeMap::new(),
         };
         let runtime = Builder::new_current_thread().enable_all().build()?;
         // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
@@ -332,8 +332,8 @@ impl Floor {
 
 /// What units share. Each has secrets of its own; tokens that were fetched with them are shared within a tenant only.
 struct Kits {
-    guard: Arc<Mutex<Guard>>,
-    sandbox: SandboxCommand,
+    supervisor: OwnCommand,
+    sandbox: OwnCommand,
     artifacts: Arc<dyn Artifacts>,
     clients: Arc<Clients>,
     vault: Arc<dyn Vault>,
@@ -347,17 +347,21 @@ struct Kits {
     venvs: Arc<tokio::sync::Mutex<()>>,
     /// By tenant. There are only as many as have tokens that are used.
     tokens: BTreeMap<String, Arc<Tokens>>,
+    /// By tenant. There are only as many as have work.
+    bounds: BTreeMap<String, Arc<TenantBounds>>,
 }
 
 impl Kits {
     fn for_unit(&mut self, tenant: &str) -> Arc<Kit> {
         self.tokens.retain(|_, tokens| Arc::strong_count(tokens) > 1 || !tokens.is_empty());
+        self.bounds.retain(|_, bounds| Arc::strong_count(bounds) > 1);
         let tokens = Arc::clone(self.tokens.entry(tenant.to_owned()).or_default());
+        let bounds = Arc::clone(self.bounds.entry(tenant.to_owned()).or_default());
         Arc::new(Kit {
-            guard: Arc::clone(&self.guard),
+            supervisor: self.supervisor.clone(),
             artifacts: TenantArtifacts::new(tenant, Arc::clone(&self.artifacts)),
-            sandbox: Sandbox::new(self.sandbox.clone(), Arc::clone(&self.guard)),
-            room: Arc::default(),
+            sandbox: Sandbox::new(self.sandbox.clone()),
+            bounds,
             clients: Arc::clone(&self.clients),
             keeper: Arc::new(Keeper::new(
                 tenant.to_owned(),

@@ -2,17 +2,14 @@
 
 use super::process::{DONE, FAILED};
 use super::{Job, Limits};
+use crate::command::OwnCommand;
 use crate::failure::failure;
 use crate::halt::Halt;
-use crate::process::{Group, SharedGuard};
 use rustix::process::Signal;
-use std::ffi::OsString;
 use std::io;
 use std::num::NonZero;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,19 +26,20 @@ const PLACES_MIN: usize = 2;
 /// What a failure may have, beside the result.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;
 
-/// How the process is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SandboxCommand {
-    pub program: PathBuf,
-    pub args: Vec<OsString>,
-}
-
-/// Starts sandbox processes for one tenant.
+/// Starts sandbox processes.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
-    command: SandboxCommand,
-    guard: SharedGuard,
-    places: Arc<Semaphore>,
+    command: OwnCommand,
+}
+
+/// Places for the processes of one tenant.
+#[derive(Debug)]
+pub(crate) struct Places(Semaphore);
+
+impl Default for Places {
+    fn default() -> Places {
+        Places(Semaphore::new(available_parallelism().map_or(1, NonZero::get).max(PLACES_MIN)))
+    }
 }
 
 /// What one job may use.
@@ -56,14 +54,14 @@ pub(crate) struct Bounds {
 }
 
 impl Sandbox {
-    pub(crate) fn new(command: SandboxCommand, guard: SharedGuard) -> Sandbox {
-        let places = available_parallelism().map_or(1, NonZero::get).max(PLACES_MIN);
-        Sandbox { command, guard, places: Arc::new(Semaphore::new(places)) }
+    pub(crate) fn new(command: OwnCommand) -> Sandbox {
+        Sandbox { command }
     }
 
     /// Does the job in a process of its own and returns the result as JSON text. The process is gone when it returns.
     pub(crate) async fn run(
         &self,
+        places: &Places,
         job: Job,
         bounds: &Bounds,
         mut halt: Halt,
@@ -72,13 +70,12 @@ impl Sandbox {
         let place = tokio::select! {
             biased;
             _ = halt.pulled() => return Err(stopped()),
-            place = self.places.acquire() => place.map_err(|error| defect(bounds, &error))?,
+            place = places.0.acquire() => place.map_err(|error| defect(bounds, &error))?,
         };
         // A large job takes a while to write, and its values a while to drop.
         let request = spawn_blocking(move || request(&job)).await;
         let request = request.map_err(io::Error::other).and_then(|request| request);
         let mut child = self.spawn().map_err(|error| not_started(bounds, &error))?;
-        let group = Group::of(&child, &self.guard).map_err(|error| not_started(bounds, &error))?;
         let request = request.map_err(|error| defect(bounds, &error))?;
         let ended = tokio::select! {
             biased;
@@ -91,7 +88,7 @@ impl Sandbox {
         // Whatever came of it, the process is gone before its place is free.
         let _ = child.start_kill();
         let _ = child.wait().await;
-        drop((group, place));
+        drop(place);
         judge(ended?, bounds)
     }
 

@@ -1,6 +1,6 @@
 //! Limits that a sandbox process sets for itself.
 
-use rustix::process::{Resource, Rlimit, nice, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, nice, set_parent_process_death_signal, setrlimit};
 use serde::{Deserialize, Serialize};
 use std::{fs, io};
 
@@ -24,6 +24,8 @@ pub(crate) struct Limits {
 impl Limits {
     /// Sets them for this process. They cannot be raised again.
     pub(super) fn apply(self) -> io::Result<()> {
+        // It dies with the worker's thread that started it, however that dies. A worker that is gone already sends no job.
+        set_parent_process_death_signal(Some(Signal::KILL))?;
         let memory = mapped_bytes()?.saturating_add(self.memory_bytes);
         set(Resource::As, memory)?;
         set(Resource::Cpu, self.cpu_seconds)?;

@@ -19,8 +19,7 @@ mod paths;
 mod process;
 mod sql;
 
-pub use host::SandboxCommand;
-pub(crate) use host::{Bounds, Sandbox};
+pub(crate) use host::{Bounds, Places, Sandbox};
 pub(crate) use limits::Limits;
 pub(crate) use paths::FOUND_BYTES_MAX;
 pub use process::run;

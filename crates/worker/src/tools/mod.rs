@@ -17,6 +17,7 @@ mod shell;
 mod sql;
 
 use crate::artifacts::TenantArtifacts;
+use crate::command::OwnCommand;
 use crate::failure;
 use crate::footprint::{Room, Share};
 use crate::halt::{Halt, limited};
@@ -26,8 +27,7 @@ use crate::memory::Memory;
 use crate::node::NodeDesk;
 use crate::pipeline::{Call, CallResult, execution_id};
 use crate::pool::Lines;
-use crate::process::SharedGuard;
-use crate::sandbox::{DatabaseQuota, Sandbox};
+use crate::sandbox::{Bounds, DatabaseQuota, Job, Places, Sandbox};
 pub(crate) use http::Clients;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -90,10 +90,17 @@ pub(crate) struct Desk {
     pub(crate) share: Share,
 }
 
+/// What the work of one tenant may take together.
+#[derive(Debug, Default)]
+pub(crate) struct TenantBounds {
+    pub(crate) room: Room,
+    pub(crate) places: Places,
+}
+
 /// What the tools of one unit share.
 #[derive(Debug)]
 pub(crate) struct Kit {
-    pub(crate) guard: SharedGuard,
+    pub(crate) supervisor: OwnCommand,
     pub(crate) artifacts: TenantArtifacts,
     pub(crate) clients: Arc<Clients>,
     pub(crate) keeper: Arc<Keeper>,
@@ -108,8 +115,7 @@ pub(crate) struct Kit {
     pub(crate) databases: Option<PathBuf>,
     pub(crate) database_quota: DatabaseQuota,
     pub(crate) sandbox: Sandbox,
-    /// Of the tenant.
-    pub(crate) room: Arc<Room>,
+    pub(crate) bounds: Arc<TenantBounds>,
     /// Where what can be made again is kept.
     pub(crate) cache: PathBuf,
     /// Environments of packages are made one after the other.
@@ -126,7 +132,7 @@ impl Desk {
             ("WINDLASS_ATTEMPT", work.attempt.to_string()),
             ("WINDLASS_IDEMPOTENCY_KEY", key),
         ];
-        let share = Share::new(Arc::clone(&kit.room));
+        let share = Share::new(Arc::clone(&kit.bounds));
         Desk { names, attempt: work.attempt, lines, kit, keychain: Map::new(), node, share }
     }
 
@@ -153,6 +159,16 @@ impl Desk {
             Some(entry) => Ok(entry.clone()),
             None => self.open(name).map(|text| stored(&text)),
         }
+    }
+
+    /// Does a job in a sandbox process, when the tenant has a place for one.
+    pub(crate) async fn compute(
+        &self,
+        job: Job,
+        bounds: &Bounds,
+        halt: Halt,
+    ) -> Result<Vec<u8>, Box<Failure>> {
+        self.kit.sandbox.run(&self.kit.bounds.places, job, bounds, halt).await
     }
 
     /// A secret of the tenant whose work it is.

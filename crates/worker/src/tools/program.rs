@@ -1,17 +1,17 @@
 //! One program with its group, from its start to the end of all it started: what `shell` and `python` share.
 
 use super::{Desk, GRACE_MS};
+use crate::command::OwnCommand;
 use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
-use crate::inherited::gate_line;
-use crate::process::Group;
+use crate::process::Family;
 use crate::stream::{Splitter, Tail};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -24,8 +24,8 @@ pub(super) const ERROR_TAIL_MAX: usize = 4 * 1024;
 /// Taken from a pipe at once.
 const READ_BYTES: usize = 16 * 1024;
 
-/// After the group is gone, its last output is in the pipe already. Who still holds the pipe open left the group, and
-/// its output is no longer the step's.
+/// After the program and all that it started are gone, their last output is in the pipe already. A process that still holds
+/// the pipe open got it from one of them and is none of them; its output is no longer the step's.
 const LAST_READ: Duration = Duration::from_millis(500);
 /// The largest pipe the system makes.
 const LAST_BYTES: usize = 1024 * 1024;
@@ -35,13 +35,6 @@ const LAST_BYTES: usize = 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(100);
 /// A program that never pauses is still followed line by line.
 const HELD_FOR: Duration = Duration::from_secs(1);
-
-/// Lets the command begin only when the guard knows of it: a worker that dies before writes no line, and the command
-/// never was. Then nothing reads what is typed: input is empty.
-const GATE: &str = "read -r windlass_umask_ windlass_files_ || exit 125; \
-     [ \"$windlass_umask_\" = - ] || umask \"$windlass_umask_\"; \
-     [ \"$windlass_files_\" = - ] || ulimit -S -n \"$windlass_files_\"; \
-     exec \"$@\" </dev/null";
 
 /// What is started, and how messages call it.
 #[derive(Debug)]
@@ -62,15 +55,16 @@ pub(super) struct Ended {
 
 impl Program<'_> {
     pub(super) async fn run(&self, desk: &Desk, halt: Halt) -> Result<Ended, Box<Failure>> {
-        let mut child = self.spawn(desk)?;
-        let group = Group::of(&child, &desk.kit.guard).map_err(|error| self.cannot_start(&error))?;
-        let Some(group) = group else { return Err(self.cannot_start(&"it ended at once")) };
-        follow(&mut child, &group, desk, halt).await.map_err(|error| self.cannot_start(&error))
+        let (mut child, mut family) = self.spawn(desk)?;
+        follow(&mut child, &mut family, desk, halt).await.map_err(|error| self.cannot_start(&error))
     }
 
-    fn spawn(&self, desk: &Desk) -> Result<Child, Box<Failure>> {
-        let mut command = Command::new("sh");
-        command.args(["-c", GATE, "sh"]).args(&self.argv);
+    /// The program begins when it is said so: before, it dies with the worker and never was.
+    fn spawn(&self, desk: &Desk) -> Result<(Child, Family), Box<Failure>> {
+        let (family, stdin) = Family::connect().map_err(|error| self.cannot_start(&error))?;
+        let OwnCommand { program, args } = &desk.kit.supervisor;
+        let mut command = Command::new(program);
+        command.args(args).arg("--").args(&self.argv);
         for variable in ENGINE_VARIABLES {
             command.env_remove(variable);
         }
@@ -78,9 +72,11 @@ impl Program<'_> {
         if let Some(cwd) = self.cwd {
             command.current_dir(cwd);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.process_group(0).kill_on_drop(true);
-        command.spawn().map_err(|error| self.refused(&error))
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Never killed by itself: when the line to it ends, it kills what it supervises and ends.
+        command.process_group(0);
+        let child = command.spawn().map_err(|error| self.refused(&error))?;
+        Ok((child, family))
     }
 
     /// The system's trouble, not the definition's: another try may do better.
@@ -108,18 +104,16 @@ impl Program<'_> {
     }
 }
 
-async fn follow(child: &mut Child, group: &Group, desk: &Desk, mut halt: Halt) -> io::Result<Ended> {
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (Some(mut gate), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+async fn follow(child: &mut Child, family: &mut Family, desk: &Desk, mut halt: Halt) -> io::Result<Ended> {
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::other("its streams are not there"));
     };
     if !halt.is_pulled() {
-        gate.write_all(gate_line().as_bytes()).await?;
+        family.begin().await?;
     }
-    drop(gate);
     let (gone, is_gone) = watch::channel(false);
     let life = async {
-        let status = group.ended(child, &mut halt, GRACE_MS).await;
+        let status = family.ended(child, &mut halt, GRACE_MS).await;
         gone.send_replace(true);
         status
     };

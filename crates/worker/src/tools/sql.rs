@@ -104,7 +104,7 @@ async fn sqlite(statement: Statement, desk: &Desk, halt: Halt) -> Result<Value, 
         time: STATEMENT_TIME + TO_END,
         result_bytes_max: ROWS_BYTES_MAX,
     };
-    let rows = desk.kit.sandbox.run(Job::Sql(statement), &bounds, halt).await?;
+    let rows = desk.compute(Job::Sql(statement), &bounds, halt).await?;
     let too_large =
         |error| failure("validation", "RESULT_TOO_LARGE", format!("the rows cannot be kept: {error}"));
     desk.share.parse(rows).await.map_err(too_large)

@@ -1,7 +1,7 @@
 //! An engine that says yes, and tells the test what it hears.
 
-use crate::guard::guard_command;
 use crate::sandbox::sandbox_command;
+use crate::supervisor::supervisor_command;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io;
@@ -171,7 +171,7 @@ impl Shop {
         let (sender, heard) = channel();
         let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), ..Engine::default() });
         let artifacts = Arc::new(Memory::default());
-        let config = change(PoolConfig::new("test", guard_command(), sandbox_command(), artifacts));
+        let config = change(PoolConfig::new("test", supervisor_command(), sandbox_command(), artifacts));
         let pool = Pool::start(config, Arc::clone(&engine) as Arc<dyn Port>).unwrap();
         let shop = Shop { engine, pool: Some(pool), heard };
         assert!(matches!(shop.hear(), Heard::Registered));

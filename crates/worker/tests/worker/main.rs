@@ -4,7 +4,6 @@
 mod chaos;
 mod cluster;
 mod engine;
-mod guard;
 mod http;
 mod large;
 mod model;
@@ -19,3 +18,4 @@ mod sandbox;
 mod server;
 mod session;
 mod shell;
+mod supervisor;

@@ -1,14 +1,12 @@
 //! The pool as a whole: pipelines over real tools, checkpoints, shutdown.
 
 use crate::engine::{Heard, Shop, UNIT, command, pipeline};
-use crate::guard::lives;
-use crate::sandbox::sandbox_command;
+use crate::supervisor::lives;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use windlass_protocol::{Order, Outcome, Stream, Unit, Verdict, Work};
-use windlass_worker::guard::GuardCommand;
-use windlass_worker::{Pool, PoolConfig, PoolError, Port};
+use windlass_worker::{OwnCommand, PoolConfig};
 
 #[test]
 fn pbk_21_a_pipeline_of_real_tools_runs_by_its_rules() {
@@ -165,14 +163,9 @@ fn an_engine_that_forgot_the_session_gets_a_new_one_when_all_is_gone() {
 }
 
 #[test]
-fn a_pool_without_a_guard_does_not_start() {
-    let guard = GuardCommand { program: "/nowhere/windlass".into(), args: vec![] };
-    let port: Arc<dyn Port> = Arc::new(crate::engine::Engine::default());
-    assert!(matches!(
-        Pool::start(
-            PoolConfig::new("w", guard, sandbox_command(), Arc::new(crate::engine::Memory::default())),
-            port
-        ),
-        Err(PoolError::Guard(_))
-    ));
+fn a_program_without_a_supervisor_is_not_started() {
+    let nowhere = OwnCommand { program: "/nowhere/windlass".into(), args: vec![] };
+    let shop = Shop::with(|config| PoolConfig { supervisor: nowhere, ..config });
+    let failure = shop.run(command("echo never")).failure().clone();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("SHELL_NOT_STARTED", Some(true)), "{failure:?}");
 }

@@ -1,7 +1,7 @@
 //! Python tasks with the system's interpreter.
 
 use crate::engine::{Shop, Told, UNIT, pipeline};
-use crate::guard::lives;
+use crate::supervisor::lives;
 use serde_json::{Value, json};
 use windlass_protocol::{Order, Outcome, Stream, Work};
 

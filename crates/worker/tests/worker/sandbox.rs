@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use windlass_worker::sandbox::{self, SandboxCommand};
+use windlass_worker::{OwnCommand, sandbox};
 
 /// The harness of tests writes to stdout; the answer has a stream of its own.
-const APART: &str = "exec 3>&1 >/dev/null; exec \"$0\" \"$@\"";
+pub const APART: &str = "exec 3>&1 >/dev/null; exec \"$0\" \"$@\"";
 
 #[test]
 #[ignore = "what a sandbox process runs"]
@@ -16,9 +16,9 @@ fn sandbox_process() {
     }
 }
 
-pub fn sandbox_command() -> SandboxCommand {
+pub fn sandbox_command() -> OwnCommand {
     let program = std::env::current_exe().unwrap().into_os_string();
     let args = ["--ignored", "--exact", "--nocapture", "sandbox::sandbox_process"].map(OsString::from);
     let args = ["-c".into(), APART.into(), program].into_iter().chain(args).collect();
-    SandboxCommand { program: "/bin/sh".into(), args }
+    OwnCommand { program: "/bin/sh".into(), args }
 }

@@ -1,8 +1,7 @@
 //! Shell tasks with real commands.
 
 use crate::engine::{Shop, Told, UNANSWERED_MAX, UNIT, command, pipeline, shell};
-use crate::guard::lives;
-use rustix::process::{Pid, Signal, kill_process};
+use crate::supervisor::lives;
 use serde_json::{Value, json};
 use windlass_protocol::{Line, Order, Outcome, Stream, Unit, Work};
 use windlass_worker::{LINE_MAX, TAIL_MAX};
@@ -184,14 +183,13 @@ fn what_a_command_leaves_behind_ends_with_it() {
 }
 
 #[test]
-fn who_leaves_the_group_and_keeps_the_pipe_does_not_keep_the_step() {
+fn what_leaves_the_group_and_keeps_the_pipe_ends_with_the_step() {
     let dir = tempfile::tempdir().unwrap();
     let leave =
         "setsid sh -c 'echo pid $$; : >left; exec sleep 1000' & while ! test -e left; do :; done; echo end";
     let told = run(shell(json!({ "command": leave, "cwd": dir.path() })));
     assert_eq!(told.output()["exit_code"], 0);
-    let left = Pid::from_raw(pid(&told.lines).parse().unwrap()).unwrap();
-    kill_process(left, Signal::KILL).expect("it left, so it lives");
+    assert!(!lives(pid(&told.lines)));
 }
 
 #[test]

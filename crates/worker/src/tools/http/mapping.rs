@@ -72,7 +72,7 @@ impl Mapping {
         let Some(field) = self.paths().next().map(|path| path.field).filter(|_| !paths.is_empty()) else {
             return Ok(());
         };
-        let checked = desk.kit.sandbox.run(Job::CheckPaths(paths), &BOUNDS, halt).await;
+        let checked = desk.compute(Job::CheckPaths(paths), &BOUNDS, halt).await;
         checked.map(drop).map_err(|failure| named(field, failure))
     }
 
@@ -122,7 +122,7 @@ async fn search(
     desk: &Desk,
     halt: Halt,
 ) -> Result<Vec<Value>, Box<Failure>> {
-    let found = desk.kit.sandbox.run(Job::FindPaths { paths, data }, &BOUNDS, halt).await?;
+    let found = desk.compute(Job::FindPaths { paths, data }, &BOUNDS, halt).await?;
     let found = desk.share.parse(found).await.map_err(|error| {
         failure("validation", "RESULT_TOO_LARGE", format!("what the JSONPath finds cannot be kept: {error}"))
     })?;
