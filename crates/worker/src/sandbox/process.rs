@@ -4,7 +4,7 @@
 //! wrote. On the output: `+` and the result as JSON, or `-` and the failure as JSON.
 
 use super::{Job, Limits, paths, sql};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use windlass_protocol::Failure;
 
 /// A line of limits has a few dozen bytes.
@@ -14,8 +14,11 @@ pub(super) const DONE: u8 = b'+';
 pub(super) const FAILED: u8 = b'-';
 
 /// Does the job that comes on the input. An error means that there was none: the worker is gone.
-pub fn run(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
-    let limits: Limits = serde_json::from_slice(&line(&mut input)?)?;
+pub fn run(input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut input = BufReader::new(input);
+    let mut line = String::new();
+    input.by_ref().take(LIMITS_LINE_MAX).read_line(&mut line)?;
+    let limits: Limits = serde_json::from_str(&line)?;
     limits.apply()?;
     let mut job = Vec::new();
     input.read_to_end(&mut job)?;
@@ -40,16 +43,4 @@ fn done(job: Job) -> Result<Vec<u8>, Box<Failure>> {
         Job::CheckPaths(paths) => paths::check(&paths),
         Job::FindPaths { paths, data } => paths::find(&paths, &data),
     }
-}
-
-/// Byte by byte: nothing of the job is read before the limits hold.
-fn line(input: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    for byte in input.take(LIMITS_LINE_MAX).bytes() {
-        match byte? {
-            b'\n' => return Ok(line),
-            byte => line.push(byte),
-        }
-    }
-    Err(io::ErrorKind::UnexpectedEof.into())
 }
