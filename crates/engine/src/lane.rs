@@ -60,7 +60,9 @@ pub struct Config {
 /// Decides whether the inputs of a sub-execution fit what its definition says of them; `Err`: what is wrong. The engine
 /// knows no dialect. Never called on the lane's thread.
 #[derive(Clone)]
-pub struct InputsCheck(Arc<dyn Fn(&StoredDefinition, &Value) -> Result<(), String> + Send + Sync>);
+pub struct InputsCheck(Arc<CheckInputs>);
+
+type CheckInputs = dyn Fn(&StoredDefinition, &Value) -> Result<(), String> + Send + Sync;
 
 impl InputsCheck {
     pub fn new(

@@ -54,22 +54,19 @@ pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, 
     let mut left = RENDERED_MAX;
     let mut inputs = Start { inputs: defaults.clone(), id };
     overlay(&mut inputs.inputs, given.clone());
-    while !waiting.is_empty() {
-        let ready: Vec<String> = ready(&waiting).map(str::to_owned).collect();
-        if ready.is_empty() {
-            return Err(in_a_circle(waiting.keys()));
+    let (order, circular) = order(&waiting);
+    if !circular.is_empty() {
+        return Err(in_a_circle(circular.iter()));
+    }
+    for key in order {
+        let Some(template) = waiting.remove(&key) else { continue };
+        let mut value = template.render(&inputs).map_err(|error| format!("input `{key}`: {error}"))?;
+        let large = || format!("input `{key}`: the defaults of inputs make more than {RENDERED_MAX} bytes");
+        left = left.checked_sub(size(&value)).ok_or_else(large)?;
+        if let Some(over) = given.get(&key) {
+            overlay(&mut value, over.clone());
         }
-        for key in ready {
-            let Some(template) = waiting.remove(&key) else { continue };
-            let mut value = template.render(&inputs).map_err(|error| format!("input `{key}`: {error}"))?;
-            let large =
-                || format!("input `{key}`: the defaults of inputs make more than {RENDERED_MAX} bytes");
-            left = left.checked_sub(size(&value)).ok_or_else(large)?;
-            if let Some(over) = given.get(&key) {
-                overlay(&mut value, over.clone());
-            }
-            inputs.inputs[&key] = value;
-        }
+        inputs.inputs[&key] = value;
     }
     Ok(inputs.inputs)
 }
@@ -77,14 +74,7 @@ pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, 
 /// Defaults that need each other, so that none can be rendered first.
 #[must_use]
 pub fn circular_defaults(defaults: &Value) -> Vec<String> {
-    let mut waiting = templates(defaults);
-    loop {
-        let ready: Vec<String> = ready(&waiting).map(str::to_owned).collect();
-        if ready.is_empty() {
-            return waiting.into_keys().collect();
-        }
-        waiting.retain(|key, _| !ready.contains(key));
-    }
+    order(&templates(defaults)).1
 }
 
 /// Whether a default can read this. Text that reads anything else is left as it is: it may be meant for later.
@@ -118,9 +108,33 @@ fn size(value: &Value) -> usize {
         }
 }
 
-fn ready(waiting: &BTreeMap<String, Template>) -> impl Iterator<Item = &str> {
-    let awaits = |template: &Template| template.reads().iter().any(|read| waiting.contains_key(input(read)));
-    waiting.iter().filter(move |(_, template)| !awaits(template)).map(|(key, _)| key.as_str())
+/// Templates in an order in which each comes after those that it reads, and those that need each other. Takes time in
+/// proportion to what is read: a definition may have thousands of defaults, each over the one before it.
+fn order(waiting: &BTreeMap<String, Template>) -> (Vec<String>, Vec<String>) {
+    let mut readers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
+    for (key, template) in waiting {
+        let awaited: BTreeSet<&str> =
+            template.reads().iter().map(input).filter(|read| waiting.contains_key(*read)).collect();
+        missing.insert(key, awaited.len());
+        awaited.into_iter().for_each(|read| readers.entry(read).or_default().push(key));
+    }
+    let mut order: Vec<String> =
+        missing.iter().filter(|(_, count)| **count == 0).map(|(key, _)| (*key).to_owned()).collect();
+    let mut done = 0;
+    while let Some(key) = order.get(done).cloned() {
+        done += 1;
+        missing.remove(key.as_str());
+        for reader in readers.remove(key.as_str()).unwrap_or_default() {
+            if let Some(count) = missing.get_mut(reader) {
+                *count -= 1;
+                if *count == 0 {
+                    order.push(reader.to_owned());
+                }
+            }
+        }
+    }
+    (order, missing.into_keys().map(str::to_owned).collect())
 }
 
 /// The input that a read is about; no input has the name of one that is none.

@@ -26,7 +26,7 @@ pub(crate) fn graph(schema: &Value) -> Result<Graph, SchemaProblem> {
     let mut reading = Reading::new(schema);
     reading.schema_at(schema, String::new(), 0)?;
     while let Some((from, reference)) = reading.references.pop() {
-        let to = reading.follow(from, &reference)?;
+        let to = reading.follow(from, reference)?;
         reading.nodes[from].in_place.push(to);
     }
     Ok(Graph { nodes: reading.nodes })

@@ -58,6 +58,13 @@ fn bombs() -> Vec<(&'static str, String)> {
                     .collect::<String>()
             ),
         ),
+        (
+            "defaults of which each reads the next",
+            format!(
+                "metadata: {{name: a}}\nworkload: {{{}, a9000: 1}}\nworkflow:\n- {{step: s, tool: {{kind: noop}}}}\n",
+                (0..9_000).map(|n| format!("a{n}: \"{{{{ a{} }}}}\"", n + 1)).collect::<Vec<_>>().join(", ")
+            ),
+        ),
         ("brackets", format!("{HEAD} {}\n", "[".repeat(400_000))),
     ]
 }

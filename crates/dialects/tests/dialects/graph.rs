@@ -23,7 +23,7 @@ fn text() -> String {
 }
 
 fn drawn(format: Format) -> String {
-    draw(&net(&text()), None, format).unwrap()
+    draw(&net(&text()), None, format).expect("a picture")
 }
 
 #[test]

@@ -15,7 +15,15 @@ const ROOT: &str = "keychain";
 /// Given as inputs to another execution, and stored with it.
 const CHILD: &str = "playbook";
 
+/// Entries of a keychain. Every read of one is looked for among all of them.
+const ENTRIES_MAX: usize = 1_000;
+
 pub(in crate::playbook) fn check(playbook: &Playbook, problems: &mut Problems) {
+    if let Some(beyond) = playbook.keychain.get(ENTRIES_MAX) {
+        let message = format!("the keychain has more than {ENTRIES_MAX} entries");
+        let hint = "divide the playbook, or keep several values in one secret".to_owned();
+        return problems.add("E0002", &beyond.name.at, message, Some(hint));
+    }
     for (place, def) in playbook.keychain.iter().enumerate() {
         entry(def, &playbook.keychain[..place], problems);
     }

@@ -81,7 +81,8 @@ impl Version {
     /// About the memory that it takes: the text, values out of it, and the compiled schema.
     fn bytes(&self) -> usize {
         let schema = if matches!(self.schema, Ok(Some(_))) { SCHEMA_BYTES } else { 0 };
-        1_024 + schema + 4 * self.source.len()
+        let net = self.newer.as_ref().map_or(0, |net| 10 * net.bytes());
+        1_024 + schema + net + 4 * self.source.len()
     }
 
     fn of(definition: StoredDefinition) -> Version {

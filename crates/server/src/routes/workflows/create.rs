@@ -114,7 +114,9 @@ pub(super) async fn register(
     let mut warnings = warnings(app, caller, &compiled).await?;
     let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
     let name = named("name", &name)?;
-    let mut claims = hooks::claims_of(dialect, &compiled.source);
+    let source = compiled.source.clone();
+    let find_hooks = move || hooks::claims_of(dialect, &source);
+    let mut claims = app.compiling.run(&caller.tenant, compiled.source.len(), find_hooks).await?;
     hooks::check(&claims)?;
     match copies {
         Copies::No => are_free(app, &caller.tenant, &claims, (target, &name)).await?,
