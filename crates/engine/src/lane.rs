@@ -39,7 +39,7 @@ use serde_json::Value;
 use sessions::Sessions;
 use std::sync::Arc;
 use timers::Timers;
-use windlass_kernel::ExecutionId;
+use windlass_kernel::{ExecutionId, Net};
 use windlass_protocol as protocol;
 use windlass_store::{Entry, StoredDefinition};
 
@@ -55,6 +55,7 @@ pub struct Config {
     /// Someone wants to know to which executions something happened.
     pub watched: bool,
     pub check_inputs: InputsCheck,
+    pub relower: Relower,
 }
 
 /// Decides whether the inputs of a sub-execution fit what its definition says of them; `Err`: what is wrong. The engine
@@ -89,6 +90,10 @@ impl std::fmt::Debug for InputsCheck {
     }
 }
 
+/// Returns the Net to run for a definition in place of the one that is stored with it, if there is such a one. Called by
+/// the reader for definitions of sub-executions.
+pub type Relower = fn(&StoredDefinition, &Net) -> Option<Net>;
+
 impl Default for Config {
     fn default() -> Self {
         let lease_ttl_ms = protocol::LEASE_TTL_MS;
@@ -99,6 +104,7 @@ impl Default for Config {
             lease_ttl_ms,
             watched: false,
             check_inputs: InputsCheck::default(),
+            relower: |_, _| None,
         }
     }
 }

@@ -15,7 +15,7 @@ pub use engine::{Engine, Handle, Watch};
 pub use fair::{FairThreads, Job, Refused, Waiting, WaitingMax};
 pub use folder::{Folder, FolderError};
 pub use ids::new_execution_id;
-pub use lane::{Config, InputsCheck, Lane};
+pub use lane::{Config, InputsCheck, Lane, Relower};
 pub use private::make_private;
 pub use reading::{journal, look_up};
 pub use wake::{

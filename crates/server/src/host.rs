@@ -5,6 +5,7 @@ use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
 use crate::hub::Hub;
 use crate::memories::SharedMemory;
+use crate::relower::relower;
 use crate::rights::{TenantRights, Variables};
 use crate::schemas::InputsSchemas;
 use crate::storage::{Storage, StorageLimits};
@@ -99,7 +100,7 @@ impl Embedded {
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
         let schemas = InputsSchemas::default();
         let check_inputs = InputsCheck::new(move |definition, inputs| schemas.check(definition, inputs));
-        let config = Config { seed: seed(), check_inputs, ..Config::default() };
+        let config = Config { seed: seed(), check_inputs, relower, ..Config::default() };
         let (vault, mut warnings) = vault(folder.path(), setup.secrets)?;
         let seal = seal(&vault, setup.seals_audit).unwrap_or_else(|error| {
             warnings.push(format!("entries of the audit log are not sealed from now on: {error:#}"));

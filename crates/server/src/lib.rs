@@ -30,6 +30,7 @@ mod nets;
 pub mod open_executions;
 pub mod problem;
 pub mod readers;
+mod relower;
 pub mod retention;
 mod rights;
 mod routes;

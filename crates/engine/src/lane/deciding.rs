@@ -145,7 +145,8 @@ impl<R> Lane<R> {
         self.create(&net, create, creation, Some(workflow), asker);
     }
 
-    fn keep_other_net(&mut self, net: &Arc<Net>) {
+    /// A Net that is not stored with a definition.
+    pub(super) fn keep_other_net(&mut self, net: &Arc<Net>) {
         if self.executions.net(net.digest()).is_none() {
             self.open.write(Write::Net(net.clone()), Then::Nothing);
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_dialects::workflow::{InputsSchema, Overrides};
-use windlass_dialects::{Child, Diagnostic, Dialect, compile, compile_with};
+use windlass_dialects::{Child, Dialect, compile, compile_with};
 use windlass_kernel::Net;
 use windlass_kernel::net::{FailureMode, Work};
 use windlass_protocol::{KeySource, Pipeline, Provider};
@@ -49,8 +49,6 @@ pub struct Version {
     /// What it compiles to now, where that is not what it compiled to when it was stored: an older release may have let
     /// values into programs.
     newer: Option<Arc<Net>>,
-    /// Why it does not compile any more.
-    refused: Vec<Diagnostic>,
     /// Only callers who may edit definitions may start it.
     editors_only: bool,
     /// As the definition sets it.
@@ -87,17 +85,19 @@ impl Version {
 
     fn of(definition: StoredDefinition) -> Version {
         let compiled = compile(&definition.source);
+        let dialect = Dialect::of_name(&definition.dialect);
+        let is_playbook = dialect == Some(Dialect::Playbook);
         Version {
             definition: definition.id,
-            dialect: Dialect::of_name(&definition.dialect),
+            dialect,
             workload: definition.workload,
             warnings: compiled.warnings().map(Detail::from).collect(),
             programs: compiled.net.as_ref().map(programs_of).unwrap_or_default(),
             secrets: compiled.net.as_ref().map(secrets).unwrap_or_default(),
-            editors_only: compiled.net.as_ref().is_some_and(|net| net.policy().editors_only),
+            // A playbook that does not compile any more was stored when values were parts of programs.
+            editors_only: compiled.net.as_ref().map_or(is_playbook, |net| net.policy().editors_only),
             failure_mode: compiled.failure_mode,
-            refused: compiled.errors().cloned().collect(),
-            newer: compiled.net.filter(|net| net.digest() != definition.net).map(Arc::new),
+            newer: compiled.net.filter(|net| is_playbook && net.digest() != definition.net).map(Arc::new),
             children: compiled.children,
             schema: compiled.inputs_schema.as_ref().map(InputsSchema::new).transpose(),
             source: definition.source,
@@ -183,9 +183,6 @@ impl Version {
         tenant: &Tenant,
         overrides: &Overrides,
     ) -> Result<Option<Arc<Net>>, Problem> {
-        if !self.refused.is_empty() {
-            return Err(Problem::definition(self.refused.iter()));
-        }
         if overrides.is_empty() {
             return Ok(self.newer.clone());
         }
