@@ -68,9 +68,11 @@ impl Connections {
     /// At most `max` at a time.
     pub fn new(settings: &Settings, max: u32) -> anyhow::Result<Connections> {
         let trusted = settings.trust_proxy.clone();
+        // One address never has all places, however few the limit on open files leaves.
+        let per_address = settings.max_connections_per_address.min((max as usize / 2).max(1));
         let tls = settings.tls.as_ref().map(acceptor).transpose()?;
         Ok(Connections {
-            places: Places::new(max, settings.max_connections_per_address, trusted.clone()),
+            places: Places::new(max, per_address, trusted.clone()),
             stopping: watch::channel(false).0,
             shared: Arc::new(Shared { patience: Patience::of(settings), tls, trusted }),
         })

@@ -130,7 +130,7 @@ pub const SETTINGS: &[Setting] = &[
         "max-connections-per-address",
         Kind::Count,
         "2000",
-        "Connections at a time of one client address (of IPv6 a /64); more are closed at once. Those of trust-proxy have no limit",
+        "Connections at a time of one client address (of IPv6 a /64), half of all at most; more are closed at once. Those of trust-proxy have no limit",
     ),
     setting(
         "max-streams",
