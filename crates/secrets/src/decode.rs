@@ -86,7 +86,7 @@ impl<I: Iterator<Item = Byte>> Unescaped<I> {
         let length = 1 + self.ahead.len();
         bytes[1..length].iter_mut().zip(&self.ahead).for_each(|(byte, read)| *byte = read.byte);
         let (taken, decoded) = (self.escape.step)(&bytes[..length]);
-        let end = self.ahead.drain(..taken - 1).last().map_or(mark.end, |last| last.end);
+        let end = self.ahead.drain(..taken - 1).next_back().map_or(mark.end, |last| last.end);
         let mut written = decoded.bytes().iter().map(|byte| Byte { byte: *byte, start: mark.start, end });
         let first = written.next().unwrap_or(mark);
         self.decoded.extend(written);
@@ -182,6 +182,8 @@ pub(crate) struct Digits {
     alphabet: Alphabet,
     /// Digits of a run that are left out at its beginning.
     offset: usize,
+    /// Whether a run of digits goes on.
+    is_open: bool,
     /// Digits of the run so far, up to the offset.
     run: usize,
     bits: u32,
@@ -214,17 +216,34 @@ impl Alphabet {
         }
     }
 
-    fn digit(self, byte: u8) -> Option<u32> {
-        match (self, byte) {
-            (Alphabet::Hex, _) => digit(byte),
-            (Alphabet::Base64, b'A'..=b'Z') => Some(u32::from(byte - b'A')),
-            (Alphabet::Base64, b'a'..=b'z') => Some(u32::from(byte - b'a') + 26),
-            (Alphabet::Base64, b'0'..=b'9') => Some(u32::from(byte - b'0') + 52),
-            (Alphabet::Base64, b'+' | b'-') => Some(62),
-            (Alphabet::Base64, b'/' | b'_') => Some(63),
-            (Alphabet::Base64, _) => None,
+    /// Values of all bytes as digits.
+    fn values(self) -> &'static [u8; 256] {
+        match self {
+            Alphabet::Hex => &HEX,
+            Alphabet::Base64 => &BASE64,
         }
     }
+}
+
+const NO_DIGIT: u8 = 255;
+const HEX: [u8; 256] = digit_values(b"0123456789abcdef", b"ABCDEF", 10);
+const BASE64: [u8; 256] =
+    digit_values(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", b"-_", 62);
+
+/// Digits in their order, and others that mean the same from `from` on.
+const fn digit_values(digits: &[u8], others: &[u8], from: u8) -> [u8; 256] {
+    let mut values = [NO_DIGIT; 256];
+    let mut at = 0;
+    while at < digits.len() {
+        values[digits[at] as usize] = at as u8;
+        at += 1;
+    }
+    let mut other = 0;
+    while other < others.len() {
+        values[others[other] as usize] = from + other as u8;
+        other += 1;
+    }
+    values
 }
 
 impl Digits {
@@ -239,14 +258,20 @@ impl Digits {
     ];
 
     const fn at(alphabet: Alphabet, offset: usize) -> Digits {
-        Digits { alphabet, offset, run: 0, bits: 0, bit_count: 0, before: 0 }
+        Digits { alphabet, offset, is_open: false, run: 0, bits: 0, bit_count: 0, before: 0 }
     }
 
     pub(crate) fn push(&mut self, read: Byte) -> Decoding {
-        let Some(digit) = self.alphabet.digit(read.byte) else {
+        let digit = u32::from(self.alphabet.values()[usize::from(read.byte)]);
+        if digit == u32::from(NO_DIGIT) {
+            // Padding is no digit and yet belongs to the digits before it.
+            if !self.is_open && read.byte != b'=' {
+                return Decoding::Incomplete;
+            }
             *self = Digits::at(self.alphabet, self.offset);
             return Decoding::Broken;
-        };
+        }
+        self.is_open = true;
         if self.run < self.offset {
             self.run += 1;
             return Decoding::Incomplete;

@@ -23,13 +23,30 @@ impl Stream {
     }
 
     /// Takes output and returns what can be passed on at once: everything without values to look for, otherwise
-    /// nothing but the beginning of a line that is too long to be held.
+    /// nothing.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.redactor.is_empty() {
             return bytes.to_vec();
         }
         self.held.extend_from_slice(bytes);
-        if self.held.len() > HELD_MAX { self.give(self.held.len() - LOOKAHEAD) } else { Vec::new() }
+        Vec::new()
+    }
+
+    /// Returns how many bytes are held. Whatever returns some of them searches all of them.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Returns whether as much is held as may be: it is time for [`Stream::spill`].
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.held.len() > HELD_MAX
+    }
+
+    /// Returns all but what a value at the end needs, whether its line has ended or not.
+    pub fn spill(&mut self) -> Vec<u8> {
+        self.give(self.held.len().saturating_sub(LOOKAHEAD))
     }
 
     /// Returns whether there are whole lines to release.
@@ -140,7 +157,10 @@ mod tests {
         let mut out = Vec::new();
         for piece in line.as_bytes().chunks(16 * 1024) {
             out.extend(stream.push(piece));
-            assert!(stream.held.len() <= HELD_MAX);
+            if stream.is_full() {
+                out.extend(stream.spill());
+            }
+            assert!(stream.held() <= HELD_MAX);
         }
         assert!(!out.is_empty());
         out.extend(stream.end());

@@ -28,8 +28,8 @@ const BYTES_MAX: usize = 4 * VALUE_MAX;
 /// A code that a node made up is kept up to here, which is what stores have a column for.
 const CODE_MAX: usize = 50;
 
-/// A result that takes longer to be searched than the pool's only thread should be away from others.
-const LARGE: usize = 128 * 1024;
+/// Text that takes longer to be searched than the pool's only thread should be away from others.
+pub(crate) const LARGE: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Keeper {
@@ -240,9 +240,10 @@ pub(crate) fn redact_failure(redactor: &Redactor, failure: &mut Failure) {
     settle_value(redactor, &mut failure.details);
 }
 
-/// Parts of a cursor that hold what the run learned; the others are the definition's words and counts, and a run could
-/// not go on without them.
-const LEARNED: [&str; 7] = ["args", "prev", "results", "iter", "ctx", "memo", "counted"];
+/// Parts of a cursor that hold what the run learned. The others are the definition's words and counts, without which a run
+/// could not go on, and results, which were redacted when they came: searching all of them at every checkpoint again
+/// would take time that grows with the square of their number.
+const LEARNED: [&str; 5] = ["args", "iter", "ctx", "memo", "counted"];
 
 /// The part of a cursor with the handles that were opened.
 const OPENED: &str = "opened";
@@ -285,12 +286,12 @@ mod tests {
         }
         let mut cursor = json!({
             "version": 1, "at": "fetch-me", "tries": { "fetch-me": 1 }, "calls": 1,
-            "prev": "of the-results", "results": { "other": ["fetch-me it"] }, "ctx": { "a": "the-results" },
+            "args": "of the-results", "iter": { "other": ["fetch-me it"] }, "ctx": { "a": "the-results" },
         });
         redact_cursor(&keeper, &mut cursor);
         let expected = json!({
             "version": 1, "at": "fetch-me", "tries": { "fetch-me": 1 }, "calls": 1,
-            "prev": "of [redacted]", "results": { "other": ["[redacted] it"] }, "ctx": { "a": "[redacted]" },
+            "args": "of [redacted]", "iter": { "other": ["[redacted] it"] }, "ctx": { "a": "[redacted]" },
             "opened": ["fetch-me", "the-results"],
         });
         assert_eq!(cursor, expected);
@@ -317,7 +318,7 @@ mod tests {
         for outcome in [
             Outcome::Failed(*failed),
             Outcome::Done { output: json!(["hunter22"]) },
-            Outcome::Later { delay_ms: 1, cursor: json!({ "prev": "is hunter22" }) },
+            Outcome::Later { delay_ms: 1, cursor: json!({ "memo": "is hunter22" }) },
         ] {
             let patch = json!({ "token": "aHVudGVyMjI=" }).as_object().cloned().unwrap_or_default();
             let mut report = Report { unit, outcome, patch, metadata: Default::default() };

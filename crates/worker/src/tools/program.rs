@@ -4,16 +4,20 @@ use super::{Desk, GRACE_MS};
 use crate::command::OwnCommand;
 use crate::failure::{self, failure, shown};
 use crate::halt::Halt;
+use crate::keeper::LARGE;
 use crate::process::Family;
 use crate::stream::{Splitter, Tail};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
+use std::panic::resume_unwind;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
 use windlass_protocol::{Failure, Stream};
 use windlass_secrets::ENGINE_VARIABLES;
@@ -139,7 +143,8 @@ async fn capture(
         let read = tokio::select! {
             biased;
             () = output.due() => {
-                desk.lines.pass(stream, output.release()).await;
+                let lines = output.release().await;
+                desk.lines.pass(stream, lines).await;
                 continue;
             }
             read = pipe.read(&mut buffer) => read,
@@ -149,12 +154,14 @@ async fn capture(
         if *gone.borrow() {
             left = left.saturating_sub(length);
         }
-        desk.lines.pass(stream, output.push(&buffer[..length])).await;
+        let lines = output.push(&buffer[..length]).await;
+        desk.lines.pass(stream, lines).await;
         if left == 0 {
             break;
         }
     }
-    desk.lines.pass(stream, output.end()).await;
+    let lines = output.end().await;
+    desk.lines.pass(stream, lines).await;
     output.tail
 }
 
@@ -186,8 +193,11 @@ impl Output {
     }
 
     /// The lines that are whole now.
-    fn push(&mut self, bytes: &[u8]) -> Vec<String> {
-        let given = self.redacted.push(bytes);
+    async fn push(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut given = self.redacted.push(bytes);
+        if self.redacted.is_full() {
+            given = self.search(windlass_secrets::Stream::spill).await;
+        }
         self.last_read = Instant::now();
         if self.held_since.is_none() && self.redacted.has_lines() {
             self.held_since = Some(self.last_read);
@@ -195,17 +205,34 @@ impl Output {
         self.split(&given)
     }
 
-    fn release(&mut self) -> Vec<String> {
+    async fn release(&mut self) -> Vec<String> {
         self.held_since = None;
-        let given = self.redacted.release();
+        let given = self.search(windlass_secrets::Stream::release).await;
         self.split(&given)
     }
 
-    fn end(&mut self) -> Vec<String> {
-        let given = self.redacted.end();
+    async fn end(&mut self) -> Vec<String> {
+        let given = self.search(windlass_secrets::Stream::end).await;
         let mut texts = self.split(&given);
         self.splitter.end(&mut texts);
         texts
+    }
+
+    /// Takes what is held, beside the pool's only thread if there is much to search.
+    async fn search(&mut self, take: fn(&mut windlass_secrets::Stream) -> Vec<u8>) -> Vec<u8> {
+        if self.redacted.held() < LARGE {
+            return take(&mut self.redacted);
+        }
+        let nothing = windlass_secrets::Stream::new(Arc::default());
+        let mut stream = std::mem::replace(&mut self.redacted, nothing);
+        let searched = spawn_blocking(move || {
+            let given = take(&mut stream);
+            (stream, given)
+        });
+        // A defect of the search is one of this unit, as it would be without the other thread.
+        let (stream, given) = searched.await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+        self.redacted = stream;
+        given
     }
 
     fn split(&mut self, given: &[u8]) -> Vec<String> {

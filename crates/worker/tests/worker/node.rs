@@ -564,11 +564,13 @@ fn memory_nodes_keep_values_for_their_workflow_without_secrets() {
     let vault = Arc::new(TwoTenants);
     let shop = Shop::with(|config| PoolConfig { memory: Arc::new(Notebook::default()), vault, ..config });
     let of = |number, tool: &str, config: Value| numbered(number, node(tool, tool, config));
-    let stored = shop.run(of(
-        1,
-        "memory_store",
-        json!({ "key": "user:ann", "value": { "n": 1, "k": "hunter22-other" } }),
-    ));
+    let value = json!({ "n": 1, "k": "{{ keychain.api.token }}" });
+    let mut storing = of(1, "memory_store", json!({ "key": "user:ann", "value": value }));
+    let mut spec = (*storing.spec).clone();
+    spec["keychain"] = json!([{ "name": "api", "playbook": "p", "scope": "execution",
+        "source": { "from": "secret", "provider": "windlass", "name": "api-key" } }]);
+    storing.spec = Arc::new(spec);
+    let stored = shop.run(storing);
     assert_eq!(stored.output(), &json!({ "key": "user:ann", "stored": true }));
     let found = shop.run(of(2, "memory_search", json!({ "prefix": "user:" })));
     let item = json!({ "key": "user:ann", "value": { "n": 1, "k": "[redacted]" }, "storedAt": "1970-01-01T00:00:00Z" });
