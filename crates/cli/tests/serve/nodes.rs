@@ -80,6 +80,9 @@ fn wfl_31_a_member_runs_no_command_of_his_own_through_an_input() {
             .unwrap_or_else(|| panic!("{ended}"))
             .to_owned()
     };
+    let quoted = text.replace("echo \"Hello, $NAME!\"", "echo \"Hello, {{ inputs.name }}!\"");
+    assert_ne!(quoted, text);
+    let quoted = server.define(&quoted);
     let touch = format!("touch {}", marker.display());
     for name in [
         format!("x'; {touch}; echo '"),
@@ -90,14 +93,14 @@ fn wfl_31_a_member_runs_no_command_of_his_own_through_an_input() {
         "two words * -n \\ ${HOME}".to_owned(),
     ] {
         assert_eq!(run(&manual, &name), format!("Hello, {name}!\n"));
+        assert_eq!(run(&quoted, &name), format!("Hello, {name}!\n"));
         assert_eq!(run(&own, &name), format!("{name}|x{name}y|"));
     }
     assert!(!marker.exists(), "something ran");
-    let quoted = text.replace("echo \"Hello, $NAME!\"", "echo \"Hello, {{ inputs.name }}!\"");
-    assert_ne!(quoted, text);
+    let run = text.replace("echo \"Hello, $NAME!\"", "eval \"echo {{ inputs.name }}\"");
     let request = server.request(reqwest::Method::POST, "/api/v1/workflows");
     let (status, refused) =
-        told(request.header("Content-Type", "application/yaml").body(quoted).send().unwrap());
+        told(request.header("Content-Type", "application/yaml").body(run).send().unwrap());
     assert_eq!(status.as_u16(), 400, "{refused}");
     assert!(refused.to_string().contains("E0151"), "{refused}");
 }
