@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minijinja::Value as Jinja;
 use minijinja::value::{Object, ValueKind};
 
-use crate::limits::{DEPTH_MAX, charge_result};
+use crate::limits::{DEPTH_MAX, RESULT_DEPTH_MAX, charge_result};
 use crate::{EvalError, Map, Read, Scope, Value};
 
 /// What a JSON value costs beside its text.
@@ -130,8 +130,8 @@ pub(crate) fn to_json(value: &Jinja) -> Result<Value, EvalError> {
 
 fn json(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
     charge_result(NODE_BYTES)?;
-    if depth > DEPTH_MAX + 1 {
-        return Err(EvalError::Failed(format!("the result is nested more than {DEPTH_MAX} deep")));
+    if depth > RESULT_DEPTH_MAX + 1 {
+        return Err(EvalError::Failed(format!("the result is nested more than {RESULT_DEPTH_MAX} deep")));
     }
     Ok(match value.kind() {
         ValueKind::Undefined | ValueKind::None => Value::Null,
@@ -164,7 +164,7 @@ fn text(value: &Jinja) -> Result<String, EvalError> {
 
 /// A key of an object: numbers and booleans are written as text, as JSON needs it.
 fn name(key: &Jinja) -> Result<String, EvalError> {
-    match json(key, DEPTH_MAX)? {
+    match json(key, RESULT_DEPTH_MAX)? {
         Value::String(text) => Ok(text),
         Value::Array(_) | Value::Object(_) => {
             Err(EvalError::Failed("a key of the result is a list or object".into()))

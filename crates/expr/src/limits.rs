@@ -35,6 +35,9 @@ const STEPS_MAX: usize = 1_000_000;
 /// Nesting of lists and objects, the same as serde_json's parser allows; deeper values could overflow the stack.
 pub(crate) const DEPTH_MAX: usize = 128;
 
+/// Nesting of a result. Results are stored inside other objects, and must be readable there.
+pub(crate) const RESULT_DEPTH_MAX: usize = 100;
+
 /// Nesting of source text, in operators (see `tokens`): less than 1 MiB of stack in an unoptimised build, and far more
 /// than a person writes.
 pub(crate) const NESTING_MAX: usize = 500;

@@ -1,12 +1,14 @@
 //! What engine and worker say to each other: serialised types, without logic.
 
 mod agent;
+mod depth;
 mod keychain;
 mod node;
 mod pipeline;
 mod work;
 
 pub use agent::{AgentAnswer, AgentAsk, AgentCall};
+pub use depth::{TOO_DEEP, TOO_DEEP_CODE, VALUE_DEPTH_MAX, is_too_deep};
 pub use keychain::{Key, KeyScope, KeySource, Provider};
 pub use node::Node;
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};

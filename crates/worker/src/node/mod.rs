@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
-use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Failure, Node, Work};
+use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Failure, Node, TOO_DEEP, Work, is_too_deep};
 
 /// Before a key of the state, in the context of the execution.
 pub(crate) const STATE: &str = "state.";
@@ -163,6 +163,9 @@ impl NodeDesk {
     pub(crate) async fn set_state(&self, key: &str, value: Value) -> Result<(), Box<Failure>> {
         if key.is_empty() || key.len() > STATE_KEY_MAX {
             return Err(invalid(format!("a key of the state has 1 to {STATE_KEY_MAX} characters")));
+        }
+        if is_too_deep(&value) {
+            return Err(invalid(TOO_DEEP));
         }
         let size = value.to_string().len();
         if size > STATE_MAX {

@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use windlass_protocol::{Failure, Outcome, Progress, Report, Stream, Unit, Work};
+use windlass_protocol::{
+    Failure, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, Work, is_too_deep,
+};
 
 /// Questions of a call that wait; whoever asks more waits itself.
 const ASKS: usize = 16;
@@ -115,17 +117,29 @@ async fn drive(
             }
             Next::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
-                let called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
+                let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
                 // Whoever ran out of time tells what it used until then.
                 desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 if halt.is_pulled() {
                     return None;
                 }
+                bound_depth(&mut called);
                 let redactor = desk.kit.keeper.redactor();
                 run.redact_with(Arc::clone(&redactor));
                 run.answer(keeper::redact_call(redactor, called).await);
             }
         }
+    }
+}
+
+/// What is nested too deep could not be read from the journal again: the call has failed.
+fn bound_depth(called: &mut CallResult) {
+    let is_deep = match &called.outcome {
+        Ok(result) => is_too_deep(result),
+        Err(failure) => is_too_deep(&failure.details),
+    };
+    if is_deep || called.facts.values().any(is_too_deep) {
+        *called = Err(failure::failure("validation", TOO_DEEP_CODE, TOO_DEEP)).into();
     }
 }
 
