@@ -7,8 +7,8 @@ use windlass_engine::Folder;
 use windlass_server::Local;
 use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
-use windlass_server::host::Setup;
 pub use windlass_server::host::{Embedded, SANDBOX, SUPERVISE, Workers, ended, new_id, new_workflow_id, now};
+use windlass_server::host::{Setup, Shares};
 use windlass_server::storage::StorageLimits;
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
@@ -29,18 +29,19 @@ pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
 fn setup(workers: Workers) -> anyhow::Result<Setup> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
     let (secrets, variables) = (EngineSecrets::from_environment(), Variables::All);
-    // Who runs a file here may fill this disk.
+    // Who runs a file here may fill this disk; and sees that it stands still, and ends it.
     let database_quota = DatabaseQuota::default();
     Ok(Setup {
         workers,
         egress,
         secrets,
         hub: None,
-        tenant_slots: None,
+        shares: Shares::default(),
         database_quota,
         variables,
         storage: StorageLimits::default(),
         seals_audit: false,
+        stall_timeout: None,
     })
 }
 

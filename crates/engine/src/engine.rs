@@ -2,6 +2,7 @@
 //! on deciding; a small one it writes itself, which is over before another thread would have begun.
 
 use crate::fair::{FairThreads, WaitingMax};
+use crate::hands::{Hand, Hands};
 use crate::ids::IdMap;
 use crate::lane::{Config, InputsCheck, Lane, Relower};
 use crate::reading::look_up;
@@ -80,13 +81,15 @@ impl Engine {
         let (batches, to_write) = bounded(1);
         let (lookups, to_read) = unbounded();
         let written = events.clone();
-        let writer = spawn("writer", move || write_batches(&to_write, &written));
+        let Hands { lane: hand, reader: reading_hand, writer: writing_hand } = config.hands.clone();
+        let writer = spawn("writer", move || write_batches(&to_write, &written, &*writing_hand));
         let (found, check) = (events.clone(), config.check_inputs.clone());
         let readers = (0..INPUTS_THREADS).map(|_| store.reader()).collect::<Result<Vec<_>, _>>()?;
         let inputs = FairThreads::start("inputs", readers, WaitingMax::UNBOUNDED);
         let inputs = inputs.map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
         let relower = config.relower;
-        let reading = spawn("reader", move || answer_lookups(reader, relower, &to_read, &events));
+        let reading =
+            spawn("reader", move || answer_lookups(reader, relower, &to_read, &events, &*reading_hand));
         let began = Instant::now();
         let recovered = Arc::new(AtomicBool::new(false));
         let turn = Turn {
@@ -105,6 +108,7 @@ impl Engine {
             sessions: Arc::default(),
             recovered: recovered.clone(),
             began,
+            hand,
         };
         let looping = spawn("lane", move || {
             let fatal = catch_unwind(AssertUnwindSafe(|| turn.run())).unwrap_or(Some(Fatal::Died));
@@ -186,10 +190,16 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     builder.spawn(work).expect("the system can start a thread")
 }
 
-fn write_batches<S: Store>(batches: &Receiver<(Box<S>, Vec<Write>)>, events: &Sender<Happened<S>>) {
+fn write_batches<S: Store>(
+    batches: &Receiver<(Box<S>, Vec<Write>)>,
+    events: &Sender<Happened<S>>,
+    hand: &dyn Hand,
+) {
     let _last_words = LastWords("writer", events);
     for (mut store, batch) in batches {
+        hand.work();
         let result = written(store.as_mut(), &batch);
+        hand.rest();
         if events.send(Happened::Written(store, result)).is_err() {
             return;
         }
@@ -209,9 +219,14 @@ fn answer_lookups<S: Store>(
     relower: Relower,
     lookups: &Receiver<(ReadId, Lookup)>,
     events: &Sender<Happened<S>>,
+    hand: &dyn Hand,
 ) {
     let _last_words = LastWords("reader", events);
     for (id, lookup) in lookups {
+        match lookup.execution() {
+            Some(execution) => hand.take(execution),
+            None => hand.work(),
+        }
         let found = look_up(&mut reader, &lookup, &InputsCheck::default());
         let found = found.map(|found| match (&lookup, found) {
             (Lookup::Named(..), Found::Definition(Some((definition, net)))) => {
@@ -220,6 +235,7 @@ fn answer_lookups<S: Store>(
             }
             (_, found) => found,
         });
+        hand.rest();
         if events.send(Happened::Found(id, found)).is_err() {
             return;
         }
@@ -256,6 +272,7 @@ struct Turn<S: Store> {
     sessions: Arc<Mutex<IdMap<SessionId, Orders>>>,
     recovered: Arc<AtomicBool>,
     began: Instant,
+    hand: Arc<dyn Hand>,
 }
 
 impl<S: Store> Turn<S> {
@@ -265,6 +282,8 @@ impl<S: Store> Turn<S> {
             if self.lane.is_recovered() {
                 self.recovered.store(true, Ordering::Release);
             }
+            // Decisions are over: what follows is nobody's in particular.
+            self.hand.work();
             if let Some(end) = self.act() {
                 return end;
             }
@@ -294,16 +313,26 @@ impl<S: Store> Turn<S> {
     fn wait(&mut self) {
         let sleep = Duration::from_millis(self.lane.sleep_ms()).min(SLEEP_MAX);
         let full = never();
+        self.hand.rest();
         let asked = if self.lane.is_full() { &full } else { &self.asked };
         crossbeam_channel::select! {
-            recv(self.happened) -> happened => self.heard(happened.unwrap_or(Happened::Died("writer and reader"))),
-            recv(asked) -> asked => match asked {
-                Ok(asked) => self.take(asked),
-                // Every handle is gone: nobody can ask for anything any more.
-                Err(_) => self.wake(Wake::Stop),
-            },
+            recv(self.happened) -> happened => {
+                self.hand.work();
+                self.heard(happened.unwrap_or(Happened::Died("writer and reader")));
+            }
+            recv(asked) -> asked => {
+                self.hand.work();
+                match asked {
+                    Ok(asked) => self.take(asked),
+                    // Every handle is gone: nobody can ask for anything any more.
+                    Err(_) => self.wake(Wake::Stop),
+                }
+            }
             recv(self.stopped) -> _ => self.wake(Wake::Stop),
-            default(sleep) => self.wake(Wake::Tick),
+            default(sleep) => {
+                self.hand.work();
+                self.wake(Wake::Tick);
+            }
         }
     }
 
@@ -360,6 +389,9 @@ impl<S: Store> Turn<S> {
                     if let Some(watch) = &self.watch {
                         watch(&executions);
                     }
+                }
+                Effect::Quarantined(execution, reason) => {
+                    tracing::error!(%execution, reason, "an execution is quarantined: nothing more is done for it");
                 }
                 Effect::Stopped => return Some(None),
                 Effect::Fatal(fatal) => return Some(Some(fatal)),

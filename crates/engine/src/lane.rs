@@ -8,14 +8,17 @@
 mod agents;
 mod batch;
 mod deciding;
+mod depth;
 mod dispatch;
 mod live;
 mod mail;
 mod outcome;
+mod quarantine;
 mod queue;
 mod reading;
 mod recovery;
 mod retry;
+mod rooms;
 mod sessions;
 mod timers;
 
@@ -28,20 +31,23 @@ pub(crate) mod pages {
 
 pub(crate) use agents::end_of;
 
+use crate::hands::Hands;
 use crate::ids::new_execution_id;
 use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
 use deciding::{Asker, Pending, Rest, What};
 use live::Executions;
+use quarantine::Quarantined;
 use queue::Queue;
 use reading::Reads;
+use rooms::{Rooms, Starter};
 use serde_json::Value;
 use sessions::Sessions;
 use std::sync::Arc;
 use timers::Timers;
 use windlass_kernel::{ExecutionId, Net};
 use windlass_protocol as protocol;
-use windlass_store::{Entry, StoredDefinition};
+use windlass_store::{Entry, Quarantine, StoredDefinition};
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -56,6 +62,10 @@ pub struct Config {
     pub watched: bool,
     pub check_inputs: InputsCheck,
     pub relower: Relower,
+    /// What the engine's threads have in hand is published here.
+    pub hands: Hands,
+    /// Executions that are not worked on, as the store has them.
+    pub quarantined: Vec<(ExecutionId, Quarantine)>,
 }
 
 /// Decides whether the inputs of a sub-execution fit what its definition says of them; `Err`: what is wrong. The engine
@@ -105,6 +115,8 @@ impl Default for Config {
             watched: false,
             check_inputs: InputsCheck::default(),
             relower: |_, _| None,
+            hands: Hands::default(),
+            quarantined: Vec::new(),
         }
     }
 }
@@ -125,6 +137,8 @@ pub struct Lane<R> {
     reads: Reads<R>,
     mail: mail::Inbox,
     recovery: recovery::Recovery,
+    quarantined: Quarantined,
+    rooms: Rooms<R>,
     tally: Tally,
     stopping: bool,
     effects: Vec<Effect<R>>,
@@ -134,7 +148,11 @@ impl<R> Lane<R> {
     /// Begins with recovery: what was offered, due or posted when the last process ended is looked up first.
     #[must_use]
     pub fn new(config: Config, now: Now) -> Lane<R> {
+        let mut config = config;
+        let quarantined = Quarantined::of(std::mem::take(&mut config.quarantined));
         let mut lane = Lane {
+            quarantined,
+            rooms: Rooms::default(),
             random: config.seed ^ 0x9e37_79b9_7f4a_7c15,
             config,
             now,
@@ -162,8 +180,8 @@ impl<R> Lane<R> {
             Wake::Ask(request, reply) if self.stopping => self.ask_late(request, reply),
             Wake::Ask(request, reply) => self.ask(request, reply),
             Wake::Written(Ok(applied)) => self.written(applied),
-            Wake::Found(id, Ok(found)) => self.found(id, found),
-            Wake::Written(Err(error)) | Wake::Found(_, Err(error)) => self.fatal(error),
+            Wake::Found(id, found) => self.found(id, found),
+            Wake::Written(Err(error)) => self.fatal(error),
             Wake::Tick => {}
             Wake::Stop => self.stopping = true,
         }
@@ -223,7 +241,10 @@ impl<R> Lane<R> {
     fn ask(&mut self, request: Request, reply: R) {
         match request {
             Request::Define(definition) => self.define(definition, reply),
-            Request::Start(start) => self.start(*start, reply),
+            Request::Start(start) => {
+                let tenant = start.tenant.clone();
+                self.begin_in_room(&tenant, Starter::Start(start, reply));
+            }
             Request::Retry { id, retry, audit } => {
                 self.retry(id, retry, Asker { reply: Some(reply), mail: None, audit });
             }
@@ -231,10 +252,12 @@ impl<R> Lane<R> {
                 let what = What::Input(Box::new(input));
                 self.give(execution, Pending { what, reply: Some(reply), mail: None, audit });
             }
+            Request::Release { execution, audit } => self.release(execution, *audit, reply),
             Request::Await(execution) => self.wait_for(execution, Rest::ForPeople, reply),
             Request::AwaitPause(execution) => self.wait_for(execution, Rest::Paused, reply),
             Request::Limit(limits) => {
-                self.queue.limit(limits);
+                self.queue.limit(limits.slots);
+                self.rooms.limit(limits.open);
                 self.answer(reply, Answer::Accepted);
             }
             Request::Register(register) => self.register(&register, reply),
@@ -278,6 +301,7 @@ impl<R> Lane<R> {
             in_flight: self.sessions.held(),
             slots: self.sessions.slots(),
             live: self.executions.len(),
+            quarantined: self.quarantined.len(),
             recovered: self.is_recovered(),
             lost: self.sessions.lost(),
             tally: self.tally,

@@ -2,23 +2,27 @@
 //!
 //! [`Lane`] is the machine, [`Engine`] runs one on threads over a store. Only this crate calls `decide` and commits.
 
+mod alone;
 mod engine;
 mod fair;
 mod folder;
+mod hands;
 mod ids;
 mod lane;
 mod private;
 mod reading;
 mod wake;
 
+pub use alone::give_alone;
 pub use engine::{Engine, Handle, Watch};
 pub use fair::{FairThreads, Job, Refused, Waiting, WaitingMax};
 pub use folder::{Folder, FolderError};
+pub use hands::{Hand, Hands};
 pub use ids::new_execution_id;
 pub use lane::{Config, InputsCheck, Lane, Relower};
 pub use private::make_private;
 pub use reading::{journal, look_up};
 pub use wake::{
-    Answer, Defaults, Effect, Fatal, Found, InputsLookup, Load, Lookup, NotRetried, Now, Past, ReadId,
-    Refusal, Request, SlotLimits, Start, Tally, Wake,
+    Answer, Defaults, Effect, Fatal, Found, InputsLookup, Limits, Load, Lookup, NotRetried, Now, OpenLimits,
+    Past, ReadId, Refusal, Request, Share, SlotLimits, Start, Tally, Wake,
 };

@@ -4,11 +4,14 @@ use crate::lane::{InputsCheck, end_of, pages};
 use crate::wake::{Defaults, Found, InputsLookup, Lookup, Past};
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_kernel::{ChildResult, ExecutionId, Net, Record, child_result, with_defaults};
+use windlass_kernel::{ChildResult, ExecutionId, Net, Record, RunId, child_result, with_defaults};
 use windlass_store::{Reader, StoreError, StoredDefinition};
 
 /// Journal rows read at a time.
 const JOURNAL_PAGE: usize = 1_000;
+
+/// Rows of one execution that waited for its release: all of them, as many as its own limits allow.
+const ALL: usize = usize::MAX >> 1;
 
 /// Answers one lookup of a lane.
 pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -> Result<Found, StoreError> {
@@ -31,6 +34,9 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -
         Lookup::Offers { after } => Found::Offers(reader.offers(*after, pages::RECOVERY)?),
         Lookup::Stops { after } => Found::Stops(reader.stops(after.as_ref(), pages::RECOVERY)?),
         Lookup::Unfinished => Found::Unfinished(reader.unfinished(pages::RECOVERY)?),
+        Lookup::Open(tenant, limit) => Found::Open(reader.open_executions(tenant, *limit)?),
+        Lookup::OffersOf(id) => Found::Offers(reader.offers_of(*id, RunId(0), ALL)?),
+        Lookup::InboxOf(id) => Found::Inbox(reader.inbox_of(*id, ALL)?),
         Lookup::Inbox { after } => Found::Inbox(reader.inbox(*after, pages::INBOX)?),
         Lookup::Inputs(wanted) => Found::Inputs(inputs(reader, wanted, check)?),
     })

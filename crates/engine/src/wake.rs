@@ -45,6 +45,8 @@ pub enum Effect<R> {
     Changed(Vec<ExecutionId>),
     /// Everything is answered and on disk.
     Stopped,
+    /// Nothing more is done for this execution, for this reason. Its row is on the way to the disk.
+    Quarantined(ExecutionId, String),
     /// The lane must not go on: an invariant is broken or the store cannot be trusted.
     Fatal(Fatal),
 }
@@ -53,8 +55,6 @@ pub enum Effect<R> {
 pub enum Fatal {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("execution {execution}: {what}. Nothing of it was written")]
-    Broken { execution: ExecutionId, what: String },
     #[error("a thread of the engine has died; its last words are above")]
     Died,
 }
@@ -79,8 +79,13 @@ pub enum Request {
         /// Who asks for it: in the commit that does it, if one does.
         audit: Option<Box<Audit>>,
     },
-    /// How many slots tenants may have, from now on.
-    Limit(SlotLimits),
+    /// A quarantined execution is worked on again.
+    Release {
+        execution: ExecutionId,
+        audit: Box<Audit>,
+    },
+    /// What tenants may have at a time, from now on.
+    Limit(Limits),
     /// Answered when the execution has ended or only people can move it.
     Await(ExecutionId),
     /// Answered when it has ended or is paused, whoever paused it.
@@ -110,6 +115,8 @@ pub struct Load {
     pub slots: usize,
     /// Executions in memory.
     pub live: usize,
+    /// Executions that are not worked on.
+    pub quarantined: usize,
     /// What the last process left to be done has been taken up.
     pub recovered: bool,
     /// Leases that were lost since the start.
@@ -150,18 +157,67 @@ impl Tally {
     }
 }
 
-/// How many slots of workers one tenant may have at a time. None: as many as there are.
+/// What tenants may have at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Limits {
+    pub slots: SlotLimits,
+    pub open: OpenLimits,
+}
+
+/// How many slots of workers one tenant may have at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlotLimits {
+    pub each: Share,
+    /// Of tenants that have a limit of their own, or none.
+    pub own: BTreeMap<Tenant, Option<usize>>,
+}
+
+/// A tenant's part of all slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Share {
+    #[default]
+    All,
+    /// All but a quarter, and all but one at least: what never ends leaves room for other tenants.
+    Fair,
+    AtMost(usize),
+}
+
+impl Share {
+    /// The reserve of a fair share is one slot in this many.
+    const RESERVE: usize = 4;
+
+    fn of(self, slots: usize) -> usize {
+        match self {
+            Share::All => usize::MAX,
+            Share::Fair => slots.saturating_sub((slots / Share::RESERVE).max(1)).max(1),
+            Share::AtMost(count) => count,
+        }
+    }
+}
+
+impl SlotLimits {
+    /// Of so many slots.
+    #[must_use]
+    pub fn of(&self, tenant: &Tenant, slots: usize) -> usize {
+        match self.own.get(tenant) {
+            Some(own) => own.unwrap_or(usize::MAX),
+            None => self.each.of(slots),
+        }
+    }
+}
+
+/// How many executions of one tenant may be open. None: as many as begin.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OpenLimits {
     pub each: Option<usize>,
     /// Of tenants that have a limit of their own, or none.
     pub own: BTreeMap<Tenant, Option<usize>>,
 }
 
-impl SlotLimits {
+impl OpenLimits {
     #[must_use]
-    pub fn of(&self, tenant: &Tenant) -> usize {
-        self.own.get(tenant).copied().unwrap_or(self.each).unwrap_or(usize::MAX)
+    pub fn of(&self, tenant: &Tenant) -> Option<usize> {
+        self.own.get(tenant).copied().unwrap_or(self.each)
     }
 }
 
@@ -248,6 +304,19 @@ pub enum Refusal {
     BadInputs(String),
     #[error(transparent)]
     NotRetried(#[from] NotRetried),
+    #[error(
+        "execution {execution} is quarantined and not worked on: {reason}. \
+         An operator releases or cancels it with `windlass admin quarantine`"
+    )]
+    Quarantined { execution: ExecutionId, reason: String },
+    #[error(
+        "the tenant has {limit} executions that have not ended, sub-workflows among them, which is its limit"
+    )]
+    NoRoom { limit: usize },
+    #[error("execution {0} is not quarantined")]
+    NotQuarantined(ExecutionId),
+    #[error("what it needs cannot be read: {0}. `windlass admin check` finds what is damaged")]
+    Unreadable(String),
 }
 
 /// Why an execution cannot be done again from there.
@@ -299,6 +368,38 @@ pub enum Lookup {
         after: Option<MailId>,
     },
     Inputs(Box<InputsLookup>),
+    /// How many executions of a tenant have not ended, counted up to this number.
+    Open(Tenant, usize),
+    /// Open offers of one execution.
+    OffersOf(ExecutionId),
+    /// Open mail to one execution.
+    InboxOf(ExecutionId),
+}
+
+impl Lookup {
+    /// The execution whose rows are read; None for lists and definitions.
+    #[must_use]
+    pub fn execution(&self) -> Option<ExecutionId> {
+        match self {
+            Lookup::Execution(id)
+            | Lookup::Values(id, _)
+            | Lookup::Past(id)
+            | Lookup::End(id, _)
+            | Lookup::Result(id)
+            | Lookup::OffersOf(id)
+            | Lookup::InboxOf(id) => Some(*id),
+            Lookup::Inputs(wanted) => Some(wanted.execution),
+            Lookup::Net(_)
+            | Lookup::Open(..)
+            | Lookup::Definition(_)
+            | Lookup::Named(..)
+            | Lookup::Due { .. }
+            | Lookup::Offers { .. }
+            | Lookup::Stops { .. }
+            | Lookup::Unfinished
+            | Lookup::Inbox { .. } => None,
+        }
+    }
 }
 
 /// The whole inputs of an execution that is to start. They are rendered and checked on other threads than the lane's,
@@ -342,4 +443,5 @@ pub enum Found {
     Inbox(Vec<StoredMail>),
     /// `Err`: what is wrong with the inputs.
     Inputs(Result<serde_json::Value, String>),
+    Open(usize),
 }

@@ -6,7 +6,6 @@ use crate::compiling::Compiling;
 use crate::definitions::Definitions;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
-use crate::open_executions::OpenExecutions;
 use crate::problem::Problem;
 use crate::readers::Readers;
 use crate::rights::TenantRights;
@@ -17,11 +16,16 @@ use crate::stories::Stories;
 use crate::streams::{StreamPlace, Streams};
 use crate::traces::Traces;
 use crate::vault::SharedVault;
+use crate::watchdog::Pulse;
 use crate::webhook_secrets::WebhookSecrets;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use windlass_engine::{Answer, Handle, Request};
 use windlass_store::{Applied, AuditSeal, Entry, Tenant};
+
+/// How long `/readyz` waits for the engine: longer than a slow disk takes for a batch, and shorter than what asks.
+const READY_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub struct App {
@@ -34,7 +38,6 @@ pub struct App {
     pub directory: Directory,
     pub jwt: Option<Jwt>,
     pub rates: RateLimits,
-    pub open: OpenExecutions,
     pub definitions: Definitions,
     pub secrets: Arc<SharedVault>,
     pub rights: Arc<TenantRights>,
@@ -48,6 +51,7 @@ pub struct App {
     pub compiling: Compiling,
     pub prepared: Prepared,
     pub estimates: Estimates,
+    pub pulse: Pulse,
     /// Where executions are told as traces, if anywhere.
     pub traces: Option<Arc<Traces>>,
     /// Places for streams.
@@ -69,13 +73,26 @@ pub struct Parts {
     pub seal: Option<Arc<AuditSeal>>,
     pub hub: Arc<Hub>,
     pub traces: Option<Arc<Traces>>,
+    pub pulse: Pulse,
 }
 
 impl App {
     #[must_use]
     pub fn new(parts: Parts) -> App {
-        let Parts { engine, readers, settings, directory, jwt, secrets, rights, storage, seal, hub, traces } =
-            parts;
+        let Parts {
+            engine,
+            readers,
+            settings,
+            directory,
+            jwt,
+            secrets,
+            rights,
+            storage,
+            seal,
+            hub,
+            traces,
+            pulse,
+        } = parts;
         let streams = Streams::new(settings.max_streams);
         App {
             engine,
@@ -85,7 +102,6 @@ impl App {
             directory,
             jwt,
             rates: RateLimits::default(),
-            open: OpenExecutions::default(),
             definitions: Definitions::default(),
             webhook_secrets: WebhookSecrets::new(secrets.clone()),
             secrets,
@@ -98,6 +114,7 @@ impl App {
             compiling: Compiling::default(),
             prepared: Prepared::default(),
             estimates: Estimates::default(),
+            pulse,
             traces,
             streams,
             stopping: watch::channel(false).0,
@@ -106,17 +123,8 @@ impl App {
 
     /// Asks the engine. The answer comes after everything it says is on disk.
     pub async fn ask(&self, request: Request) -> Result<Answer, Problem> {
-        self.ask_holding((), request).await
-    }
-
-    /// Asks the engine, and holds something until it has answered, also when nobody waits for the answer any more.
-    pub async fn ask_holding<H: Send + 'static>(&self, held: H, request: Request) -> Result<Answer, Problem> {
         let (told, answer) = oneshot::channel();
-        let answered = move |answer| {
-            drop(held);
-            drop(told.send(answer));
-        };
-        if !self.engine.try_ask(request, answered) {
+        if !self.engine.try_ask(request, move |answer| drop(told.send(answer))) {
             return Err(Problem::unavailable("the engine has more to do than it can take; ask again"));
         }
         match answer.await {
@@ -143,10 +151,26 @@ impl App {
         tokio::task::spawn_blocking(work).await.map_err(Problem::internal)
     }
 
-    /// Requests are taken, and what the last process left is known.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.engine.is_recovered() && !*self.stopping.borrow()
+    /// Requests are taken, what the last process left is known, and the lane and the pool answer.
+    pub async fn is_ready(&self) -> Result<(), Problem> {
+        if !self.engine.is_recovered() || *self.stopping.borrow() {
+            return Err(Problem::unavailable("the server is starting or being stopped"));
+        }
+        if let Some(standstill) = self.pulse.vitals.standstill() {
+            return Err(Problem::unavailable(format!("{standstill}; the log says more")));
+        }
+        let answers = async {
+            self.ask(Request::Load).await?;
+            match &self.pulse.pool {
+                Some(pool) if !pool.ping().await => Err(Problem::unavailable("the pool does not answer")),
+                _ => Ok(()),
+            }
+        };
+        let late = |_| {
+            let seconds = READY_WITHIN.as_secs();
+            Problem::unavailable(format!("the engine has not answered within {seconds} s"))
+        };
+        tokio::time::timeout(READY_WITHIN, answers).await.map_err(late)?
     }
 
     /// A place for a stream of a tenant, free again when it is dropped.

@@ -10,17 +10,18 @@ use crate::rights::{TenantRights, Variables};
 use crate::schemas::InputsSchemas;
 use crate::storage::{Storage, StorageLimits};
 use crate::vault::{LocalVault, SharedVault};
+use crate::watchdog::{self, Pulse, Vitals, Watchdog};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use windlass_artifact::Artifact;
 use windlass_engine::{
-    Answer, Config, Engine, Fatal, Folder, Handle, InputsCheck, Request, SlotLimits, Watch, make_private,
-    new_execution_id,
+    Answer, Config, Engine, Fatal, Folder, Handle, InputsCheck, Limits, OpenLimits, Request, Share,
+    SlotLimits, Watch, make_private, new_execution_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{
@@ -48,6 +49,8 @@ pub struct Embedded {
     storage: Arc<Storage>,
     seal: Option<Arc<AuditSeal>>,
     warnings: Vec<String>,
+    vitals: Arc<Vitals>,
+    watchdog: Watchdog,
 }
 
 /// Whether this process does the work that the engine offers.
@@ -69,8 +72,8 @@ pub struct Setup {
     pub secrets: EngineSecrets,
     /// Told what changes.
     pub hub: Option<Arc<Hub>>,
-    /// Of one tenant at a time; None: no limit.
-    pub tenant_slots: Option<u32>,
+    /// Of one tenant at a time.
+    pub shares: Shares,
     /// Room for SQLite databases of steps.
     pub database_quota: DatabaseQuota,
     /// What definitions may read of the environment.
@@ -78,6 +81,8 @@ pub struct Setup {
     pub storage: StorageLimits,
     /// Makes a key for the audit log where there is none.
     pub seals_audit: bool,
+    /// How long a thread may stand still until the process ends itself; None: for ever.
+    pub stall_timeout: Option<Duration>,
 }
 
 impl Embedded {
@@ -95,23 +100,34 @@ impl Embedded {
         let (usages, data) = (store.usages(), folder.path().to_owned());
         let storage = Arc::new(Storage::new(usages.clone(), setup.storage, data, &tenants));
         let artifacts = Arc::new(Kept { files: store.artifacts(), usages, storage: storage.clone() });
-        let limits = slot_limits(setup.tenant_slots, &tenants);
+        let limits = limits(setup.shares, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
         let schemas = InputsSchemas::default();
         let check_inputs = InputsCheck::new(move |definition, inputs| schemas.check(definition, inputs));
-        let config = Config { seed: seed(), check_inputs, relower, ..Config::default() };
         let (vault, mut warnings) = vault(folder.path(), setup.secrets)?;
         let seal = seal(&vault, setup.seals_audit).unwrap_or_else(|error| {
             warnings.push(format!("entries of the audit log are not sealed from now on: {error:#}"));
             None
         });
         seal.iter().for_each(|seal| store.seal_audit(seal.clone()));
+        let (vitals, last) = Vitals::open(folder.path())?;
+        let quarantined = watchdog::judge(&mut store, &last)?;
+        let config = Config {
+            seed: seed(),
+            check_inputs,
+            relower,
+            hands: vitals.of_engine(),
+            quarantined,
+            ..Config::default()
+        };
+        let watchdog = Watchdog::start(vitals.clone(), setup.stall_timeout)?;
         let engine = Engine::start_with(store, config, watch)?;
         // Before anybody offers a slot.
         engine.handle().ask(Request::Limit(limits), |_| {});
         warnings.extend(lost_hooks);
-        let mut embedded = Embedded { pool: None, engine, folder, vault, rights, storage, seal, warnings };
+        let mut embedded =
+            Embedded { pool: None, engine, folder, vault, rights, storage, seal, warnings, vitals, watchdog };
         match setup.workers {
             Workers::Pool => embedded.work(artifacts, setup.egress, setup.database_quota, None)?,
             Workers::Slots(slots) => {
@@ -147,6 +163,7 @@ impl Embedded {
         config.vault = self.vault.clone();
         config.rights = self.rights.clone();
         config.slots = slots.unwrap_or(config.slots);
+        config.hand = self.vitals.of_pool();
         self.pool = Some(Pool::start(config, Arc::new(Wire(self.engine.handle())))?);
         Ok(())
     }
@@ -174,6 +191,11 @@ impl Embedded {
     /// What is wrong here, and yet no reason not to start.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// How the threads of this engine are asked whether they still come round.
+    pub fn pulse(&self) -> Pulse {
+        Pulse { vitals: self.vitals.clone(), pool: self.pool.as_ref().map(Pool::pinger) }
     }
 
     pub fn folder(&self) -> &Path {
@@ -211,17 +233,48 @@ impl Embedded {
     pub fn stop(self) -> anyhow::Result<()> {
         drop(self.pool);
         let fatal = self.engine.stop();
+        drop(self.watchdog);
+        match &fatal {
+            None => self.vitals.end_in_order(),
+            Some(_) => self.vitals.end_in_trouble(),
+        }
         drop(self.folder);
         fatal.map_or(Ok(()), |fatal| Err(fatal.into()))
     }
 }
 
-/// What tenants may have of the slots.
+/// What one tenant may have at a time where it has no limit of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shares {
+    pub slots: Share,
+    /// Executions that have not ended; None: no limit.
+    pub open_executions: Option<u32>,
+}
+
+/// What tenants may have at a time. A tenant that has no others beside it needs to leave nothing to them.
 #[must_use]
-pub fn slot_limits(each: Option<u32>, tenants: &[StoredTenant]) -> SlotLimits {
-    let count = |slots: u32| Some(slots as usize).filter(|slots| *slots > 0);
-    let own = tenants.iter().filter_map(|tenant| Some((tenant.id.clone(), count(tenant.limits.slots?))));
-    SlotLimits { each: each.and_then(count), own: own.collect() }
+pub fn limits(shares: Shares, tenants: &[StoredTenant]) -> Limits {
+    let count = |limit: u32| Some(limit as usize).filter(|limit| *limit > 0);
+    let own = |limit: fn(&StoredTenant) -> Option<u32>| {
+        let own = tenants.iter().filter_map(move |tenant| Some((tenant.id.clone(), count(limit(tenant)?))));
+        own.collect()
+    };
+    let each = if tenants.len() > 1 || shares.slots != Share::Fair { shares.slots } else { Share::All };
+    Limits {
+        slots: SlotLimits { each, own: own(|tenant| tenant.limits.slots) },
+        open: OpenLimits {
+            each: shares.open_executions.and_then(count),
+            own: own(|tenant| tenant.limits.open_executions),
+        },
+    }
+}
+
+/// The store of a folder without an engine over it. Audit rows are sealed as an engine would seal them.
+pub fn open_store(folder: &Folder, secrets: EngineSecrets) -> anyhow::Result<Sqlite> {
+    let mut store = Sqlite::open(&Folder::store(folder.path()))?;
+    let (vault, _) = vault(folder.path(), secrets)?;
+    seal(&vault, false)?.into_iter().for_each(|seal| store.seal_audit(seal));
+    Ok(store)
 }
 
 /// The key of the audit log.

@@ -27,7 +27,6 @@ mod logging;
 mod memories;
 mod metrics;
 mod nets;
-pub mod open_executions;
 pub mod problem;
 pub mod readers;
 mod relower;
@@ -47,6 +46,7 @@ mod traces;
 pub mod trail;
 pub mod vault;
 pub mod walk;
+mod watchdog;
 pub mod webhook_secrets;
 pub mod webhooks;
 

@@ -61,6 +61,7 @@ impl Local {
             seal: embedded.seal(),
             hub,
             traces: None,
+            pulse: embedded.pulse(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Local { router: routes::router(Arc::new(app)), embedded, token, runtime })

@@ -110,12 +110,13 @@ pub async fn timed(matched: Option<MatchedPath>, request: Request, next: Next) -
 }
 
 fn tell(load: &Load) {
-    let Load { queued, in_flight, slots, live, recovered, lost, tally } = *load;
+    let Load { queued, in_flight, slots, live, quarantined, recovered, lost, tally } = *load;
     for (name, count) in [
         ("windlass_queue_depth", queued),
         ("windlass_steps_in_flight", in_flight),
         ("windlass_slots", slots),
         ("windlass_executions_in_memory", live),
+        ("windlass_quarantined_executions", quarantined),
         ("windlass_recovered", usize::from(recovered)),
     ] {
         gauge!(name).set(count as f64);
@@ -141,6 +142,8 @@ fn describe() {
     describe_gauge!("windlass_steps_in_flight", "Steps that workers have");
     describe_gauge!("windlass_slots", "Steps that workers can have at a time");
     describe_gauge!("windlass_executions_in_memory", "Executions that something happens to");
+    describe_gauge!("windlass_quarantined_executions", "Executions that are not worked on");
+    describe_gauge!("windlass_thread_lag_seconds", "How long a thread has not come round, by thread");
     describe_gauge!("windlass_recovered", "1 when what the last process left has been taken up");
     describe_gauge!("windlass_webhook_backlog", "Webhook events that were not delivered yet");
     describe_gauge!(

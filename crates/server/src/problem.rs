@@ -12,6 +12,9 @@ use windlass_store::StoreError;
 /// After so many seconds it is worth asking again when the server has too much to do.
 const BUSY_RETRY_SECONDS: u64 = 1;
 
+/// The code of answers about an execution that is not worked on.
+pub const QUARANTINED: &str = "EXECUTION_QUARANTINED";
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
     pub status: StatusCode,
@@ -165,6 +168,16 @@ impl Problem {
             .retry_after(BUSY_RETRY_SECONDS)
     }
 
+    /// 409: what is stored of one execution cannot be read. The others are not concerned.
+    pub fn unreadable(reason: impl fmt::Display) -> Problem {
+        tracing::error!(%reason, "an execution cannot be read");
+        let message = format!(
+            "what is stored of this execution cannot be read: {reason}. It is not worked on; an operator finds more \
+             with `windlass admin check` and ends it with `windlass admin quarantine cancel`"
+        );
+        Problem::new(StatusCode::CONFLICT, QUARANTINED, message)
+    }
+
     /// 500: our fault. The reason is for the log, not for the sender.
     pub fn internal(reason: impl fmt::Display) -> Problem {
         tracing::error!(%reason, "a request failed");
@@ -183,7 +196,10 @@ impl std::error::Error for Problem {}
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
-        Problem::internal(error)
+        match error.unreadable() {
+            Some(_) => Problem::unreadable(error),
+            None => Problem::internal(error),
+        }
     }
 }
 

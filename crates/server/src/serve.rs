@@ -61,9 +61,9 @@ impl Server {
         let folder = Folder::hold(&settings.data, &format!("{WHAT} at {url}"))?;
         let hub = Arc::new(Hub::default());
         let workers = settings.slots.map_or(Workers::Pool, Workers::Slots);
-        let (egress, tenant_slots) = (settings.egress.clone(), settings.tenant_slots);
+        let (egress, shares) = (settings.egress.clone(), settings.shares());
         let variables = Variables::Listed(settings.env_secrets.clone());
-        let database_quota = settings.database_quota;
+        let (database_quota, stall_timeout) = (settings.database_quota, settings.stall_timeout);
         let storage = StorageLimits {
             tenant: Some(settings.tenant_storage).filter(|bytes| *bytes > 0),
             disk_reserve: settings.disk_reserve,
@@ -73,11 +73,12 @@ impl Server {
             egress,
             secrets,
             hub: Some(hub.clone()),
-            tenant_slots,
+            shares,
             database_quota,
             variables,
             storage,
             seals_audit: true,
+            stall_timeout,
         };
         let embedded = Embedded::in_folder(folder, setup)?;
         let store = Folder::store(embedded.folder());
@@ -99,6 +100,7 @@ impl Server {
             seal: embedded.seal(),
             hub,
             traces,
+            pulse: embedded.pulse(),
         };
         let app = Arc::new(App::new(parts));
         let owner = first::welcome(&app, embedded.folder()).await?;
@@ -137,6 +139,7 @@ impl Server {
         }
         tokio::spawn(metrics::upkeep(app.clone()));
         let uses = tokio::spawn(keep_uses(app.clone()));
+        let beat = tokio::spawn(app.pulse.vitals.clone().beat());
         let courier = tokio::spawn(webhooks::courier::run(app.clone()));
         let ended = embedded.ended().clone();
         let engine_ended = tokio::task::spawn_blocking(move || ended.recv().ok().flatten());
@@ -149,6 +152,7 @@ impl Server {
         drop(listener);
         connections.finish(app.settings.stop_timeout).await;
         uses.abort();
+        beat.abort();
         if failed.is_none() {
             keep_uses_once(&app).await;
         }

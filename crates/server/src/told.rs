@@ -4,9 +4,11 @@ use crate::feed::leases;
 use std::fmt;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
-use windlass_dialects::view::{ExecutionView, Facts, Labels, Open, Story, Workflow, response};
+use windlass_dialects::view::{
+    ExecutionView, Facts, Labels, Open, Quarantined, Story, Workflow, response, time,
+};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs};
-use windlass_store::{Options, Reader, StoreError, Stored};
+use windlass_store::{Options, Quarantine, Reader, StoreError, Stored};
 
 /// An execution with all that happened to it.
 #[derive(Debug)]
@@ -54,6 +56,12 @@ impl Told<'_> {
     }
 }
 
+/// As users are told.
+pub fn tell_quarantine(quarantine: Quarantine) -> Quarantined {
+    let Quarantine { since, reason, deaths } = quarantine;
+    Quarantined { reason, since: time(since), deaths }
+}
+
 /// What is known of an execution beside its journal.
 pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreError> {
     let execution = stored.state.head.id;
@@ -70,5 +78,7 @@ pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreEr
     let Options { by, tags, correlation, debug, .. } = (*stored.options).clone();
     let labels = Labels { by, tags, correlation, parent: stored.parent, debug };
     let trigger = stored.trigger.clone();
-    Ok(Facts { execution, workflow, trigger, leases: leases(reader, execution)?, labels })
+    let quarantined =
+        reader.suspect(execution)?.and_then(|suspect| suspect.quarantine()).map(tell_quarantine);
+    Ok(Facts { execution, workflow, trigger, leases: leases(reader, execution)?, labels, quarantined })
 }

@@ -14,9 +14,6 @@ pub trait Access: Reader {
 
     /// Newest first.
     fn audit(&mut self, query: &AuditQuery) -> Result<Vec<StoredAudit>, StoreError>;
-
-    /// Executions of a tenant that have not ended, counted up to the bound.
-    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -156,8 +156,12 @@ impl<A: Audit> Check<'_, A> {
     ) -> Result<Option<T>, StoreError> {
         match found {
             Ok(found) => Ok(Some(found)),
-            Err(StoreError::Corrupt(what)) => {
+            Err(StoreError::Corrupt(what) | StoreError::Undecodable(what)) => {
                 self.tell(of, None, table, what);
+                Ok(None)
+            }
+            Err(StoreError::Unreadable { execution, what }) => {
+                self.tell(Some(execution), None, table, what);
                 Ok(None)
             }
             Err(StoreError::Damaged(damage)) => {

@@ -21,7 +21,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
     rmp_serde::from_slice(bytes)
-        .map_err(|error| StoreError::Corrupt(format!("a state row cannot be read: {error}")))
+        .map_err(|error| StoreError::Undecodable(format!("a state row cannot be read: {error}")))
 }
 
 /// The state from all its rows; the opposite of `project` over a whole state.

@@ -7,6 +7,7 @@ use crate::hooks::HookClaim;
 use crate::memory::StoredMemory;
 use crate::origin::Tenant;
 use crate::outbox::{NewDeliveries, Try};
+use crate::quarantine::Suspect;
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis};
 
@@ -44,6 +45,18 @@ pub enum Entry {
     /// Bytes of artifacts that tenants have, counted anew after a sweep.
     ArtifactsCounted {
         left: BTreeMap<Tenant, u64>,
+    },
+    /// An execution is suspected or quarantined, or what is known of it has changed.
+    Suspect(Box<Suspect>),
+    /// An execution is worked on again, and nothing is held against it. `Duplicate` when nothing was.
+    Released {
+        execution: ExecutionId,
+    },
+    /// A quarantined execution whose rows cannot be read is over: it is listed as cancelled, and nothing of it is done
+    /// any more. Its journal stays as it is. `Duplicate` when it is not there or has ended.
+    Abandoned {
+        execution: ExecutionId,
+        at: Millis,
     },
     /// A workflow remembers a value; that of a key that is there is replaced.
     Remember(Box<StoredMemory>),

@@ -21,6 +21,7 @@ mod memory;
 mod origin;
 mod outbox;
 mod project;
+mod quarantine;
 mod retention;
 mod rows;
 mod seal;
@@ -46,6 +47,7 @@ pub use outbox::{
     DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox, StoredDelivery, Teller, Try,
 };
 pub use project::project;
+pub use quarantine::{DEATHS_MAX, Quarantine, Quarantined, Standing, Suspect};
 pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 pub use seal::{AuditSeal, SEAL_KEY_BYTES, hex};

@@ -4,6 +4,7 @@ use crate::commit::{
     Applied, CommitId, DefinitionId, Lease, Letter, MailId, Position, Progress, Stop, WorkflowId, Write,
 };
 use crate::origin::{Options, Priority, Tenant};
+use crate::quarantine::{Quarantine, Suspect};
 use crate::rows::Rows;
 use serde_json::Value;
 use std::sync::Arc;
@@ -71,11 +72,42 @@ pub trait Reader: Send + 'static {
 
     fn inbox(&mut self, after: Option<MailId>, limit: usize) -> Result<Vec<StoredMail>, StoreError>;
 
+    /// Open mail to one execution, oldest first.
+    fn inbox_of(&mut self, to: ExecutionId, limit: usize) -> Result<Vec<StoredMail>, StoreError> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.inbox(after, INBOX_PAGE)?;
+            after = page.last().map(|mail| mail.id);
+            let is_last = page.len() < INBOX_PAGE;
+            found.extend(page.into_iter().filter(|mail| mail.to == to));
+            if is_last || found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
+    }
+
     /// What became of mail that somebody waits for: None while it is open, then `Ok` or why it was refused. Mail that
     /// nobody waits for, or whose answer was fetched, is an error.
     fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError>;
 
     fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError>;
+
+    /// What is held against an execution, if anything. A store that quarantines nothing knows of none.
+    fn suspect(&mut self, _execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
+        Ok(None)
+    }
+
+    /// How many executions of a tenant have not ended, counted up to this number.
+    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
+        let query = Query {
+            tenant: Some(tenant.clone()),
+            status: Some(Status::Open),
+            limit: bound,
+            ..Query::default()
+        };
+        self.list(&query).map(|listed| listed.len())
+    }
 
     fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError>;
 
@@ -99,6 +131,9 @@ pub trait Reader: Send + 'static {
     fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError>;
 }
 
+/// Mail read at a time when that of one execution is looked for.
+const INBOX_PAGE: usize = 256;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("the disk is full: {0}. What was answered is safe; free some space and start again")]
@@ -109,10 +144,41 @@ pub enum StoreError {
     Corrupt(String),
     #[error(transparent)]
     Damaged(#[from] Damage),
+    /// Bytes of a row are not what was written. Readers of one execution name it: see `Unreadable`.
+    #[error("the store is damaged: {0}")]
+    Undecodable(String),
+    /// Rows of this execution are not what was written; those of others are not concerned.
+    #[error("the store is damaged: execution {execution}: {what}")]
+    Unreadable { execution: ExecutionId, what: String },
     #[error(
         "the data in {path} was written by a newer version (schema {found}, this program knows {known}): use that version, nothing was changed"
     )]
     Newer { path: String, found: u32, known: u32 },
+}
+
+impl StoreError {
+    /// The one execution whose rows cannot be read; None where the whole store is in doubt.
+    #[must_use]
+    pub fn unreadable(&self) -> Option<ExecutionId> {
+        match self {
+            StoreError::Damaged(damage) => Some(damage.execution),
+            StoreError::Unreadable { execution, .. } => Some(*execution),
+            StoreError::Full(_)
+            | StoreError::Io(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Undecodable(_)
+            | StoreError::Newer { .. } => None,
+        }
+    }
+
+    /// The same error, of rows that belong to this execution.
+    #[must_use]
+    pub fn of_execution(self, execution: ExecutionId) -> StoreError {
+        match self {
+            StoreError::Undecodable(what) => StoreError::Unreadable { execution, what },
+            error => error,
+        }
+    }
 }
 
 /// A journal row that is not what was written.
@@ -248,6 +314,8 @@ pub struct Listed {
     pub options: Arc<Options>,
     pub phase: Phase,
     pub held: bool,
+    /// It is not worked on.
+    pub quarantine: Option<Quarantine>,
     pub created_at: Millis,
     /// Time of the newest event.
     pub at: Millis,

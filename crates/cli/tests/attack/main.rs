@@ -13,12 +13,14 @@ mod hooks;
 mod identity;
 mod leftovers;
 mod origin;
+mod poison;
 mod readers;
 mod redaction;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
 mod rig;
 mod schemas;
+mod shares;
 mod sql;
 mod stage;
 mod storage;

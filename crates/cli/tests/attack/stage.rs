@@ -20,6 +20,11 @@ impl Stage {
     /// Starts a server in the place, with a fresh tenant for the attacker.
     pub fn at(place: Place) -> Stage {
         let server = place.serve();
+        Stage::with(place, server)
+    }
+
+    /// Makes a fresh tenant for the attacker at a server that runs.
+    pub fn with(place: Place, server: Server) -> Stage {
         let (status, made) = server.post("/api/v1/tenants", &json!({ "name": "Attacker" }));
         assert_eq!(status, StatusCode::CREATED, "{made}");
         let tenant = made["id"].as_str().unwrap().to_owned();

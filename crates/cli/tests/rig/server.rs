@@ -86,6 +86,12 @@ impl Server {
         (status, said)
     }
 
+    /// Waits until it ends by itself; what it said in its life.
+    pub fn ended(self) -> (ExitStatus, String) {
+        let (status, _, said) = self.running.ended();
+        (status, said)
+    }
+
     /// As if the machine had lost its power.
     pub fn kill(self) {
         self.running.signal(Signal::KILL);

@@ -23,6 +23,7 @@ impl Things {
         let named = [("versions", "1"), ("tenants", "default"), ("secrets", "api-key"), ("actions", "start")];
         let mut things: Vec<_> = named.map(|(place, id)| (place, id.to_owned())).into();
         things.extend([("workflows", workflow), ("tokens", token)]);
+        things.push(("quarantine", execution.clone()));
         things.extend([("executions", execution), ("webhook-deliveries", delivery), ("artifacts", artifact)]);
         Things(things)
     }

@@ -193,6 +193,7 @@ fn executions(admin: &mut Admin<'_>, server: &Server) {
     let again = again["executionId"].as_str().unwrap().to_owned();
     assert_eq!(admin.rows()[0]["details"], json!({ "executionId": again }));
     admin.fails((Method::POST, "/api/v1/executions/{executionId}/cancel"), &[&first], None, 409);
+    admin.fails((Method::POST, "/api/v1/quarantine/{executionId}/release"), &[&first], None, 404);
     until(server, &again, "paused");
     let complete = || (Method::POST, "/api/v1/executions/{executionId}/actions/{actionId}/complete");
     let done = json!({ "outcome": "Succeeded" });

@@ -22,7 +22,7 @@ pub use playbook::gate_keys;
 pub use response::{Facts, Labels, Leases, Taken, Workflow, execution_status, progress, response, status};
 pub use shapes::{
     Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,
-    NodeProgress, NodeStatus, Progress, TriggerType, Waiting, WaitingKind,
+    NodeProgress, NodeStatus, Progress, Quarantined, TriggerType, Waiting, WaitingKind,
 };
 pub use story::{GateStory, HoldStory, Story};
 pub use waiting::waiting_for;

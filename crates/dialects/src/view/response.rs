@@ -4,7 +4,9 @@
 use super::entry::{NodeLabel, entry, error, node_status};
 use super::firing::End;
 use super::large::{Open, Room};
-use super::shapes::{ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress};
+use super::shapes::{
+    ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined,
+};
 use super::story::Story;
 use super::waiting::waiting_for;
 use super::wire::{execution_id, time, workflow_id};
@@ -45,6 +47,7 @@ pub struct Facts {
     pub trigger: String,
     pub leases: Leases,
     pub labels: Labels,
+    pub quarantined: Option<Quarantined>,
 }
 
 #[derive(Debug, Clone)]
@@ -93,6 +96,7 @@ pub fn response(
         },
         node_executions,
         waiting_for: waiting_for(net, story),
+        quarantined: facts.quarantined.clone(),
         errors: errors(net, story, facts.labels.debug),
         metadata: metadata(facts, story),
         dialect: dialect.map(Dialect::name),

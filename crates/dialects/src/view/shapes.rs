@@ -36,6 +36,10 @@ pub struct ExecutionView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub waiting_for: Vec<Waiting>,
+    /// It is not worked on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub quarantined: Option<Quarantined>,
     pub errors: Vec<ExecutionError>,
     pub metadata: Metadata,
     /// `playbook`, `workflow`, …
@@ -43,6 +47,17 @@ pub struct ExecutionView {
     /// The execution in the words of its dialect.
     #[schema(value_type = Option<Object>)]
     pub view: Value,
+}
+
+/// Why an execution is not worked on. An operator releases or cancels it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Quarantined {
+    pub reason: String,
+    #[schema(format = DateTime)]
+    pub since: String,
+    /// Deaths of the process that led to it.
+    pub deaths: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]

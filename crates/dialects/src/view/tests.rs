@@ -80,7 +80,7 @@ impl Driven {
         let workflow = Workflow { id: 5, name: "told".into(), version: 2, dialect: Some(Dialect::Playbook) };
         let labels = Labels { by: "owner".into(), ..Labels::default() };
         let (execution, trigger) = (ExecutionId(7), "manual".into());
-        let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels };
+        let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels, quarantined: None };
         let story = Story::of(&self.net, &self.journal).expect("the journal is whole");
         let mut outputs = Outputs::default();
         self.journal.iter().for_each(|record| outputs.note(record));

@@ -5,7 +5,7 @@ use super::Lane;
 use super::deciding::{Pending, What};
 use super::dispatch::{parts, unit};
 use super::reading::Why;
-use crate::wake::{Answer, Fatal, Lookup};
+use crate::wake::{Answer, Lookup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{AgentAsk, Event, ExecutionId, Failure, Input, Record, Rejected, RunId, StepId};
@@ -105,7 +105,8 @@ impl<R> Lane<R> {
             None => {
                 let (execution, ..) = parts(agent);
                 let what = format!("step-run {tool:?} is not alive, and no record ends it");
-                self.fatal(Fatal::Broken { execution, what });
+                self.answer(reply, Answer::Agent(Told::Stale));
+                self.quarantine(execution, what);
             }
         }
     }

@@ -3,8 +3,9 @@
 use super::Lane;
 use super::deciding::{Pending, Rest, What};
 use super::queue::Queued;
+use super::reading::List;
 use crate::ids::IdMap;
-use crate::wake::{Answer, Effect, Refusal};
+use crate::wake::{Answer, Effect, Lookup, Refusal};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{Changes, ExecutionId, Fence, Net, Record, Rejected, RunId};
@@ -55,6 +56,10 @@ pub(super) enum Then<R> {
     Deliver(protocol::SessionId, Box<protocol::Work>),
     /// One of several entries; the last of them is answered for all.
     Kept(Option<R>),
+    /// The execution is worked on again.
+    Released(ExecutionId, R),
+    /// A list that met an execution which cannot be read is read again without it.
+    LookAgain(Lookup, List),
 }
 
 /// A commit while it grows.
@@ -287,6 +292,7 @@ impl<R> Lane<R> {
     fn committed(&mut self, building: Building<R>) {
         let id = building.id;
         self.tally.count(&building.records);
+        self.leave_room(&building);
         for (pending, answer) in building.decided {
             self.reply_to(id, pending, answer);
         }
@@ -335,6 +341,8 @@ impl<R> Lane<R> {
     fn wrote(&mut self, then: Then<R>, result: Option<Applied>) {
         match (then, result) {
             (Then::Nothing | Then::Kept(_), _) => {}
+            (Then::Released(id, reply), _) => self.released(id, reply),
+            (Then::LookAgain(lookup, list), _) => self.read_list(lookup, list),
             (Then::Verdict(reply), Some(Applied::Done)) => {
                 self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
             }

@@ -2,12 +2,13 @@
 
 use super::Lane;
 use super::batch::{Building, Then};
+use super::depth;
 use super::dispatch::unit;
 use super::live::{Live, Place, Whose};
 use super::reading::Why;
 use super::retry::Forking;
 use super::sessions::grace_ms;
-use crate::wake::{Answer, Defaults, Fatal, InputsLookup, Lookup, Refusal, Start};
+use crate::wake::{Answer, Defaults, InputsLookup, Lookup, Refusal, Start};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -77,7 +78,7 @@ pub(super) struct Starting {
     net: Arc<Net>,
     workflow: WorkflowId,
     /// Without its inputs and defaults.
-    start: Start,
+    pub start: Start,
 }
 
 impl<R> Asker<R> {
@@ -94,6 +95,7 @@ impl<R> Pending<R> {
 }
 
 impl<R> Lane<R> {
+    /// The tenant has room for it.
     pub(super) fn start(&mut self, start: Start, reply: R) {
         let definition = start.definition;
         match self.executions.definition(definition) {
@@ -186,6 +188,9 @@ impl<R> Lane<R> {
 
     /// In order, as soon as the execution is in memory and nothing is in the way.
     pub(super) fn give(&mut self, id: ExecutionId, pending: Pending<R>) {
+        if self.quarantined.holds(id) {
+            return self.turn_away(id, pending);
+        }
         match self.executions.place(id) {
             Some(Place::Loading(waiting)) => waiting.push_back(pending),
             Some(Place::Live(live)) if live.blocked || !live.waiting.is_empty() => {
@@ -226,6 +231,7 @@ impl<R> Lane<R> {
     }
 
     fn handle(&mut self, id: ExecutionId, pending: Pending<R>) {
+        self.config.hands.lane.take(id);
         match pending.what {
             What::Await(rest) => self.await_rest(id, rest, pending),
             What::Dispatch { run, fence, tenant } => self.hand_out(id, run, fence, tenant),
@@ -249,13 +255,16 @@ impl<R> Lane<R> {
         }
     }
 
-    fn decide(&mut self, id: ExecutionId, pending: Pending<R>) {
+    fn decide(&mut self, id: ExecutionId, mut pending: Pending<R>) {
         if self.open.is_closed_for(id) {
             self.open.deferred.push(id);
             if let Some(live) = self.executions.get_mut(id) {
                 live.waiting.push_front(pending);
             }
             return;
+        }
+        if let Err(rejected) = bound_depth(&mut pending.what) {
+            return self.refused(id, pending, rejected);
         }
         let random = self.random_bits();
         let checkpoint = self.checkpoint_of(id, &pending);
@@ -271,8 +280,9 @@ impl<R> Lane<R> {
         match decided {
             Ok(decision) => self.decided(id, pending, decision),
             Err(Rejected::Needs(needs)) => self.need(id, pending, needs),
-            Err(Rejected::Broken(illegal)) => {
-                self.fatal(Fatal::Broken { execution: id, what: illegal.to_string() });
+            Err(Rejected::Broken(illegal)) if !matches!(pending.what, What::Create(..)) => {
+                self.quarantine(id, format!("a decision would break its rules: {illegal}"));
+                self.turn_away(id, pending);
             }
             Err(rejected) => self.refused(id, pending, rejected),
         }
@@ -365,7 +375,7 @@ impl<R> Lane<R> {
                 Need::Artifact(key) => drop(found.artifacts.entry(key.clone()).or_default()),
                 Need::Output(_) | Need::Items(_) if !holds(&found, need) => {
                     let what = format!("{need:?} is in no journal row");
-                    return self.fatal(Fatal::Broken { execution: id, what });
+                    return self.quarantine(id, what);
                 }
                 Need::Output(_) | Need::Items(_) | Need::Results(_) => {}
             }
@@ -412,6 +422,15 @@ impl<R> Lane<R> {
         if let Some(mail) = mail {
             self.open.write(Write::Settle { mail, refused }, Then::Nothing);
         }
+    }
+}
+
+fn bound_depth(what: &mut What) -> Result<(), Rejected> {
+    match what {
+        What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _) => {
+            depth::bound(input)
+        }
+        What::Fork(_) | What::Await(_) | What::Dispatch { .. } | What::Again { .. } => Ok(()),
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) fn unit(execution: ExecutionId, run: RunId, fence: Fence) -> protocol
 impl<R> Lane<R> {
     /// Free slots take what is next.
     pub(super) fn dispatch(&mut self) {
+        self.queue.slots = self.sessions.slots();
         while !self.stopping && self.sessions.free() > self.queue.leaving() {
             let held = |tenant: &Tenant| self.sessions.held_by(tenant);
             let Some((tenant, Queued { execution, run, fence })) = self.queue.pop(&held) else { return };
@@ -32,6 +33,7 @@ impl<R> Lane<R> {
     /// A new offer goes to a free slot in its own commit, if nobody waits longer and its values are at hand.
     pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         let Some(tenant) = self.executions.get(id).map(|live| live.tenant.clone()) else { return };
+        self.queue.slots = self.sessions.slots();
         let straight = !self.stopping
             && self.sessions.free() > 0
             && self.queue.lets_pass(&tenant, &|tenant| self.sessions.held_by(tenant));

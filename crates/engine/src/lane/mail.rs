@@ -4,7 +4,8 @@
 use super::Lane;
 use super::deciding::{Asker, Pending, What};
 use super::live::Place;
-use super::reading::Why;
+use super::reading::{List, Why};
+use super::rooms::Starter;
 use crate::wake::{Defaults, InputsLookup, Lookup};
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -47,7 +48,7 @@ pub(super) type Inherited = (Tenant, Arc<Options>);
 #[derive(Debug)]
 pub(super) struct StartingChild {
     mail: MailId,
-    whose: Inherited,
+    pub whose: Inherited,
     create: Create,
     definition: DefinitionId,
     workflow: WorkflowId,
@@ -98,7 +99,7 @@ impl<R> Lane<R> {
         }
         self.mail.reading = true;
         self.mail.next_poll = self.now.steady + self.config.inbox_poll_ms;
-        self.read(Lookup::Inbox { after: self.mail.seen }, Why::Inbox);
+        self.read_list(Lookup::Inbox { after: self.mail.seen }, List::Inbox);
     }
 
     pub(super) fn inbox_found(&mut self, mail: Vec<StoredMail>) {
@@ -112,25 +113,17 @@ impl<R> Lane<R> {
         }
     }
 
-    fn deliver(&mut self, mail: StoredMail) {
+    pub(super) fn deliver(&mut self, mail: StoredMail) {
         match mail.letter {
             Letter::Input(input) => {
                 let what = What::Input(Box::new(input));
                 self.give(mail.to, Pending { what, reply: None, mail: Some(mail.id), audit: None });
             }
-            Letter::Start { definition, create, tenant, options } => {
-                let wanted = match Wanted::of(&definition) {
-                    Ok(wanted) => wanted,
-                    Err(what) => {
-                        let failure = Failure::of_code("VALIDATION_ERROR", what);
-                        return self.child_failed(mail.id, &create, failure);
-                    }
-                };
+            Letter::Start { ref tenant, .. } => {
+                let tenant = tenant.clone();
                 // Later mail to the child waits for its start.
                 self.executions.put(mail.to, Place::Loading(VecDeque::new()));
-                let lookup = Lookup::Named(tenant.clone(), wanted.which.clone(), wanted.version);
-                let whose = (tenant, options);
-                self.read(lookup, Why::StartChild { mail: mail.id, create, wanted, whose });
+                self.begin_in_room(&tenant, Starter::Child(Box::new(mail)));
             }
             Letter::Retry(retry) => {
                 let asker = Asker { reply: None, mail: Some(mail.id), audit: None };
@@ -141,6 +134,22 @@ impl<R> Lane<R> {
                 self.read(Lookup::Result(child), why);
             }
         }
+    }
+
+    /// The tenant has room for the child: now its definition is looked up.
+    pub(super) fn find_child(&mut self, mail: StoredMail) {
+        let Letter::Start { definition, create, tenant, options } = mail.letter else { return };
+        let wanted = match Wanted::of(&definition) {
+            Ok(wanted) => wanted,
+            Err(what) => {
+                self.missing(create.id);
+                let failure = Failure::of_code("VALIDATION_ERROR", what);
+                return self.child_failed(mail.id, &create, failure);
+            }
+        };
+        let lookup = Lookup::Named(tenant.clone(), wanted.which.clone(), wanted.version);
+        let whose = (tenant, options);
+        self.read(lookup, Why::StartChild { mail: mail.id, create, wanted, whose });
     }
 
     /// The definition of a child was looked up; its inputs come next.
@@ -205,7 +214,7 @@ impl<R> Lane<R> {
     }
 
     /// The child never began: whoever asked for it is told in its place.
-    fn child_failed(&mut self, mail: MailId, create: &Create, failure: Failure) {
+    pub(super) fn child_failed(&mut self, mail: MailId, create: &Create, failure: Failure) {
         let Some(Parent { execution, run, fence }) = create.parent.clone() else {
             return self.settle_mail(Some(mail), Some(failure.message));
         };

@@ -28,6 +28,8 @@ pub(super) struct Queue {
     leaving: BTreeMap<Tenant, usize>,
     all_leaving: usize,
     limits: SlotLimits,
+    /// All slots there are, taken or free.
+    pub slots: usize,
 }
 
 /// How many slots a tenant has; those on their way are counted here.
@@ -104,7 +106,7 @@ impl Queue {
         let mut least: Option<(usize, usize)> = None;
         for (place, tenant) in self.turns.iter().enumerate() {
             let has = self.has(tenant, held);
-            if has < self.limits.of(tenant) && least.is_none_or(|(fewest, _)| has < fewest) {
+            if has < self.limits.of(tenant, self.slots) && least.is_none_or(|(fewest, _)| has < fewest) {
                 least = Some((has, place));
             }
             if has == 0 {
@@ -138,7 +140,9 @@ impl Queue {
 
     /// Nobody waits longer than an offer of the tenant that comes now, and it may have one more slot.
     pub fn lets_pass(&self, tenant: &Tenant, held: Held<'_>) -> bool {
-        self.all_leaving == 0 && self.has(tenant, held) < self.limits.of(tenant) && self.next(held).is_none()
+        self.all_leaving == 0
+            && self.has(tenant, held) < self.limits.of(tenant, self.slots)
+            && self.next(held).is_none()
     }
 
     pub fn len(&self) -> usize {
@@ -154,6 +158,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wake::Share;
 
     fn offer(number: u64) -> Queued {
         Queued { execution: ExecutionId(number.into()), run: RunId(number), fence: Fence(number) }
@@ -204,7 +209,7 @@ mod tests {
     fn a_tenant_at_its_limit_waits_and_keeps_nobody_from_a_slot() {
         let mut queue = Queue::default();
         let (bound, free) = (Tenant::new("bound"), Tenant::new("free"));
-        queue.limit(SlotLimits { each: Some(9), own: BTreeMap::from([(bound.clone(), Some(1))]) });
+        queue.limit(SlotLimits { each: Share::AtMost(9), own: BTreeMap::from([(bound.clone(), Some(1))]) });
         (0..3).for_each(|number| queue.push(&bound, Priority::Normal, offer(number)));
         let none = AtWork::new();
         assert_eq!(pop(&mut queue, &none), Some((bound.clone(), offer(0))));
@@ -217,15 +222,29 @@ mod tests {
         assert!(!queue.lets_pass(&free, &held), "somebody waits who may have a slot");
         assert_eq!(pop(&mut queue, &at_work), Some((free, offer(7))));
         assert_eq!(pop(&mut queue, &at_work), None);
-        queue.limit(SlotLimits { each: None, own: BTreeMap::from([(bound.clone(), None)]) });
+        queue.limit(SlotLimits { each: Share::All, own: BTreeMap::from([(bound.clone(), None)]) });
         assert_eq!(pop(&mut queue, &at_work), Some((bound, offer(1))));
+    }
+
+    #[test]
+    fn a_fair_share_leaves_a_quarter_of_the_slots_to_others() {
+        for (slots, share) in [(1, 1), (2, 1), (4, 3), (8, 6), (100, 75)] {
+            let mut queue = Queue { slots, ..Queue::default() };
+            queue.limit(SlotLimits { each: Share::Fair, own: BTreeMap::new() });
+            let (busy, other) = (Tenant::new("busy"), Tenant::new("other"));
+            (0..200).for_each(|number| queue.push(&busy, Priority::Normal, offer(number)));
+            let taken = std::iter::from_fn(|| pop(&mut queue, &AtWork::new())).count();
+            assert_eq!(taken, share, "of {slots} slots");
+            queue.push(&other, Priority::Low, offer(999));
+            assert_eq!(pop(&mut queue, &AtWork::new()), Some((other, offer(999))));
+        }
     }
 
     /// Whatever comes and goes: whoever gets a slot had the fewest of all that waited and may have one.
     #[test]
     fn no_slot_ever_goes_to_a_tenant_that_has_more_than_another_that_waits() {
         let tenants: Vec<Tenant> = ["a", "b", "c", "d"].map(Tenant::new).into();
-        let limits = SlotLimits { each: Some(3), own: BTreeMap::from([(tenants[0].clone(), None)]) };
+        let limits = SlotLimits { each: Share::AtMost(3), own: BTreeMap::from([(tenants[0].clone(), None)]) };
         let (mut queue, mut at_work) = (Queue::default(), AtWork::new());
         queue.limit(limits.clone());
         let mut waiting = AtWork::new();
@@ -243,7 +262,7 @@ mod tests {
                 1 if count(&at_work, tenant) > 0 => *at_work.get_mut(tenant).unwrap() -= 1,
                 _ if at_work.values().sum::<usize>() < 8 => {
                     let may = |tenant: &&Tenant| {
-                        count(&waiting, tenant) > 0 && count(&at_work, tenant) < limits.of(tenant)
+                        count(&waiting, tenant) > 0 && count(&at_work, tenant) < limits.of(tenant, 8)
                     };
                     let fewest = tenants.iter().filter(may).map(|tenant| count(&at_work, tenant)).min();
                     let next = pop(&mut queue, &at_work).map(|(tenant, _)| tenant);

@@ -6,11 +6,11 @@ use super::live::{Live, Place, Whose};
 use super::mail::{Inherited, StartingChild, Wanted};
 use super::retry::Retrying;
 use crate::ids::IdMap;
-use crate::wake::{Answer, Fatal, Found, Lookup, ReadId, Refusal, Start};
+use crate::wake::{Answer, Found, Lookup, ReadId, Refusal, Start};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{Create, ExecutionId, Fence, Need, Net, RunId};
-use windlass_store::{MailId, Stored, StoredDefinition};
+use windlass_store::{MailId, StoreError, Stored, StoredDefinition, Tenant};
 
 /// Why something is looked up.
 #[derive(Debug)]
@@ -38,6 +38,18 @@ pub(super) enum Why<R> {
     },
     Retry(Box<Retrying<R>>),
     ToolEnd(windlass_protocol::Unit, RunId, R),
+    /// Open executions of a tenant; and how many were begun and perhaps not on disk yet.
+    Room(Tenant, usize),
+    /// Of a released execution.
+    OffersOf,
+    InboxOf,
+    /// The lookup is kept: it is asked again when an execution of the list cannot be read.
+    List(Lookup, List),
+}
+
+/// A list of work, of all executions.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum List {
     Due,
     Offers,
     Stops,
@@ -65,21 +77,41 @@ impl<R> Reads<R> {
         id
     }
 
+    /// Executions of a tenant that have room, and begin when their definition is found.
+    pub fn beginnings_of(&self, tenant: &Tenant) -> usize {
+        let begins = |why: &&Why<R>| match why {
+            Why::Start(start, _) => start.tenant == *tenant,
+            Why::Inputs(starting, _) => starting.start.tenant == *tenant,
+            Why::StartChild { whose: (of, _), .. } => of == tenant,
+            Why::ChildInputs(child) => child.whose.0 == *tenant,
+            _ => false,
+        };
+        self.open.values().filter(begins).count()
+    }
+
     /// Somebody's input cannot be decided before it is found.
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
             Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) | Why::Inputs(..) => true,
-            Why::ToolEnd(..) => true,
+            Why::ToolEnd(..) | Why::Room(..) => true,
             Why::Retry(retrying) => retrying.is_awaited(),
             Why::StartChild { .. } | Why::ChildInputs(_) | Why::ChildEnded { .. } => false,
-            Why::Due | Why::Offers | Why::Stops | Why::Unfinished | Why::Inbox => false,
+            Why::List(..) | Why::OffersOf | Why::InboxOf => false,
         })
     }
 }
 
 impl<R> Lane<R> {
-    pub(super) fn found(&mut self, id: ReadId, found: Found) {
+    pub(super) fn read_list(&mut self, lookup: Lookup, list: List) {
+        self.read(lookup.clone(), Why::List(lookup, list));
+    }
+
+    pub(super) fn found(&mut self, id: ReadId, found: Result<Found, StoreError>) {
         let Some(why) = self.reads.open.remove(&id) else { return };
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return self.unreadable(why, error),
+        };
         match (why, found) {
             (Why::Load(id), Found::Execution(stored)) => self.loaded(id, stored),
             (Why::Net(id, stored), Found::Net(net)) => self.net_found(id, *stored, net),
@@ -99,11 +131,14 @@ impl<R> Lane<R> {
             (Why::ToolEnd(agent, tool, reply), Found::End(end)) => {
                 self.tool_end_found(agent, tool, end, reply);
             }
-            (Why::Due, Found::Due(due)) => self.due_found(&due),
-            (Why::Offers, Found::Offers(offers)) => self.offers_found(&offers),
-            (Why::Stops, Found::Stops(stops)) => self.stops_found(&stops),
-            (Why::Unfinished, Found::Unfinished(ids)) => self.unfinished_found(ids),
-            (Why::Inbox, Found::Inbox(mail)) => self.inbox_found(mail),
+            (Why::List(_, List::Due), Found::Due(due)) => self.due_found(&due),
+            (Why::List(_, List::Offers), Found::Offers(offers)) => self.offers_found(&offers),
+            (Why::List(_, List::Stops), Found::Stops(stops)) => self.stops_found(&stops),
+            (Why::List(_, List::Unfinished), Found::Unfinished(ids)) => self.unfinished_found(ids),
+            (Why::List(_, List::Inbox), Found::Inbox(mail)) => self.inbox_found(mail),
+            (Why::Room(tenant, unwritten), Found::Open(open)) => self.room_found(&tenant, unwritten, open),
+            (Why::OffersOf, Found::Offers(offers)) => self.offers_of_found(&offers),
+            (Why::InboxOf, Found::Inbox(mail)) => mail.into_iter().for_each(|mail| self.deliver(mail)),
             // Each lookup has one kind of answer.
             (_, found) => debug_assert!(false, "an answer to another question: {found:?}"),
         }
@@ -122,8 +157,7 @@ impl<R> Lane<R> {
 
     fn net_found(&mut self, id: ExecutionId, stored: Stored, net: Option<Arc<Net>>) {
         let Some(net) = net else {
-            let what = "its net is not in the store".to_owned();
-            return self.fatal(Fatal::Broken { execution: id, what });
+            return self.quarantine(id, "its net is not in the store".to_owned());
         };
         self.executions.keep_net(&net);
         self.put_live(id, stored, net);

@@ -2,12 +2,13 @@
 
 use super::Lane;
 use super::deciding::Pending;
+use super::dispatch::unit;
 use super::queue::Queued;
-use super::reading::Why;
+use super::reading::List;
 use crate::wake::Lookup;
 use windlass_kernel::{ExecutionId, Input, LeaseLost, LeaseUnit, Loss, RunId};
 use windlass_protocol::SessionId;
-use windlass_store::{Offer, Stop};
+use windlass_store::{Lease, Offer, Stop};
 
 /// Rows read at a time.
 pub const PAGE: usize = 1_000;
@@ -27,14 +28,33 @@ impl Recovery {
 
 impl<R> Lane<R> {
     pub(super) fn recover(&mut self) {
-        self.read(Lookup::Offers { after: None }, Why::Offers);
-        self.read(Lookup::Unfinished, Why::Unfinished);
-        self.read(Lookup::Stops { after: None }, Why::Stops);
+        self.read_list(Lookup::Offers { after: None }, List::Offers);
+        self.read_list(Lookup::Unfinished, List::Unfinished);
+        self.read_list(Lookup::Stops { after: None }, List::Stops);
         self.time_passes();
     }
 
-    /// Workers of the last process died with it: what they had is lost, what waited waits on.
     pub(super) fn offers_found(&mut self, offers: &[Offer]) {
+        // Known: it was handed out by this process while the rows were read.
+        self.take_up(offers, |lane, _, lease| lane.sessions.knows(SessionId(lease.session.0)));
+        match offers.last() {
+            Some(last) if offers.len() >= PAGE => {
+                let after: Option<(ExecutionId, RunId)> = Some((last.execution, last.run));
+                self.read_list(Lookup::Offers { after }, List::Offers);
+            }
+            _ => self.recovery.offers_read = true,
+        }
+    }
+
+    /// Of a released execution: what a worker of this process finished meanwhile was refused, and is lost.
+    pub(super) fn offers_of_found(&mut self, offers: &[Offer]) {
+        self.take_up(offers, |lane, offer, _| {
+            lane.sessions.is_held(unit(offer.execution, offer.run, offer.fence))
+        });
+    }
+
+    /// Workers of the last process died with it: what they had is lost, what waited waits on.
+    fn take_up(&mut self, offers: &[Offer], is_held: fn(&Lane<R>, &Offer, &Lease) -> bool) {
         for offer in offers {
             match &offer.lease {
                 None => {
@@ -42,8 +62,7 @@ impl<R> Lane<R> {
                     let queued = Queued { execution: *execution, run: *run, fence: *fence };
                     self.queue.push(tenant, *priority, queued);
                 }
-                // Handed out by this process while the rows were read.
-                Some(lease) if self.sessions.knows(SessionId(lease.session.0)) => {}
+                Some(lease) if is_held(self, offer, lease) => {}
                 Some(lease) => {
                     let unit = LeaseUnit::Run { run: offer.run, fence: offer.fence };
                     // The engine itself died. That many steps were in flight says nothing against any of them, so
@@ -53,13 +72,6 @@ impl<R> Lane<R> {
                     self.give(offer.execution, Pending::input(Input::LeaseLost(lost)));
                 }
             }
-        }
-        match offers.last() {
-            Some(last) if offers.len() >= PAGE => {
-                let after: Option<(ExecutionId, RunId)> = Some((last.execution, last.run));
-                self.read(Lookup::Offers { after }, Why::Offers);
-            }
-            _ => self.recovery.offers_read = true,
         }
     }
 
@@ -71,7 +83,9 @@ impl<R> Lane<R> {
             }
         }
         match stops.last() {
-            Some(last) if stops.len() >= PAGE => self.read(Lookup::Stops { after: Some(*last) }, Why::Stops),
+            Some(last) if stops.len() >= PAGE => {
+                self.read_list(Lookup::Stops { after: Some(*last) }, List::Stops)
+            }
             _ => self.recovery.stops_read = true,
         }
     }
@@ -82,7 +96,7 @@ impl<R> Lane<R> {
             self.give(id, Pending::input(Input::Continue));
         }
         if more {
-            self.read(Lookup::Unfinished, Why::Unfinished);
+            self.read_list(Lookup::Unfinished, List::Unfinished);
         } else {
             self.recovery.unfinished_read = true;
         }

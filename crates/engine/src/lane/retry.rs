@@ -5,6 +5,7 @@ use super::Lane;
 use super::deciding::{Asker, Pending, What};
 use super::live::{Place, Whose};
 use super::reading::Why;
+use super::rooms::Starter;
 use crate::wake::{Answer, Lookup, NotRetried, Past, Refusal};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -82,6 +83,10 @@ impl Forking {
 
 impl<R> Lane<R> {
     pub(super) fn retry(&mut self, id: ExecutionId, retry: Retry, asker: Asker<R>) {
+        if self.quarantined.holds(retry.of) {
+            let refusal = self.quarantine_refusal(retry.of);
+            return self.refuse_retry(id, asker, refusal);
+        }
         // Later mail to the new execution waits for its beginning.
         self.executions.put(id, Place::Loading(VecDeque::new()));
         let of = retry.of;
@@ -89,10 +94,23 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn past_found(&mut self, retrying: Retrying<R>, past: Option<Box<Past>>) {
+        match past {
+            Some(past) => {
+                let tenant = past.stored.tenant.clone();
+                self.begin_in_room(&tenant, Starter::Retry(Box::new(retrying), past));
+            }
+            None => {
+                let refusal = Refusal::NoExecution(retrying.retry.of);
+                self.retry_refused(retrying, refusal);
+            }
+        }
+    }
+
+    /// The tenant has room for the new execution.
+    pub(super) fn do_again(&mut self, retrying: Retrying<R>, past: Past) {
         let Retrying { id, retry, asker } = retrying;
-        let now = self.now.wall;
-        let found = past.ok_or(Refusal::NoExecution(retry.of)).and_then(|past| again(id, retry, *past, now));
-        match found {
+        self.config.hands.lane.take(id);
+        match again(id, retry, past, self.now.wall) {
             Ok((Again::Fork(forking), workflow)) => {
                 let net = forking.net.clone();
                 let Creation { tenant, options, .. } = &forking.creation;
@@ -102,13 +120,19 @@ impl<R> Lane<R> {
             Ok((Again::Create(net, create, creation), workflow)) => {
                 self.create(&net, *create, creation, workflow, asker);
             }
-            Err(refusal) => {
-                self.missing(id);
-                self.settle_mail(asker.mail, Some(refusal.to_string()));
-                if let Some(reply) = asker.reply {
-                    self.answer(reply, Answer::Refused(refusal));
-                }
-            }
+            Err(refusal) => self.refuse_retry(id, asker, refusal),
+        }
+    }
+
+    pub(super) fn retry_refused(&mut self, retrying: Retrying<R>, refusal: Refusal) {
+        self.refuse_retry(retrying.id, retrying.asker, refusal);
+    }
+
+    fn refuse_retry(&mut self, id: ExecutionId, asker: Asker<R>, refusal: Refusal) {
+        self.missing(id);
+        self.settle_mail(asker.mail, Some(refusal.to_string()));
+        if let Some(reply) = asker.reply {
+            self.answer(reply, Answer::Refused(refusal));
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::Lane;
 use super::deciding::Pending;
-use super::reading::Why;
+use super::reading::List;
 use crate::wake::Lookup;
 use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Input, Millis};
@@ -44,6 +44,11 @@ impl Timers {
         }
     }
 
+    /// The window is read anew: an execution has been released, and its timers are in no window that was read.
+    pub fn read_again(&mut self) {
+        self.next_read = 0;
+    }
+
     pub fn next(&self) -> Option<Millis> {
         self.armed.first().map(|timer| timer.at)
     }
@@ -71,7 +76,7 @@ impl<R> Lane<R> {
         let until = self.now.wall.plus(WINDOW_MS);
         self.timers.reading = Some(until);
         self.timers.after = None;
-        self.read(Lookup::Due { after: None, until }, Why::Due);
+        self.read_list(Lookup::Due { after: None, until }, List::Due);
     }
 
     pub(super) fn due_found(&mut self, due: &[DueTimer]) {
@@ -80,7 +85,7 @@ impl<R> Lane<R> {
         let full = self.timers.armed.len() >= ARMED_MAX;
         if due.len() >= PAGE && !full {
             self.timers.after = due.last().copied();
-            return self.read(Lookup::Due { after: self.timers.after, until }, Why::Due);
+            return self.read_list(Lookup::Due { after: self.timers.after, until }, List::Due);
         }
         self.timers.reading = None;
         self.timers.until = Some(match due.last() {

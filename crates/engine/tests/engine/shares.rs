@@ -3,7 +3,7 @@
 use crate::rig::{Rig, chain};
 use serde_json::json;
 use std::collections::BTreeMap;
-use windlass_engine::{Answer, Request, SlotLimits, Start};
+use windlass_engine::{Answer, Limits, Request, Share, SlotLimits, Start};
 use windlass_protocol::Work;
 use windlass_store::Tenant;
 
@@ -42,8 +42,8 @@ fn a_tenant_alone_has_all_slots_and_whoever_comes_later_gets_the_next_that_is_fr
 #[test]
 fn a_limit_holds_back_its_tenant_alone_until_it_is_lifted() {
     let mut rig = Rig::with_slots(4);
-    let one = SlotLimits { each: None, own: BTreeMap::from([(Tenant::new("bound"), Some(1))]) };
-    assert_eq!(rig.call(Request::Limit(one)), Answer::Accepted);
+    let slots = SlotLimits { each: Share::All, own: BTreeMap::from([(Tenant::new("bound"), Some(1))]) };
+    assert_eq!(rig.call(Request::Limit(Limits { slots, ..Limits::default() })), Answer::Accepted);
     start(&rig, "bound", 3);
     let bound = works(&rig, 1);
     assert!(rig.idle(), "there are free slots, and not for them");
@@ -61,11 +61,14 @@ fn a_limit_holds_back_its_tenant_alone_until_it_is_lifted() {
 #[test]
 fn lifting_a_limit_lets_go_on_what_waits() {
     let rig = Rig::with_slots(4);
-    let limit = |each| rig.call(Request::Limit(SlotLimits { each, own: BTreeMap::new() }));
-    limit(Some(1));
+    let limit = |each| {
+        let slots = SlotLimits { each, own: BTreeMap::new() };
+        rig.call(Request::Limit(Limits { slots, ..Limits::default() }))
+    };
+    limit(Share::AtMost(1));
     start(&rig, "bound", 3);
     works(&rig, 1);
     assert!(rig.idle());
-    limit(None);
+    limit(Share::All);
     assert_eq!(tenants(&works(&rig, 2)), ["bound"; 2]);
 }

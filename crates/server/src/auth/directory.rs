@@ -175,13 +175,6 @@ impl Directory {
         Some(limit as usize).filter(|limit| *limit > 0)
     }
 
-    /// How many executions of the tenant may be open; None: as many as are started.
-    #[must_use]
-    pub fn open_executions(&self, tenant: &Tenant, settings: &Settings) -> Option<usize> {
-        let limit = self.limits(tenant).open_executions.or(settings.open_executions)?;
-        Some(limit as usize).filter(|limit| *limit > 0)
-    }
-
     fn limits(&self, tenant: &Tenant) -> TenantLimits {
         self.read().tenants.get(tenant).map(|tenant| tenant.limits).unwrap_or_default()
     }

@@ -33,16 +33,15 @@ async fn healthz() -> Json<Health> {
     Health::ok()
 }
 
-/// The engine has taken up what the last process left, and the server takes requests.
+/// The engine has taken up what the last process left, answers, and the server takes requests. The lane and the pool are
+/// asked each time, so that a thread that stands still is seen.
 #[utoipa::path(get, path = "/readyz", tag = "operations", responses(
     (status = 200, body = Health),
     (status = 503, body = Refused, description = "Not yet, or not any more"),
 ))]
 async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
-    match app.is_ready() {
-        true => Ok(Health::ok()),
-        false => Err(Problem::unavailable("the server is starting or being stopped")),
-    }
+    app.is_ready().await?;
+    Ok(Health::ok())
 }
 
 /// What Prometheus reads.

@@ -7,6 +7,7 @@ mod health;
 mod hooks;
 mod nodes;
 mod paging;
+mod quarantine;
 mod secrets;
 pub(crate) mod shared;
 mod sse;
@@ -55,6 +56,7 @@ impl Modify for Bearer {
 fn routers() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(health::router())
+        .merge(quarantine::router())
         .merge(tenants::router())
         .merge(tokens::router())
         .merge(secrets::router())

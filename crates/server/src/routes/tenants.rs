@@ -4,7 +4,7 @@ use super::shared::{BodyRefusals, Refusals, named, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Sent;
-use crate::host::{now, slot_limits};
+use crate::host::{limits, now};
 use crate::ids;
 use crate::problem::Problem;
 use crate::storage::Storage;
@@ -216,6 +216,7 @@ async fn create_tenant(
     app.directory.put_tenant(tenant.clone());
     app.rights.learn(&tenant);
     app.storage.learn(&tenant);
+    limit(&app).await?;
     Ok((StatusCode::CREATED, Json(TenantView::of(&app, tenant))))
 }
 
@@ -289,9 +290,14 @@ async fn change_tenant(
     app.directory.put_tenant(tenant.clone());
     app.rights.learn(&tenant);
     app.storage.learn(&tenant);
-    let limits = slot_limits(app.settings.tenant_slots, &app.directory.tenants());
-    app.ask(Request::Limit(limits)).await?;
+    limit(&app).await?;
     Ok(Json(TenantView::of(&app, tenant)))
+}
+
+/// From now on the engine gives each tenant what it may have. A fair share depends on how many tenants there are.
+async fn limit(app: &App) -> Result<(), Problem> {
+    let limits = limits(app.settings.shares(), &app.directory.tenants());
+    app.ask(Request::Limit(limits)).await.map(drop)
 }
 
 fn change(limit: &mut Option<u32>, path: &str, asked: Option<Option<u32>>) -> Result<(), Problem> {

@@ -5,6 +5,7 @@ mod table;
 
 pub use table::{CONFIG, DATA, Kind, SETTINGS, Setting};
 
+use crate::host::Shares;
 use ipnet::IpNet;
 use parse::Given;
 pub use parse::duration;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use windlass_engine::Share;
 use windlass_secrets::Zeroizing;
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
@@ -30,8 +32,7 @@ pub struct Settings {
     /// Proxies whose word about their clients is taken.
     pub trust_proxy: Vec<IpNet>,
     pub slots: Option<u32>,
-    /// None: no limit.
-    pub tenant_slots: Option<u32>,
+    pub tenant_slots: Share,
     pub database_quota: DatabaseQuota,
     pub readers: usize,
     pub body_limit: usize,
@@ -46,6 +47,8 @@ pub struct Settings {
     /// None: no limit.
     pub tenant_streams: Option<u32>,
     pub stop_timeout: Duration,
+    /// None: a thread may stand still for ever.
+    pub stall_timeout: Option<Duration>,
     /// None: nothing is given; 0: no limit.
     pub rate_limit: Option<u32>,
     pub rate_burst: Option<u32>,
@@ -133,7 +136,7 @@ impl Settings {
             public_url: given.url("public-url")?,
             trust_proxy: given.ranges("trust-proxy")?,
             slots: given.count("slots")?,
-            tenant_slots: given.count("tenant-slots")?,
+            tenant_slots: given.share("tenant-slots")?,
             database_quota: DatabaseQuota {
                 each: given.bytes_or_none("database-bytes")?,
                 tenant: given.bytes_or_none("tenant-database-bytes")?,
@@ -149,6 +152,7 @@ impl Settings {
             max_streams: given.size("max-streams")?,
             tenant_streams: given.count("tenant-streams")?,
             stop_timeout: given.duration("stop-timeout")?,
+            stall_timeout: Some(given.duration("stall-timeout")?).filter(|time| !time.is_zero()),
             rate_limit: given.number("rate-limit")?,
             rate_burst: given.count("rate-burst")?,
             hook_rate_limit: given.count("hook-rate-limit")?,
@@ -172,6 +176,12 @@ impl Settings {
         };
         settings.is_private_enough()?;
         Ok(settings)
+    }
+
+    /// What one tenant may have at a time where it has no limit of its own.
+    #[must_use]
+    pub fn shares(&self) -> Shares {
+        Shares { slots: self.tenant_slots, open_executions: self.open_executions }
     }
 
     /// Tokens in clear text across a network are given away; who wants that says so.

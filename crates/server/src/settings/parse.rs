@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 use toml::{Table, Value};
+use windlass_engine::Share;
 use windlass_worker::egress::Egress;
 
 /// What was given, by the name of the setting: the text and where it comes from.
@@ -81,6 +82,15 @@ impl Given {
     /// None when nothing is given, which is not the same as 0.
     pub fn number(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
         self.parsed::<u32>(name, "a whole number")
+    }
+
+    /// Nothing is a fair share, 0 is no limit.
+    pub fn share(&self, name: &'static str) -> Result<Share, BadSetting> {
+        Ok(match self.parsed::<u32>(name, "a whole number")? {
+            None => Share::Fair,
+            Some(0) => Share::All,
+            Some(count) => Share::AtMost(count as usize),
+        })
     }
 
     pub fn size(&self, name: &'static str) -> Result<usize, BadSetting> {

@@ -88,8 +88,8 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "tenant-slots",
         Kind::Count,
-        "0",
-        "Pieces of work of one tenant at a time; 0: no limit. A tenant's own limit comes first",
+        "",
+        "Pieces of work of one tenant at a time; all but a quarter of the slots if nothing is given and there are several tenants; 0: no limit. A tenant's own limit comes first",
     ),
     setting(
         "database-bytes",
@@ -151,6 +151,12 @@ pub const SETTINGS: &[Setting] = &[
         "How long open requests may go on when the server is stopped",
     ),
     setting(
+        "stall-timeout",
+        Kind::Duration,
+        "60s",
+        "How long a thread that all work waits for may stand still until the process ends itself; 0s: for ever",
+    ),
+    setting(
         "rate-limit",
         Kind::Count,
         "",
@@ -178,8 +184,8 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "open-executions",
         Kind::Count,
-        "0",
-        "Executions of one tenant that have not ended; 0: no limit. A tenant's own limit comes first",
+        "10000",
+        "Executions of one tenant that have not ended, sub-workflows among them; 0: no limit. A tenant's own limit comes first",
     ),
     setting(
         "tenant-storage",

@@ -2,7 +2,7 @@
 
 use super::SqliteReader;
 use super::audit_rows;
-use super::columns::{ENDED, limit, tenant};
+use super::columns::{limit, tenant};
 use super::lists::all;
 use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 use crate::origin::Tenant;
@@ -112,15 +112,6 @@ impl Access for SqliteReader {
         let AuditQuery { tenant, actor, action, target, .. } = query;
         let values = params![tenant.0, before, actor, action, target, since, until, limit(query.limit)];
         all(&self.conn, sql, values, audit_rows::read)
-    }
-
-    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
-        // From the few that are open to their tenants, not from all that the tenant ever had.
-        let sql = "SELECT count(*) FROM (SELECT 1 FROM heads h CROSS JOIN executions e ON e.key = h.key \
-                   WHERE h.phase < ?2 AND e.tenant = ?1 LIMIT ?3)";
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let count: i64 = statement.query_row(params![tenant.0, ENDED, limit(bound)], |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap_or_default())
     }
 }
 

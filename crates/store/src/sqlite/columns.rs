@@ -43,7 +43,7 @@ pub(super) fn phase(number: i64) -> Result<Phase, StoreError> {
         11 => Phase::Ended(Outcome::Partial),
         12 => Phase::Ended(Outcome::Failed),
         13 => Phase::Ended(Outcome::Cancelled),
-        _ => return Err(StoreError::Corrupt(format!("{number} is not the number of a phase"))),
+        _ => return Err(StoreError::Undecodable(format!("{number} is not the number of a phase"))),
     })
 }
 
@@ -58,7 +58,11 @@ pub(super) fn part(number: i64) -> Result<Part, StoreError> {
         7 => Part::Region,
         8 => Part::Latest,
         9 => Part::Owed,
-        _ => return Err(StoreError::Corrupt(format!("{number} is not the number of a table of the state"))),
+        _ => {
+            return Err(StoreError::Undecodable(format!(
+                "{number} is not the number of a table of the state"
+            )));
+        }
     })
 }
 
@@ -66,7 +70,7 @@ pub(super) fn class(number: i64) -> Result<Class, StoreError> {
     match number {
         OFFERED => Ok(Class::Offered),
         1 => Ok(Class::Other),
-        _ => Err(StoreError::Corrupt(format!("{number} is not the number of a class of step-runs"))),
+        _ => Err(StoreError::Undecodable(format!("{number} is not the number of a class of step-runs"))),
     }
 }
 
@@ -92,7 +96,7 @@ pub(super) fn tenant(id: &str) -> Tenant {
 
 pub(super) fn priority(number: i64) -> Result<Priority, StoreError> {
     let found = Priority::ALL.into_iter().find(|priority| *priority as i64 == number);
-    found.ok_or_else(|| StoreError::Corrupt(format!("{number} is not the number of a priority")))
+    found.ok_or_else(|| StoreError::Undecodable(format!("{number} is not the number of a priority")))
 }
 
 pub(super) fn digest(bytes: [u8; 32]) -> NetDigest {
@@ -110,5 +114,6 @@ pub(super) fn json<T: Serialize>(value: &T) -> String {
 }
 
 pub(super) fn parsed<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{what} cannot be read: {error}")))
+    serde_json::from_str(text)
+        .map_err(|error| StoreError::Undecodable(format!("{what} cannot be read: {error}")))
 }

@@ -64,15 +64,20 @@ type Found = Vec<(Place, DueTimer)>;
 /// A hold keeps the timers of step-runs and gates due without letting them fire.
 pub(super) const HEADS_DUE: &str = "SELECT h.due, h.key, h.phase, e.id FROM heads h JOIN executions e ON e.key = h.key \
      WHERE h.due IS NOT NULL AND h.due <= ?1 AND (h.due, h.key) > (?2, ?3) \
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
      ORDER BY h.due, h.key LIMIT ?4";
 pub(super) const RUNS_DUE: &str = "SELECT s.due, s.execution, s.run, s.state, e.id FROM step_runs s \
      JOIN heads h ON h.key = s.execution JOIN executions e ON e.key = s.execution \
      WHERE s.due IS NOT NULL AND s.due <= ?1 AND (s.due, s.execution, s.run) > (?2, ?3, ?4) \
-     AND h.held = 0 AND h.phase < ?5 ORDER BY s.due, s.execution, s.run LIMIT ?6";
+     AND h.held = 0 AND h.phase < ?5 \
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
+     ORDER BY s.due, s.execution, s.run LIMIT ?6";
 pub(super) const GATES_DUE: &str = "SELECT p.due, p.execution, p.key, e.id FROM parts p \
      JOIN heads h ON h.key = p.execution JOIN executions e ON e.key = p.execution \
      WHERE p.due IS NOT NULL AND p.due <= ?1 AND (p.due, p.execution, p.key) > (?2, ?3, ?4) \
-     AND h.held = 0 AND h.phase < ?5 ORDER BY p.due, p.execution, p.key LIMIT ?6";
+     AND h.held = 0 AND h.phase < ?5 \
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
+     ORDER BY p.due, p.execution, p.key LIMIT ?6";
 
 fn heads(conn: &Connection, after: Option<&Place>, until: Millis, count: usize) -> Result<Found, StoreError> {
     let (due, key, _) = from(after, HEADS);
@@ -95,12 +100,15 @@ fn runs(conn: &Connection, after: Option<&Place>, until: Millis, count: usize) -
     let mut found = Found::new();
     while let Some(row) = rows.next()? {
         let run = RunId(row.get::<_, i64>(2)?.cast_unsigned());
-        let state: StepRun = decode(&row.get::<_, Vec<u8>>(3)?)?;
-        let (timer, _) = Execution::timer_of(run, &state)
-            .ok_or_else(|| StoreError::Corrupt(format!("step-run {run:?} is due but has no timer")))?;
+        let execution = id(row.get(4)?);
+        let timer = decode(&row.get::<_, Vec<u8>>(3)?).and_then(|state: StepRun| {
+            let timer = Execution::timer_of(run, &state).map(|(timer, _)| timer);
+            timer.ok_or_else(|| StoreError::Undecodable(format!("step-run {run:?} is due but has no timer")))
+        });
+        let timer = timer.map_err(|error| error.of_execution(execution))?;
         let sub = run.0.to_be_bytes().to_vec();
         let place = Place { due: row.get(0)?, table: RUNS, execution: row.get(1)?, sub };
-        found.push(timed(place, id(row.get(4)?), timer));
+        found.push(timed(place, execution, timer));
     }
     Ok(found)
 }
@@ -112,9 +120,10 @@ fn gates(conn: &Connection, after: Option<&Place>, until: Millis, count: usize) 
     let mut found = Found::new();
     while let Some(row) = rows.next()? {
         let sub: Vec<u8> = row.get(2)?;
-        let (step, token): (StepId, TokenId) = decode(&sub)?;
+        let execution = id(row.get(3)?);
+        let (step, token): (StepId, TokenId) = decode(&sub).map_err(|error| error.of_execution(execution))?;
         let place = Place { due: row.get(0)?, table: GATES, execution: row.get(1)?, sub };
-        found.push(timed(place, id(row.get(3)?), Timer::Gate { step, token }));
+        found.push(timed(place, execution, Timer::Gate { step, token }));
     }
     Ok(found)
 }

@@ -8,6 +8,7 @@ use super::hooks;
 use super::keys::Keys;
 use super::memory;
 use super::outbox;
+use super::quarantine;
 use super::retention;
 use super::usage;
 use crate::commit::{Applied, WorkflowId};
@@ -41,6 +42,9 @@ pub(super) fn write(
             usage::set_artifacts(conn, left)?;
             return Ok(Applied::Done);
         }
+        Entry::Suspect(suspect) => quarantine::put(conn, suspect)?,
+        Entry::Released { execution } => quarantine::remove(conn, *execution)?,
+        Entry::Abandoned { execution, at } => quarantine::abandon(conn, *execution, *at)?,
         Entry::Remember(memory) => {
             let before = memory::size(conn, memory)?;
             let memories = bytes(memory.value.len()) - before;

@@ -22,11 +22,11 @@ fn of_driver(error: &rusqlite::Error, what: String) -> StoreError {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
     use rusqlite::Error::{QueryReturnedNoRows, Utf8Error};
     match error {
-        QueryReturnedNoRows => StoreError::Corrupt("a row that must be there is missing".to_owned()),
+        QueryReturnedNoRows => StoreError::Undecodable("a row that must be there is missing".to_owned()),
         FromSqlConversionFailure(..)
         | IntegralValueOutOfRange(..)
         | InvalidColumnType(..)
-        | Utf8Error(..) => StoreError::Corrupt(what),
+        | Utf8Error(..) => StoreError::Undecodable(what),
         _ => StoreError::Io(what),
     }
 }
@@ -37,6 +37,7 @@ pub(super) fn at(place: impl std::fmt::Display) -> impl FnOnce(StoreError) -> St
         StoreError::Full(what) => StoreError::Full(format!("{place}: {what}")),
         StoreError::Io(what) => StoreError::Io(format!("{place}: {what}")),
         StoreError::Corrupt(what) => StoreError::Corrupt(format!("{place}: {what}")),
-        error @ (StoreError::Damaged(_) | StoreError::Newer { .. }) => error,
+        StoreError::Undecodable(what) => StoreError::Undecodable(format!("{place}: {what}")),
+        error @ (StoreError::Damaged(_) | StoreError::Unreadable { .. } | StoreError::Newer { .. }) => error,
     }
 }

@@ -5,9 +5,11 @@ use super::columns::{
 };
 use super::lists::{all, place};
 use crate::commit::DefinitionId;
+use crate::origin::Tenant;
+use crate::quarantine::Quarantine;
 use crate::store::{Listed, Query, Status, StoreError};
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Row, params, params_from_iter};
 use std::sync::Arc;
 use windlass_kernel::Millis;
 
@@ -21,6 +23,15 @@ pub(super) fn list(conn: &Connection, query: &Query) -> Result<Vec<Listed>, Stor
     keys.sort_unstable_by(|left, right| right.cmp(left));
     keys.truncate(query.limit);
     keys.into_iter().map(|key| listed(conn, key)).collect()
+}
+
+/// From the few that are open to their tenants, not from all that the tenant ever had.
+pub(super) fn count_open(conn: &Connection, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM heads h CROSS JOIN executions e ON e.key = h.key \
+               WHERE h.phase < ?2 AND e.tenant = ?1 LIMIT ?3)";
+    let mut statement = conn.prepare_cached(sql)?;
+    let count: i64 = statement.query_row(params![tenant.0, ENDED, limit(bound)], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
 }
 
 fn phases(status: Option<Status>) -> Vec<Option<i64>> {
@@ -112,7 +123,8 @@ fn tables(query: &Query, phase: Option<i64>) -> &'static str {
 
 fn listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
     let sql = "SELECT e.id, e.definition, d.name, d.version, d.dialect, e.trigger, h.held, e.created_at, h.at, \
-         h.phase, e.parent, e.tenant, e.options, w.id FROM heads h JOIN executions e ON e.key = h.key \
+         h.phase, e.parent, e.tenant, e.options, w.id, q.quarantined_at, q.reason, q.deaths \
+         FROM heads h JOIN executions e ON e.key = h.key LEFT JOIN quarantine q ON q.execution = e.id \
          LEFT JOIN definitions d ON d.id = e.definition LEFT JOIN workflows w ON w.key = e.workflow \
          WHERE h.key = ?1";
     let found = all(conn, sql, [key], |row| {
@@ -124,14 +136,21 @@ fn listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
             dialect: row.get(4)?,
             trigger: row.get(5)?,
             held: row.get(6)?,
+            quarantine: quarantine(row)?,
             created_at: Millis(row.get(7)?),
             at: Millis(row.get(8)?),
             phase: phase(row.get(9)?)?,
             parent: row.get::<_, Option<_>>(10)?.map(id),
             tenant: tenant(&row.get::<_, String>(11)?),
-            options: Arc::new(parsed(&row.get::<_, String>(12)?, "its options")?),
+            // One that cannot be read is quarantined when it is met; the others of a list are shown all the same.
+            options: Arc::new(parsed(&row.get::<_, String>(12)?, "its options").unwrap_or_default()),
             workflow: row.get::<_, Option<_>>(13)?.map(workflow),
         })
     })?;
     found.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
+}
+
+fn quarantine(row: &Row<'_>) -> Result<Option<Quarantine>, StoreError> {
+    let Some(since) = row.get::<_, Option<i64>>(14)? else { return Ok(None) };
+    Ok(Some(Quarantine { since: Millis(since), reason: row.get(15)?, deaths: row.get(16)? }))
 }

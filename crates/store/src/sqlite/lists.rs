@@ -42,7 +42,9 @@ fn id_of(conn: &Connection, key: i64) -> Result<ExecutionId, StoreError> {
 
 pub(super) const OFFERS: &str = "SELECT s.run, s.fence, s.session, s.claimed_at, s.started_at, s.cursor, s.progress, e.id, \
      e.tenant, e.priority FROM step_runs s CROSS JOIN executions e ON e.key = s.execution \
-     WHERE s.class = ?1 AND (s.execution, s.run) > (?2, ?3) ORDER BY s.execution, s.run LIMIT ?4";
+     WHERE s.class = ?1 AND (s.execution, s.run) > (?2, ?3) \
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
+     ORDER BY s.execution, s.run LIMIT ?4";
 
 pub(super) fn offers(
     conn: &Connection,
@@ -72,6 +74,10 @@ pub(super) fn offers_of(
 
 fn offer(row: &Row<'_>) -> Result<Offer, StoreError> {
     let execution = id(row.get(7)?);
+    offer_of(execution, row).map_err(|error| error.of_execution(execution))
+}
+
+fn offer_of(execution: ExecutionId, row: &Row<'_>) -> Result<Offer, StoreError> {
     let run = RunId(row.get::<_, i64>(0)?.cast_unsigned());
     let fence = Fence(row.get::<_, i64>(1)?.cast_unsigned());
     let session: Option<i64> = row.get(2)?;
@@ -94,7 +100,10 @@ fn offer(row: &Row<'_>) -> Result<Offer, StoreError> {
     Ok(Offer { execution, run, fence, lease, cursor, progress, tenant, priority })
 }
 
-pub(super) const UNFINISHED: &str = "SELECT key FROM heads WHERE goes_on = 1 ORDER BY key LIMIT ?1";
+pub(super) const UNFINISHED: &str = "SELECT h.key FROM heads h CROSS JOIN executions e ON e.key = h.key \
+     WHERE h.goes_on = 1 \
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
+     ORDER BY h.key LIMIT ?1";
 
 pub(super) fn unfinished(conn: &Connection, count: usize) -> Result<Vec<ExecutionId>, StoreError> {
     let keys = all(conn, UNFINISHED, [limit(count)], |row| Ok(row.get(0)?))?;
@@ -120,7 +129,9 @@ pub(super) fn stops(conn: &Connection, after: Option<&Stop>, count: usize) -> Re
 }
 
 pub(super) const INBOX: &str = "SELECT seq, target, letter, wants_answer FROM inbox \
-     WHERE seq > ?1 AND settled = 0 ORDER BY seq LIMIT ?2";
+     WHERE seq > ?1 AND settled = 0 \
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = target AND q.quarantined_at IS NOT NULL) \
+     ORDER BY seq LIMIT ?2";
 
 pub(super) fn inbox(
     conn: &Connection,
@@ -129,12 +140,10 @@ pub(super) fn inbox(
 ) -> Result<Vec<StoredMail>, StoreError> {
     let after = after.map_or(i64::MIN, |mail| mail.0);
     all(conn, INBOX, params![after, limit(count)], |row| {
-        Ok(StoredMail {
-            id: MailId(row.get(0)?),
-            to: id(row.get(1)?),
-            letter: parsed(&row.get::<_, String>(2)?, "mail")?,
-            answered: row.get(3)?,
-        })
+        let to = id(row.get(1)?);
+        let letter = parsed(&row.get::<_, String>(2)?, "mail");
+        let letter = letter.map_err(|error| error.of_execution(to))?;
+        Ok(StoredMail { id: MailId(row.get(0)?), to, letter, answered: row.get(3)? })
     })
 }
 

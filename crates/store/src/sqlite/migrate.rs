@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 14] = [
+const MIGRATIONS: [Migration; 15] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -32,6 +32,7 @@ const MIGRATIONS: [Migration; 14] = [
     Migration { number: 12, name: "hooks", sql: include_str!("schema/0012_hooks.sql") },
     Migration { number: 13, name: "usage", sql: include_str!("schema/0013_usage.sql") },
     Migration { number: 14, name: "audit_seals", sql: include_str!("schema/0014_audit_seals.sql") },
+    Migration { number: 15, name: "quarantine", sql: include_str!("schema/0015_quarantine.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -134,6 +135,7 @@ mod tests {
             "a38b7cd1fd0ea68b1eb3cc468453737129b828d1b99d545665f259c70fb31910",
             "b21f684b64c02f55d22e0cd2412fabcae9136f93a2cc5c93405abebdd1c96ea5",
             "a10223f071138444a68676f1770efbe89ded5f0ea24a29c0b5b88b6142d7a50e",
+            "03e0e3cdc50efc8e5ae7a870de294c81b88d4b878e73c6381e17da0f927fbc47",
         ];
         assert_eq!(found, expected);
     }

@@ -23,6 +23,7 @@ mod migrate;
 mod outbox;
 mod positions;
 mod post;
+mod quarantine;
 mod reader;
 mod retention;
 mod rows;

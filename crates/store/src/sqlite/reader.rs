@@ -4,11 +4,12 @@ use super::chain::Chain;
 use super::columns::{digest, id, parsed, tenant, workflow};
 use super::connect;
 use super::lists::{self, key_of};
-use super::{catalog, due, executions, state, values};
+use super::{catalog, due, executions, quarantine, state, values};
 use crate::artifacts::Artifacts;
 use crate::codec::assemble;
 use crate::commit::{DefinitionId, MailId, Position, Stop};
 use crate::origin::Tenant;
+use crate::quarantine::Suspect;
 use crate::rows::Rows;
 use crate::store::{
     DueTimer, JournalRow, Listed, Offer, Query, Reader, StoreError, Stored, StoredDefinition, StoredLog,
@@ -67,6 +68,7 @@ impl SqliteReader {
             let Some(key) = key_of(conn, execution)? else { return Ok(None) };
             read(Chain { conn, execution, key })
                 .map(Some)
+                .map_err(|error| error.of_execution(execution))
                 .map_err(super::errors::at(format!("execution {execution}")))
         })
     }
@@ -218,6 +220,14 @@ impl Reader for SqliteReader {
         limit: usize,
     ) -> Result<Vec<StoredLog>, StoreError> {
         self.at_once(|conn| lists::logs(conn, execution, after, limit))
+    }
+
+    fn suspect(&mut self, execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
+        self.at_once(|conn| quarantine::suspect(conn, execution))
+    }
+
+    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
+        executions::count_open(&self.conn, tenant, bound)
     }
 
     fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError> {

@@ -50,6 +50,7 @@ pub(super) fn forget(
         return Ok(Applied::Duplicate);
     }
     conn.prepare_cached("UPDATE highest_forgotten SET key = max(key, ?1)")?.execute([key])?;
+    super::quarantine::remove(conn, execution)?;
     conn.prepare_cached("DELETE FROM inbox WHERE target = ?1 AND settled = 1")?
         .execute([id_bytes(execution)])?;
     for (table, column) in AT_ONCE {

@@ -34,7 +34,7 @@ pub(super) fn head(conn: &Connection, key: i64) -> Result<HeadRow, StoreError> {
             state: row.get(6)?,
         })
     })?;
-    found.into_iter().next().ok_or_else(|| StoreError::Corrupt("an execution has no head".to_owned()))
+    found.into_iter().next().ok_or_else(|| StoreError::Undecodable("an execution has no head".to_owned()))
 }
 
 pub(super) fn ctx(conn: &Connection, key: i64) -> Result<Option<Vec<u8>>, StoreError> {

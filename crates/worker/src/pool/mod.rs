@@ -16,6 +16,7 @@ use crate::command::OwnCommand;
 use crate::egress::Egress;
 use crate::failure::failure;
 use crate::halt::{Puller, halt};
+use crate::hand::{Hand, Unwatched, in_hand};
 use crate::keeper::{self, Keeper};
 use crate::keychain::Tokens;
 use crate::memory::{Memory, NoMemory};
@@ -45,6 +46,9 @@ use windlass_protocol::{Failure, Outcome, PROTOCOL_VERSION, Register, Report, Un
 /// Steps mostly wait: for servers, for other processes, for disks. Four to a core keep the cores busy, and are few enough
 /// that steps that do compute still share them well.
 const SLOTS_PER_CORE: u32 = 4;
+
+/// Pings that wait for the pool's thread; whoever asks while so many wait knows the answer.
+const PINGS: usize = 16;
 
 #[derive(Debug, Clone)]
 pub struct PoolConfig {
@@ -78,6 +82,8 @@ pub struct PoolConfig {
     pub database_quota: DatabaseQuota,
     /// What can be made again is kept here: environments of python packages.
     pub cache: PathBuf,
+    /// What the pool's thread has in hand is published here.
+    pub hand: Arc<dyn Hand>,
 }
 
 /// Pieces of work that a pool does at a time unless it is configured otherwise.
@@ -116,6 +122,7 @@ impl PoolConfig {
             databases,
             database_quota: DatabaseQuota::default(),
             cache,
+            hand: Arc::new(Unwatched),
         }
     }
 }
@@ -132,6 +139,19 @@ pub struct Pool {
     inputs: mpsc::UnboundedSender<Input>,
     grace_ms: u64,
     thread: Option<JoinHandle<()>>,
+    pinger: Pinger,
+}
+
+/// Asks the pool's thread whether it still comes round.
+#[derive(Debug, Clone)]
+pub struct Pinger(mpsc::Sender<oneshot::Sender<()>>);
+
+impl Pinger {
+    /// Answered by the pool's thread. False: it has ended, or many wait for its answer already.
+    pub async fn ping(&self) -> bool {
+        let (answered, answer) = oneshot::channel();
+        self.0.try_send(answered).is_ok() && answer.await.is_ok()
+    }
 }
 
 impl Pool {
@@ -154,7 +174,13 @@ impl Pool {
             tokens: BTreeMap::new(),
             bounds: BTreeMap::new(),
         };
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (parking, unparking) = (config.hand.clone(), config.hand.clone());
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .on_thread_park(move || parking.rest())
+            .on_thread_unpark(move || unparking.work())
+            .build()?;
+        let (pings, pinged) = mpsc::channel(PINGS);
         // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
         // its way.
         let (inputs, received) = mpsc::unbounded_channel();
@@ -169,10 +195,17 @@ impl Pool {
             tasks: JoinSet::new(),
             ids: BTreeMap::new(),
             began: std::time::Instant::now(),
+            hand: config.hand,
+            pinged,
         };
         let run = move || runtime.block_on(floor.run(received));
         let thread = thread::Builder::new().name("windlass-pool".to_owned()).spawn(run)?;
-        Ok(Pool { inputs, grace_ms: config.grace_ms, thread: Some(thread) })
+        Ok(Pool { inputs, grace_ms: config.grace_ms, thread: Some(thread), pinger: Pinger(pings) })
+    }
+
+    #[must_use]
+    pub fn pinger(&self) -> Pinger {
+        self.pinger.clone()
     }
 
     /// Kills what runs, reports none of it, and waits until its processes are gone.
@@ -205,6 +238,8 @@ struct Floor {
     tasks: JoinSet<unit::Result>,
     ids: BTreeMap<Id, Unit>,
     began: std::time::Instant,
+    hand: Arc<dyn Hand>,
+    pinged: mpsc::Receiver<oneshot::Sender<()>>,
 }
 
 /// The pool's lines to a unit.
@@ -251,6 +286,11 @@ impl Floor {
         tokio::select! {
             input = received.recv() => input.unwrap_or(Input::Shutdown { grace_ms: self.grace_ms }),
             Some(ended) = self.tasks.join_next_with_id() => self.ended(ended),
+            Some(answered) = self.pinged.recv() => {
+                // Who asked may have given up.
+                let _ = answered.send(());
+                Input::Tick
+            }
             () = sleep_until(wake), if wake_at.is_some() => Input::Tick,
         }
     }
@@ -259,6 +299,8 @@ impl Floor {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let unit = self.ids.remove(&id).expect("a task is listed when it is spawned");
         let local = self.units.remove(&unit).expect("a unit is listed as long as its task");
+        // What it reports may be large, and is looked through here.
+        self.hand.take(unit);
         let mut report = match ended {
             Ok((_, report)) => report,
             Err(error) => {
@@ -270,6 +312,7 @@ impl Floor {
         if let Some(report) = &mut report {
             keeper::redact_report(&local.kit.keeper, report);
         }
+        self.hand.work();
         Input::Ended { unit, report }
     }
 
@@ -324,7 +367,8 @@ impl Floor {
             kit: Arc::clone(&kit),
             grace_ms: self.grace_ms,
         };
-        let task = self.tasks.spawn(unit::run(work, wires, halt));
+        let hand = Arc::clone(&self.hand);
+        let task = self.tasks.spawn(in_hand(hand, unit, unit::run(work, wires, halt)));
         self.ids.insert(task.id(), unit);
         self.units.insert(unit, Local { halt: puller, proceed, kit });
     }

@@ -3,6 +3,7 @@
 mod backup;
 mod check;
 mod prune;
+mod quarantine;
 
 use crate::data::Data;
 use clap::Subcommand;
@@ -23,6 +24,8 @@ enum Command {
     Backup(backup::Backup),
     Restore(backup::Restore),
     Prune(prune::Prune),
+    #[command(subcommand)]
+    Quarantine(quarantine::Quarantine),
 }
 
 impl Admin {
@@ -32,6 +35,7 @@ impl Admin {
             Command::Backup(backup) => backup.run(&self.data),
             Command::Restore(restore) => restore.run(&self.data),
             Command::Prune(prune) => prune.run(&self.data),
+            Command::Quarantine(quarantine) => quarantine.run(&self.data),
         }
     }
 }

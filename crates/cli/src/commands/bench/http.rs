@@ -105,7 +105,9 @@ struct Server {
 impl Server {
     fn start(site: &Site<'_>) -> anyhow::Result<Server> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(site.folder);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--open-executions", "0", "--data"])
+            .arg(site.folder);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().context("the program cannot start itself")?;
         let mut words = BufReader::new(child.stderr.take().context("a pipe")?);

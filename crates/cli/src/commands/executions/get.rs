@@ -62,6 +62,15 @@ fn page(told: &Value) -> anyhow::Result<String> {
     writeln!(out, "{}", text("executionId"))?;
     writeln!(out, "  definition  {}, version {}", text("workflowName"), told["workflowVersion"])?;
     writeln!(out, "  status      {}{}", text("status"), took(told))?;
+    if let Some(reason) = told["quarantined"]["reason"].as_str() {
+        writeln!(
+            out,
+            "  quarantined {}: {}",
+            told["quarantined"]["since"].as_str().unwrap_or("-"),
+            plain(reason)
+        )?;
+        writeln!(out, "              `windlass admin quarantine` releases or cancels it")?;
+    }
     let metadata = &told["metadata"];
     match (metadata["retryOf"].as_str(), metadata["parentExecutionId"].as_str()) {
         (Some(old), _) => writeln!(out, "  retry of    {old}")?,

@@ -39,8 +39,12 @@ impl List {
 fn print(rows: &[Value]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("-").to_owned();
-    let shown =
-        |row: &Value| format!("{}{}", text(row, "status"), if row["held"] == true { " (held)" } else { "" });
+    let mark = |row: &Value| match row {
+        row if row["quarantined"].is_object() => " (quarantined)",
+        row if row["held"] == true => " (held)",
+        _ => "",
+    };
+    let shown = |row: &Value| format!("{}{}", text(row, "status"), mark(row));
     let width = rows.iter().map(|row| shown(row).len()).max().unwrap_or(0);
     for row in rows {
         let (id, age) = (text(row, "executionId"), since(&text(row, "createdAt")));

@@ -9,12 +9,13 @@ use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared;
 use crate::routes::shared::Refusals;
+use crate::told::tell_quarantine;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::view::{execution_id, status, time, workflow_id};
+use windlass_dialects::view::{Quarantined, execution_id, status, time, workflow_id};
 use windlass_kernel::{ExecutionId, Outcome, Phase};
 use windlass_store::{Catalog, Listed, Query, Reader, Status, WorkflowId};
 
@@ -130,6 +131,10 @@ pub struct Execution {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     held: bool,
+    /// It is not worked on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    quarantined: Option<Quarantined>,
     #[schema(format = DateTime)]
     created_at: String,
     /// When something happened to it last.
@@ -165,6 +170,7 @@ impl From<Listed> for Execution {
             dialect: row.dialect,
             status: status(row.phase).to_owned(),
             held: row.held,
+            quarantined: row.quarantine.map(tell_quarantine),
             created_at: time(row.created_at),
             updated_at: time(row.at),
             completed_at: row.phase.is_ended().then(|| time(row.at)),

@@ -24,6 +24,7 @@ pub use lifecycle::LogTeller;
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
 pub use prepared::Prepared;
+pub(super) use refused::unexpected;
 pub(super) use start::{Begin, begin};
 pub(super) use started::Accepted;
 pub use started::Estimates;
@@ -70,7 +71,8 @@ impl From<TellError> for Problem {
     fn from(error: TellError) -> Problem {
         match error {
             TellError::Gone(id) => missing(id),
-            TellError::Store(_) | TellError::NoNet(_) | TellError::Broken(..) => Problem::internal(error),
+            TellError::Store(error) => error.into(),
+            TellError::NoNet(_) | TellError::Broken(..) => Problem::unreadable(error),
         }
     }
 }

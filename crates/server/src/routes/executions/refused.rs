@@ -1,10 +1,13 @@
 //! What the engine refuses, as a sender is told: conflicts are 409, what can never be is 400.
 
 use super::missing;
-use crate::problem::Problem;
+use crate::problem::{Problem, QUARANTINED};
 use axum::http::StatusCode;
 use windlass_engine::{Answer, NotRetried, Refusal};
 use windlass_kernel::Rejected;
+
+/// A place among the open executions is free when another one ends, which nobody knows before.
+const ROOM_RETRY_SECONDS: u64 = 5;
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
@@ -16,6 +19,10 @@ impl From<Refusal> for Problem {
             Refusal::HookTaken(_) => Problem::conflict(message),
             Refusal::KeyTaken => Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", message),
             Refusal::BadInputs(_) => Problem::invalid("inputs", message),
+            Refusal::Quarantined { .. } => Problem::new(StatusCode::CONFLICT, QUARANTINED, message),
+            Refusal::NoRoom { .. } => Problem::too_many(message, ROOM_RETRY_SECONDS),
+            Refusal::NotQuarantined(_) => Problem::conflict(message),
+            Refusal::Unreadable(_) => Problem::internal(message),
             Refusal::NotRetried(not) => of_not_retried(&not, message),
         }
     }

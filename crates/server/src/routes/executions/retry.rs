@@ -84,11 +84,10 @@ pub async fn retry(
     let from = asked.from_node.clone().map(|step| RetryFrom { step, firing: asked.firing });
     let retry =
         Retry { of, from, inputs, trigger: "api".to_owned(), by: caller.id.clone(), restricted: !is_editor };
-    let place = app.open.take(&app, &caller.tenant).await?;
     let id = ExecutionId(ids::fresh_number()?);
     let details = json!({ "executionId": execution_id(id) });
     let audit = Some(Box::new(caller.does("execution.retry", &execution_id(of), details)));
-    match app.ask_holding(place, Request::Retry { id, retry, audit }).await? {
+    match app.ask(Request::Retry { id, retry, audit }).await? {
         Answer::Started(new) => {
             traces::begun(&app, new);
             tell(&caller, "execution.retry", of);

@@ -184,17 +184,14 @@ async fn start(
         key: key.clone(),
     };
     let twin = || begun_before(app, caller, workflow, key.as_ref());
-    let place = match app.open.take(app, &caller.tenant).await {
-        Ok(place) => place,
-        // The last place may be that of the same start, which came a moment before.
-        Err(full) => return twin().await?.ok_or(full),
-    };
-    match app.ask_holding(place, windlass_engine::Request::Start(Box::new(start))).await? {
+    match app.ask(windlass_engine::Request::Start(Box::new(start))).await? {
         Answer::Started(id) => {
             tracing::debug!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, "started");
             traces::begun(app, id);
             Ok(id)
         }
+        // The last place may be that of the same start, which came a moment before.
+        Answer::Refused(full @ Refusal::NoRoom { .. }) => twin().await?.ok_or_else(|| full.into()),
         Answer::Refused(Refusal::KeyTaken) => twin()
             .await?
             .ok_or_else(|| Problem::unavailable("the idempotency key is being forgotten; ask again")),

@@ -254,6 +254,7 @@ impl Disk {
     fn listed(&self, execution: ExecutionId, shelf: &Shelf) -> Listed {
         let definition = shelf.creation.definition.and_then(|id| self.definitions.get(&id));
         Listed {
+            quarantine: None,
             execution,
             parent: shelf.creation.parent,
             definition: shelf.creation.definition,

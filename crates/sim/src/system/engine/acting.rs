@@ -25,9 +25,12 @@ impl World {
             // Nobody watches here.
             Effect::Changed(_) => Ok(()),
             Effect::Stopped => self.stopped(),
+            Effect::Quarantined(id, reason) => {
+                Err(Broken::new("legality", format!("the engine quarantines execution {id}: {reason}")))
+            }
             Effect::Fatal(fatal) => match fatal {
                 windlass_engine::Fatal::Store(_) => self.engine_dies("its disk failed"),
-                windlass_engine::Fatal::Broken { .. } | windlass_engine::Fatal::Died => {
+                windlass_engine::Fatal::Died => {
                     Err(Broken::new("legality", format!("the engine gives up: {fatal}")))
                 }
             },

@@ -162,6 +162,10 @@ impl Watch {
             (Refusal::BadInputs(_), _) => Some("its inputs have no defaults".into()),
             (Refusal::HookTaken(_), _) => Some("no definition has a hook".into()),
             (Refusal::KeyTaken, _) => Some("nobody gave a key".into()),
+            (Refusal::Quarantined { .. } | Refusal::NotQuarantined(_) | Refusal::Unreadable(_), _) => {
+                Some("every row can be read, and nothing is quarantined".into())
+            }
+            (Refusal::NoRoom { .. }, _) => Some("no tenant has a limit".into()),
             (Refusal::Rejected(_), None) => Some("there is no such execution".into()),
             (Refusal::Rejected(Rejected::Ended(outcome)), Some(shadow)) => {
                 let ended = shadow.state.phase() == windlass_kernel::Phase::Ended(*outcome);

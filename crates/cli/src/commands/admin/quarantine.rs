@@ -1,0 +1,206 @@
+//! `windlass admin quarantine`: executions that are not worked on.
+
+use crate::commands::told::print_json;
+use crate::data::Data;
+use crate::embedded::now;
+use crate::exit::Usage;
+use crate::place::Place;
+use crate::progress::say;
+use crate::{ids, words};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use windlass_dialects::view::{execution_id, time};
+use windlass_engine::{Answer, Fatal, Folder, Now, give_alone};
+use windlass_kernel::{Cancel as Cancelling, ChildResult, ExecutionId, Failure, Input, Outcome, RunState};
+use windlass_server::engine_secrets::EngineSecrets;
+use windlass_server::host::{open_store, seed};
+use windlass_store::sqlite::Sqlite;
+use windlass_store::{
+    Audit, Entry, Letter, Mail, Quarantined as _, Reader as _, Standing, Store as _, StoreError, Suspect,
+    Write,
+};
+
+/// What others are told about the process while it holds the folder.
+const WHAT: &str = "windlass admin quarantine";
+const OWNER: &str = "owner";
+const CANCELLED: &str = "CANCELLED";
+
+/// Executions that are not worked on: list, release or cancel them
+///
+/// An execution is quarantined when the process died several times while it worked on it, when a thread did not come to an
+/// end with it, or when what is stored of it cannot be read. Everything else goes on without it.
+#[derive(Debug, clap::Subcommand)]
+pub enum Quarantine {
+    /// List them; also while a server runs
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Work on one again, from the next start on; no process may hold the folder
+    Release {
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Cancel one, without working on it; no process may hold the folder
+    ///
+    /// It is cancelled with force: what it did is not undone, and its final step does not run. If what is stored of it
+    /// cannot be read, it is abandoned: listed as cancelled, with its journal left as it is.
+    Cancel {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Do not even decide the cancel: for an execution that takes this command down, too
+        #[arg(long)]
+        abandon: bool,
+    },
+}
+
+impl Quarantine {
+    pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
+        match self {
+            Quarantine::List { json } => list(data, *json)?,
+            Quarantine::Release { id } => release(data, id)?,
+            Quarantine::Cancel { id, abandon } => cancel(data, id, *abandon)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn list(data: &Data, json: bool) -> anyhow::Result<()> {
+    let suspects = data.read()?.suspects()?;
+    let quarantined: Vec<&Suspect> = suspects.iter().filter(|one| one.quarantined_at.is_some()).collect();
+    if json {
+        let told: Vec<Value> = quarantined.into_iter().map(told).collect();
+        return print_json(&json!({ "executions": told }));
+    }
+    for one in &quarantined {
+        let since = one.quarantined_at.map(time).unwrap_or_default();
+        println!("{}  {since}  {}", execution_id(one.execution), words::plain(&one.reason));
+    }
+    if quarantined.is_empty() {
+        say("no execution is quarantined");
+    }
+    Ok(())
+}
+
+fn told(suspect: &Suspect) -> Value {
+    json!({
+        "executionId": execution_id(suspect.execution),
+        "reason": suspect.reason,
+        "since": suspect.quarantined_at.map(time),
+        "deaths": suspect.deaths,
+    })
+}
+
+/// A folder that this process holds, and an execution in it that is quarantined.
+struct Held {
+    store: Sqlite,
+    execution: ExecutionId,
+    standing: Standing,
+    /// Last: the lock is given back after the store is closed.
+    _folder: Folder,
+}
+
+impl Held {
+    fn take(data: &Data, id: &str) -> anyhow::Result<Held> {
+        let mut reader = data.read()?;
+        let execution = find(data, &reader.suspects()?, id)?;
+        drop(reader);
+        let folder = Folder::hold(data.folder(), WHAT)?;
+        let store = open_store(&folder, EngineSecrets::from_environment())?;
+        let mut reader = store.reader()?;
+        let is_quarantined =
+            reader.suspect(execution)?.is_some_and(|suspect| suspect.quarantined_at.is_some());
+        match reader.standing(execution)? {
+            Some(standing) if is_quarantined => Ok(Held { store, execution, standing, _folder: folder }),
+            _ => {
+                let what = format!("{} is not quarantined", execution_id(execution));
+                let hint = "`windlass admin quarantine list` shows what is; `windlass executions cancel` cancels others";
+                Err(Usage::new(what).hint(hint).into())
+            }
+        }
+    }
+
+    fn audit(&self, action: &str) -> Audit {
+        Audit {
+            tenant: self.standing.tenant.clone(),
+            at: now(),
+            actor: OWNER.to_owned(),
+            role: OWNER.to_owned(),
+            action: action.to_owned(),
+            target: execution_id(self.execution),
+            details: json!({ "by": WHAT }),
+        }
+    }
+}
+
+/// An id in full may be of an execution that no list can show any more.
+fn find(data: &Data, suspects: &[Suspect], text: &str) -> anyhow::Result<ExecutionId> {
+    let bare = text.strip_prefix("exec_").unwrap_or(text).replace('-', "").to_ascii_lowercase();
+    let named = suspects.iter().find(|suspect| suspect.execution.to_string() == bare);
+    match named {
+        Some(suspect) => Ok(suspect.execution),
+        None => ids::find(&Place::Folder(data.clone()), text),
+    }
+}
+
+fn release(data: &Data, id: &str) -> anyhow::Result<()> {
+    let mut held = Held::take(data, id)?;
+    let entry = Entry::Released { execution: held.execution }.audited(held.audit("execution.release"));
+    held.store.write(&[Write::Entry(Box::new(entry))])?;
+    say(&format!("{} is worked on again from the next start on", execution_id(held.execution)));
+    Ok(())
+}
+
+fn cancel(data: &Data, id: &str, abandon: bool) -> anyhow::Result<()> {
+    let mut held = Held::take(data, id)?;
+    let shown = execution_id(held.execution);
+    if abandon {
+        return abandoned(&mut held);
+    }
+    let reason = "cancelled while it was quarantined".to_owned();
+    let cancel = Cancelling { by: OWNER.to_owned(), reason, force: true, compensate: false };
+    let input = (Input::Cancel(cancel), Some(Box::new(held.audit("execution.cancel"))));
+    let at = Now { wall: now(), steady: 0 };
+    match give_alone(&mut held.store, held.execution, input, (seed(), at)) {
+        Ok(Answer::Accepted) => {
+            let entry = Entry::Released { execution: held.execution };
+            held.store.write(&[Write::Entry(Box::new(entry))])?;
+            say(&format!("{shown} is cancelled"));
+            Ok(())
+        }
+        Ok(Answer::Refused(refusal)) => anyhow::bail!("{shown} cannot be cancelled: {refusal}"),
+        Ok(other) => anyhow::bail!("{shown} cannot be cancelled: {other:?}"),
+        Err(Fatal::Store(error @ (StoreError::Undecodable(_) | StoreError::Unreadable { .. }))) => {
+            say(&format!("{error}"));
+            abandoned(&mut held)
+        }
+        Err(fatal) => Err(fatal.into()),
+    }
+}
+
+fn abandoned(held: &mut Held) -> anyhow::Result<()> {
+    let mut writes = Vec::new();
+    if let Some(parent) = held.standing.parent {
+        writes.extend(told_parent(&held.store, parent, held.execution)?);
+    }
+    let entry = Entry::Abandoned { execution: held.execution, at: now() };
+    writes.push(Write::Entry(Box::new(entry.audited(held.audit("execution.abandon")))));
+    held.store.write(&writes)?;
+    say(&format!("{} is abandoned: nothing of it is done any more", execution_id(held.execution)));
+    Ok(())
+}
+
+/// A parent that waits for it learns that it is over.
+fn told_parent(store: &Sqlite, parent: ExecutionId, child: ExecutionId) -> anyhow::Result<Option<Write>> {
+    let Some(stored) = store.reader()?.load(parent).ok().flatten() else { return Ok(None) };
+    let mut waits = stored.state.runs.iter().filter_map(|(run, step_run)| match step_run.state {
+        RunState::Child { fence, child: of, .. } if of == child => Some((*run, fence)),
+        _ => None,
+    });
+    let Some((run, fence)) = waits.next() else { return Ok(None) };
+    let failure = Some(Failure::of_code(CANCELLED, "it was abandoned while it was quarantined"));
+    let result = ChildResult { outcome: Outcome::Cancelled, output: Default::default(), failure };
+    let letter = Letter::Input(Input::ChildEnded { run, fence, child, result });
+    Ok(Some(Write::Accept(Mail { to: parent, letter, answered: false, at: now() })))
+}

@@ -1,0 +1,44 @@
+//! Values from outside that are nested too deep are refused before they are part of a decision: a journal must be
+//! readable, whatever was reported.
+
+use windlass_kernel::{AgentAsk, ChildResult, ErrorClass, Failure, Input, Outcome, Rejected, WorkResult};
+use windlass_protocol::{TOO_DEEP, TOO_DEEP_CODE, is_too_deep};
+
+/// What ends a step becomes its failure; everything else is refused.
+pub(super) fn bound(input: &mut Input) -> Result<(), Rejected> {
+    let deep = match input {
+        Input::Report(report) => {
+            let result = match &report.result {
+                WorkResult::Done { output } => is_too_deep(output),
+                WorkResult::Failed(failure) => is_too_deep(&failure.details),
+                WorkResult::Child { definition, inputs, .. } => {
+                    is_too_deep(definition) || is_too_deep(inputs)
+                }
+                WorkResult::Stopped | WorkResult::Later { .. } => false,
+            };
+            let noted = report.metadata.as_deref().is_some_and(is_too_deep);
+            if result || noted || report.patch.values().any(|value| is_too_deep(value)) {
+                report.result = WorkResult::Failed(too_deep());
+                report.patch.clear();
+                report.metadata = None;
+            }
+            false
+        }
+        Input::ChildEnded { result, .. } => {
+            if is_too_deep(&result.output) {
+                let failure = Some(too_deep());
+                *result = ChildResult { outcome: Outcome::Failed, output: Default::default(), failure };
+            }
+            false
+        }
+        Input::Create(create) => is_too_deep(&create.inputs),
+        Input::Patch { patch, .. } => patch.values().any(|value| is_too_deep(value)),
+        Input::Agent { ask: AgentAsk::Execute { args: Some(args), .. }, .. } => is_too_deep(args),
+        _ => false,
+    };
+    if deep { Err(Rejected::Malformed(TOO_DEEP)) } else { Ok(()) }
+}
+
+fn too_deep() -> Failure {
+    Failure::new(ErrorClass::Validation, TOO_DEEP_CODE, TOO_DEEP)
+}

@@ -1,0 +1,157 @@
+//! Executions that are not worked on. Whatever is asked of one is refused; what waits for it stays in its rows, and is
+//! looked up when it is released.
+
+use super::Lane;
+use super::batch::Then;
+use super::deciding::{Pending, What};
+use super::dispatch::parts;
+use super::live::Place;
+use super::reading::Why;
+use crate::ids::IdMap;
+use crate::wake::{Answer, Effect, Lookup, Refusal};
+use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Outcome};
+use windlass_protocol as protocol;
+use windlass_store::{Audit, Entry, Quarantine, StoreError, Suspect, Write};
+
+/// The code of a failure that comes from rows which cannot be read.
+const UNREADABLE: &str = "STORE_DAMAGED";
+
+#[derive(Debug, Default)]
+pub(super) struct Quarantined {
+    executions: IdMap<ExecutionId, Quarantine>,
+}
+
+impl Quarantined {
+    pub fn of(executions: impl IntoIterator<Item = (ExecutionId, Quarantine)>) -> Quarantined {
+        Quarantined { executions: executions.into_iter().collect() }
+    }
+
+    pub fn holds(&self, id: ExecutionId) -> bool {
+        !self.executions.is_empty() && self.executions.contains_key(&id)
+    }
+
+    pub fn len(&self) -> usize {
+        self.executions.len()
+    }
+}
+
+impl<R> Lane<R> {
+    /// Nothing more is done for this execution. What was decided before stands and is written.
+    pub(super) fn quarantine(&mut self, id: ExecutionId, reason: String) {
+        self.quarantine_and(id, reason, Then::Nothing);
+    }
+
+    fn quarantine_and(&mut self, id: ExecutionId, reason: String, then: Then<R>) {
+        let since = self.now.wall;
+        let place = self.executions.take(id);
+        let version = match &place {
+            Some(Place::Live(live)) => live.state.head.version,
+            Some(Place::Loading(_)) | None => 0,
+        };
+        let suspect = Suspect {
+            execution: id,
+            version,
+            deaths: 0,
+            quarantined_at: Some(since),
+            reason: reason.clone(),
+        };
+        self.open.write(Write::Entry(Box::new(Entry::Suspect(Box::new(suspect)))), then);
+        let quarantine = Quarantine { since, reason: reason.clone(), deaths: 0 };
+        self.quarantined.executions.insert(id, quarantine);
+        self.effects.push(Effect::Quarantined(id, reason));
+        match place {
+            Some(Place::Loading(waiting)) => waiting.into_iter().for_each(|one| self.turn_away(id, one)),
+            Some(Place::Live(live)) => {
+                live.waiting.into_iter().for_each(|one| self.turn_away(id, one));
+                let refusal = self.quarantine_refusal(id);
+                for (_, reply) in live.waiters {
+                    self.answer(reply, Answer::Refused(refusal.clone()));
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Answers what is asked of a quarantined execution. Mail stays in the inbox, an offer in its row.
+    pub(super) fn turn_away(&mut self, id: ExecutionId, pending: Pending<R>) {
+        if let What::Dispatch { tenant, .. } = &pending.what {
+            self.queue.left(tenant);
+        }
+        let Some(reply) = pending.reply else { return };
+        let answer = match pending.what {
+            What::Report(_) => Answer::Verdict(protocol::Verdict::Stale),
+            What::Agent(_) => Answer::Agent(protocol::AgentAnswer::Stale),
+            _ => Answer::Refused(self.quarantine_refusal(id)),
+        };
+        self.answer(reply, answer);
+    }
+
+    pub(super) fn quarantine_refusal(&self, id: ExecutionId) -> Refusal {
+        let reason = self.quarantined.executions.get(&id).map(|quarantine| quarantine.reason.clone());
+        Refusal::Quarantined { execution: id, reason: reason.unwrap_or_default() }
+    }
+
+    /// Takes it up again. What waited for it is looked up when the release is on disk.
+    pub(super) fn release(&mut self, id: ExecutionId, audit: Audit, reply: R) {
+        if !self.quarantined.holds(id) {
+            return self.answer(reply, Answer::Refused(Refusal::NotQuarantined(id)));
+        }
+        let entry = Entry::Released { execution: id }.audited(audit);
+        self.open.write(Write::Entry(Box::new(entry)), Then::Released(id, reply));
+    }
+
+    pub(super) fn released(&mut self, id: ExecutionId, reply: R) {
+        self.quarantined.executions.remove(&id);
+        self.read(Lookup::OffersOf(id), Why::OffersOf);
+        self.read(Lookup::InboxOf(id), Why::InboxOf);
+        self.timers.read_again();
+        self.give(id, Pending::input(Input::Continue));
+        self.answer(reply, Answer::Accepted);
+    }
+
+    /// Rows could not be read. What belongs to one execution stops that one alone; where the whole store is in doubt,
+    /// the lane ends.
+    pub(super) fn unreadable(&mut self, why: Why<R>, error: StoreError) {
+        let what = error.to_string();
+        match (why, error) {
+            (Why::Load(id) | Why::Net(id, _) | Why::Values(id, _), error) if is_of_rows(&error) => {
+                self.quarantine(id, what);
+            }
+            (Why::Start(_, reply) | Why::Inputs(_, reply), error) if is_of_rows(&error) => {
+                self.answer(reply, Answer::Refused(Refusal::Unreadable(what)));
+            }
+            (Why::StartChild { mail, create, .. }, error) if is_of_rows(&error) => {
+                self.missing(create.id);
+                self.child_failed(mail, &create, Failure::of_code(UNREADABLE, what));
+            }
+            (Why::ChildInputs(child), error) if is_of_rows(&error) => self.start_child(*child, Err(what)),
+            (Why::ChildEnded { mail, parent, child, run, fence }, error) if is_of_rows(&error) => {
+                let failure = Some(Failure::of_code(UNREADABLE, what));
+                let output = std::sync::Arc::default();
+                let result = ChildResult { outcome: Outcome::Failed, output, failure };
+                self.child_ended(mail, parent, (child, run, fence), Some(result));
+            }
+            (Why::Retry(retrying), error) if is_of_rows(&error) => {
+                self.retry_refused(*retrying, Refusal::Unreadable(what));
+            }
+            (Why::ToolEnd(agent, _, reply), error) if is_of_rows(&error) => {
+                self.answer(reply, Answer::Agent(protocol::AgentAnswer::Stale));
+                self.quarantine(parts(agent).0, what);
+            }
+            // A list goes on without the execution as soon as the row says that it is quarantined.
+            (Why::List(lookup, why), StoreError::Unreadable { execution, .. })
+                if !self.quarantined.holds(execution) =>
+            {
+                self.quarantine_and(execution, what, Then::LookAgain(lookup, why));
+            }
+            (_, error) => self.fatal(error),
+        }
+    }
+}
+
+fn is_of_rows(error: &StoreError) -> bool {
+    match error {
+        StoreError::Damaged(_) | StoreError::Undecodable(_) | StoreError::Unreadable { .. } => true,
+        StoreError::Full(_) | StoreError::Io(_) | StoreError::Corrupt(_) | StoreError::Newer { .. } => false,
+    }
+}

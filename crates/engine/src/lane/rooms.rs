@@ -1,0 +1,149 @@
+//! How many executions of a tenant may be open at a time. Whatever begins one asks here: starts, retries and the
+//! sub-workflows of executions that are open already.
+
+use super::Lane;
+use super::batch::{Batch, Building};
+use super::reading::Why;
+use super::retry::Retrying;
+use crate::wake::{Answer, Lookup, OpenLimits, Past, Refusal, Start};
+use std::collections::BTreeMap;
+use windlass_kernel::{Event, Failure};
+use windlass_store::{Letter, StoredMail, Tenant};
+
+/// The code of the failure of a sub-execution that found no room.
+const CODE: &str = "LIMIT_EXCEEDED";
+
+/// Something that begins an execution.
+#[derive(Debug)]
+pub(super) enum Starter<R> {
+    Start(Box<Start>, R),
+    Retry(Box<Retrying<R>>, Box<Past>),
+    Child(Box<StoredMail>),
+}
+
+/// Of each tenant that has a limit and has begun something: how many of its executions are open at the most. Refused
+/// beginnings are counted, too, so the number is looked up before anybody is turned away.
+#[derive(Debug)]
+pub(super) struct Rooms<R> {
+    limits: OpenLimits,
+    known: BTreeMap<Tenant, Room>,
+    /// What waits until the number is looked up.
+    waiting: BTreeMap<Tenant, Vec<Starter<R>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    open: usize,
+    /// It was looked up and nothing began since then.
+    exact: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Taken,
+    Full { limit: usize },
+    NotKnown { limit: usize },
+}
+
+impl<R> Default for Rooms<R> {
+    fn default() -> Self {
+        Rooms { limits: OpenLimits::default(), known: BTreeMap::new(), waiting: BTreeMap::new() }
+    }
+}
+
+impl<R> Rooms<R> {
+    pub fn limit(&mut self, limits: OpenLimits) {
+        if self.limits != limits {
+            // What is known was counted up to the old limit only.
+            self.known.clear();
+            self.limits = limits;
+        }
+    }
+
+    fn take(&mut self, tenant: &Tenant) -> Place {
+        let Some(limit) = self.limits.of(tenant) else {
+            // Without a limit nothing is counted; one that comes later begins anew.
+            self.known.remove(tenant);
+            return Place::Taken;
+        };
+        match self.known.get_mut(tenant) {
+            Some(room) if room.open < limit => {
+                *room = Room { open: room.open + 1, exact: false };
+                Place::Taken
+            }
+            Some(Room { exact: true, .. }) => Place::Full { limit },
+            Some(_) | None => Place::NotKnown { limit },
+        }
+    }
+
+    fn ended(&mut self, tenant: &Tenant) {
+        if let Some(room) = self.known.get_mut(tenant) {
+            room.open = room.open.saturating_sub(1);
+        }
+    }
+}
+
+impl<R> Lane<R> {
+    /// Goes on with it if the tenant may have one more open execution.
+    pub(super) fn begin_in_room(&mut self, tenant: &Tenant, starter: Starter<R>) {
+        match self.rooms.take(tenant) {
+            Place::Taken => self.begin(starter),
+            Place::Full { limit } => self.no_room(starter, limit),
+            Place::NotKnown { limit } => {
+                let waiting = self.rooms.waiting.entry(tenant.clone()).or_default();
+                waiting.push(starter);
+                if waiting.len() == 1 {
+                    let unwritten = self.unwritten_of(tenant);
+                    let lookup = Lookup::Open(tenant.clone(), limit);
+                    self.read(lookup, Why::Room(tenant.clone(), unwritten));
+                }
+            }
+        }
+    }
+
+    /// Begun and perhaps not on disk when the number was looked up.
+    fn unwritten_of(&self, tenant: &Tenant) -> usize {
+        let begun = |building: &&Building<R>| {
+            building.creation.as_ref().is_some_and(|creation| creation.tenant == *tenant)
+        };
+        let count = |batch: &Batch<R>| batch.commits.iter().filter(begun).count();
+        count(&self.open) + self.syncing.as_ref().map_or(0, count) + self.reads.beginnings_of(tenant)
+    }
+
+    pub(super) fn room_found(&mut self, tenant: &Tenant, unwritten: usize, open: usize) {
+        let room = Room { open: open + unwritten, exact: unwritten == 0 };
+        self.rooms.known.insert(tenant.clone(), room);
+        for starter in self.rooms.waiting.remove(tenant).unwrap_or_default() {
+            self.begin_in_room(tenant, starter);
+        }
+    }
+
+    pub(super) fn leave_room(&mut self, building: &Building<R>) {
+        let ended = building.records.iter().any(|record| matches!(record.event, Event::Ended { .. }));
+        if ended && let Some(live) = self.executions.get(building.id) {
+            self.rooms.ended(&live.tenant);
+        }
+    }
+
+    fn begin(&mut self, starter: Starter<R>) {
+        match starter {
+            Starter::Start(start, reply) => self.start(*start, reply),
+            Starter::Retry(retrying, past) => self.do_again(*retrying, *past),
+            Starter::Child(mail) => self.find_child(*mail),
+        }
+    }
+
+    fn no_room(&mut self, starter: Starter<R>, limit: usize) {
+        let refusal = Refusal::NoRoom { limit };
+        match starter {
+            Starter::Start(_, reply) => self.answer(reply, Answer::Refused(refusal)),
+            Starter::Retry(retrying, _) => self.retry_refused(*retrying, refusal),
+            Starter::Child(mail) => {
+                if let Letter::Start { create, .. } = mail.letter {
+                    self.missing(create.id);
+                    self.child_failed(mail.id, &create, Failure::of_code(CODE, refusal.to_string()));
+                }
+            }
+        }
+    }
+}

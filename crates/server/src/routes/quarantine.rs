@@ -1,0 +1,87 @@
+//! Executions that are not worked on, for whoever runs the server. Tenants see their own in lists and answers.
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::ids;
+use crate::problem::{Problem, Refused};
+use crate::routes::executions::{missing, unexpected};
+use crate::routes::shared::Refusals;
+use crate::told::tell_quarantine;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Serialize;
+use serde_json::json;
+use std::sync::Arc;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_dialects::view::{Quarantined, execution_id};
+use windlass_engine::{Answer, Request};
+use windlass_store::{Quarantined as _, Reader as _};
+
+const TAG: &str = "operations";
+
+pub fn router() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(release))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct QuarantineList {
+    executions: Vec<QuarantinedExecution>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuarantinedExecution {
+    execution_id: String,
+    quarantined: Quarantined,
+}
+
+/// List executions that are not worked on, of all tenants
+///
+/// For owners and admins of the tenant `default`, who run the server.
+#[utoipa::path(get, path = "/api/v1/quarantine", tag = TAG, security(("bearer" = [])),
+    responses((status = 200, body = QuarantineList), Refusals))]
+async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<QuarantineList>, Problem> {
+    caller.operates()?;
+    let suspects = app.readers.of(&caller.tenant).look(|reader| reader.suspects()).await?;
+    let told = |suspect: windlass_store::Suspect| {
+        let quarantined = tell_quarantine(suspect.quarantine()?);
+        Some(QuarantinedExecution { execution_id: execution_id(suspect.execution), quarantined })
+    };
+    Ok(Json(QuarantineList { executions: suspects.into_iter().filter_map(told).collect() }))
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Released {
+    execution_id: String,
+    /// Always true.
+    released: bool,
+}
+
+/// Work on a quarantined execution again
+///
+/// For owners and admins of the tenant `default`. If it takes the process down again, it is quarantined again.
+#[utoipa::path(post, path = "/api/v1/quarantine/{executionId}/release", tag = TAG, security(("bearer" = [])),
+    params(("executionId" = String, Path)),
+    responses((status = 200, body = Released), (status = 409, body = Refused), Refusals))]
+async fn release(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Released>, Problem> {
+    let execution = ids::execution(&id)?;
+    if !caller.is_operator {
+        // Whether another tenant has it is nobody's business.
+        return Err(missing(execution));
+    }
+    let found = app.readers.of(&caller.tenant).look(move |reader| reader.suspect(execution)).await?;
+    found.and_then(|suspect| suspect.quarantine()).ok_or_else(|| missing(execution))?;
+    let id = execution_id(execution);
+    let audit = Box::new(caller.does("execution.release", &id, json!({})));
+    match app.ask(Request::Release { execution, audit }).await? {
+        Answer::Accepted => Ok(Json(Released { execution_id: id, released: true })),
+        other => Err(unexpected(other)),
+    }
+}

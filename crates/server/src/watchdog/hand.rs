@@ -1,0 +1,124 @@
+//! The hand of one thread: since when it works, and on which execution.
+
+use super::record::Record;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_kernel::ExecutionId;
+use windlass_protocol::Unit;
+
+/// Turns of the watchdog. They count only while the process runs: one that was stopped for an hour did not stand still.
+#[derive(Debug, Default)]
+pub struct Turns(AtomicU64);
+
+impl Turns {
+    pub fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+#[derive(Debug)]
+pub struct ThreadHand {
+    pub thread: &'static str,
+    /// Its line in the record.
+    place: u64,
+    record: Arc<Record>,
+    turns: Arc<Turns>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct State {
+    /// The turn in which it began with what it does; None while it waits.
+    pub since: Option<u64>,
+    pub execution: Option<ExecutionId>,
+    /// The execution is in the record.
+    written: bool,
+}
+
+impl ThreadHand {
+    pub fn new(thread: &'static str, place: u64, record: Arc<Record>, turns: Arc<Turns>) -> ThreadHand {
+        record.write(place, thread, None, false);
+        ThreadHand { thread, place, record, turns, state: Mutex::default() }
+    }
+
+    pub fn state(&self) -> State {
+        *self.lock()
+    }
+
+    fn take(&self, execution: ExecutionId) {
+        let mut state = self.lock();
+        let is_new = state.execution != Some(execution);
+        *state = State { since: Some(self.turns.now()), execution: Some(execution), written: state.written };
+        if self.record.careful || state.written {
+            if is_new || !state.written {
+                self.record.write(self.place, self.thread, Some(execution), false);
+            }
+            state.written = true;
+        }
+        drop(state);
+        #[cfg(debug_assertions)]
+        super::fault::strike(self.thread, execution);
+    }
+
+    fn put_down(&self, since: Option<u64>) {
+        let mut state = self.lock();
+        if state.written {
+            self.record.write(self.place, self.thread, None, false);
+        }
+        *state = State { since, execution: None, written: false };
+    }
+
+    /// Writes down what has been in hand since an earlier turn: what takes longer may be what ends the process.
+    pub fn sample(&self, now: u64) {
+        let mut state = self.lock();
+        if !state.written && state.since.is_some_and(|since| since < now) && state.execution.is_some() {
+            self.write(&state, false);
+            state.written = true;
+        }
+    }
+
+    /// Writes down what is in hand at this moment.
+    pub fn keep(&self, is_hung: bool) {
+        self.write(&self.lock(), is_hung);
+    }
+
+    fn write(&self, state: &State, is_hung: bool) {
+        self.record.write(self.place, self.thread, state.execution, is_hung);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl windlass_engine::Hand for ThreadHand {
+    fn take(&self, execution: ExecutionId) {
+        self.take(execution);
+    }
+
+    fn work(&self) {
+        self.put_down(Some(self.turns.now()));
+    }
+
+    fn rest(&self) {
+        self.put_down(None);
+    }
+}
+
+impl windlass_worker::Hand for ThreadHand {
+    fn take(&self, unit: Unit) {
+        self.take(ExecutionId(unit.execution));
+    }
+
+    fn work(&self) {
+        self.put_down(Some(self.turns.now()));
+    }
+
+    fn rest(&self) {
+        self.put_down(None);
+    }
+}

@@ -1,0 +1,130 @@
+//! At the start of a process: what the last one had in hand when it died is suspected; what was in hand several times
+//! without progress, or did not come to an end, is quarantined.
+
+use super::record::{LastProcess, Left};
+use crate::auth::Role;
+use crate::host::now;
+use serde_json::json;
+use std::collections::BTreeMap;
+use windlass_dialects::view::execution_id;
+use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Millis, Outcome, Parent};
+use windlass_store::sqlite::Sqlite;
+use windlass_store::{
+    Audit, DEATHS_MAX, Entry, Letter, Mail, Quarantine, Quarantined as _, Reader as _, Store as _,
+    StoreError, StoredMail, Suspect, Tenant, Write,
+};
+
+/// Audit actor for what the server does on its own.
+const SERVER: &str = "server";
+
+/// The code of the failure of a sub-execution that could not even begin.
+const CODE: &str = "EXECUTION_QUARANTINED";
+
+/// Judges and writes it down. Returns all executions that are not to be worked on.
+pub fn judge(store: &mut Sqlite, last: &LastProcess) -> Result<Vec<(ExecutionId, Quarantine)>, StoreError> {
+    let mut reader = store.reader()?;
+    let known = reader.suspects()?.into_iter().map(|suspect| (suspect.execution, suspect));
+    let mut known: BTreeMap<ExecutionId, Suspect> = known.collect();
+    let (mut writes, at) = (Vec::new(), now());
+    for left in &last.left {
+        let standing = reader.standing(left.execution)?;
+        let version = standing.as_ref().map_or(0, |standing| standing.version);
+        let judged = judged(left, version, known.get(&left.execution), at);
+        if let Some(since) = judged.quarantined_at
+            && standing.is_none()
+        {
+            // It does not exist yet: what asked for it is answered, and nothing of it is left.
+            known.remove(&left.execution);
+            writes.push(entry(Entry::Released { execution: left.execution }));
+            writes.extend(unborn(&mut reader, &judged, since)?);
+            continue;
+        }
+        tell(&judged);
+        let suspected = Entry::Suspect(Box::new(judged.clone()));
+        writes.push(entry(match standing.filter(|_| judged.quarantined_at.is_some()) {
+            Some(standing) => suspected.audited(audit(standing.tenant, &judged, at)),
+            None => suspected,
+        }));
+        known.insert(left.execution, judged);
+    }
+    for suspect in known.values().filter(|suspect| suspect.quarantined_at.is_none()) {
+        let is_left = last.left.iter().any(|left| left.execution == suspect.execution);
+        let version = reader.standing(suspect.execution)?.map(|standing| standing.version);
+        if !is_left && version != Some(suspect.version) {
+            // It has made progress, or is gone.
+            writes.push(entry(Entry::Released { execution: suspect.execution }));
+        }
+    }
+    store.write(&writes)?;
+    Ok(known.into_iter().filter_map(|(id, suspect)| Some((id, suspect.quarantine()?))).collect())
+}
+
+fn entry(entry: Entry) -> Write {
+    Write::Entry(Box::new(entry))
+}
+
+fn audit(tenant: Tenant, suspect: &Suspect, at: Millis) -> Audit {
+    Audit {
+        tenant,
+        at,
+        actor: SERVER.to_owned(),
+        role: Role::Owner.name().to_owned(),
+        action: "execution.quarantine".to_owned(),
+        target: execution_id(suspect.execution),
+        details: json!({ "reason": suspect.reason, "deaths": suspect.deaths }),
+    }
+}
+
+fn judged(left: &Left, version: u64, before: Option<&Suspect>, at: Millis) -> Suspect {
+    let before = before.filter(|before| before.version == version || before.quarantined_at.is_some());
+    let deaths = before.map_or(0, |before| before.deaths) + 1;
+    let is_over = left.hung || deaths >= DEATHS_MAX;
+    let since = before.and_then(|before| before.quarantined_at).or(is_over.then_some(at));
+    let reason = if left.hung {
+        "a thread of the process did not come to an end with it".to_owned()
+    } else {
+        format!("the process died {deaths} times while it worked on it, without progress between them")
+    };
+    Suspect { execution: left.execution, version, deaths, quarantined_at: since, reason }
+}
+
+fn tell(suspect: &Suspect) {
+    let Suspect { execution, deaths, quarantined_at, reason, .. } = suspect;
+    let execution = execution_id(*execution);
+    match quarantined_at {
+        Some(_) => {
+            tracing::error!(execution, reason, "an execution is quarantined: nothing more is done for it")
+        }
+        None => tracing::warn!(execution, deaths, "the last process died while it worked on this execution"),
+    }
+}
+
+/// Mail that asks for an execution which kills the process before it begins is refused; a parent learns that its child
+/// failed.
+fn unborn(
+    reader: &mut <Sqlite as windlass_store::Store>::Reader,
+    suspect: &Suspect,
+    at: Millis,
+) -> Result<Vec<Write>, StoreError> {
+    let mail = match reader.inbox_of(suspect.execution, usize::MAX) {
+        Ok(mail) => mail,
+        // The lane meets it, too, and knows what to do.
+        Err(error) if error.unreadable().is_some() => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let mut writes = Vec::new();
+    for StoredMail { id, letter, .. } in mail {
+        let reason = suspect.reason.clone();
+        if let Letter::Start { create, .. } = letter
+            && let Some(Parent { execution, run, fence }) = create.parent.clone()
+        {
+            let failure = Some(Failure::of_code(CODE, reason.clone()));
+            let result = ChildResult { outcome: Outcome::Failed, output: Default::default(), failure };
+            let input = Input::ChildEnded { run, fence, child: create.id, result };
+            let letter = Letter::Input(input);
+            writes.push(Write::Accept(Mail { to: execution, letter, answered: false, at }));
+        }
+        writes.push(Write::Settle { mail: id, refused: Some(reason) });
+    }
+    Ok(writes)
+}

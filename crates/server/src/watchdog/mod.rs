@@ -1,0 +1,222 @@
+//! Knows what each thread has in hand and when one stands still. A thread that does not come to an end stops the work of
+//! all tenants; the process then ends itself, and the next one knows which execution it was.
+
+#[cfg(debug_assertions)]
+mod fault;
+mod hand;
+mod judge;
+mod record;
+
+pub use judge::judge;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use hand::{ThreadHand, Turns};
+use metrics::gauge;
+use record::{LastProcess, Record};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use windlass_dialects::view::execution_id;
+use windlass_engine::{Hand, Hands};
+use windlass_worker::Pinger;
+
+/// Between two looks at the threads. What takes longer than that is written down, in case it ends the process.
+const TURN: Duration = Duration::from_millis(250);
+
+/// Turns until a thread counts as standing still, which is 5 seconds: no decision, no poll and no commit takes as long
+/// on a machine that is well.
+const STANDSTILL_TURNS: u64 = 20;
+
+/// A thread that stands still.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standstill {
+    pub thread: &'static str,
+    pub seconds: u64,
+    /// The execution it has in hand, as people write it.
+    pub execution: Option<String>,
+}
+
+impl std::fmt::Display for Standstill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Standstill { thread, seconds, execution } = self;
+        write!(f, "the {thread} thread has not come round for {seconds} s")?;
+        match execution {
+            Some(execution) => write!(f, "; it works on {execution}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The hands of all threads that everybody waits for.
+#[derive(Debug)]
+pub struct Vitals {
+    lane: Arc<ThreadHand>,
+    reader: Arc<ThreadHand>,
+    writer: Arc<ThreadHand>,
+    pool: Arc<ThreadHand>,
+    http: Arc<ThreadHand>,
+    turns: Arc<Turns>,
+    record: Arc<Record>,
+}
+
+impl Vitals {
+    /// Takes over the record of the data folder; says what the last process left there.
+    pub fn open(folder: &Path) -> io::Result<(Arc<Vitals>, LastProcess)> {
+        let (record, last) = Record::open(folder)?;
+        let (record, turns) = (Arc::new(record), Arc::new(Turns::default()));
+        let hand = |thread, place| Arc::new(ThreadHand::new(thread, place, record.clone(), turns.clone()));
+        let (lane, reader, writer) = (hand("lane", 0), hand("reader", 1), hand("writer", 2));
+        let (pool, http) = (hand("pool", 3), hand("http", 4));
+        Ok((Arc::new(Vitals { lane, reader, writer, pool, http, turns, record }), last))
+    }
+
+    #[must_use]
+    pub fn of_engine(&self) -> Hands {
+        Hands { lane: self.lane.clone(), reader: self.reader.clone(), writer: self.writer.clone() }
+    }
+
+    #[must_use]
+    pub fn of_pool(&self) -> Arc<dyn windlass_worker::Hand> {
+        self.pool.clone()
+    }
+
+    /// Shows that the threads of the server's runtime come round, for as long as it is polled.
+    pub async fn beat(self: Arc<Vitals>) {
+        // A server that ends does not stand still.
+        let beating = Beating(&*self.http);
+        loop {
+            beating.0.work();
+            tokio::time::sleep(TURN).await;
+        }
+    }
+
+    /// The thread that has stood still for the longest time, if one does.
+    #[must_use]
+    pub fn standstill(&self) -> Option<Standstill> {
+        let lags = self.all().into_iter().map(|hand| (self.lag(hand), hand));
+        let (lag, hand) = lags.max_by_key(|(lag, _)| *lag)?;
+        (lag >= STANDSTILL_TURNS).then(|| standstill(hand, lag))
+    }
+
+    fn all(&self) -> [&ThreadHand; 5] {
+        [&self.lane, &self.reader, &self.writer, &self.pool, &self.http]
+    }
+
+    fn lag(&self, hand: &ThreadHand) -> u64 {
+        hand.state().since.map_or(0, |since| self.turns.now().saturating_sub(since))
+    }
+
+    /// The process ends in order, and there is nobody to blame.
+    pub fn end_in_order(&self) {
+        self.record.remove();
+    }
+
+    /// The engine ended by itself: what its threads have in hand is to blame.
+    pub fn end_in_trouble(&self) {
+        self.all().into_iter().for_each(|hand| hand.keep(false));
+    }
+}
+
+struct Beating<'h>(&'h dyn Hand);
+
+impl Drop for Beating<'_> {
+    fn drop(&mut self) {
+        self.0.rest();
+    }
+}
+
+fn standstill(hand: &ThreadHand, lag: u64) -> Standstill {
+    let execution = hand.state().execution.map(execution_id);
+    Standstill { thread: hand.thread, seconds: lag * TURN.as_millis() as u64 / 1_000, execution }
+}
+
+/// The thread that looks at all others. Dropped, it ends.
+#[derive(Debug)]
+pub struct Watchdog {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watchdog {
+    /// `timeout`: how long a thread may stand still until the process ends itself; None: for ever.
+    pub fn start(vitals: Arc<Vitals>, timeout: Option<Duration>) -> io::Result<Watchdog> {
+        let (stop, stopped) = bounded(0);
+        let watch = Watch { vitals, timeout_turns: timeout.map(turns_of), told: [false; 5] };
+        let thread = std::thread::Builder::new()
+            .name("windlass-watchdog".to_owned())
+            .spawn(move || watch.run(&stopped))?;
+        Ok(Watchdog { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn turns_of(time: Duration) -> u64 {
+    u64::try_from(time.as_millis() / TURN.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+struct Watch {
+    vitals: Arc<Vitals>,
+    timeout_turns: Option<u64>,
+    /// The threads whose standstill is in the log.
+    told: [bool; 5],
+}
+
+impl Watch {
+    fn run(mut self, stopped: &Receiver<()>) {
+        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(TURN) {
+            let now = self.vitals.turns.next();
+            let vitals = self.vitals.clone();
+            for (number, hand) in vitals.all().into_iter().enumerate() {
+                hand.sample(now);
+                self.look(number, hand);
+            }
+        }
+    }
+
+    fn look(&mut self, number: usize, hand: &ThreadHand) {
+        let lag = self.vitals.lag(hand);
+        gauge!("windlass_thread_lag_seconds", "thread" => hand.thread).set(lag as f64 * TURN.as_secs_f64());
+        let stands = lag >= STANDSTILL_TURNS;
+        if stands && !self.told[number] {
+            let Standstill { thread, seconds, execution } = standstill(hand, lag);
+            tracing::error!(thread, seconds, execution, "a thread stands still, and all work waits for it");
+        }
+        self.told[number] = stands;
+        // A disk that does not answer is not mended by another start.
+        let is_to_blame = !std::ptr::eq(hand, &*self.vitals.writer);
+        if is_to_blame && self.timeout_turns.is_some_and(|turns| lag >= turns) {
+            self.end_process(hand, lag);
+        }
+    }
+
+    /// Nothing is lost: what was answered is on disk, and whoever supervises the process starts the next one.
+    fn end_process(&self, hand: &ThreadHand, lag: u64) -> ! {
+        hand.keep(true);
+        let Standstill { thread, seconds, execution } = standstill(hand, lag);
+        tracing::error!(
+            thread,
+            seconds,
+            execution,
+            "a thread does not come to an end: the process ends itself, and the next one leaves this execution out"
+        );
+        std::process::abort();
+    }
+}
+
+/// How the server asks its threads whether they still come round.
+#[derive(Debug, Clone)]
+pub struct Pulse {
+    pub vitals: Arc<Vitals>,
+    /// None: this process has no pool.
+    pub pool: Option<Pinger>,
+}

@@ -1,0 +1,128 @@
+//! The file that says which executions are in hand, for the next process if this one dies. It is written without a sync:
+//! what a process has written outlives the process, and a machine that loses its power blames nobody.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use windlass_kernel::ExecutionId;
+
+const NAME: &str = "in-hand";
+
+/// One line for each thread: its name, the execution, what became of it. All have the same length, so that a line is
+/// overwritten in place, by one write.
+const LINE: usize = 56;
+
+/// Behind an execution with which a thread did not come to an end.
+const HUNG: &str = "hung";
+
+/// A larger file is not one of ours.
+const BYTES_MAX: u64 = 4_096;
+
+/// An execution that an earlier process had in hand when it died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    pub execution: ExecutionId,
+    /// A thread did not come to an end with it.
+    pub hung: bool,
+}
+
+/// What the last process left.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LastProcess {
+    /// It did not end in order.
+    pub died: bool,
+    pub left: Vec<Left>,
+}
+
+#[derive(Debug)]
+pub struct Record {
+    path: PathBuf,
+    file: File,
+    /// Everything that is taken in hand is written at once, not only what stays there.
+    pub careful: bool,
+}
+
+impl Record {
+    /// Reads what the last process left, and begins anew. After a process that died, everything is written at once.
+    pub fn open(folder: &Path) -> io::Result<(Record, LastProcess)> {
+        let path = folder.join(NAME);
+        let last = read(&path)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        let careful = last.died;
+        Ok((Record { path, file, careful }, last))
+    }
+
+    /// Writes the line of a thread. The room for it is taken at the start, so that a full disk does not matter; and what
+    /// is not written is not blamed.
+    pub fn write(&self, place: u64, thread: &str, held: Option<ExecutionId>, is_hung: bool) {
+        let id = held.map(|id| id.to_string()).unwrap_or_default();
+        let note = if is_hung { HUNG } else { "" };
+        let line = format!("{thread:<8}{id:<40}{note:<7}\n");
+        debug_assert_eq!(line.len(), LINE);
+        let _ = self.file.write_at(line.as_bytes(), place * LINE as u64);
+    }
+
+    /// The process ends in order.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn read(path: &Path) -> io::Result<LastProcess> {
+    let text = match std::fs::metadata(path) {
+        Ok(found) if found.len() > BYTES_MAX => String::new(),
+        Ok(_) => String::from_utf8(std::fs::read(path)?).unwrap_or_default(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(LastProcess::default()),
+        Err(error) => return Err(error),
+    };
+    let mut left: Vec<Left> = Vec::new();
+    for one in text.lines().filter_map(parse) {
+        match left.iter_mut().find(|known| known.execution == one.execution) {
+            Some(known) => known.hung |= one.hung,
+            None => left.push(one),
+        }
+    }
+    Ok(LastProcess { died: true, left })
+}
+
+fn parse(line: &str) -> Option<Left> {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let execution = ExecutionId(u128::from_str_radix(&words.next()?.replace('-', ""), 16).ok()?);
+    Some(Left { execution, hung: words.next() == Some(HUNG) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_dies_leaves_what_it_had_in_hand_and_one_that_ends_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (record, last) = Record::open(folder.path()).unwrap();
+        assert_eq!((last, record.careful), (LastProcess::default(), false));
+        let (first, second) = (ExecutionId(7), ExecutionId(u128::MAX));
+        record.write(0, "lane", Some(first), false);
+        record.write(1, "reader", None, false);
+        record.write(2, "pool", Some(second), true);
+        drop(record);
+        let (record, last) = Record::open(folder.path()).unwrap();
+        let left = [Left { execution: first, hung: false }, Left { execution: second, hung: true }];
+        assert_eq!((last.left.as_slice(), record.careful), (&left[..], true));
+        record.write(0, "lane", Some(first), false);
+        record.write(0, "lane", None, false);
+        assert_eq!(read(&folder.path().join(NAME)).unwrap(), LastProcess { died: true, left: Vec::new() });
+        record.remove();
+        assert_eq!(read(&folder.path().join(NAME)).unwrap(), LastProcess::default());
+    }
+
+    #[test]
+    fn a_file_of_something_else_names_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        for text in ["", "lane", "lane zz\n", "\u{0}\u{0}\n\n", &"lane 7\n".repeat(1_000)] {
+            std::fs::write(folder.path().join(NAME), text).unwrap();
+            let (_, last) = Record::open(folder.path()).unwrap();
+            assert_eq!(last, LastProcess { died: true, left: Vec::new() }, "{text:?}");
+        }
+    }
+}
