@@ -1,0 +1,71 @@
+"""An HTTP server of the attacker, with answers that are made to hurt who reads them."""
+
+import gzip
+import http.server
+import json
+import threading
+
+MIB = 2**20
+
+
+def deep(levels):
+    """Objects in objects, with a few siblings at each level: `$..*..*` visits their product."""
+    value = 1
+    for _ in range(levels):
+        value = {"a": value, "b": [1, 2]}
+    return json.dumps(value).encode()
+
+
+def bomb(mib):
+    """Many MiB of JSON that travel as a few KiB."""
+    return gzip.compress(b'{"filler": "' + b"0" * (mib * MIB) + b'"}')
+
+
+def wide(mib):
+    """Small bytes that become many values."""
+    return b"[" + b",".join([b"[]"] * (mib * MIB // 3)) + b"]"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    made = {}
+
+    def do_GET(self):
+        self.answer()
+
+    def do_POST(self):
+        self.answer()
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        kind, _, size = self.path.partition("?")[0].strip("/").partition("/")
+        self.send_response(200)
+        if kind == "echo":
+            content = json.dumps({"echo": body.decode(errors="replace")}).encode()
+        elif kind == "same":
+            content = body
+        else:
+            content = self.made.setdefault(self.path, MAKERS[kind](int(size)))
+        if kind == "bomb":
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        try:
+            self.wfile.write(content)
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+MAKERS = {"deep": deep, "bomb": bomb, "wide": wide}
+
+
+def serve():
+    """Starts it; returns its URL."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}"

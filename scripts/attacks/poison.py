@@ -1,0 +1,49 @@
+"""Documents that hurt, then a killed server: it starts again, is ready, and works for others."""
+
+import resources
+from bystander import WORKFLOW
+
+DOCUMENTS = [resources.exponential_schema, resources.jsonpath, resources.sql_memory, resources.sql_pointers]
+RESTARTS = 3
+
+
+def restarts(stage):
+    """Poison: each document is being worked on when the server is killed, several times."""
+    for document in DOCUMENTS:
+        hostile = stage.server
+        before = list(stage.problems)
+        seconds, stage.seconds = stage.seconds, 2
+        start_without_waiting(stage, document)
+        stage.seconds, stage.problems = seconds, before
+        for _ in range(RESTARTS):
+            try:
+                hostile.restart()
+            except RuntimeError as error:
+                stage.problems.append(f"{document.__name__}: {error}")
+                return
+        status, answer = run_bystander(stage)
+        stage.check(status == 200, f"{document.__name__}: other tenants' work does not go on: {status} {str(answer)[:200]}")
+
+
+def start_without_waiting(stage, document):
+    """Starts what the attack starts, and leaves it running."""
+    start = stage.start
+    stage.start = lambda workflow, inputs=None, role="member", wait=True, timeout=5, **options: start(workflow, inputs, role, False, 5, **options)
+    try:
+        document(stage)
+    except (OSError, AssertionError, AttributeError):
+        pass  # The server may already be gone; that is seen when it is started again.
+    finally:
+        stage.start = start
+
+
+def run_bystander(stage):
+    owner = stage.server.owner()
+    try:
+        workflow = owner.send("PUT", "/api/v1/workflows?name=bystander", WORKFLOW, "application/yaml")[1]["id"]
+        return owner.send("POST", f"/api/v1/workflows/{workflow}/execute", {"inputs": {}, "options": {"async": False}}, timeout=20)
+    except OSError as error:
+        return 0, str(error)
+
+
+ATTACKS = [restarts]

@@ -1,0 +1,77 @@
+"""Every route of the OpenAPI document, for every role of another tenant, and without a token."""
+
+from server import ROLES
+
+OPEN = ("/healthz", "/readyz", "/metrics", "/api/openapi.json")
+# Paths that read nothing of a tenant, or that a viewer may call although they are no reads.
+FOR_ALL = ("/api/v1/nodes/", "/hooks/", "/ws/")
+VIEWER_MAY = ("/api/v1/validate",)
+PLAYBOOK = "metadata: {name: victim}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n"
+
+
+def furnish(stage):
+    """Things of the tenant `default`; returns an id for each place of a path."""
+    owner = stage.server.owner()
+    workflow = owner.send("PUT", "/api/v1/workflows?name=victim", PLAYBOOK, "application/yaml")[1]["id"]
+    path = f"/api/v1/workflows/{workflow}/execute"
+    execution = owner.send("POST", path, {"inputs": {}, "options": {"async": False}})[1]["executionId"]
+    token = owner.send("POST", "/api/v1/tokens", {"name": "ann", "role": "viewer"})[1]["id"]
+    owner.send("PUT", "/api/v1/secrets/api-key", {"value": "a-long-value-of-the-victim"})
+    return {"workflows": workflow, "executions": execution, "tokens": token, "tenants": "default", "versions": "1",
+            "secrets": "api-key", "actions": "start", "artifacts": "sha256:" + "0" * 64,
+            "webhook-deliveries": "0" * 32}
+
+
+def filled(path, ids):
+    parts = path.split("/")
+    return "/".join(ids.get(parts[at - 1], "1") if part.startswith("{") else part for at, part in enumerate(parts))
+
+
+def operations(stage):
+    """Pairs of method and path, with the paths' places filled in."""
+    ids = furnish(stage)
+    document = stage.server.owner().send("GET", "/api/openapi.json")[1]
+    for path, item in document["paths"].items():
+        for method in ("get", "put", "post", "patch", "delete"):
+            if method in item:
+                yield method.upper(), path, filled(path, ids)
+
+
+def body_of(method, path):
+    if method == "GET" or method == "DELETE":
+        return None, None
+    if path.startswith("/api/v1/workflows") and path.count("/") < 5 and method in ("PUT", "POST"):
+        return PLAYBOOK, "application/yaml"
+    return {}, "application/json"
+
+
+def across_tenants(stage):
+    """K11: what another tenant has is not there, for any role; nothing is answered without a token."""
+    tried = 0
+    for method, path, sent in operations(stage):
+        if path in OPEN or path.startswith(FOR_ALL):
+            continue
+        body, content_type = body_of(method, path)
+        status, _ = stage.server.client().send(method, sent, body, content_type)
+        stage.check(status in (401, 429), f"without a token: {method} {path} is answered {status}")
+        if "{" not in path or (method, path) == ("PUT", "/api/v1/secrets/{name}"):
+            continue
+        for role in ROLES:
+            status, answer = stage.server.attacker(role).send(method, sent, body, content_type)
+            # A secret of that name may be deleted in the attacker's own tenant only: there is none.
+            stage.check(status in (400, 403, 404, 415, 429), f"{role} of another tenant: {method} {path} is answered {status} {str(answer)[:120]}")
+            tried += 1
+    stage.check(tried > 100, f"only {tried} requests were made")
+
+
+def viewers_change_nothing(stage):
+    """A viewer's requests that are no reads are refused on every route."""
+    for method, path, sent in operations(stage):
+        if method == "GET" or path.startswith(FOR_ALL) or path in VIEWER_MAY:
+            continue
+        body, content_type = body_of(method, path)
+        status, answer = stage.server.attacker("viewer").send(method, sent, body, content_type)
+        stage.check(status in (400, 403, 404, 415, 429), f"viewer: {method} {path} is answered {status} {str(answer)[:120]}")
+
+
+ATTACKS = [across_tenants, viewers_change_nothing]
