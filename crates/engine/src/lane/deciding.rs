@@ -409,7 +409,7 @@ impl<R> Lane<R> {
     }
 
     /// An answer that rests on a decision which is not on disk waits for it: a crash would make it untrue.
-    fn answer_when_written(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
+    pub(super) fn answer_when_written(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
         if self.executions.get(id).is_some_and(|live| live.unwritten > 0) {
             self.open.answers.push((id, pending, answer));
         } else {
