@@ -64,7 +64,7 @@ fn pbk_12_large_results_args_and_context_are_references_that_templates_read_thro
     let made = &node(&run, "make")["output"];
     assert!(made["bytes"].as_u64().expect("a size") > 2_000_000, "{made}");
     let digest = made["$artifact"].as_str().and_then(|key| key.strip_prefix("sha256:")).expect("a digest");
-    let kept = place.path("data/artifacts").join(&digest[..2]).join(digest);
+    let kept = place.path("data/artifacts/t-default").join(&digest[..2]).join(digest);
     let kept: Value = serde_json::from_slice(&fs::read(kept).expect("it is kept")).expect("it is JSON");
     assert_eq!(kept["rows"][5], json!({ "id": 5, "text": "x".repeat(100) }));
     let store = length(&place.path("data/windlass.db")) + length(&place.path("data/windlass.db-wal"));
