@@ -19,11 +19,14 @@ from stage import Stage
 ATTACKS = [*routes.ATTACKS, *oracles.ATTACKS, *strangers.ATTACKS, *resources.ATTACKS, *poison.ATTACKS]
 # Attacks that restart the server measure no bystander.
 ALONE = poison.ATTACKS
+# Attacks that wait for limits of many seconds; `--quick` leaves them out.
+SLOW = [strangers.silent_sockets, resources.sql_memory, resources.everything]
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/attack", description="Attacks a windlass server over HTTP.")
     parser.add_argument("names", nargs="*", help="attacks to run; all by default")
+    parser.add_argument("--quick", action="store_true", help="leave out attacks that wait for limits of many seconds")
     parser.add_argument("--list", action="store_true", help="list the attacks")
     parser.add_argument("--seconds", type=float, default=3, help="how long one attack goes on (default 3)")
     parser.add_argument("--memory-mib", type=int, default=1024, help="bound on the server's peak memory (default 1024)")
@@ -74,6 +77,8 @@ def main():
     unknown = set(options.names) - {attack.__name__ for attack in chosen}
     if unknown:
         sys.exit(f"error: no attack is called {', '.join(sorted(unknown))}; see --list")
+    if options.quick:
+        chosen = [attack for attack in chosen if attack not in SLOW]
     if options.list:
         for attack in chosen:
             print(f"{attack.__name__:26} {attack.__doc__}")

@@ -1,5 +1,6 @@
 """An HTTP server of the attacker, with answers that are made to hurt who reads them."""
 
+import functools
 import gzip
 import http.server
 import json
@@ -23,9 +24,13 @@ def wide(mib):
     return b"[" + b",".join([b"[]"] * (mib * MIB // 3)) + b"]"
 
 
+@functools.cache
+def made(kind, size):
+    return MAKERS[kind](size)
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    made = {}
 
     def do_GET(self):
         self.answer()
@@ -42,7 +47,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif kind == "same":
             content = body
         else:
-            content = self.made.setdefault(self.path, MAKERS[kind](int(size)))
+            content = made(kind, int(size))
         if kind == "bomb":
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Type", "application/json")

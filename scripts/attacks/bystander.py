@@ -1,7 +1,16 @@
-"""What another tenant feels: the times of its requests and of executions with one step."""
+"""What another tenant feels: the times of its requests and of executions with one step.
 
+The bystander is a process of its own, so that the work of the attacker's client is not counted as the server's.
+"""
+
+import json
+import os
+import subprocess
+import sys
 import threading
 import time
+
+from server import Client
 
 WORKFLOW = """
 name: bystander
@@ -15,28 +24,50 @@ PAUSE_SECONDS = 0.01
 
 
 class Bystander:
-    """Sends requests and runs executions of the tenant `default` until the block ends."""
+    """Sends requests and runs executions of the tenant `default` while the block runs."""
 
     def __init__(self, server):
         self.server, self.requests, self.steps, self.errors = server, [], [], []
 
     def __enter__(self):
-        status, made = self.server.owner().send("PUT", "/api/v1/workflows?name=bystander", WORKFLOW, "application/yaml")
+        owner = self.server.owner()
+        status, made = owner.send("PUT", "/api/v1/workflows?name=bystander", WORKFLOW, "application/yaml")
         assert status in (200, 201), made
-        self.workflow, self.goes_on = made["id"], True
-        loops = (self.request, self.requests), (self.step, self.steps)
-        self.threads = [threading.Thread(target=self.repeat, args=loop, daemon=True) for loop in loops]
-        for thread in self.threads:
-            thread.start()
+        host, port = self.server.address
+        command = [sys.executable, os.path.abspath(__file__), host, str(port), made["id"]]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process.stdin.write(owner.token + "\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "begun\n"
         return self
 
     def __exit__(self, *_):
+        out, _ = self.process.communicate()
+        self.requests, self.steps, self.errors = json.loads(out)
+
+
+class Meter:
+    """The process of a bystander: measures until its standard input ends."""
+
+    def __init__(self, address, workflow, token):
+        self.address, self.workflow, self.token = address, workflow, token
+        self.goes_on, self.errors = True, []
+
+    def run(self):
+        times = [], []
+        acts = self.request, self.step
+        threads = [threading.Thread(target=self.repeat, args=pair) for pair in zip(acts, times)]
+        for thread in threads:
+            thread.start()
+        print("begun", flush=True)
+        sys.stdin.read()
         self.goes_on = False
-        for thread in self.threads:
+        for thread in threads:
             thread.join()
+        print(json.dumps([*times, self.errors]))
 
     def repeat(self, act, times):
-        client = self.server.owner()
+        client = Client(self.address, self.token)
         while self.goes_on:
             begun = time.monotonic()
             try:
@@ -67,3 +98,8 @@ def percentile(times, share):
     if not felt:
         return float("inf")
     return sorted(felt)[min(len(felt) - 1, int(len(felt) * share))]
+
+
+if __name__ == "__main__":
+    host, port, workflow = sys.argv[1:]
+    Meter((host, int(port)), workflow, sys.stdin.readline().strip()).run()

@@ -4,6 +4,7 @@ import json
 import secrets
 import time
 
+import answers
 from stage import http_node, sql_node
 
 # Of definitions and texts that are sent: below the default limit of a request's body.
@@ -57,7 +58,7 @@ def slow_patterns(stage):
 
 def jsonpath(stage):
     """C4: a path that visits the product of all levels of an answer."""
-    node = http_node(f"{stage.url}/deep/100", responseMapping={"all": "$..*..*..*..*..*"})
+    node = http_node(f"{stage.url}/deep/60", responseMapping={"all": "$..*..*..*..*..*"})
     stage.at_once(3, lambda _: stage.run(stage.workflow([node], "paths"), {}, timeout=stage.seconds))
 
 
@@ -119,6 +120,8 @@ def cancel_all(stage, workflow):
 def large_answers(stage):
     """H6: answers that are small on the way and large in memory."""
     paths = ["bomb/1000", "wide/30", "bomb/300", "wide/10"]
+    for kind, _, size in (path.partition("/") for path in paths):
+        answers.made(kind, int(size))
     run = lambda n: stage.run(stage.workflow([http_node(f"{stage.url}/{paths[n % 4]}")], f"answers{n}"), {},
                               timeout=stage.seconds + 30)
     stage.at_once(8, run)
