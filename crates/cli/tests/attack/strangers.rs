@@ -186,6 +186,27 @@ fn a_websocket_takes_a_place_only_when_it_has_said_who_it_is() {
 }
 
 #[test]
+fn pings_of_a_client_that_reads_no_answer_take_no_memory() {
+    let stage = Stage::new();
+    let mut socket = connect(&stage.server);
+    let path = format!("/ws/executions/exec_{}", "0".repeat(32));
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).unwrap();
+    assert!(socket.read(&mut [0; 4096]).unwrap() > 0);
+    let before = stage.memory_mib();
+    // Pings with 125 bytes each, under a mask of zeros; sent until the server takes no more.
+    let pings = [&[0x89, 0xFD, 0, 0, 0, 0][..], &[b'x'; 125]].concat().repeat(500);
+    socket.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let sent = (0..4000).take_while(|_| socket.write_all(&pings).is_ok()).count();
+    assert!(sent < 4000, "the server takes pings without end");
+    let after = stage.memory_mib();
+    assert!(after < before + 64, "{after} MiB after {sent} parts of pings, {before} MiB before");
+}
+
+#[test]
 fn a_client_that_never_reads_is_cut_off() {
     let place = Place::new().with(&["--write-timeout", "200ms"]);
     let server = place.serve();

@@ -11,6 +11,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use futures_util::SinkExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -165,7 +166,8 @@ async fn subscribed(
         loop {
             match socket.recv().await {
                 Some(Ok(Message::Text(text))) => return Ok(text),
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Ping(_))) => flush(socket).await?,
+                Some(Ok(Message::Pong(_))) => {}
                 Some(Ok(Message::Binary(_))) => return Err(unreadable()),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
             }
@@ -248,7 +250,8 @@ async fn answer(socket: &mut WebSocket, heard: Option<Result<Message, axum::Erro
     let text = match heard {
         Some(Ok(Message::Text(text))) => text,
         Some(Ok(Message::Binary(_))) => return refuse(socket, "messages are JSON texts").await,
-        Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
+        Some(Ok(Message::Ping(_))) => return flush(socket).await,
+        Some(Ok(Message::Pong(_))) => return Ok(()),
         Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
     };
     match serde_json::from_str(&text) {
@@ -265,6 +268,15 @@ async fn refuse(socket: &mut WebSocket, message: &str) -> Result<(), End> {
 
 async fn send_json(socket: &mut WebSocket, value: &Value) -> Result<(), End> {
     send(socket, Message::Text(value.to_string().into())).await
+}
+
+/// Waits until the client has taken the answer to its ping. The answers of a client that takes none would fill the memory.
+async fn flush(socket: &mut WebSocket) -> Result<(), End> {
+    match timeout(SEND_MAX, socket.flush()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(End::Gone),
+        Err(_) => Err(End::Slow),
+    }
 }
 
 async fn send(socket: &mut WebSocket, message: Message) -> Result<(), End> {

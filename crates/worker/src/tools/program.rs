@@ -122,6 +122,8 @@ async fn follow(child: &mut Child, family: &mut Family, desk: &Desk, mut halt: H
         status
     };
     let (status, out, err) = tokio::join!(
+        // Output of a program that was ready on both streams is logged in one order.
+        biased;
         life,
         capture(stdout, Stream::Out, desk, is_gone.clone()),
         capture(stderr, Stream::Err, desk, is_gone),

@@ -156,9 +156,11 @@ pub async fn patch(
 ) -> Result<Json<Changed>, Problem> {
     let execution = ids::execution(&id)?;
     caller.may(Permission::Execute)?;
+    app.storage.check(&caller.tenant)?;
     if !caller.role.may(Permission::Edit) {
         let reading = caller.clone();
-        let read = app.readers.read(move |reader| {
+        let readers = app.readers.of(&caller.tenant);
+        let read = readers.read(move |reader| {
             let stored = stored_of(reader, &reading, execution)?;
             Ok::<_, Problem>(reader.net(stored.state.head.net)?)
         });
