@@ -134,3 +134,19 @@ fn a_member_cannot_weaken_the_failure_mode_that_the_workflow_sets() {
         StatusCode::ACCEPTED
     );
 }
+
+#[test]
+fn an_approval_is_not_used_for_inputs_that_it_was_not_given_for() {
+    let stage = Stage::new();
+    let token = member(&stage);
+    let workflow = stage.server.define(&asks("pay", &json!({}), &json!({ "message": "Pay?" })));
+    let id = started(&stage, &token, &workflow, &json!({}));
+    reject(&stage, &id);
+    when(&stage, &id, &ENDS);
+    let path = format!("/api/v1/executions/{id}/retry");
+    let (status, refused) =
+        stage.send(&token, Method::POST, &path, &json!({ "fromNode": "ship", "inputs": { "x": 9 } }));
+    assert_eq!(status, StatusCode::FORBIDDEN, "{refused}");
+    let (status, again) = stage.send(&token, Method::POST, &path, &json!({}));
+    assert_eq!(status, StatusCode::ACCEPTED, "{again}");
+}

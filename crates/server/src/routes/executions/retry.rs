@@ -73,6 +73,13 @@ pub async fn retry(
     if !is_editor && net.as_ref().is_some_and(|net| net.policy().editors_only) {
         return Err(for_editors(&caller));
     }
+    let asks_people = net.as_ref().is_some_and(|net| net.steps().any(|(id, _)| net.asks_people(id)));
+    if !is_editor && asked.inputs.is_some() && asks_people {
+        // The answer that a person gave was for the inputs that they saw.
+        let message = "a retry keeps the approvals that were given, so its inputs cannot be changed by who may not \
+                       edit definitions; start the workflow with the new inputs instead";
+        return Err(Problem::forbidden(message));
+    }
     let programs = net.as_ref().map(programs_of).unwrap_or_default();
     app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &programs)?;
