@@ -1,6 +1,7 @@
-//! docs/cli.md names every command there is.
+//! docs/cli.md names every command, docs/tools.md every tool of playbooks with its fields.
 
 use std::process::Command;
+use windlass_protocol::Tool;
 
 /// Commands as the program's help lists them.
 fn listed(path: &[&str]) -> Vec<String> {
@@ -29,6 +30,19 @@ fn every_command_stands_in_the_table() {
             let is_told =
                 own.iter().any(|row| row.contains(&format!(" {name}")) || row.contains(&format!("`{name}")));
             assert!(is_told, "`{command} {name}` is missing in docs/cli.md");
+        }
+    }
+}
+
+#[test]
+fn every_tool_of_playbooks_has_a_section_that_names_its_fields() {
+    let page = include_str!("../../../docs/tools.md");
+    for row in Tool::ALL.iter().map(|tool| tool.row()).filter(|row| row.in_playbooks) {
+        let section = page.split(&format!("\n## {}\n", row.kind)).nth(1);
+        let section = section.unwrap_or_else(|| panic!("docs/tools.md has no section `{}`", row.kind));
+        let section = section.split("\n## ").next().unwrap_or_default();
+        for field in row.fields.iter().filter(|field| field.instead.is_none()) {
+            assert!(section.contains(&format!("`{}`", field.name)), "`{}` of {}", field.name, row.kind);
         }
     }
 }

@@ -6,20 +6,8 @@ use crate::names;
 use serde_json::{Map, Value};
 use std::ops::Range;
 use windlass_expr::Read;
+pub(crate) use windlass_protocol::{ToolField as Key, field as key};
 use windlass_secrets::Marks;
-
-/// A key of a map, and what it is for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Key {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
-    /// What to do instead, for a key that is read by other engines and has no effect here.
-    pub(crate) instead: Option<&'static str>,
-}
-
-pub(crate) const fn key(name: &'static str, about: &'static str) -> Key {
-    Key { name, about, instead: None }
-}
 
 /// A name and where it stands.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 use windlass_kernel::Net;
 use windlass_kernel::net::Work;
-use windlass_protocol::Pipeline;
+use windlass_protocol::{Pipeline, Tool};
 use windlass_store::{StoredTenant, Tenant};
-use windlass_worker::{Rights, runs_programs};
+use windlass_worker::Rights;
 
 /// Variables of this process that the tenant `default` may read as secrets. They are of whoever runs the server: other
 /// tenants have none of them.
@@ -101,7 +101,10 @@ fn programs(step: &str, work: &Work) -> Vec<RunsProgram> {
     match Pipeline::deserialize(&**spec) {
         Ok(pipeline) => {
             let kinds = pipeline.tasks.into_iter().map(|task| task.kind);
-            kinds.filter(|kind| runs_programs(kind)).map(found).collect()
+            kinds
+                .filter(|kind| Tool::named(kind).is_some_and(|tool| tool.row().runs_programs))
+                .map(found)
+                .collect()
         }
         // What cannot be read is not known to be harmless.
         Err(_) => vec![found("unknown".to_owned())],

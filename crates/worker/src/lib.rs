@@ -42,5 +42,5 @@ pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS
 pub use pool::{CHUNK_MAX, Orders, Pinger, Pool, PoolConfig, PoolError, Port, Reply, default_slots};
 pub use rights::{EveryRight, Rights};
 pub use stream::{LINE_MAX, TAIL_MAX};
-pub use tools::{GRACE_MS, runs_programs};
+pub use tools::GRACE_MS;
 pub use vault::{NoVault, Vault, VaultError};

@@ -6,11 +6,7 @@
 pub(crate) use crate::read::Key;
 use crate::read::key;
 use windlass_kernel::net::{EndPolicy, FailureMode, FinalFailure, OnDeny, RouterMode};
-use windlass_protocol::{Backoff, OnUnmatched};
-
-const fn idle(name: &'static str, about: &'static str, instead: &'static str) -> Key {
-    Key { name, about, instead: Some(instead) }
-}
+use windlass_protocol::{Backoff, OnUnmatched, Tool, ToolRow, field, idle};
 
 pub(crate) const ROOT: &[Key] = &[
     key("apiVersion", "Version of the language, `noetl.io/v2`"),
@@ -261,29 +257,35 @@ pub(crate) const WORKBOOK_ENTRY: &[Key] = &[
     key("assert", "For people: what it expects and returns"),
 ];
 
-/// A tool: what it does, and the fields of which it needs one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tool {
-    pub(crate) kind: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) needs: &'static [&'static str],
-}
+const WAITS: &str = "How other engines wait for the playbook";
+const WAITS_HINT: &str = "remove it: the task waits for the playbook, and its result is the playbook's";
 
-const fn tool(kind: &'static str, needs: &'static [&'static str], about: &'static str) -> Tool {
-    Tool { kind, about, needs }
-}
-
-pub(crate) const TOOLS: [Tool; 9] = [
-    tool("noop", &[], "Nothing: routes, waits at a gate, writes the context"),
-    tool("shell", &["cmds", "command"], "Commands of a shell"),
-    tool("python", &["code", "script"], "Python code; its result is the global `result`"),
-    tool("http", &["url", "endpoint"], "One HTTP request"),
-    tool("postgres", &["command", "query", "commands"], "SQL against a PostgreSQL database"),
-    tool("playbook", &["path", "catalog_id"], "Another playbook, as an execution of its own"),
-    tool("workbook", &["name"], "A tool of the workbook"),
-    tool("artifact", &["ref"], "A large result, loaded by its reference"),
-    tool("secrets", &["name"], "A secret"),
+/// Tools that start or stand for something else; no worker runs them.
+const CALLS: [ToolRow; 2] = [
+    ToolRow {
+        kind: "playbook",
+        about: "Another playbook, as an execution of its own",
+        needs: &["path", "catalog_id"],
+        fields: &[
+            field("path", "The playbook, as a file beside this one or as it was registered"),
+            field("catalog_id", "Another name of `path`"),
+            field("version", "The number of a registered version, or `latest`"),
+            field("payload", "Another name of `args`"),
+            idle("return_step", WAITS, WAITS_HINT),
+            idle("return_result", WAITS, WAITS_HINT),
+            idle("result_step", WAITS, WAITS_HINT),
+            idle("poll_interval", WAITS, WAITS_HINT),
+            idle("timeout", "Time for the playbook, in other engines", "use `spec.timeout`"),
+        ],
+        ..ToolRow::USUAL
+    },
+    ToolRow { kind: "workbook", about: "A tool of the workbook", needs: &["name"], ..ToolRow::USUAL },
 ];
+
+/// The tools that a playbook can name.
+pub(crate) fn tools() -> impl Iterator<Item = &'static ToolRow> + Clone {
+    Tool::ALL.iter().map(|tool| tool.row()).filter(|row| row.in_playbooks).chain(&CALLS)
+}
 
 pub(crate) const PROFILES: [(&str, ()); 4] =
     [("local", ()), ("distributed", ()), ("auto", ()), ("hybrid", ())];

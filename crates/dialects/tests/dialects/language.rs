@@ -218,12 +218,22 @@ fn keys_without_effect_are_told_and_do_not_refuse_the_playbook() {
 }
 
 #[test]
+fn fields_of_other_engines_have_no_effect_and_are_accepted() {
+    check(
+        "metadata: {name: t}\nworkflow:\n- step: a\n  tool: {kind: playbook, path: p, return_step: end}",
+        &[
+            "W0208 4:35 workflow[0].tool.return_step: `return_step` of the tool `playbook` has no effect here (remove it: the task waits for the playbook, and its result is the playbook's)",
+        ],
+    );
+}
+
+#[test]
 fn what_a_playbook_requires_must_exist() {
     check(
         "metadata: {name: t}\nexecutor: {profile: cloud, requires: {tools: [shell, duckdb]}}\nworkflow: [{step: a, next: []}]",
         &[
             "E0108 2:21 executor.profile: profile `cloud` does not exist (use `local` or `distributed` or `auto` or `hybrid`)",
-            "E0111 2:54 executor.requires.tools[1]: there is no tool `duckdb` (known kinds: noop, shell, python, http, postgres, playbook, workbook, artifact, secrets)",
+            "E0111 2:54 executor.requires.tools[1]: there is no tool `duckdb` (known kinds: noop, shell, python, http, postgres, artifact, secrets, playbook, workbook)",
         ],
     );
 }

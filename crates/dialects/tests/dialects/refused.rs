@@ -337,19 +337,19 @@ fn a_tool_needs_a_kind_that_exists() {
     workflow(
         "- step: a\n  tool: {code: x}",
         &[
-            "E0110 4:9 workflow[0].tool: the tool has no `kind` (known kinds: noop, shell, python, http, postgres, playbook, workbook, artifact, secrets)",
+            "E0110 4:9 workflow[0].tool: the tool has no `kind` (known kinds: noop, shell, python, http, postgres, artifact, secrets, playbook, workbook)",
         ],
     );
     workflow(
         "- step: a\n  tool: {kind: htp, url: x}",
         &[
-            "E0111 4:16 workflow[0].tool.kind: there is no tool `htp` (did you mean `http`? known kinds: noop, shell, python, http, postgres, playbook, workbook, artifact, secrets)",
+            "E0111 4:16 workflow[0].tool.kind: there is no tool `htp` (did you mean `http`? known kinds: noop, shell, python, http, postgres, artifact, secrets, playbook, workbook)",
         ],
     );
     workflow(
         "- step: a\n  tool: {kind: duckdb}",
         &[
-            "E0111 4:16 workflow[0].tool.kind: there is no tool `duckdb` (known kinds: noop, shell, python, http, postgres, playbook, workbook, artifact, secrets)",
+            "E0111 4:16 workflow[0].tool.kind: there is no tool `duckdb` (known kinds: noop, shell, python, http, postgres, artifact, secrets, playbook, workbook)",
         ],
     );
     workflow(
@@ -372,6 +372,17 @@ fn a_tool_needs_its_main_field() {
             "E0102 4:10 workflow[0].tool[0]: the tool `shell` has no `cmds` (add `cmds` or `command`)",
             "E0102 4:25 workflow[0].tool[1]: the tool `http` has no `url` (add `url` or `endpoint`)",
             "E0102 4:52 workflow[0].tool[2]: the tool `secrets` has no `name` (add `name`)",
+        ],
+    );
+}
+
+#[test]
+fn a_tool_has_only_its_own_fields() {
+    workflow(
+        "- step: a\n  tool: [{kind: shell, comand: ls, cmds: [ls]}, {kind: http, url: u, spec: {retries: 3}}]",
+        &[
+            "E0103 4:24 workflow[0].tool[0].comand: the tool `shell` has no key `comand` (did you mean `command`?)",
+            "E0103 4:77 workflow[0].tool[1].spec.retries: the tool `http` has no key `retries`",
         ],
     );
 }
@@ -523,7 +534,7 @@ fn several_problems_are_told_at_once_in_order() {
             "E0106 4:3 workflow[0].when: a step has no `when` (use `spec.policy.admit.rules` to hold the step back, or `when` on the arc that leads to it)",
             "E0107 5:9 workflow[0].next: step `bb` is not defined (known here: `a`)",
             "E0105 6:9 workflow[1].step: step `a` is defined twice (rename one of them)",
-            "E0111 7:16 workflow[1].tool.kind: there is no tool `nop` (did you mean `noop`? known kinds: noop, shell, python, http, postgres, playbook, workbook, artifact, secrets)",
+            "E0111 7:16 workflow[1].tool.kind: there is no tool `nop` (did you mean `noop`? known kinds: noop, shell, python, http, postgres, artifact, secrets, playbook, workbook)",
         ],
     );
 }

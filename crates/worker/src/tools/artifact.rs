@@ -9,14 +9,16 @@
 //! again, so that a rule can jump back to the task that makes the value.
 
 use super::Desk;
+use super::fields::Fields;
 use crate::artifacts::load;
 use crate::failure::invalid;
 use crate::pipeline::not_available;
 use serde_json::{Map, Value, json};
 use windlass_artifact::{ARTIFACT, digest, key};
-use windlass_protocol::Failure;
+use windlass_protocol::{Failure, Tool};
 
 pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box<Failure>> {
+    Fields::of(Tool::Artifact, config)?;
     match config.get("action") {
         None | Some(Value::Null) => {}
         Some(action) if action == "get" => {}

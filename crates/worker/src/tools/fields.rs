@@ -4,26 +4,24 @@ use crate::failure::{invalid, shown};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass_protocol::Failure;
+use windlass_protocol::{Failure, Tool};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'c> {
-    /// As in "the shell has no field …".
+    /// As in "shell has no field …".
     tool: &'static str,
     config: &'c Map<String, Value>,
 }
 
 impl<'c> Fields<'c> {
-    /// A field that no tool of this name reads is a slip of the pen, and would be silently without effect.
-    pub(super) fn of(
-        tool: &'static str,
-        config: &'c Map<String, Value>,
-        known: &[&str],
-    ) -> Result<Fields<'c>, Box<Failure>> {
-        if let Some(unknown) = config.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(invalid(format!("{tool} has no field `{unknown}`; it has {}", known.join(", "))));
+    /// Refuses a field that the tool does not read: it would be without effect.
+    pub(super) fn of(tool: Tool, config: &'c Map<String, Value>) -> Result<Fields<'c>, Box<Failure>> {
+        let (kind, row) = (tool.kind(), tool.row());
+        if let Some(unknown) = config.keys().find(|key| !row.has_field(key)) {
+            let known: Vec<&str> = row.all_fields().map(|field| field.name).collect();
+            return Err(invalid(format!("{kind} has no field `{unknown}`; it has {}", known.join(", "))));
         }
-        Ok(Fields { tool, config })
+        Ok(Fields { tool: kind, config })
     }
 
     /// A field without a value is as good as none.

@@ -6,10 +6,7 @@ use crate::halt::Halt;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 use windlass_expr::Expr;
-use windlass_protocol::Failure;
-
-const TOOL: &str = "filter";
-const FIELDS: [&str; 4] = ["items", "iterator", "condition", "names"];
+use windlass_protocol::{Failure, Tool};
 
 /// Between looks at whether anybody still wants to know.
 const BREATH: usize = 256;
@@ -31,7 +28,7 @@ struct Question {
 
 impl Question {
     fn read(config: &Map<String, Value>) -> Result<Question, Box<Failure>> {
-        let fields = Fields::of(TOOL, config, &FIELDS)?;
+        let fields = Fields::of(Tool::Filter, config)?;
         let items = match fields.given("items") {
             Some(Value::Array(items)) => items.clone(),
             Some(other) => return Err(fields.is_not("items", "a list", other)),

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
-use windlass_protocol::Failure;
+use windlass_protocol::{Failure, Tool};
 
 const KEY_MAX: usize = 255;
 const VALUE_MAX: usize = 256 * 1024;
@@ -22,11 +22,7 @@ const LIMIT: usize = 10;
 const LIMIT_MAX: u64 = 1_000;
 
 pub(super) async fn store(call: &Call, desk: &Desk) -> Result<Value, Box<Failure>> {
-    let fields = Fields::of(
-        "memory_store",
-        &call.config,
-        &["key", "value", "timeout_seconds", "args", "input", "name"],
-    )?;
+    let fields = Fields::of(Tool::MemoryStore, &call.config)?;
     let Some(key) = fields.text("key")?.filter(|key| key.len() <= KEY_MAX) else {
         return Err(invalid(format!("memory_store needs `key`, a text of up to {KEY_MAX} characters")));
     };
@@ -47,8 +43,7 @@ pub(super) async fn store(call: &Call, desk: &Desk) -> Result<Value, Box<Failure
 }
 
 pub(super) async fn search(call: &Call, desk: &Desk) -> Result<Value, Box<Failure>> {
-    let known = ["key", "prefix", "query", "limit", "timeout_seconds", "args", "input", "name"];
-    let fields = Fields::of("memory_search", &call.config, &known)?;
+    let fields = Fields::of(Tool::MemorySearch, &call.config)?;
     let limit = match fields.given("limit") {
         None => LIMIT,
         Some(given) => {

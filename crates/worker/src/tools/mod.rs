@@ -1,4 +1,4 @@
-//! The tools there are, and the only place that knows all of them. A tool is a file and a row here.
+//! Runs the tools of [`windlass_protocol::Tool`]: a file each, and an arm of `run`.
 
 mod artifact;
 mod auth;
@@ -32,47 +32,11 @@ pub(crate) use http::Clients;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
-use windlass_protocol::{Failure, Work};
+use windlass_protocol::{Failure, Tool, Work};
 use windlass_secrets::Zeroizing;
 
 /// Between TERM and KILL when a task takes too long or leaves processes behind.
 pub const GRACE_MS: u64 = 5_000;
-
-/// What a task can be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tool {
-    Artifact,
-    Code,
-    Noop,
-    Shell,
-    Python,
-    Http,
-    Postgres,
-    Secrets,
-    Filter,
-    Llm,
-    AiAgent,
-    MemoryStore,
-    MemorySearch,
-    Sql,
-}
-
-const TOOLS: [(&str, Tool); 14] = [
-    ("artifact", Tool::Artifact),
-    ("code", Tool::Code),
-    ("noop", Tool::Noop),
-    ("shell", Tool::Shell),
-    ("python", Tool::Python),
-    ("http", Tool::Http),
-    ("postgres", Tool::Postgres),
-    ("secrets", Tool::Secrets),
-    ("filter", Tool::Filter),
-    ("llm", Tool::Llm),
-    ("ai_agent", Tool::AiAgent),
-    ("memory_store", Tool::MemoryStore),
-    ("memory_search", Tool::MemorySearch),
-    ("sql", Tool::Sql),
-];
 
 /// Who calls, and what a tool may use beside its configuration.
 #[derive(Debug)]
@@ -177,37 +141,12 @@ impl Desk {
     }
 }
 
-/// Whether a tool of that kind starts processes, which run as the user of the worker.
-#[must_use]
-pub fn runs_programs(kind: &str) -> bool {
-    TOOLS.iter().any(|(known, tool)| *known == kind && tool.runs_programs())
-}
-
-impl Tool {
-    fn runs_programs(self) -> bool {
-        match self {
-            Tool::Code | Tool::Shell | Tool::Python => true,
-            Tool::Artifact
-            | Tool::Noop
-            | Tool::Http
-            | Tool::Postgres
-            | Tool::Secrets
-            | Tool::Filter
-            | Tool::Llm
-            | Tool::AiAgent
-            | Tool::MemoryStore
-            | Tool::MemorySearch
-            | Tool::Sql => false,
-        }
-    }
-}
-
 /// Makes one call. It ends early when the halt is pulled or its own time is up, and never before its processes have.
 pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
-    let Some((_, tool)) = TOOLS.iter().find(|(kind, _)| *kind == call.kind) else {
+    let Some(tool) = Tool::named(&call.kind) else {
         return Err(unknown(&call.kind)).into();
     };
-    if tool.runs_programs() && !desk.kit.keeper.may_run_programs() {
+    if tool.row().runs_programs && !desk.kit.keeper.may_run_programs() {
         return Err(denied(&call.kind)).into();
     }
     // What the last call gave has been set aside.
@@ -216,7 +155,7 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Ok(limit_ms) => limit_ms,
         Err(failure) => return Err(failure).into(),
     };
-    let called = limited(limit_ms, GRACE_MS, halt, |halt| run(*tool, call, desk, halt)).await;
+    let called = limited(limit_ms, GRACE_MS, halt, |halt| run(tool, call, desk, halt)).await;
     match limit_ms {
         Some(limit_ms) if called.timed_out => {
             Err(failure::timeout(&format!("task `{}`", call.label), limit_ms)).into()
@@ -229,7 +168,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match tool {
         Tool::Artifact => artifact::run(&call.config, desk).await.into(),
         Tool::Code => code::run(call, desk, halt).await,
-        Tool::Noop => Ok(noop::run(&call.config)).into(),
+        Tool::Noop => noop::run(&call.config).into(),
         Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
         Tool::Python => python::run(call, desk, halt).await,
         Tool::Http => http::run(call, desk, halt).await,
@@ -265,6 +204,6 @@ fn denied(kind: &str) -> Box<Failure> {
 }
 
 fn unknown(kind: &str) -> Box<Failure> {
-    let known: Vec<&str> = TOOLS.iter().map(|(kind, _)| *kind).collect();
+    let known: Vec<&str> = Tool::ALL.iter().map(|tool| tool.kind()).collect();
     failure::invalid(format!("this worker has no tool `{kind}`; it has {}", known.join(", ")))
 }

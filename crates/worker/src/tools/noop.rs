@@ -1,10 +1,13 @@
 //! Does nothing: a place for rules, context patches and decisions. What it is given is its result.
 
+use super::fields::Fields;
 use serde_json::{Map, Value};
+use windlass_protocol::{Failure, Tool};
 
 /// The first that is there is the result.
 const GIVEN: [&str; 4] = ["result", "data", "args", "input"];
 
-pub(super) fn run(config: &Map<String, Value>) -> Value {
-    GIVEN.iter().find_map(|key| config.get(*key)).cloned().unwrap_or_default()
+pub(super) fn run(config: &Map<String, Value>) -> Result<Value, Box<Failure>> {
+    Fields::of(Tool::Noop, config)?;
+    Ok(GIVEN.iter().find_map(|key| config.get(*key)).cloned().unwrap_or_default())
 }

@@ -43,7 +43,7 @@ const HELD_FOR: Duration = Duration::from_secs(1);
 /// What is started, and how messages call it.
 #[derive(Debug)]
 pub(super) struct Program<'p> {
-    /// As in "`cwd` of the shell".
+    /// As in "`cwd` of shell".
     pub(super) tool: &'static str,
     pub(super) not_started: &'static str,
     pub(super) argv: Vec<&'p OsStr>,

@@ -7,19 +7,16 @@
 //! | `provider` | `windlass`, the default: `windlass secrets set NAME`; `env`: a variable of the worker |
 
 use super::Desk;
+use super::fields::Fields;
 use crate::failure::invalid;
 use crate::keeper::variable_handle;
 use serde_json::{Map, Value, json};
 use windlass_artifact::SECRET;
-use windlass_protocol::Failure;
-
-const FIELDS: [&str; 4] = ["name", "provider", "args", "input"];
+use windlass_protocol::{Failure, Tool};
 
 /// It is opened once, so that one that is missing fails here, where it is named.
 pub(super) fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box<Failure>> {
-    if let Some(unknown) = config.keys().find(|key| !FIELDS.contains(&key.as_str())) {
-        return Err(invalid(format!("`secrets` has no field `{unknown}`; it has {}", FIELDS.join(", "))));
-    }
+    Fields::of(Tool::Secrets, config)?;
     let Some(name) = config.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
         return Err(invalid("`secrets` needs `name`, the name of a secret"));
     };

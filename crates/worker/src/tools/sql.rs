@@ -21,16 +21,12 @@ use crate::sandbox::{
 use serde_json::{Map, Value};
 use std::path::{Component, Path};
 use std::time::Duration;
-use windlass_protocol::Failure;
+use windlass_protocol::{Failure, Tool};
 
 /// Memory of one statement's process: pages and sorting, rows as text, parameters and tables.
 const MEMORY_BYTES: u64 = 256 << 20;
 /// A statement that is stopped rolls back before its process ends.
 const TO_END: Duration = Duration::from_secs(10);
-
-const TOOL: &str = "sql";
-const FIELDS: [&str; 10] =
-    ["query", "params", "auth", "database", "tables", "timeout_seconds", "timeout", "args", "input", "name"];
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match order(call, desk) {
@@ -52,7 +48,7 @@ enum Order {
 }
 
 fn order(call: &Call, desk: &Desk) -> Result<Order, Box<Failure>> {
-    let fields = Fields::of(TOOL, &call.config, &FIELDS)?;
+    let fields = Fields::of(Tool::Sql, &call.config)?;
     let Some(query) = fields.text("query")? else { return Err(invalid("sql needs `query`, a statement")) };
     let params = match fields.given("params") {
         None => Vec::new(),
@@ -84,7 +80,7 @@ fn place(name: String, desk: &Desk) -> Result<Database, Box<Failure>> {
     }
     match &desk.kit.databases {
         Some(folder) => {
-            let folder = folder.join(&desk.node(TOOL)?.work().tenant);
+            let folder = folder.join(&desk.node(Tool::Sql.kind())?.work().tenant);
             Ok(Database { folder, name, quota: desk.kit.database_quota })
         }
         None => Err(invalid("this worker keeps no databases of nodes; give `tables`, or a `connection`")),

@@ -46,7 +46,7 @@ fn a_tool_that_is_not_there_is_told_with_those_that_are() {
     assert_eq!((failure.class.as_str(), failure.code.as_str()), ("validation", "INVALID_CONFIGURATION"));
     assert_eq!(
         failure.message,
-        "this worker has no tool `fax`; it has artifact, code, noop, shell, python, http, postgres, secrets, filter, llm, ai_agent, memory_store, memory_search, sql"
+        "this worker has no tool `fax`; it has noop, shell, python, http, postgres, artifact, secrets, code, filter, llm, ai_agent, memory_store, memory_search, sql"
     );
 }
 

@@ -49,7 +49,7 @@ fn what_went_wrong_is_told() {
     let (code, text) = message(shell(json!({ "command": "true", "cwd": "/no/such/dir" })));
     assert_eq!(
         (code.as_str(), text.as_str()),
-        ("INVALID_CONFIGURATION", "`cwd` of the shell is no directory: `/no/such/dir`")
+        ("INVALID_CONFIGURATION", "`cwd` of shell is no directory: `/no/such/dir`")
     );
     let (code, text) = message(command(&"x".repeat(200_000)));
     assert!(code == "INVALID_CONFIGURATION" && text.contains("longer than the system allows"), "{text}");

@@ -5,11 +5,11 @@ use super::rule::{self, Rules};
 use super::{present, required, unique};
 use crate::document::{Entry, Kind, Node};
 use crate::names;
-use crate::playbook::language::{TOOL_SPEC, TOOLS, Templates, Tool, WORKBOOK_ENTRY};
+use crate::playbook::language::{Key, TOOL_SPEC, Templates, WORKBOOK_ENTRY, tools};
 use crate::playbook::model::{Name, TaskDef};
 use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
-use windlass_protocol::Task;
+use windlass_protocol::{Task, ToolRow};
 
 /// Keys of tools in other versions of the language.
 const ELSEWHERE: [(&str, &str); 2] = [
@@ -127,7 +127,11 @@ fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_
     let timeout = spec.and_then(|spec| present(spec, "timeout")).filter(|timeout| !timeout.is_map());
     let timeout_ms = timeout.and_then(|timeout| reader.duration_ms(timeout, "`timeout` of a tool"));
     let kind = kind?;
-    needs(node, &kind, &fields, reader);
+    if let Some(row) = tools().find(|row| row.kind == kind) {
+        let known: Vec<Key> = row.all_fields().copied().collect();
+        reader.known(&fields, &format!("the tool `{kind}`"), &known, Unknown::Error);
+        needs(node, row, &fields, reader);
+    }
     program::bind(&kind, &fields, &mut config.fields, templates, reader);
     reads.extend(config.reads);
     let task = Task { label, kind, config: config.fields, rules, on_unmatched, timeout_ms };
@@ -148,12 +152,12 @@ fn kind(node: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
 }
 
 fn kinds() -> String {
-    TOOLS.iter().map(|tool| tool.kind).collect::<Vec<_>>().join(", ")
+    tools().map(|tool| tool.kind).collect::<Vec<_>>().join(", ")
 }
 
 /// The kind that a text names.
 pub(super) fn known_kind(kind: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
-    let known = TOOLS.iter().map(|tool| tool.kind);
+    let known = tools().map(|tool| tool.kind);
     let all = kinds();
     let text = reader.text(kind, "`kind` of a tool")?;
     if known.clone().any(|known| known == text) {
@@ -175,13 +179,17 @@ fn lifted(node: &Node, spec: Option<&Node>) -> Vec<Entry> {
     entries.filter(is_field).filter(|entry| node.get(&entry.key).is_none()).cloned().collect()
 }
 
-fn needs(node: &Node, kind: &str, fields: &[Entry], reader: &mut Reader<'_, '_>) {
-    let Some(Tool { needs: wanted, .. }) = TOOLS.iter().find(|tool| tool.kind == kind) else { return };
+fn needs(node: &Node, row: &ToolRow, fields: &[Entry], reader: &mut Reader<'_, '_>) {
     let given = |key: &&str| fields.iter().any(|field| field.key == **key);
-    if !wanted.is_empty() && !wanted.iter().any(given) {
-        let words: Vec<String> = wanted.iter().map(|key| format!("`{key}`")).collect();
+    if !row.needs.is_empty() && !row.needs.iter().any(given) {
+        let words: Vec<String> = row.needs.iter().map(|key| format!("`{key}`")).collect();
         let hint = format!("add {}", words.join(" or "));
-        reader.error("E0102", &first_line(node), format!("the tool `{kind}` has no {}", words[0]), hint);
+        reader.error(
+            "E0102",
+            &first_line(node),
+            format!("the tool `{}` has no {}", row.kind, words[0]),
+            hint,
+        );
     }
     let aliases: Vec<Entry> =
         fields.iter().filter(|field| field.key == "args" || field.key == "input").cloned().collect();

@@ -6,7 +6,7 @@
 mod parts;
 mod tools;
 
-use super::language::{Key, ROOT, Tool};
+use super::language::{Key, ROOT, tools};
 use serde_json::{Map, Value, json};
 
 /// JSON Schema 2020-12 of playbooks.
@@ -82,7 +82,7 @@ fn words<T>(words: &[(&str, T)]) -> Value {
     json!({ "enum": names })
 }
 
-fn kinds(tools: &[Tool]) -> Value {
-    let names: Vec<&str> = tools.iter().map(|tool| tool.kind).collect();
+fn kinds() -> Value {
+    let names: Vec<&str> = tools().map(|tool| tool.kind).collect();
     json!({ "enum": names })
 }

@@ -7,7 +7,7 @@ use crate::playbook::language::{
     EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, KEYCHAIN, Key, LIFECYCLE, LOOP, LOOP_MODES,
     LOOP_POLICY, LOOP_SPEC, METADATA, NEXT, NEXT_SPEC, ON_DENY, ON_UNMATCHED, PENDING_GATES, POLICY_MODES,
     PREVIOUS, PROFILES, REQUIRES, RESULTS, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC, TASK_POLICY,
-    TEMPLATES, THEN, TOOL_SPEC, TOOLS, WORKBOOK_ENTRY,
+    TEMPLATES, THEN, TOOL_SPEC, WORKBOOK_ENTRY,
 };
 use serde_json::{Map, Value, json};
 
@@ -68,7 +68,7 @@ fn parts() -> Vec<Part> {
     vec![
         extended("metadata", METADATA, metadata()),
         part("executor", EXECUTOR, executor()),
-        extended("requires", REQUIRES, vec![("tools", json!({ "type": "array", "items": kinds(&TOOLS) }))]),
+        extended("requires", REQUIRES, vec![("tools", json!({ "type": "array", "items": kinds() }))]),
         part("executor_spec", EXECUTOR_SPEC, executor_spec()),
         extended(
             "executor_policy",

@@ -1,8 +1,9 @@
 //! Tools: one map, a list of named maps, or a list of `{label: {…}}`.
 
-use super::{Values, kinds, open, refer};
-use crate::playbook::language::{TOOL, TOOLS, Tool};
-use serde_json::{Value, json};
+use super::{Values, described, kinds, open, refer};
+use crate::playbook::language::{Key, TOOL, tools};
+use serde_json::{Map, Value, json};
+use windlass_protocol::ToolRow;
 
 pub(super) fn tool() -> Value {
     json!({
@@ -17,7 +18,7 @@ pub(super) fn tool() -> Value {
 pub(super) fn one() -> Value {
     let mut schema = open(TOOL, &values());
     schema["required"] = json!(["kind"]);
-    schema["allOf"] = TOOLS.iter().filter(|tool| !tool.needs.is_empty()).map(needs).collect();
+    schema["allOf"] = tools().map(fields).collect();
     schema
 }
 
@@ -33,7 +34,7 @@ fn labelled() -> Value {
 
 fn values() -> Values {
     vec![
-        ("kind", kinds(&TOOLS)),
+        ("kind", kinds()),
         ("name", refer("name")),
         ("args", refer("fields")),
         ("input", refer("fields")),
@@ -41,19 +42,23 @@ fn values() -> Values {
     ]
 }
 
-fn needs(tool: &Tool) -> Value {
-    let one_of: Vec<Value> = tool
-        .needs
-        .iter()
-        .flat_map(|field| {
-            let nested = json!({ "properties": { "spec": { "type": "object", "required": [field] } }, "required": ["spec"] });
-            [json!({ "required": [field] }), nested]
-        })
-        .collect();
-    let properties: Value =
-        Value::Object(tool.needs.iter().map(|field| ((*field).to_owned(), json!(true))).collect());
-    json!({
-        "if": { "properties": { "kind": { "const": tool.kind } }, "required": ["kind"] },
-        "then": { "description": tool.about, "properties": properties, "anyOf": one_of },
-    })
+/// What a map of that kind may hold.
+fn fields(tool: &ToolRow) -> Value {
+    let property = |field: &Key| (field.name.to_owned(), described(field, json!(true)));
+    let properties: Map<String, Value> = tool.fields.iter().map(property).collect();
+    let own = tool.all_fields().map(|field| field.name);
+    let names: Vec<&str> = TOOL.iter().map(|key| key.name).chain(own).collect();
+    let mut then =
+        json!({ "description": tool.about, "properties": properties, "propertyNames": { "enum": names } });
+    if !tool.needs.is_empty() {
+        then["anyOf"] = tool.needs.iter().flat_map(|field| given(field)).collect();
+    }
+    json!({ "if": { "properties": { "kind": { "const": tool.kind } }, "required": ["kind"] }, "then": then })
+}
+
+/// The field, where fields are written or under `spec`.
+fn given(field: &str) -> [Value; 2] {
+    let nested =
+        json!({ "properties": { "spec": { "type": "object", "required": [field] } }, "required": ["spec"] });
+    [json!({ "required": [field] }), nested]
 }

@@ -4,24 +4,7 @@ use crate::failure::{invalid, shown};
 use crate::tools::fields::Fields;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use windlass_protocol::Failure;
-
-const TOOL: &str = "code";
-
-const FIELDS: [&str; 12] = [
-    "language",
-    "code",
-    "input_variables",
-    "output_variable",
-    "timeout_seconds",
-    "memory_limit_mb",
-    "pip_dependencies",
-    "env",
-    "args",
-    "input",
-    "name",
-    "timeout",
-];
+use windlass_protocol::{Failure, Tool};
 
 /// Below this no interpreter starts; above it a number was mistaken for bytes.
 const MEMORY_MB: std::ops::RangeInclusive<u64> = 16..=1_048_576;
@@ -55,7 +38,7 @@ pub(super) struct Code {
 
 impl Code {
     pub(super) fn read(config: &Map<String, Value>) -> Result<Code, Box<Failure>> {
-        let fields = Fields::of(TOOL, config, &FIELDS)?;
+        let fields = Fields::of(Tool::Code, config)?;
         let Some(source) = fields.text("code")? else { return Err(invalid("code needs `code`, a text")) };
         Ok(Code {
             language: language(&fields)?,
@@ -168,7 +151,7 @@ mod tests {
         );
         refused(
             json!({ "language": "python", "code": "x", "inputVariables": {} }),
-            &format!("code has no field `inputVariables`; it has {}", FIELDS.join(", ")),
+            "code has no field `inputVariables`; it has language, code, input_variables, output_variable, memory_limit_mb, pip_dependencies, env, timeout, args, input, name, timeout_seconds",
         );
     }
 

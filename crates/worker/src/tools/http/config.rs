@@ -10,31 +10,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 use std::time::Duration;
-use windlass_protocol::Failure;
-
-pub(super) const TOOL: &str = "http";
-
-const FIELDS: [&str; 19] = [
-    "url",
-    "endpoint",
-    "method",
-    "headers",
-    "params",
-    "body",
-    "payload",
-    "json",
-    "form",
-    "data",
-    "auth",
-    "timeout",
-    "timeout_seconds",
-    "follow_redirects",
-    "max_response_bytes",
-    "response_mapping",
-    "args",
-    "input",
-    "name",
-];
+use windlass_protocol::{Failure, Tool};
 
 /// An answer is held in memory and kept with the execution.
 const RESPONSE_MAX: u64 = 32 * 1024 * 1024;
@@ -79,7 +55,7 @@ impl Limits {
 
 impl Request {
     pub(super) fn read(config: &Map<String, Value>, desk: &Desk, key: &str) -> Result<Request, Box<Failure>> {
-        let fields = Fields::of(TOOL, config, &FIELDS)?;
+        let fields = Fields::of(Tool::Http, config)?;
         let mut request = Request {
             method: method(fields)?,
             url: url(fields)?,

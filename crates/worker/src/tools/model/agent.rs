@@ -40,7 +40,7 @@ use state::{Made, State};
 use std::time::Duration;
 use tokio::time::sleep;
 use toolbox::Toolbox;
-use windlass_protocol::{Failure, Level};
+use windlass_protocol::{Failure, Level, Tool};
 
 const TOOL: &str = "ai_agent";
 
@@ -52,7 +52,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 const TRY_AGAIN_MAX: Duration = Duration::from_millis(PAUSE_MAX_MS);
 
 pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
-    let (model, fields) = Model::read(TOOL, &call.config, &config::OWN)?;
+    let (model, fields) = Model::read(Tool::AiAgent, &call.config)?;
     let config = Config::read(fields)?;
     let node = desk.node(TOOL)?;
     let state = match &call.memo {

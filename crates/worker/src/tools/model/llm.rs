@@ -8,15 +8,12 @@ use crate::pipeline::Call;
 use crate::tools::Desk;
 use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
-use windlass_protocol::Failure;
+use windlass_protocol::{Failure, Tool};
 use windlass_schemas::{Misfit, Schema};
 
-const TOOL: &str = "llm";
-const OWN: [&str; 2] = ["output_format", "json_schema"];
-
 pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
-    let (model, fields) = Model::read(TOOL, &call.config, &OWN)?;
-    let node = desk.node(TOOL)?;
+    let (model, fields) = Model::read(Tool::Llm, &call.config)?;
+    let node = desk.node(Tool::Llm.kind())?;
     let format = match fields.text("output_format")?.as_deref() {
         None | Some("text") => Format::Text,
         Some("markdown") => Format::Markdown,

@@ -19,26 +19,7 @@ use crate::failure::{invalid, shown};
 use answer::Usage;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
-use windlass_protocol::Failure;
-
-const FIELDS: [&str; 16] = [
-    "base_url",
-    "model",
-    "api_key",
-    "temperature",
-    "max_tokens",
-    "top_p",
-    "frequency_penalty",
-    "presence_penalty",
-    "system_prompt",
-    "user_prompt",
-    "stream",
-    "timeout_seconds",
-    "timeout",
-    "args",
-    "input",
-    "name",
-];
+use windlass_protocol::{Failure, Tool};
 
 /// Fields that go into the request as they are.
 const SETTINGS: [&str; 5] = ["temperature", "max_tokens", "top_p", "frequency_penalty", "presence_penalty"];
@@ -54,14 +35,9 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// `own` are fields that the tool has beside these.
-    fn read<'c>(
-        tool: &'static str,
-        config: &'c Map<String, Value>,
-        own: &[&str],
-    ) -> Result<(Model, Fields<'c>), Box<Failure>> {
-        let known: Vec<&str> = FIELDS.iter().chain(own).copied().collect();
-        let fields = Fields::of(tool, config, &known)?;
+    fn read(tool: Tool, config: &Map<String, Value>) -> Result<(Model, Fields<'_>), Box<Failure>> {
+        let fields = Fields::of(tool, config)?;
+        let tool = tool.kind();
         let missing = |field: &str| invalid(format!("{tool} needs `{field}`, a text"));
         let base = fields.text("base_url")?.ok_or_else(|| missing("base_url"))?;
         let url = Url::parse(&format!("{}/chat/completions", base.trim_end_matches('/')));

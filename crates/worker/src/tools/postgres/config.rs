@@ -9,33 +9,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
-use windlass_protocol::Failure;
-
-const TOOL: &str = "postgres";
-
-const FIELDS: [&str; 21] = [
-    "command",
-    "query",
-    "commands",
-    "params",
-    "auth",
-    "credential",
-    "host",
-    "port",
-    "user",
-    "password",
-    "database",
-    "dbname",
-    "schema",
-    "sslmode",
-    "connection_string",
-    "dsn",
-    "max_result_bytes",
-    "timeout_seconds",
-    "args",
-    "input",
-    "name",
-];
+use windlass_protocol::{Failure, Tool};
 
 /// Rows are held in memory and kept with the execution.
 const RESULT_MAX: usize = 32 * 1024 * 1024;
@@ -66,7 +40,7 @@ pub(super) struct Place {
 
 impl Order {
     pub(super) fn read(config: &Map<String, Value>, desk: &Desk) -> Result<Order, Box<Failure>> {
-        let fields = Fields::of(TOOL, config, &FIELDS)?;
+        let fields = Fields::of(Tool::Postgres, config)?;
         let auth = fields.one_of(&["auth", "credential"])?;
         let auth = auth.map(|(_, auth)| Auth::read(auth, desk)).transpose()?;
         Ok(Order {

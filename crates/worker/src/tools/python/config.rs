@@ -5,12 +5,9 @@ use crate::tools::fields::Fields;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use windlass_protocol::Failure;
+use windlass_protocol::{Failure, Tool};
 
 pub(super) const TOOL: &str = "python";
-
-const FIELDS: [&str; 10] =
-    ["code", "script", "args", "input", "libs", "python", "env", "cwd", "timeout_seconds", "name"];
 
 /// How tracebacks call code that stands in the definition.
 const INLINE: &str = "<code>";
@@ -32,7 +29,7 @@ pub(super) enum Source {
 
 impl Program {
     pub(super) fn read(config: &Map<String, Value>) -> Result<Program, Box<Failure>> {
-        let fields = Fields::of(TOOL, config, &FIELDS)?;
+        let fields = Fields::of(Tool::Python, config)?;
         // A template may leave anything behind, and none of it would be found under a name.
         fields.map("args")?;
         fields.map("input")?;

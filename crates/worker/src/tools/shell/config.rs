@@ -4,12 +4,9 @@ use crate::failure::invalid;
 use crate::tools::fields::Fields;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use windlass_protocol::Failure;
+use windlass_protocol::{Failure, Tool};
 
-pub(super) const TOOL: &str = "the shell";
-
-const FIELDS: [&str; 10] =
-    ["command", "cmds", "shell", "env", "cwd", "timeout_seconds", "args", "input", "name", "input_variables"];
+pub(super) const TOOL: &str = "shell";
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Script {
@@ -23,7 +20,7 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn read(config: &Map<String, Value>) -> Result<Script, Box<Failure>> {
-        let fields = Fields::of(TOOL, config, &FIELDS)?;
+        let fields = Fields::of(Tool::Shell, config)?;
         Ok(Script {
             shell: fields.text("shell")?.unwrap_or_else(|| "sh".to_owned()),
             text: script(fields)?,
@@ -36,7 +33,7 @@ impl Script {
 
 fn script(fields: Fields<'_>) -> Result<String, Box<Failure>> {
     let Some((_, found)) = fields.one_of(&["command", "cmds"])? else {
-        return Err(invalid("the shell needs `command` or `cmds`, a text or a list of texts"));
+        return Err(invalid("shell needs `command` or `cmds`, a text or a list of texts"));
     };
     match found {
         Value::Array(lines) => {
@@ -52,7 +49,7 @@ fn line(value: &Value) -> Result<String, Box<Failure>> {
         Value::String(text) => Ok(text.clone()),
         // A template may leave a number or a boolean behind: `{{ args.count }}`, `true`.
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        other => Err(invalid(format!("a command of the shell is a text, not {other}"))),
+        other => Err(invalid(format!("a command of shell is a text, not {other}"))),
     }
 }
 
@@ -80,19 +77,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
-        let neither = "the shell needs `command` or `cmds`, a text or a list of texts";
+        let neither = "shell needs `command` or `cmds`, a text or a list of texts";
         check(json!({}), Err(neither));
         check(
             json!({ "command": "ls", "cmds": ["ls"] }),
-            Err("the shell has both `command` and `cmds`, which mean the same; keep one of them"),
+            Err("shell has both `command` and `cmds`, which mean the same; keep one of them"),
         );
-        check(json!({ "cmds": [["ls"]] }), Err("a command of the shell is a text, not [\"ls\"]"));
-        check(json!({ "command": "ls", "cwd": 3 }), Err("`cwd` of the shell is a text, not 3"));
-        check(json!({ "command": "ls", "env": [] }), Err("`env` of the shell is a map, not []"));
+        check(json!({ "cmds": [["ls"]] }), Err("a command of shell is a text, not [\"ls\"]"));
+        check(json!({ "command": "ls", "cwd": 3 }), Err("`cwd` of shell is a text, not 3"));
+        check(json!({ "command": "ls", "env": [] }), Err("`env` of shell is a map, not []"));
         check(
             json!({ "comand": "ls" }),
             Err(
-                "the shell has no field `comand`; it has command, cmds, shell, env, cwd, timeout_seconds, args, input, name, input_variables",
+                "shell has no field `comand`; it has command, cmds, shell, env, cwd, args, input, name, timeout_seconds",
             ),
         );
     }

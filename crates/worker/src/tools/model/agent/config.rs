@@ -7,17 +7,6 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use windlass_protocol::Failure;
 
-pub(super) const OWN: [&str; 8] = [
-    "agent_type",
-    "max_iterations",
-    "max_total_tokens",
-    "tool_timeout_ms",
-    "return_intermediate_steps",
-    "tools",
-    "connections",
-    "descriptions",
-];
-
 const ITERATIONS: u32 = 10;
 const ITERATIONS_MAX: u64 = 1_000;
 
