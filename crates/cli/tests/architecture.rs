@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Which crates of the workspace a crate may use. Whoever adds a crate gives it a row.
-const USES: [(&str, &[&str]); 14] = [
+const USES: [(&str, &[&str]); 15] = [
     ("artifact", &[]),
     ("expr", &[]),
-    ("kernel", &["artifact", "expr"]),
-    ("protocol", &[]),
+    ("failure", &[]),
+    ("kernel", &["artifact", "expr", "failure"]),
+    ("protocol", &["failure"]),
     ("schemas", &[]),
     ("secrets", &[]),
     ("dialects", &["artifact", "kernel", "expr", "protocol", "schemas", "secrets"]),
@@ -43,8 +44,9 @@ const USES: [(&str, &[&str]); 14] = [
 ];
 
 /// Crates from outside that a pure crate may use. None of them does IO for it.
-const OUTSIDE: [(&str, &[&str]); 3] = [
+const OUTSIDE: [(&str, &[&str]); 4] = [
     ("artifact", &["serde_json", "sha2"]),
+    ("failure", &["serde", "serde_json"]),
     ("kernel", &["serde", "serde_json", "sha2", "thiserror"]),
     ("expr", &["base64", "minijinja", "minijinja-contrib", "regex", "serde", "serde_json", "thiserror"]),
 ];
@@ -77,7 +79,7 @@ const EXCEPT: [(&str, &str, &str); 1] =
     [("expr/src/limits.rs", "thread_local!", "the meter of one evaluation, full at its start")];
 
 /// Beyond this the model is wrong somewhere.
-const KERNEL_LINES_MAX: usize = 6_700;
+const KERNEL_LINES_MAX: usize = 6_620;
 
 const PREFIX: &str = "windlass-";
 

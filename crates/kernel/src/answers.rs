@@ -1,7 +1,6 @@
 //! What the journal says about values and answers that the live state does not hold. Stores keep the same
 //! facts in rows; this is how they follow from records.
 
-use crate::error::codes;
 use crate::event::{Event, Record};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Need, Values, WorkResult};
@@ -9,6 +8,7 @@ use crate::step_run::{Patch, Role};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_failure::codes;
 
 /// The answer that a record accepted, and the fence it was given under.
 #[must_use]

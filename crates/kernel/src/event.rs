@@ -1,7 +1,6 @@
 //! What happened, in the past tense. Events carry every choice that was made: chosen arcs, bound arguments,
 //! instants, merged context keys, so that `evolve` evaluates nothing (R3).
 
-use crate::error::Failure;
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::input::{Create, WorkResult};
 use crate::net::NetDigest;
@@ -10,6 +9,7 @@ use crate::step_run::{Args, Patch, Role};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+use windlass_failure::Failure;
 
 /// An event and its time. Times never fall within an execution (K12).
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]

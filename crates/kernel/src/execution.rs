@@ -1,7 +1,6 @@
 //! The live state of one execution: standing tokens, live step-runs, counters. What has ended is in the
 //! journal, so neither memory nor cost grows with history (R4).
 
-use crate::error::Failure;
 use crate::event::{Cause, Parent, StartWhen, TokenValue};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::input::Timer;
@@ -14,6 +13,7 @@ use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use windlass_failure::Failure;
 
 /// `'b` is the state a draft stands over; a state of its own is `Execution<'static>`.
 #[derive(Debug, Clone, PartialEq, Hash, Default)]

@@ -1,6 +1,5 @@
 //! What can be asked of an execution, and how the kernel refuses.
 
-use crate::error::Failure;
 use crate::event::{Import, ManualNote, Parent, StartWhen, Times};
 use crate::ids::{ExecutionId, Fence, Millis, RunId, StepId, TokenId};
 use crate::phase::{Outcome, Phase};
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_failure::Failure;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -274,15 +274,15 @@ pub enum Answer {
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Rejected {
-    #[error("values have to be loaded first: {0:?}")]
+    #[error("values have to be loaded first")]
     Needs(Vec<Need>),
-    #[error("the execution has ended ({})", word(.0))]
+    #[error("the execution has ended ({})", .0.name())]
     Ended(Outcome),
     #[error("the execution does not exist")]
     NotCreated,
     #[error("the execution exists already")]
     Exists,
-    #[error("not possible while the execution is {}: {why}", word(.phase))]
+    #[error("not possible while the execution is {}: {why}", .phase.name())]
     Conflict { phase: Phase, why: &'static str },
     #[error("there is no such step-run in this execution")]
     UnknownRun(RunId),
@@ -306,11 +306,6 @@ pub enum Rejected {
     WrongNet,
     #[error("invariant broken, nothing was changed: {0}")]
     Broken(#[from] Illegal),
-}
-
-/// The name of a phase or an outcome, for people.
-fn word(name: &impl std::fmt::Debug) -> String {
-    format!("{name:?}").to_lowercase().replace("ended(", "").replace(')', "")
 }
 
 /// An event that cannot follow the events before it.

@@ -9,7 +9,6 @@ mod answers;
 mod aside;
 mod changes;
 mod decide;
-pub mod error;
 mod event;
 mod evolve;
 mod execution;
@@ -28,7 +27,6 @@ pub use answers::answer;
 pub use aside::references;
 pub use changes::{Change, Changes, Delta};
 pub use decide::{Decision, decide};
-pub use error::{ErrorClass, Failure};
 pub use event::{
     AgentDecision, BranchEnd, Cause, Cleared, Created, Delegated, Emission, Event, Fork, Gone, Import,
     ManualNote, ManualOutcome, Parent, PauseReason, Record, SkipReason, StartWhen, Times, TokenValue,
@@ -48,3 +46,4 @@ pub use redo::{can_be_retried, redo};
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};
 pub use table::Table;
 pub use windlass_expr::{has_templates, overlay, with_defaults};
+pub use windlass_failure::{ErrorClass, Failure, codes};

@@ -27,6 +27,18 @@ pub enum Outcome {
     Cancelled,
 }
 
+impl Outcome {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Partial => "partial",
+            Outcome::Failed => "failed",
+            Outcome::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// What moves an execution from phase to phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Move {
@@ -43,6 +55,21 @@ pub enum Move {
 }
 
 impl Phase {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Blank => "blank",
+            Phase::Queued => "queued",
+            Phase::Starting => "starting",
+            Phase::Running => "running",
+            Phase::Paused => "paused",
+            Phase::Draining => "draining",
+            Phase::Compensating => "compensating",
+            Phase::Finalizing => "finalizing",
+            Phase::Ended(outcome) => outcome.name(),
+        }
+    }
+
     #[must_use]
     pub fn is_ended(self) -> bool {
         matches!(self, Phase::Ended(_))

@@ -1,9 +1,10 @@
 //! What a worker asks for while it works on an agent. Every decision of the agent is one call.
 
-use crate::work::{Failure, Unit};
+use crate::work::Unit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+use windlass_failure::Failure;
 
 /// One decision. The same call asked again, by this worker or by one that took over, is not a second decision and gets
 /// the same answer.

@@ -14,7 +14,8 @@ pub use keychain::{Key, KeyScope, KeySource, Provider};
 pub use node::Node;
 pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
 pub use tools::{COMMON_FIELDS, Tool, ToolField, ToolRow, field, idle};
+pub use windlass_failure::{ErrorClass, Failure};
 pub use work::{
-    Beat, Checkpoint, ChildEnd, Failure, Iter, LEASE_TTL_MS, Level, Line, Log, Order, Outcome,
-    PROTOCOL_VERSION, Progress, Register, Report, Returned, Scope, SessionId, Stream, Unit, Verdict, Work,
+    Beat, Checkpoint, ChildEnd, Iter, LEASE_TTL_MS, Level, Line, Log, Order, Outcome, PROTOCOL_VERSION,
+    Progress, Register, Report, Returned, Scope, SessionId, Stream, Unit, Verdict, Work,
 };

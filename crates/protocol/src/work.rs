@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use windlass_failure::Failure;
 
 /// Raised when a message of an older worker can no longer be understood.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -143,20 +144,6 @@ pub struct ChildEnd {
     pub output: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    /// A class of the taxonomy: `timeout`, `transport`, …; an unknown one counts as `unknown`.
-    pub class: String,
-    pub code: String,
-    pub message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retryable: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub details: Value,
 }
 
 /// Where a pipeline stands (R14); kept with the lease.

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use windlass_artifact::Artifact;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 /// Artifacts by tenant: a key finds what the same tenant kept, and nothing else. May block: it is called on another
 /// thread than the pool's.
@@ -41,8 +41,8 @@ impl NoRoom {
 
     pub(crate) fn failure(&self) -> Box<Failure> {
         match self {
-            NoRoom::Quota(message) => failure("policy", "QUOTA_EXCEEDED", message.clone()),
-            NoRoom::Disk(message) => failure("transport", "DISK_FULL", message.clone()),
+            NoRoom::Quota(message) => failure(ErrorClass::Policy, "QUOTA_EXCEEDED", message.clone()),
+            NoRoom::Disk(message) => failure(ErrorClass::Transport, "DISK_FULL", message.clone()),
         }
     }
 }
@@ -88,7 +88,7 @@ pub(crate) async fn keep(artifacts: &TenantArtifacts, made: Vec<Artifact>) -> Re
 }
 
 fn trouble(code: &str, done: &str, error: &io::Error) -> Box<Failure> {
-    failure("transport", code, format!("a large value cannot be {done}: {error}"))
+    failure(ErrorClass::Transport, code, format!("a large value cannot be {done}: {error}"))
 }
 
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {

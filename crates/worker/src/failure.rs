@@ -2,37 +2,30 @@
 
 use crate::excerpt;
 use serde_json::{Value, json};
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 /// A source text in a message is cut after this many bytes.
 const SHOWN_MAX: usize = 200;
 
-pub(crate) fn failure(class: &str, code: &str, message: impl Into<String>) -> Box<Failure> {
-    Box::new(Failure {
-        class: class.to_owned(),
-        code: code.to_owned(),
-        message: message.into(),
-        retryable: None,
-        retry_after_ms: None,
-        details: Value::Null,
-    })
+pub(crate) fn failure(class: ErrorClass, code: &str, message: impl Into<String>) -> Box<Failure> {
+    Box::new(Failure::new(class, code, message))
 }
 
 /// What was configured cannot be done, now or ever.
 pub(crate) fn invalid(message: impl Into<String>) -> Box<Failure> {
-    failure("validation", "INVALID_CONFIGURATION", message)
+    failure(ErrorClass::Validation, "INVALID_CONFIGURATION", message)
 }
 
 /// `place` says where the expression stands.
 pub(crate) fn expression(place: &str, source: &Value, error: &dyn std::fmt::Display) -> Box<Failure> {
     let source = source.as_str().map_or_else(|| source.to_string(), str::to_owned);
     let message = format!("{place} cannot be evaluated: {error}, in `{}`", shown(&source));
-    failure("validation", "EXPRESSION_ERROR", message)
+    failure(ErrorClass::Validation, "EXPRESSION_ERROR", message)
 }
 
 pub(crate) fn timeout(what: &str, limit_ms: u64) -> Box<Failure> {
     let message = format!("{what} took longer than its timeout of {limit_ms} ms and was stopped");
-    failure("timeout", "NETWORK_TIMEOUT", message)
+    failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message)
 }
 
 /// Tells which task failed, beside what the tool says.
@@ -49,15 +42,14 @@ pub(crate) fn in_task(mut failure: Box<Failure>, label: &str) -> Box<Failure> {
 
 /// What the failure says about trying again, or else what its class does.
 pub(crate) fn is_retryable(failure: &Failure) -> bool {
-    let transient = ["timeout", "rate_limit", "transient_5xx", "transport"];
-    failure.retryable.unwrap_or_else(|| transient.contains(&failure.class.as_str()))
+    failure.retryable.or(failure.class.retryable()).unwrap_or(false)
 }
 
 /// The word of playbooks for what went wrong, by the code where that says more than the class.
 pub(crate) fn kind(failure: &Failure) -> &'static str {
-    match (failure.code.as_str(), failure.class.as_str()) {
+    match (failure.code.as_str(), failure.class) {
         ("RESOURCE_NOT_FOUND", _) => "not_found",
-        ("VALIDATION_ERROR", _) | (_, "conflict") => "client_error",
+        ("VALIDATION_ERROR", _) | (_, ErrorClass::Conflict) => "client_error",
         ("RESULT_NOT_JSON" | "DB_STATEMENT", _) => "schema",
         ("PYTHON_SYNTAX" | "RESPONSE_NOT_JSON" | "DB_SYNTAX", _) => "parse",
         ("EXPRESSION_ERROR", _) => "transform",
@@ -66,11 +58,11 @@ pub(crate) fn kind(failure: &Failure) -> &'static str {
         ("DB_CONSTRAINT", _) => "db_constraint",
         ("DB_DEADLOCK", _) => "db_deadlock",
         ("DB_TIMEOUT", _) => "db_timeout",
-        (_, "timeout") => "timeout",
-        (_, "rate_limit") => "rate_limit",
-        (_, "transient_5xx") => "server_error",
-        (_, "transport") => "connection",
-        (_, "auth" | "policy") => "auth",
+        (_, ErrorClass::Timeout) => "timeout",
+        (_, ErrorClass::RateLimit) => "rate_limit",
+        (_, ErrorClass::Transient5xx) => "server_error",
+        (_, ErrorClass::Transport) => "connection",
+        (_, ErrorClass::Auth | ErrorClass::Policy) => "auth",
         _ => "unknown",
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass_protocol::{Failure, Outcome, Report};
+use windlass_protocol::{ErrorClass, Failure, Outcome, Report};
 use windlass_secrets::{ENGINE_VARIABLES, Redactor, VALUE_MAX, Zeroizing, check_value};
 
 /// In front of the name of a variable, in a handle. No secret has a colon in its name.
@@ -116,7 +116,7 @@ impl Keeper {
             "definitions of this tenant may not read the variable `{name}`; store the value as a secret, or list the \
              variable in the setting `env-secrets` of the server"
         );
-        Err(failure("policy", "PERMISSION_DENIED", message))
+        Err(failure(ErrorClass::Policy, "PERMISSION_DENIED", message))
     }
 
     /// Asked before every call.
@@ -150,7 +150,7 @@ fn too_much() -> Box<Failure> {
         "the step is given more secrets than outputs can be searched for: at most {VALUES_MAX} values of {VALUE_MAX} bytes \
          each and {BYTES_MAX} bytes in all; give it fewer or smaller ones, or split the step"
     );
-    failure("validation", LIMIT, message)
+    failure(ErrorClass::Validation, LIMIT, message)
 }
 
 /// The handle of a variable.
@@ -167,7 +167,7 @@ fn variable_of_worker(name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         let message = format!(
             "the worker has no variable `{name}`, or it is no text: set it where the worker is started"
         );
-        failure("validation", "RESOURCE_NOT_FOUND", message)
+        failure(ErrorClass::Validation, "RESOURCE_NOT_FOUND", message)
     };
     let value = found.map_err(missing)?;
     check_value(&value)
@@ -177,8 +177,8 @@ fn variable_of_worker(name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
 
 fn refused(error: &VaultError) -> Box<Failure> {
     match error {
-        VaultError::Missing(_) => failure("validation", "RESOURCE_NOT_FOUND", error.to_string()),
-        VaultError::Unusable(_) => failure("auth", "SECRET_UNUSABLE", error.to_string()),
+        VaultError::Missing(_) => failure(ErrorClass::Validation, "RESOURCE_NOT_FOUND", error.to_string()),
+        VaultError::Unusable(_) => failure(ErrorClass::Auth, "SECRET_UNUSABLE", error.to_string()),
     }
 }
 
@@ -193,8 +193,9 @@ pub(crate) async fn redact_call(redactor: Arc<Redactor>, mut called: CallResult)
         redact_now(&redactor, &mut called);
         called
     };
-    let defect =
-        |error: tokio::task::JoinError| Err(failure("unknown", "WORKER_DEFECT", error.to_string())).into();
+    let defect = |error: tokio::task::JoinError| {
+        Err(failure(ErrorClass::Unknown, "WORKER_DEFECT", error.to_string())).into()
+    };
     tokio::task::spawn_blocking(redact).await.unwrap_or_else(defect)
 }
 
@@ -235,7 +236,7 @@ pub(crate) fn redact_report(keeper: &Keeper, report: &mut Report) {
 }
 
 pub(crate) fn redact_failure(redactor: &Redactor, failure: &mut Failure) {
-    [&mut failure.class, &mut failure.message].into_iter().for_each(|text| settle(redactor, text));
+    settle(redactor, &mut failure.message);
     failure.code = redactor.beginning(&failure.code, CODE_MAX);
     settle_value(redactor, &mut failure.details);
 }
@@ -305,7 +306,7 @@ mod tests {
     async fn a_report_and_a_call_lose_values_wherever_they_are() {
         let keeper = keeper();
         keeper.open("hunter22").unwrap();
-        let mut failed = failure("unknown", "X", "hunter22 is wrong");
+        let mut failed = failure(ErrorClass::Unknown, "X", "hunter22 is wrong");
         failed.details = json!({ "stderr": "hunter22", "hunter22": 1 });
         let mut called = CallResult { outcome: Err(failed.clone()), facts: Default::default() };
         called.facts.insert("http".to_owned(), json!({ "location": "/?t=hunter2%32" }));

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_expr::{Scope, Template};
-use windlass_protocol::{Failure, Key, KeyScope, KeySource, Provider, Work};
+use windlass_protocol::{ErrorClass, Failure, Key, KeyScope, KeySource, Provider, Work};
 use windlass_secrets::{Zeroizing, is_public_field};
 
 /// Tokens of a tenant that are kept; beyond this the ones that end first are fetched again.
@@ -57,7 +57,7 @@ pub(crate) async fn resolve(
 /// Of a step after the one that could not resolve the keychain.
 pub(crate) fn locked(why: &Value) -> Box<Failure> {
     let why = why.as_str().unwrap_or_default();
-    failure("auth", "KEYCHAIN_UNRESOLVED", format!("nothing runs without the keychain: {why}"))
+    failure(ErrorClass::Auth, "KEYCHAIN_UNRESOLVED", format!("nothing runs without the keychain: {why}"))
 }
 
 /// What a stored text holds: the fields of a JSON object, or itself.
@@ -198,14 +198,14 @@ fn granted(answer: &Value) -> Result<Fields, Box<Failure>> {
     });
     let (Some(fields), Some(token)) = (fields, token) else {
         return Err(failure(
-            "auth",
+            ErrorClass::Auth,
             "AUTHENTICATION_FAILED",
             "the answer of the token endpoint has no `access_token`",
         ));
     };
     if text_bytes(answer) > GRANT_MAX {
         let message = format!("the answer of the token endpoint has more than {GRANT_MAX} bytes of text");
-        return Err(failure("validation", "RESPONSE_TOO_LARGE", message));
+        return Err(failure(ErrorClass::Validation, "RESPONSE_TOO_LARGE", message));
     }
     let mut granted = fields.clone();
     granted.insert("token".to_owned(), json!(token));
@@ -221,7 +221,7 @@ fn lives(fields: &Fields) -> Duration {
 }
 
 fn over() -> Box<Failure> {
-    failure("auth", "AUTHENTICATION_FAILED", "its token is over, and `auto_renew` is false")
+    failure(ErrorClass::Auth, "AUTHENTICATION_FAILED", "its token is over, and `auto_renew` is false")
 }
 
 fn named(mut failure: Box<Failure>, key: &Key) -> Box<Failure> {

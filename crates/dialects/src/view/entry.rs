@@ -11,7 +11,7 @@ use super::shapes::{Course, ExecutionError, Iteration, NodeExecution};
 use super::story::Story;
 use super::wire::time;
 use serde_json::{Map, Value, json};
-use windlass_kernel::error::codes;
+use windlass_kernel::codes;
 use windlass_kernel::net::{Step, Work};
 use windlass_kernel::{ErrorClass, Failure, Kind, Millis, Net, SkipReason};
 use windlass_protocol::Pipeline;

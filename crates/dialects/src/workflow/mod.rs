@@ -18,7 +18,7 @@ mod schema;
 pub use hooks::{HOOK, Hook, hooks};
 pub use inputs::{InputProblem, InputsSchema};
 pub use retry::RetryPolicy;
-pub use schema::{NodeType, node_types};
+pub use schema::{NodeType, node_types, retry_schema};
 
 pub(crate) use schema::schema;
 

@@ -69,8 +69,7 @@ pub(crate) fn schema() -> Value {
     schema["title"] = json!("Workflow");
     schema["description"] = json!("A Windlass workflow: nodes and edges.");
     schema["required"] = json!(["nodes"]);
-    schema["$defs"] =
-        json!({ "node": node(), "data": data(), "edge": edge(), "settings": settings(), "retry": retry() });
+    schema["$defs"] = json!({ "node": node(), "data": data(), "edge": edge(), "settings": settings(), "retry": retry_schema() });
     schema
 }
 
@@ -128,7 +127,7 @@ fn data() -> Value {
 
 fn common(key: &str) -> Value {
     match key {
-        "retryPolicy" | "retry" => retry(),
+        "retryPolicy" | "retry" => retry_schema(),
         "timeoutMs" => json!({ "type": ["number", "null"], "minimum": 1 }),
         _ => json!({}),
     }
@@ -148,13 +147,15 @@ fn settings() -> Value {
         "failureMode" => json!({ "enum": FAILURE_MODES.map(|(word, _)| word) }),
         "timeout" => json!({ "type": "number", "minimum": 1 }),
         "maxParallel" => json!({ "type": "integer", "minimum": 1, "maximum": 100_000 }),
-        _ => retry(),
+        _ => retry_schema(),
     });
     settings["additionalProperties"] = json!(false);
     settings
 }
 
-fn retry() -> Value {
+/// The schema of a retry policy, wherever one is written.
+#[must_use]
+pub fn retry_schema() -> Value {
     let mut retry = open(RETRY, |key| match key {
         "backoffStrategy" => json!({ "enum": BACKOFFS.map(|(word, _)| word) }),
         "retryableErrors" => json!({ "type": "array", "items": { "type": "string" } }),

@@ -8,7 +8,7 @@ use super::reading::Why;
 use crate::wake::{Answer, Lookup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_kernel::{AgentAsk, Event, ExecutionId, Failure, Input, Record, Rejected, RunId, StepId};
+use windlass_kernel::{AgentAsk, Event, ExecutionId, Input, Record, Rejected, RunId, StepId};
 use windlass_protocol as protocol;
 use windlass_protocol::AgentAnswer as Told;
 
@@ -161,7 +161,7 @@ pub(crate) fn end_of(records: &[Record], wanted: RunId) -> Option<Told> {
 fn ends(event: &Event) -> Vec<(RunId, Told)> {
     match event {
         Event::Done { run, output, .. } => vec![(*run, Told::Done { output: Arc::clone(output) })],
-        Event::Failed { run, failure, .. } => vec![(*run, Told::Failed(told_failure(failure)))],
+        Event::Failed { run, failure, .. } => vec![(*run, Told::Failed(failure.clone()))],
         Event::Dropped { run, .. } => vec![(*run, Told::Cancelled)],
         Event::Cleared(cleared) => cleared.dropped.iter().map(|(run, ..)| (*run, Told::Cancelled)).collect(),
         _ => Vec::new(),
@@ -185,19 +185,6 @@ fn ask(ask: protocol::AgentAsk) -> AgentAsk {
         }
         protocol::AgentAsk::Skip { step, reason } => AgentAsk::Skip { step: StepId(step), reason },
         protocol::AgentAsk::Pause { reason } => AgentAsk::Pause { reason },
-        protocol::AgentAsk::Fail { failure } => {
-            AgentAsk::Fail { failure: super::sessions::kernel_failure(failure) }
-        }
-    }
-}
-
-fn told_failure(failure: &Failure) -> protocol::Failure {
-    protocol::Failure {
-        class: failure.class.name().to_owned(),
-        code: failure.code.clone(),
-        message: failure.message.clone(),
-        retryable: failure.retryable,
-        retry_after_ms: failure.retry_after_ms,
-        details: failure.details.clone(),
+        protocol::AgentAsk::Fail { failure } => AgentAsk::Fail { failure },
     }
 }

@@ -11,8 +11,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use windlass_kernel::{
-    ErrorClass, ExecutionId, Failure, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Report, RunId,
-    RunState, Times, WorkResult,
+    ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Report, RunId, RunState, Times, WorkResult,
 };
 use windlass_protocol as protocol;
 use windlass_store::{LogChunk, Progress, Session as StoredSession, Stop, Tenant, Write};
@@ -457,7 +456,7 @@ impl<R> Lane<R> {
 fn result(outcome: protocol::Outcome) -> WorkResult {
     match outcome {
         protocol::Outcome::Done { output } => WorkResult::Done { output: output.into() },
-        protocol::Outcome::Failed(failure) => WorkResult::Failed(kernel_failure(failure)),
+        protocol::Outcome::Failed(failure) => WorkResult::Failed(failure),
         protocol::Outcome::Stopped => WorkResult::Stopped,
         protocol::Outcome::Later { delay_ms, cursor } => {
             WorkResult::Later { delay_ms, cursor: Some(cursor.into()) }
@@ -467,17 +466,5 @@ fn result(outcome: protocol::Outcome) -> WorkResult {
             inputs: inputs.into(),
             cursor: Some(cursor.into()),
         },
-    }
-}
-
-pub(super) fn kernel_failure(failure: protocol::Failure) -> Failure {
-    let named = serde_json::from_value::<ErrorClass>(failure.class.into());
-    Failure {
-        class: named.unwrap_or(ErrorClass::Unknown),
-        code: failure.code,
-        message: failure.message,
-        retryable: failure.retryable,
-        retry_after_ms: failure.retry_after_ms,
-        details: failure.details,
     }
 }

@@ -36,7 +36,7 @@ fn done(output: Value) -> AgentAnswer {
 
 fn failure(code: &str) -> Failure {
     Failure {
-        class: "validation".into(),
+        class: windlass_protocol::ErrorClass::Validation,
         code: code.into(),
         message: "it is so".into(),
         retryable: None,

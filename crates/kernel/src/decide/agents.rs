@@ -3,12 +3,12 @@
 
 use super::ending::{self, Told};
 use super::{Draft, hold};
-use crate::error::Failure;
 use crate::event::{AgentDecision, Cause, Event};
 use crate::ids::{Fence, Path, RunId, StepId};
 use crate::input::{AgentAsk, Rejected};
 use crate::phase::Outcome;
 use crate::step_run::{Args, Role, RunState};
+use windlass_failure::Failure;
 
 /// Calls one agent may make: its step-run holds their names while it lives.
 const CALLS_MAX: usize = 10_000;

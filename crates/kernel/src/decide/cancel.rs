@@ -1,12 +1,12 @@
 //! Draining and cancelling: the outcome is decided and everything that stood or waited goes, in one commit.
 
 use super::{Draft, finish, hold, start};
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::{Cause, Cleared, Event, Gone};
 use crate::ids::RunId;
 use crate::input::{Cancel, Rejected};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{RunState, StepRun};
+use windlass_failure::{ErrorClass, Failure, codes};
 
 /// Enters Draining, which decides the outcome (R6).
 pub(super) fn drain(

@@ -5,7 +5,6 @@ use super::ending::{self, Told};
 use super::reports;
 use super::scope::{Trouble, View};
 use super::{Draft, context, retry};
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::{Delegated, Event};
 use crate::execution::Execution;
 use crate::ids::{ExecutionId, Fence, RunId};
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use windlass_expr::Template;
+use windlass_failure::{ErrorClass, Failure, codes};
 
 pub(super) fn start(
     d: &mut Draft<'_>,

@@ -2,13 +2,13 @@
 
 use super::scope::Trouble;
 use super::{Draft, firing};
-use crate::error::Failure;
 use crate::event::{Event, TokenValue};
 use crate::execution::Token;
 use crate::ids::{StepId, TokenId};
 use crate::input::Rejected;
 use crate::phase::Phase;
 use crate::step_run::{Args, Patch};
+use windlass_failure::Failure;
 
 pub(super) fn patch(d: &mut Draft<'_>, patch: &Patch, by: &str) -> Result<(), Rejected> {
     if patch.is_empty() {

@@ -3,7 +3,6 @@
 use super::routing;
 use super::scope::{End, Trouble};
 use super::{Draft, cancel, context, loops, manual};
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::{BranchEnd, Cause, Event, Times};
 use crate::ids::{Fence, RunId};
 use crate::input::Rejected;
@@ -12,6 +11,7 @@ use crate::phase::{Outcome, Phase};
 use crate::step_run::{Patch, Role};
 use serde_json::Value;
 use std::sync::Arc;
+use windlass_failure::{ErrorClass, Failure, codes};
 
 /// What the worker told beside the result.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,6 @@
 //! The way out: compensation, the final step, uploads, and the end.
 
 use super::Draft;
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::Event;
 use crate::execution::Finale;
 use crate::ids::{Path, RunId, StepId};
@@ -11,6 +10,7 @@ use crate::phase::{Outcome, Phase};
 use crate::step_run::{Args, Role};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use windlass_failure::{ErrorClass, Failure, codes};
 
 /// Something was done that the Net wants undone after this outcome.
 pub(super) fn owes(d: &Draft<'_>) -> bool {

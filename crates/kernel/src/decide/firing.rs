@@ -2,13 +2,13 @@
 
 use super::scope::{Boundary, Trouble, View};
 use super::{Draft, ending};
-use crate::error::Failure;
 use crate::event::{Event, SkipReason, TokenValue};
 use crate::execution::Token;
 use crate::ids::{RunId, TokenId};
 use crate::input::Rejected;
 use crate::net::{Admit, Join, OnDeny};
 use crate::step_run::{Args, Role};
+use windlass_failure::Failure;
 
 pub(super) fn fire(d: &mut Draft<'_>, id: TokenId) -> Result<(), Rejected> {
     let Some(token) = d.state.arrived.get(&id).cloned() else { return Err(Rejected::UnknownToken(id)) };

@@ -2,13 +2,13 @@
 
 use super::ending::{self, Told};
 use super::{Draft, cancel, hold, reports, retry, start};
-use crate::error::{Failure, codes};
 use crate::event::{Cause, Event};
 use crate::ids::{Fence, RunId};
 use crate::input::{LeaseLost, LeaseUnit, Loss, Rejected};
 use crate::net::{Affinity, Finish, Recovery};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Role, RunState};
+use windlass_failure::{Failure, codes};
 
 pub(super) fn lost(d: &mut Draft<'_>, lost: &LeaseLost) -> Result<(), Rejected> {
     match lost.unit {

@@ -3,7 +3,6 @@
 
 use super::scope::{Trouble, View};
 use super::{Draft, ending};
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::Event;
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
@@ -13,6 +12,7 @@ use crate::step_run::{LoopState, Patch, Role, RunState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_expr::Template;
+use windlass_failure::{ErrorClass, Failure, codes};
 
 pub(super) fn start(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
     let run = d.run(id)?;

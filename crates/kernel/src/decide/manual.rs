@@ -4,7 +4,6 @@
 use super::Draft;
 use super::ending::{self, Told};
 use super::reports;
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::{Event, ManualNote, ManualOutcome};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Rejected};
@@ -12,6 +11,7 @@ use crate::net::Work;
 use crate::step_run::RunState;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use windlass_failure::{ErrorClass, Failure, codes};
 
 pub(super) fn ask(
     d: &mut Draft<'_>,

@@ -2,12 +2,12 @@
 
 use super::Draft;
 use super::ending::{self, Told};
-use crate::error::Failure;
 use crate::event::Event;
 use crate::ids::RunId;
 use crate::input::Rejected;
 use crate::net::{Backoff, Retry, UnknownErrors};
 use crate::step_run::Role;
+use windlass_failure::Failure;
 
 /// An attempt failed. The next one waits for its time, or the step-run has failed.
 pub(super) fn attempt_failed(
@@ -66,8 +66,8 @@ fn delay_ms(policy: &Retry, attempt: u32, retry_after_ms: Option<u64>, random: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorClass;
     use crate::net::RetryOn;
+    use windlass_failure::ErrorClass;
 
     fn policy(backoff: Backoff, jitter: f64) -> Retry {
         Retry {

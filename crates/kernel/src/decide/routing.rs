@@ -3,7 +3,6 @@
 
 use super::Draft;
 use super::scope::{Boundary, End, Trouble, View};
-use crate::error::{Failure, codes};
 use crate::event::{BranchEnd, Emission, Import, TokenValue};
 use crate::ids::{Path, StepId};
 use crate::input::Rejected;
@@ -11,6 +10,7 @@ use crate::net::{FailureMode, Join, JoinArc, On, RouterMode};
 use crate::step_run::{Args, Ctx, Patch, Role, StepRun};
 use serde_json::json;
 use std::sync::Arc;
+use windlass_failure::{Failure, codes};
 
 /// The choice of arcs for one end.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 //! may be part of the event (`error`, `result`, `response`, `loop`) or the execution (`job.uuid`).
 
 use super::Draft;
-use crate::error::{ErrorClass, Failure, codes};
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
 use crate::net::Root;
@@ -12,6 +11,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use windlass_expr::{EvalError, Expr, Scope, Template, of_iteration, of_output};
+use windlass_failure::{ErrorClass, Failure, codes};
 
 /// A name's value, or the reason why the decision has to wait or the step fails.
 pub(super) enum Trouble {

@@ -2,12 +2,12 @@
 //! or the end. Quiescence is counted, never searched for.
 
 use super::{Draft, cancel, finish, firing, hold, loops, working};
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::{Cause, Event};
 use crate::ids::StepId;
 use crate::input::Rejected;
 use crate::net::{EndPolicy, Join};
 use crate::phase::{Outcome, Phase};
+use windlass_failure::{ErrorClass, Failure, codes};
 
 pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
     loop {

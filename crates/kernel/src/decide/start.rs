@@ -1,13 +1,13 @@
 //! Creation and start: Queued, Starting, Running. Each is a commit of its own only when something waits there.
 
 use super::{Draft, cancel, hold, routing, settle};
-use crate::error::Failure;
 use crate::event::{Cause, Created, Event, StartWhen};
 use crate::execution::Clock;
 use crate::ids::{Path, RunId};
 use crate::input::{Create, Rejected};
 use crate::net::{Affinity, Join};
 use crate::phase::{Outcome, Phase};
+use windlass_failure::Failure;
 
 pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected> {
     if create.depth > d.net.policy().limits.depth {

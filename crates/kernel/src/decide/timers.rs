@@ -2,7 +2,6 @@
 
 use super::ending::{self, Told};
 use super::{Draft, cancel, context, firing, retry, start, working};
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::{Cause, Event, StartWhen};
 use crate::execution::Clock;
 use crate::ids::{Fence, Millis, RunId, StepId, TokenId};
@@ -10,6 +9,7 @@ use crate::input::{Rejected, Timer};
 use crate::net::Affinity;
 use crate::phase::{Outcome, Phase};
 use crate::step_run::RunState;
+use windlass_failure::{ErrorClass, Failure, codes};
 
 pub(super) fn due(d: &mut Draft<'_>, timer: Timer) -> Result<(), Rejected> {
     // A hold lets nothing new begin: timers stay due until it is released (R10).

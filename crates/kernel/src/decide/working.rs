@@ -3,7 +3,6 @@
 
 use super::scope::{Trouble, View};
 use super::{Draft, children, ending, hold, loops, manual};
-use crate::error::{ErrorClass, Failure, codes};
 use crate::event::Event;
 use crate::execution::Execution;
 use crate::ids::{RunId, StepId};
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_expr::Template;
+use windlass_failure::{ErrorClass, Failure, codes};
 
 /// Begins what can begin, in the order (slot needed, order, id).
 pub(super) fn begin_ready(d: &mut Draft<'_>) -> Result<(), Rejected> {

@@ -1,7 +1,6 @@
 //! Step-runs at their end: what is counted, owed and remembered.
 
 use super::{Applied, runs, tokens};
-use crate::error::Failure;
 use crate::event::Gone;
 use crate::execution::{Execution, FAILURE_NOTES_MAX, FailureNote, Finale};
 use crate::ids::{Fence, Path, RunId, StepId};
@@ -9,6 +8,7 @@ use crate::net::Net;
 use crate::step_run::{Patch, Role, RunState, Signal, StepRun};
 use std::cmp::Reverse;
 use std::sync::Arc;
+use windlass_failure::Failure;
 
 /// Takes an ended step-run out of the live ones.
 fn retire(

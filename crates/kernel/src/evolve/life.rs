@@ -1,7 +1,6 @@
 //! The execution as a whole: creation, phases, the great clearings.
 
 use super::{Applied, ends, runs, tokens};
-use crate::error::Failure;
 use crate::event::{Cause, Cleared, Created, Fork, Import, StartWhen, TokenValue};
 use crate::execution::{Clock, Counts, Decided, Execution, Finale, Head, Token};
 use crate::ids::{Fence, Millis, Path, RunId, TokenId};
@@ -9,6 +8,7 @@ use crate::net::{Affinity, Net};
 use crate::phase::{Move, Outcome, Phase};
 use crate::step_run::Ctx;
 use std::sync::Arc;
+use windlass_failure::Failure;
 
 pub(super) fn moved(state: &mut Execution<'_>, step: Move) -> Applied {
     let phase = state.head.phase;

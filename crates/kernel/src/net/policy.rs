@@ -1,9 +1,9 @@
 //! Policies: what differs between dialects is data, not code.
 
-use crate::error::ErrorClass;
 use crate::ids::StepId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use windlass_failure::ErrorClass;
 
 /// What an arrow means: when the tokens before a step fire it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]

@@ -1,22 +1,48 @@
 //! The seven events of the workflow document, made from the same messages that streams tell.
 
 use crate::feed::{Message, Tells};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 use windlass_dialects::view::{error, execution_id, time};
 use windlass_kernel::ExecutionId;
 
-pub const EVENTS: [&str; 7] = [
-    "execution.started",
-    "execution.completed",
-    "execution.failed",
-    "execution.cancelled",
-    "node.started",
-    "node.completed",
-    "node.failed",
-];
+macro_rules! events {
+    ($($event:ident = $name:literal,)+) => {
+        /// What a receiver is sent a request about.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+        pub enum WebhookEvent {
+            $(#[serde(rename = $name)] $event,)+
+        }
+
+        impl WebhookEvent {
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(WebhookEvent::$event => $name,)+
+                }
+            }
+        }
+    };
+}
+
+events! {
+    ExecutionStarted = "execution.started",
+    ExecutionCompleted = "execution.completed",
+    ExecutionFailed = "execution.failed",
+    ExecutionCancelled = "execution.cancelled",
+    NodeStarted = "node.started",
+    NodeCompleted = "node.completed",
+    NodeFailed = "node.failed",
+}
+
+use WebhookEvent::{
+    ExecutionCancelled, ExecutionCompleted, ExecutionFailed, ExecutionStarted, NodeCompleted, NodeFailed,
+    NodeStarted,
+};
+
 /// What a receiver gets that does not say what it wants: how the execution goes, not each of its nodes.
-const USUAL: [&str; 4] =
-    ["execution.started", "execution.completed", "execution.failed", "execution.cancelled"];
+const USUAL: [WebhookEvent; 4] = [ExecutionStarted, ExecutionCompleted, ExecutionFailed, ExecutionCancelled];
 
 /// Whom an event is about.
 #[derive(Debug, Clone)]
@@ -28,15 +54,16 @@ pub struct Subject {
 
 /// Events that a start asks for. `complete` and `error` add theirs, or take it out of the usual ones.
 #[must_use]
-pub fn wanted(listed: Option<&[String]>, complete: Option<bool>, error: Option<bool>) -> Vec<String> {
-    let mut events: Vec<String> = match listed {
-        Some(listed) => listed.to_vec(),
-        None => USUAL.iter().map(|event| (*event).to_owned()).collect(),
-    };
-    for (event, asked) in [("execution.completed", complete), ("execution.failed", error)] {
+pub fn wanted(
+    listed: Option<&[WebhookEvent]>,
+    complete: Option<bool>,
+    error: Option<bool>,
+) -> Vec<WebhookEvent> {
+    let mut events = listed.unwrap_or(&USUAL).to_vec();
+    for (event, asked) in [(ExecutionCompleted, complete), (ExecutionFailed, error)] {
         match asked {
-            Some(true) if !events.iter().any(|listed| listed == event) => events.push(event.to_owned()),
-            Some(false) if listed.is_none() => events.retain(|listed| listed != event),
+            Some(true) if !events.contains(&event) => events.push(event),
+            Some(false) if listed.is_none() => events.retain(|listed| *listed != event),
             _ => {}
         }
     }
@@ -45,16 +72,16 @@ pub fn wanted(listed: Option<&[String]>, complete: Option<bool>, error: Option<b
 
 /// The event that a message is, if it is one. A node has failed when no attempt follows; it has started once.
 #[must_use]
-pub fn event(tells: &Tells) -> Option<&'static str> {
+pub fn event(tells: &Tells) -> Option<WebhookEvent> {
     match tells {
-        Tells::Status { began: true, .. } => Some("execution.started"),
-        Tells::Ended { status: "failed", .. } => Some("execution.failed"),
-        Tells::Ended { status: "cancelled", .. } => Some("execution.cancelled"),
+        Tells::Status { began: true, .. } => Some(ExecutionStarted),
+        Tells::Ended { status: "failed", .. } => Some(ExecutionFailed),
+        Tells::Ended { status: "cancelled", .. } => Some(ExecutionCancelled),
         // A partial success is an end that the definition allows; its status is in the data.
-        Tells::Ended { .. } => Some("execution.completed"),
-        Tells::NodeStarted { attempt: 1, .. } => Some("node.started"),
-        Tells::NodeCompleted { .. } => Some("node.completed"),
-        Tells::NodeFailed { last: true, .. } => Some("node.failed"),
+        Tells::Ended { .. } => Some(ExecutionCompleted),
+        Tells::NodeStarted { attempt: 1, .. } => Some(NodeStarted),
+        Tells::NodeCompleted { .. } => Some(NodeCompleted),
+        Tells::NodeFailed { last: true, .. } => Some(NodeFailed),
         Tells::Status { .. } | Tells::NodeStarted { .. } | Tells::NodeFailed { .. } | Tells::Log { .. } => {
             None
         }
@@ -63,13 +90,13 @@ pub fn event(tells: &Tells) -> Option<&'static str> {
 
 /// What is sent, but for its signature. `number` counts the events of the execution from 1, without a gap.
 #[must_use]
-pub fn body(event: &str, number: u64, subject: &Subject, message: &Message) -> Value {
+pub fn body(event: WebhookEvent, number: u64, subject: &Subject, message: &Message) -> Value {
     let mut data = Map::new();
     data.insert("executionId".into(), json!(execution_id(subject.execution)));
     data.insert("workflowId".into(), json!(subject.workflow));
     describe(&message.tells, message, &mut data);
     data.insert("sequence".into(), json!(number));
-    json!({ "event": event, "timestamp": time(message.at), "data": data })
+    json!({ "event": event.name(), "timestamp": time(message.at), "data": data })
 }
 
 fn describe(tells: &Tells, message: &Message, data: &mut Map<String, Value>) {
@@ -115,10 +142,9 @@ mod tests {
     use super::*;
     use windlass_kernel::Millis;
 
-    fn names(listed: Option<&[&str]>, complete: Option<bool>, error: Option<bool>) -> String {
-        let listed: Option<Vec<String>> =
-            listed.map(|listed| listed.iter().map(|event| (*event).to_owned()).collect());
-        wanted(listed.as_deref(), complete, error).join(" ")
+    fn names(listed: Option<&[WebhookEvent]>, complete: Option<bool>, error: Option<bool>) -> String {
+        let events: Vec<&str> = wanted(listed, complete, error).iter().map(|event| event.name()).collect();
+        events.join(" ")
     }
 
     #[test]
@@ -128,10 +154,10 @@ mod tests {
         assert_eq!(names(None, Some(true), Some(true)), usual);
         assert_eq!(names(None, Some(false), None), "execution.started execution.failed execution.cancelled");
         assert_eq!(
-            names(Some(&["node.failed"]), Some(true), Some(true)),
+            names(Some(&[NodeFailed]), Some(true), Some(true)),
             "node.failed execution.completed execution.failed"
         );
-        assert_eq!(names(Some(&["execution.completed"]), Some(false), None), "execution.completed");
+        assert_eq!(names(Some(&[ExecutionCompleted]), Some(false), None), "execution.completed");
     }
 
     fn ended(status: &'static str) -> Tells {
@@ -143,8 +169,7 @@ mod tests {
         let events: Vec<_> = ["completed", "partial_success", "failed", "cancelled"]
             .map(|status| event(&ended(status)))
             .into();
-        let expected =
-            ["execution.completed", "execution.completed", "execution.failed", "execution.cancelled"];
+        let expected = [ExecutionCompleted, ExecutionCompleted, ExecutionFailed, ExecutionCancelled];
         assert_eq!(events, expected.map(Some));
     }
 
@@ -153,7 +178,7 @@ mod tests {
         let subject = Subject { execution: ExecutionId(7), workflow: Some("wf_1".into()) };
         let message =
             Message { sequence: 9, newer_than: 8, at: Millis(1_000), tells: ended("partial_success") };
-        let told = body("execution.completed", 3, &subject, &message);
+        let told = body(ExecutionCompleted, 3, &subject, &message);
         let expected = json!({
             "event": "execution.completed", "timestamp": "1970-01-01T00:00:01.000Z",
             "data": { "executionId": "exec_00000000000000000000000000000007", "workflowId": "wf_1",

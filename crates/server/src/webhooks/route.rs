@@ -2,7 +2,7 @@
 
 use super::canonical::canonical;
 use super::delivery::{Letter, outcome};
-use super::event::{Subject, body, event};
+use super::event::{Subject, WebhookEvent, body, event};
 use super::signature::Secret;
 use crate::app::App;
 use crate::feed::{Feed, FeedError, Message, Page};
@@ -20,7 +20,6 @@ use windlass_store::{
 const PAGE: usize = 16;
 /// When the store or the vault cannot be asked, this long is waited.
 const TROUBLE_MS: u64 = 1_000;
-const NODE_STARTED: &str = "node.started";
 
 /// An execution that has something to tell.
 #[derive(Debug)]
@@ -151,15 +150,20 @@ impl Route {
         let mut made = Vec::new();
         for message in messages {
             let Some(event) = event(&message.tells) else { continue };
-            if !self.teller.webhook.events.iter().any(|wanted| wanted == event) {
+            if !self.teller.webhook.events.iter().any(|wanted| wanted == event.name()) {
                 continue;
             }
-            if event == NODE_STARTED && !self.starts.insert(message.sequence) {
+            if event == WebhookEvent::NodeStarted && !self.starts.insert(message.sequence) {
                 continue;
             }
             let number = self.teller.number + made.len() as u64 + 1;
             let body = canonical(&body(event, number, &subject, message));
-            made.push(NewDelivery { number, message: message.sequence, event: event.to_owned(), body });
+            made.push(NewDelivery {
+                number,
+                message: message.sequence,
+                event: event.name().to_owned(),
+                body,
+            });
         }
         made
     }
@@ -188,7 +192,7 @@ impl Route {
                 let teller = reader.teller(id)?.ok_or_else(gone)?;
                 let digest = reader.load(id)?.ok_or_else(gone)?.state.head.net;
                 let net = state.stories.net(reader, digest)?.ok_or_else(gone)?;
-                let starts = reader.told(id, NODE_STARTED)?;
+                let starts = reader.told(id, WebhookEvent::NodeStarted.name())?;
                 Ok::<_, Problem>((Feed::new(id, net, teller.seen).without_logs(), teller, starts))
             })
             .await?;

@@ -30,7 +30,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
-use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Failure, Node, TOO_DEEP, Work, is_too_deep};
+use windlass_protocol::{
+    AgentAnswer, AgentAsk, AgentCall, ErrorClass, Failure, Node, TOO_DEEP, Work, is_too_deep,
+};
 
 /// Before a key of the state, in the context of the execution.
 pub(crate) const STATE: &str = "state.";
@@ -201,7 +203,7 @@ impl NodeDesk {
                     Ok(answer) => return Ok(answer),
                     Err(_) => sleep(ASK_AGAIN).await,
                 },
-                _ = halt.pulled() => return Err(failure("unknown", "STOPPED", "the agent was stopped")),
+                _ = halt.pulled() => return Err(failure(ErrorClass::Unknown, "STOPPED", "the agent was stopped")),
             }
         }
     }
@@ -212,7 +214,8 @@ impl NodeDesk {
     }
 
     async fn ask(&self, ask: Ask, heard: oneshot::Receiver<()>) -> Result<(), Box<Failure>> {
-        let stopped = || failure("unknown", "STOPPED", "the work was stopped, so nothing more is kept of it");
+        let stopped =
+            || failure(ErrorClass::Unknown, "STOPPED", "the work was stopped, so nothing more is kept of it");
         self.asks.send(ask).await.map_err(|_| stopped())?;
         heard.await.map_err(|_| stopped())
     }

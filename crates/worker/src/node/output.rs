@@ -3,7 +3,7 @@
 
 use super::Meter;
 use super::meter::{API_CALLS, TOKENS_USED};
-use crate::failure::{failure, shown};
+use crate::failure::shown;
 use serde_json::Value;
 use windlass_protocol::Failure;
 
@@ -39,23 +39,9 @@ pub(crate) fn from_error(error: &Value) -> Box<Failure> {
     let text = |key: &str| error.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let code = text("code").unwrap_or("NODE_FAILED");
     let message = text("message").or_else(|| error.as_str()).unwrap_or("the node says that it failed");
-    let mut failed = failure(class_of(code), code, shown(message));
+    let mut failed = Box::new(Failure::of_code(code, shown(message)));
     failed.retryable = error.get("retryable").and_then(Value::as_bool);
     failed
-}
-
-/// The classes of the documents' codes; a code in no list follows the node's `retryable`.
-pub(crate) fn class_of(code: &str) -> &'static str {
-    match code {
-        "NETWORK_TIMEOUT" => "timeout",
-        "RATE_LIMIT_EXCEEDED" => "rate_limit",
-        "SERVICE_UNAVAILABLE" | "AI_MODEL_BUSY" | "PROVIDER_ERROR" => "transient_5xx",
-        "CONNECTION_RESET" => "transport",
-        "VALIDATION_ERROR" | "INVALID_CONFIGURATION" | "RESOURCE_NOT_FOUND" => "validation",
-        "PERMISSION_DENIED" => "policy",
-        "AUTHENTICATION_FAILED" => "auth",
-        _ => "unknown",
-    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::task::spawn_blocking;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 const PYTHON: &str = include_str!("windlass.py");
 const JAVASCRIPT: &str = include_str!("windlass.cjs");
@@ -180,7 +180,7 @@ fn read_outputs(folder: &Path) -> io::Result<Result<Found, Box<Failure>>> {
             Some(Ok(given)) => Ok(Found::Result(given)),
             Some(Err(error)) => {
                 let message = format!("outputs/result.json is no JSON: {error}");
-                Err(failure("validation", "RESULT_NOT_JSON", message))
+                Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message))
             }
             None => Err(too_large()),
         });
@@ -218,7 +218,7 @@ fn bounded(path: &Path, left: &mut u64) -> io::Result<Option<Vec<u8>>> {
 fn too_large() -> Box<Failure> {
     let message =
         format!("outputs/ holds more than {OUTPUT_MAX} bytes; keep it elsewhere and give its place");
-    failure("validation", "RESULT_TOO_LARGE", message)
+    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
 }
 
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
@@ -227,7 +227,7 @@ async fn beside<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send +
 
 fn unusable(error: &io::Error) -> Box<Failure> {
     let message = format!("the work folder of the node cannot be used: {error}");
-    let mut failed = failure("unknown", "NODE_NOT_STARTED", message);
+    let mut failed = failure(ErrorClass::Unknown, "NODE_NOT_STARTED", message);
     failed.retryable = Some(true);
     failed
 }

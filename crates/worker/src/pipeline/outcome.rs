@@ -7,7 +7,7 @@ use crate::failure::{self, failure, shown};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use windlass_artifact::{Source, key};
-use windlass_protocol::{ChildEnd, Failure, Pipeline};
+use windlass_protocol::{ChildEnd, ErrorClass, Failure, Pipeline};
 
 /// A result that itself says `status: "error"` is an error, whichever tool it comes from.
 pub(super) fn judged(called: CallResult) -> CallResult {
@@ -23,7 +23,7 @@ fn said(result: Value) -> Box<Failure> {
     let words = words.filter(|words| !words.is_empty());
     let message = words.map_or_else(|| "the result has the status `error`".to_owned(), shown);
     let code = [&error["code"], &result["code"]].into_iter().find_map(Value::as_str);
-    let mut failed = failure("unknown", code.unwrap_or("TASK_ERROR"), message);
+    let mut failed = failure(ErrorClass::Unknown, code.unwrap_or("TASK_ERROR"), message);
     failed.retryable = error["retryable"].as_bool();
     failed.details = result;
     failed
@@ -123,7 +123,7 @@ pub(super) fn of_child(end: ChildEnd) -> CallResult {
     let facts = json!({ "playbook": { "execution_id": end.execution, "status": end.status } });
     let outcome = match end.failure {
         None if end.status != "cancelled" => Ok(end.output),
-        None => Err(failure("policy", "CANCELLED", "the sub-execution was cancelled")),
+        None => Err(failure(ErrorClass::Policy, "CANCELLED", "the sub-execution was cancelled")),
         Some(failure) => Err(Box::new(failure)),
     };
     CallResult { outcome, facts: facts.as_object().cloned().unwrap_or_default() }

@@ -4,7 +4,7 @@ use super::scope::View;
 use super::shelf::Trouble;
 use super::{CallResult, DELAY_MAX_MS, PAUSE_MAX_MS, Run, Stage, outcome, render};
 use crate::failure::{failure, in_task};
-use windlass_protocol::{Action, Backoff, Failure, OnUnmatched, Outcome, Report, Rule, Task};
+use windlass_protocol::{Action, Backoff, ErrorClass, Failure, OnUnmatched, Outcome, Report, Rule, Task};
 
 impl Run {
     /// The answer meets the task's rules.
@@ -145,7 +145,7 @@ fn delay(backoff: Backoff, delay_ms: u64, tries: u32) -> u64 {
 
 fn failed_by_rule(label: &str) -> Box<Failure> {
     failure(
-        "unknown",
+        ErrorClass::Unknown,
         "TASK_REJECTED",
         format!("task `{label}` succeeded, and its policy fails the step then"),
     )
@@ -153,5 +153,5 @@ fn failed_by_rule(label: &str) -> Box<Failure> {
 
 fn never_right(label: &str, tries: u32) -> Box<Failure> {
     let message = format!("task `{label}` succeeded {tries} times, and a rule still wants it tried again");
-    failure("unknown", "RETRIES_EXHAUSTED", message)
+    failure(ErrorClass::Unknown, "RETRIES_EXHAUSTED", message)
 }

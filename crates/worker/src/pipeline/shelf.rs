@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_artifact::{Artifact, Source, key, set_aside};
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 /// Memory of the values at hand; beyond this they are loaded again. A run that goes through many pages holds a few of them.
 const LOADED_MEMORY_MAX: u64 = 64 << 20;
@@ -119,7 +119,7 @@ impl Shelf {
 
 pub(crate) fn not_available(key: &str) -> Box<Failure> {
     let message = format!("the value behind {key} is not there any more, or is not what it was");
-    let mut failed = failure("validation", "REFERENCE_NOT_AVAILABLE", message);
+    let mut failed = failure(ErrorClass::Validation, "REFERENCE_NOT_AVAILABLE", message);
     failed.retryable = Some(true);
     failed
 }

@@ -8,7 +8,7 @@ use crate::failure::failure;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use windlass_artifact::Source;
-use windlass_protocol::{Failure, Outcome, Report, Task};
+use windlass_protocol::{ErrorClass, Failure, Outcome, Report, Task};
 
 impl Run {
     pub(super) fn place(&mut self) -> Result<(), Trouble> {
@@ -43,7 +43,7 @@ impl Run {
     pub(super) fn call(&mut self) -> Result<Option<Call>, Trouble> {
         if self.cursor.calls >= CALLS_MAX {
             let message = format!("the step made {CALLS_MAX} calls; do its jumps ever end?");
-            return Err(self.in_task(failure("validation", "LIMIT_EXCEEDED", message).into()));
+            return Err(self.in_task(failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message).into()));
         }
         let (call, args) = self.configured().map_err(|trouble| self.in_task(trouble))?;
         if call.kind == CHILD {
@@ -123,5 +123,5 @@ fn configured(task: &Task, view: &View<'_>) -> Result<(Map<String, Value>, Value
 fn bad_cursor(error: &str) -> Box<Failure> {
     let message =
         format!("the checkpoint of an earlier worker cannot be read: {error}; use workers of one version");
-    failure("validation", "INVALID_CURSOR", message)
+    failure(ErrorClass::Validation, "INVALID_CURSOR", message)
 }

@@ -41,7 +41,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use unit::Wires;
-use windlass_protocol::{Failure, Outcome, PROTOCOL_VERSION, Register, Report, Unit, Work};
+use windlass_protocol::{ErrorClass, Failure, Outcome, PROTOCOL_VERSION, Register, Report, Unit, Work};
 
 /// Steps mostly wait: for servers, for other processes, for disks. Four to a core keep the cores busy, and are few enough
 /// that steps that do compute still share them well.
@@ -439,5 +439,9 @@ fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
 
 /// A defect of the worker itself ends the one unit it met.
 fn broken(error: &JoinError) -> Box<Failure> {
-    failure("unknown", "WORKER_DEFECT", format!("the worker has a defect and could not go on: {error}"))
+    failure(
+        ErrorClass::Unknown,
+        "WORKER_DEFECT",
+        format!("the worker has a defect and could not go on: {error}"),
+    )
 }

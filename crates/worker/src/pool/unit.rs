@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    Failure, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, Work, is_too_deep,
+    ErrorClass, Failure, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, Work, is_too_deep,
 };
 
 /// Questions of a call that wait; whoever asks more waits itself.
@@ -139,7 +139,7 @@ fn bound_depth(called: &mut CallResult) {
         Err(failure) => is_too_deep(&failure.details),
     };
     if is_deep || called.facts.values().any(is_too_deep) {
-        *called = Err(failure::failure("validation", TOO_DEEP_CODE, TOO_DEEP)).into();
+        *called = Err(failure::failure(ErrorClass::Validation, TOO_DEEP_CODE, TOO_DEEP)).into();
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 /// Processes of one tenant at a time: enough to use the cores, and a bound on the memory that one tenant can take. Others
 /// of the tenant wait.
@@ -66,7 +66,7 @@ impl Sandbox {
         bounds: &Bounds,
         mut halt: Halt,
     ) -> Result<Vec<u8>, Box<Failure>> {
-        let stopped = || failure("unknown", "CANCELLED", format!("{} was stopped", bounds.what));
+        let stopped = || failure(ErrorClass::Unknown, "CANCELLED", format!("{} was stopped", bounds.what));
         let place = tokio::select! {
             biased;
             _ = halt.pulled() => return Err(stopped()),
@@ -191,7 +191,7 @@ fn by_status(status: ExitStatus, bounds: &Bounds) -> Box<Failure> {
         }
         None => return defect(bounds, &status),
     };
-    failure("validation", "LIMIT_EXCEEDED", message)
+    failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
 }
 
 fn too_long(bounds: &Bounds) -> Box<Failure> {
@@ -200,23 +200,23 @@ fn too_long(bounds: &Bounds) -> Box<Failure> {
         bounds.what,
         bounds.time.as_secs()
     );
-    failure("validation", "LIMIT_EXCEEDED", message)
+    failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
 }
 
 fn too_large(bounds: &Bounds) -> Box<Failure> {
     let message =
         format!("{} has a result of more than {} bytes; ask for less", bounds.what, bounds.result_bytes_max);
-    failure("validation", "RESULT_TOO_LARGE", message)
+    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message)
 }
 
 /// The system's trouble: another try may do better.
 fn not_started(bounds: &Bounds, error: &dyn std::fmt::Display) -> Box<Failure> {
     let message = format!("the process for {} could not be started: {error}", bounds.what);
-    let mut failed = failure("unknown", "SANDBOX_NOT_STARTED", message);
+    let mut failed = failure(ErrorClass::Unknown, "SANDBOX_NOT_STARTED", message);
     failed.retryable = Some(true);
     failed
 }
 
 fn defect(bounds: &Bounds, error: &dyn std::fmt::Display) -> Box<Failure> {
-    failure("unknown", "WORKER_DEFECT", format!("the process for {} failed: {error}", bounds.what))
+    failure(ErrorClass::Unknown, "WORKER_DEFECT", format!("the process for {} failed: {error}", bounds.what))
 }

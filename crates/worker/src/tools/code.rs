@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 const JAVASCRIPT: &str = include_str!("code/run.cjs");
 
@@ -111,7 +111,7 @@ fn result(answer: Answer, language: Language, node: &NodeDesk) -> Result<Value, 
     match answer {
         Answer::Result(given) => output::told(given, &node.meter),
         Answer::Unset(()) => Ok(Value::Null),
-        Answer::NotJson(message) => Err(failure("validation", "RESULT_NOT_JSON", message)),
+        Answer::NotJson(message) => Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message)),
         Answer::NoLibrary(message) => Err(failure::invalid(message)),
         Answer::Exception(exception) => Err(raised(exception, language, node.work().debug)),
     }
@@ -130,7 +130,7 @@ fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure>
     };
     let message =
         if message.is_empty() { exception_type.clone() } else { format!("{exception_type}: {message}") };
-    let class = if code == "CODE_SYNTAX" { "validation" } else { output::class_of(&code) };
+    let class = if code == "CODE_SYNTAX" { ErrorClass::Validation } else { ErrorClass::of_code(&code) };
     let mut failed = failure(class, &code, shown(&message));
     failed.retryable = retryable;
     failed.details = json!({ "exceptionType": exception_type });
@@ -150,15 +150,17 @@ fn unanswered(ended: Ended, code: &Code, interpreter: &Path) -> Box<Failure> {
     let (stdout, stderr) = (out.text(ERROR_TAIL_MAX).0, err.text(ERROR_TAIL_MAX).0);
     let language = code.language.name();
     let mut failed = match (status.code(), status.signal()) {
-        _ if stderr.contains("heap out of memory") => {
-            failure("unknown", "OUT_OF_MEMORY", format!("{language} used more memory than its limit"))
-        }
+        _ if stderr.contains("heap out of memory") => failure(
+            ErrorClass::Unknown,
+            "OUT_OF_MEMORY",
+            format!("{language} used more memory than its limit"),
+        ),
         (Some(127), _) => failure::invalid(format!(
             "`{}` was not found on this worker; install it to run nodes in {language}",
             interpreter.display()
         )),
         (Some(code), _) => failure(
-            "unknown",
+            ErrorClass::Unknown,
             "CODE_EXIT",
             format!("{language} ended with exit code {code} before it had a result"),
         ),
@@ -166,7 +168,7 @@ fn unanswered(ended: Ended, code: &Code, interpreter: &Path) -> Box<Failure> {
             let signal =
                 signal.map_or_else(|| "an unknown signal".to_owned(), |signal| format!("signal {signal}"));
             failure(
-                "unknown",
+                ErrorClass::Unknown,
                 "CODE_SIGNAL",
                 format!("{language} was killed by {signal} before it had a result"),
             )

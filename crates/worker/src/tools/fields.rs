@@ -18,7 +18,8 @@ impl<'c> Fields<'c> {
     pub(super) fn of(tool: Tool, config: &'c Map<String, Value>) -> Result<Fields<'c>, Box<Failure>> {
         let (kind, row) = (tool.kind(), tool.row());
         if let Some(unknown) = config.keys().find(|key| !row.has_field(key)) {
-            let known: Vec<&str> = row.all_fields().map(|field| field.name).collect();
+            let useful = row.all_fields().filter(|field| field.instead.is_none());
+            let known: Vec<&str> = useful.map(|field| field.name).collect();
             return Err(invalid(format!("{kind} has no field `{unknown}`; it has {}", known.join(", "))));
         }
         Ok(Fields { tool: kind, config })

@@ -45,7 +45,7 @@ pub(crate) use clients::Clients;
 use config::Request;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 /// A server that says nothing for so long is not going to.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -107,5 +107,5 @@ fn too_slow(request: &Request, limit: Duration) -> Box<Failure> {
 }
 
 fn stopped() -> Box<Failure> {
-    failure::failure("unknown", "CANCELLED", "the request was stopped")
+    failure::failure(ErrorClass::Unknown, "CANCELLED", "the request was stopped")
 }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
-use windlass_protocol::{Failure, Tool};
+use windlass_protocol::{ErrorClass, Failure, Tool};
 
 const KEY_MAX: usize = 255;
 const VALUE_MAX: usize = 256 * 1024;
@@ -85,7 +85,7 @@ async fn beside<T: Send + 'static>(
     let done = spawn_blocking(work).await.unwrap_or_else(|error| Err(MemoryError(error.to_string())));
     done.map_err(|error| {
         let mut failed =
-            failure("unknown", "MEMORY_UNAVAILABLE", format!("memories cannot be used: {error}"));
+            failure(ErrorClass::Unknown, "MEMORY_UNAVAILABLE", format!("memories cannot be used: {error}"));
         failed.retryable = Some(true);
         failed
     })

@@ -32,7 +32,7 @@ pub(crate) use http::Clients;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
-use windlass_protocol::{Failure, Tool, Work};
+use windlass_protocol::{ErrorClass, Failure, Tool, Work};
 use windlass_secrets::Zeroizing;
 
 /// Between TERM and KILL when a task takes too long or leaves processes behind.
@@ -200,7 +200,7 @@ fn limit_ms(call: &Call) -> Result<Option<u64>, Box<Failure>> {
 
 fn denied(kind: &str) -> Box<Failure> {
     let message = format!("`{kind}` runs a program, and definitions of this tenant may not");
-    failure::failure("policy", "PERMISSION_DENIED", message)
+    failure::failure(ErrorClass::Policy, "PERMISSION_DENIED", message)
 }
 
 fn unknown(kind: &str) -> Box<Failure> {

@@ -41,6 +41,7 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Column};
+use windlass_protocol::ErrorClass;
 
 /// A server that was asked to cancel does so at once, or is not there any more.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
@@ -80,7 +81,7 @@ async fn done(order: &Order, egress: &Egress, mut halt: Halt) -> Result<Value, T
 }
 
 fn stopped() -> Trouble {
-    failure("unknown", "CANCELLED", "the statement was stopped").into()
+    failure(ErrorClass::Unknown, "CANCELLED", "the statement was stopped").into()
 }
 
 async fn all(order: &Order, client: &Client) -> Result<Value, Trouble> {

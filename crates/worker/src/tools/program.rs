@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, sleep_until};
-use windlass_protocol::{Failure, Stream};
+use windlass_protocol::{ErrorClass, Failure, Stream};
 use windlass_secrets::ENGINE_VARIABLES;
 
 /// What an error holds of each stream; errors are stored and sent far more often than results.
@@ -86,7 +86,7 @@ impl Program<'_> {
     /// The system's trouble, not the definition's: another try may do better.
     pub(super) fn cannot_start(&self, error: &dyn std::fmt::Display) -> Box<Failure> {
         let message = format!("the command of {} could not be started: {error}", self.tool);
-        let mut failed = failure("unknown", self.not_started, message);
+        let mut failed = failure(ErrorClass::Unknown, self.not_started, message);
         failed.retryable = Some(true);
         failed
     }

@@ -32,7 +32,7 @@ use papers::Papers;
 pub(super) use papers::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match answered(call, desk, halt).await {
@@ -65,7 +65,7 @@ fn result(answer: Answer) -> Result<Value, Box<Failure>> {
     match answer {
         Answer::Result(result) => Ok(result),
         Answer::Unset(()) => Ok(json!({ "status": "success", "message": "the code gave no result" })),
-        Answer::NotJson(message) => Err(failure("validation", "RESULT_NOT_JSON", message)),
+        Answer::NotJson(message) => Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message)),
         Answer::NoLibrary(message) => Err(failure::invalid(message)),
         Answer::Exception(exception) => raised(exception).outcome,
     }
@@ -74,10 +74,10 @@ fn result(answer: Answer) -> Result<Value, Box<Failure>> {
 fn raised(exception: Exception) -> CallResult {
     let Exception { exception_type, message, traceback, trouble, .. } = exception;
     let (class, code) = match trouble.as_deref() {
-        Some("timeout") => ("timeout", "NETWORK_TIMEOUT"),
-        Some("connection") => ("transport", "CONNECTION_RESET"),
-        Some("syntax") => ("validation", "PYTHON_SYNTAX"),
-        _ => ("unknown", "PYTHON_EXCEPTION"),
+        Some("timeout") => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
+        Some("connection") => (ErrorClass::Transport, "CONNECTION_RESET"),
+        Some("syntax") => (ErrorClass::Validation, "PYTHON_SYNTAX"),
+        _ => (ErrorClass::Unknown, "PYTHON_EXCEPTION"),
     };
     let message =
         if message.is_empty() { exception_type.clone() } else { format!("{exception_type}: {message}") };
@@ -99,12 +99,12 @@ fn unanswered(ended: Ended, python: &str, had_answered: bool) -> Box<Failure> {
             shown(python)
         )),
         (Some(code), _) => {
-            failure("unknown", "PYTHON_EXIT", format!("python ended with exit code {code} {when}"))
+            failure(ErrorClass::Unknown, "PYTHON_EXIT", format!("python ended with exit code {code} {when}"))
         }
         (None, signal) => {
             let signal =
                 signal.map_or_else(|| "an unknown signal".to_owned(), |signal| format!("signal {signal}"));
-            failure("unknown", "PYTHON_SIGNAL", format!("python was killed by {signal} {when}"))
+            failure(ErrorClass::Unknown, "PYTHON_SIGNAL", format!("python was killed by {signal} {when}"))
         }
     };
     failed.details =

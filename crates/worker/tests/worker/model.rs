@@ -95,7 +95,7 @@ fn an_llm_node_gives_json_that_fits_its_schema() {
     assert_eq!(body(&server.request())["response_format"]["json_schema"]["schema"], schema);
     let failed = shop.run(numbered(2, llm(&server, format)));
     assert_eq!(
-        (failed.failure().code.as_str(), failed.failure().class.as_str()),
+        (failed.failure().code.as_str(), failed.failure().class.name()),
         ("PROVIDER_ERROR", "transient_5xx")
     );
 }
@@ -110,7 +110,7 @@ fn wfl_24_trouble_of_models_has_the_codes_of_the_document_and_is_never_a_panic()
         let told = shop.run(numbered(number, llm(&server, json!({}))));
         let failure = told.failure();
         assert_eq!(
-            (failure.class.as_str(), failure.code.as_str(), failure.retry_after_ms),
+            (failure.class.name(), failure.code.as_str(), failure.retry_after_ms),
             (class, code, retry_after_ms)
         );
         assert!(failure.message.contains(words), "{}", failure.message);
@@ -385,17 +385,10 @@ fn wfl_21_an_agent_pauses_and_fails_and_tools_that_are_slow_or_failed_are_told()
         }
         AgentAsk::Execute { step: 3, .. } => {
             held.push(call.call.clone());
-            Some(AgentAnswer::Failed(windlass_protocol::Failure {
-                class: "auth".into(),
-                code: "AUTHENTICATION_FAILED".into(),
-                message: "no".into(),
-                retryable: None,
-                retry_after_ms: None,
-                details: Value::Null,
-            }))
+            Some(AgentAnswer::Failed(windlass_protocol::Failure::of_code("AUTHENTICATION_FAILED", "no")))
         }
         AgentAsk::Fail { failure } => {
-            assert_eq!((failure.code.as_str(), failure.class.as_str()), ("VALIDATION_ERROR", "validation"));
+            assert_eq!((failure.code.as_str(), failure.class.name()), ("VALIDATION_ERROR", "validation"));
             Some(AgentAnswer::Noted)
         }
         // Nobody answers in time.

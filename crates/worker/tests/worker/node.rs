@@ -394,7 +394,7 @@ fn wfl_22_wfl_23_shell_nodes_have_the_context_and_give_files_or_a_result() {
     let failed = "echo '{\"success\": false, \"error\": {\"code\": \"VALIDATION_ERROR\", \"message\": \"no\"}}' > \"$WINDLASS_OUTPUTS/result.json\"";
     let told = shop.run(shell(4, failed));
     assert_eq!(
-        (told.failure().class.as_str(), told.failure().code.as_str()),
+        (told.failure().class.name(), told.failure().code.as_str()),
         ("validation", "VALIDATION_ERROR")
     );
     let told = shop.run(shell(5, "echo nonsense > \"$WINDLASS_OUTPUTS/result.json\""));

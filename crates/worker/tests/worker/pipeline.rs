@@ -39,7 +39,7 @@ pub fn called(answer: &Value) -> CallResult {
     let outcome = match answer.get("ok") {
         Some(result) => Ok(result.clone()),
         None => Err(Box::new(windlass_protocol::Failure {
-            class: text("class"),
+            class: serde_json::from_value(text("class").into()).expect("a class"),
             code: text("code"),
             message: "it broke".to_owned(),
             retryable: None,

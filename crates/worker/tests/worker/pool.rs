@@ -43,7 +43,7 @@ fn a_noop_gives_back_what_it_is_given() {
 fn a_tool_that_is_not_there_is_told_with_those_that_are() {
     let told = Shop::open().run(pipeline(json!({ "tasks": [{ "label": "x", "kind": "fax" }] })));
     let failure = told.failure();
-    assert_eq!((failure.class.as_str(), failure.code.as_str()), ("validation", "INVALID_CONFIGURATION"));
+    assert_eq!((failure.class.name(), failure.code.as_str()), ("validation", "INVALID_CONFIGURATION"));
     assert_eq!(
         failure.message,
         "this worker has no tool `fax`; it has noop, shell, python, http, postgres, artifact, secrets, code, filter, llm, ai_agent, memory_store, memory_search, sql"

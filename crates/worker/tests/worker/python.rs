@@ -82,7 +82,7 @@ fn an_exception_tells_its_type_and_the_lines_of_the_code() {
     let told = run(json!({ "code": code, "args": { "word": "good" } }));
     let failure = told.failure();
     assert_eq!(
-        (failure.class.as_str(), failure.code.as_str(), failure.message.as_str()),
+        (failure.class.name(), failure.code.as_str(), failure.message.as_str()),
         ("unknown", "PYTHON_EXCEPTION", "ValueError: no good")
     );
     let trace = failure.details["traceback"].as_str().unwrap();

@@ -74,10 +74,16 @@ fn end(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done { output } => format!("done {output}"),
         Outcome::Failed(failure) if failure.details.is_null() => {
-            format!("failed {} {}: {}", failure.class, failure.code, failure.message)
+            format!("failed {} {}: {}", failure.class.name(), failure.code, failure.message)
         }
         Outcome::Failed(failure) => {
-            format!("failed {} {}: {} {}", failure.class, failure.code, failure.message, failure.details)
+            format!(
+                "failed {} {}: {} {}",
+                failure.class.name(),
+                failure.code,
+                failure.message,
+                failure.details
+            )
         }
         Outcome::Stopped => "stopped".to_owned(),
         Outcome::Later { delay_ms, .. } => format!("later {delay_ms}"),

@@ -28,7 +28,7 @@ fn output_is_not_taken_apart() {
 fn another_exit_code_is_an_error_with_its_last_words() {
     let told = run(command("echo some; echo why >&2; echo >&2; exit 3"));
     let failure = told.failure();
-    assert_eq!((failure.class.as_str(), failure.code.as_str()), ("unknown", "SHELL_EXIT"));
+    assert_eq!((failure.class.name(), failure.code.as_str()), ("unknown", "SHELL_EXIT"));
     assert_eq!(failure.message, "the command ended with exit code 3: why");
     let details = json!({ "exit_code": 3, "stdout": "some\n", "stderr": "why\n\n", "task": "cmd" });
     assert_eq!(failure.details, details);
@@ -170,7 +170,7 @@ fn an_attempt_that_takes_too_long_fails_whatever_its_rules_say() {
     work.timeout_ms = Some(500);
     let told = run(work);
     let failure = told.failure();
-    assert_eq!((failure.class.as_str(), failure.code.as_str()), ("timeout", "NETWORK_TIMEOUT"));
+    assert_eq!((failure.class.name(), failure.code.as_str()), ("timeout", "NETWORK_TIMEOUT"));
     assert_eq!(failure.message, "step `a step` took longer than its timeout of 500 ms and was stopped");
     assert!(!lives(pid(&told.lines)));
 }

@@ -3,10 +3,11 @@
 use crate::ids;
 use crate::problem::Problem;
 use crate::routes::shared;
-use crate::webhooks::event;
+use crate::webhooks::event::{self, WebhookEvent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use utoipa::openapi::Schema;
 use windlass_dialects::workflow::{Overrides, RetryPolicy, failure_mode};
 use windlass_kernel::{ExecutionId, StartWhen};
 use windlass_store::{Options, Priority, Webhook};
@@ -40,7 +41,7 @@ pub struct ExecutionOptions {
     scheduled_at: Option<String>,
     priority: Option<Urgency>,
     /// For nodes without a policy of their own; of workflows only.
-    #[schema(value_type = Option<RetryPolicyShape>)]
+    #[schema(schema_with = retry_policy_schema)]
     retry_policy: Option<RetryPolicy>,
     /// Of workflows only.
     #[schema(value_type = Option<FailureModeName>)]
@@ -61,34 +62,10 @@ pub struct ExecutionOptions {
     parent_execution_id: Option<String>,
 }
 
-/// The document's RetryPolicy: what is left out has the default that stands there.
-#[derive(Deserialize, ToSchema)]
-#[schema(as = RetryPolicy)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[expect(dead_code, reason = "only the schema is used")]
-struct RetryPolicyShape {
-    #[schema(default = 3)]
-    max_retries: Option<u32>,
-    #[schema(inline)]
-    backoff_strategy: Option<Backoff>,
-    #[schema(default = 1000)]
-    initial_delay_ms: Option<u64>,
-    #[schema(default = 60000)]
-    max_delay_ms: Option<u64>,
-    #[schema(default = 2.0)]
-    backoff_multiplier: Option<f64>,
-    #[schema(default = 0.1)]
-    jitter_factor: Option<f64>,
-    /// Codes of errors; those of the document's matrix without it.
-    retryable_errors: Option<Vec<String>>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Backoff {
-    Fixed,
-    Linear,
-    Exponential,
+/// The document's RetryPolicy, as definitions have it.
+fn retry_policy_schema() -> Schema {
+    let schema = windlass_dialects::workflow::retry_schema();
+    serde_json::from_value(schema).expect("a part of the dialect's JSON Schema is a schema")
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -107,38 +84,6 @@ enum Urgency {
     Normal,
     High,
     Critical,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-enum WebhookEvent {
-    #[serde(rename = "execution.started")]
-    ExecutionStarted,
-    #[serde(rename = "execution.completed")]
-    ExecutionCompleted,
-    #[serde(rename = "execution.failed")]
-    ExecutionFailed,
-    #[serde(rename = "execution.cancelled")]
-    ExecutionCancelled,
-    #[serde(rename = "node.started")]
-    NodeStarted,
-    #[serde(rename = "node.completed")]
-    NodeCompleted,
-    #[serde(rename = "node.failed")]
-    NodeFailed,
-}
-
-impl WebhookEvent {
-    fn name(self) -> &'static str {
-        match self {
-            WebhookEvent::ExecutionStarted => "execution.started",
-            WebhookEvent::ExecutionCompleted => "execution.completed",
-            WebhookEvent::ExecutionFailed => "execution.failed",
-            WebhookEvent::ExecutionCancelled => "execution.cancelled",
-            WebhookEvent::NodeStarted => "node.started",
-            WebhookEvent::NodeCompleted => "node.completed",
-            WebhookEvent::NodeFailed => "node.failed",
-        }
-    }
 }
 
 /// Options that were found to make sense.
@@ -257,11 +202,9 @@ impl ExecutionOptions {
         }
         let host = parsed.host_str().unwrap_or_default();
         egress.check_host(host).map_err(|refused| wrong(refused.to_string()))?;
-        let listed: Option<Vec<String>> = self
-            .webhook_events
-            .as_ref()
-            .map(|events| events.iter().map(|event| event.name().to_owned()).collect());
-        let events = event::wanted(listed.as_deref(), self.notify_on_complete, self.notify_on_error);
+        let listed = self.webhook_events.as_deref();
+        let events = event::wanted(listed, self.notify_on_complete, self.notify_on_error);
+        let events = events.iter().map(|event| event.name().to_owned()).collect();
         Ok(Some(Webhook { url: parsed.to_string(), events }))
     }
 }

@@ -3,11 +3,11 @@
 
 use super::super::sabotage::Sabotage;
 use super::super::world::{Happening, World};
-use super::tools::{Waits, failure};
+use super::tools::Waits;
 use super::{Heard, Sent};
 use crate::invariants::Broken;
 use serde_json::{Value, json};
-use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Unit};
+use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, ErrorClass, Failure, Unit};
 use windlass_worker::Call;
 use windlass_worker::session::Input;
 
@@ -91,7 +91,9 @@ impl World {
             0..=84 => AgentAsk::Execute { step, args: json!({ "a": agent.round }) },
             85..=91 => AgentAsk::Skip { step, reason: "it is not needed".into() },
             92..=97 => AgentAsk::Pause { reason: "is that right?".into() },
-            _ => AgentAsk::Fail { failure: failure("unknown", "GAVE_UP", "the agent gives up") },
+            _ => {
+                AgentAsk::Fail { failure: Failure::new(ErrorClass::Unknown, "GAVE_UP", "the agent gives up") }
+            }
         });
         self.agent_keeps(worker, unit)
     }
@@ -164,7 +166,9 @@ impl World {
         let Some(agent) = &mut bench.agent else { return Ok(()) };
         let gives_up = match agent.open.take() {
             Some(AgentAsk::Fail { failure }) if *told == AgentAnswer::Noted => Some(failure),
-            _ if *told == AgentAnswer::Stale => Some(failure("unknown", "STOPPED", "its work is over")),
+            _ if *told == AgentAnswer::Stale => {
+                Some(Failure::new(ErrorClass::Unknown, "STOPPED", "its work is over"))
+            }
             _ => None,
         };
         match gives_up {

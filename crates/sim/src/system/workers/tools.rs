@@ -5,8 +5,8 @@ use super::super::sabotage::Sabotage;
 use super::super::world::{Happening, World};
 use super::agents::{self, Agent};
 use crate::invariants::Broken;
-use serde_json::{Map, Value, json};
-use windlass_protocol::{Failure, Outcome, Report, Unit, Work};
+use serde_json::json;
+use windlass_protocol::{ErrorClass, Failure, Outcome, Report, Unit, Work};
 use windlass_store::{StoreError, Tenant};
 use windlass_worker::session::Input;
 use windlass_worker::{CallResult, Next, Run};
@@ -88,8 +88,11 @@ impl World {
             }
             Next::Open(handles) => {
                 for handle in handles {
-                    let nothing =
-                        failure("validation", "RESOURCE_NOT_FOUND", "the simulated worker has no secrets");
+                    let nothing = Failure::new(
+                        ErrorClass::Validation,
+                        "RESOURCE_NOT_FOUND",
+                        "the simulated worker has no secrets",
+                    );
                     bench.run.opened(handle, Err(Box::new(nothing)));
                 }
                 return self.advance(worker, unit);
@@ -129,13 +132,9 @@ impl World {
     }
 
     fn failure(&mut self) -> Failure {
-        let (class, code) = *self.rng.pick(&[
-            ("transient_5xx", "SERVICE_UNAVAILABLE"),
-            ("transient_5xx", "SERVICE_UNAVAILABLE"),
-            ("unknown", "ODD"),
-            ("validation", "VALIDATION_ERROR"),
-        ]);
-        failure(class, code, "a simulated failure")
+        let codes = ["SERVICE_UNAVAILABLE", "SERVICE_UNAVAILABLE", "ODD", "VALIDATION_ERROR"];
+        let code = *self.rng.pick(&codes);
+        Failure::of_code(code, "a simulated failure")
     }
 
     pub(in crate::system) fn tool_ends(
@@ -206,7 +205,7 @@ impl World {
             && !bench.halted
             && bench.over.is_none()
         {
-            let failed = failure("timeout", "NETWORK_TIMEOUT", "the attempt took too long");
+            let failed = Failure::new(ErrorClass::Timeout, "NETWORK_TIMEOUT", "the attempt took too long");
             bench.over = Some(Some(bench.run.report_now(Outcome::Failed(failed))));
         }
         self.hand_in(worker)
@@ -245,16 +244,5 @@ fn told(outcome: &Outcome) -> String {
         Outcome::Stopped => "stopped".into(),
         Outcome::Later { delay_ms, .. } => format!("goes on in {delay_ms} ms"),
         Outcome::Child { .. } => "waits for another execution".into(),
-    }
-}
-
-pub(super) fn failure(class: &str, code: &str, message: &str) -> Failure {
-    Failure {
-        class: class.into(),
-        code: code.into(),
-        message: message.into(),
-        retryable: None,
-        retry_after_ms: None,
-        details: Value::Object(Map::new()),
     }
 }

@@ -5,7 +5,7 @@ use crate::failure::failure;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::{fs, io};
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 /// Files and folders of one tenant: a database may have a journal, a log and an index beside it, and each takes an inode
 /// even when it is empty.
@@ -33,7 +33,7 @@ impl Database {
         let usage = usage(&self.folder).map_err(|error| unreadable(&error))?;
         if usage.files >= FILES_MAX && !self.folder.join(&self.name).exists() {
             return Err(failure(
-                "validation",
+                ErrorClass::Validation,
                 "LIMIT_EXCEEDED",
                 format!("this tenant has {FILES_MAX} files of databases, and cannot make another one"),
             ));
@@ -59,12 +59,12 @@ impl Database {
             mib(self.quota.each),
             mib(self.quota.tenant)
         );
-        failure("validation", "LIMIT_EXCEEDED", message)
+        failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
     }
 }
 
 pub(super) fn unreadable(error: &io::Error) -> Box<Failure> {
-    failure("unknown", "DB_CONNECTION", format!("the folder of databases cannot be used: {error}"))
+    failure(ErrorClass::Unknown, "DB_CONNECTION", format!("the folder of databases cannot be used: {error}"))
 }
 
 /// Of a folder and those in it; links are not followed. Stops counting when there are too many files.

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use rusqlite::types::ValueRef;
 use rusqlite::{ErrorCode, Row, params_from_iter};
 use serde_json::{Value, json};
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 /// Rows as JSON: they are held in memory and kept with the execution.
 pub(crate) const ROWS_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -108,7 +108,7 @@ fn json_of(cell: ValueRef<'_>) -> Value {
 
 fn too_large() -> Box<Failure> {
     failure(
-        "validation",
+        ErrorClass::Validation,
         "RESULT_TOO_LARGE",
         format!("the rows have more than {ROWS_BYTES_MAX} bytes; ask for fewer"),
     )
@@ -119,7 +119,7 @@ fn not_allowed(what: &str) -> Box<Failure> {
         "a statement may not use {}; it may read and change its own database, see docs/nodes.md",
         shown(what)
     );
-    failure("policy", "PERMISSION_DENIED", message)
+    failure(ErrorClass::Policy, "PERMISSION_DENIED", message)
 }
 
 /// In the words that the other databases' errors have.
@@ -130,22 +130,24 @@ pub(super) fn trouble(error: &rusqlite::Error, statement: &Statement) -> Box<Fai
             rusqlite::Error::MultipleStatement => {
                 invalid("`query` of sql is one statement; use one node for each")
             }
-            _ => failure("validation", "DB_SYNTAX", message),
+            _ => failure(ErrorClass::Validation, "DB_SYNTAX", message),
         };
     };
     match (code.code, &statement.database) {
-        (ErrorCode::ConstraintViolation, _) => failure("validation", "DB_CONSTRAINT", message),
-        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => failure("timeout", "DB_TIMEOUT", message),
+        (ErrorCode::ConstraintViolation, _) => failure(ErrorClass::Validation, "DB_CONSTRAINT", message),
+        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => {
+            failure(ErrorClass::Timeout, "DB_TIMEOUT", message)
+        }
         (ErrorCode::OutOfMemory, _) => {
             let message = format!(
                 "{message}: it needs more memory than a statement may have; make it work on less at a time"
             );
-            failure("validation", "LIMIT_EXCEEDED", message)
+            failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message)
         }
         (ErrorCode::DiskFull, Some(database)) => database.full(),
         (ErrorCode::CannotOpen | ErrorCode::NotADatabase | ErrorCode::DiskFull, _) => {
-            failure("unknown", "DB_CONNECTION", message)
+            failure(ErrorClass::Unknown, "DB_CONNECTION", message)
         }
-        _ => failure("validation", "DB_STATEMENT", message),
+        _ => failure(ErrorClass::Validation, "DB_STATEMENT", message),
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use windlass_artifact::{digest, key_of};
-use windlass_protocol::{Failure, Stream};
+use windlass_protocol::{ErrorClass, Failure, Stream};
 
 const TOOL: &str = "python";
 
@@ -50,7 +50,7 @@ async fn make(
         let message = format!(
             "python3 cannot make an environment for packages: {words}; install its module venv (Debian: python3-venv)"
         );
-        return Err(failure("validation", "INVALID_CONFIGURATION", message));
+        return Err(failure(ErrorClass::Validation, "INVALID_CONFIGURATION", message));
     }
     let python = folder.join("bin/python").display().to_string();
     let pip = [&python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet", "--"];
@@ -61,7 +61,7 @@ async fn make(
             "pip could not install {}: {words}; can this worker reach the package index?",
             shown(&packages.join(", "))
         );
-        let mut failed = failure("unknown", "DEPENDENCIES_NOT_INSTALLED", message);
+        let mut failed = failure(ErrorClass::Unknown, "DEPENDENCIES_NOT_INSTALLED", message);
         failed.retryable = Some(true);
         return Err(failed);
     }
@@ -98,5 +98,5 @@ fn own_folder(path: &Path) -> io::Result<()> {
 
 fn unusable(path: &Path, error: &io::Error) -> Box<Failure> {
     let message = format!("the folder for packages, {}, cannot be used: {error}", path.display());
-    failure("unknown", "CODE_NOT_STARTED", message)
+    failure(ErrorClass::Unknown, "CODE_NOT_STARTED", message)
 }

@@ -14,7 +14,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::time::Instant;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 use windlass_secrets::LOOKAHEAD;
 
 /// What an error holds of the answer; errors are stored and sent far more often than results.
@@ -110,7 +110,7 @@ fn too_large(hop: &Request) -> Box<Failure> {
         }
         _ => format!("the answer to {asked} is larger than {max} bytes; `max_response_bytes` allows more"),
     };
-    failure("validation", "RESPONSE_TOO_LARGE", message)
+    failure(ErrorClass::Validation, "RESPONSE_TOO_LARGE", message)
 }
 
 async fn data(
@@ -149,15 +149,15 @@ fn unusable(hop: &Request, error: &Unusable, excerpt: String) -> Box<Failure> {
     match error {
         Unusable::NoJson(error) => {
             let message = format!("the answer to {asked} says that it is JSON, and is not: {error}");
-            let mut failed = failure("validation", "RESPONSE_NOT_JSON", message);
+            let mut failed = failure(ErrorClass::Validation, "RESPONSE_NOT_JSON", message);
             failed.details = json!({ "body": excerpt });
             failed
         }
         Unusable::Deep | Unusable::Large(_) => {
             let message = format!("the answer to {asked} cannot be kept: {error}");
-            failure("validation", "RESPONSE_TOO_LARGE", message)
+            failure(ErrorClass::Validation, "RESPONSE_TOO_LARGE", message)
         }
-        Unusable::Defect(error) => failure("unknown", "WORKER_DEFECT", error.to_string()),
+        Unusable::Defect(error) => failure(ErrorClass::Unknown, "WORKER_DEFECT", error.to_string()),
     }
 }
 
@@ -177,14 +177,14 @@ fn listed(headers: &HeaderMap) -> Value {
 
 fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request) -> Box<Failure> {
     let (class, code) = match status.as_u16() {
-        401 => ("auth", "AUTHENTICATION_FAILED"),
-        403 => ("auth", "PERMISSION_DENIED"),
-        404 | 410 => ("validation", "RESOURCE_NOT_FOUND"),
-        408 => ("timeout", "NETWORK_TIMEOUT"),
-        409 | 412 => ("conflict", "CONFLICT"),
-        429 => ("rate_limit", "RATE_LIMIT_EXCEEDED"),
-        500..=599 => ("transient_5xx", "SERVICE_UNAVAILABLE"),
-        _ => ("validation", "VALIDATION_ERROR"),
+        401 => (ErrorClass::Auth, "AUTHENTICATION_FAILED"),
+        403 => (ErrorClass::Auth, "PERMISSION_DENIED"),
+        404 | 410 => (ErrorClass::Validation, "RESOURCE_NOT_FOUND"),
+        408 => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
+        409 | 412 => (ErrorClass::Conflict, "CONFLICT"),
+        429 => (ErrorClass::RateLimit, "RATE_LIMIT_EXCEEDED"),
+        500..=599 => (ErrorClass::Transient5xx, "SERVICE_UNAVAILABLE"),
+        _ => (ErrorClass::Validation, "VALIDATION_ERROR"),
     };
     let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
     let message = format!("{} was answered with {}{reason}", hop.told(), status.as_u16());

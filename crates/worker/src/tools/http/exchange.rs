@@ -14,7 +14,7 @@ use reqwest::header::{
 use reqwest::{Client, Method, Response, StatusCode, Url};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 const HOPS_MAX: usize = 10;
 
@@ -32,7 +32,7 @@ pub(super) async fn exchange(request: &Request, clients: &Clients, share: &Share
     let began = Instant::now();
     let client = match clients.with(request.limits.connect).await {
         Ok(client) => client,
-        Err(error) => return Err(failure("unknown", "HTTP_NOT_STARTED", error)).into(),
+        Err(error) => return Err(failure(ErrorClass::Unknown, "HTTP_NOT_STARTED", error)).into(),
     };
     let mut hop = request.clone();
     match answered(&mut hop, &client, clients).await {
@@ -53,7 +53,7 @@ async fn answered(hop: &mut Request, client: &Client, clients: &Clients) -> Resu
         }
     }
     let message = format!("{} was redirected more than {HOPS_MAX} times", hop.told());
-    Err(failure("validation", "TOO_MANY_REDIRECTS", message))
+    Err(failure(ErrorClass::Validation, "TOO_MANY_REDIRECTS", message))
 }
 
 async fn sent(hop: &Request, client: &Client) -> Result<Response, Box<Failure>> {
@@ -88,7 +88,7 @@ fn redirect(hop: &Request, response: &Response) -> Result<Option<Request>, Box<F
     let Some(url) = target else {
         let location = shown(&String::from_utf8_lossy(location.as_bytes()));
         let message = format!("{} was redirected to `{location}`, which is no address for it", hop.told());
-        return Err(failure("validation", "BAD_REDIRECT", message));
+        return Err(failure(ErrorClass::Validation, "BAD_REDIRECT", message));
     };
     let mut next = Request { url, ..hop.clone() };
     if changes_to_get(status, &hop.method) {
@@ -135,11 +135,15 @@ pub(super) fn broken(hop: &Request, error: reqwest::Error) -> Box<Failure> {
         return failure::invalid(message);
     }
     if error.is_timeout() {
-        return failure("timeout", "NETWORK_TIMEOUT", message);
+        return failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message);
     }
-    failure("transport", "CONNECTION_RESET", message)
+    failure(ErrorClass::Transport, "CONNECTION_RESET", message)
 }
 
 fn not_allowed(hop: &Request, refused: &Refused) -> Box<Failure> {
-    failure("policy", "EGRESS_REFUSED", format!("{} {} is not made: {refused}", hop.method, place(&hop.url)))
+    failure(
+        ErrorClass::Policy,
+        "EGRESS_REFUSED",
+        format!("{} {} is not made: {refused}", hop.method, place(&hop.url)),
+    )
 }

@@ -10,7 +10,7 @@ use crate::tools::Desk;
 use serde_json::{Map, Value};
 use serde_json_path::JsonPath;
 use std::time::Duration;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 /// Longer than any path that somebody writes.
 const PATH_BYTES_MAX: usize = 4 * 1024;
@@ -124,11 +124,19 @@ async fn search(
 ) -> Result<Vec<Value>, Box<Failure>> {
     let found = desk.compute(Job::FindPaths { paths, data }, &BOUNDS, halt).await?;
     let found = desk.share.parse(found).await.map_err(|error| {
-        failure("validation", "RESULT_TOO_LARGE", format!("what the JSONPath finds cannot be kept: {error}"))
+        failure(
+            ErrorClass::Validation,
+            "RESULT_TOO_LARGE",
+            format!("what the JSONPath finds cannot be kept: {error}"),
+        )
     })?;
     match found {
         Value::Array(found) => Ok(found),
-        other => Err(failure("unknown", "WORKER_DEFECT", format!("no lists: {}", shown(&other.to_string())))),
+        other => Err(failure(
+            ErrorClass::Unknown,
+            "WORKER_DEFECT",
+            format!("no lists: {}", shown(&other.to_string())),
+        )),
     }
 }
 
@@ -169,7 +177,7 @@ impl Path {
         };
         let message =
             format!("`{}` finds nothing at `{}` in the answer to {asked}: {there}", self.field, self.text);
-        failure("validation", "VALIDATION_ERROR", message)
+        failure(ErrorClass::Validation, "VALIDATION_ERROR", message)
     }
 }
 

@@ -91,7 +91,7 @@ impl World {
 fn told(called: &CallResult) -> String {
     match &called.outcome {
         Ok(result) => format!("ok {}", result["data"]),
-        Err(failure) => format!("{} {}", failure.class, failure.code),
+        Err(failure) => format!("{} {}", failure.class.name(), failure.code),
     }
 }
 

@@ -13,7 +13,7 @@ use reqwest::Response;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
-use windlass_protocol::{Failure, Level};
+use windlass_protocol::{ErrorClass, Failure, Level};
 use windlass_secrets::{LOOKAHEAD, Redactor};
 
 /// A model that says nothing for so long is not going to.
@@ -36,7 +36,7 @@ impl Model {
     ) -> Result<Answer, Box<Failure>> {
         tokio::select! {
             biased;
-            _ = halt.pulled() => Err(failure("unknown", "CANCELLED", "the request to the model was stopped")),
+            _ = halt.pulled() => Err(failure(ErrorClass::Unknown, "CANCELLED", "the request to the model was stopped")),
             answer = self.answered(body, desk, node) => {
                 let answer = answer?;
                 node.meter.add(TOKENS_USED, answer.usage.total);
@@ -78,13 +78,15 @@ impl Model {
         let host = self.url.host_str().unwrap_or_default();
         clients.check_host(host).map_err(|refused| {
             failure(
-                "policy",
+                ErrorClass::Policy,
                 "EGRESS_REFUSED",
                 format!("the model at {} is not asked: {refused}", self.place()),
             )
         })?;
-        let client =
-            clients.with(None).await.map_err(|error| failure("unknown", "HTTP_NOT_STARTED", error))?;
+        let client = clients
+            .with(None)
+            .await
+            .map_err(|error| failure(ErrorClass::Unknown, "HTTP_NOT_STARTED", error))?;
         let mut request = client.post(self.url.clone()).json(&body);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
@@ -155,14 +157,14 @@ impl Model {
             body.extend_from_slice(&piece);
         }
         let (class, code) = match status.as_u16() {
-            401 => ("auth", "AUTHENTICATION_FAILED"),
-            403 => ("policy", "PERMISSION_DENIED"),
-            404 => ("validation", "RESOURCE_NOT_FOUND"),
-            408 => ("timeout", "NETWORK_TIMEOUT"),
-            429 => ("rate_limit", "RATE_LIMIT_EXCEEDED"),
-            503 | 529 => ("transient_5xx", "AI_MODEL_BUSY"),
-            500..=599 => ("transient_5xx", "PROVIDER_ERROR"),
-            _ => ("validation", "VALIDATION_ERROR"),
+            401 => (ErrorClass::Auth, "AUTHENTICATION_FAILED"),
+            403 => (ErrorClass::Policy, "PERMISSION_DENIED"),
+            404 => (ErrorClass::Validation, "RESOURCE_NOT_FOUND"),
+            408 => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
+            429 => (ErrorClass::RateLimit, "RATE_LIMIT_EXCEEDED"),
+            503 | 529 => (ErrorClass::Transient5xx, "AI_MODEL_BUSY"),
+            500..=599 => (ErrorClass::Transient5xx, "PROVIDER_ERROR"),
+            _ => (ErrorClass::Validation, "VALIDATION_ERROR"),
         };
         let told: Value = serde_json::from_slice(&body).unwrap_or_default();
         let words = told["error"]["message"].as_str().or(told["error"].as_str());
@@ -181,21 +183,21 @@ impl Model {
         let root = refused.or(causes.last()).map(|cause| shown(&cause.to_string())).unwrap_or_default();
         let message = format!("the model at {} could not be asked: {root}", self.place());
         match () {
-            () if refused.is_some() => failure("policy", "EGRESS_REFUSED", message),
-            () if error.is_timeout() => failure("timeout", "NETWORK_TIMEOUT", message),
-            () => failure("transport", "CONNECTION_RESET", message),
+            () if refused.is_some() => failure(ErrorClass::Policy, "EGRESS_REFUSED", message),
+            () if error.is_timeout() => failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message),
+            () => failure(ErrorClass::Transport, "CONNECTION_RESET", message),
         }
     }
 
     fn silent(&self) -> Box<Failure> {
         let message = format!("the model at {} said nothing for {} s", self.place(), SILENCE.as_secs());
-        failure("timeout", "NETWORK_TIMEOUT", message)
+        failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message)
     }
 
     fn not_understood(&self, why: &str, body: &[u8], redactor: &Redactor) -> Box<Failure> {
         let why = shown(&redactor.text(why));
         let message = format!("the answer of the model at {} is not understood: {why}", self.place());
-        let mut failed = failure("transient_5xx", "PROVIDER_ERROR", message);
+        let mut failed = failure(ErrorClass::Transient5xx, "PROVIDER_ERROR", message);
         failed.details = json!({ "body": excerpt(body, redactor) });
         failed
     }

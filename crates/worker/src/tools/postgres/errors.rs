@@ -6,7 +6,7 @@ use crate::pipeline::CallResult;
 use serde_json::{Map, Value, json};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, ErrorPosition};
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 pub(super) struct Trouble {
     failure: Box<Failure>,
@@ -32,7 +32,7 @@ impl From<Error> for Trouble {
         match error.as_db_error() {
             Some(told) => Trouble::told(told),
             None if error.is_closed() || is_io(&error) => Trouble::connecting(error),
-            None => failure("unknown", "DB_ERROR", cause(&error)).into(),
+            None => failure(ErrorClass::Unknown, "DB_ERROR", cause(&error)).into(),
         }
     }
 }
@@ -42,10 +42,12 @@ impl Trouble {
     pub(super) fn connecting(error: Error) -> Trouble {
         match error.as_db_error() {
             Some(told) => Trouble::told(told),
-            None => {
-                failure("transport", "DB_CONNECTION", format!("no connection to postgres: {}", cause(&error)))
-                    .into()
-            }
+            None => failure(
+                ErrorClass::Transport,
+                "DB_CONNECTION",
+                format!("no connection to postgres: {}", cause(&error)),
+            )
+            .into(),
         }
     }
 
@@ -70,18 +72,18 @@ impl Trouble {
 }
 
 /// By the SQLSTATE: its class is the first two characters.
-fn classed(state: &str) -> (&'static str, &'static str) {
+fn classed(state: &str) -> (ErrorClass, &'static str) {
     match (state.get(..2).unwrap_or_default(), state) {
-        (_, "40001" | "40P01") => ("transient_5xx", "DB_DEADLOCK"),
-        (_, "57014" | "55P03") => ("timeout", "DB_TIMEOUT"),
-        ("08", _) | (_, "57P01" | "57P02" | "57P03" | "53300") => ("transport", "DB_CONNECTION"),
-        ("23", _) => ("validation", "DB_CONSTRAINT"),
-        ("28", _) => ("auth", "AUTHENTICATION_FAILED"),
-        (_, "42501") => ("policy", "PERMISSION_DENIED"),
-        (_, "42601") => ("validation", "DB_SYNTAX"),
-        ("22" | "3D" | "3F" | "42", _) => ("validation", "DB_STATEMENT"),
-        ("53" | "58", _) => ("transient_5xx", "DB_UNAVAILABLE"),
-        _ => ("unknown", "DB_ERROR"),
+        (_, "40001" | "40P01") => (ErrorClass::Transient5xx, "DB_DEADLOCK"),
+        (_, "57014" | "55P03") => (ErrorClass::Timeout, "DB_TIMEOUT"),
+        ("08", _) | (_, "57P01" | "57P02" | "57P03" | "53300") => (ErrorClass::Transport, "DB_CONNECTION"),
+        ("23", _) => (ErrorClass::Validation, "DB_CONSTRAINT"),
+        ("28", _) => (ErrorClass::Auth, "AUTHENTICATION_FAILED"),
+        (_, "42501") => (ErrorClass::Policy, "PERMISSION_DENIED"),
+        (_, "42601") => (ErrorClass::Validation, "DB_SYNTAX"),
+        ("22" | "3D" | "3F" | "42", _) => (ErrorClass::Validation, "DB_STATEMENT"),
+        ("53" | "58", _) => (ErrorClass::Transient5xx, "DB_UNAVAILABLE"),
+        _ => (ErrorClass::Unknown, "DB_ERROR"),
     }
 }
 
@@ -121,5 +123,5 @@ pub(super) fn invalid(message: String) -> Box<Failure> {
 pub(super) fn too_large() -> Trouble {
     let message =
         "the rows are larger than `max_result_bytes`; ask for fewer of them with LIMIT, or allow more";
-    failure("validation", "RESULT_TOO_LARGE", message).into()
+    failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message).into()
 }

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use tokio::net::lookup_host;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
+use windlass_protocol::ErrorClass;
 
 const PORT: u16 = 5432;
 /// A directory of sockets is on this machine.
@@ -40,7 +41,7 @@ fn port(config: &Config, number: usize) -> u16 {
 
 async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Trouble> {
     let found = lookup_host((name, port)).await.map_err(|error| {
-        failure("transport", "DB_CONNECTION", format!("no connection to postgres: {name}: {error}"))
+        failure(ErrorClass::Transport, "DB_CONNECTION", format!("no connection to postgres: {name}: {error}"))
     })?;
     let mut refused = None;
     for address in found.map(|address| address.ip()) {
@@ -51,13 +52,18 @@ async fn address(name: &str, port: u16, egress: &Egress) -> Result<IpAddr, Troub
     }
     Err(refused.map_or_else(
         || {
-            failure("transport", "DB_CONNECTION", format!("no connection to postgres: {name} has no address"))
-                .into()
+            failure(
+                ErrorClass::Transport,
+                "DB_CONNECTION",
+                format!("no connection to postgres: {name} has no address"),
+            )
+            .into()
         },
         |refused| not_allowed(&refused),
     ))
 }
 
 fn not_allowed(refused: &Refused) -> Trouble {
-    failure("policy", "EGRESS_REFUSED", format!("no connection to postgres is made: {refused}")).into()
+    failure(ErrorClass::Policy, "EGRESS_REFUSED", format!("no connection to postgres is made: {refused}"))
+        .into()
 }

@@ -16,6 +16,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 use tokio_postgres_rustls::MakeRustlsConnect;
+use windlass_protocol::ErrorClass;
 
 /// How long a goodbye may take: it only spares the server a line in its log.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -72,7 +73,8 @@ async fn tls(verifies: bool) -> Result<MakeRustlsConnect, Trouble> {
     let config =
         made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string()));
     config.map(MakeRustlsConnect::new).map_err(|error| {
-        failure("unknown", "DB_NOT_STARTED", format!("TLS cannot be set up for postgres: {error}")).into()
+        failure(ErrorClass::Unknown, "DB_NOT_STARTED", format!("TLS cannot be set up for postgres: {error}"))
+            .into()
     })
 }
 

@@ -12,7 +12,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 pub(in crate::tools) const RUNNER: &str = include_str!("runner.py");
 
@@ -86,10 +86,10 @@ fn parsed(bytes: &[u8]) -> Result<Answer, Box<Failure>> {
     if bytes.len() as u64 > ANSWER_MAX {
         let message =
             format!("the result is larger than {ANSWER_MAX} bytes; write it to a file and return its path");
-        return Err(failure("validation", "RESULT_TOO_LARGE", message));
+        return Err(failure(ErrorClass::Validation, "RESULT_TOO_LARGE", message));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        failure("validation", "RESULT_NOT_JSON", format!("the result cannot be read: {error}"))
+        failure(ErrorClass::Validation, "RESULT_NOT_JSON", format!("the result cannot be read: {error}"))
     })
 }
 
@@ -154,7 +154,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
 
 fn unusable(error: &io::Error) -> Box<Failure> {
     let message = format!("the directory through which {TOOL} is called cannot be used: {error}");
-    let mut failed = failure("unknown", "PYTHON_NOT_STARTED", message);
+    let mut failed = failure(ErrorClass::Unknown, "PYTHON_NOT_STARTED", message);
     failed.retryable = Some(true);
     failed
 }

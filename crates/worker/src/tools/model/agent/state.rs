@@ -4,7 +4,7 @@ use super::super::answer::{Answer, ToolCall};
 use crate::failure::failure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_protocol::Failure;
+use windlass_protocol::{ErrorClass, Failure};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct State {
@@ -44,7 +44,7 @@ impl State {
         State::deserialize(memo).map_err(|error| {
             let message =
                 format!("where the agent stood cannot be read: {error}; use workers of one version");
-            failure("validation", "INVALID_CURSOR", message)
+            failure(ErrorClass::Validation, "INVALID_CURSOR", message)
         })
     }
 

@@ -11,7 +11,7 @@ use crate::tools::Desk;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
-use windlass_protocol::{AgentAnswer, AgentAsk, Failure};
+use windlass_protocol::{AgentAnswer, AgentAsk, ErrorClass, Failure};
 
 /// What the model is told of one result.
 const RESULT_MAX: usize = 32 * 1024;
@@ -170,7 +170,7 @@ async fn told(answer: AgentAnswer, desk: &Desk) -> Result<Value, Box<Failure>> {
         AgentAnswer::Refused { why } => json!({ "status": "refused", "reason": why }),
         AgentAnswer::Stale => {
             return Err(failure(
-                "unknown",
+                ErrorClass::Unknown,
                 "STOPPED",
                 "the agent's work was given to someone else or has ended",
             ));

@@ -1,4 +1,4 @@
-//! One taxonomy of failures for all dialects.
+//! Why work failed: one taxonomy for kernel, workers and all dialects.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +15,8 @@ pub enum ErrorClass {
     Policy,
     Auth,
     Conflict,
+    /// Also what a worker of another version calls by a name that is not known here.
+    #[serde(other)]
     Unknown,
 }
 
