@@ -7,6 +7,8 @@
 
 mod size;
 
+pub use size::json_bytes;
+
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 

@@ -2,6 +2,12 @@
 
 use serde_json::Value;
 
+/// Bytes of the value's JSON.
+#[must_use]
+pub fn json_bytes(value: &Value) -> usize {
+    usize::MAX - spend(value, usize::MAX).unwrap_or(0)
+}
+
 /// Counting stops as soon as the answer is known.
 pub(crate) fn exceeds(value: &Value, bytes: usize) -> bool {
     spend(value, bytes).is_none()

@@ -19,6 +19,7 @@ fn the_size_is_the_length_of_the_json() {
     ];
     for value in values {
         let length = value.to_string().len();
+        assert_eq!(json_bytes(&value), length, "{value}");
         assert!(!size::exceeds(&value, length), "{value} fits into {length}");
         assert!(size::exceeds(&value, length - 1), "{value} is longer than {}", length - 1);
     }

@@ -9,44 +9,58 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What an execution gave so far, record by record: the newest result of each step, and where branches ended well.
-#[derive(Debug, Clone, Default)]
-pub struct Outputs {
+/// What an execution gave so far, record by record: the newest result of each step, and where branches ended well. `R` is
+/// what is kept of a result: the value, or where it can be read again.
+#[derive(Debug, Clone)]
+pub struct Outputs<R = Arc<Value>> {
     fired: BTreeMap<RunId, StepId>,
-    results: BTreeMap<StepId, Arc<Value>>,
+    results: BTreeMap<StepId, R>,
     ends: BTreeSet<StepId>,
 }
 
+impl<R> Default for Outputs<R> {
+    fn default() -> Outputs<R> {
+        Outputs { fired: BTreeMap::new(), results: BTreeMap::new(), ends: BTreeSet::new() }
+    }
+}
+
 impl Outputs {
-    /// Goes on with the next record.
+    /// Continues with the next record and keeps the values of results.
     pub fn note(&mut self, record: &Record) {
-        match &record.event {
-            Event::Restarted { .. } => self.results.clear(),
-            Event::Created(created) => {
-                let imports = created.create.imports.iter();
-                self.results.extend(imports.map(|import| (import.step, import.output.clone())));
-            }
-            Event::Fired { run, step, role: Role::Routed | Role::Final, .. } => {
-                self.fired.insert(*run, *step);
-            }
-            Event::Done { run, output, .. } => {
-                self.results.extend(self.fired.remove(run).map(|step| (step, output.clone())));
-            }
-            Event::Routed { step, end: BranchEnd::Well, .. } => drop(self.ends.insert(*step)),
-            _ => {}
-        }
+        self.note_with(record, &mut |_, output| output.clone());
     }
 
     /// An object: the final step's result if there is one, else the result of the only completed leaf, else leaf name
     /// to result. A leaf is a step where a branch ended well; its newest firing counts.
     #[must_use]
     pub fn value(&self, net: &Net) -> Value {
-        self.value_with(net, &mut Value::clone)
+        self.value_with(net, &mut |output| (**output).clone())
+    }
+}
+
+impl<R> Outputs<R> {
+    /// Continues with the next record. `keep` is called with each result and its number among the results of the record.
+    pub fn note_with(&mut self, record: &Record, keep: &mut dyn FnMut(usize, &Arc<Value>) -> R) {
+        match &record.event {
+            Event::Restarted { .. } => self.results.clear(),
+            Event::Created(created) => {
+                let imports = created.create.imports.iter().enumerate();
+                self.results.extend(imports.map(|(at, import)| (import.step, keep(at, &import.output))));
+            }
+            Event::Fired { run, step, role: Role::Routed | Role::Final, .. } => {
+                self.fired.insert(*run, *step);
+            }
+            Event::Done { run, output, .. } => {
+                self.results.extend(self.fired.remove(run).map(|step| (step, keep(0, output))));
+            }
+            Event::Routed { step, end: BranchEnd::Well, .. } => drop(self.ends.insert(*step)),
+            _ => {}
+        }
     }
 
-    /// The same, of results as they are told: a reference may be told as the value that it stands for.
+    /// The same object as [`Outputs::value`], with each result as `tell` renders it.
     #[must_use]
-    pub fn value_with(&self, net: &Net, tell: &mut dyn FnMut(&Value) -> Value) -> Value {
+    pub fn value_with(&self, net: &Net, tell: &mut dyn FnMut(&R) -> Value) -> Value {
         if let Finish::Step(step) = net.policy().finish
             && let Some(result) = self.results.get(&step)
         {

@@ -1,5 +1,6 @@
 //! What every request has at hand.
 
+use crate::answers::Answers;
 use crate::audit::RefusedRequests;
 use crate::auth::{Directory, Jwt};
 use crate::compiling::Compiling;
@@ -37,6 +38,8 @@ pub struct App {
     pub settings: Settings,
     pub directory: Directory,
     pub jwt: Option<Jwt>,
+    /// Bytes that wait for clients.
+    pub answers: Arc<Answers>,
     pub rates: RateLimits,
     pub definitions: Definitions,
     pub secrets: Arc<SharedVault>,
@@ -94,6 +97,7 @@ impl App {
             pulse,
         } = parts;
         let streams = Streams::new(settings.max_streams);
+        let answers = Arc::new(Answers::new(settings.tenant_answers));
         App {
             engine,
             followers: readers.patient(),
@@ -101,6 +105,7 @@ impl App {
             settings,
             directory,
             jwt,
+            answers,
             rates: RateLimits::default(),
             definitions: Definitions::default(),
             webhook_secrets: WebhookSecrets::new(secrets.clone()),

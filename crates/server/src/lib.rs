@@ -1,5 +1,6 @@
 //! HTTP, WebSocket and webhooks over one engine, with tenants.
 
+pub mod answers;
 pub mod app;
 mod audit;
 pub mod auth;

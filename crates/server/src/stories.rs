@@ -9,22 +9,23 @@ use crate::nets::Nets;
 use crate::readers::Slice;
 use crate::routes::{EventTeller, LogTeller};
 use crate::shelf::{Bounds, Shelf, lock};
-use crate::told::{Artifacts, TellError, Told, facts};
+use crate::told::{TellError, Told, facts};
 use crate::walk::Walks;
-use serde_json::{Serializer, Value};
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
-use windlass_dialects::view::Story;
+use windlass_dialects::view::{ResultPlace, Sources, Story, ValueAddress, ValuePlace};
 use windlass_kernel::{ExecutionId, Need, Net, NetDigest, Outputs, Record};
-use windlass_store::{Reader, StoreError, Stored, Tenant};
+use windlass_store::{PageBounds, Reader, StoreError, Stored, Tenant};
 
-/// A story weighs as much as the JSON of its journal; in memory that is a few times as much.
+/// A story weighs as much as the JSON that it holds; in memory that is a few times as much.
 const STORIES: Bounds = Bounds { entries_max: 1_000, weight_max: 128 << 20 };
-/// Rows read at a time.
-const PAGE: usize = 256;
+/// What one live step-run or standing token takes, roughly.
+const LIVE_WEIGHT: usize = 512;
+/// What is read at a time.
+const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
 
 #[derive(Debug)]
 pub struct Stories {
@@ -36,7 +37,7 @@ pub struct Stories {
     pub lines: Walks<LogTeller>,
 }
 
-/// Long stories of one tenant that are folded at a time: in memory each is a few times as large as its journal.
+/// Long stories of one tenant that are folded at a time: each takes a few megabytes and a thread.
 const FOLDING_MAX: usize = 2;
 /// Tenants whose turns are kept before unused ones are dropped.
 const TURNS_MAX: usize = 256;
@@ -66,8 +67,7 @@ pub struct Turn {
 #[derive(Debug, Default)]
 struct Folded {
     story: Story,
-    outputs: Outputs,
-    weight: u64,
+    outputs: Outputs<ResultPlace>,
     /// None: nothing was read yet.
     net: Option<Arc<Net>>,
 }
@@ -128,7 +128,7 @@ impl Stories {
         let mut folded = shared.write();
         // Half of a record may have been folded: it is read anew.
         let caught_up = folded.catch_up(reader, id, net, slice).inspect_err(|_| *folded = Folded::default());
-        let weight = folded.weight;
+        let weight = folded.weight();
         drop(folded);
         let caught_up = caught_up?;
         lock(&self.kept).put(id, shared.clone(), weight);
@@ -152,8 +152,10 @@ impl Stories {
         };
         let reader = RefCell::new(reader);
         let open = |key: &str| opened(&mut **reader.borrow_mut(), id, key);
-        let (story, outputs, artifacts) = (&folded.story, &folded.outputs, Artifacts(&open));
-        Ok(tell(&Told { stored, net, story, outputs, facts, artifacts }))
+        let read = |place: &ValuePlace| value_at(&mut **reader.borrow_mut(), id, place);
+        let (story, outputs, sources) =
+            (&folded.story, &folded.outputs, Sources { open: &open, read: &read });
+        Ok(tell(&Told { stored, net, story, outputs, facts, sources }))
     }
 
     /// None: the store does not have it.
@@ -218,13 +220,12 @@ impl Folded {
     ) -> Result<bool, TellError> {
         let net = self.net.insert(net).clone();
         loop {
-            let rows = reader.journal(id, self.version(), PAGE)?;
-            let more = rows.len() == PAGE;
+            let page = reader.journal_page(id, self.version(), PAGE)?;
             // Rows are read whole, so each begins where the one before it ended.
-            for record in rows.iter().flat_map(|row| &row.records) {
+            for record in page.rows.iter().flat_map(|row| &row.records) {
                 self.fold(&net, record).map_err(|illegal| TellError::Broken(id, illegal))?;
             }
-            if !more {
+            if !page.more {
                 return Ok(true);
             }
             if slice.is_over() {
@@ -234,9 +235,15 @@ impl Folded {
     }
 
     fn fold(&mut self, net: &Net, record: &Record) -> Result<(), windlass_kernel::Illegal> {
-        self.outputs.note(record);
-        self.weight += weight(record);
+        let version = self.version();
+        self.outputs.note_with(record, &mut |index, value| ResultPlace::of(version, index, value));
         self.story.fold(net, record)
+    }
+
+    fn weight(&self) -> u64 {
+        let state = &self.story.state;
+        let live = state.runs.len() + state.arrived.len() + state.gated.len() + state.joins.len();
+        (self.story.weight() + LIVE_WEIGHT * (live + state.latest.len() + 1)) as u64
     }
 }
 
@@ -247,20 +254,22 @@ fn opened(reader: &mut impl Reader, id: ExecutionId, key: &str) -> Option<Arc<Va
     found.ok()?.artifacts.remove(key)?
 }
 
-fn weight(record: &Record) -> u64 {
-    struct Count(u64);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len() as u64;
-            Ok(bytes.len())
-        }
+/// A value of the journal; None when it cannot be read, which is logged.
+pub fn value_at(reader: &mut impl Reader, id: ExecutionId, place: &ValuePlace) -> Option<Arc<Value>> {
+    let read = read_value(reader, id, place.address());
+    read.inspect_err(|error| tracing::error!(%error, "a value of a journal cannot be read")).ok()?
+}
 
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // A record was JSON when it was read, and nothing that is counted can fail.
-    let _ = serde::Serialize::serialize(record, &mut Serializer::new(&mut count));
-    count.0
+/// A value of the journal; None when there is none at that address.
+pub fn read_value(
+    reader: &mut impl Reader,
+    id: ExecutionId,
+    address: ValueAddress,
+) -> Result<Option<Arc<Value>>, StoreError> {
+    let bounds = PageBounds { rows_max: 1, bytes_max: 1 };
+    let rows = reader.journal_page(id, address.version, bounds)?.rows;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let record = address.version.checked_sub(row.version).and_then(|at| usize::try_from(at).ok());
+    let record = record.and_then(|at| row.records.get(at));
+    Ok(record.and_then(|record| address.value_in(&record.event)))
 }

@@ -1,5 +1,6 @@
 //! Someone who follows an execution live: a place in its feed, and a bell that rings when there is more.
 
+use crate::answers::HeldBytes;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::feed::{Feed, FeedError, Page};
@@ -56,8 +57,15 @@ impl Live {
         self.follow.next()
     }
 
-    /// Nothing is read for somebody whose token has ended meanwhile.
-    pub async fn read(&mut self) -> Result<Page, Problem> {
+    /// Nothing is read for somebody whose token has ended meanwhile. What is read counts among the answers of the tenant
+    /// until it is taken; where these are too many, it waits for its turn.
+    pub async fn read(&mut self) -> Result<(Page, Arc<HeldBytes>), Problem> {
+        let (app, tenant) = (self.app.clone(), self.caller.tenant.clone());
+        tokio::select! {
+            () = app.answers.room(&tenant) => {}
+            problem = self.lapsed() => return Err(problem),
+            () = app.stopped() => return Err(Problem::unavailable("the server is being stopped; ask again")),
+        }
         self.caller.still_passes(&self.app)?;
         let Some(mut feed) = self.feed.take() else {
             return Err(Problem::internal("a feed is read twice at once"));
@@ -65,10 +73,11 @@ impl Live {
         let followers = self.app.followers.of(&self.caller.tenant);
         let reading = followers.read(move |reader| {
             let page = feed.read(reader)?;
-            Ok::<_, FeedError>((feed, page))
+            let held = Arc::new(app.answers.hold(&tenant, page.bytes));
+            Ok::<_, FeedError>((feed, page, held))
         });
-        let (feed, page) = reading.await?;
+        let (feed, page, held) = reading.await?;
         self.feed = Some(feed);
-        Ok(page)
+        Ok((page, held))
     }
 }

@@ -1,11 +1,10 @@
 //! Executions as they are told: everything that is known of one, read at once.
 
 use crate::feed::leases;
-use std::fmt;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
 use windlass_dialects::view::{
-    ExecutionView, Facts, Labels, Open, Quarantined, Story, Workflow, response, time,
+    ExecutionView, Facts, Labels, Quarantined, ResultPlace, Room, Sources, Story, Workflow, response, time,
 };
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs};
 use windlass_store::{Options, Quarantine, Reader, StoreError, Stored};
@@ -16,19 +15,10 @@ pub struct Told<'s> {
     pub stored: Stored,
     pub net: &'s Net,
     pub story: &'s Story,
-    pub outputs: &'s Outputs,
+    pub outputs: &'s Outputs<ResultPlace>,
     pub facts: Facts,
-    pub artifacts: Artifacts<'s>,
-}
-
-/// Large values that the execution's journal names.
-#[derive(Clone, Copy)]
-pub struct Artifacts<'s>(pub &'s Open<'s>);
-
-impl fmt::Debug for Artifacts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Artifacts")
-    }
+    /// Values of its journal, and those that the journal names.
+    pub sources: Sources<'s>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +37,13 @@ impl Told<'_> {
     /// The object that stands for an execution everywhere.
     #[must_use]
     pub fn response(&self) -> ExecutionView {
-        response(&self.facts, self.net, self.story, self.outputs, self.artifacts.0)
+        response(&self.facts, self.net, self.story, self.outputs, self.sources)
+    }
+
+    /// Room for one answer about it.
+    #[must_use]
+    pub fn room(&self) -> Room<'_> {
+        Room::new(self.facts.execution, self.sources)
     }
 
     /// Its net, coloured by what became of each step.

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use windlass_dialects::view::{Leases, NodeProgress, Taken};
 use windlass_kernel::{ExecutionId, Millis, NetSpec, Record, RunId};
 use windlass_protocol::Line;
-use windlass_store::{Position, Reader, StoreError, StoredLog};
+use windlass_store::{JournalPage, PageBounds, Position, Reader, StoreError, StoredLog};
 
-/// Rows of the journal, and chunks of the log, in one stretch: a few hundred kilobytes as a rule.
-const ROWS_MAX: usize = 200;
+/// Rows of the journal, and chunks of the log, in one stretch: a few hundred kilobytes as a rule, and a megabyte of each.
+const PAGE: PageBounds = PageBounds { rows_max: 200, bytes_max: 1 << 20 };
 
 /// What came after a place.
 #[derive(Debug, Serialize, Deserialize)]
@@ -86,9 +86,9 @@ impl Stretch {
         after: Position,
     ) -> Result<Stretch, StoreError> {
         let net = if from == 0 { net(reader, id)? } else { None };
-        let rows = reader.journal(id, from, ROWS_MAX)?;
-        let chunks = reader.logs(id, after, ROWS_MAX)?;
-        let more = rows.len() == ROWS_MAX || chunks.len() == ROWS_MAX;
+        let JournalPage { rows, more: more_rows } = reader.journal_page(id, from, PAGE)?;
+        let (chunks, more_chunks) = log_page(reader, id, after, PAGE)?;
+        let more = more_rows || more_chunks;
         // The first row may begin before the place.
         let seen = rows.first().map_or(0, |row| from.saturating_sub(row.version));
         let records = rows.into_iter().flat_map(|row| row.records);
@@ -112,6 +112,23 @@ impl Stretch {
         let taken = |lease: &Lease| Taken { since: lease.since, progress: lease.progress.clone() };
         self.leases.iter().map(|lease| (lease.run, taken(lease))).collect()
     }
+}
+
+/// Chunks of a log within bounds, at least one if there is one, and whether there may be more.
+pub fn log_page(
+    reader: &mut impl Reader,
+    id: ExecutionId,
+    after: Position,
+    bounds: PageBounds,
+) -> Result<(Vec<StoredLog>, bool), StoreError> {
+    let mut chunks = reader.logs(id, after, bounds.rows_max)?;
+    let (read, mut kept, mut bytes) = (chunks.len(), 0, 0);
+    while kept < read && bytes < bounds.bytes_max {
+        bytes += chunks[kept].lines.len();
+        kept += 1;
+    }
+    chunks.truncate(kept);
+    Ok((chunks, kept < read || read == bounds.rows_max))
 }
 
 fn net(reader: &mut impl Reader, id: ExecutionId) -> Result<Option<NetSpec>, StoreError> {

@@ -1,6 +1,7 @@
 //! The journal of an execution told page by page. What a record tells depends on how the execution stood before it, so
 //! where somebody stopped is kept: whoever goes on there reads that page alone.
 
+use crate::answers::PAGE_BYTES_MAX;
 use crate::follow::Happened;
 use crate::readers::Slice;
 use crate::shelf::{Bounds, Shelf, lock};
@@ -9,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use windlass_kernel::{Execution, ExecutionId, Net, Record, evolve};
-use windlass_store::{JournalRow, Reader};
+use windlass_store::{JournalRow, PageBounds, Reader};
 
 /// A place weighs as many bytes as what was live there takes, roughly.
 const PLACES: Bounds = Bounds { entries_max: 1_000, weight_max: 32 << 20 };
@@ -18,12 +19,17 @@ const LIVE_WEIGHT: u64 = 512;
 /// Rows read at a time: few at first, because one row may tell more than a page holds.
 const ROWS_MIN: usize = 4;
 const ROWS_MAX: usize = 256;
+/// Bytes read at a time.
+const READ_BYTES: usize = 1 << 20;
 
 /// Says what records mean, one after the other from the first on.
 pub trait Teller: Clone {
     type Entry;
 
     fn tell(&mut self, happened: &Happened) -> Vec<Self::Entry>;
+
+    /// Bytes of an entry's JSON, roughly.
+    fn bytes(entry: &Self::Entry) -> usize;
 }
 
 /// The next entry to be told: a record, by how many there are before it, and the number of its entry.
@@ -86,6 +92,8 @@ pub struct Walk<T: Teller> {
     limit: usize,
     stand: Stand<T>,
     entries: Vec<T::Entry>,
+    /// Of the entries.
+    bytes: usize,
     rows_max: usize,
     marked: bool,
 }
@@ -94,10 +102,10 @@ pub struct Walk<T: Teller> {
 pub type Walked<T> = (Vec<<T as Teller>::Entry>, Option<Place>);
 
 impl<T: Teller> Walks<T> {
-    /// Begins a page of so many entries from a place on. `first` tells the journal from its beginning.
+    /// Begins a page of so many entries from a place on; it ends earlier with the entry that makes it large. `first` tells the journal from its beginning.
     pub fn begin(&self, id: ExecutionId, first: T, from: Place, limit: usize) -> Walk<T> {
         let stand = self.nearest(id, from.version, first);
-        Walk { id, from, limit, stand, entries: Vec::new(), rows_max: ROWS_MIN, marked: false }
+        Walk { id, from, limit, stand, entries: Vec::new(), bytes: 0, rows_max: ROWS_MIN, marked: false }
     }
 
     /// A page, read as a whole.
@@ -123,15 +131,15 @@ impl<T: Teller> Walks<T> {
     ) -> Result<Option<Walked<T>>, TellError> {
         loop {
             let version = walk.stand.state.head.version;
-            let rows = reader.journal(walk.id, version, walk.rows_max)?;
-            let last = rows.len() < walk.rows_max;
+            let bounds = PageBounds { rows_max: walk.rows_max, bytes_max: READ_BYTES };
+            let page = reader.journal_page(walk.id, version, bounds)?;
             walk.rows_max = ROWS_MAX.min(walk.rows_max * 2);
-            for record in records(rows, version) {
+            for record in records(page.rows, version) {
                 if let Some(next) = self.take(net, walk, record)? {
                     return Ok(Some((std::mem::take(&mut walk.entries), Some(next))));
                 }
             }
-            if last {
+            if !page.more {
                 return Ok(Some((std::mem::take(&mut walk.entries), None)));
             }
             if slice.is_over() {
@@ -142,9 +150,10 @@ impl<T: Teller> Walks<T> {
 
     /// Adds what a record tells; the place of the next entry when the page is full.
     fn take(&self, net: &Net, walk: &mut Walk<T>, record: Record) -> Result<Option<Place>, TellError> {
-        let Walk { id, from, limit, stand, entries, marked, .. } = walk;
+        let Walk { id, from, limit, stand, entries, bytes, marked, .. } = walk;
         let version = stand.state.head.version;
-        let full = entries.len() == *limit;
+        let is_full = |entries: &Vec<T::Entry>, bytes| entries.len() == *limit || bytes >= PAGE_BYTES_MAX;
+        let full = is_full(entries, *bytes);
         if version > 0 && (version == from.version || full && !*marked) {
             *marked = full;
             self.keep(*id, stand);
@@ -153,9 +162,10 @@ impl<T: Teller> Walks<T> {
         let told = stand.teller.tell(&happened).into_iter().enumerate();
         let begin = if version == from.version { from.entry } else { 0 };
         for (entry, told) in told.skip(begin).filter(|_| version >= from.version) {
-            if entries.len() == *limit {
+            if is_full(entries, *bytes) {
                 return Ok(Some(Place { version, entry }));
             }
+            *bytes += T::bytes(&told);
             entries.push(told);
         }
         evolve(&mut stand.state, net, &happened.record).map_err(|illegal| TellError::Broken(*id, illegal))?;

@@ -53,7 +53,7 @@ pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 pub use seal::{AuditSeal, SEAL_KEY_BYTES, hex};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 pub use store::{
-    Damage, DueTimer, JournalRow, Listed, Offer, Query, Reader, Status, Store, StoreError, Stored,
-    StoredDefinition, StoredLog, StoredMail, Which,
+    Damage, DueTimer, JournalPage, JournalRow, Listed, Offer, PageBounds, Query, Reader, Status, Store,
+    StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Which,
 };
 pub use usage::{Usage, Usages};

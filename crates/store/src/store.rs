@@ -38,6 +38,14 @@ pub trait Reader: Send + 'static {
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError>;
 
+    /// The same rows within bounds of number and size; at least one, if there is one.
+    fn journal_page(
+        &mut self,
+        execution: ExecutionId,
+        from: u64,
+        bounds: PageBounds,
+    ) -> Result<JournalPage, StoreError>;
+
     /// Values a decision needs, as far as the store has them; an artifact that is not there is told as such.
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError>;
 
@@ -233,6 +241,21 @@ impl std::fmt::Display for Which {
             Which::Name(name) => f.write_str(name),
         }
     }
+}
+
+/// How much is read at a time. Rows are as large as what tenants put into them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageBounds {
+    pub rows_max: usize,
+    /// The page ends with the row that reaches it.
+    pub bytes_max: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JournalPage {
+    pub rows: Vec<JournalRow>,
+    /// There may be more rows.
+    pub more: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

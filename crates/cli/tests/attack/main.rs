@@ -26,3 +26,4 @@ mod stage;
 mod storage;
 mod strangers;
 mod values;
+mod viewers;

@@ -63,9 +63,9 @@ pub fn marks(story: &Story, leases: &Leases) -> Marks {
             "skipped" => State::Skipped,
             _ => State::Waiting,
         };
-        let mark = marks.entry(firing.step).or_insert(Mark { state, firings: 0, failures: 0 });
+        let (firings, failures) = (story.fired(firing.step), story.failures_let_go(firing.step));
+        let mark = marks.entry(firing.step).or_insert(Mark { state, firings, failures });
         mark.state = state;
-        mark.firings += 1;
         mark.failures += u32::from(matches!(firing.end, Some(End::Failed { .. })));
     }
     for gate in story.gates() {

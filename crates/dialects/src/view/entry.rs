@@ -5,7 +5,7 @@
 //! steps have entries of their own, with `path`: the iteration numbers from the outermost loop inwards, from 0.
 
 use super::firing::{End, Firing};
-use super::large::shared;
+use super::large::Room;
 use super::response::{Facts, Leases};
 use super::shapes::{Course, ExecutionError, Iteration, NodeExecution};
 use super::story::Story;
@@ -35,25 +35,40 @@ impl NodeLabel {
     }
 }
 
-pub(super) fn entry(net: &Net, story: &Story, facts: &Facts, firing: &Firing) -> NodeExecution {
+/// None: there is no room for it. Ask for the newest first.
+pub(super) fn entry(
+    net: &Net,
+    story: &Story,
+    facts: &Facts,
+    firing: &Firing,
+    room: &mut Room<'_>,
+) -> Option<NodeExecution> {
     let step = net.step(firing.step);
     let NodeLabel { id, name, kind } = NodeLabel::of(step);
-    let iterations = story.iterations(firing.run).filter(|_| step.repeat.is_some());
-    NodeExecution {
+    if !room.takes(firing, id.len() + name.len() + kind.len()) {
+        return None;
+    }
+    let parts = story.iterations(firing.run).rev().filter(|_| step.repeat.is_some());
+    let mut iterations: Vec<Iteration> = parts
+        .filter_map(|part| {
+            let index = part.path.index();
+            room.takes(part, 0).then(|| Iteration { index, course: course(net, story, facts, part, room) })
+        })
+        .collect();
+    iterations.reverse();
+    Some(NodeExecution {
         node_id: id,
         node_name: name,
         node_type: kind,
         firing: firing.number,
         path: firing.path.0.clone(),
-        course: course(net, story, facts, firing),
-        iterations: iterations
-            .map(|part| Iteration { index: part.path.index(), course: course(net, story, facts, part) })
-            .collect(),
-        compensation: story.hook(firing.run).map(|hook| course(net, story, facts, hook)),
-    }
+        course: course(net, story, facts, firing, room),
+        iterations,
+        compensation: story.hook(firing.run).map(|hook| course(net, story, facts, hook, room)),
+    })
 }
 
-fn course(net: &Net, story: &Story, facts: &Facts, firing: &Firing) -> Course {
+fn course(net: &Net, story: &Story, facts: &Facts, firing: &Firing, room: &mut Room<'_>) -> Course {
     let taken = facts.leases.get(&firing.run).filter(|_| firing.end.is_none());
     let leased = taken.map(|taken| taken.since);
     Course {
@@ -62,7 +77,7 @@ fn course(net: &Net, story: &Story, facts: &Facts, firing: &Firing) -> Course {
         completed_at: firing.ended_at.map(time),
         duration: firing.duration_ms(),
         retry_count: firing.attempts.saturating_sub(1),
-        output: firing.output.as_ref().map(|output| shared(facts.execution, output)),
+        output: firing.output.as_ref().map(|output| room.held(output)),
         metadata: metadata(firing),
         error: node_error(net, story, firing, facts.labels.debug),
         progress: taken.and_then(|taken| taken.progress.clone()),

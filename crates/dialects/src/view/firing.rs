@@ -1,8 +1,9 @@
 //! One firing of a step, as the journal tells it.
 
+use super::kept::Kept;
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_kernel::{Args, Failure, Millis, Path, Role, RunId, SkipReason, StepId, Times};
+use windlass_kernel::{Failure, Millis, Path, Role, RunId, SkipReason, StepId, Times};
 
 #[derive(Debug, Clone)]
 pub struct Firing {
@@ -10,7 +11,7 @@ pub struct Firing {
     pub step: StepId,
     pub path: Path,
     pub role: Role,
-    pub args: Args,
+    pub args: Option<Kept>,
     /// Among the firings of its step, from 1; 0 for an iteration or a hook, which belong to another firing.
     pub number: u32,
     /// Attempts begun.
@@ -23,7 +24,7 @@ pub struct Firing {
     pub ended_at: Option<Millis>,
     /// None while it lives.
     pub end: Option<End>,
-    pub output: Option<Arc<Value>>,
+    pub output: Option<Kept>,
     /// What its worker counted, at its end.
     pub metadata: Option<Arc<Value>>,
     /// The newest, whether a retry follows or not.

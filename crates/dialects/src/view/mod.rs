@@ -3,6 +3,7 @@
 
 mod entry;
 mod firing;
+mod kept;
 mod large;
 mod playbook;
 mod response;
@@ -17,13 +18,16 @@ mod workflow;
 pub(crate) use entry::node_status;
 pub use entry::{NodeLabel, category, error};
 pub use firing::{End, Firing};
-pub use large::{Open, TOLD_BYTES_MAX, reference, shared};
+pub use kept::{Kept, ResultPlace, ValueAddress, ValuePlace};
+pub use large::{Open, ReadValue, Room, Share, Sources, TOLD_BYTES_MAX, reference, shared};
 pub use playbook::gate_keys;
-pub use response::{Facts, Labels, Leases, Taken, Workflow, execution_status, progress, response, status};
+pub use response::{
+    Facts, Labels, Leases, Taken, Workflow, execution_status, progress, response, status, told_outputs,
+};
 pub use shapes::{
     Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,
-    NodeProgress, NodeStatus, Progress, Quarantined, TriggerType, Waiting, WaitingKind,
+    NodeProgress, NodeStatus, Progress, Quarantined, Shortened, TriggerType, Waiting, WaitingKind,
 };
-pub use story::{GateStory, HoldStory, Story};
+pub use story::{FIRINGS_BYTES_MAX, GateStory, HoldStory, Story, VALUES_BYTES_MAX};
 pub use waiting::waiting_for;
 pub use wire::{execution_id, time, workflow_id};

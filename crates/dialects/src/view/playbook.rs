@@ -2,21 +2,22 @@
 //! they are with the firings in `nodeExecutions`.
 
 use super::firing::{End, Firing};
-use super::large::reference;
+use super::large::Room;
 use super::story::{GateStory, Story};
 use super::wire::time;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
 
-pub(super) fn view(net: &Net, story: &Story) -> Value {
+/// `steps` are those of the newest firings, which `nodeExecutions` has, too.
+pub(super) fn view(net: &Net, story: &Story, room: &mut Room<'_>, firings: usize) -> Value {
     let head = &story.state.head;
-    let ctx: Map<String, Value> =
-        head.ctx.iter().map(|(key, value)| (key.clone(), reference(story.state.head.id, value))).collect();
+    let mut steps: Vec<_> = story.whole().rev().take(firings).map(|f| step(net, story, f, room)).collect();
+    steps.reverse();
     json!({
         "status": status(story.state.phase()),
-        "ctx": ctx,
-        "steps": story.whole().map(|f| step(net, story, f)).collect::<Vec<_>>(),
+        "ctx": room.context(&head.ctx),
+        "steps": steps,
         "gates": story.gates().iter().map(|found| gate(net, found)).collect::<Vec<_>>(),
         "branches": { "well": head.counts.branches_well, "failed": head.counts.branches_failed },
     })
@@ -37,7 +38,7 @@ fn status(phase: Phase) -> &'static str {
 }
 
 /// `event` is what the arcs of the step saw; a live firing has none yet.
-fn step(net: &Net, story: &Story, firing: &Firing) -> Value {
+fn step(net: &Net, story: &Story, firing: &Firing, room: &mut Room<'_>) -> Value {
     let is_loop = net.step(firing.step).repeat.is_some();
     let (status, event) = match firing.end {
         Some(End::Completed) if is_loop => ("done", Some("loop.done")),
@@ -55,7 +56,7 @@ fn step(net: &Net, story: &Story, firing: &Firing) -> Value {
         told["handled"] = json!(handled);
     }
     if let Some(args) = &firing.args {
-        told["args"] = (**args).clone();
+        told["args"] = (*room.held(args)).clone();
     }
     told
 }

@@ -2,8 +2,9 @@
 //! server has something that they could lead to.
 
 use super::entry::{NodeLabel, entry, error, node_status};
-use super::firing::End;
-use super::large::{Open, Room};
+use super::firing::{End, Firing};
+use super::kept::ResultPlace;
+use super::large::{Room, Share, Sources, TOLD_BYTES_MAX};
 use super::shapes::{
     ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined,
 };
@@ -58,22 +59,27 @@ pub struct Workflow {
     pub dialect: Option<Dialect>,
 }
 
-/// The execution as one object: its story and its outputs are of the same records. Large inputs and outputs are told as far
-/// as `open` gives them and [`TOLD_BYTES_MAX`](super::TOLD_BYTES_MAX) allows.
+/// The execution as one object: its story and its outputs are of the same records. Inputs and outputs are told as far as
+/// `sources` have them and [`TOLD_BYTES_MAX`](super::TOLD_BYTES_MAX) allows; firings and their values as far as the story
+/// holds them.
 #[must_use]
 pub fn response(
     facts: &Facts,
     net: &Net,
     story: &Story,
-    outputs: &Outputs,
-    open: &Open<'_>,
+    outputs: &Outputs<ResultPlace>,
+    sources: Sources<'_>,
 ) -> ExecutionView {
     let phase = story.state.phase();
     let workflow = facts.workflow.as_ref();
     let dialect = workflow.and_then(|workflow| workflow.dialect);
     let from = story.started_at.or(story.created_at);
-    let mut room = Room::new(facts.execution, open);
-    let mut node_executions: Vec<_> = story.whole().map(|firing| entry(net, story, facts, firing)).collect();
+    let mut room = Room::new(facts.execution, sources);
+    room.leave_out_firings(story.let_go());
+    let mut node_executions: Vec<_> =
+        story.whole().rev().filter_map(|firing| entry(net, story, facts, firing, &mut room)).collect();
+    node_executions.reverse();
+    let firings = node_executions.len();
     if dialect == Some(Dialect::Workflow) {
         node_executions.extend(of_workflow::not_reached(net, story));
     }
@@ -89,24 +95,32 @@ pub fn response(
         completed_at: story.ended_at.map(time),
         duration: story.ended_at.and_then(|to| Some(to.since(from?))),
         progress: progress(net, story, &facts.leases),
-        inputs: Room::new(facts.execution, open).tell(&story.state.head.inputs),
+        inputs: room.tell(&mut Share::default(), &story.state.head.inputs),
         outputs: match phase.is_ended() {
-            true => outputs.value_with(net, &mut |value| room.tell(value)),
+            true => told_outputs(net, outputs, &mut room),
             false => Value::Null,
         },
         node_executions,
-        waiting_for: waiting_for(net, story),
+        waiting_for: waiting_for(net, story, &mut room),
         quarantined: facts.quarantined.clone(),
         errors: errors(net, story, facts.labels.debug),
         metadata: metadata(facts, story),
         dialect: dialect.map(Dialect::name),
         view: match dialect {
-            Some(Dialect::Playbook) => playbook::view(net, story),
-            Some(Dialect::Workflow) => of_workflow::view(net, story, &facts.leases),
+            Some(Dialect::Playbook) => playbook::view(net, story, &mut room, firings),
+            Some(Dialect::Workflow) => of_workflow::view(net, story, &facts.leases, &mut room),
             // No definition of these compiles yet.
             Some(Dialect::Plan | Dialect::Actions) | None => Value::Null,
         },
+        shortened: room.shortened(),
     }
+}
+
+/// What an execution gave, as far as there is room for it.
+#[must_use]
+pub fn told_outputs(net: &Net, outputs: &Outputs<ResultPlace>, room: &mut Room<'_>) -> Value {
+    let mut share = Share::default();
+    outputs.value_with(net, &mut |place| room.read(&mut share, place))
 }
 
 /// Statuses of the workflow document.
@@ -154,10 +168,17 @@ fn current(story: &Story, leases: &Leases) -> Option<StepId> {
     runs.or_else(|| live().last()).map(|firing| firing.step).or_else(gate)
 }
 
-/// Failures that nothing handled, and what ended the execution if that is none of them.
+/// Failures that nothing handled, and what ended the execution if that is none of them. Those beyond a bound are with their
+/// nodes alone.
 fn errors(net: &Net, story: &Story, debug: bool) -> Vec<ExecutionError> {
     let unhandled = story.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
+    let mut left = TOLD_BYTES_MAX as usize;
+    let mut fits = |firing: &Firing| {
+        let rest = left.checked_sub(firing.weight());
+        rest.inspect(|rest| left = *rest).is_some()
+    };
     let mut told: Vec<ExecutionError> = unhandled
+        .filter(|firing| fits(firing))
         .filter_map(|firing| {
             let label = NodeLabel::of(net.step(firing.step));
             Some(error(firing.failure.as_ref()?, Some(&label), firing.failed_at?, debug))

@@ -41,12 +41,37 @@ pub struct ExecutionView {
     #[schema(nullable = false)]
     pub quarantined: Option<Quarantined>,
     pub errors: Vec<ExecutionError>,
+    /// What this answer leaves out because it would be too large
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub shortened: Option<Shortened>,
     pub metadata: Metadata,
     /// `playbook`, `workflow`, …
     pub dialect: Option<&'static str>,
     /// The execution in the words of its dialect.
     #[schema(value_type = Option<Object>)]
     pub view: Value,
+}
+
+/// What an answer leaves out. The newest results are kept; in the place of another value is
+/// `{"$omitted": true, "bytes": N, "url": …}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Shortened {
+    /// Values that are left out
+    pub values: u64,
+    /// JSON of these values
+    pub bytes: u64,
+    /// Entries and iterations that are left out, the oldest
+    pub node_executions: u64,
+    /// Where everything is told, page by page
+    pub journal: String,
+}
+
+impl Shortened {
+    pub(super) fn new(journal: String) -> Shortened {
+        Shortened { values: 0, bytes: 0, node_executions: 0, journal }
+    }
 }
 
 /// Why an execution is not worked on. An operator releases or cancels it.

@@ -1,6 +1,12 @@
 //! The journal of an execution, folded into what its user wants to know: all at once, or record by record as they come.
 
+mod retention;
+
+pub use retention::{FIRINGS_BYTES_MAX, VALUES_BYTES_MAX};
+
 use super::firing::{End, Firing};
+use super::kept::Kept;
+use retention::{Retention, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::{
     Create, Event, Execution, ExecutionId, Failure, Fence, Gone, Illegal, Millis, Net, Record, Role, RunId,
@@ -22,8 +28,11 @@ pub struct Story {
     firings: BTreeMap<usize, Firing>,
     places: BTreeMap<RunId, usize>,
     /// Iterations of a loop and the hook of a firing, by the firing they belong to.
-    parts: BTreeMap<RunId, Vec<usize>>,
+    parts: BTreeMap<RunId, BTreeSet<usize>>,
     numbers: BTreeMap<StepId, u32>,
+    /// Failed firings that were let go of.
+    failures: BTreeMap<StepId, u32>,
+    retention: Retention,
     denied: BTreeMap<TokenId, Millis>,
     /// Since when a person is asked.
     asked: BTreeMap<RunId, Millis>,
@@ -68,9 +77,22 @@ impl Story {
         evolve(&mut self.state, net, record)
     }
 
-    /// Firings that are not a part of another one, in order; those of the newest generation (R11).
-    pub fn whole(&self) -> impl Iterator<Item = &Firing> {
+    /// Firings that are not a part of another one, in order; those of the newest generation (R11). Of very many, the
+    /// newest, and the newest of every step.
+    pub fn whole(&self) -> impl DoubleEndedIterator<Item = &Firing> {
         self.firings.values().filter(|firing| firing.is_whole())
+    }
+
+    /// How often a step has fired, whether its firings are held or not.
+    #[must_use]
+    pub fn fired(&self, step: StepId) -> u32 {
+        self.numbers.get(&step).copied().unwrap_or_default()
+    }
+
+    /// Failed firings of a step that are not held any more.
+    #[must_use]
+    pub fn failures_let_go(&self, step: StepId) -> u32 {
+        self.failures.get(&step).copied().unwrap_or_default()
     }
 
     #[must_use]
@@ -95,10 +117,12 @@ impl Story {
         let firing = place.and_then(|place| self.firings.remove(&place));
         self.parts.remove(&run);
         self.asked.remove(&run);
-        if let Some(Role::Iteration { of, .. } | Role::Hook { of }) = firing.map(|firing| firing.role)
+        let (Some(place), Some(firing)) = (place, firing) else { return };
+        self.release(&firing);
+        if let Role::Iteration { of, .. } | Role::Hook { of } = firing.role
             && let Some(parts) = self.parts.get_mut(&of)
         {
-            parts.retain(|part| Some(*part) != place);
+            parts.remove(&place);
         }
     }
 
@@ -131,7 +155,7 @@ impl Story {
     }
 
     /// Iterations of a loop, in order.
-    pub fn iterations(&self, of: RunId) -> impl Iterator<Item = &Firing> {
+    pub fn iterations(&self, of: RunId) -> impl DoubleEndedIterator<Item = &Firing> {
         self.parts_of(of).filter(|firing| matches!(firing.role, Role::Iteration { .. }))
     }
 
@@ -141,7 +165,7 @@ impl Story {
         self.parts_of(of).find(|firing| matches!(firing.role, Role::Hook { .. }))
     }
 
-    fn parts_of(&self, run: RunId) -> impl Iterator<Item = &Firing> {
+    fn parts_of(&self, run: RunId) -> impl DoubleEndedIterator<Item = &Firing> {
         self.parts.get(&run).into_iter().flatten().filter_map(|place| self.firings.get(place))
     }
 
@@ -180,10 +204,12 @@ impl Story {
     }
 
     fn note_run(&mut self, event: &Event, at: Millis) {
+        let version = self.state.head.version;
         match event {
             Event::Fired { run, step, path, role, args, .. } => {
                 let firing = Firing::new(*run, *step, path.clone(), role.clone());
-                self.push(Firing { fired_at: Some(at), args: args.clone(), ..firing });
+                let args = args.as_ref().map(|args| Kept::new(version, 0, args));
+                self.push(Firing { fired_at: Some(at), args, ..firing });
             }
             Event::Skipped { run, step, path, reason, .. } => {
                 let mut firing = Firing::new(*run, *step, path.clone(), Role::Routed);
@@ -206,14 +232,14 @@ impl Story {
             }
             Event::Done { run, output, times, metadata, .. } => self.change(*run, |firing| {
                 firing.metadata.clone_from(metadata);
-                firing.output = Some(output.clone());
+                firing.output = Some(Kept::new(version, 0, output));
                 firing.end(End::Completed, at, times.as_ref());
             }),
             Event::Failed { run, failure, handled, output, times, metadata, .. } => {
                 self.change(*run, |firing| {
                     firing.fail(failure, at);
                     firing.metadata.clone_from(metadata);
-                    firing.output.clone_from(output);
+                    firing.output = output.as_ref().map(|output| Kept::new(version, 0, output));
                     firing.end(End::Failed { handled: *handled }, at, times.as_ref());
                 })
             }
@@ -229,9 +255,10 @@ impl Story {
     /// Completed steps of an earlier execution are the first firings of this one, in their order.
     fn import(&mut self, create: &Create) {
         let mut run = RunId::first(1);
-        for import in &create.imports {
+        let version = self.state.head.version;
+        for (index, import) in create.imports.iter().enumerate() {
             let mut firing = Firing::new(run, import.step, windlass_kernel::Path::default(), Role::Routed);
-            firing.output = Some(import.output.clone());
+            firing.output = Some(Kept::new(version, index, &import.output));
             firing.end = Some(End::Completed);
             self.push(firing);
             run = run.next();
@@ -242,31 +269,42 @@ impl Story {
         let place = self.firings.last_key_value().map_or(0, |(last, _)| last + 1);
         match firing.role {
             Role::Iteration { of, .. } | Role::Hook { of } => {
-                self.parts.entry(of).or_default().push(place);
+                self.parts.entry(of).or_default().insert(place);
             }
             Role::Routed | Role::Final | Role::Tool { .. } => {
                 let number = self.numbers.entry(firing.step).or_default();
                 *number += 1;
                 firing.number = *number;
+                self.succeed_newest(firing.step);
             }
         }
         let run = firing.run;
         self.places.insert(run, place);
-        self.firings.insert(place, firing);
         // A firing may come with its end: skipped, or taken over from an earlier execution.
-        self.change(run, |_| {});
+        let (end, output) = (firing.end.take(), firing.output.take());
+        self.firings.insert(place, firing);
+        self.hold_value(place, Slot::Args);
+        self.change(run, |firing| (firing.end, firing.output) = (end, output));
     }
 
     fn change(&mut self, run: RunId, change: impl FnOnce(&mut Firing)) {
-        let Some(place) = self.places.get(&run) else { return };
-        let Some(firing) = self.firings.get_mut(place) else { return };
+        let Some(place) = self.places.get(&run).copied() else { return };
+        let Some(firing) = self.firings.get_mut(&place) else { return };
+        let (had_ended, had_output) = (firing.end.is_some(), firing.output.is_some());
         change(firing);
+        let (ends, gives) = (firing.end.is_some() && !had_ended, firing.output.is_some() && !had_output);
         let end = firing.end.filter(|_| firing.is_whole());
         if end == Some(End::Completed) {
             self.completed.insert(firing.step);
         }
         if matches!(end, Some(End::Completed | End::Skipped(_))) {
             self.settled.insert(firing.step);
+        }
+        if gives {
+            self.hold_value(place, Slot::Output);
+        }
+        if ends {
+            self.hold_ended(place);
         }
     }
 
@@ -285,6 +323,8 @@ impl Story {
         self.places.clear();
         self.parts.clear();
         self.numbers.clear();
+        self.failures.clear();
+        self.hold_nothing();
         self.denied.clear();
         self.asked.clear();
         self.manual.clear();

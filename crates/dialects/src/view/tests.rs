@@ -1,6 +1,9 @@
 //! Playbooks driven through the kernel by hand, and how they are told.
 
-use super::{Facts, Labels, Leases, Story, Taken, Workflow, execution_status, progress, response, status};
+use super::{
+    Facts, Labels, Leases, ResultPlace, Sources, Story, Taken, ValuePlace, Workflow, execution_status,
+    progress, response, status,
+};
 use crate::{Dialect, compile};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -83,8 +86,14 @@ impl Driven {
         let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels, quarantined: None };
         let story = Story::of(&self.net, &self.journal).expect("the journal is whole");
         let mut outputs = Outputs::default();
-        self.journal.iter().for_each(|record| outputs.note(record));
-        json!(response(&facts, &self.net, &story, &outputs, &|_| None))
+        for (version, record) in self.journal.iter().enumerate() {
+            let keep = &mut |index, value: &Arc<Value>| ResultPlace::of(version as u64, index, value);
+            outputs.note_with(record, keep);
+        }
+        let read = |place: &ValuePlace| {
+            place.address().value_in(&self.journal[usize::try_from(place.version).unwrap()].event)
+        };
+        json!(response(&facts, &self.net, &story, &outputs, Sources { open: &|_| None, read: &read }))
     }
 
     fn told(&self) -> Value {

@@ -1,38 +1,41 @@
 //! What an execution waits for, as far as people can do something about it.
 
 use super::entry::NodeLabel;
-use super::large::reference;
+use super::large::{Room, Share, WAITING_MAX};
 use super::shapes::{Waiting, WaitingKind};
 use super::story::Story;
 use super::wire::time;
 use serde_json::Value;
 use windlass_artifact::key;
 use windlass_kernel::net::{Step, Work};
-use windlass_kernel::{ExecutionId, Millis, Net, Path, RunState};
+use windlass_kernel::{Millis, Net, Path, RunState};
 
-/// A pause first, then approvals and manual steps, then gates.
+/// A pause first, then approvals and manual steps, then gates; at most [`WAITING_MAX`] of them.
 #[must_use]
-pub fn waiting_for(net: &Net, story: &Story) -> Vec<Waiting> {
-    let mut told = Vec::new();
+pub fn waiting_for(net: &Net, story: &Story, room: &mut Room<'_>) -> Vec<Waiting> {
+    let (mut told, mut share) = (Vec::new(), Share::default());
     if let Some(hold) = story.hold().filter(|_| story.state.head.held) {
         let (reason, by) = (Some(hold.reason.clone()), Some(hold.by.clone()));
         told.push(Waiting { reason, by, ..waiting(WaitingKind::Pause, Some(hold.at), None) });
     }
     for (run, live) in story.state.runs.iter() {
+        if told.len() == WAITING_MAX {
+            return told;
+        }
         if let RunState::Manual { output, deadline, .. } = &live.state {
             let step = net.step(live.step);
             let since = story.asked_at(*run);
             let found = match step.work {
                 Work::Approval { .. } => {
                     let waits = waiting(WaitingKind::Approval, since, *deadline);
-                    asking(waits, story.state.head.id, output)
+                    asking(waits, output, room, &mut share)
                 }
                 _ => waiting(WaitingKind::Manual, since, *deadline),
             };
             told.push(at_node(found, step, &live.path));
         }
     }
-    for gate in story.gates() {
+    for gate in story.gates().into_iter().take(WAITING_MAX - told.len()) {
         let found = waiting(WaitingKind::Gate, gate.since, gate.deadline);
         told.push(at_node(found, net.step(gate.step), &Path::default()));
     }
@@ -55,11 +58,13 @@ fn waiting(kind: WaitingKind, since: Option<Millis>, deadline: Option<Millis>) -
 }
 
 /// With the question of an approval, or a reference to one that was set aside.
-fn asking(waits: Waiting, execution: ExecutionId, asked: &Value) -> Waiting {
+fn asking(waits: Waiting, asked: &Value, room: &mut Room<'_>, share: &mut Share) -> Waiting {
+    let mut tell = |value: &Value| room.refer(share, value);
     match key(asked) {
-        Some(_) => Waiting { message: Some(reference(execution, asked)), ..waits },
+        Some(_) => Waiting { message: Some(tell(asked)), ..waits },
         None => {
-            let (message, approvers) = (asked.get("message").cloned(), asked.get("approvers").cloned());
+            let (message, approvers) =
+                (asked.get("message").map(&mut tell), asked.get("approvers").map(&mut tell));
             Waiting { message, approvers, ..waits }
         }
     }

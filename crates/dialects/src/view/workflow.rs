@@ -3,49 +3,37 @@
 
 use super::entry::{NodeLabel, node_status};
 use super::firing::Firing;
-use super::large::reference;
+use super::large::Room;
 use super::response::{Leases, status};
 use super::shapes::{Course, NodeExecution};
 use super::story::Story;
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use windlass_kernel::net::FailureMode;
 use windlass_kernel::{Net, StepId};
 
-pub(super) fn view(net: &Net, story: &Story, leases: &Leases) -> Value {
-    let mut newest: BTreeMap<StepId, (&Firing, u32)> = BTreeMap::new();
-    for firing in story.whole() {
-        let entry = newest.entry(firing.step).or_insert((firing, 0));
-        *entry = (firing, entry.1 + 1);
-    }
+pub(super) fn view(net: &Net, story: &Story, leases: &Leases, room: &mut Room<'_>) -> Value {
+    let newest: BTreeMap<StepId, &Firing> = story.whole().map(|firing| (firing.step, firing)).collect();
     let nodes = net.steps().map(|(id, step)| {
         let told = match newest.get(&id) {
-            Some((firing, count)) => {
-                json!({ "status": node_status(story, leases, firing), "firings": count })
+            Some(firing) => {
+                json!({ "status": node_status(story, leases, firing), "firings": story.fired(id) })
             }
             None => json!({ "status": unreached(story), "firings": 0 }),
         };
         (step.name.clone(), told)
     });
-    let ctx: Map<String, Value> = story
-        .state
-        .head
-        .ctx
-        .iter()
-        .map(|(key, value)| (key.clone(), reference(story.state.head.id, value)))
-        .collect();
     json!({
         "status": status(story.state.phase()),
         "failureMode": failure_mode(net),
         "nodes": nodes.collect::<Map<_, _>>(),
-        "ctx": ctx,
+        "ctx": room.context(&story.state.head.ctx),
     })
 }
 
 /// Entries of nodes that have not fired: they may, until the execution has ended.
 pub(super) fn not_reached<'n>(net: &'n Net, story: &'n Story) -> impl Iterator<Item = NodeExecution> + 'n {
-    let fired: BTreeSet<StepId> = story.whole().map(|firing| firing.step).collect();
-    net.steps().filter(move |(id, _)| !fired.contains(id)).map(|(_, step)| {
+    net.steps().filter(|(id, _)| story.fired(*id) == 0).map(|(_, step)| {
         let NodeLabel { id, name, kind } = NodeLabel::of(step);
         NodeExecution {
             node_id: id,

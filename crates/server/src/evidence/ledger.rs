@@ -30,6 +30,9 @@ struct Attempt {
     began_at: Millis,
 }
 
+/// JSON of an entry without what was said, roughly.
+const ENTRY_BYTES: usize = 800;
+
 impl Teller for Ledger {
     type Entry = Evidence;
 
@@ -40,6 +43,12 @@ impl Teller for Ledger {
             self.attempts.remove(&run);
         }
         entries.into_iter().map(|entry| self.chain(entry)).collect()
+    }
+
+    fn bytes(entry: &Evidence) -> usize {
+        let refs: usize = entry.evidence_refs.iter().map(String::len).sum();
+        let said = entry.error.as_ref().map_or(0, |error| error.message.len());
+        ENTRY_BYTES + refs + said + entry.notes.as_ref().map_or(0, String::len)
     }
 }
 

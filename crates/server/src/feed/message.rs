@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use windlass_artifact::json_bytes;
 use windlass_dialects::view::{NodeLabel, Progress, error, execution_id, time};
 use windlass_kernel::{ExecutionId, Failure, Millis};
 use windlass_store::Position;
@@ -9,6 +10,9 @@ use windlass_store::Position;
 /// Messages that one row can tell. A record takes two numbers at most, and four more when the status changes; the engine
 /// bounds the records of a row, and what a fork took over is not numbered.
 const PER_ROW: u64 = 1 << 16;
+
+/// JSON of a message without what a node said, roughly.
+const MESSAGE_BYTES: usize = 300;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
@@ -66,6 +70,19 @@ pub(super) fn sequence(row: Position, index: u64) -> u64 {
 }
 
 impl Message {
+    /// Bytes of its JSON, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let said = match &self.tells {
+            Tells::Status { .. } | Tells::NodeStarted { .. } => 0,
+            Tells::NodeCompleted { output, .. } => output.as_deref().map_or(0, json_bytes),
+            Tells::NodeFailed { failure, .. } => failure.message.len() + json_bytes(&failure.details),
+            Tells::Ended { outputs, .. } => json_bytes(outputs),
+            Tells::Log { text, .. } => text.len(),
+        };
+        MESSAGE_BYTES + said
+    }
+
     /// As it goes to a subscriber: the fields of the document, and `sequence` to go on from.
     #[must_use]
     pub fn on_stream(&self, execution: ExecutionId) -> Value {

@@ -2,14 +2,18 @@
 
 use super::message::{Message, Tells};
 use super::telling::Telling;
-use serde_json::Value;
+use crate::stories::value_at;
+use crate::trail::log_page;
+use std::cell::RefCell;
 use std::sync::Arc;
-use windlass_dialects::view::{Leases, NodeProgress, Taken, reference};
+use windlass_dialects::view::{
+    Leases, NodeProgress, ResultPlace, Room, Sources, Taken, ValuePlace, told_outputs,
+};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs, RunId};
-use windlass_store::{JournalRow, Position, Reader, StoreError, StoredLog};
+use windlass_store::{JournalPage, JournalRow, PageBounds, Position, Reader, StoreError, StoredLog};
 
-/// Rows, and chunks, read at a time: what one reader holds in memory at most.
-const PAGE: usize = 64;
+/// Rows, and likewise chunks, read at a time: what one reader holds in memory at most, but for a row that is larger.
+const PAGE: PageBounds = PageBounds { rows_max: 64, bytes_max: 256 * 1024 };
 /// Offers read at a time.
 const OFFERS: usize = 1_000;
 
@@ -27,6 +31,8 @@ pub struct Feed {
 #[derive(Debug, Default)]
 pub struct Page {
     pub messages: Vec<Message>,
+    /// Their JSON, roughly.
+    pub bytes: usize,
     /// There may be more at once.
     pub more: bool,
     /// The execution has ended, and everything is told.
@@ -85,7 +91,8 @@ impl Feed {
         }
         messages.retain(|message| message.newer_than >= self.seen);
         self.fill_outputs(reader, &mut messages)?;
-        Ok(Page { messages, more, over })
+        let bytes = messages.iter().map(Message::bytes).sum();
+        Ok(Page { messages, bytes, more, over })
     }
 
     /// Lines that were written together with the end stand behind it. They are told before it, so that it is the last
@@ -96,11 +103,11 @@ impl Feed {
         messages: &mut Vec<Message>,
     ) -> Result<(), FeedError> {
         loop {
-            let chunks = reader.logs(self.execution, self.logs, PAGE)?;
+            let (chunks, more) = log_page(reader, self.execution, self.logs, PAGE)?;
             for chunk in &chunks {
                 self.take_chunk(chunk, messages)?;
             }
-            if chunks.len() < PAGE {
+            if !more {
                 break;
             }
         }
@@ -121,23 +128,25 @@ impl Feed {
     /// Rows and chunks up to a position behind which nothing is missing: each list is read after the other one, so that it
     /// has all that came before the other's last.
     fn next(&self, reader: &mut impl Reader) -> Result<(Vec<JournalRow>, Vec<StoredLog>, bool), FeedError> {
-        let mut rows = self.rows(reader, self.telling.version())?;
+        let JournalPage { mut rows, more: mut more_rows } = self.rows(reader, self.telling.version())?;
         if !self.wants_logs {
-            let more = rows.len() >= PAGE;
-            return Ok((rows, Vec::new(), more));
+            return Ok((rows, Vec::new(), more_rows));
         }
-        let mut chunks = reader.logs(self.execution, self.logs, PAGE)?;
+        let (mut chunks, more_chunks) = log_page(reader, self.execution, self.logs, PAGE)?;
         let mut bounds = Vec::new();
-        if chunks.len() >= PAGE {
+        if more_chunks {
             bounds.extend(chunks.last().map(|chunk| chunk.position));
         }
         let last_chunk = chunks.last().map(|chunk| chunk.position);
-        if rows.len() < PAGE && last_chunk > rows.last().map(|row| row.position) {
+        if !more_rows && last_chunk > rows.last().map(|row| row.position) {
             let version = rows.last().map_or(self.telling.version(), after);
-            rows.extend(self.rows(reader, version)?);
+            let page = self.rows(reader, version)?;
+            rows.extend(page.rows);
+            let read = rows.len();
             rows.retain(|row| Some(row.position) < last_chunk);
+            more_rows = page.more && rows.len() == read;
         }
-        if rows.len() >= PAGE {
+        if more_rows {
             bounds.extend(rows.last().map(|row| row.position));
         }
         if let Some(bound) = bounds.iter().min() {
@@ -147,28 +156,37 @@ impl Feed {
         Ok((rows, chunks, !bounds.is_empty()))
     }
 
-    fn rows(&self, reader: &mut impl Reader, version: u64) -> Result<Vec<JournalRow>, StoreError> {
-        reader.journal(self.execution, version, PAGE)
+    fn rows(&self, reader: &mut impl Reader, version: u64) -> Result<JournalPage, StoreError> {
+        reader.journal_page(self.execution, version, PAGE)
     }
 
-    /// What nodes gave is not kept while it goes on, so the end reads the journal once more.
+    /// What nodes gave is not kept while it goes on, so the end reads the journal once more. Large values stay references.
     fn fill_outputs(&self, reader: &mut impl Reader, messages: &mut [Message]) -> Result<(), FeedError> {
         for message in messages {
             if let Tells::Ended { outputs: given, .. } = &mut message.tells {
-                let tell = &mut |value: &Value| reference(self.execution, value);
-                *given = self.outputs(reader)?.value_with(self.telling.net(), tell);
+                let outputs = self.outputs(reader)?;
+                let reader = RefCell::new(&mut *reader);
+                let read = |place: &ValuePlace| value_at(&mut **reader.borrow_mut(), self.execution, place);
+                let sources = Sources { open: &|_| None, read: &read };
+                *given = told_outputs(self.telling.net(), &outputs, &mut Room::new(self.execution, sources));
             }
         }
         Ok(())
     }
 
-    fn outputs(&self, reader: &mut impl Reader) -> Result<Outputs, StoreError> {
+    fn outputs(&self, reader: &mut impl Reader) -> Result<Outputs<ResultPlace>, StoreError> {
         let (mut outputs, mut version) = (Outputs::default(), 0);
         while version < self.telling.version() {
-            let rows = self.rows(reader, version)?;
-            let Some(last) = rows.last() else { break };
-            version = after(last);
-            rows.iter().flat_map(|row| &row.records).for_each(|record| outputs.note(record));
+            let JournalPage { rows, .. } = self.rows(reader, version)?;
+            if rows.is_empty() {
+                break;
+            }
+            for row in &rows {
+                for (record, at) in row.records.iter().zip(row.version..) {
+                    outputs.note_with(record, &mut |index, value| ResultPlace::of(at, index, value));
+                }
+                version = after(row);
+            }
         }
         Ok(outputs)
     }

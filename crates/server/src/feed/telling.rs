@@ -192,7 +192,9 @@ impl Telling {
         if let Some(firing) = self.story.firing(run).filter(|firing| firing.is_whole()) {
             let node = NodeLabel::of(self.net.step(firing.step));
             let execution = self.story.state.head.id;
-            let output = firing.output.as_ref().map(|output| shared(execution, output));
+            // It has ended just now, so that its value is held.
+            let output = firing.output.as_ref().and_then(|output| output.value.as_ref());
+            let output = output.map(|output| shared(execution, output));
             let duration_ms = firing.duration_ms();
             told.tell(at, Tells::NodeCompleted { node, duration_ms, output });
         }

@@ -1,5 +1,6 @@
 //! `GET /api/v1/executions/{executionId}/stream`: the same messages as over WebSocket, as server-sent events.
 
+use crate::answers::HeldBytes;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
@@ -25,6 +26,9 @@ use utoipa_axum::routes;
 /// Messages on their way; a reader that does not take them is cut off, it can come again with the last one it has.
 const WAITING_MAX: usize = 16;
 const SEND_MAX: Duration = Duration::from_secs(10);
+
+/// An event, counted among the answers of its tenant until it is taken.
+type Sent = (Event, Option<Arc<HeldBytes>>);
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -68,17 +72,17 @@ async fn stream(
 }
 
 /// Ends when everything is told, the reader is gone or too slow, or the server stops.
-async fn tell(app: &App, mut live: Live, events: mpsc::Sender<Event>) {
+async fn tell(app: &App, mut live: Live, events: mpsc::Sender<Sent>) {
     loop {
         let bell = live.bell();
         loop {
-            let page = match live.read().await {
-                Ok(page) => page,
+            let (page, held) = match live.read().await {
+                Ok(read) => read,
                 Err(problem) => return goodbye(&events, &problem).await,
             };
             for message in &page.messages {
                 let Some(event) = event(&live, message) else { return };
-                if events.send_timeout(event, SEND_MAX).await.is_err() {
+                if events.send_timeout((event, Some(held.clone())), SEND_MAX).await.is_err() {
                     tracing::info!(execution = %live.execution, "a reader of events was cut off: it is gone or too slow");
                     return;
                 }
@@ -99,9 +103,9 @@ async fn tell(app: &App, mut live: Live, events: mpsc::Sender<Event>) {
 }
 
 /// Why it ends before the execution does.
-async fn goodbye(events: &mpsc::Sender<Event>, problem: &Problem) {
+async fn goodbye(events: &mpsc::Sender<Sent>, problem: &Problem) {
     let told = Event::default().event("error").data(problem.to_string());
-    let _ = events.send_timeout(told, SEND_MAX).await;
+    let _ = events.send_timeout((told, None), SEND_MAX).await;
 }
 
 fn event(live: &Live, message: &Message) -> Option<Event> {
@@ -111,12 +115,12 @@ fn event(live: &Live, message: &Message) -> Option<Event> {
 }
 
 #[derive(Debug)]
-struct Events(mpsc::Receiver<Event>);
+struct Events(mpsc::Receiver<Sent>);
 
 impl Stream for Events {
     type Item = Result<Event, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(cx).map(|event| event.map(Ok))
+        self.0.poll_recv(cx).map(|sent| sent.map(|(event, _)| Ok(event)))
     }
 }

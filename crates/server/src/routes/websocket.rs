@@ -236,7 +236,7 @@ async fn tell(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -> End {
 /// True when the execution has ended and all of it is told.
 async fn catch_up(socket: &mut WebSocket, live: &mut Live) -> Result<bool, End> {
     loop {
-        let page = live.read().await?;
+        let (page, _held) = live.read().await?;
         for message in &page.messages {
             send_json(socket, &message.on_stream(live.execution)).await?;
         }

@@ -36,6 +36,8 @@ pub struct Settings {
     pub database_quota: DatabaseQuota,
     pub readers: usize,
     pub body_limit: usize,
+    /// Bytes; 0: no limit.
+    pub tenant_answers: usize,
     pub header_timeout: Duration,
     pub request_timeout: Duration,
     pub idle_timeout: Duration,
@@ -143,6 +145,7 @@ impl Settings {
             },
             readers: given.size("readers")?,
             body_limit: given.bytes("body-limit")?,
+            tenant_answers: given.bytes("tenant-answers")?,
             header_timeout: given.duration("header-timeout")?,
             request_timeout: given.duration("request-timeout")?,
             idle_timeout: given.duration("idle-timeout")?,

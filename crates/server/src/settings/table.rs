@@ -105,6 +105,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting("readers", Kind::Count, "4", "Threads that read the store for requests"),
     setting("body-limit", Kind::Bytes, "4MiB", "The largest body of a request"),
+    setting(
+        "tenant-answers",
+        Kind::Bytes,
+        "64MiB",
+        "Bytes of answers and streams that wait in memory for clients of one tenant; beyond it large answers wait, then get a 429; 0: no limit",
+    ),
     setting("header-timeout", Kind::Duration, "10s", "How long the head of a request may take, TLS included"),
     setting("request-timeout", Kind::Duration, "30s", "How long the body of a request may take"),
     setting(

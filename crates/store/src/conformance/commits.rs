@@ -3,7 +3,7 @@
 use super::world::{World, chain, circle};
 use super::{Place, answered, commit, everything, position, reader, written};
 use crate::commit::{Applied, CommitId, Letter, Mail, Session, Stop, Write};
-use crate::store::{Reader, Store};
+use crate::store::{PageBounds, Reader, Store};
 use serde_json::json;
 use std::sync::Arc;
 use windlass_kernel::{Event, Fence, Input, Millis, Patch, Record, RunId};
@@ -85,6 +85,17 @@ pub fn a_journal_is_read_from_any_version_on<P: Place>(place: &P) {
         assert!(reader.journal(world.id(), from as u64, 3).expect("a journal").is_empty(), "from {from}");
     }
     assert!(reader.journal(world.id(), 0, 0).expect("a journal").is_empty());
+    let mut page = |from: usize, rows_max, bytes_max| {
+        let page = reader.journal_page(world.id(), from as u64, PageBounds { rows_max, bytes_max });
+        let page = page.expect("a journal");
+        (page.rows.len(), page.more)
+    };
+    assert_eq!(page(0, 3, usize::MAX), (3, true));
+    assert_eq!(page(0, 1_000, usize::MAX), (101, false));
+    assert_eq!(page(0, 1_000, 1), (1, true), "a page has one row at least");
+    assert_eq!(page(records.len(), 1_000, 1), (0, false));
+    let (some, more) = page(0, 1_000, 4_096);
+    assert!((2..100).contains(&some) && more, "{some} rows");
 }
 
 pub fn an_execution_is_created_once<P: Place>(place: &P) {

@@ -3,7 +3,7 @@
 use super::commit::MARK_EVERY;
 use crate::commit::{CommitId, Position};
 use crate::journal::{Sealed, open};
-use crate::store::{Damage, JournalRow, StoreError};
+use crate::store::{Damage, JournalPage, JournalRow, PageBounds, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_kernel::ExecutionId;
 
@@ -29,15 +29,22 @@ pub(super) const MARK_AFTER: &str = "SELECT position, version FROM journal \
 
 impl Chain<'_> {
     /// Rows from the one that holds version `from` on.
-    pub(super) fn rows(&self, from: u64, limit: usize) -> Result<Vec<JournalRow>, StoreError> {
-        let mut links = self.links(from, limit)?;
-        links.truncate(limit);
-        let rows: Result<Vec<JournalRow>, StoreError> =
-            links.iter().map(|link| self.row(link.position)).collect();
+    pub(super) fn rows(&self, from: u64, bounds: PageBounds) -> Result<JournalPage, StoreError> {
+        let mut links = self.links(from, bounds.rows_max)?;
+        links.truncate(bounds.rows_max);
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for link in &links {
+            let (row, size) = self.sized_row(link.position)?;
+            rows.push(row);
+            bytes += size;
+            if bytes >= bounds.bytes_max {
+                break;
+            }
+        }
+        let more = rows.len() < links.len() || rows.len() == bounds.rows_max;
         // Only the last row of all can end before the version that is asked for.
-        let mut rows = rows?;
         rows.retain(|row| row.version + row.records.len() as u64 > from);
-        Ok(rows)
+        Ok(JournalPage { rows, more })
     }
 
     /// The last row, of the whole journal or before the given one.
@@ -51,6 +58,11 @@ impl Chain<'_> {
 
     /// The row at a position, if it is whole and of this execution.
     pub(super) fn row(&self, position: i64) -> Result<JournalRow, StoreError> {
+        self.sized_row(position).map(|(row, _)| row)
+    }
+
+    /// The same with the bytes that it takes on disk.
+    fn sized_row(&self, position: i64) -> Result<(JournalRow, usize), StoreError> {
         let mut statement = self.conn.prepare_cached(
             "SELECT position, version, commit_id, format, checksum, records FROM journal \
              WHERE position = ?1 AND execution = ?2",
@@ -59,7 +71,7 @@ impl Chain<'_> {
         let (position, version, commit, sealed) =
             found.ok_or_else(|| self.damage(0, format!("it is missing at position {position}")))?;
         let records = open(self.execution, version, commit, &sealed)?;
-        Ok(JournalRow { position, commit, version, records })
+        Ok((JournalRow { position, commit, version, records }, sealed.bytes.len()))
     }
 
     /// Places of at least `limit` rows, if there are so many; the first holds `from`.

@@ -12,8 +12,8 @@ use crate::origin::Tenant;
 use crate::quarantine::Suspect;
 use crate::rows::Rows;
 use crate::store::{
-    DueTimer, JournalRow, Listed, Offer, Query, Reader, StoreError, Stored, StoredDefinition, StoredLog,
-    StoredMail, Which,
+    DueTimer, JournalPage, JournalRow, Listed, Offer, PageBounds, Query, Reader, StoreError, Stored,
+    StoredDefinition, StoredLog, StoredMail, Which,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 use std::path::Path;
@@ -107,9 +107,19 @@ impl Reader for SqliteReader {
         from: u64,
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
-        let rows = self.of(execution, |chain| chain.rows(from, limit))?.unwrap_or_default();
-        self.journal_rows += rows.len() as u64;
-        Ok(rows)
+        let bounds = PageBounds { rows_max: limit, bytes_max: usize::MAX };
+        Ok(self.journal_page(execution, from, bounds)?.rows)
+    }
+
+    fn journal_page(
+        &mut self,
+        execution: ExecutionId,
+        from: u64,
+        bounds: PageBounds,
+    ) -> Result<JournalPage, StoreError> {
+        let page = self.of(execution, |chain| chain.rows(from, bounds))?.unwrap_or_default();
+        self.journal_rows += page.rows.len() as u64;
+        Ok(page)
     }
 
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {

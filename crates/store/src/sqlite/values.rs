@@ -2,12 +2,12 @@
 
 use super::chain::Chain;
 use super::lists::all;
-use crate::store::StoreError;
+use crate::store::{PageBounds, StoreError};
 use std::collections::BTreeSet;
 use windlass_kernel::{Event, Fence, Need, Record, Role, RunId, Values, answer};
 
-/// Journal rows read at a time.
-const ROWS_PER_PAGE: usize = 256;
+/// What is read of a journal at a time.
+const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
 
 pub(super) fn values(chain: Chain<'_>, needs: &[Need]) -> Result<Values, StoreError> {
     let mut values = Values::default();
@@ -40,7 +40,9 @@ fn places(chain: Chain<'_>, run: RunId) -> Result<Vec<i64>, StoreError> {
     let sql = "SELECT position FROM facts WHERE execution = ?1 AND run = ?2";
     let mut found = all(chain.conn, sql, [chain.key, run.0.cast_signed()], |row| Ok(row.get(0)?))?;
     if found.is_empty() {
-        found.extend(chain.rows(0, 1)?.first().map(|row| row.position.0));
+        found.extend(
+            chain.rows(0, PageBounds { rows_max: 1, bytes_max: 1 })?.rows.first().map(|row| row.position.0),
+        );
     }
     Ok(found)
 }
@@ -53,7 +55,7 @@ fn since_loop(chain: Chain<'_>, run: RunId) -> Result<Vec<Record>, StoreError> {
     };
     let mut records = Vec::new();
     loop {
-        let rows = chain.rows(from, ROWS_PER_PAGE)?;
+        let rows = chain.rows(from, PAGE)?.rows;
         let Some(last) = rows.last() else { return Ok(records) };
         from = last.version + last.records.len() as u64;
         records.extend(rows.into_iter().flat_map(|row| row.records).filter(tells_results));

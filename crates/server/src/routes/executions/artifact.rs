@@ -13,10 +13,10 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use windlass_artifact::digest;
 use windlass_kernel::{ExecutionId, Need, references};
-use windlass_store::{Reader, StoreError};
+use windlass_store::{JournalPage, PageBounds, Reader, StoreError};
 
-/// Rows of the journal read at a time.
-const PAGE: usize = 256;
+/// What is read of the journal at a time.
+const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
 
 /// A large value, whole
 ///
@@ -34,19 +34,21 @@ pub async fn artifact(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     caller.may(Permission::View)?;
+    app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;
     let missing = Problem::not_found("artifact", &key);
     if digest(&key).is_none() {
         return Err(missing);
     }
     let tag = HeaderValue::from_str(&format!("\"{key}\"")).map_err(Problem::internal)?;
-    let readers = app.readers.of(&caller.tenant);
+    let (readers, answers) = (app.readers.of(&caller.tenant), app.answers.clone());
     let found = readers.read_in_slices(0, move |reader, version, slice| {
         stored_of(reader, &caller, id)?;
         // What the journal names and the tenant does not have is answered like what it does not name.
         Ok::<_, Problem>(match names(reader, id, &key, version, slice)? {
             Some(true) => {
-                Some(reader.values(id, &[Need::Artifact(key.clone())])?.artifacts.remove(&key).flatten())
+                let found = reader.values(id, &[Need::Artifact(key.clone())])?.artifacts.remove(&key);
+                Some(found.flatten().map(|value| answers.json(&caller.tenant, &*value)).transpose()?)
             }
             Some(false) => Some(None),
             None => None,
@@ -63,7 +65,7 @@ pub async fn artifact(
     ];
     Ok(match has_it {
         true => (StatusCode::NOT_MODIFIED, kept).into_response(),
-        false => (kept, value.to_string()).into_response(),
+        false => (kept, value.into_body()).into_response(),
     })
 }
 
@@ -77,13 +79,13 @@ fn names(
     slice: Slice,
 ) -> Result<Option<bool>, StoreError> {
     loop {
-        let rows = reader.journal(id, *version, PAGE)?;
+        let JournalPage { rows, more } = reader.journal_page(id, *version, PAGE)?;
         let mut records = rows.iter().flat_map(|row| &row.records);
         if records.any(|record| references(&record.event).iter().any(|named| named == key)) {
             return Ok(Some(true));
         }
         match rows.last() {
-            Some(last) if rows.len() == PAGE => *version = last.version + last.records.len() as u64,
+            Some(last) if more => *version = last.version + last.records.len() as u64,
             _ => return Ok(Some(false)),
         }
         if slice.is_over() {

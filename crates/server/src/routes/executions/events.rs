@@ -1,6 +1,7 @@
 //! `GET /api/v1/executions/{executionId}/events`: the journal in public names.
 
 use super::{TAG, stored_of};
+use crate::answers::Answer;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -11,16 +12,18 @@ use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared::Refusals;
 use crate::told::TellError;
 use crate::walk::Teller;
-use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
+use windlass_artifact::json_bytes;
 use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::ExecutionId;
 
 const LIST: Paged = Paged { name: "events", usual: 100, most: 1_000 };
+/// JSON of an event without its record, roughly.
+const ENTRY_BYTES: usize = 300;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -68,11 +71,12 @@ pub async fn events(
     caller: Caller,
     Path(id): Path<String>,
     Params(asked): Params<Asked>,
-) -> Result<Json<Events>, Problem> {
+) -> Result<Answer, Problem> {
     caller.may(Permission::View)?;
+    app.answers.admit(&caller.tenant).await?;
     let (id, limit, stories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.stories.clone());
     let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
-    let readers = app.readers.of(&caller.tenant);
+    let (readers, answers) = (app.readers.of(&caller.tenant), app.answers.clone());
     let read = readers.read_in_slices(None, move |reader, walk, slice| {
         let (net, walk) = match walk {
             Some(walk) => walk,
@@ -82,10 +86,12 @@ pub async fn events(
                 walk.insert((net, stories.events.begin(id, EventTeller(id), from, limit)))
             }
         };
-        stories.events.go_on(reader, net, walk, slice).map_err(Problem::from)
+        let page = stories.events.go_on(reader, net, walk, slice)?;
+        let tell =
+            |(events, next)| answers.json(&caller.tenant, &Events { events, pagination: LIST.next(next) });
+        page.map(tell).transpose()
     });
-    let (events, next) = read.await?;
-    Ok(Json(Events { events, pagination: LIST.next(next) }))
+    read.await
 }
 
 /// Tells records by their public names.
@@ -106,5 +112,9 @@ impl Teller for EventTeller {
             data: json!(happened.record.event),
         });
         named.collect()
+    }
+
+    fn bytes(entry: &PublicEvent) -> usize {
+        ENTRY_BYTES + json_bytes(&entry.data)
     }
 }

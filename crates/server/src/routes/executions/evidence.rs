@@ -1,6 +1,7 @@
 //! `GET /api/v1/executions/{executionId}/evidence`: what shows how everything came out.
 
 use super::{TAG, stored_of};
+use crate::answers::Answer;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -10,7 +11,6 @@ use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared::Refusals;
 use crate::told::TellError;
-use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -47,11 +47,12 @@ pub async fn evidence(
     caller: Caller,
     Path(id): Path<String>,
     Params(asked): Params<Asked>,
-) -> Result<Json<Entries>, Problem> {
+) -> Result<Answer, Problem> {
     caller.may(Permission::View)?;
+    app.answers.admit(&caller.tenant).await?;
     let (id, limit, stories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.stories.clone());
     let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
-    let readers = app.readers.of(&caller.tenant);
+    let (readers, answers, seal) = (app.readers.of(&caller.tenant), app.answers.clone(), app.seal.clone());
     let read = readers.read_in_slices(None, move |reader, walk, slice| {
         let (net, walk) = match walk {
             Some(walk) => walk,
@@ -62,10 +63,13 @@ pub async fn evidence(
                 walk.insert((net, stories.evidence.begin(id, ledger, from, limit)))
             }
         };
-        stories.evidence.go_on(reader, net, walk, slice).map_err(Problem::from)
+        let Some((evidence, next)) = stories.evidence.go_on(reader, net, walk, slice)? else {
+            return Ok(None);
+        };
+        let seal = seal.as_ref().filter(|_| next.is_none());
+        let anchor = seal.and_then(|seal| Anchor::of(seal, evidence.last()?));
+        let page = Entries { evidence, pagination: LIST.next(next), anchor };
+        answers.json(&caller.tenant, &page).map(Some)
     });
-    let (evidence, next) = read.await?;
-    let seal = app.seal.as_ref().filter(|_| next.is_none());
-    let anchor = seal.and_then(|seal| Anchor::of(seal, evidence.last()?));
-    Ok(Json(Entries { evidence, pagination: LIST.next(next), anchor }))
+    read.await
 }

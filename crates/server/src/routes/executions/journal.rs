@@ -2,13 +2,13 @@
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{TAG, stored_of};
+use crate::answers::Answer;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::trail::Stretch;
-use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -49,8 +49,9 @@ pub async fn journal(
     caller: Caller,
     Path(id): Path<String>,
     Params(asked): Params<Asked>,
-) -> Result<Json<Stretch>, Problem> {
+) -> Result<Answer, Problem> {
     caller.may(Permission::View)?;
+    app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;
     let wait_ms = asked.wait_ms.unwrap_or_default();
     if wait_ms > WAIT_MAX_MS {
@@ -63,18 +64,21 @@ pub async fn journal(
     loop {
         let changed = follow.next();
         let reading = caller.clone();
+        let answers = app.answers.clone();
         let read = readers.read(move |reader| {
             let is_over = stored_of(reader, &reading, id)?.state.phase().is_ended();
-            Ok::<_, Problem>((Stretch::read(reader, id, from, after)?, is_over))
+            let stretch = Stretch::read(reader, id, from, after)?;
+            let has_news = is_over || !stretch.is_empty();
+            Ok::<_, Problem>((answers.json(&reading.tenant, &stretch)?, has_news))
         });
-        let (stretch, is_over) = read.await?;
-        if is_over || !stretch.is_empty() || Instant::now() >= until {
-            return Ok(Json(stretch));
+        let (answer, has_news) = read.await?;
+        if has_news || Instant::now() >= until {
+            return Ok(answer);
         }
         tokio::select! {
             () = changed => {}
             () = tokio::time::sleep_until(until) => {}
-            () = app.stopped() => return Ok(Json(stretch)),
+            () = app.stopped() => return Ok(answer),
         }
     }
 }

@@ -6,11 +6,15 @@ use crate::walk::Teller;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use windlass_artifact::json_bytes;
 use windlass_dialects::view::{execution_id, reference, time};
 use windlass_kernel::{
     Event, ExecutionId, Failure, ManualOutcome, Millis, Net, Outcome, Role, RunId, SkipReason, StepId,
 };
 use windlass_protocol::Level;
+
+/// JSON of a line without its text and data, roughly.
+const LINE_BYTES: usize = 250;
 
 /// A line about an execution, or about one of its nodes.
 #[derive(Debug)]
@@ -140,6 +144,10 @@ impl Teller for LogTeller {
             Told { version: happened.version, at: happened.record.at, is_end, level, step, text, data }
         });
         told.into_iter().collect()
+    }
+
+    fn bytes(entry: &Told) -> usize {
+        LINE_BYTES + entry.text.len() + json_bytes(&entry.data)
     }
 }
 

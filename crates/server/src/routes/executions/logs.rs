@@ -2,6 +2,7 @@
 
 use super::lifecycle::{LogTeller, Told};
 use super::{TAG, stored_of};
+use crate::answers::{Answer, PAGE_BYTES_MAX};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -14,7 +15,6 @@ use crate::routes::shared::Refusals;
 use crate::stories::Stories;
 use crate::told::TellError;
 use crate::walk::{self, Walk};
-use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use utoipa::ToSchema;
+use windlass_artifact::json_bytes;
 use windlass_dialects::view::{NodeLabel, time};
 use windlass_kernel::{ExecutionId, Millis, Net, StepId};
 use windlass_protocol::{Line, Stream};
@@ -32,6 +33,8 @@ const LIST: Paged = Paged { name: "logs", usual: 100, most: 1_000 };
 const PAGE: usize = 64;
 /// How often one request reads so many. A filter that finds little gives a short page, and a cursor to go on from.
 const PAGES_MAX: usize = 32;
+/// JSON of a line without its text and data, roughly.
+const ENTRY_BYTES: usize = 250;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -96,11 +99,12 @@ pub async fn logs(
     caller: Caller,
     Path(id): Path<String>,
     Params(asked): Params<Asked>,
-) -> Result<Json<Logs>, Problem> {
+) -> Result<Answer, Problem> {
     caller.may(Permission::View)?;
+    app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;
     let (wanted, stories) = (Wanted::of(&asked)?, app.stories.clone());
-    let readers = app.readers.of(&caller.tenant);
+    let (readers, answers) = (app.readers.of(&caller.tenant), app.answers.clone());
     let logs = readers.read_in_slices((Some(wanted), None), move |reader, (wanted, reading), slice| {
         if let Some(wanted) = wanted.take() {
             let stored = stored_of(reader, &caller, id)?;
@@ -108,10 +112,11 @@ pub async fn logs(
             let wanted = Wanted { debug: wanted.debug || stored.options.debug, ..wanted };
             *reading = Some(Reading::new(wanted, id, net));
         }
-        reading.as_mut().map_or(Ok(None), |reading: &mut Reading| reading.go_on(reader, &stories, slice))
+        let page =
+            reading.as_mut().map_or(Ok(None), |reading: &mut Reading| reading.go_on(reader, &stories, slice));
+        page?.map(|logs| answers.json(&caller.tenant, &logs)).transpose()
     });
-    let logs = logs.await?;
-    Ok(Json(logs))
+    logs.await
 }
 
 /// Where reading goes on: in the journal, and in the log after a chunk and so many lines of the next one.
@@ -189,6 +194,8 @@ struct Reading {
     net: Arc<Net>,
     place: Place,
     logs: Vec<Entry>,
+    /// Of the lines found, roughly.
+    bytes: usize,
     /// How often it has read a page of each.
     pages: usize,
     /// A page of the journal that a slice left unfinished.
@@ -197,7 +204,7 @@ struct Reading {
 
 impl Reading {
     fn new(wanted: Wanted, id: ExecutionId, net: Arc<Net>) -> Reading {
-        Reading { place: wanted.from, wanted, id, net, logs: Vec::new(), pages: 0, walk: None }
+        Reading { place: wanted.from, wanted, id, net, logs: Vec::new(), bytes: 0, pages: 0, walk: None }
     }
 
     /// None when the slice is over first.
@@ -278,9 +285,10 @@ impl Reading {
                 }
             };
             if self.wanted.wants(&entry) {
-                if self.logs.len() == self.wanted.limit {
+                if self.logs.len() == self.wanted.limit || self.bytes >= PAGE_BYTES_MAX {
                     return Stop::Full;
                 }
+                self.bytes += ENTRY_BYTES + entry.1.message.len() + json_bytes(&entry.1.data);
                 self.logs.push(entry.1);
             }
             self.place = place;

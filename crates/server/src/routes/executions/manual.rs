@@ -127,7 +127,7 @@ fn may_answer(told: &Told<'_>, caller: &Caller, run: RunId) -> Result<(), Proble
     }
     // What is asked may be so long that it was set aside.
     let asked = match windlass_artifact::key(output) {
-        Some(key) => told.artifacts.0(key).ok_or_else(|| Problem::internal("what is asked is lost"))?,
+        Some(key) => (told.sources.open)(key).ok_or_else(|| Problem::internal("what is asked is lost"))?,
         None => output.clone(),
     };
     let Some(approvers) = asked["approvers"].as_array() else { return Ok(()) };

@@ -18,6 +18,7 @@ mod refused;
 mod retry;
 mod start;
 mod started;
+mod value;
 
 pub use events::EventTeller;
 pub use lifecycle::LogTeller;
@@ -55,6 +56,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(one::status))
         .routes(routes!(one::graph))
         .routes(routes!(artifact::artifact))
+        .routes(routes!(value::value))
         .routes(routes!(logs::logs))
         .routes(routes!(events::events))
         .routes(routes!(evidence::evidence))

@@ -2,9 +2,11 @@
 
 use super::links::Links;
 use super::{TAG, told};
+use crate::answers::Answer;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
+use crate::ids;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
 use crate::told::Told;
@@ -17,13 +19,10 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::graph::Format;
 use windlass_dialects::view::{
-    ExecutionStatus, ExecutionView, Progress, Waiting, execution_id, execution_status, progress, waiting_for,
+    ExecutionStatus, ExecutionView, Progress, Waiting, execution_id, execution_status, progress, time,
+    waiting_for,
 };
-use windlass_kernel::Millis;
 use windlass_store::WorkflowId;
-
-/// Nodes that are written as JSON on the thread of the request; more would keep other requests waiting.
-const NODES_MAX: usize = 1_000;
 
 /// The document's WorkflowExecutionResponse.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,7 +37,10 @@ pub struct ExecutionResponse {
     links: Links,
 }
 
-/// An execution with its nodes, inputs, outputs and errors.
+/// An execution with its nodes, inputs, outputs and errors
+///
+/// An answer has about ten megabytes at most. The newest results are told as they are; another value is told as
+/// `{"$omitted": true, "bytes": N, "url": …}`, and `shortened` counts what is left out.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path, description = "`exec_…`, or the bare UUID")),
     responses((status = 200, body = ExecutionResponse), Refusals))]
@@ -47,34 +49,49 @@ pub async fn get(
     caller: Caller,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
-    let tell = |told: &Told<'_>| {
-        (told.facts.execution, told.stored.workflow, told.story.started_at, told.response())
-    };
-    let (execution, workflow, started_at, whole) = told(&app, &caller, &id, tell).await?;
-    let began = started_at.filter(|_| whole.completed_at.is_none());
-    let estimated_completion = match (began, workflow) {
-        (Some(began), Some(workflow)) => estimated_completion(&app, &caller, began, workflow).await?,
-        _ => None,
-    };
+) -> Result<Answer, Problem> {
+    app.answers.admit(&caller.tenant).await?;
+    let execution = ids::execution(&id)?;
     let links = Links::of(&app, &headers, execution);
-    let is_long = whole.node_executions.len() > NODES_MAX;
-    let response = ExecutionResponse { whole, estimated_completion, links };
-    match is_long {
-        true => app.aside(move || Json(response).into_response()).await,
-        false => Ok(Json(response).into_response()),
+    let mut estimate = None;
+    loop {
+        let tell = {
+            let (app, caller, links) = (app.clone(), caller.clone(), links.clone());
+            move |told: &Told<'_>| written(&app, &caller, told, links, estimate)
+        };
+        match told(&app, &caller, &id, tell).await?? {
+            Written::Answer(answer) => return Ok(answer),
+            Written::NeedsEstimate(workflow) => {
+                estimate = Some(app.estimates.of(&app, &caller.tenant, workflow).await?);
+            }
+        }
     }
 }
 
-/// When it may have ended, by what its workflow took before; nothing where nothing is known.
-async fn estimated_completion(
-    app: &Arc<App>,
+enum Written {
+    Answer(Answer),
+    /// It is not over, and how long its workflow takes is to be looked up first.
+    NeedsEstimate(WorkflowId),
+}
+
+/// Writes the answer where the execution was read: it may be large, and no other request waits for it there.
+fn written(
+    app: &App,
     caller: &Caller,
-    began: Millis,
-    workflow: WorkflowId,
-) -> Result<Option<String>, Problem> {
-    let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
-    Ok(estimate.map(|ms| windlass_dialects::view::time(began.plus(ms))))
+    told: &Told<'_>,
+    links: Links,
+    estimate: Option<Option<u64>>,
+) -> Result<Written, Problem> {
+    let began = told.story.started_at.filter(|_| told.story.ended_at.is_none());
+    let estimated = match (began, told.stored.workflow) {
+        (Some(began), Some(workflow)) => match estimate.or_else(|| app.estimates.known(workflow)) {
+            Some(estimate) => estimate.map(|ms| time(began.plus(ms))),
+            None => return Ok(Written::NeedsEstimate(workflow)),
+        },
+        _ => None,
+    };
+    let response = ExecutionResponse { whole: told.response(), estimated_completion: estimated, links };
+    app.answers.json(&caller.tenant, &response).map(Written::Answer)
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -102,7 +119,7 @@ pub async fn status(
         execution_id: execution_id(told.facts.execution),
         status: execution_status(told.story.state.phase()),
         progress: progress(told.net, told.story, &told.facts.leases),
-        waiting_for: waiting_for(told.net, told.story),
+        waiting_for: waiting_for(told.net, told.story, &mut told.room()),
     });
     Ok(Json(standing.await?))
 }

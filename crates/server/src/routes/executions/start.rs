@@ -14,6 +14,7 @@ use crate::ids;
 use crate::problem::{Detail, Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::routes::workflows::missing_children;
+use crate::told::Told;
 use crate::traces;
 use axum::Json;
 use axum::extract::{Path, Request, State};
@@ -76,11 +77,13 @@ pub async fn execute(
         let checked = checked(&app, &caller, &startable.version, &asked, found).await?;
         return Ok(Json(Outcome::Checked(checked)).into_response());
     }
+    if options.is_async == Some(false) {
+        app.answers.admit(&caller.tenant).await?;
+    }
     let with = Begin { workflow, inputs: sent.inputs, trigger: "api", key };
     let begun = begin(&app, &caller, asked, with).await?;
     if options.is_async == Some(false) {
-        let finished = Box::new(finished(&app, &caller, begun.id).await?);
-        return Ok(Json(Outcome::Finished(finished)).into_response());
+        return Ok(finished(&app, &caller, begun.id).await?.into_response());
     }
     Ok(begun.accepted(&app, &parts.headers).into_response())
 }
@@ -200,9 +203,13 @@ async fn start(
 }
 
 /// A client that hangs up changes nothing: the execution goes on.
-async fn finished(app: &App, caller: &Caller, id: ExecutionId) -> Result<Finished, Problem> {
+async fn finished(app: &App, caller: &Caller, id: ExecutionId) -> Result<crate::answers::Answer, Problem> {
+    let (answers, tenant) = (app.answers.clone(), caller.tenant.clone());
+    let tell = move |told: &Told<'_>| {
+        answers.json_of_deed(&tenant, &Outcome::Finished(Box::new(Finished::of(told))))
+    };
     match app.ask(windlass_engine::Request::AwaitPause(id)).await? {
-        Answer::Rested(_) => told(app, caller, &execution_id(id), Finished::of).await,
+        Answer::Rested(_) => told(app, caller, &execution_id(id), tell).await?,
         other => Err(unexpected(other)),
     }
 }

@@ -135,12 +135,16 @@ pub struct Estimates {
 }
 
 impl Estimates {
+    /// What was looked up a moment ago: milliseconds, or None without a completed execution.
+    pub fn known(&self, workflow: WorkflowId) -> Option<Option<u64>> {
+        let known = self.lock().get(&workflow).copied();
+        known.filter(|(at, _)| at.elapsed() < FRESH).map(|(_, estimate)| estimate)
+    }
+
     /// Milliseconds; None without a completed execution.
     pub async fn of(&self, app: &App, tenant: &Tenant, workflow: WorkflowId) -> Result<Option<u64>, Problem> {
-        if let Some((at, estimate)) = self.lock().get(&workflow)
-            && at.elapsed() < FRESH
-        {
-            return Ok(*estimate);
+        if let Some(estimate) = self.known(workflow) {
+            return Ok(estimate);
         }
         let of = tenant.clone();
         let readers = app.readers.of(tenant);

@@ -2,6 +2,7 @@
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{StatusName, WorkflowSummary, WorkflowView, current, tagged};
+use crate::answers::Answer;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -85,8 +86,12 @@ pub async fn get_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Result<(HeaderMap, Json<WorkflowView>), Problem> {
+) -> Result<(HeaderMap, Answer), Problem> {
     caller.may(Permission::View)?;
+    app.answers.admit(&caller.tenant).await?;
     let current = current(&app, &caller, &id).await?;
-    Ok((tagged(current.workflow.version), Json(WorkflowView::of(&current)?)))
+    let (headers, answers) = (tagged(current.workflow.version), app.answers.clone());
+    // A definition is as large as a body may be.
+    let write = move || answers.json(&caller.tenant, &WorkflowView::of(&current)?);
+    Ok((headers, app.aside(write).await??))
 }

@@ -2,6 +2,7 @@
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{DialectName, current, hex, tagged};
+use crate::answers::Answer;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -106,8 +107,9 @@ pub async fn get_version(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, version)): Path<(String, String)>,
-) -> Result<(HeaderMap, Json<VersionView>), Problem> {
+) -> Result<(HeaderMap, Answer), Problem> {
     caller.may(Permission::View)?;
+    app.answers.admit(&caller.tenant).await?;
     let missing = || Problem::not_found("version", &version);
     let number: u32 = version.parse().map_err(|_| missing())?;
     let workflow = current(&app, &caller, &id).await?.workflow.id;
@@ -115,14 +117,19 @@ pub async fn get_version(
     let readers = app.readers.of(&tenant);
     let found = readers.look(move |reader| reader.version(&tenant, workflow, Some(number))).await?;
     let stored = found.ok_or_else(missing)?;
-    let view = VersionView {
-        id: workflow_id(workflow.0),
-        version: stored.version,
-        name: stored.name,
-        dialect: DialectName::of(&stored.dialect)?,
-        net_digest: hex(stored.net),
-        definition: as_json(&stored.source).unwrap_or_default(),
-        source: stored.source,
+    let (headers, answers, tenant) = (tagged(stored.version), app.answers.clone(), caller.tenant);
+    // A definition is as large as a body may be.
+    let write = move || {
+        let view = VersionView {
+            id: workflow_id(workflow.0),
+            version: stored.version,
+            name: stored.name,
+            dialect: DialectName::of(&stored.dialect)?,
+            net_digest: hex(stored.net),
+            definition: as_json(&stored.source).unwrap_or_default(),
+            source: stored.source,
+        };
+        answers.json(&tenant, &view)
     };
-    Ok((tagged(view.version), Json(view)))
+    Ok((headers, app.aside(write).await??))
 }

@@ -7,9 +7,9 @@ use windlass_kernel::{
     TokenId, Values,
 };
 use windlass_store::{
-    Class, DefinitionId, DueTimer, JournalRow, Listed, MailId, Offer, Part, PartRow, Position, Query, Reader,
-    Rows, RunRow, Status, Stop, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
-    WorkflowId, assemble, decode, open,
+    Class, DefinitionId, DueTimer, JournalPage, JournalRow, Listed, MailId, Offer, PageBounds, Part, PartRow,
+    Position, Query, Reader, Rows, RunRow, Status, Stop, StoreError, Stored, StoredDefinition, StoredLog,
+    StoredMail, Tenant, Which, WorkflowId, assemble, decode, open,
 };
 
 #[derive(Debug, Clone)]
@@ -48,6 +48,22 @@ impl Reader for DiskReader {
         let read: Result<Vec<JournalRow>, StoreError> =
             shelf.journal[first..].iter().take(limit).map(|row| row.read(execution)).collect();
         Ok(read?.into_iter().filter(|row| row.version + row.records.len() as u64 > from).collect())
+    }
+
+    fn journal_page(
+        &mut self,
+        execution: ExecutionId,
+        from: u64,
+        bounds: PageBounds,
+    ) -> Result<JournalPage, StoreError> {
+        let mut rows = self.journal(execution, from, bounds.rows_max)?;
+        let (read, mut kept, mut bytes) = (rows.len(), 0, 0);
+        while kept < read && bytes < bounds.bytes_max {
+            bytes += serde_json::to_vec(&rows[kept].records).map_or(0, |json| json.len());
+            kept += 1;
+        }
+        rows.truncate(kept);
+        Ok(JournalPage { rows, more: kept < read || kept == bounds.rows_max })
     }
 
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, RunId, Values};
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
-    DefinitionId, DueTimer, JournalRow, Listed, MailId, Offer, Position, Query, Reader, Rows, Stop,
-    StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
+    DefinitionId, DueTimer, JournalPage, JournalRow, Listed, MailId, Offer, PageBounds, Position, Query,
+    Reader, Rows, Stop, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
 };
 
 #[derive(Debug)]
@@ -82,6 +82,15 @@ impl Reader for SystemReader {
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
         of!(self, journal(execution, from, limit))
+    }
+
+    fn journal_page(
+        &mut self,
+        execution: ExecutionId,
+        from: u64,
+        bounds: PageBounds,
+    ) -> Result<JournalPage, StoreError> {
+        of!(self, journal_page(execution, from, bounds))
     }
 
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {

@@ -1,0 +1,124 @@
+//! Values of a journal, held in memory as long as there is room for them. The place of each is known, so that what was let
+//! go of can be read again.
+
+use serde_json::Value;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, Weak};
+use windlass_artifact::json_bytes;
+use windlass_kernel::Event;
+
+/// Where a value is in a journal: the number of its record, and its own among the values of that record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValuePlace {
+    pub version: u64,
+    pub index: usize,
+    /// Bytes of its JSON.
+    pub bytes: usize,
+}
+
+impl ValuePlace {
+    #[must_use]
+    pub fn of(version: u64, index: usize, value: &Value) -> ValuePlace {
+        ValuePlace { version, index, bytes: json_bytes(value) }
+    }
+
+    /// As it is written in an address; its size is not in it.
+    #[must_use]
+    pub fn address(&self) -> ValueAddress {
+        ValueAddress { version: self.version, index: self.index }
+    }
+}
+
+/// A value of a journal as an address names it: `57.0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueAddress {
+    pub version: u64,
+    pub index: usize,
+}
+
+impl fmt::Display for ValueAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.version, self.index)
+    }
+}
+
+impl FromStr for ValueAddress {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<ValueAddress, ()> {
+        let (version, index) = text.split_once('.').ok_or(())?;
+        let (Ok(version), Ok(index)) = (version.parse(), index.parse()) else { return Err(()) };
+        Ok(ValueAddress { version, index })
+    }
+}
+
+impl ValueAddress {
+    /// The value in the record that the address names.
+    #[must_use]
+    pub fn value_in(&self, event: &Event) -> Option<Arc<Value>> {
+        match (event, self.index) {
+            (Event::Created(created), index) => Some(created.create.imports.get(index)?.output.clone()),
+            (Event::Done { output, .. }, 0) => Some(output.clone()),
+            (Event::Failed { output, .. }, 0) => output.clone(),
+            (Event::Fired { args, .. }, 0) => args.clone(),
+            _ => None,
+        }
+    }
+}
+
+/// A result by its place. The value is at hand as long as someone else holds it.
+#[derive(Debug, Clone)]
+pub struct ResultPlace {
+    pub place: ValuePlace,
+    held: Weak<Value>,
+}
+
+impl ResultPlace {
+    #[must_use]
+    pub fn of(version: u64, index: usize, value: &Arc<Value>) -> ResultPlace {
+        ResultPlace { place: ValuePlace::of(version, index, value), held: Arc::downgrade(value) }
+    }
+
+    pub(super) fn held(&self) -> Option<Arc<Value>> {
+        self.held.upgrade()
+    }
+}
+
+/// A value of a journal, or where it can be read.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    pub place: ValuePlace,
+    /// None: it was let go of.
+    pub value: Option<Arc<Value>>,
+}
+
+impl Kept {
+    pub(super) fn new(version: u64, index: usize, value: &Arc<Value>) -> Kept {
+        Kept { place: ValuePlace::of(version, index, value), value: Some(value.clone()) }
+    }
+
+    /// Lets go of the value; returns the bytes that are free again.
+    pub(super) fn drop_value(&mut self) -> usize {
+        self.value.take().map_or(0, |_| self.place.bytes)
+    }
+
+    pub(super) fn bytes_held(&self) -> usize {
+        if self.value.is_some() { self.place.bytes } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_was_written() {
+        for address in [ValueAddress { version: 0, index: 0 }, ValueAddress { version: 20_000, index: 3 }] {
+            assert_eq!(address.to_string().parse(), Ok(address));
+        }
+        for text in ["", "17", "x.y", "1.", ".1", "-1.0", "1.0.0"] {
+            assert_eq!(text.parse::<ValueAddress>(), Err(()), "{text}");
+        }
+    }
+}

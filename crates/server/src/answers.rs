@@ -1,0 +1,267 @@
+//! Answers on their way to clients. A client that reads slowly keeps its answer in the server's memory, so the bytes that
+//! wait for clients are counted per tenant: beyond its budget a tenant waits, and then is refused. Others are not concerned.
+
+mod body;
+
+use crate::problem::Problem;
+use crate::shelf::lock;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use body::Parts;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::Notify;
+use windlass_store::Tenant;
+
+/// Bytes of an answer that are counted, sent and freed together. An answer that is smaller is never refused.
+const PART: usize = 64 * 1024;
+/// How long a request waits for the budget of its tenant. Most clients take an answer in less.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+const RETRY_SECONDS: u64 = 5;
+/// Budgets that all tenants may use together. Beyond it those are refused that use more than an eighth of their own.
+const BUDGETS_MAX: usize = 4;
+const SMALL_SHARE: usize = 8;
+
+/// Bytes that a page of entries has at most, and one entry. It is made in a few milliseconds and read at once; the list
+/// continues with its cursor.
+pub const PAGE_BYTES_MAX: usize = 1 << 20;
+
+#[derive(Debug)]
+pub struct Answers {
+    /// Bytes of one tenant; 0: no limit.
+    budget: usize,
+    held: Mutex<BTreeMap<Tenant, usize>>,
+    freed: Notify,
+}
+
+/// Bytes that are counted until it is dropped.
+#[derive(Debug)]
+pub struct HeldBytes {
+    answers: Arc<Answers>,
+    tenant: Tenant,
+    bytes: usize,
+}
+
+/// A JSON body in parts.
+#[derive(Debug)]
+pub struct Answer {
+    parts: Parts,
+}
+
+impl Answers {
+    #[must_use]
+    pub fn new(budget: usize) -> Answers {
+        Answers { budget, held: Mutex::default(), freed: Notify::new() }
+    }
+
+    /// Waits a moment until the tenant's clients have taken enough of what they were answered before.
+    pub async fn admit(&self, tenant: &Tenant) -> Result<(), Problem> {
+        self.admit_within(tenant, WAIT_MAX).await
+    }
+
+    async fn admit_within(&self, tenant: &Tenant, wait: Duration) -> Result<(), Problem> {
+        tokio::time::timeout(wait, self.room(tenant)).await.map_err(|_| self.refused())
+    }
+
+    /// Waits until the tenant may hold more.
+    pub async fn room(&self, tenant: &Tenant) {
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            if self.has_room(&lock(&self.held), tenant) {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    /// Counts bytes that are held in any case.
+    pub fn hold(self: &Arc<Self>, tenant: &Tenant, bytes: usize) -> HeldBytes {
+        *lock(&self.held).entry(tenant.clone()).or_default() += bytes;
+        HeldBytes { answers: self.clone(), tenant: tenant.clone(), bytes }
+    }
+
+    /// Writes an answer as JSON, as far as the tenant's budget allows. It takes time: call it where that is no harm.
+    pub fn json(self: &Arc<Self>, tenant: &Tenant, value: &impl Serialize) -> Result<Answer, Problem> {
+        self.write(tenant, value, Beyond::Refuse)
+    }
+
+    /// The same, in any case: for what was done already, and must not be done again because its answer was refused.
+    pub fn json_of_deed(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        value: &impl Serialize,
+    ) -> Result<Answer, Problem> {
+        self.write(tenant, value, Beyond::Hold)
+    }
+
+    fn write(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        value: &impl Serialize,
+        beyond: Beyond,
+    ) -> Result<Answer, Problem> {
+        let (parts, part) = (Parts::default(), Vec::new());
+        let mut writer = Writer { answers: self, tenant, beyond, parts, part, is_refused: false };
+        match serde_json::to_writer(&mut writer, value) {
+            Ok(()) => Ok(Answer { parts: writer.finish() }),
+            Err(_) if writer.is_refused => Err(self.refused()),
+            Err(error) => Err(Problem::internal(error)),
+        }
+    }
+
+    fn try_hold(self: &Arc<Self>, tenant: &Tenant, bytes: usize) -> Option<HeldBytes> {
+        let mut held = lock(&self.held);
+        if !self.has_room(&held, tenant) {
+            return None;
+        }
+        *held.entry(tenant.clone()).or_default() += bytes;
+        Some(HeldBytes { answers: self.clone(), tenant: tenant.clone(), bytes })
+    }
+
+    fn has_room(&self, held: &BTreeMap<Tenant, usize>, tenant: &Tenant) -> bool {
+        let own = held.get(tenant).copied().unwrap_or_default();
+        let is_crowded = || held.values().sum::<usize>() >= BUDGETS_MAX * self.budget;
+        self.budget == 0 || own < self.budget / SMALL_SHARE || own < self.budget && !is_crowded()
+    }
+
+    fn refused(&self) -> Problem {
+        let message = format!(
+            "answers of {} MiB wait for clients of the tenant that do not read them; read them, then retry after the \
+             time in Retry-After",
+            self.budget >> 20
+        );
+        Problem::too_many(message, RETRY_SECONDS)
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        let mut held = lock(&self.answers.held);
+        if let Some(own) = held.get_mut(&self.tenant) {
+            *own -= self.bytes;
+            if *own == 0 {
+                held.remove(&self.tenant);
+            }
+        }
+        drop(held);
+        self.answers.freed.notify_waiters();
+    }
+}
+
+impl Answer {
+    /// With other headers than those of a JSON answer.
+    #[must_use]
+    pub fn into_body(self) -> Body {
+        Body::new(self.parts)
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        (StatusCode::OK, json, self.into_body()).into_response()
+    }
+}
+
+/// What becomes of an answer beyond the budget.
+#[derive(Clone, Copy)]
+enum Beyond {
+    Refuse,
+    Hold,
+}
+
+/// Collects parts, each counted before it is kept.
+struct Writer<'a> {
+    answers: &'a Arc<Answers>,
+    tenant: &'a Tenant,
+    beyond: Beyond,
+    parts: Parts,
+    part: Vec<u8>,
+    is_refused: bool,
+}
+
+impl Writer<'_> {
+    fn finish(mut self) -> Parts {
+        let held = self.answers.hold(self.tenant, self.part.len());
+        self.parts.push(Bytes::from(self.part), held);
+        self.parts
+    }
+}
+
+impl io::Write for Writer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(PART - self.part.len());
+        self.part.extend_from_slice(&bytes[..taken]);
+        if self.part.len() == PART {
+            let held = match self.beyond {
+                Beyond::Refuse => self.answers.try_hold(self.tenant, PART),
+                Beyond::Hold => Some(self.answers.hold(self.tenant, PART)),
+            };
+            let Some(held) = held else {
+                self.is_refused = true;
+                return Err(io::Error::other("the budget of the tenant is used up"));
+            };
+            self.parts.push(Bytes::from(std::mem::take(&mut self.part)), held);
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt as _;
+
+    fn tenant(name: &str) -> Tenant {
+        Tenant::new(name)
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_counted_until_it_is_taken() {
+        let answers = Arc::new(Answers::new(4 * PART));
+        let text = "x".repeat(3 * PART);
+        let first = answers.json(&tenant("a"), &text).unwrap();
+        assert_eq!(lock(&answers.held)[&tenant("a")], 3 * PART + 2);
+        let second = answers.json(&tenant("a"), &text).expect_err("no room for a second");
+        assert_eq!((second.status.as_u16(), second.retry_after_seconds), (429, Some(RETRY_SECONDS)));
+        assert!(answers.json(&tenant("a"), &"small").is_ok(), "a small one is never refused");
+        assert!(answers.json(&tenant("b"), &text).is_ok(), "another tenant is not concerned");
+        let body = first.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(serde_json::from_slice::<String>(&body).unwrap(), text);
+        assert!(lock(&answers.held).is_empty());
+        assert!(answers.json(&tenant("a"), &text).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_request_waits_until_others_have_read_and_not_for_ever() {
+        let answers = Arc::new(Answers::new(PART));
+        let held = answers.hold(&tenant("a"), PART);
+        assert!(answers.admit_within(&tenant("a"), Duration::from_millis(1)).await.is_err());
+        assert!(answers.admit(&tenant("b")).await.is_ok());
+        let (waiting, who) = (answers.clone(), tenant("a"));
+        let waits = tokio::spawn(async move { waiting.admit(&who).await.is_ok() });
+        tokio::task::yield_now().await;
+        drop(held);
+        assert!(waits.await.unwrap());
+    }
+
+    #[test]
+    fn many_tenants_together_leave_room_for_those_that_hold_little() {
+        let answers = Arc::new(Answers::new(8 * PART));
+        let names = ["a", "b", "c", "d"].map(tenant);
+        let _held: Vec<_> = names.iter().map(|name| answers.hold(name, 8 * PART)).collect();
+        assert!(answers.try_hold(&tenant("e"), PART).is_some(), "it holds nothing yet");
+        let _more = answers.hold(&tenant("e"), PART);
+        assert!(answers.try_hold(&tenant("e"), PART).is_none());
+    }
+}
