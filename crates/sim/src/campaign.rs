@@ -4,11 +4,14 @@ use crate::world::{self, Story, Violation};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Violations that are kept; after that many the rest is not worth the time.
 const VIOLATIONS_MAX: usize = 20;
 /// Seeds a thread takes at a time.
 const CHUNK: u64 = 64;
+/// Where the next seed is when no thread is to take another one.
+const ENOUGH: u64 = u64::MAX / 2;
 
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -21,14 +24,40 @@ pub struct Summary {
     pub violations: Vec<Box<Violation>>,
 }
 
+/// How many seeds are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    Seeds(u64),
+    /// At least this many executions; a simulated system has several in one seed.
+    Executions(u64),
+    /// No seed begins after that moment.
+    Until(Instant),
+}
+
+impl Extent {
+    /// Maximum number of seeds that may begin now, of which `seeds` with `executions` are over.
+    pub(crate) fn left(self, seeds: u64, executions: u64, executions_per_seed: u64) -> u64 {
+        match self {
+            Extent::Seeds(all) => all.saturating_sub(seeds),
+            Extent::Executions(all) => all.saturating_sub(executions).div_ceil(executions_per_seed),
+            Extent::Until(_) if self.is_late() => 0,
+            Extent::Until(_) => u64::MAX,
+        }
+    }
+
+    pub(crate) fn is_late(self) -> bool {
+        matches!(self, Extent::Until(end) if end <= Instant::now())
+    }
+}
+
 /// Runs the seeds from `first` on. Each runs twice and must tell the same story.
-pub fn run(first: u64, count: u64, progress: &(dyn Fn(u64) + Sync)) -> Summary {
+pub fn run(first: u64, extent: Extent, progress: &(dyn Fn(u64) + Sync)) -> Summary {
     let next = AtomicU64::new(0);
     let summary = Mutex::new(Summary::default());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| work(first, count, &next, &summary, progress));
+            scope.spawn(|| work(first, extent, &next, &summary, progress));
         }
     });
     let mut summary = summary.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -36,18 +65,25 @@ pub fn run(first: u64, count: u64, progress: &(dyn Fn(u64) + Sync)) -> Summary {
     summary
 }
 
-fn work(first: u64, count: u64, next: &AtomicU64, summary: &Mutex<Summary>, progress: &(dyn Fn(u64) + Sync)) {
+fn work(
+    first: u64,
+    extent: Extent,
+    next: &AtomicU64,
+    summary: &Mutex<Summary>,
+    progress: &(dyn Fn(u64) + Sync),
+) {
     loop {
         let start = next.fetch_add(CHUNK, Ordering::Relaxed);
-        if start >= count {
+        let left = extent.left(start, start, 1);
+        if left == 0 || start >= ENOUGH {
             return;
         }
-        let stories: Vec<_> = (start..count.min(start + CHUNK)).map(|offset| twice(first + offset)).collect();
+        let stories: Vec<_> = (start..start + left.min(CHUNK)).map(|offset| twice(first + offset)).collect();
         let mut summary = summary.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         stories.into_iter().for_each(|story| summary.add(story));
         progress(summary.executions as u64);
         if summary.violations.len() >= VIOLATIONS_MAX {
-            next.store(count, Ordering::Relaxed);
+            return next.store(ENOUGH, Ordering::Relaxed);
         }
     }
 }

@@ -8,8 +8,8 @@ use serde_json::json;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
-use windlass_sim::campaign::{self, Summary};
+use std::time::{Duration, Instant};
+use windlass_sim::campaign::{self, Extent, Summary};
 use windlass_sim::world::{self, Violation};
 
 /// Run simulated executions and check every rule on them
@@ -21,6 +21,9 @@ pub struct Sim {
     /// How many executions to simulate, one seed each; with --system at least so many, several in a seed
     #[arg(long, default_value_t = 1)]
     executions: u64,
+    /// Simulate as many executions as this many seconds allow, instead of a number of them
+    #[arg(long, conflicts_with = "executions")]
+    seconds: Option<u64>,
     /// Simulate the whole system: engine, store, workers, network, crashes
     #[arg(long)]
     system: bool,
@@ -48,10 +51,10 @@ impl Sim {
         let shows = std::io::stderr().is_terminal();
         let progress = |executions: u64| {
             if shows {
-                eprint!("\r{executions} of {} executions", self.executions);
+                eprint!("\r{}", self.progress(executions));
             }
         };
-        let summary = campaign::run(self.seed, self.executions, &progress);
+        let summary = campaign::run(self.seed, self.extent(started), &progress);
         if shows {
             eprint!("\r\x1b[K");
         }
@@ -59,6 +62,18 @@ impl Sim {
         let kept = self.keep_violations(&summary.violations)?;
         self.print(&summary, &kept, seconds)?;
         Ok(if summary.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn progress(&self, executions: u64) -> String {
+        match self.seconds {
+            Some(seconds) => format!("{executions} executions, within {seconds} s"),
+            None => format!("{executions} of {} executions", self.executions),
+        }
+    }
+
+    fn extent(&self, started: Instant) -> Extent {
+        let until = |seconds| Extent::Until(started + Duration::from_secs(seconds));
+        self.seconds.map_or(Extent::Executions(self.executions), until)
     }
 
     fn keep_violations(&self, violations: &[Box<Violation>]) -> anyhow::Result<Vec<PathBuf>> {

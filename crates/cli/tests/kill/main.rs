@@ -11,9 +11,9 @@ mod rig;
 use ledger::Ledger;
 use place::{End, Place, STEPS};
 use random::Random;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Which moments are chosen; another seed is another story.
+/// Which moments are chosen; another seed is another story. `WINDLASS_KILL_SEED` replaces it.
 const SEED: u64 = 20_261_115;
 
 /// How much is done to the program.
@@ -24,20 +24,37 @@ struct Story {
     life: Duration,
 }
 
+/// Runs once, or with `WINDLASS_KILL_SECONDS` again with the next seeds until that time is over.
 #[test]
 fn what_is_killed_goes_on_where_it_was() {
-    check(&Story { chains: 300, kills: 50, life: Duration::from_millis(300) });
+    let story = Story { chains: 300, kills: 50, life: Duration::from_millis(300) };
+    let (first, seconds) = (number("WINDLASS_KILL_SEED", SEED), number("WINDLASS_KILL_SECONDS", 0));
+    let (began, mut kills) = (Instant::now(), 0);
+    for seed in first.. {
+        println!("WINDLASS_KILL_SEED={seed}");
+        kills += check(&story, seed);
+        if began.elapsed() >= Duration::from_secs(seconds) {
+            break;
+        }
+    }
+    println!("{kills} kills");
 }
 
 #[test]
 #[ignore = "takes many minutes: cargo test --release -p windlass-cli --test kill -- --ignored --nocapture"]
 fn what_is_killed_a_thousand_times_goes_on_where_it_was() {
-    check(&Story { chains: 3_000, kills: 1_000, life: Duration::from_millis(600) });
+    check(&Story { chains: 3_000, kills: 1_000, life: Duration::from_millis(600) }, SEED);
 }
 
-fn check(story: &Story) {
+fn number(name: &str, default: u64) -> u64 {
+    let read = |text: String| text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}"));
+    std::env::var(name).ok().map_or(default, read)
+}
+
+/// Returns how often the program was killed.
+fn check(story: &Story, seed: u64) -> usize {
     let place = Place::new();
-    let (mut random, mut ledger, mut accepted) = (Random(SEED), Ledger::default(), Vec::new());
+    let (mut random, mut ledger, mut accepted) = (Random(seed), Ledger::default(), Vec::new());
     while ledger.kills() < story.kills {
         let missing = story.chains.saturating_sub(ledger.executions());
         let end = match (missing, random.below(2)) {
@@ -57,6 +74,7 @@ fn check(story: &Story) {
     }
     carry_on(&place, &mut ledger);
     tell_restarts(&mut accepted);
+    ledger.kills()
 }
 
 /// To the end, without another disturbance.

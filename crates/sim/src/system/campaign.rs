@@ -2,6 +2,7 @@
 
 use super::story::{Story, Violation};
 use super::world::Counts;
+use crate::campaign::Extent;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,34 +25,27 @@ pub struct Summary {
     pub violations: Vec<Box<Violation>>,
 }
 
-/// How much is enough.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    Seeds(u64),
-    /// At least so many executions, in as many worlds as they take.
-    Executions(u64),
-}
-
 /// Runs the seeds from `first` on. Each runs twice and must tell the same story.
 pub fn run(first: u64, extent: Extent, progress: &(dyn Fn(&Summary) + Sync)) -> Summary {
     let mut summary = Summary::default();
     loop {
-        let left = match extent {
-            Extent::Seeds(seeds) => seeds.saturating_sub(summary.seeds),
-            Extent::Executions(executions) => {
-                executions.saturating_sub(summary.counts.executions).div_ceil(EXECUTIONS_PER_SEED)
-            }
-        };
+        let left = extent.left(summary.seeds, summary.counts.executions, EXECUTIONS_PER_SEED);
         if left == 0 || summary.violations.len() >= VIOLATIONS_MAX {
             summary.violations.sort_by_key(|violation| violation.seed);
             return summary;
         }
         let from = first + summary.seeds;
-        summary = round(from, left.min(ROUND_MAX), summary, progress);
+        summary = round(from, left.min(ROUND_MAX), extent, summary, progress);
     }
 }
 
-fn round(first: u64, count: u64, so_far: Summary, progress: &(dyn Fn(&Summary) + Sync)) -> Summary {
+fn round(
+    first: u64,
+    count: u64,
+    extent: Extent,
+    so_far: Summary,
+    progress: &(dyn Fn(&Summary) + Sync),
+) -> Summary {
     let next = AtomicU64::new(first);
     let summary = Mutex::new(so_far);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -60,7 +54,7 @@ fn round(first: u64, count: u64, so_far: Summary, progress: &(dyn Fn(&Summary) +
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= first + count {
+                    if seed >= first + count || extent.is_late() {
                         return;
                     }
                     let story = twice(seed);

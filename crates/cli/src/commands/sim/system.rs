@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-use windlass_sim::system::campaign::{self, Extent, Summary};
+use windlass_sim::system::campaign::{self, Summary};
 use windlass_sim::system::{Violation, tell};
 
 impl Sim {
@@ -19,10 +19,10 @@ impl Sim {
         let shows = std::io::stderr().is_terminal();
         let progress = |summary: &Summary| {
             if shows {
-                eprint!("\r{} of {} executions", summary.counts.executions, self.executions);
+                eprint!("\r{}", self.progress(summary.counts.executions));
             }
         };
-        let summary = campaign::run(self.seed, Extent::Executions(self.executions), &progress);
+        let summary = campaign::run(self.seed, self.extent(started), &progress);
         if shows {
             eprint!("\r\x1b[K");
         }
