@@ -28,8 +28,8 @@ struct Waiting<R> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     End(RunId),
-    /// Somebody lets the execution go on.
-    Release,
+    /// The end of the hold that the agent asked for.
+    HoldEnd,
 }
 
 impl<R> Default for Agents<R> {
@@ -72,11 +72,10 @@ impl<R> Lane<R> {
         let agent = unit(id, *run, *fence);
         let live = self.executions.get(id);
         let began = live.and_then(|live| live.state.run(*run)?.calls.get(call).copied());
-        let held = live.is_some_and(|live| live.state.head.held);
         match began {
             Some(tool) if tool != *run => self.await_end(agent, tool, reply),
-            Some(_) if held && matches!(ask, AgentAsk::Pause { .. }) => {
-                self.wait(agent, Awaits::Release, reply);
+            Some(_) if matches!(ask, AgentAsk::Pause { .. }) && self.is_held_on_disk(id) => {
+                self.wait(agent, Awaits::HoldEnd, reply);
             }
             Some(_) => self.answer(reply, Answer::Agent(Told::Noted)),
             // An agent that failed the execution has ended with it.
@@ -93,15 +92,25 @@ impl<R> Lane<R> {
     fn await_end(&mut self, agent: protocol::Unit, tool: RunId, reply: R) {
         let (id, ..) = parts(agent);
         let lives = self.executions.get(id).is_some_and(|live| live.state.run(tool).is_some());
-        let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
-        let mut unwritten = [self.open.records_of(id), syncing].into_iter().flatten();
-        let ends_soon = unwritten.any(|records| end_of(records, tool).is_some());
-        drop(unwritten);
+        let ends_soon = self.unwritten_records(id).any(|records| end_of(records, tool).is_some());
         if lives || ends_soon {
             self.wait(agent, Awaits::End(tool), reply);
         } else {
             self.read(Lookup::End(id, tool), Why::ToolEnd(agent, tool, reply));
         }
+    }
+
+    /// Whether the disk has the execution on hold. An end of the hold that is not on disk yet does not count: the agent is
+    /// answered when it is.
+    fn is_held_on_disk(&self, id: ExecutionId) -> bool {
+        let held = self.executions.get(id).is_some_and(|live| live.state.head.held);
+        held || self.unwritten_records(id).any(|records| records.iter().any(|one| ends_hold(&one.event)))
+    }
+
+    /// Records of commits that are not on disk yet.
+    fn unwritten_records(&self, id: ExecutionId) -> impl Iterator<Item = &[Record]> {
+        let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
+        [self.open.records_of(id), syncing].into_iter().flatten().map(|records| records.as_slice())
     }
 
     pub(super) fn tool_end_found(&mut self, agent: protocol::Unit, tool: RunId, end: Option<Told>, reply: R) {
@@ -129,8 +138,8 @@ impl<R> Lane<R> {
         }
         for record in records {
             match &record.event {
-                Event::Released { .. } => {
-                    self.tell(id, &Told::Noted, |awaits| awaits == Awaits::Release);
+                event if ends_hold(event) => {
+                    self.tell(id, &Told::Noted, |awaits| awaits == Awaits::HoldEnd);
                 }
                 Event::Ended { .. } | Event::Restarted { .. } => self.tell(id, &Told::Stale, |_| true),
                 event => {
@@ -150,6 +159,11 @@ impl<R> Lane<R> {
             self.answer(waiting.reply, Answer::Agent(told.clone()));
         }
     }
+}
+
+/// A hold ends when the execution is released, and when its outcome is decided: work in flight then runs to its end.
+fn ends_hold(event: &Event) -> bool {
+    matches!(event, Event::Released { .. } | Event::Draining { .. })
 }
 
 /// How a step-run ended, if these records say so.

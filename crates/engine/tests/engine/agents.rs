@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use windlass_engine::{Answer, Request};
-use windlass_kernel::net::{Policy, Step};
+use windlass_kernel::net::{FailureMode, Join, Policy, Step};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Net, Outcome, Phase};
 use windlass_protocol::{AgentAnswer, AgentAsk, Failure, Outcome as Reported, Verdict};
 
@@ -176,4 +176,20 @@ fn calls_of_an_execution_that_ends_and_of_an_old_lease_are_told_so() {
         rig.report(work, Reported::Stopped);
     }
     assert_eq!(rig.call(Request::Await(id)), Answer::Rested(Phase::Ended(Outcome::Cancelled)));
+}
+
+/// Work in flight runs to its end while an execution drains, so an agent that waits for the end of a hold must go on.
+#[test]
+fn wfl_21_a_pause_ends_when_another_step_fails_the_execution() {
+    let rig = Rig::new();
+    let policy = Policy { join: Join::All, failure: FailureMode::FailFast, ..Policy::default() };
+    let id = rig.start("agent", net(policy, vec![task("agent", &[]), task("other", &[])]), json!({}));
+    let works = [rig.work(), rig.work()];
+    let find = |step| works.iter().find(|work| work.step == step).unwrap();
+    let paused = rig.ask_agent(find("agent"), "1", AgentAsk::Pause { reason: "is this right?".into() });
+    assert_eq!(rig.call(Request::AwaitPause(id)), Answer::Rested(Phase::Paused));
+    rig.report(find("other"), Reported::Failed(failure("VALIDATION_ERROR")));
+    assert_eq!(answer(&paused), AgentAnswer::Noted);
+    rig.done(find("agent"), json!(1));
+    assert_eq!(rig.call(Request::Await(id)), Answer::Rested(Phase::Ended(Outcome::Failed)));
 }

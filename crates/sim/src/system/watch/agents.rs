@@ -20,9 +20,9 @@ impl Watch {
             ) => {
                 matches!((decision, shadow), (AgentDecision::Execute { tool, .. }, Some(shadow)) if ended(shadow, *tool, told))
             }
-            (AgentAnswer::Noted, Some((at, AgentDecision::Pause { .. }))) => shadow.is_some_and(|shadow| {
-                shadow.records().skip(*at).any(|record| matches!(record.event, Event::Released { .. }))
-            }),
+            (AgentAnswer::Noted, Some((at, AgentDecision::Pause { .. }))) => {
+                shadow.is_some_and(|shadow| shadow.records().skip(*at).any(|record| ends_hold(&record.event)))
+            }
             (AgentAnswer::Noted, Some((_, decision))) => !matches!(decision, AgentDecision::Execute { .. }),
             (AgentAnswer::Refused { .. }, None) => true,
             (AgentAnswer::Stale, _) => !is_open(&self.shadows, call.unit),
@@ -37,6 +37,12 @@ impl Watch {
         }
         Ok(())
     }
+}
+
+/// An agent that asked for a pause goes on when the execution is released, and when its outcome is decided: a draining
+/// execution waits for what is in flight.
+fn ends_hold(event: &Event) -> bool {
+    matches!(event, Event::Released { .. } | Event::Draining { .. })
 }
 
 /// What was decided under that name, and the number of its record.
