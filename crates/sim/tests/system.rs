@@ -1,6 +1,7 @@
 //! The whole system on the seeds of the test command.
 
-use windlass_sim::system::campaign::{self, Extent};
+use windlass_sim::campaign::Extent;
+use windlass_sim::system::{self, campaign};
 
 /// Enough for every kind of crash to meet every kind of work many times.
 const SEEDS: u64 = 2_000;
@@ -28,5 +29,20 @@ fn two_thousand_systems_break_no_rule_and_tell_the_same_story_twice() {
     ];
     for (what, seen, least) in enough {
         assert!(seen >= least, "only {seen} {what}, where {least} are expected: {counts:?}");
+    }
+}
+
+/// `kept_systems.txt` holds one seed a line, with the rule it broke when it was found.
+#[test]
+fn systems_that_once_broke_a_rule_hold_now() {
+    let lines = include_str!("kept_systems.txt").lines().filter(|line| !line.starts_with('#'));
+    let seeds: Vec<u64> = lines
+        .map(|line| line.split_whitespace().next().and_then(|seed| seed.parse().ok()).expect("a seed"))
+        .collect();
+    assert!(!seeds.is_empty());
+    for seed in seeds {
+        if let Err(violation) = system::run(seed, None) {
+            panic!("{violation}");
+        }
     }
 }

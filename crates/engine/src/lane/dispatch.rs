@@ -7,7 +7,10 @@ use super::live::Live;
 use super::queue::Queued;
 use std::sync::Arc;
 use windlass_kernel::net::{LoopKind, Work};
-use windlass_kernel::{Execution, ExecutionId, Fence, Need, RunId, RunState, StepRun, Timer};
+use windlass_kernel::{
+    Cause, Decided, Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Need, Phase, RunId,
+    RunState, StepRun, Timer,
+};
 use windlass_protocol as protocol;
 use windlass_store::{DueTimer, Lease, Session, Tenant, Write};
 
@@ -65,6 +68,11 @@ impl<R> Lane<R> {
         // Queued twice: by recovery and by this process.
         let work = work.filter(|work| !self.sessions.is_held(work.unit));
         let Some(work) = work else { return };
+        if self.executions.get(id).is_some_and(|live| has_asked_to_stop(&live.state)) {
+            let unit = LeaseUnit::Run { run, fence };
+            let lost = LeaseLost { unit, loss: Loss::NotStarted, cursor: None };
+            return self.give(id, Pending::input(Input::LeaseLost(lost)));
+        }
         let Some(session) = self.sessions.take_slot() else {
             let Some(live) = self.executions.get(id) else { return };
             let offer = Queued { execution: id, run, fence };
@@ -107,6 +115,13 @@ impl<R> Lane<R> {
             })
         })
     }
+}
+
+/// Whether the execution has asked all its open work to stop. An offer that is still queued then has no worker that
+/// could answer, neither in this process nor after a crash.
+fn has_asked_to_stop(state: &Execution<'_>) -> bool {
+    let stops = |decided: Decided| matches!(decided.cause, Cause::Timeout | Cause::Cancel);
+    state.phase() == Phase::Draining && state.head.decided.is_some_and(stops)
 }
 
 fn lease(

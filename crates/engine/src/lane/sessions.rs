@@ -290,15 +290,20 @@ impl<R> Lane<R> {
     pub(super) fn send_again(&mut self, unit: protocol::Unit) {
         let (execution, run, fence) = parts(unit);
         let Some(session) = self.sessions.held.get(&unit).copied() else { return };
+        // It was asked to stop while the values of the order were read.
+        if self.sessions.held_mut(unit).is_some_and(|held| held.stop.is_some()) {
+            return;
+        }
+        let again = || Pending { what: What::Again { run, fence }, reply: None, mail: None, audit: None };
+        if self.executions.get(execution).is_none() && !self.quarantined.holds(execution) {
+            return self.give(execution, again());
+        }
         match self.work(execution, run, fence) {
             Some(Ok(work)) => {
                 self.sessions.sent(unit, self.now.steady);
                 self.effects.push(Effect::Order(session, protocol::Order::Run(Box::new(work))));
             }
-            Some(Err(needs)) => {
-                let what = What::Again { run, fence };
-                self.need(execution, Pending { what, reply: None, mail: None, audit: None }, needs);
-            }
+            Some(Err(needs)) => self.need(execution, again(), needs),
             None => self.lost(unit, Loss::NotStarted),
         }
     }
