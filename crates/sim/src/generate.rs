@@ -169,6 +169,41 @@ fn playbook_arcs(scenario: &mut Scenario, rng: &mut Rng) {
         }
         scenario.steps[from].arcs = arcs;
     }
+    while !dies_out(scenario) {
+        drop_one_back_arc(scenario);
+    }
+}
+
+/// Results of tasks are numbers from 0 to 10, and an arc back wants at least a nine.
+const BACK_ARC_CHANCE: f64 = 2.0 / 11.0;
+/// A world has room for some thousand firings. Loops of which this many tokens are expected after this many rounds stay
+/// far below that; a loop that multiplies its tokens would never come to rest.
+const ROUNDS: usize = 20;
+const TOKENS_LEFT_MAX: f64 = 0.01;
+
+/// Whether the tokens of a playbook become fewer, if every arc that leads on is taken.
+fn dies_out(scenario: &Scenario) -> bool {
+    let mut tokens = vec![0.0; scenario.steps.len()];
+    tokens[0] = 1.0;
+    for _ in 0..ROUNDS {
+        let mut next = vec![0.0; tokens.len()];
+        for (from, step) in scenario.steps.iter().enumerate() {
+            for arc in &step.arcs {
+                next[arc.to] += tokens[from] * if arc.to > from { 1.0 } else { BACK_ARC_CHANCE };
+            }
+        }
+        tokens = next;
+    }
+    tokens.iter().sum::<f64>() <= TOKENS_LEFT_MAX
+}
+
+fn drop_one_back_arc(scenario: &mut Scenario) {
+    for (from, step) in scenario.steps.iter_mut().enumerate().rev() {
+        if let Some(at) = step.arcs.iter().rposition(|arc| arc.to <= from) {
+            step.arcs.remove(at);
+            return;
+        }
+    }
 }
 
 fn chain(scenario: &mut Scenario) {
