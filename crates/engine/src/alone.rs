@@ -36,7 +36,11 @@ pub fn give_alone<S: Store>(
                 Effect::Fatal(fatal) => return Err(fatal),
                 Effect::Quarantined(_, what) => return Err(StoreError::Undecodable(what).into()),
                 // What the lane would do next is for the process that takes the folder.
-                Effect::Read(..) | Effect::Order(..) | Effect::Changed(_) | Effect::Stopped => {}
+                Effect::Read(..)
+                | Effect::Order(..)
+                | Effect::SessionOver(_)
+                | Effect::Changed(_)
+                | Effect::Stopped => {}
             }
         }
         if wakes.is_empty() {

@@ -10,7 +10,7 @@ use crate::wake::{Answer, Effect, Fatal, Found, InputsLookup, Lookup, Now, ReadI
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use windlass_kernel::{ExecutionId, Millis};
@@ -367,7 +367,7 @@ impl<S: Store> Turn<S> {
         let sessions = self.sessions.clone();
         Box::new(move |answer| {
             if let Answer::Registered(id) = &answer {
-                let mut sessions = sessions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
                 sessions.insert(*id, orders);
             }
             reply(answer);
@@ -385,6 +385,7 @@ impl<S: Store> Turn<S> {
                 Effect::Read(id, Lookup::Inputs(wanted)) => self.make_inputs(id, wanted),
                 Effect::Read(id, lookup) => drop(self.lookups.send((id, lookup))),
                 Effect::Order(session, order) => self.order(session, order),
+                Effect::SessionOver(session) => drop(self.orders().remove(&session)),
                 Effect::Changed(executions) => {
                     if let Some(watch) = &self.watch {
                         watch(&executions);
@@ -438,14 +439,13 @@ impl<S: Store> Turn<S> {
     }
 
     fn order(&self, session: SessionId, order: Order) {
-        let mut sessions = self.sessions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(orders) = sessions.get(&session) {
-            let last = matches!(order, Order::Unknown);
+        if let Some(orders) = self.orders().get(&session) {
             orders(order);
-            if last {
-                sessions.remove(&session);
-            }
         }
+    }
+
+    fn orders(&self) -> MutexGuard<'_, IdMap<SessionId, Orders>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

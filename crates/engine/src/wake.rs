@@ -41,6 +41,8 @@ pub enum Effect<R> {
     Write(Vec<Write>),
     Read(ReadId, Lookup),
     Order(protocol::SessionId, protocol::Order),
+    /// The session is over: no order for it follows.
+    SessionOver(protocol::SessionId),
     /// To these executions something has happened that is on disk.
     Changed(Vec<ExecutionId>),
     /// Everything is answered and on disk.

@@ -314,6 +314,8 @@ impl<R> Lane<R> {
         let expired: Vec<_> = self.sessions.sessions.iter().filter_map(late).collect();
         for id in expired {
             let Some(session) = self.sessions.remove(id) else { continue };
+            // A worker that beats again hears that its session is unknown.
+            self.effects.push(Effect::SessionOver(id));
             for (unit, held) in session.holds {
                 self.lease_ended(id, unit, &held, Loss::Started);
             }
@@ -326,6 +328,7 @@ impl<R> Lane<R> {
         for (unit, held) in holds {
             self.lease_ended(id, unit, &held, Loss::GivenBack);
         }
+        self.effects.push(Effect::SessionOver(id));
         self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
     }
 

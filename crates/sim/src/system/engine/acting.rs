@@ -22,6 +22,12 @@ impl World {
                 Ok(())
             }
             Effect::Order(session, order) => self.order(session, order),
+            Effect::SessionOver(session) => {
+                if let Some(engine) = &mut self.engine {
+                    engine.sessions.remove(&session);
+                }
+                Ok(())
+            }
             // Nobody watches here.
             Effect::Changed(_) => Ok(()),
             Effect::Stopped => self.stopped(),
