@@ -23,6 +23,6 @@ pub use lane::{Config, InputsCheck, Lane, Relower};
 pub use private::make_private;
 pub use reading::{journal, look_up};
 pub use wake::{
-    Answer, Defaults, Effect, Fatal, Found, InputsLookup, Limits, Load, Lookup, NotRetried, Now, OpenLimits,
-    Past, ReadId, Refusal, Request, Share, SlotLimits, Start, Tally, Wake,
+    Answer, ChildReading, Defaults, Effect, Fatal, Found, InputsLookup, Limits, Load, Lookup, NotRetried,
+    Now, OpenLimits, Past, ReadId, Refusal, Request, Share, SlotLimits, Start, Tally, Wake,
 };

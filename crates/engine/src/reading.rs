@@ -1,14 +1,17 @@
 //! Lookups as a reader answers them.
 
 use crate::lane::{InputsCheck, end_of, pages};
-use crate::wake::{Defaults, Found, InputsLookup, Lookup, Past};
+use crate::wake::{ChildReading, Defaults, Found, InputsLookup, Lookup, Past};
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_kernel::{ChildResult, ExecutionId, Net, Record, RunId, child_result, with_defaults};
+use windlass_kernel::{ChildResult, ExecutionId, Net, Record, RunId, with_defaults};
 use windlass_store::{Reader, StoreError, StoredDefinition};
 
 /// Journal rows read at a time.
 const JOURNAL_PAGE: usize = 1_000;
+/// Journal rows read at a time by the only reader of a lane: about as long as loading an execution takes, and everything
+/// else that is looked up waits for no more than that.
+const SHARED_PAGE: usize = 100;
 
 /// Rows of one execution that waited for its release: all of them, as many as its own limits allow.
 const ALL: usize = usize::MAX >> 1;
@@ -28,8 +31,8 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -
             Found::Definition(with_net(reader, found)?)
         }
         Lookup::Past(id) => Found::Past(past(reader, *id)?.map(Box::new)),
-        Lookup::End(id, run) => Found::End(end_of(&journal(reader, *id)?, *run)),
-        Lookup::Result(child) => Found::Result(result(reader, *child)?),
+        Lookup::End(id, run, from) => end(reader, *id, *run, *from)?,
+        Lookup::Result(reading) => result(reader, reading)?,
         Lookup::Due { after, until } => Found::Due(reader.due(after.as_ref(), *until, pages::DUE)?),
         Lookup::Offers { after } => Found::Offers(reader.offers(*after, pages::RECOVERY)?),
         Lookup::Stops { after } => Found::Stops(reader.stops(after.as_ref(), pages::RECOVERY)?),
@@ -70,11 +73,40 @@ fn with_net(
     }
 }
 
-fn result(reader: &mut impl Reader, child: ExecutionId) -> Result<Option<ChildResult>, StoreError> {
-    let Some(stored) = reader.load(child)? else { return Ok(None) };
-    let Some(net) = reader.net(stored.state.head.net)? else { return Ok(None) };
-    let journal = journal(reader, child)?;
-    Ok(child_result(&net, &journal))
+fn end(reader: &mut impl Reader, id: ExecutionId, run: RunId, from: u64) -> Result<Found, StoreError> {
+    let (records, more) = page(reader, id, from)?;
+    let next = from + records.len() as u64;
+    Ok(match end_of(&records, run) {
+        None if more => Found::EndLater(next),
+        end => Found::End(end),
+    })
+}
+
+fn result(reader: &mut impl Reader, reading: &ChildReading) -> Result<Found, StoreError> {
+    let (records, more) = page(reader, reading.child, reading.version)?;
+    let mut reading = Box::new(reading.clone());
+    records.iter().for_each(|record| reading.outputs.note(record));
+    reading.version += records.len() as u64;
+    reading.last = records.into_iter().last().map(|record| record.event).or(reading.last);
+    Ok(if more { Found::ResultLater(reading) } else { Found::Result(whole_result(reader, &reading)?) })
+}
+
+fn whole_result(reader: &mut impl Reader, reading: &ChildReading) -> Result<Option<ChildResult>, StoreError> {
+    let Some(last) = &reading.last else { return Ok(None) };
+    let Some(stored) = reader.load(reading.child)? else { return Ok(None) };
+    let net = reader.net(stored.state.head.net)?;
+    Ok(net.and_then(|net| reading.outputs.child_result(&net, last)))
+}
+
+/// Records of one page of a journal, and whether others follow.
+fn page(
+    reader: &mut impl Reader,
+    execution: ExecutionId,
+    from: u64,
+) -> Result<(Vec<Record>, bool), StoreError> {
+    let rows = reader.journal(execution, from, SHARED_PAGE)?;
+    let more = rows.len() >= SHARED_PAGE;
+    Ok((rows.into_iter().flat_map(|row| row.records).collect(), more))
 }
 
 fn past(reader: &mut impl Reader, id: ExecutionId) -> Result<Option<Past>, StoreError> {

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
-    ChildResult, Event, ExecutionId, Input, Millis, Need, Net, NetDigest, Outcome, Phase, Record, Rejected,
-    RunId, StartWhen, Values,
+    ChildResult, Event, ExecutionId, Input, Millis, Need, Net, NetDigest, Outcome, Outputs, Phase, Record,
+    Rejected, RunId, StartWhen, Values,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -351,10 +351,10 @@ pub enum Lookup {
     Past(ExecutionId),
     /// The definition that a child's start names: that version, or the newest.
     Named(Tenant, Which, Option<u32>),
-    /// How a step-run ended that an agent asked for.
-    End(ExecutionId, RunId),
-    /// What an ended child gave.
-    Result(ExecutionId),
+    /// How a step-run ended that an agent asked for, looked for in one page of the journal from this version on.
+    End(ExecutionId, RunId, u64),
+    /// The next page of the journal of an ended child.
+    Result(Box<ChildReading>),
     Due {
         after: Option<DueTimer>,
         until: Millis,
@@ -386,11 +386,11 @@ impl Lookup {
             Lookup::Execution(id)
             | Lookup::Values(id, _)
             | Lookup::Past(id)
-            | Lookup::End(id, _)
-            | Lookup::Result(id)
+            | Lookup::End(id, ..)
             | Lookup::OffersOf(id)
             | Lookup::InboxOf(id) => Some(*id),
             Lookup::Inputs(wanted) => Some(wanted.execution),
+            Lookup::Result(reading) => Some(reading.child),
             Lookup::Net(_)
             | Lookup::Open(..)
             | Lookup::Definition(_)
@@ -401,6 +401,23 @@ impl Lookup {
             | Lookup::Unfinished
             | Lookup::Inbox { .. } => None,
         }
+    }
+}
+
+/// The journal of an ended child, read page by page: between two pages the only reader answers what else is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildReading {
+    pub child: ExecutionId,
+    /// The version of the next record.
+    pub(crate) version: u64,
+    pub(crate) outputs: Outputs,
+    pub(crate) last: Option<Event>,
+}
+
+impl ChildReading {
+    #[must_use]
+    pub fn new(child: ExecutionId) -> ChildReading {
+        ChildReading { child, version: 0, outputs: Outputs::default(), last: None }
     }
 }
 
@@ -438,6 +455,10 @@ pub enum Found {
     Past(Option<Box<Past>>),
     End(Option<protocol::AgentAnswer>),
     Result(Option<ChildResult>),
+    /// The page did not hold it; the journal goes on at this version.
+    EndLater(u64),
+    /// The journal goes on.
+    ResultLater(Box<ChildReading>),
     Due(Vec<DueTimer>),
     Offers(Vec<Offer>),
     Stops(Vec<Stop>),

@@ -40,7 +40,7 @@ pub use input::{
     Rejected, Report, Results, Timer, Values, WorkResult,
 };
 pub use net::{Net, NetDigest, NetError, NetSpec};
-pub use outputs::{Outputs, child_result, outputs};
+pub use outputs::{Outputs, outputs};
 pub use phase::{Move, Outcome, Phase};
 pub use redo::{can_be_retried, redo};
 pub use step_run::{Args, Ctx, Kind, LoopState, Patch, Role, RunState, Signal, StepRun};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// What an execution gave so far, record by record: the newest result of each step, and where branches ended well. `R` is
 /// what is kept of a result: the value, or where it can be read again.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<R = Arc<Value>> {
     fired: BTreeMap<RunId, StepId>,
     results: BTreeMap<StepId, R>,
@@ -35,6 +35,13 @@ impl Outputs {
     #[must_use]
     pub fn value(&self, net: &Net) -> Value {
         self.value_with(net, &mut |output| (**output).clone())
+    }
+
+    /// Returns what the parent of an ended execution gets; None if the last event of the journal is not its end.
+    #[must_use]
+    pub fn child_result(&self, net: &Net, last: &Event) -> Option<ChildResult> {
+        let Event::Ended { outcome, failure } = last else { return None };
+        Some(ChildResult { outcome: *outcome, output: Arc::new(self.value(net)), failure: failure.clone() })
     }
 }
 
@@ -94,11 +101,4 @@ fn object(net: &Net, step: StepId, result: Value) -> Value {
         return result;
     }
     Value::Object(Map::from_iter([(net.step(step).name.clone(), result)]))
-}
-
-/// What the parent of an ended execution is told; None while it has not ended.
-#[must_use]
-pub fn child_result(net: &Net, journal: &[Record]) -> Option<ChildResult> {
-    let Event::Ended { outcome, failure } = &journal.last()?.event else { return None };
-    Some(ChildResult { outcome: *outcome, output: Arc::new(outputs(net, journal)), failure: failure.clone() })
 }

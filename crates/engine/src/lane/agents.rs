@@ -96,7 +96,7 @@ impl<R> Lane<R> {
         if lives || ends_soon {
             self.wait(agent, Awaits::End(tool), reply);
         } else {
-            self.read(Lookup::End(id, tool), Why::ToolEnd(agent, tool, reply));
+            self.read(Lookup::End(id, tool, 0), Why::ToolEnd(agent, tool, reply));
         }
     }
 

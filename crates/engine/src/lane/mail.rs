@@ -6,7 +6,7 @@ use super::deciding::{Asker, Pending, What};
 use super::live::Place;
 use super::reading::{List, Why};
 use super::rooms::Starter;
-use crate::wake::{Defaults, InputsLookup, Lookup};
+use crate::wake::{ChildReading, Defaults, InputsLookup, Lookup};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl<R> Lane<R> {
             }
             Letter::Ended { child, run, fence } => {
                 let why = Why::ChildEnded { mail: mail.id, parent: mail.to, child, run, fence };
-                self.read(Lookup::Result(child), why);
+                self.read(Lookup::Result(Box::new(ChildReading::new(child))), why);
             }
         }
     }

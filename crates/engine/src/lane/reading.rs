@@ -2,6 +2,7 @@
 
 use super::Lane;
 use super::deciding::{Pending, Starting, What};
+use super::dispatch::{parts, unit};
 use super::live::{Live, Place, Whose};
 use super::mail::{Inherited, StartingChild, Wanted};
 use super::retry::Retrying;
@@ -130,6 +131,13 @@ impl<R> Lane<R> {
             (Why::Retry(retrying), Found::Past(past)) => self.past_found(*retrying, past),
             (Why::ToolEnd(agent, tool, reply), Found::End(end)) => {
                 self.tool_end_found(agent, tool, end, reply);
+            }
+            (why @ Why::ChildEnded { .. }, Found::ResultLater(reading)) => {
+                self.read(Lookup::Result(reading), why)
+            }
+            (Why::ToolEnd(agent, tool, reply), Found::EndLater(from)) => {
+                let (execution, ..) = parts(agent);
+                self.read(Lookup::End(execution, tool, from), Why::ToolEnd(agent, tool, reply));
             }
             (Why::List(_, List::Due), Found::Due(due)) => self.due_found(&due),
             (Why::List(_, List::Offers), Found::Offers(offers)) => self.offers_found(&offers),
