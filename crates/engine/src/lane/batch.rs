@@ -300,7 +300,8 @@ impl<R> Lane<R> {
         for (session, order) in building.orders {
             self.give_order(session, order);
         }
-        if let Some(live) = self.executions.get(id) {
+        if let Some(live) = self.executions.get_mut(id) {
+            live.queued += building.queued.len() as u32;
             for (run, fence) in building.queued {
                 let offer = Queued { execution: id, run, fence };
                 self.queue.push(&live.tenant, live.options.priority, offer);

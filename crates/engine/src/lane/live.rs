@@ -40,6 +40,8 @@ pub(super) struct Live<R> {
     pub blocked: bool,
     /// Answered when it rests.
     pub waiters: Vec<(Rest, R)>,
+    /// Offers that wait in the lane's queue. One that was withdrawn counts until its turn comes.
+    pub queued: u32,
 }
 
 impl<R> Live<R> {
@@ -56,7 +58,14 @@ impl<R> Live<R> {
             waiting: VecDeque::new(),
             blocked: false,
             waiters: Vec::new(),
+            queued: 0,
         }
+    }
+
+    /// As it was read from the disk: nobody has an offer of it, or it would be in memory.
+    pub fn stored(state: Execution<'static>, net: Arc<Net>, whose: Whose) -> Live<R> {
+        let queued = state.head.census.offered;
+        Live { queued, ..Live::new(state, net, whose) }
     }
 
     pub fn rests(&self, rest: Rest) -> bool {
@@ -85,7 +94,7 @@ impl<R> Live<R> {
 
     /// Nothing in memory that is not on disk, nobody waits, no worker has a part of it.
     pub fn is_idle(&self) -> bool {
-        let in_flight = self.state.head.census.offered > 0 && !self.state.phase().is_ended();
+        let in_flight = self.state.head.census.offered > self.queued && !self.state.phase().is_ended();
         self.unwritten == 0
             && self.waiting.is_empty()
             && !self.blocked
@@ -210,10 +219,11 @@ impl<R> Executions<R> {
         waiters.collect()
     }
 
-    /// Ended executions leave memory at once, waiting ones when there are too many.
+    /// Ended executions leave memory at once, waiting ones when there are too many: the oldest first, but of those that
+    /// wait for a slot the newest, because its turn comes last.
     pub fn rest(&mut self, id: ExecutionId, idle_max: usize) {
         let Some(live) = self.get(id).filter(|live| live.is_idle()) else { return };
-        if live.state.phase().is_ended() {
+        if live.state.phase().is_ended() || (live.queued > 0 && self.places.len() > idle_max) {
             self.places.remove(&id);
             return;
         }

@@ -178,7 +178,7 @@ impl<R> Lane<R> {
             None => return,
         };
         let whose = Whose { tenant: stored.tenant, options: stored.options, workflow: stored.workflow };
-        let mut live = Live::new(stored.state, net, whose);
+        let mut live = Live::stored(stored.state, net, whose);
         live.waiting = waiting;
         self.executions.put(id, Place::Live(Box::new(live)));
         self.resume(id);
@@ -198,8 +198,10 @@ impl<R> Lane<R> {
 
     fn refuse_all(&mut self, id: ExecutionId, waiting: VecDeque<Pending<R>>) {
         for pending in waiting {
-            if let What::Dispatch { tenant, .. } = &pending.what {
-                self.queue.left(tenant);
+            match &pending.what {
+                What::Dispatch { tenant, .. } => self.queue.left(tenant),
+                What::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
+                _ => {}
             }
             let refusal = Refusal::NoExecution(id);
             self.settle_mail(pending.mail, Some(refusal.to_string()));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use windlass_engine::{Answer, Engine, Request, Start};
+use windlass_engine::{Answer, Config, Engine, Request, Start};
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::{Event, ExecutionId, Millis, Net, StepId};
 use windlass_protocol::{
@@ -62,10 +62,24 @@ impl Rig {
         Rig::over(folder, Failing { store, left: batches }, 1)
     }
 
+    pub fn with_config(config: Config, slots: u32) -> Rig {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
+        Rig::of(folder, Engine::start_with(store, config, None).unwrap(), slots)
+    }
+
     fn over(folder: tempfile::TempDir, store: impl Store, slots: u32) -> Rig {
-        let engine = Engine::start(store, 7).unwrap();
+        Rig::of(folder, Engine::start(store, 7).unwrap(), slots)
+    }
+
+    fn of(folder: tempfile::TempDir, engine: Engine, slots: u32) -> Rig {
         let (session, orders) = register(&engine, slots);
         Rig { folder, engine: Some(engine), orders, session, slots, life: 0 }
+    }
+
+    /// Another worker.
+    pub fn worker(&self, slots: u32) -> (SessionId, Receiver<Order>) {
+        register(self.engine.as_ref().unwrap(), slots)
     }
 
     /// The process ends; `restart` begins the next.
@@ -210,7 +224,7 @@ impl Rig {
         }
     }
 
-    fn reader(&self) -> SqliteReader {
+    pub fn reader(&self) -> SqliteReader {
         Sqlite::read_only(&self.folder.path().join("windlass.db")).unwrap()
     }
 
