@@ -7,6 +7,8 @@ import random
 import sys
 import time
 
+import bodies
+import frames
 import oracles
 import poison
 import resources
@@ -16,7 +18,8 @@ from bystander import Bystander, percentile
 from server import Server
 from stage import Stage
 
-ATTACKS = [*routes.ATTACKS, *oracles.ATTACKS, *strangers.ATTACKS, *resources.ATTACKS, *poison.ATTACKS]
+ATTACKS = [*routes.ATTACKS, *oracles.ATTACKS, *strangers.ATTACKS, *resources.ATTACKS, *poison.ATTACKS,
+           *bodies.ATTACKS, *frames.ATTACKS]
 # Attacks that restart the server measure no bystander.
 ALONE = poison.ATTACKS
 # Attacks that wait for limits of many seconds; `--quick` leaves them out.
@@ -53,6 +56,7 @@ def run(attack, options):
         stage.problems.append(f"the attack ended early: {error}")
     seconds, peak = time.monotonic() - begun, server.take_peak()
     stage.check(server.is_alive(), f"the server has ended: {server.said()}")
+    stage.check(not server.panics(), f"the server panicked: {server.panics()[:3]}")
     stage.check(peak <= options.memory_mib, f"peak memory {peak} MiB is over {options.memory_mib} MiB")
     p99 = percentile(meter.requests, 0.99)
     if attack not in ALONE:
@@ -61,7 +65,7 @@ def run(attack, options):
     ready = server.is_alive() and server.is_ready()
     stage.check(ready, "the server is not ready afterwards")
     server.stop()
-    return {"attack": attack.__name__, "seconds": round(seconds, 1), "peak_mib": peak,
+    return {"attack": attack.__name__, "seconds": round(seconds, 1), "peak_mib": peak, "cases": stage.cases,
             "requests": len(meter.requests), "request_p50_ms": shown(percentile(meter.requests, 0.5)), "request_p99_ms": shown(p99),
             "request_max_ms": shown(max(meter.requests, default=0)),
             "steps": len(meter.steps), "step_p99_ms": shown(percentile(meter.steps, 0.99)), "problems": stage.problems}
@@ -92,7 +96,8 @@ def main():
             continue
         verdict = "FAILED" if report["problems"] else "held"
         print(f"{verdict:7}{report['attack']:26} {report['seconds']:6} s  peak {report['peak_mib']:5} MiB  "
-              f"requests p50 {report['request_p50_ms']} p99 {report['request_p99_ms']} ms  steps p99 {report['step_p99_ms']} ms", flush=True)
+              f"requests p50 {report['request_p50_ms']} p99 {report['request_p99_ms']} ms  steps p99 {report['step_p99_ms']} ms"
+              + (f"  {report['cases']} cases" if report["cases"] else ""), flush=True)
         for problem in report["problems"]:
             print(f"       {problem}", flush=True)
     print(f"{len(chosen) - failed} attacks held, {failed} succeeded")

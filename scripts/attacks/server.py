@@ -120,6 +120,11 @@ class Server:
         with open(os.path.join(self.folder, "log"), errors="replace") as log:
             return log.read()[-2000:]
 
+    def panics(self):
+        """Lines of the log that report a panic, of the server or a process that it started."""
+        with open(os.path.join(self.folder, "log"), errors="replace") as log:
+            return [line.strip() for line in log if "panicked" in line]
+
     def client(self, token=None):
         return Client(self.address, token)
 

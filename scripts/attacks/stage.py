@@ -11,6 +11,8 @@ class Stage:
         self.server, self.seconds, self.random = server, seconds, random
         self.url = answers.serve()
         self.problems = []
+        # Of a fuzzer.
+        self.cases = 0
 
     def check(self, holds, problem):
         """Records a problem unless it holds."""
