@@ -19,18 +19,23 @@ pub(crate) fn as_python(value: &Jinja) -> Result<String, Error> {
     Ok(out)
 }
 
-/// The inside of a string of Python, in quotes of any kind.
+/// The inside of a string of Python, in quotes of any kind. A digit at its beginning is escaped: it could be a part of an
+/// escape that is written before it, as in `\0`.
 pub(crate) fn in_python(value: &Jinja) -> String {
-    let mut out = String::new();
-    text(&value.to_string(), &mut out);
+    let (value, mut out) = (value.to_string(), String::new());
+    let first = value.chars().next().filter(char::is_ascii_digit);
+    if let Some(digit) = first {
+        escape(&mut out, "x", u32::from(digit), 2);
+    }
+    text(&value[first.map_or(0, char::len_utf8)..], &mut out);
     out
 }
 
 /// The inside of a bytes literal of Python: the text in UTF-8.
 pub(crate) fn in_python_bytes(value: &Jinja) -> String {
     let mut out = String::new();
-    for byte in value.to_string().bytes() {
-        match byte.is_ascii_alphanumeric() {
+    for (place, byte) in value.to_string().bytes().enumerate() {
+        match byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && place > 0) {
             true => out.push(char::from(byte)),
             false => escape(&mut out, "x", u32::from(byte), 2),
         }
@@ -119,7 +124,8 @@ mod tests {
     #[test]
     fn texts_have_no_sign_that_ends_a_string() {
         check("in_python", json!("a'\"{b}\\"), r"a\x27\x22\x7bb\x7d\x5c");
-        check("in_python", json!(5), "5");
+        check("in_python", json!(57), r"\x357");
+        check("in_python_bytes", json!(57), r"\x357");
         check("in_python_bytes", json!("é\n"), r"\xc3\xa9\x0a");
     }
 }

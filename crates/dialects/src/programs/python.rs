@@ -35,6 +35,8 @@ pub(crate) fn python(text: &str) -> Result<String, Refusal> {
         braces: 0,
         last: None,
         escapes: false,
+        quotes_before: 0,
+        skips: 0,
     };
     for (place, part) in parts.iter().enumerate() {
         match part {
@@ -57,6 +59,10 @@ struct Code<'p> {
     last: Option<char>,
     /// The sign before is a backslash that would change what follows.
     escapes: bool,
+    /// Signs of quotes right before, which do not end the string.
+    quotes_before: usize,
+    /// Signs that end a string which is ended already.
+    skips: usize,
 }
 
 impl Code<'_> {
@@ -64,8 +70,15 @@ impl Code<'_> {
         let signs: Vec<char> = text.chars().collect();
         let mut at = 0;
         while at < signs.len() {
+            let was_quoted = self.quoted.is_some();
             let length = self.step(&signs, at).clamp(1, signs.len() - at);
-            signs[at..at + length].iter().for_each(|sign| self.out.sign(*sign));
+            let stays = self.quoted.as_ref().filter(|_| was_quoted && length == 1);
+            self.quotes_before = match stays.is_some_and(|quoted| quoted.quotes.starts_with(signs[at])) {
+                true => self.quotes_before + 1,
+                false => 0,
+            };
+            let skipped = std::mem::take(&mut self.skips);
+            signs[at + skipped..at + length].iter().for_each(|sign| self.out.sign(*sign));
             self.last = Some(signs[at + length - 1]);
             self.escapes = signs[at] == '\\' && length == 1 && self.quoted.is_some();
             at += length;
@@ -137,14 +150,7 @@ impl Code<'_> {
                 return Err(Refusal::new(source, "right after a backslash in a raw string", hint));
             }
             // Nothing is an escape in a raw string: it is interrupted by one that is not raw.
-            Some(quoted) if quoted.is('r') => {
-                let (kind, filter) =
-                    if quoted.is('b') { ("b", "in_python_bytes") } else { ("", "in_python") };
-                let (end, begin) = (quoted.quotes.clone(), format!("{}{}", quoted.prefix, quoted.quotes));
-                self.out.text(&format!("{end} {kind}\""));
-                self.out.expression(&format!("({source}) | {filter}"));
-                self.out.text(&format!("\" {begin}"));
-            }
+            Some(quoted) if quoted.is('r') => self.interrupted(place, source),
             Some(quoted) => {
                 let filter = if quoted.is('b') { "in_python_bytes" } else { "in_python" };
                 // A backslash before it is one, and no escape.
@@ -154,8 +160,27 @@ impl Code<'_> {
                 self.out.expression(&format!("({source}) | {filter}"));
             }
         }
-        (self.last, self.escapes) = (Some('_'), false);
+        (self.last, self.escapes, self.quotes_before) = (Some('_'), false, 0);
         Ok(())
+    }
+
+    /// A value in a raw string: the string ends before it and begins anew after it, unless it ends there anyway.
+    fn interrupted(&mut self, place: usize, source: &str) {
+        let Some(Quoted { prefix, quotes }) = &self.quoted else { return };
+        let (kind, filter) = match prefix.contains(['b', 'B']) {
+            true => ("b", "in_python_bytes"),
+            false => ("", "in_python"),
+        };
+        // Quotes at the end of a part would end it too early: they belong to the part that is not raw.
+        let before = format!("\\{}", &quotes[..1]).repeat(self.quotes_before);
+        let (end, begin) = (format!("{quotes} {kind}\"{before}"), format!("\" {prefix}{quotes}"));
+        let ends =
+            matches!(self.parts.get(place + 1), Some(Part::Text(text)) if text.starts_with(quotes.as_str()));
+        self.skips = if ends { quotes.len() } else { 0 };
+        self.out.take_back(self.quotes_before);
+        self.out.text(&end);
+        self.out.expression(&format!("({source}) | {filter}"));
+        self.out.text(if ends { "\"" } else { &begin });
     }
 
     fn literal(&mut self, place: usize, source: &str) -> Result<(), Refusal> {
@@ -226,7 +251,7 @@ mod tests {
         check("x = b'{{ a }}'", "x = b'{{ (a) | in_python_bytes }}'");
         check(
             "x = r'{{ a }}' + '\\'{{ b }}'",
-            "x = r'' \"{{ (a) | in_python }}\" r'' + '\\'{{ (b) | in_python }}'",
+            "x = r'' \"{{ (a) | in_python }}\" + '\\'{{ (b) | in_python }}'",
         );
         check(
             "x = 1 # it's {{ a }}\ny = {{ b }}",
@@ -257,7 +282,7 @@ mod tests {
     }
 
     /// Codes that set `x` to the value, or to its text.
-    const PLACES: [(&str, bool); 22] = [
+    const PLACES: [(&str, bool); 26] = [
         ("x = {{ v }}", true),
         ("x = [{{ v }}, 1][0]", true),
         ("x = ({{ v | tojson }})", true),
@@ -270,6 +295,10 @@ mod tests {
         ("x = \"\"\"{{ v }}\"\"\"", false),
         ("x = r'{{ v }}'", false),
         ("x = R\"\"\"{{ v }}\"\"\"", false),
+        ("x = r'{{ v }}''a'[:-1]", false),
+        ("x = '\\0{{ v }}'[1:]", false),
+        ("x = b'\\0{{ v }}'[1:].decode()", false),
+        ("x = r\"\"\"\"\"{{ v }}\"\"\"[2:]", false),
         ("x = b'{{ v }}'.decode()", false),
         ("x = rb'{{ v }}'.decode()", false),
         ("x = u'{{ v }}'", false),
@@ -287,6 +316,7 @@ mod tests {
         use serde_json::{Map, Value, json};
         let values = [
             json!("plain"),
+            json!("7"),
             json!(""),
             json!("' + open('PWNED', 'w').name + '"),
             json!("\"\"\"\nimport os\nos.system('touch PWNED')\n\"\"\""),

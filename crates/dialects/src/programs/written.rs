@@ -91,6 +91,15 @@ impl Written {
         self.text(sign.encode_utf8(&mut [0; 4]));
     }
 
+    /// Removes the last signs.
+    pub(super) fn take_back(&mut self, count: usize) {
+        for _ in 0..count {
+            if let Some(Piece::Text(text)) = self.0.last_mut() {
+                text.pop();
+            }
+        }
+    }
+
     pub(super) fn expression(&mut self, source: &str) {
         self.0.push(Piece::Expression(source.to_owned()));
     }

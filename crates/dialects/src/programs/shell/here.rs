@@ -21,6 +21,50 @@ pub(super) struct HereDocument {
     read: bool,
 }
 
+/// The word that ends a here-document.
+#[derive(Debug, Default)]
+struct EndWord {
+    written: String,
+    /// Without its quotes.
+    text: String,
+    /// It has quotes, so nothing in the document is expanded.
+    literal: bool,
+    quote: Option<char>,
+}
+
+impl EndWord {
+    fn ends_before(&self, sign: char) -> bool {
+        self.quote.is_none() && (sign.is_whitespace() || ";&|<>()".contains(sign))
+    }
+
+    /// Adds a sign, and the next one if the sign escapes it; returns how many were added.
+    fn add(&mut self, sign: char, next: Option<char>) -> usize {
+        self.written.push(sign);
+        match (sign, self.quote, next) {
+            // A line that goes on.
+            ('\\', None | Some('"'), Some('\n')) => return self.escape('\n', ""),
+            ('\\', None, Some(next)) => {
+                self.literal = true;
+                return self.escape(next, next.encode_utf8(&mut [0; 4]));
+            }
+            ('\\', Some('"'), Some(next)) if "\\\"$`".contains(next) => {
+                return self.escape(next, next.encode_utf8(&mut [0; 4]));
+            }
+            ('\\', None, None) => self.literal = true,
+            ('\'' | '"', None, _) => (self.literal, self.quote) = (true, Some(sign)),
+            (sign, Some(open), _) if sign == open => self.quote = None,
+            _ => self.text.push(sign),
+        }
+        1
+    }
+
+    fn escape(&mut self, next: char, text: &str) -> usize {
+        self.written.push(next);
+        self.text.push_str(text);
+        2
+    }
+}
+
 impl Lexer<'_> {
     /// `<<END` up to the end of that word; what it holds comes with the next line.
     pub(super) fn here_document(&mut self) -> Read<()> {
@@ -32,37 +76,35 @@ impl Lexer<'_> {
         while self.peek_char(0).is_some_and(|sign| sign == ' ' || sign == '\t') {
             self.copy(1);
         }
-        let (mut written, mut end, mut literal, mut quote) = (String::new(), String::new(), false, None);
-        while let Some(sign) = self.peek() {
-            let sign = match sign {
-                Sign::Char(sign) => sign,
-                Sign::Part(part) => {
-                    return self.refuse(
-                        part,
-                        "as the end of a here-document",
-                        "write a word that no line is",
-                    );
-                }
-            };
-            match (sign, quote) {
-                ('\'' | '"', None) => (literal, quote) = (true, Some(sign)),
-                (sign, Some(open)) if sign == open => quote = None,
-                ('\\', None) => literal = true,
-                (sign, None) if sign.is_whitespace() || ";&|<>()".contains(sign) => break,
-                (sign, _) => end.push(sign),
-            }
-            written.push(sign);
-            self.at += 1;
-        }
-        let announced = self.out.replaceable(&written);
+        let word = self.end_word_of_document()?;
+        let announced = self.out.replaceable(&word.written);
+        let EndWord { text: end, literal, .. } = word;
         self.here.push(HereDocument { end, literal, indented, announced, program: None, read: false });
         Ok(())
+    }
+
+    fn end_word_of_document(&mut self) -> Read<EndWord> {
+        let mut word = EndWord::default();
+        while let Some(sign) = self.peek() {
+            match sign {
+                Sign::Char(sign) if word.ends_before(sign) => break,
+                Sign::Char(sign) => {
+                    let length = word.add(sign, self.peek_char(1));
+                    self.at += length;
+                }
+                Sign::Part(part) => {
+                    let hint = "write a word that no line is";
+                    return self.refuse(part, "as the end of a here-document", hint);
+                }
+            }
+        }
+        Ok(word)
     }
 
     /// The bodies that begin with this line, in their order.
     pub(super) fn here_documents(&mut self) -> Read<Found> {
         let mut found = None;
-        for place in 0..self.here.len() {
+        for place in self.here_floor..self.here.len() {
             if self.here[place].read {
                 continue;
             }

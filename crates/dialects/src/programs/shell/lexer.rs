@@ -57,6 +57,8 @@ pub(super) struct Lexer<'p> {
     pub(super) at: usize,
     pub(super) out: Written,
     pub(super) here: Vec<HereDocument>,
+    /// Here-documents from here on belong to the substitution that is being read.
+    pub(super) here_floor: usize,
     /// Names of variables, and expressions.
     values: Vec<(String, String)>,
     counted: usize,
@@ -117,6 +119,7 @@ impl<'p> Lexer<'p> {
             at: 0,
             out: Written::default(),
             here: Vec::new(),
+            here_floor: 0,
             values: Vec::new(),
             counted: 0,
             assigned: BTreeMap::new(),
@@ -237,6 +240,14 @@ impl<'p> Lexer<'p> {
     /// Reads commands; returns a value that they may print.
     pub(super) fn commands(&mut self, until: Until) -> Read<Found> {
         self.deeper(|lexer| lexer.list(until))
+    }
+
+    /// Reads the commands of a substitution. A here-document that was announced outside of it does not begin in it.
+    fn substitution(&mut self, until: Until) -> Read<Found> {
+        let outer = std::mem::replace(&mut self.here_floor, self.here.len());
+        let found = self.commands(until)?;
+        self.here_floor = outer;
+        Ok(found)
     }
 
     fn list(&mut self, until: Until) -> Read<Found> {
@@ -383,7 +394,7 @@ impl<'p> Lexer<'p> {
         }
         if self.follows("<(") || self.follows(">(") {
             self.copy(2);
-            let found = self.commands(Until::Parenthesis)?;
+            let found = self.substitution(Until::Parenthesis)?;
             list.word.push(UNKNOWN);
             list.word.file = list.word.file.or(found);
             list.found = list.found.or(found);
@@ -667,7 +678,7 @@ impl<'p> Lexer<'p> {
             }
             Some('(') => {
                 self.copy(2);
-                let found = self.commands(Until::Parenthesis)?;
+                let found = self.substitution(Until::Parenthesis)?;
                 word.add_unknown(found);
                 Ok(())
             }
@@ -816,8 +827,9 @@ impl<'p> Lexer<'p> {
             }
         }
         inner.push(Sign::Char('\n'));
-        self.out.text("$(");
-        let found = self.within(inner, |lexer| lexer.commands(Until::End))?;
+        // The space keeps a subshell inside of it from becoming arithmetic: `$((`.
+        self.out.text("$( ");
+        let found = self.within(inner, |lexer| lexer.substitution(Until::End))?;
         self.out.sign(')');
         word.add_unknown(found);
         Ok(())

@@ -6,7 +6,7 @@ use std::process::Command;
 use windlass_expr::Template;
 
 /// Scripts that print the value of `x`, with brackets around it.
-const PLACES: [&str; 30] = [
+const PLACES: [&str; 34] = [
     "printf '[%s]' {{ x }}",
     "printf '[%s]' \"{{ x }}\"",
     "printf '[%s]' '{{ x }}'",
@@ -22,9 +22,13 @@ const PLACES: [&str; 30] = [
     "printf '[%s]' \"`printf '%s.' {{ x }}`\" | sed '$ s/\\.\\]$/]/'",
     "printf '[%s]' \"`printf '%s.' \\\"{{ x }}\\\"`\" | sed '$ s/\\.\\]$/]/'",
     "v=`printf '%s.' \"{{ x }}\"`; printf '[%s]' \"${v%.}\"",
+    "v=`(printf '%s' {{ x }}); echo .`; printf '[%s]' \"${v%.}\"",
     "v=$(cat <<END\n{{ x }}.\nEND\n); printf '[%s]' \"${v%.}\"",
     "v=$(cat <<'END'\n{{ x }}.\nEND\n); printf '[%s]' \"${v%.}\"",
     "v=$(cat <<-\"END OF IT\"\n\t{{ x }}.\n\tEND OF IT\n); printf '[%s]' \"${v%.}\"",
+    "v=$(cat <<E\\'D\n{{ x }}.\nE'D\n); printf '[%s]' \"${v%.}\"",
+    "v=$(cat <<\"E\\\"'D\"\n{{ x }}.\nE\"'D\n); printf '[%s]' \"${v%.}\"",
+    "v=$(cat <<A; cat <<'B'\n$(cat <<C\n{{ x }}.\nC\n)\nA\n.\nB\n); printf '[%s]' \"${v%???}\"",
     "cat <<'END' >/dev/null; printf '[%s]' {{ x }}\n$(exit 1) `no` \\ {{ x }}\nEND\n",
     "printf '[%s]' \"${undefined_:-{{ x }}}\"",
     "printf '[%s]' ${undefined_:-{{ x }}}",
@@ -40,13 +44,14 @@ const PLACES: [&str; 30] = [
 ];
 
 /// The same for shells with more syntax than POSIX has.
-const BASH: [&str; 7] = [
+const BASH: [&str; 8] = [
     "printf '[%s]' $'\\x41'{{ x }} | sed '1 s/^\\[A/[/'",
     "printf '[%s]' $'{{ x }}'",
     "a=({{ x }} '{{ x }}'); printf '[%s]' \"${a[1]}\"; set -- \"${a[@]}\"; [ $# = 2 ]",
     "[[ {{ x }} == \"{{ x }}\" ]] && printf '[%s]' {{ x }}",
     "v=$(cat <<< {{ x }}.); printf '[%s]' \"${v%.}\"",
     "v=$(cat <(printf %s. {{ x }})); printf '[%s]' \"${v%.}\"",
+    "set -- {a,{{ x }}}; printf '[%s]' \"$2\"",
     "declare V={{ x }}; printf '[%s]' \"$V\"",
 ];
 
