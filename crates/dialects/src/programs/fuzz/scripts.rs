@@ -197,17 +197,20 @@ impl Writer<'_> {
             0..=2 => self.value(),
             3 => format!("\\{}", self.value()),
             4 => self.of(&["$v.", "${w}", "${v:+x}", "${v%@@}$#"]),
-            5 | 6 if depth > 0 => self.substitution(depth - 1),
+            5 | 6 if depth > 1 => self.substitution(depth - 1),
+            5 | 6 if depth == 1 => self.backticks(0),
             _ => self.of(IN_DOUBLE),
         }
     }
 
-    /// The output of commands, which ends with a sign that is no newline.
+    /// The output of commands, which ends with a sign that is no newline. A space keeps a subshell from being arithmetic.
     fn substitution(&mut self, depth: usize) -> String {
+        format!("$( {}P .\n)", self.some(2, |writer| writer.line(depth)))
+    }
+
+    /// The same in backticks, as far as shells read both alike.
+    fn backticks(&mut self, depth: usize) -> String {
         let lines = self.some(2, |writer| writer.line(depth)) + "P .";
-        if self.random.below(3) > 0 || depth > 1 {
-            return format!("$({lines}\n)");
-        }
         format!("`{}`", lines.replace('\\', "\\\\").replace('`', "\\`"))
     }
 }

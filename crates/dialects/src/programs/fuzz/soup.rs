@@ -17,11 +17,9 @@ const TOKENS: &[&str] = &[
     "\n",
     ";",
     "; ",
-    "eval",
     "eval ",
     "trap ",
     " EXIT",
-    "sh",
     "sh -c ",
     "bash -c ",
     "command ",
@@ -131,8 +129,48 @@ const TOKENS: &[&str] = &[
     "env ",
 ];
 
+/// Commands with a variable that may hold a value, most of which evaluate it.
+const IDIOMS: &[&str] = &[
+    "v={{ x }}\n",
+    "v=\"{{ x }}\"; ",
+    "w=$v\n",
+    "w=\"$v\"; ",
+    "for w in {{ x }}; do v=$w; done\n",
+    "w=`P $v`; ",
+    "a[$v]=1\n",
+    "a[1]=$v\n",
+    "a=([$v]=1); ",
+    "a=(\"$v\")\n",
+    "P ${a[$w]}; ",
+    "P ${a[${v}]}\n",
+    "P $(( $v + ${w} ))\n",
+    "P $((w)); ",
+    "(( $(P $v) ))\n",
+    "P ${a[0]:$v}; ",
+    "declare -i w; ",
+    "typeset -i v=1\n",
+    "v+=1\n",
+    "let w=$v\n",
+    "[[ $v -eq 1 ]]\n",
+    "[ -v \"$v\" ]\n",
+    "P ${v@P}; ",
+    "P ${!v}\n",
+    "declare -n r=$v; P $r\n",
+    "eval P $w\n",
+    "$v 1\n",
+    "sh -c \"$w\"\n",
+    "P $v | sh\n",
+    "trap $w EXIT\n",
+    "printf -v \"$v\" 1\n",
+    "sh <<E\n$v\nE\n",
+    "cat <(P $w)\n",
+];
+
 pub(super) fn script(random: &mut Random) -> String {
-    let mut text: String = (0..1 + random.below(25)).map(|_| random.one(TOKENS)).collect();
+    let words = if random.below(2) == 0 { TOKENS } else { IDIOMS };
+    let mut text: String = (0..1 + random.below(if words.len() == IDIOMS.len() { 6 } else { 25 }))
+        .map(|_| random.one(words))
+        .collect();
     if !text.contains("{{ x }}") {
         text.push_str(" {{ x }}");
     }

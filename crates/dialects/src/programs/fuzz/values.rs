@@ -84,6 +84,9 @@ const PIECES: &[&str] = &[
 
 /// Not empty, without NUL, and not ending with a newline, which `$( )` would cut off.
 pub(super) fn hostile(random: &mut Random) -> String {
+    if random.below(5) == 0 {
+        return "a[$(PWN)]".to_owned();
+    }
     let mut value: String = (0..1 + random.below(6)).map(|_| random.one(PIECES)).collect();
     if value.ends_with(['\n', '\r']) {
         value.push('.');

@@ -179,6 +179,15 @@ impl Command {
         }
     }
 
+    /// Names of the variables that the command declares as numbers.
+    pub(super) fn integers(&self) -> impl Iterator<Item = &str> {
+        let place = self.program().filter(|place| NAMERS.contains(&self.words[*place].base_name()));
+        let words = place.map_or(&[][..], |place| &self.words[place + 1..]);
+        let numeric = words.iter().any(|word| word.is_option() && word.text.contains('i'));
+        let names = words.iter().filter(move |word| numeric && !word.is_option());
+        names.filter_map(|word| word.text.split(['=', '+']).next())
+    }
+
     pub(super) fn reads_program(&self) -> bool {
         let Some(place) = self.program() else { return false };
         let rest = &self.words[place + 1..];
@@ -232,9 +241,9 @@ fn names_variable(words: &[Word], option: &str) -> Result<(), Danger> {
     found.map_or(Ok(()), |part| danger(part, "where the name of a variable is", NAME_IT))
 }
 
-/// `export NAME=…` has a name; what follows it is a value, unless the variable is a number.
+/// `export NAME=…` has a name; what follows it is a value, unless the variable is a number or the name of another one.
 fn named(words: &[Word]) -> Result<(), Danger> {
-    let numeric = words.iter().any(|word| word.is_option() && word.text.contains('i'));
+    let numeric = words.iter().any(|word| word.is_option() && word.text.contains(['i', 'n']));
     for word in words.iter().filter(|word| !word.is_option()) {
         let Some(part) = word.value else { continue };
         let name = word.text.split('=').next().unwrap_or_default();

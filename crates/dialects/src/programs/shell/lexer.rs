@@ -4,7 +4,7 @@
 use super::VARIABLE;
 use super::command::{Command, Danger, check_test};
 use super::here::HereDocument;
-use super::words::{UNKNOWN, VALUE, Word};
+use super::words::{UNKNOWN, VALUE, Word, has_value_in_index};
 use crate::programs::Refusal;
 use crate::programs::written::{Part, Written};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +64,8 @@ pub(super) struct Lexer<'p> {
     counted: usize,
     /// Variables of the script that values were assigned to.
     assigned: BTreeMap<String, usize>,
+    /// Variables that the script declares as numbers: what is assigned to them is evaluated.
+    integers: BTreeSet<String>,
     nesting: usize,
 }
 
@@ -72,6 +74,8 @@ pub(super) struct Lexer<'p> {
 enum Target {
     File,
     Input,
+    /// After `>&` and `<&`. bash expands a name there twice, the second time with the substitutions in it.
+    Descriptor,
 }
 
 /// The state of a list of commands.
@@ -123,6 +127,7 @@ impl<'p> Lexer<'p> {
             values: Vec::new(),
             counted: 0,
             assigned: BTreeMap::new(),
+            integers: BTreeSet::new(),
             nesting: 0,
         }
     }
@@ -355,7 +360,12 @@ impl<'p> Lexer<'p> {
         }
         if list.word.begun {
             self.copy(1);
-            return self.array(&mut list.word);
+            let before = list.word.text.len();
+            self.array(&mut list.word)?;
+            return match list.word.value {
+                Some(part) if has_value_in_index(&list.word.text[before..]) => self.refuse_index(part),
+                _ => Ok(()),
+            };
         }
         self.copy(1);
         let found = self.commands(Until::Parenthesis)?;
@@ -411,7 +421,8 @@ impl<'p> Lexer<'p> {
         }
         let long = ["&>>", "&>", ">>", ">&", "<&", ">|", "<>"].iter().find(|text| self.follows(text));
         self.copy(long.map_or(1, |text| text.len()));
-        list.target = Some(Target::File);
+        let duplicates = matches!(long, Some(&(">&" | "<&")));
+        list.target = Some(if duplicates { Target::Descriptor } else { Target::File });
         Ok(())
     }
 
@@ -423,6 +434,7 @@ impl<'p> Lexer<'p> {
         list.after_pipe = false;
         match list.target.take() {
             Some(Target::File) => return Ok(()),
+            Some(Target::Descriptor) => return self.check_descriptor(&word),
             Some(Target::Input) => {
                 list.command.input = list.command.input.or(word.value);
                 return Ok(());
@@ -443,8 +455,12 @@ impl<'p> Lexer<'p> {
         }
         list.found = list.found.or(word.value);
         list.command.words.push(word);
-        self.after_word(list);
-        Ok(())
+        self.after_word(list)
+    }
+
+    fn check_descriptor(&self, word: &Word) -> Read<()> {
+        let hint = "write the number of the descriptor, or `> {{ x }} 2>&1` for a file";
+        word.value.map_or(Ok(()), |part| self.refuse(part, "after `>&`, where bash evaluates it", hint))
     }
 
     /// Words of the shell's own grammar, where a command could begin.
@@ -478,7 +494,7 @@ impl<'p> Lexer<'p> {
     }
 
     /// `case WORD in` is followed by patterns, `function NAME` by commands, `for NAME in …` assigns.
-    fn after_word(&mut self, list: &mut List) {
+    fn after_word(&mut self, list: &mut List) -> Read<()> {
         let words = &list.command.words;
         match (&words[0], words.last()) {
             (first, Some(last)) if first.is_bare("case") && words.len() == 3 && last.is_bare("in") => {
@@ -487,22 +503,53 @@ impl<'p> Lexer<'p> {
                 list.in_pattern = true;
             }
             (first, _) if first.is_bare("function") && words.len() == 2 => list.command = Command::default(),
-            (first, Some(last)) if first.is_bare("for") && words.len() > 3 => {
+            (first, Some(last)) if (first.is_bare("for") || first.is_bare("select")) && words.len() > 3 => {
                 if let Some(part) = last.value {
-                    self.assigned.insert(words[1].text.clone(), part);
+                    return self.hold(&words[1].text, part);
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 
     fn assign(&mut self, word: &Word) -> Read<()> {
         let Some((name, index)) = word.assigned() else { return Ok(()) };
         let Some(part) = word.value else { return Ok(()) };
         if index.contains(VALUE) {
-            return self.refuse(part, "in an index, which is evaluated", "use a number: `i=$(( {{ x }} ))`");
+            return self.refuse_index(part);
+        }
+        self.hold(name, part)
+    }
+
+    /// Notes that a variable of the script has a value in it.
+    fn hold(&mut self, name: &str, part: usize) -> Read<()> {
+        if self.integers.contains(name) {
+            return Err(self.evaluated(name, part));
         }
         self.assigned.insert(name.to_owned(), part);
+        Ok(())
+    }
+
+    fn refuse_index<T>(&self, part: usize) -> Read<T> {
+        self.refuse(part, "in an index, which is evaluated", "use a number: `i=$(( {{ x }} ))`")
+    }
+
+    /// The variable must be a number, because arithmetic evaluates it.
+    fn evaluated(&self, name: &str, part: usize) -> Stop {
+        let place = format!("in `{name}`, which arithmetic evaluates");
+        let hint = format!("make it a number first: `{name}=$(( {{{{ x }}}} ))`");
+        Stop::Number { name: name.to_owned(), refusal: Box::new(self.refusal(part, place, hint)) }
+    }
+
+    /// Notes the variables that a command declares as numbers.
+    fn declare_integers(&mut self, command: &Command) -> Read<()> {
+        for name in command.integers() {
+            if let Some(part) = self.assigned.get(name).copied() {
+                return Err(self.evaluated(name, part));
+            }
+            self.integers.insert(name.to_owned());
+        }
         Ok(())
     }
 
@@ -521,6 +568,7 @@ impl<'p> Lexer<'p> {
             command.words.first().is_some_and(|word| word.is("for") || word.is("select") || word.is("case"));
         if !of_grammar {
             command.check(list.piped).map_err(|danger| self.danger(danger))?;
+            self.declare_integers(&command)?;
             if command.reads_program() {
                 let name = command.program().map(|at| command.words[at].base_name().to_owned());
                 self.here[list.here_from..].iter_mut().for_each(|here| here.program.clone_from(&name));
@@ -696,9 +744,10 @@ impl<'p> Lexer<'p> {
                 let name = self.name();
                 let special = self.peek_char(0).filter(|sign| name.is_empty() && "@*#?$!-".contains(*sign));
                 self.copy(usize::from(special.is_some()));
-                let sign = if name.is_empty() && special.is_none() { '$' } else { UNKNOWN };
-                word.push(sign);
-                word.value = word.value.or(self.assigned.get(&name).copied());
+                match name.is_empty() && special.is_none() {
+                    true => word.push('$'),
+                    false => word.add_unknown(self.assigned.get(&name).copied()),
+                }
                 Ok(())
             }
         }
@@ -706,12 +755,14 @@ impl<'p> Lexer<'p> {
 
     /// Copies the letters of a name.
     fn name(&mut self) -> String {
-        let mut name = String::new();
-        while let Some(sign) = self.peek_char(0).filter(|sign| *sign == '_' || sign.is_ascii_alphanumeric()) {
-            self.copy(1);
-            name.push(sign);
-        }
+        let name = self.name_ahead(0);
+        self.copy(name.len());
         name
+    }
+
+    fn name_ahead(&self, from: usize) -> String {
+        let signs = (from..).map_while(|ahead| self.peek_char(ahead));
+        signs.take_while(|sign| *sign == '_' || sign.is_ascii_alphanumeric()).collect()
     }
 
     /// `${NAME}`, `${NAME:-word}` and others.
@@ -725,6 +776,9 @@ impl<'p> Lexer<'p> {
         let of_name = self.assigned.get(&name).copied();
         if let (true, Some(part)) = (indirect, of_name) {
             return self.refuse(part, "where the name of a variable is", "write the name");
+        }
+        if let (true, Some(part)) = (self.follows("@P"), of_name) {
+            return self.refuse(part, "in what `@P` evaluates", "leave the `@P` out");
         }
         word.add_unknown(of_name);
         if self.peek_char(0) == Some('[') {
@@ -772,18 +826,12 @@ impl<'p> Lexer<'p> {
             match sign {
                 Sign::Part(part) => self.number(part),
                 Sign::Char('$') if self.peek_char(1).is_some_and(|next| "({".contains(next)) => {
-                    self.dollar(&mut Word::default(), Around::Double)?;
+                    self.evaluated_word(|lexer, word| lexer.dollar(word, Around::Double))?;
                 }
-                Sign::Char('`') => self.backticks(&mut Word::default(), Around::Double)?,
-                Sign::Char(sign) if sign == '_' || sign.is_ascii_alphabetic() => {
-                    let name = self.name();
-                    if let Some(part) = self.assigned.get(&name).copied() {
-                        let place = format!("in `{name}`, which arithmetic evaluates");
-                        let hint = format!("make it a number first: `{name}=$(( {{{{ x }}}} ))`");
-                        let refusal = Box::new(self.refusal(part, place, hint));
-                        return Err(Stop::Number { name, refusal });
-                    }
+                Sign::Char('`') => {
+                    self.evaluated_word(|lexer, word| lexer.backticks(word, Around::Double))?
                 }
+                Sign::Char(sign) if sign == '_' || sign.is_ascii_alphabetic() => self.evaluated_name()?,
                 Sign::Char(sign) => {
                     self.copy(1);
                     depth += usize::from(sign == open);
@@ -792,6 +840,27 @@ impl<'p> Lexer<'p> {
             }
         }
         Ok(())
+    }
+
+    /// The name of a variable that arithmetic evaluates.
+    fn evaluated_name(&mut self) -> Read<()> {
+        let name = self.name();
+        match self.assigned.get(&name).copied() {
+            Some(part) => Err(self.evaluated(&name, part)),
+            None => Ok(()),
+        }
+    }
+
+    /// `${NAME}` or the output of commands in arithmetic, which evaluates what comes of it.
+    fn evaluated_word(&mut self, read: impl FnOnce(&mut Self, &mut Word) -> Read<()>) -> Read<()> {
+        let name = if self.follows("${") { self.name_ahead(2) } else { String::new() };
+        if let Some(part) = self.assigned.get(&name).copied() {
+            return Err(self.evaluated(&name, part));
+        }
+        let mut word = Word::default();
+        read(self, &mut word)?;
+        let hint = "make it a number first: `n=$(( {{ x }} ))`";
+        word.value.map_or(Ok(()), |part| self.refuse(part, "in what arithmetic evaluates", hint))
     }
 
     fn number(&mut self, part: usize) {

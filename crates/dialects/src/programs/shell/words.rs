@@ -1,6 +1,6 @@
 //! Words of a command as far as the text shows them.
 
-/// Stands for a value in the text of a word.
+/// Stands for a value in the text of a word, or for a variable or an output that has one.
 pub(super) const VALUE: char = '\u{f8ff}';
 /// Stands for anything else that is known only when the script runs.
 pub(super) const UNKNOWN: char = '\u{f8fe}';
@@ -30,8 +30,10 @@ impl Word {
     }
 
     pub(super) fn add_unknown(&mut self, value: Option<usize>) {
-        self.push(UNKNOWN);
-        self.value = self.value.or(value);
+        match value {
+            Some(part) => self.add_value(part),
+            None => self.push(UNKNOWN),
+        }
     }
 
     pub(super) fn is(&self, text: &str) -> bool {
@@ -65,6 +67,12 @@ impl Word {
         };
         is_name(name).then_some((name, index))
     }
+}
+
+/// Whether an element of `(…)` has a value in its index: `[…]=`.
+pub(super) fn has_value_in_index(elements: &str) -> bool {
+    let index = |element: &str| Some(element.strip_prefix('[')?.split_once("]=")?.0.contains(VALUE));
+    elements.split_whitespace().filter_map(index).any(|has_value| has_value)
 }
 
 pub(super) fn is_name(text: &str) -> bool {
