@@ -13,6 +13,8 @@
 //! | `paths.rs` | the job JSONPath |
 //! | `sql/` | the job SQLite |
 
+#[cfg(test)]
+mod fuzz;
 mod host;
 mod limits;
 mod paths;
