@@ -172,6 +172,12 @@ fn scripts_that_would_run_a_value_are_refused() {
         "cat <<END | bash\n{{ X }}\nEND",
         "python3 -c 'print({{ X }})'",
         "awk '/{{ X }}/' f",
+        "v={{ X }}; a[$v]=1",
+        "v={{ X }}; echo ${v@P}",
+        "v={{ X }}; declare -i q; q=$v",
+        "v={{ X }}; declare -n r=$v; echo $r",
+        "echo $(( $(printf %s {{ X }}) ))",
+        "echo a >& {{ X }}",
     ] {
         let tool = json!({ "kind": "shell", "command": script.replace('X', "workload.x") });
         let (status, refused) = stage.upload(&developer, &playbook("p", "{}", &tool));

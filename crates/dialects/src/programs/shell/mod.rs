@@ -4,12 +4,28 @@
 //!
 //! Where the word would be handed to an interpreter, the value is refused as far as a reader of the text can see that. What
 //! a command does with its arguments is its author's affair.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `lexer.rs` | the signs of a script, what is written of them, values as variables |
+//! | `list.rs`, `grammar.rs` | commands and pipelines; the words of the shell's own grammar |
+//! | `redirection.rs`, `here.rs` | redirections; here-documents |
+//! | `quotes.rs`, `expansion.rs`, `arithmetic.rs` | the pieces of a word |
+//! | `variables.rs` | variables of the script that have values in them |
+//! | `words.rs`, `command.rs` | words as far as they are known; commands that hand a value to an interpreter |
 
+mod arithmetic;
 mod command;
+mod expansion;
+mod grammar;
 mod here;
 mod lexer;
+mod list;
+mod quotes;
+mod redirection;
 #[cfg(test)]
 mod tests;
+mod variables;
 mod words;
 
 use super::Refusal;
