@@ -157,7 +157,7 @@ fn settings() -> Value {
 #[must_use]
 pub fn retry_schema() -> Value {
     let mut retry = open(RETRY, |key| match key {
-        "backoffStrategy" => json!({ "enum": BACKOFFS.map(|(word, _)| word) }),
+        "backoffStrategy" => json!({ "type": "string", "enum": BACKOFFS.map(|(word, _)| word) }),
         "retryableErrors" => json!({ "type": "array", "items": { "type": "string" } }),
         _ => json!({ "type": "number", "minimum": 0 }),
     });
