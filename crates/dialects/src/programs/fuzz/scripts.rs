@@ -81,7 +81,10 @@ impl Writer<'_> {
             ),
             16 => format!("cat <<< {}\n", self.word(depth)),
             17 => format!("cat <({})\n", self.simple(depth)),
-            18 => format!("[[ {} == {} ]] && P 1\n", self.double(1), self.double(1)),
+            18 => {
+                let word = self.double(1);
+                format!("[[ {word} == {word} ]] && P 1\n")
+            }
             _ => "(( {{ n }} + 1 > 2 )) && P 1\n".to_owned(),
         }
     }

@@ -148,6 +148,10 @@ impl Lexer<'_> {
                     self.copy(1);
                     self.deeper(|lexer| lexer.array(word))?;
                 }
+                Sign::Char(sign) if "<>;&|".contains(sign) && self.ends_array(word) => {
+                    return self
+                        .refuse_any(format!("in a script with `{sign}` in an array, which no shell reads"));
+                }
                 Sign::Char(sign) if sign.is_whitespace() || "<>;&|".contains(sign) => {
                     self.copy(1);
                     word.push(sign);
@@ -157,6 +161,11 @@ impl Lexer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an operator is a mistake here. bash goes on after it with the next line, which would be read as elements here.
+    fn ends_array(&self, word: &Word) -> bool {
+        word.assigned().is_some() && self.peek_char(1) != Some('(')
     }
 
     /// `[[ … ]]`

@@ -141,6 +141,12 @@ impl<'p> Lexer<'p> {
         Err(Stop::Refused(Box::new(self.refusal(part, place, hint))))
     }
 
+    /// Refuses the script because of its text, whatever its values are.
+    pub(super) fn refuse_any<T>(&self, place: String) -> Read<T> {
+        let first = self.parts.iter().position(|part| matches!(part, Part::Value(_))).unwrap_or(0);
+        self.refuse(first, place, "put the script into a file and pass the value as an argument")
+    }
+
     pub(super) fn refusal(&self, part: usize, place: impl Into<String>, hint: impl Into<String>) -> Refusal {
         let source = match &self.parts[part] {
             Part::Choice { source, .. } | Part::Value(source) | Part::Text(source) => source,
@@ -194,9 +200,7 @@ impl<'p> Lexer<'p> {
     /// One level deeper; each is a call inside of a call.
     pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         if self.nesting >= NESTING_MAX {
-            let first = self.parts.iter().position(|part| matches!(part, Part::Value(_))).unwrap_or(0);
-            let hint = "put the script into a file and pass the value as an argument";
-            return self.refuse(first, format!("in a script that is nested over {NESTING_MAX} deep"), hint);
+            return self.refuse_any(format!("in a script that is nested over {NESTING_MAX} deep"));
         }
         self.nesting += 1;
         let read = read(self)?;
