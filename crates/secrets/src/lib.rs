@@ -18,6 +18,7 @@ mod parts;
 mod redactor;
 mod rules;
 mod stream;
+mod urls;
 
 pub use envelope::{Place, Sealed, SealedError, open, rewrap, seal};
 pub use keyring::{KEYS_MAX, KeyError, KeyId, Keyring};

@@ -4,6 +4,7 @@
 //! by part by printing guesses.
 
 use crate::rules::{is_guessable, is_public_field, unframed};
+use crate::urls::in_url;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -38,6 +39,7 @@ fn add(text: &str, found: &mut BTreeSet<String>) {
         return;
     }
     found.insert(text.to_owned());
+    found.extend(in_url(text.trim()));
     if text.trim().contains('\n') {
         let lines = text.lines().map(str::trim).filter(|line| !is_framed(line));
         let strong = lines.filter(|line| line.len() >= LINE_MIN && !is_guessable(line));
@@ -85,6 +87,7 @@ mod tests {
     #[test]
     fn a_plain_value_is_searched_for_unless_it_can_be_guessed() {
         check("swordfish", &["swordfish"]);
+        check("SwordFish", &["SwordFish", "swordfish"]);
         check("1234", &[]);
         check("31.12.2024", &[]);
     }

@@ -243,6 +243,28 @@ impl Echo<'_> {
     }
 }
 
+#[test]
+fn a_secret_in_the_host_of_a_url_is_found_in_lower_case() {
+    let stage = Stage::new();
+    let token = stage.token("developer");
+    set(&stage, "SHOP_KEY", SECRET);
+    set(&stage, "SHOP_URL", &format!("https://{SECRET}.Invalid/Path"));
+    for url in ["https://{{ SHOP_KEY }}.invalid/x", "https://a.{{ SHOP_KEY }}.invalid", "{{ SHOP_URL }}"] {
+        let node = json!({ "id": "a", "type": "http_api", "config": { "url": url }, "retryPolicy": { "maxRetries": 0 } });
+        let ended = stage
+            .ended(&token, &stage.start(&token, &json!({ "name": "shop", "nodes": [node], "edges": [] })));
+        assert_eq!(ended["status"], "failed", "{ended}");
+        let message = ended["errors"][0]["message"].as_str().unwrap();
+        assert!(message.contains("[redacted]"), "the URL is reported: {ended}");
+        assert!(!ended.to_string().to_lowercase().contains(&SECRET.to_lowercase()), "{ended}");
+    }
+    drop(stage.server);
+    for file in files(&stage.place.data()) {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).to_lowercase();
+        assert!(!text.contains(&SECRET.to_lowercase()), "{}", file.display());
+    }
+}
+
 fn set(stage: &Stage, name: &str, value: &str) -> Value {
     let admin = stage.token("admin");
     let path = format!("/api/v1/secrets/{name}");
