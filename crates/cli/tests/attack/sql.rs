@@ -56,6 +56,36 @@ fn statements_that_reach_beyond_their_database_are_refused() {
 }
 
 #[test]
+fn names_that_sqlite_reads_more_into_are_refused() {
+    let stage = Stage::new();
+    let token = stage.token("developer");
+    let make = "CREATE TABLE IF NOT EXISTS t (n)";
+    for name in [
+        "own.db-wal",
+        "own.db-SHM",
+        "own.db-journal",
+        "own.db-wal/x",
+        ":memory:",
+        "file:own.db?mode=ro",
+        "../own.db",
+        ".own",
+    ] {
+        let (code, message) = stage.failure(&token, &statement(make, json!({ "database": name })));
+        assert_eq!(code, "INVALID_CONFIGURATION", "{name}: {message}");
+        assert!(
+            message.contains("the name in `database` of sql") && message.contains(name),
+            "{name}: {message}"
+        );
+    }
+    let folder = stage.place.data().join("databases");
+    assert!(!folder.exists() || files(&folder).is_empty(), "{:?}", files(&folder));
+    for name in ["own.db", "2026/orders v2.sqlite3"] {
+        let id = stage.start(&token, &statement(make, json!({ "database": name })));
+        assert_eq!(stage.ended(&token, &id)["status"], "completed");
+    }
+}
+
+#[test]
 fn statements_without_end_leave_others_alone_and_end_at_their_limit() {
     let stage = Stage::new();
     let token = stage.token("developer");

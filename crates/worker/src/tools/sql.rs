@@ -12,14 +12,13 @@
 
 use super::fields::Fields;
 use super::{Desk, postgres};
-use crate::failure::{failure, invalid};
+use crate::failure::{failure, invalid, shown};
 use crate::halt::Halt;
 use crate::pipeline::{Call, CallResult};
 use crate::sandbox::{
     Bounds, Database, FILE_BYTES_FACTOR, Job, Limits, ROWS_BYTES_MAX, STATEMENT_TIME, Statement,
 };
 use serde_json::{Map, Value};
-use std::path::{Component, Path};
 use std::time::Duration;
 use windlass_protocol::{ErrorClass, Failure, Tool};
 
@@ -70,13 +69,38 @@ fn order(call: &Call, desk: &Desk) -> Result<Order, Box<Failure>> {
     Ok(Order::Sqlite(Box::new(Statement { query, params, database, tables })))
 }
 
+/// Bytes of a database's name. A file name may have 255, and SQLite appends to it.
+const NAME_MAX: usize = 200;
+
+/// Endings of files that SQLite keeps for a database. A statement in one of them would write into another database.
+const SIDE_FILES: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Why a name is not that of a database. The name is a file, or a file in folders: SQLite must neither read more into it
+/// (`file:…`, `:memory:`) nor take it for a file that belongs to another database.
+fn refused(name: &str) -> Option<String> {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "._- /".contains(letter);
+    let begins_well = |part: &str| part.starts_with(|first: char| first.is_alphanumeric() || first == '_');
+    let is_side_file =
+        |part: &str| SIDE_FILES.iter().any(|ending| part.to_ascii_lowercase().ends_with(ending));
+    let why = if name.len() > NAME_MAX {
+        format!("has more than {NAME_MAX} bytes; choose a shorter one")
+    } else if !name.chars().all(is_plain) || !name.split('/').all(begins_well) {
+        "is not the plain name of a file; choose one like `orders.db`, of letters, digits, `.`, `_`, `-` and spaces, \
+         in folders or not, each of which begins with a letter, a digit or `_`"
+            .to_owned()
+    } else if name.split('/').any(is_side_file) {
+        "is that of a file which SQLite keeps for a database; name the database without `-wal`, `-shm` or `-journal`"
+            .to_owned()
+    } else {
+        return None;
+    };
+    Some(why)
+}
+
 /// Inside the folder of the tenant's databases, whatever the name says.
 fn place(name: String, desk: &Desk) -> Result<Database, Box<Failure>> {
-    let plain = Path::new(&name).components().all(|part| matches!(part, Component::Normal(_)));
-    if !plain || name.is_empty() {
-        return Err(invalid(format!(
-            "`database` of sql is the name of a file, without `..` or `/` in front: `{name}`"
-        )));
+    if let Some(why) = refused(&name) {
+        return Err(invalid(format!("the name in `database` of sql {why}: `{}`", shown(&name))));
     }
     match &desk.kit.databases {
         Some(folder) => {
@@ -105,4 +129,46 @@ async fn sqlite(statement: Statement, desk: &Desk, halt: Halt) -> Result<Value, 
         failure(ErrorClass::Validation, "RESULT_TOO_LARGE", format!("the rows cannot be kept: {error}"))
     };
     desk.share.parse(rows).await.map_err(too_large)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_has_the_plain_name_of_a_file() {
+        for name in
+            ["orders.db", "a", "2026/orders_v2.sqlite3", "my orders.db", "Aufträge.db", "x-wal.db", "_x"]
+        {
+            assert_eq!(refused(name), None, "{name}");
+        }
+        for name in [
+            "",
+            "/x",
+            "x/",
+            "a//b",
+            "../x",
+            "a/../b",
+            ".",
+            ".hidden",
+            "a/.b",
+            "-x",
+            " x",
+            ":memory:",
+            "file:x",
+            "file:x?mode=rwc",
+            "x?vfs=unix",
+            "a\\b",
+            "a\0b",
+            "x.db-wal",
+            "x.db-SHM",
+            "x.db-journal",
+            "x.db-wal/y.db",
+            "x\n",
+            "C:x",
+        ] {
+            assert!(refused(name).is_some(), "{name}");
+        }
+        assert!(refused(&"x".repeat(NAME_MAX)).is_none() && refused(&"x".repeat(NAME_MAX + 1)).is_some());
+    }
 }
