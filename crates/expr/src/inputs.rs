@@ -159,8 +159,10 @@ impl Scope for Start<'_> {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         let value = match root {
             "workload" => Cow::Borrowed(&self.inputs),
-            _ if self.inputs.get(root).is_some() => Cow::Borrowed(self.inputs.get(root)?),
             "execution_id" => Cow::Owned(json!(self.id)),
+            // As in steps: no input hides the id of the execution.
+            "job" if key == Some("uuid") => Cow::Owned(json!({ "uuid": self.id })),
+            _ if self.inputs.get(root).is_some() => Cow::Borrowed(self.inputs.get(root)?),
             "job" => Cow::Owned(json!({ "uuid": self.id })),
             _ => return None,
         };
@@ -227,11 +229,11 @@ mod tests {
     }
 
     #[test]
-    fn an_input_hides_what_has_its_name() {
+    fn no_input_hides_the_id_of_the_execution() {
         check(
-            json!({ "job": { "uuid": 1 }, "a": "{{ job.uuid }}" }),
-            json!({}),
-            Ok(json!({ "job": { "uuid": 1 }, "a": 1 })),
+            json!({ "job": { "uuid": 1, "n": 2 }, "a": "{{ job.uuid }}", "b": "{{ job.n }}", "c": "{{ execution_id }}" }),
+            json!({ "execution_id": "forged" }),
+            Ok(json!({ "job": { "uuid": 1, "n": 2 }, "a": ID, "b": 2, "c": ID, "execution_id": "forged" })),
         );
     }
 }

@@ -79,6 +79,9 @@ pub struct Scope {
     /// Results of the earlier steps that the work names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<(String, Arc<Value>)>,
+    /// Steps that the work names and that have no result: their names are undefined, whatever a caller sends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<String>,
 }
 
 /// The iteration the work belongs to; `name` is the loop's iterator.

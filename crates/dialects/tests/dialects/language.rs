@@ -59,10 +59,9 @@ fn pbk_08_guards_see_the_event_the_result_the_inputs_and_the_execution() {
     {
         assert!(!guard(when, json!({ "limit": 5 }), done), "{when}");
     }
-    assert!(
-        guard("{{ result == 'mine' and job == 1 }}", json!({ "result": "mine", "job": 1 }), done),
-        "inputs win"
-    );
+    let inputs = json!({ "result": "mine", "job": 1, "a": { "n": 9 } });
+    let when = "{{ result.n == 3 and a.n == 3 and workload.result == 'mine' and job == 1 }}";
+    assert!(guard(when, inputs, done), "names of the language and of steps come before inputs");
 }
 
 #[test]

@@ -159,6 +159,9 @@ fn scope<R>(live: &Live<R>, run: &StepRun) -> Result<protocol::Scope, Vec<Need>>
             None => needs.push(Need::Output(*firing)),
         }
     }
+    let absent =
+        live.net.step(run.step).reads.iter().filter(|read| run.reads.iter().all(|(of, _)| of != *read));
+    let absent = absent.map(|step| live.net.step(*step).name.clone()).collect();
     let iteration = live.state.iteration_of(&live.net, run);
     let iter = iteration.and_then(|lap| told(live, lap, &mut needs));
     let around = around(live, run, &mut needs);
@@ -173,6 +176,7 @@ fn scope<R>(live: &Live<R>, run: &StepRun) -> Result<protocol::Scope, Vec<Need>>
         iter,
         around,
         steps,
+        absent,
     })
 }
 

@@ -1,6 +1,7 @@
 //! What an expression sees. Roots: `workload`, `ctx`, `args`, `iter`, `event`, `steps`, `execution_id`, and what the
-//! policy calls otherwise; a bare name is looked for in args, context, iteration, workload, and then among the steps' outputs. What is none of these
-//! may be part of the event (`error`, `result`, `response`, `loop`) or the execution (`job.uuid`).
+//! policy calls otherwise. A bare name is looked for among the names that the definition and the language give, and then among
+//! the keys that callers choose: args, iteration, steps, parts of the event (`error`, `result`, `response`, `loop`) and of the
+//! execution (`job.uuid`); context, workload. The name of a step that has no output is undefined, whatever a caller sends.
 
 use super::Draft;
 use crate::ids::{Path, RunId, StepId};
@@ -224,6 +225,10 @@ impl<'d, 'a> View<'d, 'a> {
 
     /// The newest output of a step. While its arcs are asked, that is the one it just made.
     fn output(&self, name: &str) -> Option<Cow<'_, Value>> {
+        self.output_of(self.draft.net.find(name)?, name)
+    }
+
+    fn output_of(&self, step: StepId, name: &str) -> Option<Cow<'_, Value>> {
         match &self.event {
             Some(Boundary::End { step, end: End::Done(output), .. }) if *step == name => {
                 return Some(Cow::Borrowed(output));
@@ -231,7 +236,6 @@ impl<'d, 'a> View<'d, 'a> {
             Some(Boundary::End { step, end: End::Failed(_), .. }) if *step == name => return None,
             _ => {}
         }
-        let step = self.draft.net.find(name)?;
         let run = self.draft.state.latest_run(self.draft.net, step, &self.path)?;
         let fresh = self.draft.fresh.outputs.get(&run);
         match fresh.or_else(|| self.draft.given.values.outputs.get(&run)) {
@@ -317,6 +321,11 @@ impl<'d, 'a> View<'d, 'a> {
     fn lap(&self, (of, index): (RunId, u32), key: Option<&str>) -> Option<Cow<'_, Value>> {
         let run = self.draft.state.run(of)?;
         let spec = self.draft.net.step(run.step).repeat.as_ref()?;
+        let tells =
+            |key: &str| key == spec.iterator || ["index", "first", "last"].contains(&of_iteration(key));
+        if !key.is_none_or(tells) {
+            return None;
+        }
         let total = if let RunState::Looping(repeat) = &run.state { repeat.total } else { None };
         let item = key.is_none_or(|key| key == spec.iterator).then(|| self.item(of, index)).flatten();
         let mut iter = Map::new();
@@ -344,22 +353,28 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
+    /// Callers choose keys of the context, which can be patched, and of the inputs: these come last.
     fn bare(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         if let Some(argument) = field(self.args(), Some(root)) {
             return field(Some(argument), key);
         }
+        if let Some(value) = self.iter(Some(root)).or_else(|| self.outer(root)) {
+            return field(Some(value), key);
+        }
+        if let Some(step) = self.draft.net.find(root) {
+            return match (self.output_of(step, root), key) {
+                (Some(output), Some("_ref")) if windlass_artifact::key(&output).is_some() => Some(output),
+                (Some(output), key) => of_output(self.resolve(output)?, key),
+                (None, key) => field(self.implied(root), key),
+            };
+        }
+        if self.is_implied(root, key) {
+            return field(self.implied(root), key);
+        }
         if let Some(value) = self.ctx.get(root) {
             return field(self.resolve(Cow::Borrowed(value)), key);
         }
-        let own = self.iter(Some(root)).or_else(|| self.outer(root));
-        if let Some(value) = own.or_else(|| field(self.inputs(), Some(root))) {
-            return field(Some(value), key);
-        }
-        match (self.output(root), key) {
-            (Some(output), Some("_ref")) if windlass_artifact::key(&output).is_some() => Some(output),
-            (Some(output), key) => of_output(self.resolve(output)?, key),
-            (None, key) => field(self.implied(root), key),
-        }
+        field(field(self.inputs(), Some(root)).or_else(|| self.implied(root)), key)
     }
 
     fn args(&self) -> Option<Cow<'_, Value>> {
@@ -386,6 +401,15 @@ impl<'d, 'a> View<'d, 'a> {
         let found =
             Boundary::KEYS.iter().filter_map(|key| Some(((*key).to_owned(), self.event(key)?.into_owned())));
         Some(Cow::Owned(Value::Object(found.collect())))
+    }
+
+    /// Whether a name means a part of the event or of the execution, even if a caller sent something of that name.
+    fn is_implied(&self, root: &str, key: Option<&str>) -> bool {
+        match root {
+            "error" | "result" | "response" | "loop" => matches!(self.event, Some(Boundary::End { .. })),
+            "job" => key == Some("uuid"),
+            _ => false,
+        }
     }
 
     /// Short names for parts of the event and of the execution.

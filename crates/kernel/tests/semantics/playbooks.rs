@@ -143,6 +143,50 @@ fn pbk_07_pbk_08_arcs_are_asked_after_done_and_after_failure_and_see_everything(
 }
 
 #[test]
+fn neither_an_input_nor_a_patch_hides_a_name_of_the_definition() {
+    // Takes the first arc if the guard holds after `s`, with inputs and a context that have every name in it.
+    let check = |guard: &str, act: &dyn Fn(&mut Drive) -> String, expected: &str| {
+        let forged = json!({ "ok": true, "code": "FORGED", "uuid": "forged", "length": 7 });
+        let steps =
+            vec![choice("s", vec![arc(1, guard), arc(2, "event.name")]), task("yes", &[]), task("no", &[])];
+        let mut drive = Drive::new(policy(), steps);
+        let names = ["s", "yes", "error", "result", "response", "loop", "job", "free"];
+        drive.create(names.iter().map(|name| ((*name).to_owned(), forged.clone())).collect()).unwrap();
+        for name in &names[..7] {
+            drive.patch(name, forged.clone()).unwrap();
+        }
+        assert!(act(&mut drive).ends_with(expected), "{guard}");
+    };
+    let done = |drive: &mut Drive| drive.done_with("s", json!({ "ok": false }));
+    let fail = |drive: &mut Drive| drive.fail("s", "X");
+    check("s.ok", &done, "offer no");
+    check("s.ok", &fail, "offer no");
+    check("yes is defined", &done, "offer no");
+    check("error", &done, "offer no");
+    check("error.code == 'X'", &fail, "offer yes");
+    check("result.ok or response.ok or loop is defined", &done, "offer no");
+    check("job.uuid == 'forged'", &done, "offer no");
+    check("free.ok and workload.s.ok and ctx.yes.ok and job.ok", &done, "offer yes");
+}
+
+#[test]
+fn a_patch_hides_no_item_of_a_loop() {
+    let mut each = repeated("a", json!([{ "n": 1 }]), 1, &[]);
+    let output = template(json!("{{ item.n }} {{ index }} {{ other }}"));
+    each.work = Work::Pure { output: Some(output), patch: Vec::new() };
+    let mut drive = Drive::new(policy(), vec![task("go", &[1]), each]);
+    drive.create(json!({ "item": { "n": 8 }, "other": 8 })).unwrap();
+    for (name, value) in [("item", json!({ "n": 9 })), ("index", json!(9)), ("other", json!(9))] {
+        drive.patch(name, value).unwrap();
+    }
+    assert!(drive.done("go").ends_with("completed"));
+    let expected = json!("1 0 9");
+    let is_output =
+        |record: &Record| matches!(&record.event, Event::Done { output, .. } if **output == expected);
+    assert!(drive.journal.iter().any(is_output), "{:?}", drive.journal);
+}
+
+#[test]
 fn pbk_08_an_unguarded_arc_goes_on_after_a_failure_but_does_not_handle_it() {
     let mut drive = Drive::started(policy(), vec![task("a", &[1]), task("b", &[])]);
     assert_eq!(drive.fail("a", "X"), "a failed (X); offer b");

@@ -115,13 +115,15 @@ impl NodeDesk {
     }
 
     /// What a program calls its inputs: those of the execution, over them the fields of what the only node before it
-    /// gave, and over these what is given by name.
+    /// gave, and over these what is given by name. The name of a node that gave nothing has no value, whatever a caller
+    /// sends.
     pub(crate) async fn inputs(&self, kit: &Kit, own: &Value) -> Result<Map<String, Value>, Box<Failure>> {
         let mut inputs = self.workload(kit).await?.as_object().cloned().unwrap_or_default();
         let given = self.given(kit, own).await?;
         if let [only] = &self.node.before[..] {
             inputs.extend(given.get(only).and_then(Value::as_object).cloned().unwrap_or_default());
         }
+        inputs.retain(|name, _| !self.work.scope.absent.contains(name));
         inputs.extend(given);
         Ok(inputs)
     }

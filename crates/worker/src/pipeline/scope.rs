@@ -1,13 +1,13 @@
 //! What templates and rules of a pipeline see.
 //!
 //! Roots: `workload`, `ctx`, `args` (also `input`), `iter`, `steps`, `results`, `execution_id`, `_prev`, `_task`,
-//! `_attempt`, and in rules `outcome` (also `output`). A bare name is the innermost thing of that name: the step's own
-//! result once it has one, a task's, then as in guards: arguments, context, iteration, workload, results of steps,
-//! and `job`, whose `uuid` is the execution's id.
+//! `_attempt`, and in rules `outcome` (also `output`). A bare name is looked for among the names that the definition gives,
+//! and then, as in guards, among the keys that callers choose: the step's own result once it has one, results of its tasks,
+//! arguments, iteration, steps and tasks, `job.uuid`; context, workload. The name of a step or a task that has no result is
+//! undefined, whatever a caller sends.
 //!
 //! In a node of a workflow `inputs` is the workload, `nodes.NAME.output` is what `steps.NAME` is, `nodes.NAME.item` is that
-//! of a loop around, and a name that nothing
-//! else has may be a credential of the node.
+//! of a loop around, and the name of a credential of the node means nothing else.
 
 use super::cursor::Cursor;
 use super::opened::Opened;
@@ -163,6 +163,11 @@ impl<'r> View<'r> {
         outputs.into_iter().map(|(name, output)| (name, json!({ "output": output }))).collect()
     }
 
+    fn is_credential(&self, name: &str) -> bool {
+        let node = self.work.spec.get("node");
+        node.and_then(|node| node.get("credentials")?.get(name)).is_some()
+    }
+
     /// The value of a credential, where only the configuration of a tool sees it.
     fn secret(&self, name: &str) -> Found<'r> {
         let entry = self.secrets.filter(|_| self.is_node())?.keychain.get(name)?;
@@ -189,9 +194,13 @@ impl<'r> View<'r> {
         }
     }
 
+    /// Callers choose keys of the context, which can be patched, and of the workload: these come last.
     fn bare(&self, name: &str, key: Option<&str>) -> Found<'r> {
         if self.own.is_some() && name == self.work.step {
             return self.of_output(name, key);
+        }
+        if self.is_credential(name) {
+            return part(self.secret(name), key);
         }
         if let Some(value) = self.cursor.results.get(name) {
             return self.field(self.revealed(value), key);
@@ -199,22 +208,28 @@ impl<'r> View<'r> {
         if let Some(argument) = part(self.args(), Some(name)) {
             return part(Some(argument), key);
         }
+        if let Some(value) = self.iter(name).or_else(|| self.outer(name)) {
+            return part(Some(value), key);
+        }
+        if self.output(name).is_some() || self.is_without_result(name) {
+            return self.of_output(name, key);
+        }
+        let job = || Some(Cow::Owned(json!({ "uuid": execution_id(self.work) })));
+        if name == "job" && key == Some("uuid") {
+            return part(job(), key);
+        }
         if let Some(value) = self.ctx(name) {
             return self.field(Cow::Borrowed(value), key);
         }
-        let own = self.iter(name).or_else(|| self.outer(name));
-        if let Some(value) = own.or_else(|| part(self.workload(), Some(name))) {
-            return part(Some(value), key);
-        }
-        match name {
-            "job" if self.output(name).is_none() => {
-                part(Some(Cow::Owned(json!({ "uuid": execution_id(self.work) }))), key)
-            }
-            _ => match self.secret(name) {
-                Some(secret) if self.output(name).is_none() => part(Some(secret), key),
-                _ => self.of_output(name, key),
-            },
-        }
+        let given = part(self.workload(), Some(name));
+        part(given.or_else(|| (name == "job").then(job).flatten()), key)
+    }
+
+    /// A step that the work names, or a task of this pipeline, and it has not given anything.
+    fn is_without_result(&self, name: &str) -> bool {
+        let tasks = || self.work.spec.get("tasks").and_then(Value::as_array).into_iter().flatten();
+        self.work.scope.absent.iter().any(|step| step == name)
+            || tasks().any(|task| task.get("label").and_then(Value::as_str) == Some(name))
     }
 
     fn of_output(&self, name: &str, key: Option<&str>) -> Found<'r> {
@@ -249,7 +264,7 @@ fn iteration<'v>(iter: &'v Iter, key: &str) -> Found<'v> {
 impl Scope for View<'_> {
     fn get(&self, root: &str, key: Option<&str>) -> Found<'_> {
         match (root, key) {
-            ("keychain", key) if self.secrets.is_some() => self.keychain(key),
+            ("keychain", key) => self.keychain(key),
             ("workload", _) => part(self.workload(), key),
             ("inputs", _) if self.is_node() => part(self.workload(), key),
             ("nodes", Some(name)) if self.is_node() => self.node(name),

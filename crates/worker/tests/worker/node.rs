@@ -147,6 +147,11 @@ fn wfl_22_inputs_are_those_of_the_execution_and_what_came_before_over_them() {
     check(2, two, json!({ "url": "u", "n": 1, "start": { "n": 4 }, "other": { "n": 5 }, "own": 1 }));
     let read_only = |work: &mut Work| Arc::make_mut(&mut work.spec)["node"]["before"] = json!([]);
     check(3, read_only, json!({ "url": "u", "n": 1, "start": { "n": 4 }, "own": 1 }));
+    let skipped = |work: &mut Work| {
+        work.scope.steps.clear();
+        work.scope.absent = vec!["start".to_owned()];
+    };
+    check(4, skipped, json!({ "url": "u", "n": 1, "own": 1 }));
 }
 
 #[test]

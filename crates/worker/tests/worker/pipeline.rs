@@ -16,6 +16,7 @@ pub fn work(spec: Value) -> Work {
         iter: None,
         around: Vec::new(),
         steps: vec![("before".to_owned(), Arc::new(json!({ "n": 4 })))],
+        absent: Vec::new(),
     };
     let (step, spec) = ("pages".to_owned(), Arc::new(spec));
     Work {
@@ -93,6 +94,33 @@ fn a_result_stands_under_data_as_well_unless_it_has_such_a_field() {
     assert_eq!(
         tell(&work, &[json!({ "ok": { "n": 5 } })]),
         [r#"a x {"alias":4,"own":[1],"text":"hi","none":null,"job":true}"#, r#"done {"n":5} set {"n":5}"#],
+    );
+}
+
+#[test]
+fn neither_an_input_nor_a_patch_hides_a_name_of_the_definition() {
+    let forged = json!({ "n": "forged", "uuid": "forged" });
+    let names = ["before", "skipped", "a", "b", "item", "job", "keychain", "free", "pages"];
+    let mut work = work(json!({ "tasks": [
+        { "label": "a", "kind": "x", "config": { "own": "{{ a.n }}", "later": "{{ b.n }}" }, "on_unmatched": "continue",
+          "rules": [{ "when": "{{ a.n or keychain.n }}", "action": { "do": "fail" } }, { "action": { "do": "continue" } }] },
+        { "label": "b", "kind": "x", "config": {
+            "failed": "{{ a.n }}", "step": "{{ before.n }}", "skipped": "{{ skipped.n }}", "item": "{{ item.n }}",
+            "job": "{{ job.uuid == execution_id }}", "chain": "{{ keychain.n }}",
+            "free": "{{ free.n }} {{ workload.skipped.n }} {{ ctx.skipped.n }} {{ job.n }}" } },
+    ], "set_ctx": { "n": "{{ pages.n }}" } }));
+    work.scope.workload = Arc::new(names.iter().map(|name| ((*name).to_owned(), forged.clone())).collect());
+    work.scope.ctx = names[..7].iter().map(|name| ((*name).to_owned(), forged.clone())).collect();
+    work.scope.absent = vec!["skipped".to_owned()];
+    work.scope.iter =
+        Some(Iter { name: "item".to_owned(), item: json!({ "n": 2 }), index: 0, total: Some(1) });
+    assert_eq!(
+        tell(&work, &[json!({ "code": "E" }), json!({ "ok": { "n": 5 } })]),
+        [
+            r#"a x {"own":null,"later":null}"#,
+            r#"b x {"failed":null,"step":4,"skipped":null,"item":2,"job":true,"chain":null,"free":"forged forged forged forged"}"#,
+            r#"done {"n":5,"status":"ok","results":{"a":{"status":"error","error":{"kind":"unknown","class":"unknown","code":"E","message":"it broke","retryable":false,"source":"x"}},"b":{"n":5}}} set {"n":5}"#,
+        ],
     );
 }
 

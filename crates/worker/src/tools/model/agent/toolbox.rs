@@ -9,6 +9,7 @@ use crate::keeper::redact_failure;
 use crate::node::{NodeDesk, output, whole};
 use crate::tools::Desk;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::timeout;
 use windlass_protocol::{AgentAnswer, AgentAsk, ErrorClass, Failure};
@@ -25,6 +26,8 @@ const FAIL: &str = "fail_execution";
 pub(super) struct Toolbox {
     /// By the name the model calls it.
     nodes: Vec<(String, Tool)>,
+    /// Ids of all nodes of the workflow.
+    ids: BTreeSet<String>,
     patience: Option<Duration>,
 }
 
@@ -50,7 +53,8 @@ impl Toolbox {
             }
             nodes.push((name, tool.clone()));
         }
-        Toolbox { nodes, patience: config.tool_timeout }
+        let ids = config.descriptions.keys().cloned().collect();
+        Toolbox { nodes, ids, patience: config.tool_timeout }
     }
 
     /// As the model is told of them.
@@ -135,10 +139,23 @@ impl Toolbox {
             PAUSE => Meant::Ask(AgentAsk::Pause { reason: text("reason") }),
             FAIL => Meant::Ask(AgentAsk::Fail { failure: given_up(&args, desk) }),
             name => match known(name) {
+                Some((_, tool)) if let Some(id) = self.hidden(tool, &args) => Meant::Nothing(format!(
+                    "the argument `{id}` has the name of a node; call `{name}` again without it"
+                )),
                 Some((_, tool)) => Meant::Ask(AgentAsk::Execute { step: tool.step, args }),
                 None => Meant::Nothing(format!("there is no tool `{name}`; there are {}", self.names())),
             },
         }
+    }
+
+    /// The node whose bare name an argument would hide in the tool, though the definition does not ask for an argument of
+    /// that name.
+    fn hidden<'a>(&self, tool: &Tool, args: &'a Value) -> Option<&'a String> {
+        let asks = |name: &str| {
+            tool.parameters.as_ref().is_some_and(|schema| schema["properties"].get(name).is_some())
+        };
+        let given = args.as_object().into_iter().flat_map(Map::keys);
+        given.into_iter().find(|name| **name != tool.node && self.ids.contains(*name) && !asks(name))
     }
 
     fn names(&self) -> String {
