@@ -1,5 +1,6 @@
 //! Playbooks: steps with pipelines of tools, routed by tokens. Parse, check, lower.
 
+mod ambiguous;
 mod check;
 mod children;
 pub(crate) mod keychain;
@@ -45,6 +46,7 @@ pub(crate) fn compile(root: &Node, source: &str, marks: Option<&Marks>, problems
     let mut playbook = parse::playbook(root, &mut reader);
     workbook::inline(&mut playbook, reader.problems);
     check::check(&playbook, reader.problems);
+    ambiguous::check(&playbook, root, reader.problems);
     keychain::check(&playbook, reader.problems);
     children::check(&playbook, reader.problems);
     let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };

@@ -75,6 +75,7 @@ pub(super) fn check(workflow: &Workflow, plan: &Plan, problems: &mut Problems) {
                 return;
             }
             unknown(node, place, &seen.read, &seen.at, &names, plan, problems);
+            ambiguous(&seen.read, &seen.at, &names, problems);
             let Some(of) = names.node(&seen.read) else { continue };
             let own = of == place && node.kind.kind == Kind::Loop;
             if let Some(before) = &before
@@ -141,6 +142,16 @@ fn unknown(
     }
 }
 
+/// A name that the trigger gives to an input, and that means a node.
+fn ambiguous(read: &Read, at: &std::ops::Range<usize>, names: &Names<'_>, problems: &mut Problems) {
+    let root = read.root.as_str();
+    if names.index.contains_key(root) && names.inputs.contains(root) && !names.iterators.contains(root) {
+        let message = format!("`{root}` is an input and a node: `{root}` means the output of the node");
+        let hint = format!("write `inputs.{root}` for the input, or rename one of them");
+        problems.add("W0250", at, message, hint);
+    }
+}
+
 struct Order<'o> {
     workflow: &'o Workflow,
     plan: &'o Plan,
@@ -169,6 +180,10 @@ impl Order<'_> {
             let message =
                 format!("node `{}` reads `{}`, which does not run before it", name(reader), name(of));
             let hint = format!("add an edge from `{}`, or from something after it", name(of));
+            problems.add("W0242", at, message, hint);
+        } else if reader == of {
+            let message = format!("node `{}` reads its own output, which it does not have yet", name(of));
+            let hint = format!("an input of that name is `inputs.{}`", name(of));
             problems.add("W0242", at, message, hint);
         }
     }

@@ -15,6 +15,43 @@ fn a_playbook_without_a_name_is_warned_of() {
 }
 
 #[test]
+fn an_input_whose_bare_name_means_something_else_is_warned_of() {
+    let check = |workload: &str, steps: &str, expected: &[&str]| {
+        check(&format!("metadata: {{name: t}}\nworkload: {workload}\nworkflow:\n{steps}"), expected);
+    };
+    let read = "- {step: a, tool: {kind: noop}, next: {step: b, when: a.ok}}\n- {step: b, next: []}";
+    check(
+        "{a: 1, b: 2, c: 3}",
+        read,
+        &[
+            "W0250 2:12 workload.a: `a` is an input and the result of a step: expressions that read `a` get the result of a step (write `workload.a` for the input, or rename one of them)",
+        ],
+    );
+    check("{b: 1}", &read.replace("a.ok", "workload.b and steps.b and ctx.b"), &[]);
+    check(
+        "{result: 1, one: 2}",
+        "- {step: a, tool: [{name: one, kind: shell, command: ls}, {name: two, kind: shell, command: 'ls {{ one.x }}'}], next: {step: b, when: result.ok}}\n- {step: b, next: []}",
+        &[
+            "W0250 2:12 workload.result: `result` is an input and a part of the event: expressions that read `result` get a part of the event (write `workload.result` for the input, or rename one of them)",
+            "W0250 2:23 workload.one: `one` is an input and the result of a task: expressions that read `one` get the result of a task (write `workload.one` for the input, or rename one of them)",
+        ],
+    );
+    check(
+        "{}",
+        "- {step: a, tool: {kind: noop}, set_ctx: {a: 1, z: 2}, next: {step: b, when: a.ok and z}}\n- {step: b, next: []}",
+        &[
+            "W0250 4:10 workflow[0].step: step `a` sets `ctx.a`: expressions that read `a` get the result of a step (write `ctx.a` for the context, or rename one of them)",
+        ],
+    );
+    // An argument of the step comes before.
+    check(
+        "{a: 1}",
+        "- {step: a, next: b}\n- {step: b, args: {a: 1}, tool: {kind: shell, command: 'ls {{ a }}'}}",
+        &[],
+    );
+}
+
+#[test]
 fn a_rule_after_else_is_warned_of() {
     workflow(
         "- step: a\n  tool:\n    kind: noop\n    spec:\n      policy:\n        rules:\n        - {else: {do: continue}}\n        - {when: x, then: {do: fail}}",

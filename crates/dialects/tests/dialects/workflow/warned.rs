@@ -43,6 +43,26 @@ fn an_output_is_read_after_it_is_there() {
 }
 
 #[test]
+fn an_input_that_has_the_name_of_a_node_is_warned_of() {
+    let trigger =
+        "start: trigger {manualConfig: {inputPayload: {type: object, properties: {a: {type: string}}}}}";
+    warned(
+        &[trigger, "a: delay {duration: 1}", "b: shell {command: 'echo {{ a }} {{ inputs.a }}'}"],
+        &["start -> a", "a -> b"],
+        &[
+            "W0250 5:42 nodes[2].config.command: `a` is an input and a node: `a` means the output of the node (write `inputs.a` for the input, or rename one of them)",
+        ],
+    );
+    warned(
+        &["a: shell {command: 'echo {{ a }}'}"],
+        &[],
+        &[
+            "W0242 3:42 nodes[0].config.command: node `a` reads its own output, which it does not have yet (an input of that name is `inputs.a`)",
+        ],
+    );
+}
+
+#[test]
 fn names_that_nobody_gives_are_told_when_the_inputs_are_known() {
     let trigger =
         "start: trigger {manualConfig: {inputPayload: {type: object, properties: {city: {type: string}}}}}";
