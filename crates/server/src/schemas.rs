@@ -3,15 +3,20 @@
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use windlass_dialects::workflow::InputsSchema;
+use windlass_dialects::workflow::{HOOK, HOOK_IS_RESERVED, InputsSchema, has_hook};
 use windlass_store::{DefinitionId, StoredDefinition};
 
 /// Schemas kept; beyond it all are forgotten, which costs no more than reading them again. A compiled schema has at most
 /// some megabytes, a usual one some kilobytes.
 const KEPT_MAX: usize = 100;
 
-/// `Err`: why the schema cannot be used.
-type Read = Result<Option<InputsSchema>, String>;
+/// What a version says of its inputs.
+#[derive(Debug)]
+struct Read {
+    /// `Err`: why it cannot be used.
+    schema: Result<Option<InputsSchema>, String>,
+    has_hook: bool,
+}
 
 #[derive(Debug, Default)]
 pub struct InputsSchemas {
@@ -22,7 +27,12 @@ impl InputsSchemas {
     /// Checks the inputs of a sub-execution; what people start is checked where they ask for it.
     pub fn check(&self, definition: &StoredDefinition, inputs: &Value) -> Result<(), String> {
         let name = &definition.name;
-        match &*self.of(definition) {
+        let read = self.of(definition);
+        let hook = inputs.get(HOOK).filter(|hook| definition.workload.get(HOOK) != Some(hook));
+        if read.has_hook && hook.is_some() {
+            return Err(format!("the inputs do not fit `{name}`: inputs.{HOOK}: {HOOK_IS_RESERVED}"));
+        }
+        match &read.schema {
             Err(why) => Err(format!("`{name}` cannot start, because of the schema of its inputs: {why}")),
             Ok(None) => Ok(()),
             Ok(Some(schema)) => {
@@ -42,8 +52,9 @@ impl InputsSchemas {
         if let Some(kept) = lock().get(&definition.id) {
             return kept.clone();
         }
-        let read = InputsSchema::of_source(&definition.source);
-        let read = Arc::new(read.map_err(|problem| format!("{problem} (at `{}`)", problem.pointer)));
+        let schema = InputsSchema::of_source(&definition.source)
+            .map_err(|problem| format!("{problem} (at `{}`)", problem.pointer));
+        let read = Arc::new(Read { schema, has_hook: has_hook(&definition.source) });
         let mut kept = lock();
         if kept.len() >= KEPT_MAX {
             kept.clear();

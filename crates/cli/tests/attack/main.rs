@@ -12,6 +12,7 @@ mod files;
 mod hooks;
 mod identity;
 mod leftovers;
+mod names;
 mod origin;
 mod poison;
 mod readers;

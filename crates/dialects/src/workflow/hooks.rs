@@ -8,6 +8,10 @@ use crate::document::{self, Node};
 /// The input that tells of the request, beside those that the request has.
 pub const HOOK: &str = "hook";
 
+/// Why nothing but a request to a hook sets [`HOOK`] in a workflow that has one, and what to do instead.
+pub const HOOK_IS_RESERVED: &str = "only a request to the workflow's hook sets it, so that expressions can rely on it; \
+                                    send the request to the hook, or give the value another name";
+
 /// A request under `/hooks` that starts the workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
@@ -16,6 +20,13 @@ pub struct Hook {
     pub path: String,
     /// A token is needed unless the trigger says that none is.
     pub require_auth: bool,
+}
+
+/// Whether a definition's text has a hook. Cheap for definitions that have none.
+#[must_use]
+pub fn has_hook(source: &str) -> bool {
+    // A name may be written with escapes.
+    (source.contains("webhookConfig") || source.contains('\\')) && !hooks(source).is_empty()
 }
 
 /// Of a definition's text; none when it is no workflow.
@@ -70,6 +81,8 @@ mod tests {
             assert!(told(none).is_empty(), "{none}");
         }
         assert!(hooks("metadata: {name: p}\nworkflow: []").is_empty() && hooks("{").is_empty());
+        let escaped = r#"{"nodes": [{"type": "trigger", "config": {"w\u0065bhookConfig": {"path": "x"}}}]}"#;
+        assert!(has_hook(escaped) && !has_hook("{}"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod reads;
 mod retry;
 mod schema;
 
-pub use hooks::{HOOK, Hook, hooks};
+pub use hooks::{HOOK, HOOK_IS_RESERVED, Hook, has_hook, hooks};
 pub use inputs::{InputProblem, InputsSchema};
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types, retry_schema};

@@ -3,6 +3,7 @@
 use super::change::tell_who_goes_on;
 use crate::commands::run::ending::{Ending, Runs};
 use crate::commands::run::inputs::Inputs;
+use crate::commands::run::{fitting, unusable};
 use crate::commands::told::{known_step, print_json};
 use crate::data::Data;
 use crate::embedded::{self, Embedded, Workers, new_id};
@@ -16,9 +17,10 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use windlass_dialects::view::execution_id;
+use windlass_dialects::workflow::InputsSchema;
 use windlass_engine::{Answer, Folder, FolderError, Request};
 use windlass_kernel::ExecutionId;
-use windlass_store::{Letter, RetryFrom};
+use windlass_store::{Letter, Reader as _, RetryFrom};
 
 /// Do an execution again that failed or was cancelled, as a new one
 ///
@@ -41,6 +43,19 @@ pub struct Retry {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// What the definition says of its inputs holds for those of a retry.
+fn check_inputs(data: &Data, of: ExecutionId, inputs: &Value) -> anyhow::Result<()> {
+    let mut reader = data.read()?;
+    let definition = reader.load(of)?.and_then(|stored| stored.definition);
+    let Some(definition) = definition.map(|id| reader.definition(id)).transpose()?.flatten() else {
+        return Ok(());
+    };
+    match InputsSchema::of_source(&definition.source) {
+        Ok(schema) => Ok(fitting(schema.as_ref(), inputs)?),
+        Err(problem) => Err(unusable(problem).into()),
+    }
 }
 
 impl Retry {
@@ -76,6 +91,10 @@ impl Retry {
             true => Some(Arc::new(self.inputs.over(place.told(of)?["inputs"].take())?)),
             false => None,
         };
+        // A server asks it of everybody.
+        if let (Place::Folder(data), Some(inputs)) = (place, &inputs) {
+            check_inputs(data, of, inputs)?;
+        }
         let from = self.from.clone().map(|step| RetryFrom { step, firing: self.firing });
         Ok(windlass_store::Retry {
             of,

@@ -83,7 +83,10 @@ impl Run {
             return Ok(ExitCode::from(exit::USAGE));
         };
         let inputs = (self.inputs.given()?, std::mem::take(&mut compiled.workload));
-        fitting(&compiled, &inputs)?;
+        let mut whole = inputs.1.clone();
+        overlay(&mut whole, inputs.0.clone());
+        let schema = compiled.inputs_schema.as_ref().map(InputsSchema::new).transpose();
+        fitting(schema.map_err(unusable)?.as_ref(), &whole)?;
         let signals = signals::listen().context("cannot listen to signals")?;
         let (runs, ids) = match &place {
             Place::Folder(data) => {
@@ -130,14 +133,10 @@ impl Run {
 }
 
 /// What the definition says of its inputs holds for those that are given.
-fn fitting(compiled: &Compiled, (given, defaults): &(Value, Value)) -> Result<(), Usage> {
-    let Some(schema) = &compiled.inputs_schema else { return Ok(()) };
-    let mut inputs = defaults.clone();
-    overlay(&mut inputs, given.clone());
-    let schema = InputsSchema::new(schema)
-        .map_err(|problem| Usage::new(format!("the schema of the inputs cannot be used: {problem}")))?;
+pub fn fitting(schema: Option<&InputsSchema>, inputs: &Value) -> Result<(), Usage> {
+    let Some(schema) = schema else { return Ok(()) };
     let problems: Vec<String> = schema
-        .check(&inputs)
+        .check(inputs)
         .into_iter()
         .map(|problem| format!("  {}: {}", problem.path, problem.message))
         .collect();
@@ -146,6 +145,10 @@ fn fitting(compiled: &Compiled, (given, defaults): &(Value, Value)) -> Result<()
         false => Err(Usage::new(format!("the inputs do not fit the definition:\n{}", problems.join("\n")))
             .hint("give inputs with --input KEY=VALUE or --inputs JSON")),
     }
+}
+
+pub fn unusable(problem: impl std::fmt::Display) -> Usage {
+    Usage::new(format!("the schema of the inputs cannot be used: {problem}"))
 }
 
 /// None when the definition has errors.

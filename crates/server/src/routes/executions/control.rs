@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::view::{End, ExecutionStatus, NodeLabel, Story, execution_id, status, time};
+use windlass_dialects::workflow::HOOK;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
 use windlass_store::Reader as _;
@@ -157,20 +158,38 @@ pub async fn patch(
     let execution = ids::execution(&id)?;
     caller.may(Permission::Execute)?;
     app.storage.check(&caller.tenant)?;
-    if !caller.role.may(Permission::Edit) {
-        let reading = caller.clone();
-        let readers = app.readers.of(&caller.tenant);
-        let read = readers.read(move |reader| {
-            let stored = stored_of(reader, &reading, execution)?;
-            Ok::<_, Problem>(reader.net(stored.state.head.net)?)
-        });
-        if read.await?.is_some_and(|net| net.policy().editors_only) {
-            return Err(for_editors(&caller));
-        }
-    }
+    check_patch(&app, &caller, execution, &keys).await?;
     let patch = keys.into_iter().map(|(key, value)| (key, Arc::new(value))).collect();
     let patch = Input::Patch { patch, by: caller.id.clone() };
     changed(&app, &caller, &id, ("execution.patch", patch)).await
+}
+
+/// Whether the caller may set these keys in an execution of this definition.
+async fn check_patch(
+    app: &App,
+    caller: &Caller,
+    execution: ExecutionId,
+    keys: &Map<String, Value>,
+) -> Result<(), Problem> {
+    let reading = caller.clone();
+    let readers = app.readers.of(&caller.tenant);
+    let read = readers.read(move |reader| {
+        let stored = stored_of(reader, &reading, execution)?;
+        let net = reader.net(stored.state.head.net)?;
+        let definition = stored.definition.map(|id| reader.definition(id)).transpose()?.flatten();
+        Ok::<_, Problem>((net, definition))
+    });
+    let (net, definition) = read.await?;
+    if !caller.role.may(Permission::Edit) && net.is_some_and(|net| net.policy().editors_only) {
+        return Err(for_editors(caller));
+    }
+    if let Some(definition) = definition.filter(|_| keys.contains_key(HOOK)) {
+        let version = app.prepared.version(app, &definition).await?;
+        if let Some(reserved) = version.check_reserved("context", keys) {
+            return Err(Problem::invalid(&reserved.path, reserved.message));
+        }
+    }
+    Ok(())
 }
 
 async fn changed(

@@ -26,7 +26,7 @@ pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
 pub use prepared::Prepared;
 pub(super) use refused::unexpected;
-pub(super) use start::{Begin, begin};
+pub(super) use start::{Begin, Trigger, begin};
 pub(super) use started::Accepted;
 pub use started::Estimates;
 

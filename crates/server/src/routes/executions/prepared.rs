@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass_dialects::workflow::{InputsSchema, Overrides};
+use windlass_dialects::workflow::{HOOK, HOOK_IS_RESERVED, InputsSchema, Overrides, has_hook};
 use windlass_dialects::{Child, Dialect, compile, compile_with};
 use windlass_kernel::Net;
 use windlass_kernel::net::{FailureMode, Work};
@@ -51,6 +51,8 @@ pub struct Version {
     newer: Option<Arc<Net>>,
     /// Only callers who may edit definitions may start it.
     editors_only: bool,
+    /// Requests to a hook start it.
+    has_hook: bool,
     /// As the definition sets it.
     failure_mode: Option<FailureMode>,
     pub children: Vec<Child>,
@@ -96,6 +98,7 @@ impl Version {
             secrets: compiled.net.as_ref().map(secrets).unwrap_or_default(),
             // A playbook that does not compile any more was stored when values were parts of programs.
             editors_only: compiled.net.as_ref().map_or(is_playbook, |net| net.policy().editors_only),
+            has_hook: dialect == Some(Dialect::Workflow) && has_hook(&definition.source),
             failure_mode: compiled.failure_mode,
             newer: compiled.net.filter(|net| is_playbook && net.digest() != definition.net).map(Arc::new),
             children: compiled.children,
@@ -123,6 +126,13 @@ impl Version {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// The problem with a caller's key that only a request to a hook sets. Everything that a caller can set is asked:
+    /// inputs, those of a retry, and the context, which comes before the inputs.
+    pub fn check_reserved(&self, field: &str, given: &Map<String, Value>) -> Option<Detail> {
+        let is_reserved = self.has_hook && given.contains_key(HOOK);
+        is_reserved.then(|| Detail::new(format!("{field}.{HOOK}"), HOOK_IS_RESERVED.to_owned()))
     }
 
     /// Inputs as the trigger's schema wants them, with the defaults laid under them. A version of before schemas were

@@ -1,8 +1,10 @@
 //! `POST /api/v1/executions/{executionId}/retry`
 
 use super::control::tell;
-use super::prepared::for_editors;
+use super::prepared::{Version, for_editors};
 use super::refused::unexpected;
+use super::start::startable_again;
+use super::started::bad_inputs;
 use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -47,6 +49,30 @@ pub struct Retried {
     retry_from_node: Option<String>,
 }
 
+/// The inputs of a retry, laid over those that the execution had, as the trigger's schema wants them.
+async fn changed(
+    app: &App,
+    caller: &Caller,
+    version: Option<&Arc<Version>>,
+    before: &Value,
+    given: Map<String, Value>,
+) -> Result<Map<String, Value>, Problem> {
+    if windlass_artifact::key(before).is_some() {
+        let message =
+            "the inputs are large and cannot be changed in part; start the workflow with the new inputs";
+        return Err(Problem::conflict(message));
+    }
+    let mut whole = before.as_object().cloned().unwrap_or_default();
+    // What a hook delivered may be repeated as it was.
+    let mut other = given.clone();
+    other.retain(|name, value| whole.get(name) != Some(value));
+    whole.extend(given);
+    let Some(version) = version else { return Ok(whole) };
+    let mut problems = version.check_inputs(app, &caller.tenant, &whole).await?;
+    problems.extend(version.check_reserved("inputs", &other));
+    if problems.is_empty() { Ok(whole) } else { Err(bad_inputs(problems)) }
+}
+
 /// Do it again as a new execution; what completed before is kept.
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/retry", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<RetryRequest>,
@@ -66,9 +92,10 @@ pub async fn retry(
     let looked = readers.read(move |reader| {
         let stored = stored_of(reader, &reading, of)?;
         let net = reader.net(stored.state.head.net)?;
-        Ok::<_, Problem>((stored, net))
+        let definition = stored.definition.map(|id| reader.definition(id)).transpose()?.flatten();
+        Ok::<_, Problem>((stored, net, definition))
     });
-    let (stored, net) = looked.await?;
+    let (stored, net, definition) = looked.await?;
     let is_editor = caller.role.may(Permission::Edit);
     if !is_editor && net.as_ref().is_some_and(|net| net.policy().editors_only) {
         return Err(for_editors(&caller));
@@ -83,11 +110,19 @@ pub async fn retry(
     let programs = net.as_ref().map(programs_of).unwrap_or_default();
     app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &programs)?;
-    let inputs = asked.inputs.map(|given| {
-        let mut whole = stored.state.head.inputs.as_object().cloned().unwrap_or_default();
-        whole.extend(given);
-        Arc::new(Value::Object(whole))
-    });
+    let version = match (stored.workflow, &definition) {
+        (Some(workflow), Some(definition)) => {
+            Some(startable_again(&app, &caller, workflow, definition).await?)
+        }
+        _ => None,
+    };
+    let inputs = match asked.inputs {
+        Some(given) => {
+            let whole = changed(&app, &caller, version.as_ref(), &stored.state.head.inputs, given).await?;
+            Some(Arc::new(Value::Object(whole)))
+        }
+        None => None,
+    };
     let from = asked.from_node.clone().map(|step| RetryFrom { step, firing: asked.firing });
     let retry =
         Retry { of, from, inputs, trigger: "api".to_owned(), by: caller.id.clone(), restricted: !is_editor };

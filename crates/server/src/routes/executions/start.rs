@@ -10,6 +10,7 @@ use super::{TAG, stored_of, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::{collect, is_json, parse};
+use crate::definitions::Current;
 use crate::ids;
 use crate::problem::{Detail, Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
@@ -23,9 +24,10 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_dialects::view::{execution_id, workflow_id};
+use windlass_dialects::workflow::Overrides;
 use windlass_engine::{Answer, Refusal, Start};
 use windlass_kernel::ExecutionId;
-use windlass_store::{IdempotencyKey, Options, WorkflowId, WorkflowStatus};
+use windlass_store::{IdempotencyKey, Options, StoredDefinition, WorkflowId, WorkflowStatus};
 
 /// What is known of a workflow when one of its executions starts.
 #[derive(Debug, Clone)]
@@ -73,14 +75,14 @@ pub async fn execute(
     if options.dry_run == Some(true) {
         let startable = startable(&app, &caller, workflow, asked.parent).await?;
         startable.version.check_caller(&caller, &asked.overrides)?;
-        let found = startable.version.check_inputs(&app, &caller.tenant, &sent.inputs).await?;
+        let found = problems(&app, &caller, &startable.version, &sent.inputs, Trigger::Api).await?;
         let checked = checked(&app, &caller, &startable.version, &asked, found).await?;
         return Ok(Json(Outcome::Checked(checked)).into_response());
     }
     if options.is_async == Some(false) {
         app.answers.admit(&caller.tenant).await?;
     }
-    let with = Begin { workflow, inputs: sent.inputs, trigger: "api", key };
+    let with = Begin { workflow, inputs: sent.inputs, trigger: Trigger::Api, key };
     let begun = begin(&app, &caller, asked, with).await?;
     if options.is_async == Some(false) {
         return Ok(finished(&app, &caller, begun.id).await?.into_response());
@@ -95,22 +97,70 @@ async fn startable(
     workflow: WorkflowId,
     parent: Option<ExecutionId>,
 ) -> Result<Startable, Problem> {
-    let missing = || Problem::not_found("workflow", &workflow_id(workflow.0));
-    let current =
-        app.definitions.current(&app.readers, &caller.tenant, workflow).await?.ok_or_else(missing)?;
-    let status = current.workflow.status;
-    if status != WorkflowStatus::Active {
-        let message = format!("the workflow is {}; make it active first", status.name());
-        return Err(Problem::new(StatusCode::CONFLICT, "WORKFLOW_NOT_ACTIVE", message));
-    }
+    let current = active(app, caller, workflow).await?;
     if let Some(parent) = parent {
         is_own(app, caller, parent).await?;
     }
-    let version = app.prepared.version(app, &current.definition).await?;
-    app.storage.check(&caller.tenant)?;
-    app.rights.check(&caller.tenant, &version.programs)?;
+    let version = allowed(app, caller, &current.definition).await?;
     let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
     Ok(Startable { version, estimate })
+}
+
+/// A workflow that may be started, with its newest version.
+async fn active(app: &App, caller: &Caller, workflow: WorkflowId) -> Result<Arc<Current>, Problem> {
+    let missing = || Problem::not_found("workflow", &workflow_id(workflow.0));
+    let current =
+        app.definitions.current(&app.readers, &caller.tenant, workflow).await?.ok_or_else(missing)?;
+    match current.workflow.status {
+        WorkflowStatus::Active => Ok(current),
+        status => {
+            let message = format!("the workflow is {}; make it active first", status.name());
+            Err(Problem::new(StatusCode::CONFLICT, "WORKFLOW_NOT_ACTIVE", message))
+        }
+    }
+}
+
+/// A version that the tenant may run now.
+async fn allowed(
+    app: &Arc<App>,
+    caller: &Caller,
+    definition: &StoredDefinition,
+) -> Result<Arc<Version>, Problem> {
+    let version = app.prepared.version(app, definition).await?;
+    app.storage.check(&caller.tenant)?;
+    app.rights.check(&caller.tenant, &version.programs)?;
+    Ok(version)
+}
+
+/// The version that a retry runs once more. The rules are those of a start: its workflow is active, and the caller may
+/// start this version.
+pub async fn startable_again(
+    app: &Arc<App>,
+    caller: &Caller,
+    workflow: WorkflowId,
+    definition: &StoredDefinition,
+) -> Result<Arc<Version>, Problem> {
+    active(app, caller, workflow).await?;
+    let version = allowed(app, caller, definition).await?;
+    version.check_caller(caller, &Overrides::default())?;
+    Ok(version)
+}
+
+/// What is wrong with the inputs of a start.
+async fn problems(
+    app: &App,
+    caller: &Caller,
+    version: &Arc<Version>,
+    inputs: &Map<String, Value>,
+    trigger: Trigger,
+) -> Result<Vec<Detail>, Problem> {
+    let reserved = match trigger {
+        Trigger::Api => version.check_reserved("inputs", inputs),
+        Trigger::Webhook => None,
+    };
+    let mut found = version.check_inputs(app, &caller.tenant, inputs).await?;
+    found.extend(reserved);
+    Ok(found)
 }
 
 async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), Problem> {
@@ -123,12 +173,28 @@ async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), P
     })
 }
 
+/// What a start comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    Api,
+    Webhook,
+}
+
+impl Trigger {
+    fn name(self) -> &'static str {
+        match self {
+            Trigger::Api => "api",
+            Trigger::Webhook => "webhook",
+        }
+    }
+}
+
 /// What a start brings along beside its options.
 #[derive(Debug)]
 pub struct Begin {
     pub workflow: WorkflowId,
     pub inputs: Map<String, Value>,
-    pub trigger: &'static str,
+    pub trigger: Trigger,
     pub key: Option<IdempotencyKey>,
 }
 
@@ -157,7 +223,7 @@ pub async fn begin(app: &Arc<App>, caller: &Caller, asked: Asked, begin: Begin) 
     }
     let startable = startable(app, caller, workflow, asked.parent).await?;
     startable.version.check_caller(caller, &asked.overrides)?;
-    let found = startable.version.check_inputs(app, &caller.tenant, &begin.inputs).await?;
+    let found = problems(app, caller, &startable.version, &begin.inputs, begin.trigger).await?;
     if !found.is_empty() {
         return Err(bad_inputs(found));
     }
@@ -179,7 +245,7 @@ async fn start(
         defaults: version.workload.clone(),
         timeout_ms: asked.timeout_ms,
         when: asked.when,
-        trigger: trigger.to_owned(),
+        trigger: trigger.name().to_owned(),
         tenant: caller.tenant.clone(),
         net: version.net(app, &caller.tenant, &asked.overrides).await?,
         options: Arc::new(Options { restricted: !caller.role.may(Permission::Edit), ..asked.options }),

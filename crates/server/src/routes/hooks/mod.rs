@@ -3,7 +3,7 @@
 mod request;
 
 use super::executions::key::{key, of_parts};
-use super::executions::{Accepted, Begin, ExecutionOptions, begin};
+use super::executions::{Accepted, Begin, ExecutionOptions, Trigger, begin};
 use crate::app::App;
 use crate::auth::{Caller, Pass, Permission, Role};
 use crate::body::collect;
@@ -24,7 +24,6 @@ use windlass_store::{HookReader as _, StoredHook, Tenant};
 
 /// Who starts it when no token is asked for.
 const BY: &str = "webhook";
-const TRIGGER: &str = "webhook";
 
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(hook))]
@@ -65,7 +64,7 @@ async fn hook(
     let asked = ExecutionOptions::default().read(&caller.id, &app.settings.egress)?;
     let sent = [method.as_str(), path, query.unwrap_or_default()].map(str::as_bytes);
     let key = key(&parts.headers, || Ok(of_parts([sent[0], sent[1], sent[2], &bytes])))?;
-    let with = Begin { workflow: hook.workflow, inputs, trigger: TRIGGER, key };
+    let with = Begin { workflow: hook.workflow, inputs, trigger: Trigger::Webhook, key };
     Ok(begin(&app, &caller, asked, with).await?.accepted(&app, &parts.headers))
 }
 
