@@ -49,7 +49,4 @@ pub trait Secrets: Send {
         &mut self,
         change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,
     ) -> Result<usize, E>;
-
-    /// Rises with every change of any tenant.
-    fn changes(&mut self) -> Result<u64, StoreError>;
 }

@@ -129,7 +129,7 @@ impl Attack<'_> {
 /// Everything but secrets, of which a tenant may have one of the same name, and webhooks, which are tried meanwhile.
 fn others(place: &Place) -> Rows {
     let mut rows = rows::all(&place.data());
-    rows.retain(|table, _| !["secrets", "secret_changes", "tellers", "deliveries"].contains(&table.as_str()));
+    rows.retain(|table, _| !["secrets", "tellers", "deliveries"].contains(&table.as_str()));
     rows
 }
 

@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 15] = [
+const MIGRATIONS: [Migration; 16] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -33,6 +33,11 @@ const MIGRATIONS: [Migration; 15] = [
     Migration { number: 13, name: "usage", sql: include_str!("schema/0013_usage.sql") },
     Migration { number: 14, name: "audit_seals", sql: include_str!("schema/0014_audit_seals.sql") },
     Migration { number: 15, name: "quarantine", sql: include_str!("schema/0015_quarantine.sql") },
+    Migration {
+        number: 16,
+        name: "no_secret_changes",
+        sql: include_str!("schema/0016_no_secret_changes.sql"),
+    },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -136,6 +141,7 @@ mod tests {
             "b21f684b64c02f55d22e0cd2412fabcae9136f93a2cc5c93405abebdd1c96ea5",
             "a10223f071138444a68676f1770efbe89ded5f0ea24a29c0b5b88b6142d7a50e",
             "03e0e3cdc50efc8e5ae7a870de294c81b88d4b878e73c6381e17da0f927fbc47",
+            "9dfdfeab292db6c7975674f91d89c31f402c9c26073bf05fe30795a7d25317ae",
         ];
         assert_eq!(found, expected);
     }

@@ -71,7 +71,6 @@ impl Secrets for SqliteSecrets {
                  sealed = excluded.sealed, updated_at = excluded.updated_at";
             let StoredSecret { tenant, name, version, key, sealed, created_at, updated_at } = secret;
             conn.execute(sql, params![tenant, name, version, key, sealed, created_at.0, updated_at.0])?;
-            count(conn, tenant)?;
             audit.map_or(Ok(()), |audit| add_audit(conn, seal.as_deref(), audit))?;
             Ok(true)
         })
@@ -91,7 +90,6 @@ impl Secrets for SqliteSecrets {
             let gone =
                 conn.execute("DELETE FROM secrets WHERE tenant = ?1 AND name = ?2", params![tenant, name])?;
             if gone > 0 {
-                count(conn, tenant)?;
                 audit.map_or(Ok(()), |audit| add_audit(conn, seal.as_deref(), audit))?;
             }
             Ok(gone > 0)
@@ -109,16 +107,9 @@ impl Secrets for SqliteSecrets {
                 let sql = "UPDATE secrets SET key = ?3, sealed = ?4 WHERE tenant = ?1 AND name = ?2";
                 conn.execute(sql, params![secret.tenant, secret.name, key, sealed])
                     .map_err(StoreError::from)?;
-                count(conn, &secret.tenant)?;
             }
             Ok(secrets.len())
         })
-    }
-
-    fn changes(&mut self) -> Result<u64, StoreError> {
-        let sql = "SELECT coalesce(sum(number), 0) FROM secret_changes";
-        let number: i64 = self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
-        Ok(number.unsigned_abs())
     }
 }
 
@@ -132,13 +123,6 @@ fn all(conn: &Connection, tenant: Option<&str>) -> Result<Vec<StoredSecret>, Sto
     let mut statement = conn.prepare_cached(&sql)?;
     let rows = statement.query_map(params![tenant], read)?;
     Ok(rows.collect::<Result<_, _>>()?)
-}
-
-fn count(conn: &Connection, tenant: &str) -> Result<(), StoreError> {
-    let sql = "INSERT INTO secret_changes (tenant, number) VALUES (?1, 1)
-         ON CONFLICT (tenant) DO UPDATE SET number = number + 1";
-    conn.execute(sql, params![tenant])?;
-    Ok(())
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<StoredSecret> {
