@@ -1,32 +1,15 @@
-//! JWTs that try to be somebody else.
+//! JWTs that claim to be another identity.
 
-use crate::rig::{Place, told};
-use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use crate::rig::{Place, jwt, told};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// A JWT signed by `openssl`, which shares no code with the server.
 fn signed(header: &Value, subject: &str, role: &str) -> String {
-    let encode = |bytes: &[u8]| BASE64_URL_SAFE_NO_PAD.encode(bytes);
     let claims = json!({ "sub": subject, "tenant": "default", "role": role, "exp": 4_000_000_000_i64,
         "iss": "https://id.example", "aud": "windlass" });
-    let signed =
-        format!("{}.{}", encode(header.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
-    let mut openssl = Command::new("openssl")
-        .args(["dgst", "-sha256", "-hmac", SECRET, "-binary"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    openssl.stdin.take().unwrap().write_all(signed.as_bytes()).unwrap();
-    let output = openssl.wait_with_output().unwrap();
-    assert!(output.status.success());
-    format!("{signed}.{}", encode(&output.stdout))
+    jwt::sign(SECRET, header, &claims)
 }
 
 fn place() -> Place {

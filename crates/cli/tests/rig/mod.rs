@@ -1,6 +1,7 @@
 //! How every test starts the program: in a folder of its own, without the settings of whoever runs the tests, and never
 //! longer than the test lives. Test programs take it in by its path.
 
+pub mod jwt;
 mod place;
 mod program;
 mod server;

@@ -1,12 +1,9 @@
 //! TLS, and secrets that the environment gave.
 
-use crate::rig::{Place, Running, told};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use crate::rig::{Place, Running, jwt, told};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 fn openssl(args: &[&str], folder: &std::path::Path) {
     let output = Command::new("openssl").args(args).current_dir(folder).output().unwrap();
@@ -58,35 +55,8 @@ fn secrets_of_the_engine_are_not_in_its_environment() {
     assert!(!status.success() && said.contains("jwt-issuer and jwt-audience are needed"), "{said}");
 }
 
-#[test]
-fn a_connection_that_does_not_ask_is_ended() {
-    use std::io::Read as _;
-    let place = Place::new().with(&["--header-timeout", "50ms"]);
-    let server = place.serve();
-    let address = server.url().strip_prefix("http://").unwrap().to_owned();
-    let mut connection = std::net::TcpStream::connect(address).unwrap();
-    connection.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ").unwrap();
-    let mut answer = Vec::new();
-    // Comes back only when the server ends it.
-    let _ = connection.read_to_end(&mut answer);
-    assert_eq!(server.bare(Method::GET, "/healthz").send().unwrap().status(), StatusCode::OK);
-}
-
-/// A JWT signed by `openssl`, which shares no code with the server.
 fn hs256(secret: &str, claims: &Value) -> String {
-    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    let head = encode(br#"{"alg":"HS256","typ":"JWT"}"#);
-    let signed = format!("{head}.{}", encode(claims.to_string().as_bytes()));
-    let mut openssl = Command::new("openssl")
-        .args(["dgst", "-sha256", "-hmac", secret, "-binary"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    openssl.stdin.take().unwrap().write_all(signed.as_bytes()).unwrap();
-    let output = openssl.wait_with_output().unwrap();
-    assert!(output.status.success());
-    format!("{signed}.{}", encode(&output.stdout))
+    jwt::sign(secret, &json!({ "alg": "HS256", "typ": "JWT" }), claims)
 }
 
 #[test]
