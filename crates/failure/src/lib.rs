@@ -117,6 +117,7 @@ pub mod codes {
     pub const REJECTED: &str = "REJECTED";
     pub const NO_NEXT: &str = "NO_NEXT";
     pub const CONTEXT_CONFLICT: &str = "CONTEXT_CONFLICT";
+    pub const CONTEXT_TOO_LARGE: &str = "CONTEXT_TOO_LARGE";
     pub const ITERATION_FAILED: &str = "ITERATION_FAILED";
     pub const CHILD_FAILED: &str = "CHILD_FAILED";
     pub const UPLOAD_FAILED: &str = "UPLOAD_FAILED";

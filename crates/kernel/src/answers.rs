@@ -26,8 +26,10 @@ pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
                 Some(output) => WorkResult::Done { output: output.clone() },
                 None => WorkResult::Failed(failure.clone()),
             };
-            // A write that conflicted was not kept.
-            let patch = (failure.code != codes::CONTEXT_CONFLICT).then(|| patch.clone());
+            // A write that conflicted or was too large was not kept.
+            let is_kept =
+                ![codes::CONTEXT_CONFLICT, codes::CONTEXT_TOO_LARGE].contains(&failure.code.as_str());
+            let patch = is_kept.then(|| patch.clone());
             Some(((*run, *fence), Answer::Report { result, patch }))
         }
         Event::RetryScheduled { run, fence: Some(fence), failure, patch, reported: true, .. } => {

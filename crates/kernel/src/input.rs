@@ -302,6 +302,8 @@ pub enum Rejected {
     NotDue { until: Millis },
     #[error("the input is malformed: {0}")]
     Malformed(&'static str),
+    #[error("the context would have {bytes} bytes, more than {max}; set fewer or smaller values")]
+    ContextTooLarge { bytes: usize, max: usize },
     #[error("the net is not the one the execution was created with")]
     WrongNet,
     #[error("invariant broken, nothing was changed: {0}")]

@@ -8,6 +8,7 @@
 mod answers;
 mod aside;
 mod changes;
+mod context;
 mod decide;
 mod event;
 mod evolve;
@@ -26,6 +27,7 @@ mod table;
 pub use answers::answer;
 pub use aside::references;
 pub use changes::{Change, Changes, Delta};
+pub use context::{CONTEXT_BYTES_MAX, Context};
 pub use decide::{Decision, decide};
 pub use event::{
     AgentDecision, BranchEnd, Cause, Cleared, Created, Delegated, Emission, Event, Fork, Gone, Import,

@@ -1,5 +1,6 @@
 //! One firing of a step: its data per state, and the table of its moves.
 
+use crate::context::Context;
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 /// Bound arguments of a firing; None when there are none.
 pub type Args = Option<Arc<Value>>;
 /// The context: shared by every step-run that was dispatched while it stood so (R13).
-pub type Ctx = Arc<BTreeMap<String, Arc<Value>>>;
+pub type Ctx = Arc<Context>;
 /// Context keys to set.
 pub type Patch = BTreeMap<String, Arc<Value>>;
 

@@ -2,13 +2,17 @@
 
 use super::scope::Trouble;
 use super::{Draft, firing};
+use crate::context::CONTEXT_BYTES_MAX;
 use crate::event::{Event, TokenValue};
 use crate::execution::Token;
 use crate::ids::{StepId, TokenId};
 use crate::input::Rejected;
 use crate::phase::Phase;
 use crate::step_run::{Args, Patch};
-use windlass_failure::Failure;
+use windlass_failure::{ErrorClass, Failure, codes};
+
+/// Keys that a failure names.
+const KEYS_SHOWN: usize = 5;
 
 pub(super) fn patch(d: &mut Draft<'_>, patch: &Patch, by: &str) -> Result<(), Rejected> {
     if patch.is_empty() {
@@ -17,8 +21,30 @@ pub(super) fn patch(d: &mut Draft<'_>, patch: &Patch, by: &str) -> Result<(), Re
     if !matches!(d.phase(), Phase::Queued | Phase::Starting | Phase::Running | Phase::Paused) {
         return Err(d.conflict("nothing reads the context any more"));
     }
+    if let Some(bytes) = too_large(d, patch) {
+        return Err(Rejected::ContextTooLarge { bytes, max: CONTEXT_BYTES_MAX });
+    }
     d.emit(Event::Patched { patch: patch.clone(), by: by.to_owned() })?;
     reexamine(d, patch)
+}
+
+/// Bytes of the context with a patch, if these are too many. One that has become too large under an earlier release may
+/// shrink.
+fn too_large(d: &Draft<'_>, patch: &Patch) -> Option<usize> {
+    let ctx = &d.head().ctx;
+    let bytes = ctx.bytes_with(patch, d.net.policy().limits.inline_bytes);
+    (bytes > CONTEXT_BYTES_MAX && bytes > ctx.bytes()).then_some(bytes)
+}
+
+/// Why what a step set cannot be kept, if it cannot.
+pub(super) fn refused(d: &Draft<'_>, patch: &Patch) -> Option<Failure> {
+    let bytes = too_large(d, patch)?;
+    let keys = patch.keys().map(String::as_str).take(KEYS_SHOWN).collect::<Vec<_>>().join("`, `");
+    let message = format!(
+        "with `{keys}` the context would have {bytes} bytes, more than {CONTEXT_BYTES_MAX}; return large values as \
+         results and set fewer or smaller ones"
+    );
+    Some(Failure::new(ErrorClass::Validation, codes::CONTEXT_TOO_LARGE, message))
 }
 
 /// Looks again at the tokens whose admission reads a changed key, and at no others.

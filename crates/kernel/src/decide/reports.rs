@@ -6,7 +6,7 @@ use crate::event::{Delegated, Event, Gone};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Need, Rejected, Report, WorkResult};
 use crate::net::Completion;
-use crate::step_run::RunState;
+use crate::step_run::{Patch, RunState};
 
 pub(super) fn report(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
     let open = d.state.run(report.run).is_some_and(|run| match run.state {
@@ -62,6 +62,19 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
         ..Told::under(report.fence)
     };
     let leads_on = ending::leads_on(d, &d.run(id)?.role);
+    if let Some(failure) = super::context::refused(d, &report.patch) {
+        let told = Told { patch: Patch::new(), ..told.clone() };
+        match (&report.result, leads_on) {
+            (WorkResult::Done { output }, _) => {
+                return ending::fail(d, id, failure, Told { output: Some(output.clone()), ..told });
+            }
+            (WorkResult::Failed(_), _) | (WorkResult::Later { .. } | WorkResult::Child { .. }, true) => {
+                return ending::fail(d, id, failure, told);
+            }
+            // Nothing is kept of it but that it was reported.
+            (WorkResult::Stopped, _) | (WorkResult::Later { .. } | WorkResult::Child { .. }, false) => {}
+        }
+    }
     match (&report.result, leads_on) {
         (WorkResult::Done { output }, true) => ending::succeed(d, id, output.clone(), told),
         (WorkResult::Done { output }, false) => {

@@ -125,7 +125,7 @@ impl<'q, 'a> Question<'q, 'a> {
 fn patched(d: &Draft<'_>, patch: &Patch) -> Ctx {
     let mut ctx = d.head().ctx.clone();
     if !patch.is_empty() {
-        Arc::make_mut(&mut ctx).extend(patch.iter().map(|(key, value)| (key.clone(), value.clone())));
+        Arc::make_mut(&mut ctx).merge(patch);
     }
     ctx
 }

@@ -126,6 +126,9 @@ fn pure(
     for entry in entries {
         patch.insert(entry.key.clone(), Arc::new(view.render(&entry.value)?));
     }
+    if let Some(failure) = super::context::refused(d, &patch) {
+        return Err(Trouble::failed(failure));
+    }
     let told = ending::Told { patch, ..ending::Told::default() };
     Ok(ending::succeed(d, id, Arc::new(output), told)?)
 }

@@ -192,8 +192,7 @@ pub(super) fn skipped(
 pub(super) fn patch(state: &mut Execution<'_>, patch: &Patch) {
     if !patch.is_empty() {
         keep_seen(state);
-        let ctx = Arc::make_mut(&mut state.head.ctx);
-        ctx.extend(patch.iter().map(|(key, value)| (key.clone(), value.clone())));
+        Arc::make_mut(&mut state.head.ctx).merge(patch);
     }
 }
 

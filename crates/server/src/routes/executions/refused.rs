@@ -37,6 +37,7 @@ fn of_rejected(rejected: &Rejected, message: String) -> Problem {
         | Rejected::OtherAnswer { .. }
         | Rejected::NotWaiting { .. }
         | Rejected::NotDue { .. } => Problem::conflict(message),
+        Rejected::ContextTooLarge { .. } => Problem::too_large(message),
         Rejected::NotCreated => Problem::new(StatusCode::NOT_FOUND, "RESOURCE_NOT_FOUND", message),
         Rejected::UnknownRun(_)
         | Rejected::UnknownStep(_)
