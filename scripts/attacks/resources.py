@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import socket
 import time
 
 import answers
@@ -194,6 +195,31 @@ def long_journal(stage):
     stage.server.attacker("admin").send("POST", f"/api/v1/executions/{execution}/cancel", {"force": True})
 
 
+def deaf_viewers(stage):
+    """H6: viewers of many large results who read nothing of their answers."""
+    step = {"step": "each", "loop": {"in": "{{ workload.items }}", "iterator": "item", "spec": {"mode": "parallel"}},
+            "tool": {"kind": "noop", "result": {"n": "{{ iter.item }}", "text": "{{ workload.text }}"}}}
+    status, made = stage.upload({"metadata": {"name": "heavy"}, "workload": {"items": [], "text": ""}, "workflow": [step]})
+    assert status == 201, made
+    inputs = {"items": list(range(400)), "text": "x" * 60_000}
+    status, answer = stage.start(made["id"], inputs, timeout=stage.seconds + 60)
+    if status != 200:
+        return
+    execution, end = answer["executionId"], time.monotonic() + stage.seconds
+    client = stage.server.attacker("viewer")
+    request = (f"GET /api/v1/executions/{execution} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {client.token}\r\n\r\n").encode()
+    deaf = []
+    while time.monotonic() < end and len(deaf) < 100:
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(tuple(client.address))
+        connection.sendall(request)
+        deaf.append(connection)
+    time.sleep(max(0, end - time.monotonic()))
+    for connection in deaf:
+        connection.close()
+
+
 def nesting(stage):
     """Medium: values nested as deeply as can be sent."""
     for levels in (90, 100, 110, 120, 123, 125, 127, 200, 5000):
@@ -210,7 +236,8 @@ def nesting(stage):
     stage.check(listed == 200, f"executions can no longer be listed: {listed}")
 
 
-ALL_OF_H6 = [definitions_to_check, large_answers, sql_memory, keychain, marks_of_truncation, long_journal, sql_disk]
+ALL_OF_H6 = [definitions_to_check, large_answers, sql_memory, keychain, marks_of_truncation, long_journal, deaf_viewers,
+             sql_disk]
 
 
 def everything(stage):
@@ -219,4 +246,4 @@ def everything(stage):
 
 
 ATTACKS = [exponential_schema, slow_patterns, jsonpath, sql_pointers, sql_memory, sql_disk, slots, large_answers,
-           definitions_to_check, marks_of_truncation, keychain, long_journal, nesting, everything]
+           definitions_to_check, marks_of_truncation, keychain, long_journal, deaf_viewers, nesting, everything]

@@ -18,7 +18,7 @@ def furnish(stage):
     token = owner.send("POST", "/api/v1/tokens", {"name": "ann", "role": "viewer"})[1]["id"]
     owner.send("PUT", "/api/v1/secrets/api-key", {"value": "a-long-value-of-the-victim"})
     return {"workflows": workflow, "executions": execution, "tokens": token, "tenants": "default", "versions": "1",
-            "secrets": "api-key", "actions": "start", "artifacts": "sha256:" + "0" * 64,
+            "secrets": "api-key", "actions": "start", "artifacts": "sha256:" + "0" * 64, "values": "0.0",
             "webhook-deliveries": "0" * 32}
 
 

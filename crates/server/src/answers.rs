@@ -156,7 +156,6 @@ impl Drop for HeldBytes {
 
 impl Answer {
     /// With other headers than those of a JSON answer.
-    #[must_use]
     pub fn into_body(self) -> Body {
         Body::new(self.parts)
     }

@@ -19,6 +19,7 @@ use crate::traces::Traces;
 use crate::vault::SharedVault;
 use crate::watchdog::Pulse;
 use crate::webhook_secrets::WebhookSecrets;
+use axum::http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -163,6 +164,10 @@ impl App {
         }
         if let Some(standstill) = self.pulse.vitals.standstill() {
             return Err(Problem::unavailable(format!("{standstill}; the log says more")));
+        }
+        if self.storage.is_disk_full() {
+            let message = "the disk has less than its reserve free: nothing new is started or stored";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", message));
         }
         let answers = async {
             self.ask(Request::Load).await?;

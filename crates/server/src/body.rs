@@ -14,6 +14,11 @@ use std::sync::Arc;
 
 /// Values inside values; beyond it a body is an attack, not data.
 pub const DEPTH_MAX: usize = 64;
+/// Values of one body. In memory each takes 32 bytes at least, however short its text: a body of `[],` would take ten times
+/// its size.
+pub const VALUES_MAX: usize = 250_000;
+/// A larger body is parsed beside the threads that serve requests: it takes milliseconds.
+const LARGE: usize = 64 * 1024;
 
 /// A JSON body of type `T`.
 #[derive(Debug)]
@@ -27,17 +32,17 @@ pub struct MaySend<T>(pub T);
 #[derive(Debug)]
 pub struct Params<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<App>> for Sent<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Sent<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         is_json(&parts.headers)?;
-        parse(&collect(body, app).await?).map(Sent)
+        parse_aside(app, collect(body, app).await?).await.map(Sent)
     }
 }
 
-impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for MaySend<T> {
+impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Arc<App>> for MaySend<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
@@ -47,7 +52,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for MaySend<T> {
             return Ok(MaySend(T::default()));
         }
         is_json(&parts.headers)?;
-        parse(&bytes).map(MaySend)
+        parse_aside(app, bytes).await.map(MaySend)
     }
 }
 
@@ -105,6 +110,17 @@ pub fn media_type(headers: &HeaderMap) -> Option<String> {
     (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
 }
 
+/// Parses a body, a large one on a thread that may take its time.
+pub async fn parse_aside<T: DeserializeOwned + Send + 'static>(
+    app: &App,
+    bytes: Bytes,
+) -> Result<T, Problem> {
+    match bytes.len() > LARGE {
+        true => app.aside(move || parse(&bytes)).await?,
+        false => parse(&bytes),
+    }
+}
+
 /// Reads strictly; errors carry the path of the field.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     is_flat_enough(bytes)?;
@@ -144,9 +160,9 @@ fn plain(error: &serde_json::Error) -> String {
     format!("{found}, expected {wanted}")
 }
 
-/// Counts brackets outside of texts before anything is built.
+/// Counts brackets and commas outside of texts before anything is built.
 pub fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
-    let (mut depth, mut in_text, mut escaped) = (0usize, false, false);
+    let (mut depth, mut values, mut in_text, mut escaped) = (0usize, 1usize, false, false);
     for byte in bytes {
         match (in_text, *byte) {
             (true, _) if escaped => escaped = false,
@@ -154,12 +170,21 @@ pub fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
             (true, b'"') => in_text = false,
             (true, _) => {}
             (false, b'"') => in_text = true,
-            (false, b'[' | b'{') => depth += 1,
+            (false, b'[' | b'{') => {
+                depth += 1;
+                values += 1;
+            }
+            (false, b',') => values += 1,
             (false, b']' | b'}') => depth = depth.saturating_sub(1),
             (false, _) => {}
         }
         if depth > DEPTH_MAX {
             let message = format!("the JSON is nested more than {DEPTH_MAX} deep");
+            return Err(Problem::invalid("", message));
+        }
+        if values > VALUES_MAX {
+            let message =
+                format!("the JSON has more than {VALUES_MAX} values; send fewer, or texts that hold several");
             return Err(Problem::invalid("", message));
         }
     }
@@ -216,5 +241,17 @@ mod tests {
         let problem = parse::<Value>(deep(DEPTH_MAX + 1).as_bytes()).expect_err("it is refused");
         assert!(problem.message.contains("64 deep"), "{}", problem.message);
         assert!(parse::<Value>(format!("\"{}\\\"[\"", "[".repeat(1_000)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn very_many_values_are_refused_before_they_are_built() {
+        let many = |count: usize| format!("[{}[]]", "[],".repeat(count));
+        assert!(parse::<Value>(many(100_000).as_bytes()).is_ok());
+        let problem = parse::<Value>(many(200_000).as_bytes()).expect_err("it is refused");
+        assert!(problem.message.contains("250000 values"), "{}", problem.message);
+        assert!(
+            parse::<Value>(format!("\"{}\"", ",".repeat(1_000_000)).as_bytes()).is_ok(),
+            "a text is one value"
+        );
     }
 }

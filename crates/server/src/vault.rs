@@ -4,6 +4,7 @@ use crate::engine_secrets::EngineSecrets;
 use crate::host::now;
 use crate::problem::Problem;
 use anyhow::{Context, bail};
+use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use serde_json::json;
@@ -23,6 +24,22 @@ const MARKS: &str = ".marks";
 /// The server's own secret that audit rows are sealed with, of the tenant `default`: the key in base64, and the number of
 /// the last row that was written before there was one.
 const SEAL: &str = ".seal";
+
+/// Secrets of one tenant, and bytes of their values. All are read when one is set, so that they stay few.
+const SECRETS_MAX: usize = 1_000;
+const SECRET_BYTES_MAX: usize = 1 << 20;
+
+/// Why a tenant cannot have another secret.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the tenant has {count} secrets of {} KiB; with this one it would have more than {SECRETS_MAX}, or more than {} MiB: \
+     delete some first",
+    .bytes >> 10, SECRET_BYTES_MAX >> 20
+)]
+pub struct TooManySecrets {
+    count: usize,
+    bytes: usize,
+}
 
 /// What others are told about the process while it makes the folder.
 const WHAT: &str = "windlass secrets";
@@ -93,6 +110,10 @@ impl LocalVault {
         let others = all.iter().filter(|secret| !is_it(secret) && secret.name != SEAL);
         let ring = self.ring_for(others)?;
         let there = all.iter().find(|secret| is_it(secret));
+        if !is_own(name) {
+            let others = all.iter().filter(|secret| *secret.tenant == *tenant.0 && !is_own(&secret.name));
+            check_room(others.filter(|secret| !is_it(secret)), value)?;
+        }
         let version = there.map_or(0, |there| there.version) + 1;
         let place = Place { tenant: &tenant.0, name, version };
         let Sealed { key, bytes } = seal(&ring, place, value.as_bytes())?;
@@ -282,14 +303,15 @@ impl SharedVault {
         &self,
         work: impl FnOnce(&mut LocalVault) -> anyhow::Result<T>,
     ) -> Result<T, Problem> {
-        work(&mut self.lock()).map_err(|error| match error.downcast_ref::<windlass_secrets::Refused>() {
-            Some(refused) => Problem::bad_request(refused.to_string()),
-            None => {
-                tracing::error!(error = format!("{error:#}"), "the vault could not be used");
-                Problem::unavailable(
-                    "the stored secrets cannot be used at the moment; the server's log says why",
-                )
+        work(&mut self.lock()).map_err(|error| {
+            if let Some(refused) = error.downcast_ref::<windlass_secrets::Refused>() {
+                return Problem::bad_request(refused.to_string());
             }
+            if let Some(many) = error.downcast_ref::<TooManySecrets>() {
+                return Problem::new(StatusCode::CONFLICT, "LIMIT_EXCEEDED", many.to_string());
+            }
+            tracing::error!(error = format!("{error:#}"), "the vault could not be used");
+            Problem::unavailable("the stored secrets cannot be used at the moment; the server's log says why")
         })
     }
 
@@ -328,6 +350,16 @@ pub struct Rotated {
 /// Names that begin with a dot are the server's: [`check_name`] refuses them.
 fn is_own(name: &str) -> bool {
     name.starts_with('.')
+}
+
+/// Refuses a value for which a tenant with these other secrets has no room.
+fn check_room<'s>(others: impl Iterator<Item = &'s StoredSecret>, value: &str) -> Result<(), TooManySecrets> {
+    let (count, bytes) =
+        others.fold((0, 0), |(count, bytes), secret| (count + 1, bytes + secret.sealed.len()));
+    match count < SECRETS_MAX && bytes + value.len() <= SECRET_BYTES_MAX {
+        true => Ok(()),
+        false => Err(TooManySecrets { count, bytes }),
+    }
 }
 
 fn place(secret: &StoredSecret) -> Place<'_> {

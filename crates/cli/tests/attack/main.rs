@@ -15,6 +15,7 @@ mod leftovers;
 mod names;
 mod origin;
 mod poison;
+mod quotas;
 mod readers;
 mod redaction;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]

@@ -17,7 +17,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Waits until it listens and is ready.
+    /// Waits until it listens and is ready, or says that its disk is full.
     pub fn start(command: Command, data: &Path) -> Server {
         let mut running = Running::start(command);
         let line = running.until_says("listening on ");
@@ -25,7 +25,12 @@ impl Server {
         let token = std::fs::read_to_string(data.join("owner.token")).expect("a token").trim().to_owned();
         let client = Client::builder().danger_accept_invalid_certs(true).timeout(PATIENCE).build();
         let server = Server { running, url, token, client: client.expect("a client") };
-        until("the server is ready", || (server.get("/readyz").status() == StatusCode::OK).then_some(()));
+        until("the server is ready", || {
+            let ready = server.get("/readyz");
+            let is_up =
+                ready.status() == StatusCode::OK || ready.text().is_ok_and(|text| text.contains("DISK_FULL"));
+            is_up.then_some(())
+        });
         server
     }
 

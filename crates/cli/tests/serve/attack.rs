@@ -24,6 +24,7 @@ impl Things {
         let mut things: Vec<_> = named.map(|(place, id)| (place, id.to_owned())).into();
         things.extend([("workflows", workflow), ("tokens", token)]);
         things.push(("quarantine", execution.clone()));
+        things.push(("values", value(server, &execution)));
         things.extend([("executions", execution), ("webhook-deliveries", delivery), ("artifacts", artifact)]);
         Things(things)
     }
@@ -66,6 +67,17 @@ fn artifact(server: &Server, execution: &str) -> String {
         StatusCode::OK
     );
     key
+}
+
+/// The address of a node's result, which the execution has for its own tenant.
+fn value(server: &Server, execution: &str) -> String {
+    let events = told(server.get(&format!("/api/v1/executions/{execution}/events"))).1;
+    let done =
+        events["events"].as_array().unwrap().iter().find(|event| event["event"] == "step.done").unwrap();
+    let address = format!("{}.0", done["sequence"]);
+    let path = format!("/api/v1/executions/{execution}/values/{address}");
+    assert_eq!(server.get(&path).status(), StatusCode::OK, "{path}");
+    address
 }
 
 /// Paths whose last part is no id of a tenant.

@@ -189,7 +189,8 @@ impl Directory {
 }
 
 impl User {
-    fn is_good(&self, now: Millis) -> bool {
+    #[must_use]
+    pub fn is_good(&self, now: Millis) -> bool {
         self.token.revoked_at.is_none() && self.token.expires_at.is_none_or(|end| now < end)
     }
 

@@ -4,7 +4,7 @@ use super::shared::{BodyRefusals, Refusals, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Sent;
-use crate::problem::Problem;
+use crate::problem::{Problem, Refused};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -77,7 +77,9 @@ async fn list_secrets(State(app): State<Arc<App>>, caller: Caller) -> Result<Jso
 /// warning: outputs of steps are not searched for it.
 #[utoipa::path(put, path = "/api/v1/secrets/{name}", tag = "secrets", security(("bearer" = [])),
     params(("name" = String, Path, description = "Letters, digits and `_`, `-`, `.`, `/`")), request_body = NewSecret,
-    responses((status = 200, body = SecretView), Refusals, BodyRefusals))]
+    responses((status = 200, body = SecretView),
+        (status = 409, body = Refused, description = "The tenant has as many secrets as it may have"), Refusals,
+        BodyRefusals))]
 async fn put_secret(
     State(app): State<Arc<App>>,
     caller: Caller,

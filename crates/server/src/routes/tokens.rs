@@ -6,7 +6,7 @@ use crate::auth::{Caller, Permission, Role, Token, User};
 use crate::body::Sent;
 use crate::host::now;
 use crate::ids;
-use crate::problem::Problem;
+use crate::problem::{Problem, Refused};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -17,6 +17,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_store::{Applied, Entry, StoredToken, Tenant};
+
+/// Tokens of one tenant that can be used. Each is in memory, and listed in one answer.
+const TOKENS_MAX: usize = 1_000;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -85,7 +88,8 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 
 /// Create a token
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", security(("bearer" = [])), request_body = NewToken,
-    responses((status = 201, body = MadeToken), Refusals, BodyRefusals))]
+    responses((status = 201, body = MadeToken),
+        (status = 409, body = Refused, description = "The tenant has as many tokens as it may have"), Refusals, BodyRefusals))]
 async fn create_token(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -101,6 +105,12 @@ async fn create_token(
         return Err(Problem::forbidden(message));
     }
     let tenant = tenant_of(&app, &caller, asked.tenant_id.as_deref())?;
+    let usable = app.directory.users(&tenant).iter().filter(|user| user.is_good(now())).count();
+    if usable >= TOKENS_MAX {
+        let message =
+            format!("the tenant has {usable} tokens, and {TOKENS_MAX} are allowed; revoke some first");
+        return Err(Problem::new(StatusCode::CONFLICT, "LIMIT_EXCEEDED", message));
+    }
     let token = Token::random().map_err(Problem::internal)?;
     let stored = stored(&caller, &tenant, &asked, &token)?;
     let details =

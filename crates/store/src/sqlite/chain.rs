@@ -44,7 +44,7 @@ impl Chain<'_> {
         let more = rows.len() < links.len() || rows.len() == bounds.rows_max;
         // Only the last row of all can end before the version that is asked for.
         rows.retain(|row| row.version + row.records.len() as u64 > from);
-        Ok(JournalPage { rows, more })
+        Ok(JournalPage { more: more && !rows.is_empty(), rows })
     }
 
     /// The last row, of the whole journal or before the given one.

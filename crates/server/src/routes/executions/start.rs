@@ -9,7 +9,7 @@ use super::started::{Accepted, Checked, Finished, Outcome, bad_inputs};
 use super::{TAG, stored_of, told};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::{collect, is_json, parse};
+use crate::body::{collect, is_json, parse_aside};
 use crate::definitions::Current;
 use crate::ids;
 use crate::problem::{Detail, Problem, Refused};
@@ -64,7 +64,7 @@ pub async fn execute(
         ExecuteRequest::default()
     } else {
         is_json(&parts.headers)?;
-        parse(&bytes)?
+        parse_aside(&app, bytes.clone()).await?
     };
     let options = sent.options.clone().unwrap_or_default();
     if options.is_debug() {
