@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// What scripts use: `P` prints how many words it got, and each of them. A loop without end is stopped. Variables are not
-/// empty: `$v {{ x }}` with an empty one would make a command of the value, which is the author's affair.
+/// empty: with an empty one `sh -c $v {{ x }}` would run the value, which is the author's affair.
 const PRELUDE: &str = "ulimit -t 2; P() { printf '%s:' $#; for P in \"$@\"; do printf '<%s>\\n' \"$P\"; done; }; q=q; v=q; w=q; i=q;\n";
 
 /// A folder without files, and the only programs that scripts find.

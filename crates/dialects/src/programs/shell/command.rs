@@ -88,6 +88,7 @@ impl Command {
             return danger(part, "where the name of a command is", NAME_IT);
         }
         self.check_prefix()?;
+        self.check_vanishing(place)?;
         let name = program.base_name();
         let any = rest.iter().find_map(|word| word.value);
         match name {
@@ -143,6 +144,17 @@ impl Command {
             }
         }
         Ok(())
+    }
+
+    /// `$CMD {{ x }}`: without quotes nothing is left of an empty variable, and the next word names the command.
+    fn check_vanishing(&self, place: usize) -> Result<(), Danger> {
+        let next = self.words.get(place + 1).filter(|word| !word.is_option());
+        match next.and_then(|word| word.value).filter(|_| self.words[place].may_vanish()) {
+            Some(part) => {
+                danger(part, "after a name that may be empty", "put quotes around it: `\"$NAME\" {{ x }}`")
+            }
+            None => Ok(()),
+        }
     }
 
     /// Scripts among the words, wherever the interpreter is named: `find … -exec sh -c SCRIPT`.

@@ -49,6 +49,11 @@ impl Word {
         !self.text.contains([VALUE, UNKNOWN])
     }
 
+    /// Whether it is nothing but what the shell puts in, without quotes: then it may be no word at all.
+    pub(super) fn may_vanish(&self) -> bool {
+        !self.quoted && self.text.chars().all(|sign| sign == UNKNOWN)
+    }
+
     pub(super) fn is_option(&self) -> bool {
         self.text.starts_with('-') && self.text.len() > 1
     }

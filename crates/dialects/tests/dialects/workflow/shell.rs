@@ -45,7 +45,7 @@ fn what_the_author_wrote_stays_as_it_is() {
             "cat <<'EOF'\n$a {{ inputs.x }}\nEOF",
             "cat <<WINDLASS_END_0\n\\$a ${WINDLASS_VALUE_1-}\nWINDLASS_END_0",
         ),
-        ("echo `ls {{ inputs.x }}`", "echo $(ls \"${WINDLASS_VALUE_1-}\"\n)"),
+        ("echo `ls {{ inputs.x }}`", "echo $( ls \"${WINDLASS_VALUE_1-}\"\n)"),
         ("echo $(( {{ inputs.x }} + 1 ))", "echo $(( (${WINDLASS_VALUE_1-0}) + 1 ))"),
         ("echo \\{{ inputs.x }}", "echo \"${WINDLASS_VALUE_1-}\""),
     ] {
