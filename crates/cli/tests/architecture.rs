@@ -378,11 +378,11 @@ mod the_checks_themselves {
         let told = |from, to, dev| forbidden_use(&edge(from, to, dev)).unwrap_or_default();
         assert_eq!(
             told("windlass-kernel", "windlass-sim", false),
-            "`kernel` uses `sim`; it may use: artifact, expr"
+            "`kernel` uses `sim`; it may use: artifact, expr, failure"
         );
         assert_eq!(
             told("windlass-kernel", "windlass-store", true),
-            "`kernel` uses `store`; it may use: artifact, expr"
+            "`kernel` uses `store`; it may use: artifact, expr, failure"
         );
         assert_eq!(told("windlass-expr", "windlass-kernel", false), "`expr` uses `kernel`; it may use: none");
         assert_eq!(told("windlass-kernel", "windlass-expr", false), "");
