@@ -80,11 +80,15 @@ impl<R> Lane<R> {
             Some(_) => self.answer(reply, Answer::Agent(Told::Noted)),
             // An agent that failed the execution has ended with it.
             None if matches!(ask, AgentAsk::Fail { .. }) => self.answer(reply, Answer::Agent(Told::Noted)),
-            // What ended the agent meanwhile may not be on disk yet.
             None => {
                 let what = What::Agent(Box::new(input.clone()));
                 let pending = Pending { what, reply: Some(reply), mail: None, audit: None };
-                self.answer_when_written(id, pending, Answer::Agent(Told::Stale));
+                match live {
+                    // What ended the agent meanwhile may not be on disk yet.
+                    Some(_) => self.answer_when_written(id, pending, Answer::Agent(Told::Stale)),
+                    // It has left memory, which says nothing of the agent.
+                    None => self.give(id, pending),
+                }
             }
         }
     }

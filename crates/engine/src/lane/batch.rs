@@ -300,8 +300,7 @@ impl<R> Lane<R> {
         for (session, order) in building.orders {
             self.give_order(session, order);
         }
-        if let Some(live) = self.executions.get_mut(id) {
-            live.queued += building.queued.len() as u32;
+        if let Some(live) = self.executions.get(id) {
             for (run, fence) in building.queued {
                 let offer = Queued { execution: id, run, fence };
                 self.queue.push(&live.tenant, live.options.priority, offer);
@@ -379,11 +378,17 @@ impl<R> Lane<R> {
         self.trim(id);
     }
 
+    /// An execution that waits may leave memory.
+    pub(super) fn rest(&mut self, id: ExecutionId) {
+        let sessions = &self.sessions;
+        self.executions.rest(id, self.config.idle_max, &|id| sessions.work_on(id));
+    }
+
     pub(super) fn trim(&mut self, id: ExecutionId) {
         if let Some(live) = self.executions.get_mut(id) {
             live.trim_values();
         }
-        self.executions.rest(id, self.config.idle_max);
+        self.rest(id);
     }
 
     /// The id or the key was taken: that execution began before.

@@ -217,7 +217,7 @@ impl<R> Lane<R> {
         {
             self.open.deferred.push(id);
         }
-        self.executions.rest(id, self.config.idle_max);
+        self.rest(id);
     }
 
     pub(super) fn go_on(&mut self, id: ExecutionId) {
@@ -405,7 +405,7 @@ impl<R> Lane<R> {
         };
         self.mail_refused(&pending, &rejected);
         self.answer_when_written(id, pending, answer);
-        self.executions.rest(id, self.config.idle_max);
+        self.rest(id);
     }
 
     /// An answer that rests on a decision which is not on disk waits for it: a crash would make it untrue.

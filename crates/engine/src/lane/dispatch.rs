@@ -65,9 +65,6 @@ impl<R> Lane<R> {
             None => None,
         };
         self.queue.left(&tenant);
-        if let Some(live) = self.executions.get_mut(id) {
-            live.queued = live.queued.saturating_sub(1);
-        }
         // Queued twice: by recovery and by this process.
         let work = work.filter(|work| !self.sessions.is_held(work.unit));
         let Some(work) = work else { return };
@@ -77,8 +74,7 @@ impl<R> Lane<R> {
             return self.give(id, Pending::input(Input::LeaseLost(lost)));
         }
         let Some(session) = self.sessions.take_slot() else {
-            let Some(live) = self.executions.get_mut(id) else { return };
-            live.queued += 1;
+            let Some(live) = self.executions.get(id) else { return };
             let offer = Queued { execution: id, run, fence };
             return self.queue.put_back(&tenant, live.options.priority, offer);
         };

@@ -40,8 +40,6 @@ pub(super) struct Live<R> {
     pub blocked: bool,
     /// Answered when it rests.
     pub waiters: Vec<(Rest, R)>,
-    /// Offers that wait in the lane's queue. One that was withdrawn counts until its turn comes.
-    pub queued: u32,
 }
 
 impl<R> Live<R> {
@@ -58,14 +56,7 @@ impl<R> Live<R> {
             waiting: VecDeque::new(),
             blocked: false,
             waiters: Vec::new(),
-            queued: 0,
         }
-    }
-
-    /// As it was read from the disk: nobody has an offer of it, or it would be in memory.
-    pub fn stored(state: Execution<'static>, net: Arc<Net>, whose: Whose) -> Live<R> {
-        let queued = state.head.census.offered;
-        Live { queued, ..Live::new(state, net, whose) }
     }
 
     pub fn rests(&self, rest: Rest) -> bool {
@@ -92,14 +83,14 @@ impl<R> Live<R> {
         open.then_some((report.run, report.fence))
     }
 
-    /// Nothing in memory that is not on disk, nobody waits, no worker has a part of it.
-    pub fn is_idle(&self) -> bool {
-        let in_flight = self.state.head.census.offered > self.queued && !self.state.phase().is_ended();
-        self.unwritten == 0
-            && self.waiting.is_empty()
-            && !self.blocked
-            && self.waiters.is_empty()
-            && !in_flight
+    /// Nothing is in memory that is not on disk, and no caller waits. A worker may have a part of it.
+    fn is_idle(&self) -> bool {
+        self.unwritten == 0 && self.waiting.is_empty() && !self.blocked && self.waiters.is_empty()
+    }
+
+    /// It has offers, of which workers may have some.
+    fn has_offers(&self) -> bool {
+        self.state.head.census.offered > 0 && !self.state.phase().is_ended()
     }
 
     /// Old values go; those of commits that are not on disk could not be read again, and those that are being read may
@@ -220,17 +211,22 @@ impl<R> Executions<R> {
     }
 
     /// Ended executions leave memory at once, waiting ones when there are too many: the oldest first, but of those that
-    /// wait for a slot the newest, because its turn comes last.
-    pub fn rest(&mut self, id: ExecutionId, idle_max: usize) {
+    /// wait for a slot the newest, because its turn comes last. Those that a worker has a part of stay.
+    pub fn rest(&mut self, id: ExecutionId, idle_max: usize, is_worked_on: &dyn Fn(ExecutionId) -> bool) {
         let Some(live) = self.get(id).filter(|live| live.is_idle()) else { return };
-        if live.state.phase().is_ended() || (live.queued > 0 && self.places.len() > idle_max) {
+        let has_offers = live.has_offers();
+        if has_offers && is_worked_on(id) {
+            return;
+        }
+        if live.state.phase().is_ended() || (has_offers && self.places.len() > idle_max) {
             self.places.remove(&id);
             return;
         }
         self.idle.push_back(id);
         while self.idle.len() > idle_max {
             let Some(oldest) = self.idle.pop_front() else { break };
-            if self.places.len() > idle_max && self.get(oldest).is_some_and(Live::is_idle) {
+            let may_leave = |live: &Live<R>| live.is_idle() && !(live.has_offers() && is_worked_on(oldest));
+            if self.places.len() > idle_max && self.get(oldest).is_some_and(may_leave) {
                 self.places.remove(&oldest);
             }
         }

@@ -178,7 +178,7 @@ impl<R> Lane<R> {
             None => return,
         };
         let whose = Whose { tenant: stored.tenant, options: stored.options, workflow: stored.workflow };
-        let mut live = Live::stored(stored.state, net, whose);
+        let mut live = Live::new(stored.state, net, whose);
         live.waiting = waiting;
         self.executions.put(id, Place::Live(Box::new(live)));
         self.resume(id);

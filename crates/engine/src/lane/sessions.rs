@@ -31,6 +31,8 @@ pub(super) fn grace_ms(what: &What) -> u64 {
 pub(super) struct Sessions {
     sessions: BTreeMap<protocol::SessionId, Session>,
     held: IdMap<protocol::Unit, protocol::SessionId>,
+    /// How many of them are of each execution; none of the numbers is 0.
+    by_execution: IdMap<ExecutionId, u32>,
     /// Slots that tenants have, without those that were lent; none of them is 0.
     by_tenant: BTreeMap<Tenant, usize>,
     /// Sessions in turn; those without a free slot are passed over.
@@ -175,14 +177,33 @@ impl Sessions {
     pub fn hold(&mut self, id: protocol::SessionId, unit: protocol::Unit, tenant: Tenant, at: Millis) {
         let held = Held::new(tenant.clone(), at);
         if self.change(id, |session| session.holds.insert(unit, held)).is_some() {
-            self.held.insert(unit, id);
+            if self.held.insert(unit, id).is_none() {
+                *self.by_execution.entry(parts(unit).0).or_default() += 1;
+            }
             self.took(tenant);
         }
     }
 
+    /// A worker has a part of the execution.
+    pub fn work_on(&self, execution: ExecutionId) -> bool {
+        self.by_execution.contains_key(&execution)
+    }
+
+    fn let_go(&mut self, unit: protocol::Unit) -> Option<protocol::SessionId> {
+        let id = self.held.remove(&unit)?;
+        let execution = parts(unit).0;
+        if let Some(count) = self.by_execution.get_mut(&execution) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_execution.remove(&execution);
+            }
+        }
+        Some(id)
+    }
+
     /// The slot is free; tells since when it was held, and whether it was to stop.
     pub fn release(&mut self, unit: protocol::Unit) -> Option<(protocol::SessionId, Millis, bool)> {
-        let id = self.held.remove(&unit)?;
+        let id = self.let_go(unit)?;
         let held = self.change(id, |session| session.release(unit))??;
         if !held.lent {
             self.gave_back(&held.tenant);
@@ -206,7 +227,7 @@ impl Sessions {
         self.turns.retain(|other| *other != id);
         self.free -= session.free();
         for (unit, held) in &session.holds {
-            self.held.remove(unit);
+            self.let_go(*unit);
             if !held.lent {
                 self.gave_back(&held.tenant);
             }
