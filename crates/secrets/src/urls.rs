@@ -70,7 +70,6 @@ mod tests {
             "User:Password-1",
             "two Words-Here",
             "a@B-c-d-e-f",
-            "-----BEGIN",
             "0xC0A80101",
         ] {
             check(value, None);
