@@ -65,13 +65,8 @@ mod tests {
 
     #[test]
     fn what_is_no_host_has_no_such_form_and_what_can_be_guessed_is_not_searched_for() {
-        for value in [
-            "Pass/Word-and-more",
-            "User:Password-1",
-            "two Words-Here",
-            "a@B-c-d-e-f",
-            "0xC0A80101",
-        ] {
+        for value in ["Pass/Word-and-more", "User:Password-1", "two Words-Here", "a@B-c-d-e-f", "0xC0A80101"]
+        {
             check(value, None);
         }
     }
