@@ -226,6 +226,22 @@ fn a_step_that_fires_twice_has_two_entries() {
 }
 
 #[test]
+fn of_very_many_firings_the_newest_are_told_and_the_others_counted() {
+    let steps = format!(
+        "- {{step: a, {SHELL}, next: [{{step: a, when: \"{{{{ event.name == 'step.failed' }}}}\"}}]}}\n"
+    );
+    let message = "x".repeat(100_000);
+    let failing = |driven: Driven, _| driven.failed(&message);
+    let told = (0..120).fold(Driven::start(&steps, json!({})), failing).done(json!(1)).told();
+    let entries = entries(&told);
+    assert_eq!(entries.last().unwrap(), "a 121 completed");
+    assert!((50..100).contains(&entries.len()), "{}", entries.len());
+    assert_eq!(told["shortened"]["nodeExecutions"], 121 - entries.len());
+    assert_eq!(told["view"]["steps"].as_array().unwrap().len(), entries.len());
+    assert_eq!((&told["progress"]["completedNodes"], &told["outputs"]), (&json!(1), &json!({ "a": 1 })));
+}
+
+#[test]
 fn iterations_are_told_inside_the_one_firing_of_their_loop() {
     let steps = format!("- {{step: a, {SHELL}, loop: {{in: '{{{{ workload.xs }}}}', iterator: x}}}}\n");
     let driven = Driven::start(&steps, json!({ "xs": ["p", "q"] })).done(json!(1));
