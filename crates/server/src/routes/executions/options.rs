@@ -6,8 +6,9 @@ use crate::routes::shared;
 use crate::webhooks::event::{self, WebhookEvent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
-use utoipa::openapi::Schema;
+use std::borrow::Cow;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use windlass_dialects::workflow::{Overrides, RetryPolicy, failure_mode};
 use windlass_kernel::{ExecutionId, StartWhen};
 use windlass_store::{Options, Priority, Webhook};
@@ -41,7 +42,7 @@ pub struct ExecutionOptions {
     scheduled_at: Option<String>,
     priority: Option<Urgency>,
     /// For nodes without a policy of their own; of workflows only.
-    #[schema(schema_with = retry_policy_schema)]
+    #[schema(value_type = Option<RetryPolicyShape>)]
     retry_policy: Option<RetryPolicy>,
     /// Of workflows only.
     #[schema(value_type = Option<FailureModeName>)]
@@ -63,9 +64,19 @@ pub struct ExecutionOptions {
 }
 
 /// The document's RetryPolicy, as definitions have it.
-fn retry_policy_schema() -> Schema {
-    let schema = windlass_dialects::workflow::retry_schema();
-    serde_json::from_value(schema).expect("a part of the dialect's JSON Schema is a schema")
+struct RetryPolicyShape;
+
+impl PartialSchema for RetryPolicyShape {
+    fn schema() -> RefOr<Schema> {
+        let schema = windlass_dialects::workflow::retry_schema();
+        RefOr::T(serde_json::from_value(schema).expect("a part of the dialect's JSON Schema is a schema"))
+    }
+}
+
+impl ToSchema for RetryPolicyShape {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("RetryPolicy")
+    }
 }
 
 #[derive(Deserialize, ToSchema)]
