@@ -173,8 +173,8 @@ tools! {
             field("timeout", "Seconds for the call, or `{connect, read}`"),
             field("follow_redirects", "True by default, up to 10"),
             field("max_response_bytes", "A larger response fails the task"),
+            field("response_mapping", "A JSONPath into the response, or a map of names to JSONPaths"),
         ],
-        internal: &["response_mapping"],
         ..ToolRow::USUAL
     },
     Postgres: ToolRow {

@@ -22,6 +22,8 @@ const PART: usize = 64 * 1024;
 /// How long a request waits for the budget of its tenant. Most clients take an answer in less.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const RETRY_SECONDS: u64 = 5;
+/// Requests of one tenant that wait at a time: each of them is woken whenever there is room again.
+const WAITING_MAX: usize = 64;
 /// Budgets that all tenants may use together. Beyond it those are refused that use more than an eighth of their own.
 const BUDGETS_MAX: usize = 4;
 const SMALL_SHARE: usize = 8;
@@ -35,6 +37,8 @@ pub struct Answers {
     /// Bytes of one tenant; 0: no limit.
     budget: usize,
     held: Mutex<BTreeMap<Tenant, usize>>,
+    /// Requests that wait for the budget of their tenant.
+    waiting: Mutex<BTreeMap<Tenant, usize>>,
     freed: Notify,
 }
 
@@ -55,7 +59,7 @@ pub struct Answer {
 impl Answers {
     #[must_use]
     pub fn new(budget: usize) -> Answers {
-        Answers { budget, held: Mutex::default(), freed: Notify::new() }
+        Answers { budget, held: Mutex::default(), waiting: Mutex::default(), freed: Notify::new() }
     }
 
     /// Waits a moment until the tenant's clients have taken enough of what they were answered before.
@@ -64,6 +68,10 @@ impl Answers {
     }
 
     async fn admit_within(&self, tenant: &Tenant, wait: Duration) -> Result<(), Problem> {
+        if self.has_room(&lock(&self.held), tenant) {
+            return Ok(());
+        }
+        let _waiting = Waiting::begin(self, tenant).ok_or_else(|| self.refused())?;
         tokio::time::timeout(wait, self.room(tenant)).await.map_err(|_| self.refused())
     }
 
@@ -88,26 +96,8 @@ impl Answers {
 
     /// Writes an answer as JSON, as far as the tenant's budget allows. It takes time: call it where that is no harm.
     pub fn json(self: &Arc<Self>, tenant: &Tenant, value: &impl Serialize) -> Result<Answer, Problem> {
-        self.write(tenant, value, Beyond::Refuse)
-    }
-
-    /// The same, in any case: for what was done already, and must not be done again because its answer was refused.
-    pub fn json_of_deed(
-        self: &Arc<Self>,
-        tenant: &Tenant,
-        value: &impl Serialize,
-    ) -> Result<Answer, Problem> {
-        self.write(tenant, value, Beyond::Hold)
-    }
-
-    fn write(
-        self: &Arc<Self>,
-        tenant: &Tenant,
-        value: &impl Serialize,
-        beyond: Beyond,
-    ) -> Result<Answer, Problem> {
         let (parts, part) = (Parts::default(), Vec::new());
-        let mut writer = Writer { answers: self, tenant, beyond, parts, part, is_refused: false };
+        let mut writer = Writer { answers: self, tenant, parts, part, is_refused: false };
         match serde_json::to_writer(&mut writer, value) {
             Ok(()) => Ok(Answer { parts: writer.finish() }),
             Err(_) if writer.is_refused => Err(self.refused()),
@@ -126,8 +116,11 @@ impl Answers {
 
     fn has_room(&self, held: &BTreeMap<Tenant, usize>, tenant: &Tenant) -> bool {
         let own = held.get(tenant).copied().unwrap_or_default();
-        let is_crowded = || held.values().sum::<usize>() >= BUDGETS_MAX * self.budget;
-        self.budget == 0 || own < self.budget / SMALL_SHARE || own < self.budget && !is_crowded()
+        self.budget == 0 || own < self.budget / SMALL_SHARE || own < self.budget && !self.is_crowded(held)
+    }
+
+    fn is_crowded(&self, held: &BTreeMap<Tenant, usize>) -> bool {
+        held.values().sum::<usize>() >= BUDGETS_MAX * self.budget
     }
 
     fn refused(&self) -> Problem {
@@ -143,14 +136,53 @@ impl Answers {
 impl Drop for HeldBytes {
     fn drop(&mut self) {
         let mut held = lock(&self.answers.held);
+        let had_room = |held: &BTreeMap<Tenant, usize>| {
+            (self.answers.has_room(held, &self.tenant), !self.answers.is_crowded(held))
+        };
+        let before = had_room(&held);
         if let Some(own) = held.get_mut(&self.tenant) {
             *own -= self.bytes;
             if *own == 0 {
                 held.remove(&self.tenant);
             }
         }
+        let after = had_room(&held);
         drop(held);
-        self.answers.freed.notify_waiters();
+        // Parts are freed all the time; no request is woken that would find the same as before.
+        if before != after {
+            self.answers.freed.notify_waiters();
+        }
+    }
+}
+
+/// A request that waits, counted until it is dropped.
+struct Waiting<'a> {
+    answers: &'a Answers,
+    tenant: &'a Tenant,
+}
+
+impl<'a> Waiting<'a> {
+    /// None when too many wait already.
+    fn begin(answers: &'a Answers, tenant: &'a Tenant) -> Option<Waiting<'a>> {
+        let mut waiting = lock(&answers.waiting);
+        let own = waiting.entry(tenant.clone()).or_default();
+        if *own >= WAITING_MAX {
+            return None;
+        }
+        *own += 1;
+        Some(Waiting { answers, tenant })
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waiting = lock(&self.answers.waiting);
+        if let Some(own) = waiting.get_mut(self.tenant) {
+            *own -= 1;
+            if *own == 0 {
+                waiting.remove(self.tenant);
+            }
+        }
     }
 }
 
@@ -168,18 +200,10 @@ impl IntoResponse for Answer {
     }
 }
 
-/// What becomes of an answer beyond the budget.
-#[derive(Clone, Copy)]
-enum Beyond {
-    Refuse,
-    Hold,
-}
-
 /// Collects parts, each counted before it is kept.
 struct Writer<'a> {
     answers: &'a Arc<Answers>,
     tenant: &'a Tenant,
-    beyond: Beyond,
     parts: Parts,
     part: Vec<u8>,
     is_refused: bool,
@@ -198,11 +222,7 @@ impl io::Write for Writer<'_> {
         let taken = bytes.len().min(PART - self.part.len());
         self.part.extend_from_slice(&bytes[..taken]);
         if self.part.len() == PART {
-            let held = match self.beyond {
-                Beyond::Refuse => self.answers.try_hold(self.tenant, PART),
-                Beyond::Hold => Some(self.answers.hold(self.tenant, PART)),
-            };
-            let Some(held) = held else {
+            let Some(held) = self.answers.try_hold(self.tenant, PART) else {
                 self.is_refused = true;
                 return Err(io::Error::other("the budget of the tenant is used up"));
             };
@@ -252,6 +272,17 @@ mod tests {
         tokio::task::yield_now().await;
         drop(held);
         assert!(waits.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn only_so_many_requests_of_a_tenant_wait() {
+        let answers = Answers::new(PART);
+        let who = tenant("a");
+        let waiting: Vec<_> = (0..WAITING_MAX).map(|_| Waiting::begin(&answers, &who).unwrap()).collect();
+        assert!(Waiting::begin(&answers, &who).is_none());
+        assert!(Waiting::begin(&answers, &tenant("b")).is_some(), "another tenant is not concerned");
+        drop(waiting);
+        assert!(lock(&answers.waiting).is_empty());
     }
 
     #[test]

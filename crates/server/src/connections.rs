@@ -19,6 +19,7 @@ use line::Line;
 use metrics::counter;
 use places::Places;
 use response::Attended;
+use rustix::net::sockopt;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::IpAddr;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tls::{Tlsed, acceptor};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tower::ServiceExt as _;
@@ -37,6 +38,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 /// Bytes of a request's head, and of a response on its way; memory that a stranger can take with each connection.
 const BUFFER_MAX: usize = 64 * 1024;
+/// Bytes of a response that the system holds for a client, who may take none of them. It counts twice as many for each
+/// connection; by itself it would let that grow to megabytes.
+const SEND_BUFFER: usize = 128 * 1024;
 /// Headers of a request.
 const HEADERS_MAX: usize = 100;
 /// Requests of one HTTP/2 connection at a time.
@@ -87,9 +91,25 @@ impl Connections {
     }
 }
 
+/// Also after the server has closed a connection, the system holds what the client has not taken: not for longer than this.
+#[cfg(target_os = "linux")]
+fn end_unread(stream: &TcpStream, after: Duration) {
+    let millis = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
+    if let Err(error) = sockopt::set_tcp_user_timeout(stream, millis) {
+        tracing::debug!(%error, "the system has no limit for what clients do not take");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_unread(_: &TcpStream, _: Duration) {}
+
 /// Takes connections until it is dropped. Those beyond the limit wait in the system's queue; those of an address that has
 /// too many are closed.
 pub async fn accept(listener: &TcpListener, connections: &Connections, router: Router) {
+    // Connections inherit it from the socket that accepts them.
+    if let Err(error) = sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER) {
+        tracing::warn!(%error, "the system does not bound what it holds for clients");
+    }
     loop {
         let Some(permit) = connections.places.next().await else { return };
         let (stream, peer) = match listener.accept().await {
@@ -107,6 +127,7 @@ pub async fn accept(listener: &TcpListener, connections: &Connections, router: R
         };
         // Small answers go out at once; a system that refuses is only slower.
         let _ = stream.set_nodelay(true);
+        end_unread(&stream, connections.shared.patience.write);
         let shared = connections.shared.clone();
         let talk = Talk {
             router: router.clone(),

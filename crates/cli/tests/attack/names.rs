@@ -160,6 +160,45 @@ fn a_failed_check_is_not_replaced_by_an_input() {
 }
 
 #[test]
+fn a_program_takes_no_input_for_the_result_of_a_node_further_up() {
+    let stage = Stage::new();
+    let code = |id: &str, code: &str| json!({ "id": id, "type": "code", "config": { "language": "python", "code": code } });
+    let workflow = json!({
+        "name": "further",
+        "nodes": [code("check", "result = 1"), code("mid", "result = 2"),
+            code("pay", "result = {'check': inputs.get('check', 'nothing'), 'large': len(inputs.get('large', ''))}")],
+        "edges": [{ "source": "check", "target": "mid" }, { "source": "mid", "target": "pay" }],
+    });
+    let (workflow, member) = (define(&stage, &workflow), member(&stage));
+    for length in [10, 100_000] {
+        let inputs = json!({ "check": "FORGED", "large": "x".repeat(length) });
+        let ended = run(&stage, &member, &workflow, &inputs);
+        let seen = &ended["nodeResults"]["pay"]["output"];
+        assert_eq!(*seen, json!({ "check": "nothing", "large": length }), "{}", ended["status"]);
+    }
+}
+
+#[test]
+fn an_input_called_input_is_no_argument_of_a_playbook() {
+    let stage = Stage::new();
+    let playbook = json!({
+        "metadata": { "name": "arguments" },
+        "workflow": [
+            { "step": "check", "tool": { "kind": "noop", "result": { "ok": false } }, "next": { "arcs": [
+                { "step": "pay", "when": "{{ check.ok }}", "args": { "verified": true } },
+                { "step": "paid", "when": "{{ input.verified }}" }, { "step": "pay" },
+            ] } },
+            { "step": "pay", "tool": { "kind": "noop", "result": { "seen": "{{ input.verified | default('nothing') }}" } } },
+            { "step": "paid", "tool": { "kind": "noop" } },
+        ],
+    });
+    let ended =
+        run(&stage, &member(&stage), &define(&stage, &playbook), &json!({ "input": { "verified": true } }));
+    let seen = &ended["nodeResults"]["pay"]["output"]["seen"];
+    assert_eq!((status(&ended, "paid"), seen), ("none", &json!("nothing")), "{ended}");
+}
+
+#[test]
 fn neither_inputs_nor_patches_replace_results_of_a_playbook() {
     let stage = Stage::new();
     let member = member(&stage);

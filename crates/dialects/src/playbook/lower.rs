@@ -9,7 +9,9 @@ use crate::diagnostic::Problems;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expr::{Read, Template};
-use windlass_kernel::net::{Finish, Join, JoinArc, Limits, NetSpec, Policy, Recovery, Router, Step, Work};
+use windlass_kernel::net::{
+    Finish, Join, JoinArc, Limits, NetSpec, Policy, Recovery, Root, Router, Step, Work,
+};
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{Action, Key, Pipeline, Task};
 
@@ -47,6 +49,7 @@ fn policy(playbook: &Playbook, ids: &Ids<'_>) -> Policy {
         complete_with_pending_gates: executor.complete_with_pending_gates,
         editors_only: executor.templates == Templates::Text,
         limits: limits(executor),
+        names: BTreeMap::from([("input".to_owned(), Root::Arguments)]),
         ..Policy::default()
     }
 }

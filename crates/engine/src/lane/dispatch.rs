@@ -5,6 +5,7 @@ use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::live::Live;
 use super::queue::Queued;
+use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::net::{LoopKind, Work};
 use windlass_kernel::{
@@ -106,7 +107,7 @@ impl<R> Lane<R> {
                 path: step_run.path.0.clone(),
                 attempt: step_run.attempts + 1,
                 spec: spec.clone(),
-                scope: scope(live, step_run)?,
+                scope: scope(live, step_run, spec)?,
                 cursor: step_run.cursor.clone(),
                 timeout_ms: step.timeout_ms,
                 tenant: live.tenant.to_string(),
@@ -146,7 +147,7 @@ fn attempt_timer(
     Some(DueTimer { at, execution, timer: Timer::Attempt { run, fence } })
 }
 
-fn scope<R>(live: &Live<R>, run: &StepRun) -> Result<protocol::Scope, Vec<Need>> {
+fn scope<R>(live: &Live<R>, run: &StepRun, spec: &Value) -> Result<protocol::Scope, Vec<Need>> {
     let mut needs = Vec::new();
     let mut steps = Vec::with_capacity(run.reads.len());
     for (step, firing) in &run.reads {
@@ -157,7 +158,10 @@ fn scope<R>(live: &Live<R>, run: &StepRun) -> Result<protocol::Scope, Vec<Need>>
     }
     let absent =
         live.net.step(run.step).reads.iter().filter(|read| run.reads.iter().all(|(of, _)| of != *read));
-    let absent = absent.map(|step| live.net.step(*step).name.clone()).collect();
+    let mut absent: Vec<String> = absent.map(|step| live.net.step(*step).name.clone()).collect();
+    if spec.get("node").is_some() {
+        absent.extend(inputs_named_like_steps(live, &steps, &mut needs));
+    }
     let iteration = live.state.iteration_of(&live.net, run);
     let iter = iteration.and_then(|lap| told(live, lap, &mut needs));
     let around = around(live, run, &mut needs);
@@ -174,6 +178,28 @@ fn scope<R>(live: &Live<R>, run: &StepRun) -> Result<protocol::Scope, Vec<Need>>
         steps,
         absent,
     })
+}
+
+/// Programs of nodes see all inputs by name: what a caller sent under the name of a node is no result of that node.
+fn inputs_named_like_steps<R>(
+    live: &Live<R>,
+    given: &[(String, Arc<Value>)],
+    needs: &mut Vec<Need>,
+) -> Vec<String> {
+    let inputs = &*live.state.head.inputs;
+    let whole = match windlass_artifact::key(inputs) {
+        None => Some(inputs),
+        Some(key) => match live.values.artifacts.get(key) {
+            Some(loaded) => loaded.as_deref(),
+            None => {
+                needs.push(Need::Artifact(key.to_owned()));
+                None
+            }
+        },
+    };
+    let names = whole.and_then(Value::as_object).into_iter().flat_map(|fields| fields.keys());
+    let is_given = |name: &str| given.iter().any(|(step, _)| step == name);
+    names.filter(|name| live.net.find(name).is_some() && !is_given(name)).cloned().collect()
 }
 
 /// The loops around that the work reads: they have no output while they go on.
@@ -216,4 +242,4 @@ pub(super) fn parts(unit: protocol::Unit) -> (ExecutionId, RunId, Fence) {
     (ExecutionId(unit.execution), RunId(unit.run), Fence(unit.fence))
 }
 
-pub(super) type Cursor = Option<Arc<serde_json::Value>>;
+pub(super) type Cursor = Option<Arc<Value>>;

@@ -451,6 +451,7 @@ impl Scope for View<'_, '_> {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         let root = match self.draft.net.policy().names.get(root) {
             Some(Root::Inputs) => "workload",
+            Some(Root::Arguments) => "args",
             Some(Root::Outputs) => return self.wrapped(key),
             None => root,
         };

@@ -151,6 +151,8 @@ pub struct Policy {
 pub enum Root {
     /// The inputs of the execution, as `workload`.
     Inputs,
+    /// The arguments of the token, as `args`.
+    Arguments,
     /// As `steps`, with each output inside of an object: `NAME.STEP.output`.
     Outputs,
 }

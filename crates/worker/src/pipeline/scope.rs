@@ -272,7 +272,8 @@ impl Scope for View<'_> {
             ("ctx", Some(key)) => self.field(Cow::Borrowed(self.ctx(key)?), None),
             ("ctx", None) => Some(Cow::Owned(self.whole_ctx())),
             ("args", _) => part(self.args(), key),
-            ("input", _) if self.args.is_some() => part(self.args(), key),
+            // In a playbook it is never an input of that name, also where a token has no arguments.
+            ("input", _) if self.args.is_some() || !self.is_node() => part(self.args(), key),
             ("iter", Some(key)) => self.iter(key),
             ("iter", None) => self.whole_iter(),
             ("steps", Some(name)) => self.field(self.revealed(self.output(name)?), None),

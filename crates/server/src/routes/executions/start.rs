@@ -84,8 +84,10 @@ pub async fn execute(
     }
     let with = Begin { workflow, inputs: sent.inputs, trigger: Trigger::Api, key };
     let begun = begin(&app, &caller, asked, with).await?;
-    if options.is_async == Some(false) {
-        return Ok(finished(&app, &caller, begun.id).await?.into_response());
+    if options.is_async == Some(false)
+        && let Some(answer) = finished(&app, &caller, begun.id).await?
+    {
+        return Ok(answer.into_response());
     }
     Ok(begun.accepted(&app, &parts.headers).into_response())
 }
@@ -268,15 +270,25 @@ async fn start(
     }
 }
 
-/// A client that hangs up changes nothing: the execution goes on.
-async fn finished(app: &App, caller: &Caller, id: ExecutionId) -> Result<crate::answers::Answer, Problem> {
-    let (answers, tenant) = (app.answers.clone(), caller.tenant.clone());
-    let tell = move |told: &Told<'_>| {
-        answers.json_of_deed(&tenant, &Outcome::Finished(Box::new(Finished::of(told))))
-    };
+/// A client that hangs up changes nothing: the execution goes on. None: clients of the tenant keep too many answers waiting,
+/// and this one has to ask for the result later.
+async fn finished(
+    app: &App,
+    caller: &Caller,
+    id: ExecutionId,
+) -> Result<Option<crate::answers::Answer>, Problem> {
     match app.ask(windlass_engine::Request::AwaitPause(id)).await? {
-        Answer::Rested(_) => told(app, caller, &execution_id(id), tell).await?,
-        other => Err(unexpected(other)),
+        Answer::Rested(_) => {}
+        other => return Err(unexpected(other)),
+    }
+    if app.answers.admit(&caller.tenant).await.is_err() {
+        return Ok(None);
+    }
+    let (answers, tenant) = (app.answers.clone(), caller.tenant.clone());
+    let tell = move |told: &Told<'_>| answers.json(&tenant, &Outcome::Finished(Box::new(Finished::of(told))));
+    match told(app, caller, &execution_id(id), tell).await? {
+        Err(problem) if problem.status == StatusCode::TOO_MANY_REQUESTS => Ok(None),
+        answer => answer.map(Some),
     }
 }
 

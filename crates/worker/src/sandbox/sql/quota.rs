@@ -31,12 +31,15 @@ impl Database {
     /// Size that the database may grow to now, from what the other databases of the tenant take.
     pub(super) fn room(&self, size: u64) -> Result<Option<u64>, Box<Failure>> {
         let usage = usage(&self.folder).map_err(|error| unreadable(&error))?;
-        if usage.files >= FILES_MAX && !self.folder.join(&self.name).exists() {
-            return Err(failure(
-                ErrorClass::Validation,
-                "LIMIT_EXCEEDED",
-                format!("this tenant has {FILES_MAX} files of databases, and cannot make another one"),
-            ));
+        // The folders of its name are made with it.
+        let made = Path::new(&self.name).components().count();
+        if usage.files + made > FILES_MAX && !self.folder.join(&self.name).exists() {
+            let message = format!(
+                "this tenant has {} files and folders of databases and may have {FILES_MAX}: the database `{}` cannot \
+                 be made; use one that exists",
+                usage.files, self.name
+            );
+            return Err(failure(ErrorClass::Validation, "LIMIT_EXCEEDED", message));
         }
         let left = self.quota.tenant.map(|tenant| tenant.saturating_sub(usage.bytes.saturating_sub(size)));
         Ok([self.quota.each, left].into_iter().flatten().min())
@@ -67,7 +70,7 @@ pub(super) fn unreadable(error: &io::Error) -> Box<Failure> {
     failure(ErrorClass::Unknown, "DB_CONNECTION", format!("the folder of databases cannot be used: {error}"))
 }
 
-/// Of a folder and those in it; links are not followed. Stops counting when there are too many files.
+/// Of a folder and those in it; links are not followed. Everything is counted: what is not would have no limit.
 fn usage(folder: &Path) -> io::Result<Usage> {
     let mut usage = Usage::default();
     let mut open = vec![folder.to_owned()];
@@ -75,9 +78,6 @@ fn usage(folder: &Path) -> io::Result<Usage> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             usage.files += 1;
-            if usage.files > FILES_MAX {
-                return Ok(usage);
-            }
             // What another statement removed meanwhile takes no room.
             let Ok(metadata) = entry.metadata() else { continue };
             if metadata.is_dir() {
@@ -93,6 +93,24 @@ fn usage(folder: &Path) -> io::Result<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn everything_is_counted_however_many_folders_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..FILES_MAX {
+            fs::create_dir(folder.path().join(format!("f{number}"))).unwrap();
+        }
+        for name in ["a.db", "f0/b.db", "z.db"] {
+            fs::File::create(folder.path().join(name)).unwrap().set_len(400).unwrap();
+        }
+        let quota = DatabaseQuota { each: None, tenant: Some(1_000) };
+        let database =
+            |name: &str| Database { folder: folder.path().to_owned(), name: name.to_owned(), quota };
+        assert!(database("a.db").is_full());
+        assert_eq!(database("a.db").room(400).unwrap(), Some(200));
+        let refused = database("new/deep/x.db").room(0).unwrap_err();
+        assert_eq!(refused.code, "LIMIT_EXCEEDED", "{}", refused.message);
+    }
 
     #[test]
     fn a_database_has_its_own_room_and_what_others_leave() {
