@@ -67,6 +67,7 @@ fn is_of(lookup: &Lookup) -> bool {
         | Lookup::Inbox { .. }
         | Lookup::Open(..)
         | Lookup::OffersOf(_)
+        | Lookup::Offer(..)
         | Lookup::InboxOf(_) => false,
     }
 }

@@ -39,6 +39,11 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -
         Lookup::Unfinished => Found::Unfinished(reader.unfinished(pages::RECOVERY)?),
         Lookup::Open(tenant, limit) => Found::Open(reader.open_executions(tenant, *limit)?),
         Lookup::OffersOf(id) => Found::Offers(reader.offers_of(*id, RunId(0), ALL)?),
+        Lookup::Offer(id, run) => {
+            let mut offers = reader.offers_of(*id, RunId(run.0.saturating_sub(1)), 1)?;
+            offers.retain(|offer| offer.run == *run);
+            Found::Offers(offers)
+        }
         Lookup::InboxOf(id) => Found::Inbox(reader.inbox_of(*id, ALL)?),
         Lookup::Inbox { after } => Found::Inbox(reader.inbox(*after, pages::INBOX)?),
         Lookup::Inputs(wanted) => Found::Inputs(inputs(reader, wanted, check)?),

@@ -374,6 +374,8 @@ pub enum Lookup {
     Open(Tenant, usize),
     /// Open offers of one execution.
     OffersOf(ExecutionId),
+    /// The open offer of a step-run, if there is one.
+    Offer(ExecutionId, RunId),
     /// Open mail to one execution.
     InboxOf(ExecutionId),
 }
@@ -388,6 +390,7 @@ impl Lookup {
             | Lookup::Past(id)
             | Lookup::End(id, ..)
             | Lookup::OffersOf(id)
+            | Lookup::Offer(id, _)
             | Lookup::InboxOf(id) => Some(*id),
             Lookup::Inputs(wanted) => Some(wanted.execution),
             Lookup::Result(reading) => Some(reading.child),

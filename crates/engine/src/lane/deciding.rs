@@ -7,7 +7,7 @@ use super::dispatch::unit;
 use super::live::{Live, Place, Whose};
 use super::reading::Why;
 use super::retry::Forking;
-use super::sessions::grace_ms;
+use super::sessions::{given_back, grace_ms};
 use crate::wake::{Answer, Defaults, InputsLookup, Lookup, Refusal, Start};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -284,7 +284,10 @@ impl<R> Lane<R> {
                 self.quarantine(id, format!("a decision would break its rules: {illegal}"));
                 self.turn_away(id, pending);
             }
-            Err(rejected) => self.refused(id, pending, rejected),
+            Err(rejected) => match given_back(&pending.what, &rejected) {
+                Some(lost) => self.decide(id, Pending { what: lost, ..pending }),
+                None => self.refused(id, pending, rejected),
+            },
         }
     }
 

@@ -138,6 +138,10 @@ impl<R> Lane<R> {
                 self.answer(reply, Answer::Agent(protocol::AgentAnswer::Stale));
                 self.quarantine(parts(agent).0, what);
             }
+            (Why::Report(report, reply), error) if is_of_rows(&error) => {
+                self.answer(reply, Answer::Verdict(protocol::Verdict::Stale));
+                self.quarantine(parts(report.unit).0, what);
+            }
             // A list goes on without the execution as soon as the row says that it is quarantined.
             (Why::List(lookup, why), StoreError::Unreadable { execution, .. })
                 if !self.quarantined.holds(execution) =>

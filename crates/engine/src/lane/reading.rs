@@ -39,6 +39,8 @@ pub(super) enum Why<R> {
     },
     Retry(Box<Retrying<R>>),
     ToolEnd(windlass_protocol::Unit, RunId, R),
+    /// A report on work that this process did not give out.
+    Report(Box<windlass_protocol::Report>, R),
     /// Open executions of a tenant; and how many were begun and perhaps not on disk yet.
     Room(Tenant, usize),
     /// Of a released execution.
@@ -94,7 +96,7 @@ impl<R> Reads<R> {
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
             Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) | Why::Inputs(..) => true,
-            Why::ToolEnd(..) | Why::Room(..) => true,
+            Why::ToolEnd(..) | Why::Report(..) | Why::Room(..) => true,
             Why::Retry(retrying) => retrying.is_awaited(),
             Why::StartChild { .. } | Why::ChildInputs(_) | Why::ChildEnded { .. } => false,
             Why::List(..) | Why::OffersOf | Why::InboxOf => false,
@@ -145,6 +147,7 @@ impl<R> Lane<R> {
             (Why::List(_, List::Unfinished), Found::Unfinished(ids)) => self.unfinished_found(ids),
             (Why::List(_, List::Inbox), Found::Inbox(mail)) => self.inbox_found(mail),
             (Why::Room(tenant, unwritten), Found::Open(open)) => self.room_found(&tenant, unwritten, open),
+            (Why::Report(report, reply), Found::Offers(offers)) => self.offer_found(*report, &offers, reply),
             (Why::OffersOf, Found::Offers(offers)) => self.offers_of_found(&offers),
             (Why::InboxOf, Found::Inbox(mail)) => mail.into_iter().for_each(|mail| self.deliver(mail)),
             // Each lookup has one kind of answer.

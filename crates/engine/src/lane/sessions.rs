@@ -5,16 +5,18 @@ use super::Lane;
 use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::dispatch::{Cursor, parts, unit};
+use super::reading::Why;
 use crate::ids::IdMap;
-use crate::wake::{Answer, Effect};
+use crate::wake::{Answer, Effect, Lookup};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use windlass_kernel::{
-    ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Report, RunId, RunState, Times, WorkResult,
+    ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Millis, Rejected, Report, RunId, RunState, Times,
+    WorkResult,
 };
 use windlass_protocol as protocol;
-use windlass_store::{LogChunk, Progress, Session as StoredSession, Stop, Tenant, Write};
+use windlass_store::{LogChunk, Offer, Progress, Session as StoredSession, Stop, Tenant, Write};
 
 /// Between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
@@ -427,8 +429,25 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn report(&mut self, report: protocol::Report, reply: R) {
+        let goes_on = matches!(report.outcome, protocol::Outcome::Failed(_) | protocol::Outcome::Stopped);
+        if goes_on && !self.sessions.is_held(report.unit) {
+            // The last process gave it out, or it was answered before: only the disk knows its checkpoint.
+            let (execution, run, _) = parts(report.unit);
+            return self.read(Lookup::Offer(execution, run), Why::Report(Box::new(report), reply));
+        }
+        let cursor = self.sessions.cursor(report.unit);
+        self.take_report(report, cursor, reply);
+    }
+
+    /// Continues with a report on work that this process did not give out.
+    pub(super) fn offer_found(&mut self, report: protocol::Report, offers: &[Offer], reply: R) {
+        let (_, run, fence) = parts(report.unit);
+        let offer = offers.iter().find(|offer| (offer.run, offer.fence) == (run, fence));
+        self.take_report(report, offer.and_then(|offer| offer.cursor.clone()), reply);
+    }
+
+    fn take_report(&mut self, report: protocol::Report, cursor: Cursor, reply: R) {
         let (execution, run, fence) = parts(report.unit);
-        let cursor = self.sessions.held_mut(report.unit).and_then(|held| held.cursor.clone());
         let released = self.sessions.release(report.unit);
         if report.outcome == protocol::Outcome::Stopped && released.is_some_and(|(_, _, asked)| !asked) {
             // Nobody asked it to stop: the worker gave it up when its lease seemed to end.
@@ -480,6 +499,16 @@ impl<R> Lane<R> {
             LogChunk { execution, run, step: log.step, attempt: log.attempt, lines, at: self.now.wall };
         self.open.write(Write::Log(chunk), Then::Verdict(reply));
     }
+}
+
+/// A worker gave up what the last process had given it, and nobody asked it to: that is a loss, as recovery reports it when
+/// it comes to the offer.
+pub(super) fn given_back(what: &What, rejected: &Rejected) -> Option<What> {
+    let (What::Report(input), Rejected::NotWaiting { .. }) = (what, rejected) else { return None };
+    let Input::Report(report) = &**input else { return None };
+    let unit = LeaseUnit::Run { run: report.run, fence: report.fence };
+    let lost = LeaseLost { unit, loss: Loss::GivenBack, cursor: report.cursor.clone() };
+    (report.result == WorkResult::Stopped).then(|| What::Report(Box::new(Input::LeaseLost(lost))))
 }
 
 fn result(outcome: protocol::Outcome) -> WorkResult {

@@ -3,6 +3,7 @@
 
 mod agents;
 mod memory;
+mod recovery;
 mod retry;
 mod rig;
 mod shares;

@@ -136,22 +136,7 @@ impl Rig {
     }
 
     pub fn define(&self, name: &str, net: Arc<Net>) -> DefinitionId {
-        let definition = Definition {
-            tenant: Tenant::default(),
-            target: Target::Named(WorkflowId(
-                name.bytes().fold(7, |sum, byte| (sum << 5) ^ u128::from(byte)),
-            )),
-            name: name.into(),
-            dialect: "playbook".into(),
-            source: format!("{name} {:?}", net.digest()),
-            workload: json!({}),
-            net,
-            hooks: Vec::new(),
-            at: Millis(0),
-            status: None,
-            author: None,
-        };
-        match self.call(Request::Define(Box::new(definition))) {
+        match self.call(Request::Define(Box::new(definition(name, net)))) {
             Answer::Defined { id, .. } => id,
             other => panic!("{other:?}"),
         }
@@ -247,11 +232,27 @@ impl Rig {
     }
 }
 
-fn start(definition: DefinitionId, inputs: Value) -> Start {
+pub fn definition(name: &str, net: Arc<Net>) -> Definition {
+    Definition {
+        tenant: Tenant::default(),
+        target: Target::Named(WorkflowId(name.bytes().fold(7, |sum, byte| (sum << 5) ^ u128::from(byte)))),
+        name: name.into(),
+        dialect: "playbook".into(),
+        source: format!("{name} {:?}", net.digest()),
+        workload: json!({}),
+        net,
+        hooks: Vec::new(),
+        at: Millis(0),
+        status: None,
+        author: None,
+    }
+}
+
+pub fn start(definition: DefinitionId, inputs: Value) -> Start {
     Start::by_hand(definition, inputs, json!({}))
 }
 
-fn report(work: &protocol::Work, outcome: Outcome) -> Report {
+pub fn report(work: &protocol::Work, outcome: Outcome) -> Report {
     Report { unit: work.unit, outcome, patch: serde_json::Map::new(), metadata: serde_json::Map::new() }
 }
 

@@ -1,0 +1,135 @@
+//! A process that has just started: workers of the last one report before recovery has come to their work. The lane is
+//! driven by hand, so that the disk answers when the test lets it.
+
+use crate::rig::{definition, net, report, start, task};
+use serde_json::json;
+use std::sync::Arc;
+use windlass_engine::{Answer, Config, Effect, InputsCheck, Lane, Lookup, Now, Request, Wake, look_up};
+use windlass_kernel::Millis;
+use windlass_kernel::net::{Policy, Retry, Step};
+use windlass_protocol::{
+    Checkpoint, ErrorClass, Failure, Order, Outcome, PROTOCOL_VERSION, Register, Verdict, Work,
+};
+use windlass_store::sqlite::{Sqlite, SqliteReader};
+use windlass_store::{DefinitionId, Store};
+
+struct Process<'s> {
+    lane: Lane<()>,
+    store: &'s mut Sqlite,
+    reader: SqliteReader,
+    now: u64,
+    /// Whether the list of offers that the last process left is read.
+    recovers: bool,
+    orders: Vec<Order>,
+}
+
+impl<'s> Process<'s> {
+    fn start(store: &'s mut Sqlite, seed: u64, recovers: bool) -> Process<'s> {
+        let reader = store.reader().unwrap();
+        let lane = Lane::new(Config { seed, ..Config::default() }, at(0));
+        Process { lane, store, reader, now: 0, recovers, orders: Vec::new() }
+    }
+
+    fn ask(&mut self, request: Request) -> Answer {
+        self.wake(Wake::Ask(request, ())).expect("an answer")
+    }
+
+    fn passes(&mut self, ms: u64) {
+        self.now += ms;
+        self.wake(Wake::Tick);
+    }
+
+    /// Runs until the disk has answered everything.
+    fn wake(&mut self, wake: Wake<()>) -> Option<Answer> {
+        let (mut wakes, mut answered) = (vec![wake], None);
+        while !wakes.is_empty() {
+            wakes.drain(..).for_each(|wake| self.lane.wake(wake, at(self.now)));
+            self.lane.settle();
+            for effect in self.lane.take_effects() {
+                match effect {
+                    Effect::Answer((), answer) => answered = Some(answer),
+                    Effect::Write(batch) => wakes.push(Wake::Written(self.store.write(&batch))),
+                    Effect::Read(_, Lookup::Offers { .. }) if !self.recovers => {}
+                    Effect::Read(id, lookup) => {
+                        let found = look_up(&mut self.reader, &lookup, &InputsCheck::default());
+                        wakes.push(Wake::Found(id, found));
+                    }
+                    Effect::Order(_, order) => self.orders.push(order),
+                    Effect::SessionOver(_) | Effect::Changed(_) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        answered
+    }
+
+    fn register(&mut self) {
+        let register = Register { protocol: PROTOCOL_VERSION, worker: "test".into(), slots: 1 };
+        assert!(matches!(self.ask(Request::Register(register)), Answer::Registered(_)));
+        // What waits for a slot is handed out.
+        self.passes(0);
+    }
+
+    fn work(&mut self) -> Work {
+        match self.orders.pop() {
+            Some(Order::Run(work)) => *work,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn at(steady: u64) -> Now {
+    Now { wall: Millis(1_000_000 + i64::try_from(steady).unwrap()), steady }
+}
+
+/// A step that goes on where it was, of which a process had a checkpoint before it died.
+fn before(store: &mut Sqlite) -> Work {
+    let mut process = Process::start(store, 1, true);
+    let retry = Retry { attempts_max: 2, resumes: true, ..Retry::default() };
+    let step = Step { retry, ..task("agent", &[]) };
+    let defined =
+        process.ask(Request::Define(Box::new(definition("one", net(Policy::default(), vec![step])))));
+    assert!(matches!(defined, Answer::Defined { .. }), "{defined:?}");
+    process.register();
+    assert!(matches!(
+        process.ask(Request::Start(Box::new(start(DefinitionId(1), json!({}))))),
+        Answer::Started(_)
+    ));
+    let work = process.work();
+    let checkpoint = Checkpoint { unit: work.unit, number: 1, cursor: Arc::new(json!({ "calls": 3 })) };
+    assert_eq!(process.ask(Request::Checkpoint(checkpoint)), Answer::Verdict(Verdict::Accepted));
+    work
+}
+
+#[track_caller]
+fn check(outcome: Outcome, then_ms: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
+    let work = before(&mut store);
+    let mut process = Process::start(&mut store, 2, false);
+    let told = process.ask(Request::Report(Box::new(report(&work, outcome))));
+    assert_eq!(told, Answer::Verdict(Verdict::Accepted));
+    process.passes(then_ms);
+    process.register();
+    let again = process.work();
+    assert!(again.unit.fence > work.unit.fence);
+    assert_eq!(again.cursor.as_deref(), Some(&json!({ "calls": 3 })), "it goes on at its checkpoint");
+}
+
+#[test]
+fn work_of_the_last_process_that_fails_goes_on_at_its_checkpoint() {
+    let failure = Failure {
+        class: ErrorClass::Transient5xx,
+        code: "SERVICE_UNAVAILABLE".into(),
+        message: "it is so".into(),
+        retryable: Some(true),
+        retry_after_ms: None,
+        details: json!(null),
+    };
+    check(Outcome::Failed(failure), 1_000);
+}
+
+#[test]
+fn work_of_the_last_process_that_its_worker_gives_up_goes_on_at_its_checkpoint() {
+    check(Outcome::Stopped, 0);
+}
