@@ -40,7 +40,17 @@ impl World {
 
     fn answer(&mut self, id: RunId, (result, sets): Answer) {
         match (self.drains(id), result) {
-            (true, Reply::Done { n }) => self.record_done(id, Some(n)),
+            // What ends while the execution drains is written like its result, for the final step to see.
+            (true, Reply::Done { n }) => {
+                if self.net.step(self.runs[id].step).manual.is_none() {
+                    self.write(sets);
+                }
+                self.record_done(id, Some(n));
+            }
+            (true, Reply::Failed(_)) => {
+                self.write(sets);
+                self.runs[id].state = State::Ended(End::Gone);
+            }
             (true, _) => self.runs[id].state = State::Ended(End::Gone),
             (false, Reply::Done { .. }) if self.contradicts(id, sets) => self.finish(id, End::Failed),
             (false, _) => {
