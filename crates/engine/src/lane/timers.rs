@@ -67,7 +67,9 @@ impl<R> Lane<R> {
             let Some(timer) = self.timers.armed.pop_first() else { break };
             self.give(timer.execution, Pending::input(Input::TimerDue(timer.timer)));
         }
-        if self.timers.reading.is_none() && self.now.steady >= self.timers.next_read {
+        // The wall clock may have jumped over the end of the window.
+        let is_over = self.timers.until.is_some_and(|until| until <= self.now.wall);
+        if self.timers.reading.is_none() && (is_over || self.now.steady >= self.timers.next_read) {
             self.read_window();
         }
     }
@@ -92,7 +94,8 @@ impl<R> Lane<R> {
             Some(last) if due.len() >= PAGE => last.at,
             _ => until,
         });
-        let left = self.timers.until.unwrap_or(until).since(self.now.wall);
+        // It is longer than a window if the wall clock was set back meanwhile.
+        let left = self.timers.until.unwrap_or(until).since(self.now.wall).min(WINDOW_MS);
         self.timers.next_read = self.now.steady + left.saturating_sub(AHEAD_MS).max(1);
     }
 

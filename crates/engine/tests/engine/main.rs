@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod agents;
+mod by_hand;
 mod memory;
-mod recovery;
 mod retry;
 mod rig;
 mod shares;

@@ -1,6 +1,6 @@
-//! A process that has just started: workers of the last one report before recovery has come to their work. The lane is
-//! driven by hand, so that the disk answers when the test lets it.
+//! The lane driven by hand: the disk answers and the clocks move when the test lets them.
 
+use crate::COMPLETED;
 use crate::rig::{definition, net, report, start, task};
 use serde_json::json;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ struct Process<'s> {
     store: &'s mut Sqlite,
     reader: SqliteReader,
     now: u64,
+    /// Difference of the wall clock from the steady one.
+    off: i64,
     /// Whether the list of offers that the last process left is read.
     recovers: bool,
     orders: Vec<Order>,
@@ -26,8 +28,8 @@ struct Process<'s> {
 impl<'s> Process<'s> {
     fn start(store: &'s mut Sqlite, seed: u64, recovers: bool) -> Process<'s> {
         let reader = store.reader().unwrap();
-        let lane = Lane::new(Config { seed, ..Config::default() }, at(0));
-        Process { lane, store, reader, now: 0, recovers, orders: Vec::new() }
+        let lane = Lane::new(Config { seed, ..Config::default() }, at(0, 0));
+        Process { lane, store, reader, now: 0, off: 0, recovers, orders: Vec::new() }
     }
 
     fn ask(&mut self, request: Request) -> Answer {
@@ -43,7 +45,7 @@ impl<'s> Process<'s> {
     fn wake(&mut self, wake: Wake<()>) -> Option<Answer> {
         let (mut wakes, mut answered) = (vec![wake], None);
         while !wakes.is_empty() {
-            wakes.drain(..).for_each(|wake| self.lane.wake(wake, at(self.now)));
+            wakes.drain(..).for_each(|wake| self.lane.wake(wake, at(self.now, self.off)));
             self.lane.settle();
             for effect in self.lane.take_effects() {
                 match effect {
@@ -78,8 +80,8 @@ impl<'s> Process<'s> {
     }
 }
 
-fn at(steady: u64) -> Now {
-    Now { wall: Millis(1_000_000 + i64::try_from(steady).unwrap()), steady }
+fn at(steady: u64, off: i64) -> Now {
+    Now { wall: Millis(1_000_000 + i64::try_from(steady).unwrap() + off), steady }
 }
 
 /// A step that goes on where it was, of which a process had a checkpoint before it died.
@@ -132,4 +134,24 @@ fn work_of_the_last_process_that_fails_goes_on_at_its_checkpoint() {
 #[test]
 fn work_of_the_last_process_that_its_worker_gives_up_goes_on_at_its_checkpoint() {
     check(Outcome::Stopped, 0);
+}
+
+/// Timers are read a window ahead. A clock that jumps beyond the window must not wait for the next reading.
+#[test]
+fn a_timer_set_after_the_clock_jumped_is_on_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
+    let mut process = Process::start(&mut store, 1, true);
+    let nap = serde_json::from_value(json!({ "delay": { "ms": 5_000 } })).unwrap();
+    let net = net(Policy::default(), vec![Step::new("nap", nap)]);
+    process.ask(Request::Define(Box::new(definition("nap", net))));
+    process.off = 600_000;
+    process.passes(0);
+    let Answer::Started(id) = process.ask(Request::Start(Box::new(start(DefinitionId(1), json!({}))))) else {
+        panic!("it starts")
+    };
+    process.passes(4_999);
+    assert_eq!(process.wake(Wake::Ask(Request::Await(id), ())), None, "it naps");
+    process.now += 1;
+    assert_eq!(process.wake(Wake::Tick), Some(COMPLETED));
 }
