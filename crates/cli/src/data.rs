@@ -2,11 +2,11 @@
 
 use crate::exit::Usage;
 use std::path::{Path, PathBuf};
-use windlass_dialects::view::execution_id;
 use windlass_engine::Folder;
 use windlass_kernel::ExecutionId;
 use windlass_store::Store;
 use windlass_store::sqlite::Sqlite;
+use windlass_views::execution_id;
 
 const DEFAULT: &str = ".windlass";
 const VARIABLE: &str = "WINDLASS_DATA";

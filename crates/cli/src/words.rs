@@ -1,10 +1,10 @@
 //! Words for people: durations, failures, what happened.
 
 use crate::embedded::now;
-use windlass_dialects::view::{execution_id, gate_keys, status, time};
 use windlass_kernel::{Event, Failure, Millis, Net, PauseReason, Phase, Role};
 use windlass_protocol::Stream;
 use windlass_server::follow::{Happened, LogLine, Subject, label};
+use windlass_views::{execution_id, gate_keys, status, time};
 
 /// `12 ms`, `1.2 s`, `2 min 5 s`, `3 h 7 min`.
 pub fn duration(ms: u64) -> String {

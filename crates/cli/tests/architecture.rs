@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Which crates of the workspace a crate may use. Whoever adds a crate gives it a row.
-const USES: [(&str, &[&str]); 15] = [
+const USES: [(&str, &[&str]); 16] = [
     ("artifact", &[]),
     ("expr", &[]),
     ("failure", &[]),
@@ -15,7 +15,8 @@ const USES: [(&str, &[&str]); 15] = [
     ("protocol", &["failure"]),
     ("schemas", &[]),
     ("secrets", &[]),
-    ("dialects", &["artifact", "kernel", "expr", "protocol", "schemas", "secrets"]),
+    ("views", &["artifact", "kernel", "protocol"]),
+    ("dialects", &["artifact", "kernel", "expr", "protocol", "schemas", "secrets", "views"]),
     ("schedule", &[]),
     ("store", &["artifact", "kernel"]),
     ("engine", &["artifact", "kernel", "schedule", "store", "protocol"]),
@@ -24,7 +25,7 @@ const USES: [(&str, &[&str]); 15] = [
         "server",
         &[
             "artifact", "engine", "dialects", "worker", "kernel", "expr", "schedule", "schemas", "store",
-            "protocol", "secrets",
+            "protocol", "secrets", "views",
         ],
     ),
     (
@@ -38,7 +39,7 @@ const USES: [(&str, &[&str]); 15] = [
         "cli",
         &[
             "artifact", "expr", "kernel", "dialects", "schedule", "schemas", "store", "protocol", "secrets",
-            "engine", "worker", "server", "sim",
+            "engine", "worker", "server", "sim", "views",
         ],
     ),
 ];

@@ -3,6 +3,7 @@
 use crate::diagnostic::Problems;
 use crate::document::Node;
 use serde::Serialize;
+use windlass_views::DialectView;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -21,6 +22,17 @@ impl Dialect {
             Dialect::Playbook => "playbook",
             Dialect::Workflow => "workflow",
             Dialect::Actions => "actions",
+        }
+    }
+
+    /// Builds the view of an execution in the words of this dialect.
+    #[must_use]
+    pub fn view(self) -> &'static DialectView {
+        match self {
+            Dialect::Playbook => &crate::playbook::VIEW,
+            Dialect::Workflow => &crate::workflow::VIEW,
+            Dialect::Plan => const { &DialectView::empty("plan") },
+            Dialect::Actions => const { &DialectView::empty("actions") },
         }
     }
 

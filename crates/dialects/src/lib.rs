@@ -13,7 +13,6 @@ mod programs;
 mod read;
 mod source;
 mod text;
-pub mod view;
 pub mod workflow;
 
 pub use detect::Dialect;

@@ -84,7 +84,7 @@ fn make(store: &Path, folder: &Path) -> anyhow::Result<Note> {
     let note = Note {
         format: FORMAT,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
-        made_at: windlass_dialects::view::time(crate::host::now()),
+        made_at: windlass_views::time(crate::host::now()),
         store_sha256,
         store_bytes,
         artifacts: artifacts.count(),

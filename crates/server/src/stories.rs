@@ -16,9 +16,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
-use windlass_dialects::view::{ResultPlace, Sources, Story, ValueAddress, ValuePlace};
 use windlass_kernel::{ExecutionId, Need, Net, NetDigest, Outputs, Record};
 use windlass_store::{PageBounds, Reader, StoreError, Stored, Tenant};
+use windlass_views::{ResultPlace, Sources, Story, ValueAddress, ValuePlace};
 
 /// A story weighs as much as the JSON that it holds; in memory that is a few times as much.
 const STORIES: Bounds = Bounds { entries_max: 1_000, weight_max: 128 << 20 };

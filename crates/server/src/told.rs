@@ -3,11 +3,11 @@
 use crate::feed::leases;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
-use windlass_dialects::view::{
-    ExecutionView, Facts, Labels, Quarantined, ResultPlace, Room, Sources, Story, Workflow, response, time,
-};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs};
 use windlass_store::{Options, Quarantine, Reader, StoreError, Stored};
+use windlass_views::{
+    ExecutionView, Facts, Labels, Quarantined, ResultPlace, Room, Sources, Story, Workflow, response, time,
+};
 
 /// An execution with all that happened to it.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreEr
         id: definition.workflow.0,
         name: definition.name,
         version: definition.version,
-        dialect: Dialect::of_name(&definition.dialect),
+        dialect: Dialect::of_name(&definition.dialect).map(Dialect::view),
     });
     let Options { by, tags, correlation, debug, .. } = (*stored.options).clone();
     let labels = Labels { by, tags, correlation, parent: stored.parent, debug };

@@ -13,10 +13,10 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use windlass_dialects::view::{End, Firing, NodeLabel, execution_id, status};
 use windlass_kernel::{ExecutionId, Millis, Net, Outcome, Phase};
 use windlass_store::Reader as _;
 use windlass_store::sqlite::SqliteReader;
+use windlass_views::{End, Firing, NodeLabel, execution_id, status};
 
 /// Where OTLP over HTTP takes traces.
 const PATH: &str = "/v1/traces";

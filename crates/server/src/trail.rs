@@ -3,10 +3,10 @@
 
 use crate::feed::leases;
 use serde::{Deserialize, Serialize};
-use windlass_dialects::view::{Leases, NodeProgress, Taken};
 use windlass_kernel::{ExecutionId, Millis, NetSpec, Record, RunId};
 use windlass_protocol::Line;
 use windlass_store::{JournalPage, PageBounds, Position, Reader, StoreError, StoredLog};
+use windlass_views::{Leases, NodeProgress, Taken};
 
 /// Rows of the journal, and chunks of the log, in one stretch: a few hundred kilobytes as a rule, and a megabyte of each.
 const PAGE: PageBounds = PageBounds { rows_max: 200, bytes_max: 1 << 20 };

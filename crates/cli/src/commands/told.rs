@@ -6,8 +6,8 @@ use crate::progress::say;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write;
-use windlass_dialects::view::{execution_id, gate_keys};
 use windlass_kernel::{Execution, ExecutionId, Net, Outcome, Phase, RunState, StepId};
+use windlass_views::{execution_id, gate_keys};
 
 /// One JSON value on a line of stdout.
 pub fn print_json(value: &Value) -> anyhow::Result<()> {

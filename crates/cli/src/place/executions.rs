@@ -7,7 +7,6 @@ use crate::data::Data;
 use crate::exit::Usage;
 use reqwest::Method;
 use serde_json::{Value, json};
-use windlass_dialects::view::execution_id;
 use windlass_kernel::ExecutionId;
 use windlass_server::evidence::{Evidence, Ledger};
 use windlass_server::follow::Follower;
@@ -17,6 +16,7 @@ use windlass_server::trail::StoreTrail;
 use windlass_server::walk::{self, Walks};
 use windlass_server::{ExecutionFilter, ListedExecution};
 use windlass_store::{Query, Reader, Stored, Tenant};
+use windlass_views::execution_id;
 
 /// Executions read at a time, from a store and from a server.
 const PAGE: usize = 1_000;

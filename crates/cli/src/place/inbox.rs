@@ -6,11 +6,11 @@ use crate::embedded::{self, Embedded, Workers, now};
 use anyhow::{anyhow, bail};
 use std::fmt::Display;
 use std::time::{Duration, Instant};
-use windlass_dialects::view::execution_id;
 use windlass_engine::{Answer, Folder, FolderError, Request};
 use windlass_kernel::{ExecutionId, Input};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Letter, Mail, MailId, Reader};
+use windlass_views::execution_id;
 
 /// What others are told about the process while it holds the folder.
 pub const WHAT: &str = "windlass executions";

@@ -23,12 +23,12 @@ use crate::progress::say;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use windlass_dialects::view::execution_id;
 use windlass_engine::Folder;
 use windlass_kernel::ExecutionId;
 use windlass_secrets::Zeroizing;
 use windlass_server::auth::OWNER_FILE;
 use windlass_server::server_of;
+use windlass_views::execution_id;
 
 pub const URL_VARIABLE: &str = "WINDLASS_URL";
 const TOKEN_VARIABLE: &str = "WINDLASS_TOKEN";

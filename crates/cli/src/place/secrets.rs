@@ -5,12 +5,12 @@ use crate::data::Data;
 use crate::exit::Usage;
 use reqwest::Method;
 use serde_json::{Value, json};
-use windlass_dialects::view::time;
 use windlass_engine::Folder;
 use windlass_secrets::Weakness;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
 use windlass_store::{StoredSecret, Tenant};
+use windlass_views::time;
 
 impl Place {
     /// What is known of it then; never its value.

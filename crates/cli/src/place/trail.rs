@@ -4,10 +4,10 @@ use super::{Client, ServerError};
 use anyhow::Context;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use windlass_dialects::view::execution_id;
 use windlass_kernel::{ExecutionId, NetSpec};
 use windlass_server::trail::{Stretch, Trail};
 use windlass_store::Position;
+use windlass_views::execution_id;
 
 /// The server waits so long for something to happen: a terminal is drawn anew as often.
 const WAIT_MS: &str = "500";

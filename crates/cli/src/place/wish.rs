@@ -6,9 +6,9 @@ use crate::exit::Usage;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use windlass_dialects::view::{execution_id, status};
 use windlass_kernel::{Cancel, ExecutionId, Fence, Input, ManualNote, ManualOutcome, RunId};
 use windlass_store::Reader;
+use windlass_views::{execution_id, status};
 
 /// Who does it, as the journal tells it. Whoever can write to the data folder is its owner.
 const BY: &str = "owner";

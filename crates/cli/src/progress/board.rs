@@ -2,9 +2,9 @@
 
 use crate::words::plain;
 use std::collections::BTreeMap;
-use windlass_dialects::view::Leases;
 use windlass_kernel::{Event, Execution, Kind, Millis, Role, StepId, Times};
 use windlass_server::follow::{Happened, LogLine, Subject};
+use windlass_views::Leases;
 
 #[derive(Debug, Default)]
 pub struct Board {

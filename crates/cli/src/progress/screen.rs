@@ -8,9 +8,9 @@ use crate::words::{duration, failure};
 use rustix::termios::tcgetwinsize;
 use std::io::{Write, stderr};
 use std::time::Instant;
-use windlass_dialects::view::{Leases, status};
 use windlass_kernel::{Event, Execution, Outcome, Phase};
 use windlass_server::follow::Seen;
+use windlass_views::{Leases, status};
 
 /// Rows on a terminal that does not tell its size.
 const ROWS: usize = 24;

@@ -1,8 +1,8 @@
 //! What became of each step of an execution, for a picture.
 
-use crate::view::{End, Leases, Story, node_status};
 use std::collections::BTreeMap;
 use windlass_kernel::StepId;
+use windlass_views::{End, Leases, Story, node_status};
 
 /// By step; a step that was never reached has none.
 pub type Marks = BTreeMap<StepId, Mark>;

@@ -10,6 +10,7 @@ mod model;
 mod parse;
 mod pure;
 mod schema;
+mod view;
 mod workbook;
 
 pub use children::Child;
@@ -25,6 +26,7 @@ use windlass_kernel::net::FailureMode;
 use windlass_secrets::Marks;
 
 pub(crate) use schema::schema;
+pub(crate) use view::VIEW;
 
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {

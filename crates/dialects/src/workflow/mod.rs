@@ -14,6 +14,7 @@ mod plan;
 mod reads;
 mod retry;
 mod schema;
+mod view;
 
 pub use hooks::{HOOK, HOOK_IS_RESERVED, Hook, has_hook, hooks};
 pub use inputs::{InputProblem, InputsSchema};
@@ -21,6 +22,7 @@ pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types, retry_schema};
 
 pub(crate) use schema::schema;
+pub(crate) use view::VIEW;
 
 use crate::diagnostic::Problems;
 use crate::document::Node;

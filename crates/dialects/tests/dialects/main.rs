@@ -12,5 +12,6 @@ mod refused;
 mod running;
 mod schema;
 mod told;
+mod view;
 mod warned;
 mod workflow;

@@ -4,11 +4,11 @@ use super::{Actor, Category, Classified, Evidence, Outcome};
 use crate::follow::{Happened, Subject};
 use crate::walk::Teller;
 use std::collections::BTreeMap;
-use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::{
     Cleared, Event, ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Outcome as Ended, RunId,
     Times,
 };
+use windlass_views::{execution_id, time};
 
 /// The entries of one execution, record by record.
 #[derive(Debug, Clone)]

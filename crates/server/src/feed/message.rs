@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use windlass_artifact::json_bytes;
-use windlass_dialects::view::{NodeLabel, Progress, error, execution_id, time};
 use windlass_kernel::{ExecutionId, Failure, Millis};
 use windlass_store::Position;
+use windlass_views::{NodeLabel, Progress, error, execution_id, time};
 
 /// Messages that one row can tell. A record takes two numbers at most, and four more when the status changes; the engine
 /// bounds the records of a row, and what a fork took over is not numbered.

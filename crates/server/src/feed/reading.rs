@@ -6,11 +6,9 @@ use crate::stories::value_at;
 use crate::trail::log_page;
 use std::cell::RefCell;
 use std::sync::Arc;
-use windlass_dialects::view::{
-    Leases, NodeProgress, ResultPlace, Room, Sources, Taken, ValuePlace, told_outputs,
-};
 use windlass_kernel::{ExecutionId, Illegal, Net, Outputs, RunId};
 use windlass_store::{JournalPage, JournalRow, PageBounds, Position, Reader, StoreError, StoredLog};
+use windlass_views::{Leases, NodeProgress, ResultPlace, Room, Sources, Taken, ValuePlace, told_outputs};
 
 /// Rows, and likewise chunks, read at a time: what one reader holds in memory at most, but for a row that is larger.
 const PAGE: PageBounds = PageBounds { rows_max: 64, bytes_max: 256 * 1024 };

@@ -4,10 +4,10 @@ use super::message::{Message, Tells, sequence};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_dialects::view::{Leases, NodeLabel, Progress, Story, Taken, progress, shared, status};
 use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times};
 use windlass_protocol::Line;
 use windlass_store::{JournalRow, StoredLog};
+use windlass_views::{Leases, NodeLabel, Progress, Story, Taken, progress, shared, status};
 
 #[derive(Debug)]
 pub struct Telling {

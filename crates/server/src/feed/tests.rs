@@ -5,9 +5,9 @@ use super::message::Message;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_dialects::compile;
-use windlass_dialects::view::Leases;
 use windlass_kernel::*;
 use windlass_store::{CommitId, JournalRow, Position, StoredLog};
+use windlass_views::Leases;
 
 const SHELL: &str = "tool: {kind: shell, command: ls}";
 
@@ -202,7 +202,7 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
     let again = Driven { net: failed.net, state, rows: vec![row], now: failed.now };
     let leases = Leases::from([(
         again.offered().0,
-        windlass_dialects::view::Taken { since: Millis(again.now), progress: None },
+        windlass_views::Taken { since: Millis(again.now), progress: None },
     )]);
     let mut telling = Telling::new(again.net.clone());
     telling.row(&again.rows[0]).expect("whole");
@@ -246,10 +246,8 @@ fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
     let mut telling = Telling::new(driven.net.clone());
     let told: Vec<Message> = driven.rows.iter().flat_map(|row| telling.row(row).expect("whole")).collect();
     assert_eq!(told.last().map(brief), Some("status_update running 0".to_owned()));
-    let leases = Leases::from([(
-        driven.offered().0,
-        windlass_dialects::view::Taken { since: Millis(1_250), progress: None },
-    )]);
+    let leases =
+        Leases::from([(driven.offered().0, windlass_views::Taken { since: Millis(1_250), progress: None })]);
     let begun = telling.leased(&leases);
     assert_eq!(begun.iter().map(brief).collect::<Vec<_>>(), ["node_started a"]);
     assert_eq!(begun[0].at, Millis(1_250));

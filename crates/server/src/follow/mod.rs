@@ -13,10 +13,10 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use windlass_dialects::view::{Leases, execution_id};
 use windlass_kernel::{Execution, ExecutionId, Millis, Net, RunId};
 use windlass_protocol::{Level, Stream};
 use windlass_store::Position;
+use windlass_views::{Leases, execution_id};
 
 pub struct Follower {
     trail: Box<dyn Trail>,

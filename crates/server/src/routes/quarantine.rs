@@ -15,9 +15,9 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_dialects::view::{Quarantined, execution_id};
 use windlass_engine::{Answer, Request};
 use windlass_store::{Quarantined as _, Reader as _};
+use windlass_views::{Quarantined, execution_id};
 
 const TAG: &str = "operations";
 

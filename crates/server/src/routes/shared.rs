@@ -3,8 +3,8 @@
 use crate::problem::{Problem, Refused};
 use jiff::Timestamp;
 use utoipa::IntoResponses;
-use windlass_dialects::view::time;
 use windlass_kernel::Millis;
+use windlass_views::time;
 
 /// What every route with a token may answer instead.
 #[derive(IntoResponses)]

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_dialects::view::{execution_id, time};
 use windlass_store::{Applied, DeliveryQuery, DeliveryState, Entry, Outbox, StoredDelivery};
+use windlass_views::{execution_id, time};
 
 const TAG: &str = "webhooks";
 const LIST: Paged = Paged { name: "deliveries", usual: 20, most: 100 };

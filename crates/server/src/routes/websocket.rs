@@ -19,8 +19,8 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_dialects::view::time;
 use windlass_kernel::ExecutionId;
+use windlass_views::time;
 
 /// Whoever does not subscribe within this time is cut off.
 const SUBSCRIBE_MAX: Duration = Duration::from_secs(10);

@@ -6,13 +6,13 @@ use crate::auth::Role;
 use crate::host::now;
 use serde_json::json;
 use std::collections::BTreeMap;
-use windlass_dialects::view::execution_id;
 use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Millis, Outcome, Parent};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{
     Audit, DEATHS_MAX, Entry, Letter, Mail, Quarantine, Quarantined as _, Reader as _, Store as _,
     StoreError, StoredMail, Suspect, Tenant, Write,
 };
+use windlass_views::execution_id;
 
 /// Audit actor for what the server does on its own.
 const SERVER: &str = "server";

@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use windlass_dialects::view::execution_id;
 use windlass_engine::{Hand, Hands};
+use windlass_views::execution_id;
 use windlass_worker::Pinger;
 
 /// Between two looks at the threads. What takes longer than that is written down, in case it ends the process.

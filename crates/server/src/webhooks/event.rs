@@ -4,8 +4,8 @@ use crate::feed::{Message, Tells};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use windlass_dialects::view::{error, execution_id, time};
 use windlass_kernel::ExecutionId;
+use windlass_views::{error, execution_id, time};
 
 macro_rules! events {
     ($($event:ident = $name:literal,)+) => {

@@ -10,11 +10,11 @@ use crate::host::now;
 use crate::problem::Problem;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use windlass_dialects::view::workflow_id;
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{
     Applied, DeliveryState, Entry, NewDeliveries, NewDelivery, Outbox, Reader, StoredDelivery, Teller,
 };
+use windlass_views::workflow_id;
 
 /// Deliveries looked up at a time.
 const PAGE: usize = 16;

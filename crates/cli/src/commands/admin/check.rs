@@ -9,11 +9,11 @@ use std::io::{IsTerminal, Write, stderr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_dialects::view::execution_id;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::vault::LocalVault;
 use windlass_store::AuditSeal;
 use windlass_store::check::{self, Problem, Report};
+use windlass_views::execution_id;
 
 /// How often a terminal is told how far the check is.
 const TELL_EVERY: Duration = Duration::from_millis(100);

@@ -8,11 +8,11 @@ use crate::progress::say;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
-use windlass_dialects::view::{execution_id, status, time};
 use windlass_kernel::Millis;
 use windlass_server::retention::{Pruned, Pruning, ended_before};
 use windlass_server::settings::duration;
 use windlass_store::Retention as _;
+use windlass_views::{execution_id, status, time};
 
 /// Executions named in a preview.
 const SHOWN: usize = 20;

@@ -9,7 +9,6 @@ use crate::progress::say;
 use crate::{ids, words};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use windlass_dialects::view::{execution_id, time};
 use windlass_engine::{Answer, Fatal, Folder, Now, give_alone};
 use windlass_kernel::{Cancel as Cancelling, ChildResult, ExecutionId, Failure, Input, Outcome, RunState};
 use windlass_server::engine_secrets::EngineSecrets;
@@ -19,6 +18,7 @@ use windlass_store::{
     Audit, Entry, Letter, Mail, Quarantined as _, Reader as _, Standing, Store as _, StoreError, Suspect,
     Write,
 };
+use windlass_views::{execution_id, time};
 
 /// What others are told about the process while it holds the folder.
 const WHAT: &str = "windlass admin quarantine";

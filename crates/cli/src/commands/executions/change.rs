@@ -9,8 +9,8 @@ use crate::progress::say;
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
-use windlass_dialects::view::execution_id;
 use windlass_kernel::ExecutionId;
+use windlass_views::execution_id;
 
 /// Cancel an execution
 #[derive(Debug, clap::Args)]

@@ -7,9 +7,9 @@ use crate::place::Place;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
-use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::ExecutionId;
 use windlass_server::follow::{Happened, Seen, Subject};
+use windlass_views::{execution_id, time};
 
 /// Show what happened, in public event names
 #[derive(Debug, clap::Args)]

@@ -8,10 +8,10 @@ use crate::words::log_line;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
-use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::ExecutionId;
 use windlass_protocol::Stream;
 use windlass_server::follow::{LogLine, Seen};
+use windlass_views::{execution_id, time};
 
 /// Show what the steps printed
 #[derive(Debug, clap::Args)]

@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
-use windlass_dialects::view::execution_id;
 use windlass_dialects::workflow::InputsSchema;
 use windlass_engine::{Answer, Folder, FolderError, Request};
 use windlass_kernel::ExecutionId;
 use windlass_store::{Letter, Reader as _, RetryFrom};
+use windlass_views::execution_id;
 
 /// Do an execution again that failed or was cancelled, as a new one
 ///

@@ -11,8 +11,8 @@ use crossbeam_channel::Receiver;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
-use windlass_dialects::view::{execution_id, status};
 use windlass_kernel::{ExecutionId, Phase};
+use windlass_views::{execution_id, status};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'p> {

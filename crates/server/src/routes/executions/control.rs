@@ -16,11 +16,11 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::view::{End, ExecutionStatus, NodeLabel, Story, execution_id, status, time};
 use windlass_dialects::workflow::HOOK;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
 use windlass_store::Reader as _;
+use windlass_views::{End, ExecutionStatus, NodeLabel, Story, execution_id, status, time};
 
 /// Why, for the record.
 const REASON_MAX: usize = 2_000;

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_artifact::json_bytes;
-use windlass_dialects::view::{execution_id, time};
 use windlass_kernel::ExecutionId;
+use windlass_views::{execution_id, time};
 
 const LIST: Paged = Paged { name: "events", usual: 100, most: 1_000 };
 /// JSON of an event without its record, roughly.

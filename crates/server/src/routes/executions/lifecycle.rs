@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_artifact::json_bytes;
-use windlass_dialects::view::{execution_id, reference, time};
 use windlass_kernel::{
     Event, ExecutionId, Failure, ManualOutcome, Millis, Net, Outcome, Role, RunId, SkipReason, StepId,
 };
 use windlass_protocol::Level;
+use windlass_views::{execution_id, reference, time};
 
 /// JSON of a line without its text and data, roughly.
 const LINE_BYTES: usize = 250;

@@ -4,8 +4,8 @@ use crate::app::App;
 use axum::http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass_dialects::view::execution_id;
 use windlass_kernel::ExecutionId;
+use windlass_views::execution_id;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Links {

@@ -15,9 +15,9 @@ use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::view::{Quarantined, execution_id, status, time, workflow_id};
 use windlass_kernel::{ExecutionId, Outcome, Phase};
 use windlass_store::{Catalog, Listed, Query, Reader, Status, WorkflowId};
+use windlass_views::{Quarantined, execution_id, status, time, workflow_id};
 
 const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 };
 

@@ -23,10 +23,10 @@ use std::fmt;
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_artifact::json_bytes;
-use windlass_dialects::view::{NodeLabel, time};
 use windlass_kernel::{ExecutionId, Millis, Net, StepId};
 use windlass_protocol::{Line, Stream};
 use windlass_store::{Position, Reader};
+use windlass_views::{NodeLabel, time};
 
 const LIST: Paged = Paged { name: "logs", usual: 100, most: 1_000 };
 /// Chunks of the log, and lines of the journal, read at a time.

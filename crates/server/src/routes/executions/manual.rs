@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::view::{execution_id, status};
 use windlass_kernel::net::Work;
 use windlass_kernel::{Fence, Input, ManualNote, ManualOutcome, RunId, RunState};
+use windlass_views::{execution_id, status};
 
 const NOTES_MAX: usize = 10_000;
 const EVIDENCE_MAX: usize = 100;

@@ -90,7 +90,7 @@ pub(crate) fn stored_of(
 }
 
 pub(crate) fn missing(id: ExecutionId) -> Problem {
-    Problem::not_found("execution", &windlass_dialects::view::execution_id(id))
+    Problem::not_found("execution", &windlass_views::execution_id(id))
 }
 
 /// What was reached in the first slice of a telling.

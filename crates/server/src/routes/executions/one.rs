@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_dialects::graph::Format;
-use windlass_dialects::view::{
+use windlass_store::WorkflowId;
+use windlass_views::{
     ExecutionStatus, ExecutionView, Progress, Waiting, execution_id, execution_status, progress, time,
     waiting_for,
 };
-use windlass_store::WorkflowId;
 
 /// The document's WorkflowExecutionResponse.
 #[derive(Debug, Serialize, ToSchema)]

@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::view::execution_id;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::ExecutionId;
 use windlass_store::{Reader as _, Retry, RetryFrom};
+use windlass_views::execution_id;
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -23,11 +23,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use windlass_dialects::view::{execution_id, workflow_id};
 use windlass_dialects::workflow::Overrides;
 use windlass_engine::{Answer, Refusal, Start};
 use windlass_kernel::ExecutionId;
 use windlass_store::{IdempotencyKey, Options, StoredDefinition, WorkflowId, WorkflowStatus};
+use windlass_views::{execution_id, workflow_id};
 
 /// What is known of a workflow when one of its executions starts.
 #[derive(Debug, Clone)]

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use utoipa::ToSchema;
-use windlass_dialects::view::{
-    Course, ExecutionError, ExecutionStatus, NodeExecution, NodeStatus, execution_id, time, workflow_id,
-};
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{Catalog, Tenant, WorkflowId};
+use windlass_views::{
+    Course, ExecutionError, ExecutionStatus, NodeExecution, NodeStatus, execution_id, time, workflow_id,
+};
 
 /// Executions that an estimate looks at.
 const LOOKED_AT: usize = 100;

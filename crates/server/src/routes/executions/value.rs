@@ -10,7 +10,7 @@ use crate::routes::shared::Refusals;
 use crate::stories::read_value;
 use axum::extract::{Path, State};
 use std::sync::Arc;
-use windlass_dialects::view::{ValueAddress, reference};
+use windlass_views::{ValueAddress, reference};
 
 /// A result or arguments of a node, as the journal has them
 ///

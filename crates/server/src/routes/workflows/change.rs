@@ -113,7 +113,7 @@ async fn keep(
     (action, details): (&str, Value),
 ) -> Result<(), Problem> {
     let workflow = current(app, caller, id).await?.workflow.id;
-    let audit = caller.does(action, &windlass_dialects::view::workflow_id(workflow.0), details);
+    let audit = caller.does(action, &windlass_views::workflow_id(workflow.0), details);
     let applied = app.keep(vec![entry.audited(audit)]).await?;
     app.definitions.forget(&caller.tenant, workflow);
     match applied.first() {

@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::view::workflow_id;
 use windlass_dialects::{Child, Compiled};
 use windlass_engine::{Answer, Refusal, Request};
 use windlass_store::{
     Catalog, Definition, HookClaim, HookReader as _, Reader, StoredWorkflow, Target, Tenant, Which,
     WorkflowId, WorkflowStatus,
 };
+use windlass_views::workflow_id;
 
 /// What a definition without a name is called.
 const UNNAMED: &str = "unnamed";

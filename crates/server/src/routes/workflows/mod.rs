@@ -23,9 +23,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_dialects::as_json;
-use windlass_dialects::view::workflow_id;
 use windlass_kernel::NetDigest;
 use windlass_store::{StoredWorkflow, WorkflowStatus};
+use windlass_views::workflow_id;
 
 /// A version that was registered.
 #[derive(Debug, Serialize, ToSchema)]

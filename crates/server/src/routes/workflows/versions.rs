@@ -17,8 +17,8 @@ use serde_json::Value;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use windlass_dialects::as_json;
-use windlass_dialects::view::workflow_id;
 use windlass_store::{Catalog, StoredVersion};
+use windlass_views::workflow_id;
 
 const LIST: Paged = Paged { name: "versions", usual: 50, most: 100 };
 

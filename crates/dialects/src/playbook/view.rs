@@ -1,16 +1,16 @@
 //! A playbook's execution in the playbook's words: tokens, gates, context, branches. Results are not repeated here,
 //! they are with the firings in `nodeExecutions`.
 
-use super::firing::{End, Firing};
-use super::large::Room;
-use super::story::{GateStory, Story};
-use super::wire::time;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use windlass_kernel::{Kind, Net, Outcome, Phase, StepId};
+use windlass_kernel::{Kind, Net, Outcome, Phase};
+use windlass_views::{DialectView, End, Firing, GateStory, Room, Story, ViewInput, gate_keys, time};
+
+pub(crate) const VIEW: DialectView =
+    DialectView { name: "playbook", lists_unreached: false, build: build_view };
 
 /// `steps` are those of the newest firings, which `nodeExecutions` has, too.
-pub(super) fn view(net: &Net, story: &Story, room: &mut Room<'_>, firings: usize) -> Value {
+fn build_view(input: &ViewInput<'_>, room: &mut Room<'_>) -> Value {
+    let ViewInput { net, story, firings, .. } = *input;
     let head = &story.state.head;
     let mut steps: Vec<_> = story.whole().rev().take(firings).map(|f| step(net, story, f, room)).collect();
     steps.reverse();
@@ -80,12 +80,4 @@ fn gate(net: &Net, gate: &GateStory) -> Value {
         told["deadline"] = json!(time(deadline));
     }
     told
-}
-
-/// Context keys that the rules of a step's gate read.
-#[must_use]
-pub fn gate_keys(net: &Net, step: StepId) -> BTreeSet<&str> {
-    let rules = net.step(step).admit.iter().flat_map(|admit| &admit.rules);
-    let reads = rules.filter_map(|rule| rule.when.as_ref()).flat_map(|when| when.reads());
-    reads.filter(|read| read.root == "ctx").filter_map(|read| read.key.as_deref()).collect()
 }

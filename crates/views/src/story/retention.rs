@@ -2,8 +2,8 @@
 //! the journal; memory and answers do not grow with history.
 
 use super::Story;
-use crate::view::firing::{End, Firing};
-use crate::view::kept::Kept;
+use crate::firing::{End, Firing};
+use crate::kept::Kept;
 use std::collections::{BTreeMap, VecDeque};
 use windlass_artifact::json_bytes;
 use windlass_kernel::StepId;

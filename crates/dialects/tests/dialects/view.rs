@@ -1,13 +1,13 @@
 //! Playbooks driven through the kernel by hand, and how they are told.
 
-use super::{
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_dialects::{Dialect, compile};
+use windlass_kernel::*;
+use windlass_views::{
     Facts, Labels, Leases, ResultPlace, Sources, Story, Taken, ValuePlace, Workflow, execution_status,
     progress, response, status,
 };
-use crate::{Dialect, compile};
-use serde_json::{Value, json};
-use std::sync::Arc;
-use windlass_kernel::*;
 
 struct Driven {
     net: Net,
@@ -80,7 +80,8 @@ impl Driven {
     }
 
     fn told_with(&self, leases: Leases) -> Value {
-        let workflow = Workflow { id: 5, name: "told".into(), version: 2, dialect: Some(Dialect::Playbook) };
+        let workflow =
+            Workflow { id: 5, name: "told".into(), version: 2, dialect: Some(Dialect::Playbook.view()) };
         let labels = Labels { by: "owner".into(), ..Labels::default() };
         let (execution, trigger) = (ExecutionId(7), "manual".into());
         let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels, quarantined: None };

@@ -4,12 +4,12 @@
 //! are told inside their loop's entry (`iterations`), and counting entries counts firings. Steps of a body of several
 //! steps have entries of their own, with `path`: the iteration numbers from the outermost loop inwards, from 0.
 
-use super::firing::{End, Firing};
-use super::large::Room;
-use super::response::{Facts, Leases};
-use super::shapes::{Course, ExecutionError, Iteration, NodeExecution};
-use super::story::Story;
-use super::wire::time;
+use crate::firing::{End, Firing};
+use crate::large::Room;
+use crate::response::{Facts, Leases};
+use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution};
+use crate::story::Story;
+use crate::wire::time;
 use serde_json::{Map, Value, json};
 use windlass_kernel::codes;
 use windlass_kernel::net::{Step, Work};
@@ -36,7 +36,7 @@ impl NodeLabel {
 }
 
 /// None: there is no room for it. Ask for the newest first.
-pub(super) fn entry(
+pub(crate) fn entry(
     net: &Net,
     story: &Story,
     facts: &Facts,
@@ -89,7 +89,8 @@ fn course(net: &Net, story: &Story, facts: &Facts, firing: &Firing, room: &mut R
 }
 
 /// Statuses of the workflow document.
-pub(crate) fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'static str {
+#[must_use]
+pub fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'static str {
     match firing.end {
         Some(End::Completed) => "completed",
         Some(End::Failed { .. }) => "failed",
@@ -209,4 +210,27 @@ fn node_type(step: &Step) -> String {
         [kind] => kind.to_owned(),
         _ => "pipeline".to_owned(),
     }
+}
+
+/// Entries of nodes that have not fired: they may, until the execution has ended.
+pub(crate) fn not_reached<'n>(net: &'n Net, story: &'n Story) -> impl Iterator<Item = NodeExecution> + 'n {
+    net.steps().filter(|(id, _)| story.fired(*id) == 0).map(|(_, step)| {
+        let NodeLabel { id, name, kind } = NodeLabel::of(step);
+        NodeExecution {
+            node_id: id,
+            node_name: name,
+            node_type: kind,
+            firing: 0,
+            path: Vec::new(),
+            course: Course { status: unreached_status(story), ..Course::default() },
+            iterations: Vec::new(),
+            compensation: None,
+        }
+    })
+}
+
+/// Status of a node that has not fired.
+#[must_use]
+pub fn unreached_status(story: &Story) -> &'static str {
+    if story.state.phase().is_ended() { "skipped" } else { "pending" }
 }

@@ -5,29 +5,24 @@ mod entry;
 mod firing;
 mod kept;
 mod large;
-mod playbook;
 mod response;
 mod shapes;
 mod story;
-#[cfg(test)]
-mod tests;
 mod waiting;
 mod wire;
-mod workflow;
 
-pub(crate) use entry::node_status;
-pub use entry::{NodeLabel, category, error};
+pub use entry::{NodeLabel, category, error, node_status, unreached_status};
 pub use firing::{End, Firing};
 pub use kept::{Kept, ResultPlace, ValueAddress, ValuePlace};
 pub use large::{Open, ReadValue, Room, Share, Sources, TOLD_BYTES_MAX, reference, shared};
-pub use playbook::gate_keys;
 pub use response::{
-    Facts, Labels, Leases, Taken, Workflow, execution_status, progress, response, status, told_outputs,
+    DialectView, Facts, Labels, Leases, Taken, ViewInput, Workflow, execution_status, progress, response,
+    status, told_outputs,
 };
 pub use shapes::{
     Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,
     NodeProgress, NodeStatus, Progress, Quarantined, Shortened, TriggerType, Waiting, WaitingKind,
 };
 pub use story::{FIRINGS_BYTES_MAX, GateStory, HoldStory, Story, VALUES_BYTES_MAX};
-pub use waiting::waiting_for;
+pub use waiting::{gate_keys, waiting_for};
 pub use wire::{execution_id, time, workflow_id};

@@ -1,18 +1,16 @@
 //! The workflow document's WorkflowExecutionResponse, for an execution of any dialect. `links` are not in it: only a
 //! server has something that they could lead to.
 
-use super::entry::{NodeLabel, entry, error, node_status};
-use super::firing::{End, Firing};
-use super::kept::ResultPlace;
-use super::large::{Room, Share, Sources, TOLD_BYTES_MAX};
-use super::shapes::{
+use crate::entry::{NodeLabel, entry, error, node_status, not_reached};
+use crate::firing::{End, Firing};
+use crate::kept::ResultPlace;
+use crate::large::{Room, Share, Sources, TOLD_BYTES_MAX};
+use crate::shapes::{
     ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined,
 };
-use super::story::Story;
-use super::waiting::waiting_for;
-use super::wire::{execution_id, time, workflow_id};
-use super::{playbook, workflow as of_workflow};
-use crate::detect::Dialect;
+use crate::story::Story;
+use crate::waiting::waiting_for;
+use crate::wire::{execution_id, time, workflow_id};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis, Net, Outcome, Outputs, Phase, RunId, StepId};
@@ -56,7 +54,35 @@ pub struct Workflow {
     pub id: u128,
     pub name: String,
     pub version: u32,
-    pub dialect: Option<Dialect>,
+    pub dialect: Option<&'static DialectView>,
+}
+
+/// The view of an execution in the words of its dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct DialectView {
+    pub name: &'static str,
+    /// Whether `nodeExecutions` also lists the nodes that have not fired.
+    pub lists_unreached: bool,
+    /// Builds the field `view`.
+    pub build: fn(&ViewInput<'_>, &mut Room<'_>) -> Value,
+}
+
+impl DialectView {
+    /// The view of a dialect that has no words of its own: null.
+    #[must_use]
+    pub const fn empty(name: &'static str) -> DialectView {
+        DialectView { name, lists_unreached: false, build: |_, _| Value::Null }
+    }
+}
+
+/// Input of [`DialectView::build`].
+#[derive(Debug, Clone, Copy)]
+pub struct ViewInput<'a> {
+    pub net: &'a Net,
+    pub story: &'a Story,
+    pub leases: &'a Leases,
+    /// Number of the newest firings that `nodeExecutions` has.
+    pub firings: usize,
 }
 
 /// The execution as one object: its story and its outputs are of the same records. Inputs and outputs are told as far as
@@ -80,8 +106,8 @@ pub fn response(
         story.whole().rev().filter_map(|firing| entry(net, story, facts, firing, &mut room)).collect();
     node_executions.reverse();
     let firings = node_executions.len();
-    if dialect == Some(Dialect::Workflow) {
-        node_executions.extend(of_workflow::not_reached(net, story));
+    if dialect.is_some_and(|dialect| dialect.lists_unreached) {
+        node_executions.extend(not_reached(net, story));
     }
     ExecutionView {
         execution_id: execution_id(facts.execution),
@@ -105,13 +131,11 @@ pub fn response(
         quarantined: facts.quarantined.clone(),
         errors: errors(net, story, facts.labels.debug),
         metadata: metadata(facts, story),
-        dialect: dialect.map(Dialect::name),
-        view: match dialect {
-            Some(Dialect::Playbook) => playbook::view(net, story, &mut room, firings),
-            Some(Dialect::Workflow) => of_workflow::view(net, story, &facts.leases, &mut room),
-            // No definition of these compiles yet.
-            Some(Dialect::Plan | Dialect::Actions) | None => Value::Null,
-        },
+        dialect: dialect.map(|dialect| dialect.name),
+        view: dialect.map_or(Value::Null, |dialect| {
+            let input = ViewInput { net, story, leases: &facts.leases, firings };
+            (dialect.build)(&input, &mut room)
+        }),
         shortened: room.shortened(),
     }
 }

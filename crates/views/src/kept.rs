@@ -80,7 +80,7 @@ impl ResultPlace {
         ResultPlace { place: ValuePlace::of(version, index, value), held: Arc::downgrade(value) }
     }
 
-    pub(super) fn held(&self) -> Option<Arc<Value>> {
+    pub(crate) fn held(&self) -> Option<Arc<Value>> {
         self.held.upgrade()
     }
 }
@@ -94,23 +94,23 @@ pub struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(version: u64, index: usize, value: &Arc<Value>) -> Kept {
+    pub(crate) fn new(version: u64, index: usize, value: &Arc<Value>) -> Kept {
         Kept { place: ValuePlace::of(version, index, value), value: Some(value.clone()) }
     }
 
     /// Lets go of the value; returns the bytes that are free again.
-    pub(super) fn drop_value(&mut self) -> usize {
+    pub(crate) fn drop_value(&mut self) -> usize {
         self.value.take().map_or(0, |_| self.place.bytes)
     }
 
-    pub(super) fn bytes_held(&self) -> usize {
+    pub(crate) fn bytes_held(&self) -> usize {
         if self.value.is_some() { self.place.bytes } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     #[test]
     fn an_address_is_read_as_it_was_written() {

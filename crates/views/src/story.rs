@@ -4,8 +4,8 @@ mod retention;
 
 pub use retention::{FIRINGS_BYTES_MAX, VALUES_BYTES_MAX};
 
-use super::firing::{End, Firing};
-use super::kept::Kept;
+use crate::firing::{End, Firing};
+use crate::kept::Kept;
 use retention::{Retention, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_kernel::{

@@ -1,25 +1,24 @@
 //! A workflow's execution in the workflow's words: every node with what became of it. Results are not repeated here,
 //! they are with the firings in `nodeExecutions`.
 
-use super::entry::{NodeLabel, node_status};
-use super::firing::Firing;
-use super::large::Room;
-use super::response::{Leases, status};
-use super::shapes::{Course, NodeExecution};
-use super::story::Story;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use windlass_kernel::net::FailureMode;
 use windlass_kernel::{Net, StepId};
+use windlass_views::{DialectView, Firing, Room, ViewInput, node_status, status, unreached_status};
 
-pub(super) fn view(net: &Net, story: &Story, leases: &Leases, room: &mut Room<'_>) -> Value {
+pub(crate) const VIEW: DialectView =
+    DialectView { name: "workflow", lists_unreached: true, build: build_view };
+
+fn build_view(input: &ViewInput<'_>, room: &mut Room<'_>) -> Value {
+    let ViewInput { net, story, leases, .. } = *input;
     let newest: BTreeMap<StepId, &Firing> = story.whole().map(|firing| (firing.step, firing)).collect();
     let nodes = net.steps().map(|(id, step)| {
         let told = match newest.get(&id) {
             Some(firing) => {
                 json!({ "status": node_status(story, leases, firing), "firings": story.fired(id) })
             }
-            None => json!({ "status": unreached(story), "firings": 0 }),
+            None => json!({ "status": unreached_status(story), "firings": 0 }),
         };
         (step.name.clone(), told)
     });
@@ -29,27 +28,6 @@ pub(super) fn view(net: &Net, story: &Story, leases: &Leases, room: &mut Room<'_
         "nodes": nodes.collect::<Map<_, _>>(),
         "ctx": room.context(&story.state.head.ctx),
     })
-}
-
-/// Entries of nodes that have not fired: they may, until the execution has ended.
-pub(super) fn not_reached<'n>(net: &'n Net, story: &'n Story) -> impl Iterator<Item = NodeExecution> + 'n {
-    net.steps().filter(|(id, _)| story.fired(*id) == 0).map(|(_, step)| {
-        let NodeLabel { id, name, kind } = NodeLabel::of(step);
-        NodeExecution {
-            node_id: id,
-            node_name: name,
-            node_type: kind,
-            firing: 0,
-            path: Vec::new(),
-            course: Course { status: unreached(story), ..Course::default() },
-            iterations: Vec::new(),
-            compensation: None,
-        }
-    })
-}
-
-fn unreached(story: &Story) -> &'static str {
-    if story.state.phase().is_ended() { "skipped" } else { "pending" }
 }
 
 fn failure_mode(net: &Net) -> &'static str {

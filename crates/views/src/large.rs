@@ -1,11 +1,11 @@
 //! Large values as they are told. What was set aside is a reference in the journal; inputs and outputs are told as they are
 //! up to a bound. What is beyond a bound is told by its size and the place where it can be had whole.
 
-use super::firing::Firing;
-use super::kept::{Kept, ResultPlace, ValuePlace};
-use super::shapes::Shortened;
-use super::story::FIRINGS_BYTES_MAX;
-use super::wire::execution_id;
+use crate::firing::Firing;
+use crate::kept::{Kept, ResultPlace, ValuePlace};
+use crate::shapes::Shortened;
+use crate::story::FIRINGS_BYTES_MAX;
+use crate::wire::execution_id;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use windlass_kernel::ExecutionId;
 /// people. An answer stays within what clients read at once.
 pub const TOLD_BYTES_MAX: u64 = 1 << 20;
 /// Things that an execution waits for, as it is told. People do not answer more at once.
-pub(super) const WAITING_MAX: usize = 1_000;
+pub(crate) const WAITING_MAX: usize = 1_000;
 
 /// The key of what stands for a value that is not told.
 const OMITTED: &str = "$omitted";
@@ -106,17 +106,17 @@ impl<'o> Room<'o> {
     }
 
     /// What had to be left out; None when all is told.
-    pub(super) fn shortened(self) -> Option<Shortened> {
+    pub(crate) fn shortened(self) -> Option<Shortened> {
         let Shortened { values, node_executions, .. } = &self.shortened;
         (*values > 0 || *node_executions > 0).then_some(self.shortened)
     }
 
-    pub(super) fn leave_out_firings(&mut self, count: u64) {
+    pub(crate) fn leave_out_firings(&mut self, count: u64) {
         self.shortened.node_executions += count;
     }
 
     /// Whether a firing is told. Ask for the newest first.
-    pub(super) fn takes(&mut self, firing: &Firing, label_bytes: usize) -> bool {
+    pub(crate) fn takes(&mut self, firing: &Firing, label_bytes: usize) -> bool {
         match self.firings_left.checked_sub(firing.weight() + label_bytes) {
             Some(left) => self.firings_left = left,
             None => {
@@ -129,7 +129,7 @@ impl<'o> Room<'o> {
     }
 
     /// A value of a firing: the story holds as many as are told.
-    pub(super) fn held(&mut self, kept: &Kept) -> Arc<Value> {
+    pub fn held(&mut self, kept: &Kept) -> Arc<Value> {
         match &kept.value {
             Some(value) => shared(self.execution, value),
             None => Arc::new(self.omit(&kept.place)),
@@ -137,7 +137,7 @@ impl<'o> Room<'o> {
     }
 
     /// Inputs: a reference as what it stands for.
-    pub(super) fn tell(&mut self, share: &mut Share, value: &Value) -> Value {
+    pub(crate) fn tell(&mut self, share: &mut Share, value: &Value) -> Value {
         if key(value).is_none() {
             let bytes = json_bytes(value);
             return match share.take(bytes as u64) {
@@ -163,14 +163,14 @@ impl<'o> Room<'o> {
     }
 
     /// The context. A reference stays one.
-    pub(super) fn context(&mut self, ctx: &BTreeMap<String, Arc<Value>>) -> Map<String, Value> {
+    pub fn context(&mut self, ctx: &BTreeMap<String, Arc<Value>>) -> Map<String, Value> {
         let mut share = Share::default();
         let told = ctx.iter().map(|(key, value)| (key.clone(), self.refer(&mut share, value)));
         told.collect()
     }
 
     /// A value that stays a reference if it is one.
-    pub(super) fn refer(&mut self, share: &mut Share, value: &Value) -> Value {
+    pub(crate) fn refer(&mut self, share: &mut Share, value: &Value) -> Value {
         let bytes = json_bytes(value);
         match share.take(bytes as u64) {
             true => reference(self.execution, value),

@@ -1,14 +1,15 @@
 //! What an execution waits for, as far as people can do something about it.
 
-use super::entry::NodeLabel;
-use super::large::{Room, Share, WAITING_MAX};
-use super::shapes::{Waiting, WaitingKind};
-use super::story::Story;
-use super::wire::time;
+use crate::entry::NodeLabel;
+use crate::large::{Room, Share, WAITING_MAX};
+use crate::shapes::{Waiting, WaitingKind};
+use crate::story::Story;
+use crate::wire::time;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use windlass_artifact::key;
 use windlass_kernel::net::{Step, Work};
-use windlass_kernel::{Millis, Net, Path, RunState};
+use windlass_kernel::{Millis, Net, Path, RunState, StepId};
 
 /// A pause first, then approvals and manual steps, then gates; at most [`WAITING_MAX`] of them.
 #[must_use]
@@ -73,4 +74,12 @@ fn asking(waits: Waiting, asked: &Value, room: &mut Room<'_>, share: &mut Share)
 fn at_node(waits: Waiting, step: &Step, path: &Path) -> Waiting {
     let NodeLabel { id, name, .. } = NodeLabel::of(step);
     Waiting { node_id: Some(id), node_name: Some(name), path: path.0.clone(), ..waits }
+}
+
+/// Context keys that the rules of a step's gate read.
+#[must_use]
+pub fn gate_keys(net: &Net, step: StepId) -> BTreeSet<&str> {
+    let rules = net.step(step).admit.iter().flat_map(|admit| &admit.rules);
+    let reads = rules.filter_map(|rule| rule.when.as_ref()).flat_map(|when| when.reads());
+    reads.filter(|read| read.root == "ctx").filter_map(|read| read.key.as_deref()).collect()
 }

@@ -69,7 +69,7 @@ pub struct Shortened {
 }
 
 impl Shortened {
-    pub(super) fn new(journal: String) -> Shortened {
+    pub(crate) fn new(journal: String) -> Shortened {
         Shortened { values: 0, bytes: 0, node_executions: 0, journal }
     }
 }

@@ -1,6 +1,6 @@
 //! One firing of a step, as the journal tells it.
 
-use super::kept::Kept;
+use crate::kept::Kept;
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::{Failure, Millis, Path, Role, RunId, SkipReason, StepId, Times};
@@ -17,7 +17,7 @@ pub struct Firing {
     /// Attempts begun.
     pub attempts: u32,
     /// How often it was given out: work that waited for a timer or another execution is given out again.
-    pub(super) begun: u32,
+    pub(crate) begun: u32,
     pub fired_at: Option<Millis>,
     /// First offered, or begun without a worker. An offer that waits for a slot counts: the journal knows no slots.
     pub began_at: Option<Millis>,
@@ -41,7 +41,7 @@ pub enum End {
 }
 
 impl Firing {
-    pub(super) fn new(run: RunId, step: StepId, path: Path, role: Role) -> Firing {
+    pub(crate) fn new(run: RunId, step: StepId, path: Path, role: Role) -> Firing {
         Firing {
             run,
             step,
@@ -62,18 +62,18 @@ impl Firing {
         }
     }
 
-    pub(super) fn begin(&mut self, attempt: u32, at: Millis) {
+    pub(crate) fn begin(&mut self, attempt: u32, at: Millis) {
         self.attempts = attempt;
         self.begun += 1;
         self.began_at.get_or_insert(at);
     }
 
-    pub(super) fn fail(&mut self, failure: &Failure, at: Millis) {
+    pub(crate) fn fail(&mut self, failure: &Failure, at: Millis) {
         self.failure = Some(failure.clone());
         self.failed_at = Some(at);
     }
 
-    pub(super) fn end(&mut self, end: End, at: Millis, times: Option<&Times>) {
+    pub(crate) fn end(&mut self, end: End, at: Millis, times: Option<&Times>) {
         // The lease knows better than the offer when the work began; it tells of the newest one only.
         if let Some(times) = times
             && self.begun == 1
