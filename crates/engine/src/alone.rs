@@ -37,6 +37,7 @@ pub fn give_alone<S: Store>(
                 Effect::Quarantined(_, what) => return Err(StoreError::Undecodable(what).into()),
                 // What the lane would do next is for the process that takes the folder.
                 Effect::Read(..)
+                | Effect::SessionOpen(..)
                 | Effect::Order(..)
                 | Effect::SessionOver(_)
                 | Effect::Changed(_)

@@ -10,11 +10,11 @@ use crate::wake::{Answer, Effect, Fatal, Found, InputsLookup, Lookup, Now, ReadI
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use windlass_kernel::{ExecutionId, Millis};
-use windlass_protocol::{Order, SessionId};
+use windlass_protocol::{Call, Reply, ReplyTo, SessionId};
 use windlass_store::{Applied, Store, StoreError, Write};
 
 /// Requests that wait for the loop; whoever asks more waits until there is room.
@@ -29,11 +29,31 @@ const INPUTS_THREADS: usize = 2;
 /// The loop looks at the clock at least this often.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-pub type Reply = Box<dyn FnOnce(Answer) + Send>;
-type Orders = Box<dyn Fn(Order) + Send>;
 /// Told the executions that something happened to, after it is on disk. Called from the engine's thread: it must be quick.
 pub type Watch = Box<dyn Fn(&[ExecutionId]) + Send>;
-type Asked = (Request, Reply, Option<Orders>);
+
+/// Message for the loop.
+enum Asked {
+    Request(Request, Box<dyn FnOnce(Answer) + Send>),
+    Call(Call, ReplyTo),
+}
+
+/// Receiver of an answer.
+enum Asker {
+    Caller(Box<dyn FnOnce(Answer) + Send>),
+    Worker(ReplyTo),
+}
+
+impl Asker {
+    fn answer(self, answer: Answer) {
+        match (self, answer) {
+            (Asker::Caller(reply), answer) => reply(answer),
+            (Asker::Worker(mut reply), Answer::Reply(sent)) => reply(sent),
+            // The engine stops: without a reply the worker calls again.
+            (Asker::Worker(_), _) => {}
+        }
+    }
+}
 
 /// What the other threads have done.
 enum Happened<S> {
@@ -105,7 +125,7 @@ impl Engine {
             inputs,
             found,
             check,
-            sessions: Arc::default(),
+            sessions: IdMap::default(),
             recovered: recovered.clone(),
             began,
             hand,
@@ -148,13 +168,13 @@ impl Handle {
     /// Asks and is called back from the engine's thread: the callback must be quick. Blocks while too many wait.
     /// After the engine has ended the callback is dropped without a call.
     pub fn ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) {
-        let _ = self.requests.send((request, Box::new(reply), None));
+        let _ = self.requests.send(Asked::Request(request, Box::new(reply)));
     }
 
     /// Asks like [`Handle::ask`], unless too many wait: then it is not asked, and false is answered.
     #[must_use]
     pub fn try_ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) -> bool {
-        self.requests.try_send((request, Box::new(reply), None)).is_ok()
+        self.requests.try_send(Asked::Request(request, Box::new(reply))).is_ok()
     }
 
     /// Everything that the last process left to be done has been found.
@@ -163,15 +183,9 @@ impl Handle {
         self.recovered.load(Ordering::Acquire)
     }
 
-    /// Registers a worker; its orders come through `orders`, called from the engine's thread.
-    pub fn register(
-        &self,
-        register: windlass_protocol::Register,
-        orders: impl Fn(Order) + Send + 'static,
-        reply: impl FnOnce(Answer) + Send + 'static,
-    ) {
-        let asked = (Request::Register(register), Box::new(reply) as Reply, Some(Box::new(orders) as Orders));
-        let _ = self.requests.send(asked);
+    /// Makes a call for a worker. Replies come from the engine's thread. Blocks while too many requests wait.
+    pub fn send(&self, call: Call, reply: ReplyTo) {
+        let _ = self.requests.send(Asked::Call(call, reply));
     }
 
     /// Asks and waits; None when the engine has ended.
@@ -255,7 +269,7 @@ impl<S> Drop for LastWords<'_, S> {
 
 /// The loop of a lane.
 struct Turn<S: Store> {
-    lane: Lane<Reply>,
+    lane: Lane<Asker>,
     watch: Option<Watch>,
     /// Not here while the writer has it.
     store: Option<Box<S>>,
@@ -269,7 +283,7 @@ struct Turn<S: Store> {
     inputs: FairThreads<S::Reader>,
     found: Sender<Happened<S>>,
     check: InputsCheck,
-    sessions: Arc<Mutex<IdMap<SessionId, Orders>>>,
+    sessions: IdMap<SessionId, ReplyTo>,
     recovered: Arc<AtomicBool>,
     began: Instant,
     hand: Arc<dyn Hand>,
@@ -336,7 +350,7 @@ impl<S: Store> Turn<S> {
         }
     }
 
-    fn wake(&mut self, wake: Wake<Reply>) {
+    fn wake(&mut self, wake: Wake<Asker>) {
         self.lane.wake(wake, now(self.began));
     }
 
@@ -354,24 +368,11 @@ impl<S: Store> Turn<S> {
         self.wake(wake);
     }
 
-    fn take(&mut self, (request, reply, orders): Asked) {
-        let reply = match orders {
-            None => reply,
-            Some(orders) => self.registering(orders, reply),
-        };
-        self.wake(Wake::Ask(request, reply));
-    }
-
-    /// The session's orders are known before its first one is given.
-    fn registering(&self, orders: Orders, reply: Reply) -> Reply {
-        let sessions = self.sessions.clone();
-        Box::new(move |answer| {
-            if let Answer::Registered(id) = &answer {
-                let mut sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
-                sessions.insert(*id, orders);
-            }
-            reply(answer);
-        })
+    fn take(&mut self, asked: Asked) {
+        self.wake(match asked {
+            Asked::Request(request, reply) => Wake::Ask(request, Asker::Caller(reply)),
+            Asked::Call(call, reply) => Wake::Call(call, Asker::Worker(reply)),
+        });
     }
 
     /// Does what the lane wants; `Some` ends the loop.
@@ -379,13 +380,18 @@ impl<S: Store> Turn<S> {
         let mut small = None;
         for effect in self.lane.take_effects() {
             match effect {
-                Effect::Answer(reply, answer) => reply(answer),
+                Effect::Answer(asker, answer) => asker.answer(answer),
                 Effect::Write(batch) if batch.len() > WRITES_ON_THE_SPOT_MAX => self.hand_over(batch),
                 Effect::Write(batch) => small = Some(batch),
                 Effect::Read(id, Lookup::Inputs(wanted)) => self.make_inputs(id, wanted),
                 Effect::Read(id, lookup) => drop(self.lookups.send((id, lookup))),
-                Effect::Order(session, order) => self.order(session, order),
-                Effect::SessionOver(session) => drop(self.orders().remove(&session)),
+                Effect::SessionOpen(session, asker) => self.open_session(session, asker),
+                Effect::Order(session, order) => {
+                    if let Some(reply) = self.sessions.get_mut(&session) {
+                        reply(Reply::Order(order));
+                    }
+                }
+                Effect::SessionOver(session) => drop(self.sessions.remove(&session)),
                 Effect::Changed(executions) => {
                     if let Some(watch) = &self.watch {
                         watch(&executions);
@@ -438,14 +444,11 @@ impl<S: Store> Turn<S> {
         debug_assert_eq!(submitted, Ok(()), "what waits for these threads has no bound");
     }
 
-    fn order(&self, session: SessionId, order: Order) {
-        if let Some(orders) = self.orders().get(&session) {
-            orders(order);
+    fn open_session(&mut self, session: SessionId, asker: Asker) {
+        if let Asker::Worker(mut reply) = asker {
+            reply(Reply::Registered(session));
+            self.sessions.insert(session, reply);
         }
-    }
-
-    fn orders(&self) -> MutexGuard<'_, IdMap<SessionId, Orders>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -47,6 +47,7 @@ use std::sync::Arc;
 use timers::Timers;
 use windlass_kernel::{ExecutionId, Net};
 use windlass_protocol as protocol;
+use windlass_protocol::Call;
 use windlass_store::{Entry, Quarantine, StoredDefinition};
 
 #[derive(Debug, Clone)]
@@ -179,6 +180,8 @@ impl<R> Lane<R> {
         match wake {
             Wake::Ask(request, reply) if self.stopping => self.ask_late(request, reply),
             Wake::Ask(request, reply) => self.ask(request, reply),
+            Wake::Call(call, reply) if self.stopping => self.call_late(call, reply),
+            Wake::Call(call, reply) => self.call(call, reply),
             Wake::Written(Ok(applied)) => self.written(applied),
             Wake::Found(id, found) => self.found(id, found),
             Wake::Written(Err(error)) => self.fatal(error),
@@ -260,30 +263,46 @@ impl<R> Lane<R> {
                 self.rooms.limit(limits.open);
                 self.answer(reply, Answer::Accepted);
             }
-            Request::Register(register) => self.register(&register, reply),
-            Request::Leave(session) => self.leave(session, reply),
-            Request::Report(report) => self.report(*report, reply),
-            Request::Agent(call) => self.agent(*call, reply),
-            Request::Checkpoint(checkpoint) => self.checkpoint(checkpoint, reply),
-            Request::Beat(beat) => self.beat(&beat, reply),
-            Request::Log(log) => self.log(log, reply),
-            Request::Progress(progress) => self.progress(progress, reply),
             Request::Keep(entries) => self.keep(entries, reply),
             Request::Load => self.tell_load(reply),
         }
     }
 
-    /// What workers have finished is still taken while the lane stops; new work is not.
+    /// New work is refused while the lane stops.
     fn ask_late(&mut self, request: Request, reply: R) {
         match request {
-            Request::Report(_)
-            | Request::Checkpoint(_)
-            | Request::Log(_)
-            | Request::Progress(_)
-            | Request::Keep(_)
-            | Request::Load
-            | Request::Leave(_) => self.ask(request, reply),
-            _ => self.answer(reply, Answer::Stopping),
+            Request::Keep(_) | Request::Load => self.ask(request, reply),
+            Request::Define(_)
+            | Request::Start(_)
+            | Request::Retry { .. }
+            | Request::Give { .. }
+            | Request::Release { .. }
+            | Request::Limit(_)
+            | Request::Await(_)
+            | Request::AwaitPause(_) => self.answer(reply, Answer::Stopping),
+        }
+    }
+
+    fn call(&mut self, call: Call, reply: R) {
+        match call {
+            Call::Register(register) => self.register(&register, reply),
+            Call::Beat(beat) => self.beat(&beat, reply),
+            Call::Leave(session) => self.leave(session, reply),
+            Call::Report(report) => self.report(*report, reply),
+            Call::Checkpoint(checkpoint) => self.checkpoint(checkpoint, reply),
+            Call::Agent(call) => self.agent(*call, reply),
+            Call::Progress(progress) => self.progress(progress, reply),
+            Call::Log(log) => self.log(log, reply),
+        }
+    }
+
+    /// Results of workers are still accepted while the lane stops.
+    fn call_late(&mut self, call: Call, reply: R) {
+        match call {
+            Call::Leave(_) | Call::Report(_) | Call::Checkpoint(_) | Call::Progress(_) | Call::Log(_) => {
+                self.call(call, reply);
+            }
+            Call::Register(_) | Call::Beat(_) | Call::Agent(_) => self.answer(reply, Answer::Stopping),
         }
     }
 
@@ -321,6 +340,10 @@ impl<R> Lane<R> {
 
     fn answer(&mut self, reply: R, answer: Answer) {
         self.effects.push(Effect::Answer(reply, answer));
+    }
+
+    fn answer_verdict(&mut self, reply: R, verdict: protocol::Verdict) {
+        self.answer(reply, Answer::verdict(verdict));
     }
 
     fn fatal(&mut self, fatal: impl Into<Fatal>) {

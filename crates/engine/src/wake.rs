@@ -21,10 +21,12 @@ pub struct Now {
     pub steady: u64,
 }
 
-/// `R` is how the asker is answered.
+/// Event that a lane reacts to. `R` is how the caller is answered.
 #[derive(Debug)]
 pub enum Wake<R> {
     Ask(Request, R),
+    /// Call of a worker. It is answered with an [`Answer::Reply`], except for a registration.
+    Call(protocol::Call, R),
     /// The batch that was handed out is on disk, or the store is broken.
     Written(Result<Vec<Applied>, StoreError>),
     Found(ReadId, Result<Found, StoreError>),
@@ -40,6 +42,8 @@ pub enum Effect<R> {
     /// At most one batch is out at a time.
     Write(Vec<Write>),
     Read(ReadId, Lookup),
+    /// The session is open. The caller that registered gets its orders until it is over.
+    SessionOpen(protocol::SessionId, R),
     Order(protocol::SessionId, protocol::Order),
     /// The session is over: no order for it follows.
     SessionOver(protocol::SessionId),
@@ -92,16 +96,6 @@ pub enum Request {
     Await(ExecutionId),
     /// Answered when it has ended or is paused, whoever paused it.
     AwaitPause(ExecutionId),
-    Register(protocol::Register),
-    /// The worker shuts down and has stopped everything it had.
-    Leave(protocol::SessionId),
-    Report(Box<protocol::Report>),
-    /// Answered when what the agent asked for has ended.
-    Agent(Box<protocol::AgentCall>),
-    Checkpoint(protocol::Checkpoint),
-    Beat(protocol::Beat),
-    Log(protocol::Log),
-    Progress(protocol::Progress),
     /// Rows beside executions: all of them or, after a crash, none.
     Keep(Vec<Entry>),
     /// How much there is to do.
@@ -278,14 +272,23 @@ pub enum Answer {
     Accepted,
     Refused(Refusal),
     Rested(Phase),
-    Registered(protocol::SessionId),
-    Verdict(protocol::Verdict),
-    Agent(protocol::AgentAnswer),
+    /// Reply to the call of a worker.
+    Reply(protocol::Reply),
     /// What became of each entry.
     Kept(Vec<Applied>),
     Load(Load),
     /// The lane stops; ask again after the restart.
     Stopping,
+}
+
+impl Answer {
+    pub(crate) fn verdict(verdict: protocol::Verdict) -> Answer {
+        Answer::Reply(protocol::Reply::Verdict(verdict))
+    }
+
+    pub(crate) fn agent(answer: protocol::AgentAnswer) -> Answer {
+        Answer::Reply(protocol::Reply::Agent(Box::new(answer)))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

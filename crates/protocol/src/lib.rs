@@ -1,21 +1,19 @@
-//! What engine and worker say to each other: serialised types, without logic.
+//! Types that pass between engine and worker: serialised data without logic.
 
-mod agent;
-mod depth;
-mod keychain;
-mod node;
+mod call;
 mod pipeline;
 mod tools;
 mod work;
 
-pub use agent::{AgentAnswer, AgentAsk, AgentCall};
-pub use depth::{TOO_DEEP, TOO_DEEP_CODE, VALUE_DEPTH_MAX, is_too_deep};
-pub use keychain::{Key, KeyScope, KeySource, Provider};
-pub use node::Node;
-pub use pipeline::{Action, Backoff, OnUnmatched, Pipeline, Rule, Task};
+pub use call::{
+    AgentAnswer, AgentAsk, AgentCall, Beat, Call, Order, PROTOCOL_VERSION, Register, Reply, ReplyTo, Verdict,
+};
+pub use pipeline::{
+    Action, Backoff, Key, KeyScope, KeySource, Node, OnUnmatched, Pipeline, Provider, Rule, Task,
+};
 pub use tools::{COMMON_FIELDS, Tool, ToolField, ToolRow, field, idle};
 pub use windlass_failure::{ErrorClass, Failure};
 pub use work::{
-    Beat, Checkpoint, ChildEnd, Iter, LEASE_TTL_MS, Level, Line, Log, Order, Outcome, PROTOCOL_VERSION,
-    Progress, Register, Report, Returned, Scope, SessionId, Stream, Unit, Verdict, Work,
+    Checkpoint, ChildEnd, Iter, LEASE_TTL_MS, Level, Line, Log, Outcome, Progress, Report, Returned, Scope,
+    SessionId, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, VALUE_DEPTH_MAX, Work, is_too_deep,
 };

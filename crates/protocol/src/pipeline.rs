@@ -5,10 +5,9 @@
 //! name and of earlier tasks by label, `_prev` and `_attempt`. Rules see `outcome` too, and the same value as
 //! `output`, where `data` stands for `result`.
 
-use crate::keychain::Key;
-use crate::node::Node;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Pipeline {
@@ -108,6 +107,76 @@ pub enum Backoff {
     Linear,
     /// `delay * 2^(k-1)`
     Exponential,
+}
+
+/// One entry. Later ones may read it, and tasks do, as `keychain.NAME.FIELD`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Key {
+    pub name: String,
+    /// Whose it is when it is kept for all of its executions.
+    pub playbook: String,
+    pub scope: KeyScope,
+    pub source: KeySource,
+}
+
+/// How long what was fetched is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyScope {
+    Execution,
+    Playbook,
+}
+
+/// Where the fields come from. Texts may be templates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "from", rename_all = "snake_case")]
+pub enum KeySource {
+    /// As they stand; a handle is the value of its secret.
+    Fields { fields: Map<String, Value> },
+    /// One secret: a JSON object has its fields, any other text is a token.
+    Secret { provider: Provider, name: Value },
+    /// One secret for each field, by name.
+    Named { provider: Provider, fields: Map<String, Value> },
+    /// The answer of a server that grants tokens.
+    OAuth2 {
+        endpoint: Value,
+        method: String,
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        headers: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        data: Map<String, Value>,
+        auto_renew: bool,
+    },
+}
+
+/// Who knows a secret by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provider {
+    /// The encrypted store.
+    Windlass,
+    /// The environment of the worker.
+    Env,
+}
+
+/// The node whose work a pipeline is; programs see it as their context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct Node {
+    pub id: String,
+    pub name: String,
+    /// The node's type: `http_api`, `code`, …
+    pub kind: String,
+    /// As it is written, before templates are rendered.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub config: Map<String, Value>,
+    /// Names the node uses, and the stored secrets behind them. Values are never here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credentials: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Ids of the nodes right before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<String>,
 }
 
 #[cfg(test)]

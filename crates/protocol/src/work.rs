@@ -1,15 +1,12 @@
-//! What passes between engine and worker: work one way, reports, checkpoints, beats and log lines the other.
+//! Work on its way to a worker, and what comes back: reports, checkpoints, progress and log lines.
 //!
-//! Everything names the offer it is about by a [`Unit`]. What comes under a fence that is no longer open changes
-//! nothing and is answered with [`Verdict::Stale`].
+//! Each of them names its offer by a [`Unit`]. A message under a fence that is no longer open changes nothing and is
+//! answered with [`crate::Verdict::Stale`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_failure::Failure;
-
-/// Raised when a message of an older worker can no longer be understood.
-pub const PROTOCOL_VERSION: u32 = 1;
 
 /// A lease not renewed for this long is lost.
 pub const LEASE_TTL_MS: u64 = 30_000;
@@ -26,14 +23,6 @@ pub struct Unit {
 /// A worker process as the engine knows it; it has a new one each time it registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub u64);
-
-/// A worker registers: it can have `slots` pieces of work at a time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Register {
-    pub protocol: u32,
-    pub worker: String,
-    pub slots: u32,
-}
 
 /// One attempt of a step-run, with everything its templates may read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -167,13 +156,6 @@ pub struct Progress {
     pub percentage: u8,
 }
 
-/// Renews the leases of everything the worker still has; the answer names what it must stop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beat {
-    pub session: SessionId,
-    pub holds: Vec<Unit>,
-}
-
 /// Lines of one stream, in the order they were written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
@@ -239,29 +221,28 @@ pub enum Stream {
     Worker,
 }
 
-/// The engine's answer to a report, a checkpoint or a beat, after it is on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    Accepted,
-    /// The work was given to someone else, was stopped or has ended: what was sent changed nothing.
-    Stale,
-    /// The fence was answered before, with something else (R16).
-    Conflict,
+/// Maximum nesting of values that come from outside. JSON parsers commonly stop at 128, and a journal, a cursor and an
+/// answer each wrap a value in a few objects of their own.
+pub const VALUE_DEPTH_MAX: usize = 100;
+
+/// Message for a deeper value.
+pub const TOO_DEEP: &str = "a value is nested more than 100 deep, which is the limit: return a flatter one";
+
+/// Code of the failure of a step with such a value.
+pub const TOO_DEEP_CODE: &str = "VALUE_TOO_DEEP";
+
+/// Returns whether a value is nested deeper than the limit.
+#[must_use]
+pub fn is_too_deep(value: &Value) -> bool {
+    exceeds(value, VALUE_DEPTH_MAX)
 }
 
-/// What the engine says to a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Order {
-    Run(Box<Work>),
-    /// Stop it: TERM, then KILL after `grace_ms`; answered by a report, `Stopped` if nothing better is known.
-    Stop {
-        unit: Unit,
-        grace_ms: u64,
-    },
-    /// The engine does not know this session any more: everything it has is lost, it must register again.
-    Unknown,
+fn exceeds(value: &Value, left: usize) -> bool {
+    match value {
+        Value::Array(items) => left == 0 || items.iter().any(|item| exceeds(item, left - 1)),
+        Value::Object(fields) => left == 0 || fields.values().any(|field| exceeds(field, left - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 mod hex {
@@ -274,5 +255,25 @@ mod hex {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         let text = String::deserialize(deserializer)?;
         u128::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn nested(depth: usize) -> Value {
+        (0..depth).fold(
+            json!(1),
+            |inner, level| if level % 2 == 0 { json!([inner]) } else { json!({ "a": inner }) },
+        )
+    }
+
+    #[test]
+    fn a_value_may_be_as_deep_as_the_limit_and_no_deeper() {
+        assert!(!is_too_deep(&nested(0)) && !is_too_deep(&nested(VALUE_DEPTH_MAX)));
+        assert!(is_too_deep(&nested(VALUE_DEPTH_MAX + 1)));
+        assert!(TOO_DEEP.contains(&VALUE_DEPTH_MAX.to_string()));
     }
 }

@@ -24,14 +24,11 @@ use windlass_engine::{
     SlotLimits, Watch, make_private, new_execution_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
-use windlass_protocol::{
-    AgentAnswer, AgentCall, Beat, Checkpoint, Log, Progress, Register, Report, SessionId, Verdict,
-};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, Tenant, Usages, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
-use windlass_worker::{Artifacts, Inherited, NoRoom, Orders, OwnCommand, Pool, PoolConfig, Port, Reply};
+use windlass_worker::{Artifacts, Inherited, NoRoom, OwnCommand, Pool, PoolConfig};
 
 /// The subcommand that supervisors of programs are started with.
 pub const SUPERVISE: &str = "supervise";
@@ -164,7 +161,8 @@ impl Embedded {
         config.rights = self.rights.clone();
         config.slots = slots.unwrap_or(config.slots);
         config.hand = self.vitals.of_pool();
-        self.pool = Some(Pool::start(config, Arc::new(Wire(self.engine.handle())))?);
+        let engine = self.engine.handle();
+        self.pool = Some(Pool::start(config, Arc::new(move |call, reply| engine.send(call, reply)))?);
         Ok(())
     }
 
@@ -343,61 +341,5 @@ impl Artifacts for Kept {
 
     fn no_room(&self, tenant: &str) -> Option<NoRoom> {
         self.storage.no_room(&Tenant::new(tenant))
-    }
-}
-
-/// The pool's way to the engine beside it. A call waits only while thousands of others do.
-struct Wire(Handle);
-
-impl Wire {
-    fn ask(&self, request: Request, reply: Reply<Verdict>) {
-        self.0.ask(request, move |answer| {
-            // Any other answer is none: the pool asks again.
-            if let Answer::Verdict(verdict) = answer {
-                reply(verdict);
-            }
-        });
-    }
-}
-
-impl Port for Wire {
-    fn register(&self, register: Register, orders: Orders, reply: Reply<SessionId>) {
-        self.0.register(register, orders, move |answer| {
-            if let Answer::Registered(session) = answer {
-                reply(session);
-            }
-        });
-    }
-
-    fn beat(&self, beat: Beat, reply: Reply<Verdict>) {
-        self.ask(Request::Beat(beat), reply);
-    }
-
-    fn report(&self, report: Report, reply: Reply<Verdict>) {
-        self.ask(Request::Report(Box::new(report)), reply);
-    }
-
-    fn checkpoint(&self, checkpoint: Checkpoint, reply: Reply<Verdict>) {
-        self.ask(Request::Checkpoint(checkpoint), reply);
-    }
-
-    fn agent(&self, call: AgentCall, reply: Reply<AgentAnswer>) {
-        self.0.ask(Request::Agent(Box::new(call)), move |answer| {
-            if let Answer::Agent(told) = answer {
-                reply(told);
-            }
-        });
-    }
-
-    fn progress(&self, progress: Progress, reply: Reply<Verdict>) {
-        self.ask(Request::Progress(progress), reply);
-    }
-
-    fn leave(&self, session: SessionId, reply: Reply<Verdict>) {
-        self.ask(Request::Leave(session), reply);
-    }
-
-    fn log(&self, log: Log, reply: Reply<Verdict>) {
-        self.ask(Request::Log(log), reply);
     }
 }

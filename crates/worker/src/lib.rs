@@ -39,7 +39,7 @@ pub use hand::Hand;
 pub use inherited::Inherited;
 pub use memory::{Found, Memory, MemoryError, NoMemory, Remembered, Wanted};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
-pub use pool::{CHUNK_MAX, Orders, Pinger, Pool, PoolConfig, PoolError, Port, Reply, default_slots};
+pub use pool::{CHUNK_MAX, Pinger, Pool, PoolConfig, PoolError, Port, default_slots};
 pub use rights::{EveryRight, Rights};
 pub use stream::{LINE_MAX, TAIL_MAX};
 pub use tools::GRACE_MS;

@@ -77,15 +77,15 @@ impl<R> Lane<R> {
             Some(_) if matches!(ask, AgentAsk::Pause { .. }) && self.is_held_on_disk(id) => {
                 self.wait(agent, Awaits::HoldEnd, reply);
             }
-            Some(_) => self.answer(reply, Answer::Agent(Told::Noted)),
+            Some(_) => self.answer(reply, Answer::agent(Told::Noted)),
             // An agent that failed the execution has ended with it.
-            None if matches!(ask, AgentAsk::Fail { .. }) => self.answer(reply, Answer::Agent(Told::Noted)),
+            None if matches!(ask, AgentAsk::Fail { .. }) => self.answer(reply, Answer::agent(Told::Noted)),
             None => {
                 let what = What::Agent(Box::new(input.clone()));
                 let pending = Pending { what, reply: Some(reply), mail: None, audit: None };
                 match live {
                     // What ended the agent meanwhile may not be on disk yet.
-                    Some(_) => self.answer_when_written(id, pending, Answer::Agent(Told::Stale)),
+                    Some(_) => self.answer_when_written(id, pending, Answer::agent(Told::Stale)),
                     // It has left memory, which says nothing of the agent.
                     None => self.give(id, pending),
                 }
@@ -119,11 +119,11 @@ impl<R> Lane<R> {
 
     pub(super) fn tool_end_found(&mut self, agent: protocol::Unit, tool: RunId, end: Option<Told>, reply: R) {
         match end {
-            Some(told) => self.answer(reply, Answer::Agent(told)),
+            Some(told) => self.answer(reply, Answer::agent(told)),
             None => {
                 let (execution, ..) = parts(agent);
                 let what = format!("step-run {tool:?} is not alive, and no record ends it");
-                self.answer(reply, Answer::Agent(Told::Stale));
+                self.answer(reply, Answer::agent(Told::Stale));
                 self.quarantine(execution, what);
             }
         }
@@ -160,7 +160,7 @@ impl<R> Lane<R> {
             if !self.agents.waits(waiting.agent) {
                 self.sessions.take_back(waiting.agent);
             }
-            self.answer(waiting.reply, Answer::Agent(told.clone()));
+            self.answer(waiting.reply, Answer::agent(told.clone()));
         }
     }
 }
@@ -188,7 +188,7 @@ fn ends(event: &Event) -> Vec<(RunId, Told)> {
 
 /// Why a call was refused, as its agent should know it.
 pub(super) fn refusal(rejected: &Rejected) -> Answer {
-    Answer::Agent(match rejected {
+    Answer::agent(match rejected {
         Rejected::Malformed(_) | Rejected::UnknownStep(_) | Rejected::Conflict { .. } => {
             Told::Refused { why: rejected.to_string() }
         }

@@ -331,7 +331,9 @@ impl<R> Lane<R> {
     pub(super) fn reply_to(&mut self, id: ExecutionId, pending: Pending<R>, answer: Answer) {
         let Some(reply) = pending.reply else { return };
         match (&pending.what, answer) {
-            (What::Agent(input), Answer::Agent(protocol::AgentAnswer::Noted)) => {
+            (What::Agent(input), Answer::Reply(protocol::Reply::Agent(answer)))
+                if *answer == protocol::AgentAnswer::Noted =>
+            {
                 self.agent_noted(id, input, reply);
             }
             (_, answer) => self.answer(reply, answer),
@@ -344,9 +346,9 @@ impl<R> Lane<R> {
             (Then::Released(id, reply), _) => self.released(id, reply),
             (Then::LookAgain(lookup, list), _) => self.read_list(lookup, list),
             (Then::Verdict(reply), Some(Applied::Done)) => {
-                self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
+                self.answer_verdict(reply, protocol::Verdict::Accepted);
             }
-            (Then::Verdict(reply), _) => self.answer(reply, Answer::Verdict(protocol::Verdict::Stale)),
+            (Then::Verdict(reply), _) => self.answer_verdict(reply, protocol::Verdict::Stale),
             (Then::Defined(reply, net), Some(Applied::Defined(id, version, workflow))) => {
                 self.executions.keep_definition(id, &net, workflow);
                 self.answer(reply, Answer::Defined { id, version, workflow });

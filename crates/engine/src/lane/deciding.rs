@@ -301,8 +301,8 @@ impl<R> Lane<R> {
     pub(super) fn decided(&mut self, id: ExecutionId, mut pending: Pending<R>, decision: Decision) {
         let answer = match &pending.what {
             What::Create(..) | What::Fork(_) => Answer::Started(id),
-            What::Report(_) => Answer::Verdict(protocol::Verdict::Accepted),
-            What::Agent(_) => Answer::Agent(protocol::AgentAnswer::Noted),
+            What::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
+            What::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
             What::Input(_) | What::Await(_) | What::Dispatch { .. } | What::Again { .. } => Answer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
@@ -402,7 +402,7 @@ impl<R> Lane<R> {
             self.timers.arm(windlass_store::DueTimer { at: *until, execution: id, timer });
         }
         let answer = match &pending.what {
-            What::Report(_) => Answer::Verdict(verdict(&rejected)),
+            What::Report(_) => Answer::verdict(verdict(&rejected)),
             What::Agent(_) => super::agents::refusal(&rejected),
             _ => Answer::Refused(Refusal::Rejected(rejected.clone())),
         };

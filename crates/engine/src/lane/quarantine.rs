@@ -79,8 +79,8 @@ impl<R> Lane<R> {
         }
         let Some(reply) = pending.reply else { return };
         let answer = match pending.what {
-            What::Report(_) => Answer::Verdict(protocol::Verdict::Stale),
-            What::Agent(_) => Answer::Agent(protocol::AgentAnswer::Stale),
+            What::Report(_) => Answer::verdict(protocol::Verdict::Stale),
+            What::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
             _ => Answer::Refused(self.quarantine_refusal(id)),
         };
         self.answer(reply, answer);
@@ -135,11 +135,11 @@ impl<R> Lane<R> {
                 self.retry_refused(*retrying, Refusal::Unreadable(what));
             }
             (Why::ToolEnd(agent, _, reply), error) if is_of_rows(&error) => {
-                self.answer(reply, Answer::Agent(protocol::AgentAnswer::Stale));
+                self.answer(reply, Answer::agent(protocol::AgentAnswer::Stale));
                 self.quarantine(parts(agent).0, what);
             }
             (Why::Report(report, reply), error) if is_of_rows(&error) => {
-                self.answer(reply, Answer::Verdict(protocol::Verdict::Stale));
+                self.answer(reply, Answer::verdict(protocol::Verdict::Stale));
                 self.quarantine(parts(report.unit).0, what);
             }
             // A list goes on without the execution as soon as the row says that it is quarantined.

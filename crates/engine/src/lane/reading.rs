@@ -210,8 +210,8 @@ impl<R> Lane<R> {
             self.settle_mail(pending.mail, Some(refusal.to_string()));
             let Pending { what, reply, .. } = pending;
             let answer = match what {
-                What::Report(_) => Answer::Verdict(windlass_protocol::Verdict::Stale),
-                What::Agent(_) => Answer::Agent(windlass_protocol::AgentAnswer::Stale),
+                What::Report(_) => Answer::verdict(windlass_protocol::Verdict::Stale),
+                What::Agent(_) => Answer::agent(windlass_protocol::AgentAnswer::Stale),
                 _ => Answer::Refused(refusal),
             };
             if let Some(reply) = reply {

@@ -269,6 +269,10 @@ impl Session {
 
 impl<R> Lane<R> {
     pub(super) fn register(&mut self, register: &protocol::Register, reply: R) {
+        if register.protocol != protocol::PROTOCOL_VERSION {
+            let refused = Box::new(other_version(register));
+            return self.answer(reply, Answer::Reply(protocol::Reply::Refused(refused)));
+        }
         let id = protocol::SessionId(self.random_bits());
         let expires = self.now.steady + self.config.lease_ttl_ms;
         self.sessions
@@ -276,7 +280,7 @@ impl<R> Lane<R> {
             .insert(id, Session { slots: register.slots, holds: BTreeMap::new(), lent: 0, expires });
         self.sessions.turns.push_back(id);
         self.sessions.free += register.slots as usize;
-        self.answer(reply, Answer::Registered(id));
+        self.effects.push(Effect::SessionOpen(id, reply));
     }
 
     /// The worker is alive; what it must stop and what may not have reached it is said again.
@@ -284,7 +288,7 @@ impl<R> Lane<R> {
         let expires = self.now.steady + self.config.lease_ttl_ms;
         let Some(session) = self.sessions.sessions.get_mut(&beat.session) else {
             self.effects.push(Effect::Order(beat.session, protocol::Order::Unknown));
-            return self.answer(reply, Answer::Verdict(protocol::Verdict::Stale));
+            return self.answer_verdict(reply, protocol::Verdict::Stale);
         };
         session.expires = expires;
         let overdue = self.now.steady.saturating_sub(self.config.lease_ttl_ms / 4);
@@ -303,7 +307,7 @@ impl<R> Lane<R> {
                 Some(_) | None => {}
             }
         }
-        self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
+        self.answer_verdict(reply, protocol::Verdict::Accepted);
         for unit in missing {
             self.send_again(unit);
         }
@@ -352,7 +356,7 @@ impl<R> Lane<R> {
             self.lease_ended(id, unit, &held, Loss::GivenBack);
         }
         self.effects.push(Effect::SessionOver(id));
-        self.answer(reply, Answer::Verdict(protocol::Verdict::Accepted));
+        self.answer_verdict(reply, protocol::Verdict::Accepted);
     }
 
     /// One piece of work is not where it should be.
@@ -472,7 +476,7 @@ impl<R> Lane<R> {
         let cursor = checkpoint.cursor;
         // Work of the last process is lost, whatever its lease on disk says: the loss is on its way with an older cursor.
         let Some(held) = self.sessions.held_mut(checkpoint.unit) else {
-            return self.answer(reply, Answer::Verdict(protocol::Verdict::Stale));
+            return self.answer_verdict(reply, protocol::Verdict::Stale);
         };
         // A late copy of an earlier one must not take the newest back; the newest is written again in its place.
         let cursor = held.cursor.clone().filter(|_| checkpoint.number < held.checkpoint).unwrap_or(cursor);
@@ -484,7 +488,7 @@ impl<R> Lane<R> {
     pub(super) fn progress(&mut self, told: protocol::Progress, reply: R) {
         let (execution, run, fence) = parts(told.unit);
         if self.sessions.held_mut(told.unit).is_none() {
-            return self.answer(reply, Answer::Verdict(protocol::Verdict::Stale));
+            return self.answer_verdict(reply, protocol::Verdict::Stale);
         }
         let progress = Progress { step: told.step, percentage: told.percentage.min(100) };
         let write = Write::Progress { execution, run, fence, progress };
@@ -509,6 +513,16 @@ pub(super) fn given_back(what: &What, rejected: &Rejected) -> Option<What> {
     let unit = LeaseUnit::Run { run: report.run, fence: report.fence };
     let lost = LeaseLost { unit, loss: Loss::GivenBack, cursor: report.cursor.clone() };
     (report.result == WorkResult::Stopped).then(|| What::Report(Box::new(Input::LeaseLost(lost))))
+}
+
+fn other_version(register: &protocol::Register) -> protocol::Failure {
+    let message = format!(
+        "worker `{}` speaks version {} of the protocol and this engine version {}; run the same release of both",
+        register.worker,
+        register.protocol,
+        protocol::PROTOCOL_VERSION
+    );
+    protocol::Failure::new(protocol::ErrorClass::Validation, "PROTOCOL_MISMATCH", message)
 }
 
 fn result(outcome: protocol::Outcome) -> WorkResult {

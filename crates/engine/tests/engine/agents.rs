@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::net::{FailureMode, Join, Policy, Step};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Net, Outcome, Phase};
-use windlass_protocol::{AgentAnswer, AgentAsk, Failure, Outcome as Reported, Verdict};
+use windlass_protocol::{AgentAnswer, AgentAsk, Failure, Outcome as Reported, Reply, Verdict};
 
 fn tool(name: &str) -> Step {
     Step { on_demand: true, ..task(name, &[]) }
@@ -23,9 +23,9 @@ fn execute(step: u32, args: Value) -> AgentAsk {
     AgentAsk::Execute { step, args }
 }
 
-fn answer(answers: &Receiver<Answer>) -> AgentAnswer {
+fn answer(answers: &Receiver<Reply>) -> AgentAnswer {
     match answers.recv_timeout(PATIENCE) {
-        Ok(Answer::Agent(told)) => told,
+        Ok(Reply::Agent(answer)) => *answer,
         other => panic!("{other:?}"),
     }
 }
@@ -106,7 +106,7 @@ fn wfl_21_a_tool_that_ran_during_a_crash_answers_the_agent_that_asks_again() {
     let unanswered = rig.ask_agent(&rig.work(), "1", execute(1, json!({})));
     let lost = rig.work();
     rig.restart();
-    assert!(!matches!(unanswered.recv_timeout(PATIENCE), Ok(Answer::Agent(_))), "the process is gone");
+    assert!(!matches!(unanswered.recv_timeout(PATIENCE), Ok(Reply::Agent(_))), "the process is gone");
     let works = [rig.work(), rig.work()];
     let find = |step| works.iter().find(|work| work.step == step).unwrap();
     let again = rig.ask_agent(find("agent"), "1", execute(1, json!({})));

@@ -8,10 +8,12 @@ use windlass_engine::{Answer, Config, Effect, InputsCheck, Lane, Lookup, Now, Re
 use windlass_kernel::Millis;
 use windlass_kernel::net::{Policy, Retry, Step};
 use windlass_protocol::{
-    Checkpoint, ErrorClass, Failure, Order, Outcome, PROTOCOL_VERSION, Register, Verdict, Work,
+    Call, Checkpoint, ErrorClass, Failure, Order, Outcome, PROTOCOL_VERSION, Register, Reply, Verdict, Work,
 };
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{DefinitionId, Store};
+
+const ACCEPTED: Answer = Answer::Reply(Reply::Verdict(Verdict::Accepted));
 
 struct Process<'s> {
     lane: Lane<()>,
@@ -36,6 +38,10 @@ impl<'s> Process<'s> {
         self.wake(Wake::Ask(request, ())).expect("an answer")
     }
 
+    fn call(&mut self, call: Call) -> Answer {
+        self.wake(Wake::Call(call, ())).expect("an answer")
+    }
+
     fn passes(&mut self, ms: u64) {
         self.now += ms;
         self.wake(Wake::Tick);
@@ -57,7 +63,7 @@ impl<'s> Process<'s> {
                         wakes.push(Wake::Found(id, found));
                     }
                     Effect::Order(_, order) => self.orders.push(order),
-                    Effect::SessionOver(_) | Effect::Changed(_) => {}
+                    Effect::SessionOpen(..) | Effect::SessionOver(_) | Effect::Changed(_) => {}
                     other => panic!("{other:?}"),
                 }
             }
@@ -67,7 +73,7 @@ impl<'s> Process<'s> {
 
     fn register(&mut self) {
         let register = Register { protocol: PROTOCOL_VERSION, worker: "test".into(), slots: 1 };
-        assert!(matches!(self.ask(Request::Register(register)), Answer::Registered(_)));
+        self.wake(Wake::Call(Call::Register(register), ()));
         // What waits for a slot is handed out.
         self.passes(0);
     }
@@ -99,7 +105,7 @@ fn before(store: &mut Sqlite) -> Work {
     ));
     let work = process.work();
     let checkpoint = Checkpoint { unit: work.unit, number: 1, cursor: Arc::new(json!({ "calls": 3 })) };
-    assert_eq!(process.ask(Request::Checkpoint(checkpoint)), Answer::Verdict(Verdict::Accepted));
+    assert_eq!(process.call(Call::Checkpoint(checkpoint)), ACCEPTED);
     work
 }
 
@@ -109,8 +115,8 @@ fn check(outcome: Outcome, then_ms: u64) {
     let mut store = Sqlite::open(&folder.path().join("windlass.db")).unwrap();
     let work = before(&mut store);
     let mut process = Process::start(&mut store, 2, false);
-    let told = process.ask(Request::Report(Box::new(report(&work, outcome))));
-    assert_eq!(told, Answer::Verdict(Verdict::Accepted));
+    let judged = process.call(Call::Report(Box::new(report(&work, outcome))));
+    assert_eq!(judged, ACCEPTED);
     process.passes(then_ms);
     process.register();
     let again = process.work();

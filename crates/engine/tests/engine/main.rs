@@ -14,7 +14,7 @@ use std::sync::Arc;
 use windlass_engine::{Answer, Refusal, Request};
 use windlass_kernel::net::{Join, Policy, Step, Work};
 use windlass_kernel::{Cancel, Event, ExecutionId, Input, Outcome, Phase, Rejected};
-use windlass_protocol::{self as protocol, Order, Verdict};
+use windlass_protocol::{self as protocol, Call, Order, Reply, Verdict};
 
 /// Work as a stored net has it.
 fn work(stored: Value) -> Work {
@@ -226,13 +226,13 @@ fn a_checkpoint_is_where_the_next_worker_goes_on() {
     let work = rig.work();
     let cursor = Arc::new(json!({ "next": "third" }));
     let checkpoint = protocol::Checkpoint { unit: work.unit, number: 1, cursor: cursor.clone() };
-    assert_eq!(rig.call(Request::Checkpoint(checkpoint.clone())), Answer::Verdict(Verdict::Accepted));
+    assert_eq!(rig.send(Call::Checkpoint(checkpoint.clone())), Reply::Verdict(Verdict::Accepted));
     rig.restart();
     let again = rig.work();
     assert_eq!(again.cursor, Some(cursor));
     assert_eq!(
-        rig.call(Request::Checkpoint(checkpoint)),
-        Answer::Verdict(Verdict::Stale),
+        rig.send(Call::Checkpoint(checkpoint)),
+        Reply::Verdict(Verdict::Stale),
         "under the old fence"
     );
     rig.done(&again, json!(1));
@@ -331,4 +331,12 @@ fn pbk_22_a_worker_only_reports_and_the_engine_alone_routes_schedules_and_comple
     assert_eq!(second.step, "great");
     rig.done(&second, json!(1));
     assert_eq!(rig.call(Request::Await(id)), COMPLETED, "no worker said that it is over");
+}
+
+#[test]
+fn a_worker_of_another_version_is_refused() {
+    let register = protocol::Register { protocol: 0, worker: "old".into(), slots: 1 };
+    let Reply::Refused(failure) = Rig::new().send(Call::Register(register)) else { panic!("it is refused") };
+    assert_eq!(failure.code, "PROTOCOL_MISMATCH");
+    assert!(failure.message.contains("version 0"), "{}", failure.message);
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use windlass_engine::{Answer, ChildReading, Config, Found, InputsCheck, Load, Lookup, Request, look_up};
 use windlass_kernel::net::{Policy, Step};
 use windlass_kernel::{Event, ExecutionId};
-use windlass_protocol::{Order, Verdict};
+use windlass_protocol::{Call, Order, Reply, Verdict};
 
 fn load(rig: &Rig) -> Load {
     match rig.call(Request::Load) {
@@ -21,7 +21,7 @@ fn the_callback_of_a_worker_that_leaves_is_dropped() {
     let rig = Rig::new();
     let (session, orders) = rig.worker(1);
     assert_eq!(orders.try_recv(), Err(TryRecvError::Empty));
-    assert_eq!(rig.call(Request::Leave(session)), Answer::Verdict(Verdict::Accepted));
+    assert_eq!(rig.send(Call::Leave(session)), Reply::Verdict(Verdict::Accepted));
     assert_eq!(orders.try_recv(), Err(TryRecvError::Disconnected), "nobody can send an order any more");
 }
 

@@ -8,7 +8,7 @@ use windlass_engine::{Answer, Config, Engine, Request, Start};
 use windlass_kernel::net::{JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::{Event, ExecutionId, Millis, Net, StepId};
 use windlass_protocol::{
-    self as protocol, AgentAsk, AgentCall, Order, Outcome, Register, Report, SessionId, Verdict,
+    self as protocol, AgentAsk, AgentCall, Call, Order, Outcome, Register, Reply, Report, SessionId, Verdict,
 };
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{
@@ -121,18 +121,30 @@ impl Rig {
 
     /// The worker says goodbye; another one takes its place.
     pub fn leave(&mut self) {
-        assert_eq!(self.call(Request::Leave(self.session)), Answer::Verdict(Verdict::Accepted));
+        assert_eq!(self.send(Call::Leave(self.session)), Reply::Verdict(Verdict::Accepted));
         (self.session, self.orders) = register(self.engine.as_ref().unwrap(), self.slots);
     }
 
     /// As a process ends that was asked to: the worker first, then the engine.
     pub fn restart_in_order(&mut self) {
-        assert_eq!(self.call(Request::Leave(self.session)), Answer::Verdict(Verdict::Accepted));
+        assert_eq!(self.send(Call::Leave(self.session)), Reply::Verdict(Verdict::Accepted));
         self.restart();
     }
 
     pub fn call(&self, request: Request) -> Answer {
         self.engine.as_ref().unwrap().handle().call(request).unwrap()
+    }
+
+    /// A call of a worker.
+    pub fn send(&self, call: Call) -> Reply {
+        self.start_call(call).recv_timeout(PATIENCE).expect("a reply")
+    }
+
+    fn start_call(&self, call: Call) -> Receiver<Reply> {
+        let (sender, replies) = channel();
+        let handle = self.engine.as_ref().unwrap().handle();
+        handle.send(call, Box::new(move |reply| drop(sender.send(reply))));
+        replies
     }
 
     pub fn define(&self, name: &str, net: Arc<Net>) -> DefinitionId {
@@ -180,32 +192,25 @@ impl Rig {
     }
 
     pub fn report(&self, work: &protocol::Work, outcome: Outcome) -> Verdict {
-        match self.call(Request::Report(Box::new(report(work, outcome)))) {
-            Answer::Verdict(verdict) => verdict,
+        match self.send(Call::Report(Box::new(report(work, outcome)))) {
+            Reply::Verdict(verdict) => verdict,
             other => panic!("{other:?}"),
         }
     }
 
     /// An agent's call; its answer may take long.
-    pub fn ask_agent(&self, agent: &protocol::Work, call: &str, ask: AgentAsk) -> Receiver<Answer> {
-        let (sender, answers) = channel();
+    pub fn ask_agent(&self, agent: &protocol::Work, call: &str, ask: AgentAsk) -> Receiver<Reply> {
         let call = AgentCall { unit: agent.unit, call: call.to_owned(), ask };
-        let handle = self.engine.as_ref().unwrap().handle();
-        handle.ask(Request::Agent(Box::new(call)), move |answer| drop(sender.send(answer)));
-        answers
+        self.start_call(Call::Agent(Box::new(call)))
     }
 
     /// All at once, without waiting for one answer before the next report.
     pub fn done_all(&self, all: &[protocol::Work]) {
-        let (sender, answers) = channel();
-        let handle = self.engine.as_ref().unwrap().handle();
-        for work in all {
-            let sender = sender.clone();
-            let report = report(work, Outcome::Done { output: json!(1) });
-            handle.ask(Request::Report(Box::new(report)), move |answer| sender.send(answer).unwrap());
-        }
-        for _ in all {
-            assert_eq!(answers.recv_timeout(PATIENCE), Ok(Answer::Verdict(Verdict::Accepted)));
+        let report = |work| report(work, Outcome::Done { output: json!(1) });
+        let replies: Vec<_> =
+            all.iter().map(|work| self.start_call(Call::Report(Box::new(report(work))))).collect();
+        for reply in replies {
+            assert_eq!(reply.recv_timeout(PATIENCE), Ok(Reply::Verdict(Verdict::Accepted)));
         }
     }
 
@@ -260,13 +265,13 @@ fn register(engine: &Engine, slots: u32) -> (SessionId, Receiver<Order>) {
     let (sender, orders) = channel();
     let (registered, answer) = channel();
     let register = Register { protocol: protocol::PROTOCOL_VERSION, worker: "test".into(), slots };
-    engine.handle().register(
-        register,
-        move |order| drop(sender.send(order)),
-        move |answer| drop(registered.send(answer)),
-    );
+    let heard = move |reply| match reply {
+        Reply::Order(order) => drop(sender.send(order)),
+        other => drop(registered.send(other)),
+    };
+    engine.handle().send(Call::Register(register), Box::new(heard));
     match answer.recv_timeout(PATIENCE) {
-        Ok(Answer::Registered(session)) => (session, orders),
+        Ok(Reply::Registered(session)) => (session, orders),
         other => panic!("{other:?}"),
     }
 }

@@ -4,13 +4,12 @@ mod acting;
 
 use super::sabotage::Sabotage;
 use super::store::{Fate, SystemReader};
+use super::workers::{Caller, Sent};
 use super::world::{Happening, World};
 use crate::invariants::Broken;
-use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use windlass_engine::{Config, InputsCheck, Lane, Lookup, ReadId, Wake, look_up};
-use windlass_protocol::{AgentCall, Report, SessionId, Unit};
+use windlass_protocol::SessionId;
 use windlass_store::{Applied, StoreError, Write};
 
 /// The loop looks at the clock at least this often, as the production one does.
@@ -20,21 +19,11 @@ const WAKES_PER_TURN_MAX: usize = 512;
 /// How long a process is away.
 const AWAY_MS: [u64; 4] = [5, 200, 3_000, 40_000];
 
-/// Who is answered.
+/// Receiver of an answer.
 #[derive(Debug, Clone)]
 pub(super) enum Ticket {
     User(usize),
-    Worker { worker: usize, life: u32, about: About },
-}
-
-#[derive(Debug, Clone)]
-pub(super) enum About {
-    Registration(u64),
-    Beat(u64),
-    Checkpoint(Unit, u64, Arc<Value>),
-    Report(Box<Report>),
-    Agent(Box<AgentCall>),
-    Leave,
+    Worker { worker: usize, life: u32, sent: Box<Sent> },
 }
 
 #[derive(Debug)]
@@ -52,7 +41,7 @@ pub(super) struct Process {
     writing: VecDeque<Writing>,
     reading: VecDeque<(ReadId, Lookup)>,
     reader_free_at: u64,
-    sessions: BTreeMap<SessionId, (usize, u32, u64)>,
+    sessions: BTreeMap<SessionId, (usize, u32, Caller)>,
     stopping: bool,
 }
 
@@ -141,7 +130,7 @@ impl World {
             engine.lane.wake(Wake::Tick, now);
         }
         for _ in 0..WAKES_PER_TURN_MAX {
-            if engine.lane.is_full() && matches!(incoming.front(), Some(Wake::Ask(..))) {
+            if engine.lane.is_full() && matches!(incoming.front(), Some(Wake::Ask(..) | Wake::Call(..))) {
                 break;
             }
             let Some(wake) = incoming.pop_front() else { break };

@@ -3,20 +3,19 @@
 mod agents;
 mod tools;
 
-use super::engine::{About, Ticket};
+use super::engine::Ticket;
 use super::sabotage::Sabotage;
 
 use super::world::{Happening, World};
 use crate::invariants::Broken;
-pub(super) use agents::{KIND as AGENT, heard};
+pub(super) use agents::KIND as AGENT;
 use std::collections::{BTreeMap, VecDeque};
 use tools::Bench;
-use windlass_engine::{Request, Wake};
+use windlass_engine::Wake;
 use windlass_protocol::{
-    AgentAnswer, AgentCall, Beat, Checkpoint, Order, PROTOCOL_VERSION, Register, Report, SessionId, Unit,
-    Verdict, Work,
+    Call, Order, PROTOCOL_VERSION, Register, Reply, SessionId, Unit, Verdict, Work,
 };
-use windlass_worker::session::{Input, Output, Session};
+use windlass_worker::session::{CallId, Input, Output, Session};
 
 /// How long a worker is away.
 const AWAY_MS: [u64; 3] = [100, 5_000, 50_000];
@@ -43,55 +42,30 @@ struct Running {
     sessions: BTreeMap<u64, SessionId>,
 }
 
-/// What a worker hears.
+/// Call of a worker on its way to the engine.
 #[derive(Debug, Clone)]
-pub(super) enum Heard {
-    Answer(Input),
-    /// To a session, under the registration of that number.
-    Order(SessionId, u64, Order),
-    /// What came of an agent's call.
-    Agent {
-        unit: Unit,
-        call: String,
-        told: AgentAnswer,
-    },
+pub(super) struct Sent {
+    pub caller: Caller,
+    pub call: Call,
 }
 
-/// What a worker sends.
+/// Reply of the engine on its way to a worker.
 #[derive(Debug, Clone)]
-pub(super) enum Sent {
-    Register {
-        number: u64,
-        register: Register,
-    },
-    Beat {
-        number: u64,
-        beat: Beat,
-    },
-    Checkpoint {
-        number: u64,
-        checkpoint: Checkpoint,
-    },
-    Report(Box<Report>),
-    Agent(Box<AgentCall>),
-    /// It ends in order, and has nothing any more.
-    Leave(SessionId),
+pub(super) struct Heard {
+    pub caller: Caller,
+    pub reply: Reply,
+    /// Session that an order is meant for.
+    pub session: Option<SessionId>,
 }
 
-impl Sent {
-    fn request(self) -> (Request, About) {
-        match self {
-            Sent::Register { number, register } => (Request::Register(register), About::Registration(number)),
-            Sent::Beat { number, beat } => (Request::Beat(beat), About::Beat(number)),
-            Sent::Checkpoint { number, checkpoint } => {
-                let about = About::Checkpoint(checkpoint.unit, number, checkpoint.cursor.clone());
-                (Request::Checkpoint(checkpoint), about)
-            }
-            Sent::Report(report) => (Request::Report(report.clone()), About::Report(report)),
-            Sent::Agent(call) => (Request::Agent(call.clone()), About::Agent(call)),
-            Sent::Leave(session) => (Request::Leave(session), About::Leave),
-        }
-    }
+/// Names the call that a reply belongs to.
+#[derive(Debug, Clone)]
+pub(super) enum Caller {
+    Session(CallId),
+    /// Call of the agent that works on this unit.
+    Agent { unit: Unit, call: String },
+    /// The worker has ended in order and expects no reply.
+    Leaver,
 }
 
 impl Worker {
@@ -177,32 +151,42 @@ impl World {
     pub(super) fn hears(&mut self, worker: usize, life: u32, heard: Heard, from: u32) -> Result<(), Broken> {
         let this = &mut self.workers[worker];
         let Some(process) = this.process.as_mut().filter(|_| this.life == life) else { return Ok(()) };
-        match heard {
-            Heard::Order(session, number, _) if process.sessions.get(&number) != Some(&session) => Ok(()),
-            Heard::Order(_, number, order) => {
-                let run = match &order {
-                    Order::Run(work) => Some(work.clone()),
-                    Order::Stop { .. } | Order::Unknown => None,
-                };
-                if let Some(work) = &run {
-                    process.ordered_in.entry(work.unit).or_insert(from);
-                }
-                self.feed(worker, Input::Ordered { number, order })?;
-                let twice = self.sabotage == Some(Sabotage::OrderBegunTwice) && self.rng.percent(30);
-                run.filter(|_| twice).map_or(Ok(()), |work| self.begin_work(worker, *work))
+        let Heard { caller, reply, session: under } = heard;
+        let to = match (caller, &reply) {
+            (Caller::Agent { unit, call }, Reply::Agent(answer)) => {
+                return self.agent_hears(worker, unit, &call, answer);
             }
-            Heard::Agent { unit, call, told } => self.agent_hears(worker, unit, &call, &told),
-            Heard::Answer(input) => {
-                match &input {
-                    Input::Registered { number, session } => {
-                        process.sessions.entry(*number).or_insert(*session);
-                    }
-                    Input::ReportAnswered { unit, verdict: Verdict::Accepted } => self.watch.heard(*unit)?,
-                    _ => {}
-                }
-                self.feed(worker, input)
+            (Caller::Session(to), _) => to,
+            (Caller::Agent { .. } | Caller::Leaver, _) => return Ok(()),
+        };
+        match (to, &reply) {
+            (CallId::Register { number }, Reply::Registered(session)) => {
+                process.sessions.entry(number).or_insert(*session);
             }
+            // The worker listens to the session that it heard of first.
+            (CallId::Register { number }, Reply::Order(_)) if process.sessions.get(&number) != under.as_ref() => {
+                return Ok(());
+            }
+            (CallId::Report { unit }, Reply::Verdict(Verdict::Accepted)) => self.watch.heard(unit)?,
+            (
+                CallId::Register { .. } | CallId::Beat { .. } | CallId::Checkpoint { .. } | CallId::Report { .. },
+                _,
+            ) => {}
         }
+        let run = match &reply {
+            Reply::Order(Order::Run(work)) => Some(work.clone()),
+            Reply::Order(Order::Stop { .. } | Order::Unknown)
+            | Reply::Registered(_)
+            | Reply::Verdict(_)
+            | Reply::Agent(_)
+            | Reply::Refused(_) => None,
+        };
+        if let (Some(work), Some(process)) = (&run, &mut self.workers[worker].process) {
+            process.ordered_in.entry(work.unit).or_insert(from);
+        }
+        self.feed(worker, Input::Replied { to, reply })?;
+        let twice = run.is_some() && self.sabotage == Some(Sabotage::OrderBegunTwice) && self.rng.percent(30);
+        run.filter(|_| twice).map_or(Ok(()), |work| self.begin_work(worker, *work))
     }
 
     /// One input to the session, and all that follows from it inside the worker.
@@ -240,7 +224,7 @@ impl World {
             let newest = process.and_then(|process| process.sessions.values().next_back().copied());
             if let Some(session) = newest {
                 self.watch.leases.left(session);
-                self.send(worker, Sent::Leave(session));
+                self.send(worker, Sent { caller: Caller::Leaver, call: Call::Leave(session) });
             }
             self.worker_is_gone(worker);
             self.worker_comes_back(worker);
@@ -249,12 +233,7 @@ impl World {
 
     fn carry_out(&mut self, worker: usize, output: Output) -> Result<(), Broken> {
         match output {
-            Output::Register { number, register } => self.send(worker, Sent::Register { number, register }),
-            Output::Beat { number, beat } => self.send(worker, Sent::Beat { number, beat }),
-            Output::Checkpoint { number, checkpoint } => {
-                self.send(worker, Sent::Checkpoint { number, checkpoint });
-            }
-            Output::Report(report) => self.report(worker, report),
+            Output::Call { id, call } => self.call_engine(worker, id, call),
             Output::Start(work) => return self.begin_work(worker, *work),
             Output::Proceed(unit) => self.proceed(worker, unit)?,
             Output::Stop { unit, grace_ms } => self.stop(worker, unit, grace_ms),
@@ -262,15 +241,17 @@ impl World {
         Ok(())
     }
 
-    fn report(&mut self, worker: usize, report: Box<Report>) {
-        let forged = self.sabotage == Some(Sabotage::VerdictForged) && self.rng.percent(20);
+    fn call_engine(&mut self, worker: usize, id: CallId, call: Call) {
+        let caller = Caller::Session(id);
+        let is_report = matches!(call, Call::Report(_));
+        let forged = is_report && self.sabotage == Some(Sabotage::VerdictForged) && self.rng.percent(20);
         if forged {
-            let (unit, verdict) = (report.unit, Verdict::Accepted);
             let (life, from) = (self.workers[worker].life, self.life);
-            let heard = Box::new(Heard::Answer(Input::ReportAnswered { unit, verdict }));
+            let heard = Heard { caller, reply: Reply::Verdict(Verdict::Accepted), session: None };
+            let heard = Box::new(heard);
             return self.agenda.plan(self.now + 1, Happening::Hears { worker, life, heard, from });
         }
-        self.send(worker, Sent::Report(report));
+        self.send(worker, Sent { caller, call });
     }
 
     fn send(&mut self, worker: usize, sent: Sent) {
@@ -286,8 +267,8 @@ impl World {
 
     /// A message finds the engine, or nobody.
     pub(super) fn reaches(&mut self, worker: usize, life: u32, sent: Sent) -> Result<(), Broken> {
-        let (request, about) = sent.request();
-        self.wake(Wake::Ask(request, Ticket::Worker { worker, life, about }));
+        let call = sent.call.clone();
+        self.wake(Wake::Call(call, Ticket::Worker { worker, life, sent: Box::new(sent) }));
         Ok(())
     }
 

@@ -26,12 +26,12 @@ use crate::{artifacts, keychain};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 use windlass_protocol::{
-    AgentAnswer, AgentAsk, AgentCall, ErrorClass, Failure, Node, TOO_DEEP, Work, is_too_deep,
+    AgentAnswer, AgentAsk, AgentCall, Call, ErrorClass, Failure, Node, Reply, TOO_DEEP, Work, is_too_deep,
 };
 
 /// Before a key of the state, in the context of the execution.
@@ -70,7 +70,7 @@ pub(crate) struct NodeDesk {
     pub(crate) meter: Meter,
     state: Mutex<Map<String, Value>>,
     asks: mpsc::Sender<Ask>,
-    port: Arc<dyn Port>,
+    port: Port,
 }
 
 impl fmt::Debug for NodeDesk {
@@ -86,7 +86,7 @@ impl NodeDesk {
         work: Work,
         ctx: Map<String, Value>,
         asks: mpsc::Sender<Ask>,
-        port: Arc<dyn Port>,
+        port: Port,
     ) -> NodeDesk {
         let of_state = |(key, value): (String, Value)| Some((key.strip_prefix(STATE)?.to_owned(), value));
         let state = Mutex::new(ctx.into_iter().filter_map(of_state).collect());
@@ -199,7 +199,13 @@ impl NodeDesk {
         loop {
             let (reply, answer) = oneshot::channel();
             let asked = AgentCall { unit: self.work.unit, call: call.clone(), ask: ask.clone() };
-            self.port.agent(asked, Box::new(move |told| drop(reply.send(told))));
+            let mut reply = Some(reply);
+            let heard = move |answer| {
+                if let (Reply::Agent(answer), Some(reply)) = (answer, reply.take()) {
+                    let _ = reply.send(*answer);
+                }
+            };
+            (self.port)(Call::Agent(Box::new(asked)), Box::new(heard));
             tokio::select! {
                 answer = answer => match answer {
                     Ok(answer) => return Ok(answer),

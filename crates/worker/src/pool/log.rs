@@ -1,6 +1,6 @@
 //! Log lines of one unit on their way to the engine: gathered into chunks, and held back when the engine is slow.
 
-use super::port::Port;
+use super::Port;
 use crate::artifacts::TenantArtifacts;
 use crate::excerpt::settle;
 use crate::halt::Halt;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout_at};
-use windlass_protocol::{Level, Line, Log, Stream, Work};
+use windlass_protocol::{Call, Level, Line, Log, Stream, Work};
 
 /// Text of one chunk.
 pub const CHUNK_MAX: usize = 64 * 1024;
@@ -100,7 +100,7 @@ fn now_ms() -> i64 {
 }
 
 pub(super) struct Pump {
-    port: Arc<dyn Port>,
+    port: Port,
     lines: mpsc::Receiver<Vec<Line>>,
     room: Arc<Semaphore>,
     /// A chunk without its lines.
@@ -138,7 +138,7 @@ impl Ends {
 }
 
 pub(super) fn log(
-    port: Arc<dyn Port>,
+    port: Port,
     keeper: Arc<Keeper>,
     artifacts: TenantArtifacts,
     work: &Work,
@@ -189,7 +189,8 @@ impl Pump {
         // To a deaf engine they are lost. Whoever writes them is not kept from ending.
         if let Some(room) = self.room().await {
             let log = Log { lines, ..self.head.clone() };
-            self.port.log(log, Box::new(move |_| drop(room)));
+            let mut room = Some(room);
+            (self.port)(Call::Log(log), Box::new(move |_| drop(room.take())));
         }
     }
 

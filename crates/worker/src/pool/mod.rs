@@ -4,12 +4,10 @@
 //! to it in the same words.
 
 mod log;
-mod port;
 mod unit;
 
 pub use log::CHUNK_MAX;
 pub(crate) use log::Lines;
-pub use port::{Orders, Port, Reply};
 
 use crate::artifacts::{Artifacts, TenantArtifacts};
 use crate::command::OwnCommand;
@@ -41,7 +39,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use unit::Wires;
-use windlass_protocol::{ErrorClass, Failure, Outcome, PROTOCOL_VERSION, Register, Report, Unit, Work};
+use windlass_protocol::{
+    Call, ErrorClass, Failure, Outcome, PROTOCOL_VERSION, Register, ReplyTo, Report, Unit, Work,
+};
+
+/// Way to the engine: sends a call and returns at once. See [`Call`] for the order of calls and what their replies mean.
+pub type Port = Arc<dyn Fn(Call, ReplyTo) + Send + Sync>;
 
 /// Steps mostly wait: for servers, for other processes, for disks. Four to a core keep the cores busy, and are few enough
 /// that steps that do compute still share them well.
@@ -156,7 +159,7 @@ impl Pinger {
 
 impl Pool {
     /// Registers with the engine and runs what it orders, until it is shut down.
-    pub fn start(config: PoolConfig, port: Arc<dyn Port>) -> Result<Pool, PoolError> {
+    pub fn start(config: PoolConfig, port: Port) -> Result<Pool, PoolError> {
         let kits = Kits {
             supervisor: config.supervisor,
             sandbox: config.sandbox,
@@ -230,7 +233,7 @@ impl Drop for Pool {
 /// Where the work is done.
 struct Floor {
     session: Session,
-    port: Arc<dyn Port>,
+    port: Port,
     kits: Kits,
     grace_ms: u64,
     inputs: mpsc::UnboundedSender<Input>,
@@ -266,13 +269,9 @@ impl Floor {
     async fn leave(&self) {
         let Some(session) = self.session.id() else { return };
         let (answered, answer) = oneshot::channel();
-        self.port.leave(
-            session,
-            Box::new(move |verdict| {
-                // Nobody waits any more.
-                let _ = answered.send(verdict);
-            }),
-        );
+        let mut answered = Some(answered);
+        let reply = move |reply| drop(answered.take().map(|answered| answered.send(reply)));
+        (self.port)(Call::Leave(session), Box::new(reply));
         let _ = timeout(Duration::from_millis(LAST_ANSWERS_MS), answer).await;
     }
 
@@ -317,28 +316,11 @@ impl Floor {
     }
 
     fn carry_out(&mut self, output: Output) {
-        let inputs = self.inputs.clone();
         match output {
-            Output::Register { number, register } => {
-                let orders = self.inputs.clone();
-                let orders = move |order| drop(orders.send(Input::Ordered { number, order }));
-                let reply = move |session| drop(inputs.send(Input::Registered { number, session }));
-                self.port.register(register, Box::new(orders), Box::new(reply));
-            }
-            Output::Beat { number, beat } => {
-                let reply = move |verdict| drop(inputs.send(Input::BeatAnswered { number, verdict }));
-                self.port.beat(beat, Box::new(reply));
-            }
-            Output::Checkpoint { number, checkpoint } => {
-                let unit = checkpoint.unit;
-                let reply =
-                    move |verdict| drop(inputs.send(Input::CheckpointAnswered { unit, number, verdict }));
-                self.port.checkpoint(checkpoint, Box::new(reply));
-            }
-            Output::Report(report) => {
-                let unit = report.unit;
-                let reply = move |verdict| drop(inputs.send(Input::ReportAnswered { unit, verdict }));
-                self.port.report(*report, Box::new(reply));
+            Output::Call { id: to, call } => {
+                let inputs = self.inputs.clone();
+                let reply = move |reply| drop(inputs.send(Input::Replied { to, reply }));
+                (self.port)(call, Box::new(reply));
             }
             Output::Start(work) => self.start(*work),
             Output::Proceed(unit) => {

@@ -1,14 +1,14 @@
 //! One unit of work: its pipeline driven over real tools and real time.
 
 use super::log::{Lines, Pump, log};
-use super::port::Port;
+use super::Port;
 use crate::artifacts::{self, NoRoom};
 use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper;
 use crate::keychain::{self, LOCKED};
 use crate::node::{Ask, NodeDesk, STATE};
-use crate::pipeline::{Call, CallResult, Next, Run};
+use crate::pipeline::{Call as ToolCall, CallResult, Next, Run};
 use crate::session::Input;
 use crate::tools::{self, Desk, Kit};
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    ErrorClass, Failure, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, Work, is_too_deep,
+    Call, ErrorClass, Failure, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, Work, is_too_deep,
 };
 
 /// Questions of a call that wait; whoever asks more waits itself.
@@ -27,7 +27,7 @@ pub(super) type Result = Option<Box<Report>>;
 
 /// The unit's lines to the pool.
 pub(super) struct Wires {
-    pub(super) port: Arc<dyn Port>,
+    pub(super) port: Port,
     pub(super) inputs: mpsc::UnboundedSender<Input>,
     /// One word per checkpoint that is kept.
     pub(super) proceed: mpsc::Receiver<()>,
@@ -145,7 +145,7 @@ fn bound_depth(called: &mut CallResult) {
 
 /// The call, while what it asks for meanwhile is done.
 async fn called(
-    call: &Call,
+    call: &ToolCall,
     run: &mut Run,
     desk: &Desk,
     asks: &mut mpsc::Receiver<Ask>,
@@ -179,7 +179,7 @@ async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &
         Ask::Progress { step, percentage } => {
             let progress =
                 Progress { unit, step: wires.kit.keeper.redactor().text(&step).into_owned(), percentage };
-            return wires.port.progress(progress, Box::new(|_| ()));
+            return (wires.port)(Call::Progress(progress), Box::new(|_| ()));
         }
     };
     if artifacts::keep(&wires.kit.artifacts, run.take_unkept()).await.is_ok()
@@ -220,8 +220,8 @@ fn without_patch(run: &Run, failure: Failure) -> Box<Report> {
 }
 
 /// A log with the output of several calls says where each begins.
-async fn announce(tasks: usize, call: &Call, lines: &Lines) {
-    let Call { label, kind, try_number, .. } = call;
+async fn announce(tasks: usize, call: &ToolCall, lines: &Lines) {
+    let ToolCall { label, kind, try_number, .. } = call;
     let said = match (tasks, try_number) {
         (..=1, 1) => return,
         (_, 1) => format!("task {label} ({kind})"),

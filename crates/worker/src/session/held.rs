@@ -1,9 +1,9 @@
 //! What the session has: one entry per offer, from the order to the answered report.
 
-use super::{Again, LEASE_GRACE_MS, LEASE_MARGIN_MS, Output, Session};
+use super::{Again, CallId, LEASE_GRACE_MS, LEASE_MARGIN_MS, Output, Session};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use windlass_protocol::{Checkpoint, LEASE_TTL_MS, Outcome, Report, Unit, Verdict, Work};
+use windlass_protocol::{Call, Checkpoint, LEASE_TTL_MS, Outcome, Report, Unit, Verdict, Work};
 
 #[derive(Debug)]
 pub(super) struct Held {
@@ -17,11 +17,10 @@ pub(super) enum Phase {
     Queued(Box<Work>),
     Running,
     Checkpointing {
-        number: u64,
         checkpoint: Checkpoint,
         again: Again,
     },
-    /// It was told to end.
+    /// It was asked to end.
     Stopping {
         then: Then,
     },
@@ -124,16 +123,16 @@ impl Session {
         let Some(held) = self.held.get_mut(&unit) else { return };
         if let Phase::Running = held.phase {
             let checkpoint = Checkpoint { unit, number, cursor };
-            self.out.push(Output::Checkpoint { number, checkpoint: checkpoint.clone() });
-            held.phase = Phase::Checkpointing { number, checkpoint, again: Again::first(now) };
+            self.out.push(call_checkpoint(&checkpoint));
+            held.phase = Phase::Checkpointing { checkpoint, again: Again::first(now) };
         }
     }
 
     pub(super) fn kept(&mut self, unit: Unit, answered: u64, verdict: Verdict) {
         let Some(held) = self.held.get_mut(&unit) else { return };
-        match held.phase {
-            Phase::Checkpointing { number, .. } if number == answered => {}
-            _ => return,
+        let awaits = matches!(&held.phase, Phase::Checkpointing { checkpoint, .. } if checkpoint.number == answered);
+        if !awaits {
+            return;
         }
         match verdict {
             Verdict::Accepted => {
@@ -161,14 +160,14 @@ impl Session {
     }
 
     fn report(&mut self, now: u64, report: Box<Report>, lease_from: u64) {
-        self.out.push(Output::Report(report.clone()));
+        self.out.push(call_report(&report));
         let unit = report.unit;
         let phase = Phase::Reporting { report, again: Again::first(now) };
         self.held.insert(unit, Held { lease_from, phase });
     }
 
-    /// Whatever the answer is, it is the last word: accepted, or too late to change anything.
-    pub(super) fn reported(&mut self, unit: Unit, _: Verdict) {
+    /// Every verdict is final: the report was accepted, or it came too late to change anything.
+    pub(super) fn reported(&mut self, unit: Unit) {
         if let Some(Held { phase: Phase::Reporting { .. }, .. }) = self.held.get(&unit) {
             self.remove(unit);
         }
@@ -222,20 +221,28 @@ impl Session {
     pub(super) fn resend(&mut self, now: u64) {
         for held in self.held.values_mut() {
             match &mut held.phase {
-                Phase::Checkpointing { number, checkpoint, again } if now >= again.at => {
+                Phase::Checkpointing { checkpoint, again } if now >= again.at => {
                     *again = again.later(now);
-                    let checkpoint = checkpoint.clone();
-                    self.out.push(Output::Checkpoint { number: *number, checkpoint });
+                    self.out.push(call_checkpoint(checkpoint));
                 }
                 Phase::Reporting { report, again } if now >= again.at => {
                     *again = again.later(now);
-                    self.out.push(Output::Report(report.clone()));
+                    self.out.push(call_report(report));
                 }
                 Phase::Queued(_) | Phase::Running | Phase::Stopping { .. } => {}
                 Phase::Checkpointing { .. } | Phase::Reporting { .. } => {}
             }
         }
     }
+}
+
+fn call_checkpoint(checkpoint: &Checkpoint) -> Output {
+    let Checkpoint { unit, number, .. } = *checkpoint;
+    Output::Call { id: CallId::Checkpoint { unit, number }, call: Call::Checkpoint(checkpoint.clone()) }
+}
+
+fn call_report(report: &Report) -> Output {
+    Output::Call { id: CallId::Report { unit: report.unit }, call: Call::Report(Box::new(report.clone())) }
 }
 
 fn stopped(unit: Unit) -> Box<Report> {

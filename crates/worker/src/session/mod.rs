@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_protocol::{
-    Beat, Checkpoint, LEASE_TTL_MS, Order, Register, Report, SessionId, Unit, Verdict, Work,
+    Beat, Call, LEASE_TTL_MS, Order, Register, Reply, Report, SessionId, Unit, Verdict, Work,
 };
 
 pub const BEAT_EVERY_MS: u64 = LEASE_TTL_MS / 2;
@@ -34,70 +34,52 @@ pub const RESEND_MAX_MS: u64 = 10_000;
 /// How long a shutdown waits for answers to reports of work that had ended before.
 pub const LAST_ANSWERS_MS: u64 = 2_000;
 
-/// Something happened. Numbers are those of the output it answers: an answer to an earlier one is told apart.
+/// Identifies the call that a reply belongs to. A reply to an earlier registration, beat or checkpoint has another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallId {
+    Register { number: u64 },
+    Beat { number: u64 },
+    Checkpoint { unit: Unit, number: u64 },
+    Report { unit: Unit },
+}
+
+/// Event that the session reacts to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// Time passed; due at [`Session::wake_at`].
     Tick,
-    Registered {
-        number: u64,
-        session: SessionId,
+    Replied {
+        to: CallId,
+        reply: Reply,
     },
-    /// Under the registration of that number.
-    Ordered {
-        number: u64,
-        order: Order,
-    },
-    BeatAnswered {
-        number: u64,
-        verdict: Verdict,
-    },
-    CheckpointAnswered {
-        unit: Unit,
-        number: u64,
-        verdict: Verdict,
-    },
-    ReportAnswered {
-        unit: Unit,
-        verdict: Verdict,
-    },
-    /// The work waits until its cursor is kept.
+    /// The work waits until its cursor is stored.
     Reached {
         unit: Unit,
         cursor: Arc<Value>,
     },
-    /// The work is over and its processes are gone. None: it was stopped before it knew anything.
+    /// The work is over and its processes are gone. Without a report it was stopped before it had a result.
     Ended {
         unit: Unit,
         report: Option<Box<Report>>,
     },
-    /// Stop everything and begin nothing; unfinished work is not reported and will be offered again.
+    /// Stops everything and begins nothing; unfinished work is not reported and will be offered again.
     Shutdown {
         grace_ms: u64,
     },
 }
 
-/// Something is to be done.
+/// Effect that the session wants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
-    Register {
-        number: u64,
-        register: Register,
+    Call {
+        id: CallId,
+        call: Call,
     },
-    Beat {
-        number: u64,
-        beat: Beat,
-    },
-    Checkpoint {
-        number: u64,
-        checkpoint: Checkpoint,
-    },
-    Report(Box<Report>),
-    /// Begin the work.
+    /// Begins the work.
     Start(Box<Work>),
-    /// The cursor is kept: the work may go on.
+    /// The cursor is stored: the work continues.
     Proceed(Unit),
-    /// End the work: TERM, and KILL after the grace. It may come twice, with a shorter grace.
+    /// Ends the work: TERM, and KILL after the grace. It may be repeated, with a shorter grace.
     Stop {
         unit: Unit,
         grace_ms: u64,
@@ -172,11 +154,7 @@ impl Session {
     pub fn handle(&mut self, now: u64, input: Input) -> Vec<Output> {
         match input {
             Input::Tick => {}
-            Input::Registered { number, session } => self.registered(number, session),
-            Input::Ordered { number, order } => self.ordered(now, number, order),
-            Input::BeatAnswered { number, verdict } => self.beat_answered(number, verdict),
-            Input::CheckpointAnswered { unit, number, verdict } => self.kept(unit, number, verdict),
-            Input::ReportAnswered { unit, verdict } => self.reported(unit, verdict),
+            Input::Replied { to, reply } => self.replied(now, to, reply),
             Input::Reached { unit, cursor } => self.reached(now, unit, cursor),
             Input::Ended { unit, report } => self.ended(now, unit, report),
             Input::Shutdown { grace_ms } => self.shut_down(now, grace_ms),
@@ -216,6 +194,25 @@ impl Session {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closing.is_some() && self.held.is_empty()
+    }
+
+    /// A reply of another kind than the call expects is no reply: the call is made again.
+    fn replied(&mut self, now: u64, to: CallId, reply: Reply) {
+        match (to, reply) {
+            (CallId::Register { number }, Reply::Registered(session)) => self.registered(number, session),
+            (CallId::Register { number }, Reply::Order(order)) => self.ordered(now, number, order),
+            (CallId::Beat { number }, Reply::Verdict(verdict)) => self.beat_answered(number, verdict),
+            (CallId::Checkpoint { unit, number }, Reply::Verdict(verdict)) => self.kept(unit, number, verdict),
+            (CallId::Report { unit }, Reply::Verdict(_)) => self.reported(unit),
+            (
+                CallId::Register { .. } | CallId::Beat { .. } | CallId::Checkpoint { .. } | CallId::Report { .. },
+                Reply::Registered(_) | Reply::Order(_) | Reply::Verdict(_) | Reply::Agent(_) | Reply::Refused(_),
+            ) => {}
+        }
+    }
+
+    fn call(&mut self, id: CallId, call: Call) {
+        self.out.push(Output::Call { id, call });
     }
 
     fn number(&mut self) -> u64 {
@@ -302,7 +299,7 @@ impl Session {
     fn send_register(&mut self, now: u64, again: Again) {
         let number = self.number();
         self.link = Link::Registering { number, sent_at: now, again };
-        self.out.push(Output::Register { number, register: self.register.clone() });
+        self.call(CallId::Register { number }, Call::Register(self.register.clone()));
     }
 
     fn send_beat(&mut self, now: u64, session: SessionId) {
@@ -314,6 +311,6 @@ impl Session {
         if let Link::Open { beat_at, .. } = &mut self.link {
             *beat_at = now + BEAT_AGAIN_MS;
         }
-        self.out.push(Output::Beat { number, beat: Beat { session, holds } });
+        self.call(CallId::Beat { number }, Call::Beat(Beat { session, holds }));
     }
 }

@@ -4,8 +4,8 @@
 use crate::session::{new, unit, work};
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_protocol::{LEASE_TTL_MS, Order, Outcome, Report, SessionId, Unit, Verdict};
-use windlass_worker::session::{Input, Output};
+use windlass_protocol::{Call, LEASE_TTL_MS, Order, Outcome, Reply, Report, SessionId, Unit, Verdict};
+use windlass_worker::session::{CallId, Input, Output};
 
 /// Longer than anything is on its way, shorter than a lease.
 const DELAY_MAX_MS: u64 = 4_000;
@@ -115,13 +115,14 @@ impl World {
     }
 
     fn at_engine(&mut self, output: Output) {
-        match output {
-            Output::Register { number, .. } => {
+        let Output::Call { id: to, call } = output else { return };
+        let reply = match (to, call) {
+            (CallId::Register { number }, _) => {
                 self.registration = number;
                 self.leases.clear();
-                self.answer(&Input::Registered { number, session: SessionId(number) });
+                Reply::Registered(SessionId(number))
             }
-            Output::Beat { number, beat } => {
+            (_, Call::Beat(beat)) => {
                 let known = beat.session.0 == self.registration;
                 let verdict = if known { Verdict::Accepted } else { Verdict::Stale };
                 for unit in beat.holds.iter().filter(|_| known) {
@@ -129,19 +130,20 @@ impl World {
                         *lease = self.now + LEASE_TTL_MS;
                     }
                 }
-                self.answer(&Input::BeatAnswered { number, verdict });
+                Reply::Verdict(verdict)
             }
-            Output::Report(report) => {
+            (_, Call::Report(report)) => {
                 let unit = report.unit;
                 let verdict =
                     if self.leases.remove(&unit).is_some() { Verdict::Accepted } else { Verdict::Stale };
                 if verdict == Verdict::Accepted {
                     self.reported.insert(unit.run);
                 }
-                self.answer(&Input::ReportAnswered { unit, verdict });
+                Reply::Verdict(verdict)
             }
-            Output::Checkpoint { .. } | Output::Start(_) | Output::Proceed(_) | Output::Stop { .. } => {}
-        }
+            other => panic!("nothing here makes this call: {other:?}"),
+        };
+        self.answer(&Input::Replied { to, reply });
     }
 
     /// The engine gives out something new, something again whose lease ended, or stops something.
@@ -169,7 +171,7 @@ impl World {
             // The engine forgets the leases only when their time is up: until then the work may run.
             self.registration = u64::MAX;
         }
-        self.answer(&Input::Ordered { number, order });
+        self.answer(&Input::Replied { to: CallId::Register { number }, reply: Reply::Order(order) });
     }
 
     fn is_lost(&self, run: u64) -> bool {

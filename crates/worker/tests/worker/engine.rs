@@ -11,7 +11,7 @@ use std::time::Duration;
 use windlass_artifact::Artifact;
 use windlass_protocol::*;
 use windlass_worker::egress::Egress;
-use windlass_worker::{Artifacts, CHUNK_MAX, Orders, Pool, PoolConfig, Port, Reply};
+use windlass_worker::{Artifacts, CHUNK_MAX, Pool, PoolConfig};
 
 /// Nothing here takes so long unless it is broken.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -19,22 +19,25 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Chunks that a worker sends without an answer.
 pub const UNANSWERED_MAX: usize = 4;
 
+/// Answers one call.
+pub type Answer<T> = Box<dyn FnOnce(T) + Send>;
+
 pub enum Heard {
     Registered,
     Line(Line),
-    Checkpoint(Checkpoint, Reply<Verdict>),
+    Checkpoint(Checkpoint, Answer<Verdict>),
     Report(Box<Report>),
     Left(SessionId),
     Progress(Progress),
-    Agent(AgentCall, Reply<AgentAnswer>),
+    Agent(AgentCall, Answer<AgentAnswer>),
 }
 
 /// Log chunks are answered at once, or kept until `release`.
 #[derive(Default)]
 pub struct Engine {
-    orders: Mutex<Option<Orders>>,
+    orders: Mutex<Option<ReplyTo>>,
     heard: Mutex<Option<Sender<Heard>>>,
-    held_back: Mutex<Option<Vec<Reply<Verdict>>>>,
+    held_back: Mutex<Option<Vec<ReplyTo>>>,
 }
 
 impl Engine {
@@ -54,51 +57,50 @@ impl Engine {
 
     pub fn release_logs(&self) {
         let held_back = self.held_back.lock().unwrap().take();
-        held_back.into_iter().flatten().for_each(|reply| reply(Verdict::Accepted));
+        held_back.into_iter().flatten().for_each(|mut reply| reply(ACCEPTED));
     }
 }
 
-impl Port for Engine {
-    fn register(&self, _: Register, orders: Orders, reply: Reply<SessionId>) {
-        *self.orders.lock().unwrap() = Some(orders);
-        reply(SessionId(1));
-        self.tell(Heard::Registered);
-    }
+const ACCEPTED: Reply = Reply::Verdict(Verdict::Accepted);
 
-    fn beat(&self, _: Beat, reply: Reply<Verdict>) {
-        reply(Verdict::Accepted);
-    }
-
-    fn report(&self, report: Report, reply: Reply<Verdict>) {
-        reply(Verdict::Accepted);
-        self.tell(Heard::Report(Box::new(report)));
-    }
-
-    fn checkpoint(&self, checkpoint: Checkpoint, reply: Reply<Verdict>) {
-        self.tell(Heard::Checkpoint(checkpoint, reply));
-    }
-
-    fn agent(&self, call: AgentCall, reply: Reply<AgentAnswer>) {
-        self.tell(Heard::Agent(call, reply));
-    }
-
-    fn progress(&self, progress: Progress, reply: Reply<Verdict>) {
-        reply(Verdict::Accepted);
-        self.tell(Heard::Progress(progress));
-    }
-
-    fn leave(&self, session: SessionId, reply: Reply<Verdict>) {
-        reply(Verdict::Accepted);
-        self.tell(Heard::Left(session));
-    }
-
-    fn log(&self, log: Log, reply: Reply<Verdict>) {
-        assert!(log.lines.iter().map(|line| line.text.len()).sum::<usize>() <= CHUNK_MAX);
-        match &mut *self.held_back.lock().unwrap() {
-            Some(held_back) => held_back.push(reply),
-            None => reply(Verdict::Accepted),
+impl Engine {
+    fn take(&self, call: Call, mut reply: ReplyTo) {
+        match call {
+            Call::Register(_) => {
+                reply(Reply::Registered(SessionId(1)));
+                *self.orders.lock().unwrap() = Some(reply);
+                self.tell(Heard::Registered);
+            }
+            Call::Beat(_) => reply(ACCEPTED),
+            Call::Report(report) => {
+                reply(ACCEPTED);
+                self.tell(Heard::Report(report));
+            }
+            Call::Checkpoint(checkpoint) => {
+                let answer = Box::new(move |verdict| reply(Reply::Verdict(verdict)));
+                self.tell(Heard::Checkpoint(checkpoint, answer));
+            }
+            Call::Agent(call) => {
+                let answer = Box::new(move |answer| reply(Reply::Agent(Box::new(answer))));
+                self.tell(Heard::Agent(*call, answer));
+            }
+            Call::Progress(progress) => {
+                reply(ACCEPTED);
+                self.tell(Heard::Progress(progress));
+            }
+            Call::Leave(session) => {
+                reply(ACCEPTED);
+                self.tell(Heard::Left(session));
+            }
+            Call::Log(log) => {
+                assert!(log.lines.iter().map(|line| line.text.len()).sum::<usize>() <= CHUNK_MAX);
+                match &mut *self.held_back.lock().unwrap() {
+                    Some(held_back) => held_back.push(reply),
+                    None => reply(ACCEPTED),
+                }
+                log.lines.into_iter().for_each(|line| self.tell(Heard::Line(line)));
+            }
         }
-        log.lines.into_iter().for_each(|line| self.tell(Heard::Line(line)));
     }
 }
 
@@ -172,7 +174,8 @@ impl Shop {
         let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), ..Engine::default() });
         let artifacts = Arc::new(Memory::default());
         let config = change(PoolConfig::new("test", supervisor_command(), sandbox_command(), artifacts));
-        let pool = Pool::start(config, Arc::clone(&engine) as Arc<dyn Port>).unwrap();
+        let port = Arc::clone(&engine);
+        let pool = Pool::start(config, Arc::new(move |call, reply| port.take(call, reply))).unwrap();
         let shop = Shop { engine, pool: Some(pool), heard };
         assert!(matches!(shop.hear(), Heard::Registered));
         shop
@@ -183,7 +186,7 @@ impl Shop {
     }
 
     pub fn order(&self, order: Order) {
-        (self.engine.orders.lock().unwrap().as_ref().unwrap())(order);
+        (self.engine.orders.lock().unwrap().as_mut().unwrap())(Reply::Order(order));
     }
 
     /// The next line that begins with the prefix; other lines are passed over.

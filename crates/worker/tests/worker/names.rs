@@ -1,7 +1,7 @@
 //! Short names for what a session does.
 
-use windlass_protocol::Unit;
-use windlass_worker::session::Output;
+use windlass_protocol::{Call, Unit};
+use windlass_worker::session::{CallId, Output};
 
 /// `run.fence`
 pub fn unit(unit: Unit) -> String {
@@ -10,21 +10,24 @@ pub fn unit(unit: Unit) -> String {
 
 pub fn output(output: &Output) -> String {
     match output {
-        Output::Register { number, .. } => format!("register#{number}"),
-        Output::Beat { number, beat } => {
-            let holds: Vec<String> = beat.holds.iter().map(|held| unit(*held)).collect();
-            format!("beat#{number} [{}]", holds.join(" "))
-        }
-        Output::Checkpoint { number, checkpoint } => {
-            format!("checkpoint#{number} {} {}", unit(checkpoint.unit), checkpoint.cursor)
-        }
-        Output::Report(report) => {
-            let outcome = match &report.outcome {
-                windlass_protocol::Outcome::Done { output } => format!("done {output}"),
-                other => format!("{other:?}").to_lowercase(),
-            };
-            format!("report {} {outcome}", unit(report.unit))
-        }
+        Output::Call { id, call } => match (id, call) {
+            (CallId::Register { number }, _) => format!("register#{number}"),
+            (CallId::Beat { number }, Call::Beat(beat)) => {
+                let holds: Vec<String> = beat.holds.iter().map(|held| unit(*held)).collect();
+                format!("beat#{number} [{}]", holds.join(" "))
+            }
+            (CallId::Checkpoint { number, .. }, Call::Checkpoint(checkpoint)) => {
+                format!("checkpoint#{number} {} {}", unit(checkpoint.unit), checkpoint.cursor)
+            }
+            (CallId::Report { .. }, Call::Report(report)) => {
+                let outcome = match &report.outcome {
+                    windlass_protocol::Outcome::Done { output } => format!("done {output}"),
+                    other => format!("{other:?}").to_lowercase(),
+                };
+                format!("report {} {outcome}", unit(report.unit))
+            }
+            other => panic!("a session makes no such call: {other:?}"),
+        },
         Output::Start(work) => format!("start {}", unit(work.unit)),
         Output::Proceed(held) => format!("proceed {}", unit(*held)),
         Output::Stop { unit: held, grace_ms } => format!("stop {} {grace_ms}", unit(*held)),

@@ -4,7 +4,8 @@ use crate::names;
 use serde_json::{Map, json};
 use std::sync::Arc;
 use windlass_protocol::{
-    LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Report, Scope, SessionId, Unit, Verdict, Work,
+    LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Reply, Report, Scope, SessionId, Unit, Verdict,
+    Work,
 };
 use windlass_worker::session::*;
 
@@ -38,7 +39,7 @@ pub fn new() -> Session {
 fn open() -> Session {
     let mut session = new();
     says(&mut session, 0, Input::Tick, &["register#1"]);
-    says(&mut session, 0, Input::Registered { number: 1, session: SessionId(9) }, &[]);
+    says(&mut session, 0, registered(1, 9), &[]);
     session
 }
 
@@ -48,12 +49,20 @@ fn says(session: &mut Session, now: u64, input: Input, expected: &[&str]) {
     assert_eq!(told, expected, "at {now}, after {asked}");
 }
 
+fn registered(number: u64, session: u64) -> Input {
+    Input::Replied { to: CallId::Register { number }, reply: Reply::Registered(SessionId(session)) }
+}
+
+fn ordered(number: u64, order: Order) -> Input {
+    Input::Replied { to: CallId::Register { number }, reply: Reply::Order(order) }
+}
+
 fn run(unit: Unit) -> Input {
-    Input::Ordered { number: 1, order: Order::Run(work(unit)) }
+    ordered(1, Order::Run(work(unit)))
 }
 
 fn stop(unit: Unit, grace_ms: u64) -> Input {
-    Input::Ordered { number: 1, order: Order::Stop { unit, grace_ms } }
+    ordered(1, Order::Stop { unit, grace_ms })
 }
 
 fn done(unit: Unit) -> Input {
@@ -67,11 +76,11 @@ fn gone(unit: Unit) -> Input {
 }
 
 fn answered(unit: Unit, verdict: Verdict) -> Input {
-    Input::ReportAnswered { unit, verdict }
+    Input::Replied { to: CallId::Report { unit }, reply: Reply::Verdict(verdict) }
 }
 
 fn beaten(number: u64, verdict: Verdict) -> Input {
-    Input::BeatAnswered { number, verdict }
+    Input::Replied { to: CallId::Beat { number }, reply: Reply::Verdict(verdict) }
 }
 
 const A: Unit = Unit { execution: 1, run: 1, fence: 5 };
@@ -85,10 +94,10 @@ fn it_registers_again_until_it_is_answered() {
     says(&mut session, RESEND_MS, Input::Tick, &["register#2"]);
     assert_eq!(session.wake_at(), Some(3 * RESEND_MS));
     // An answer to the first is from a session that nobody listens to.
-    says(&mut session, 1500, Input::Registered { number: 1, session: SessionId(1) }, &[]);
+    says(&mut session, 1500, registered(1, 1), &[]);
     says(&mut session, 1500, run(A), &[]);
-    says(&mut session, 1600, Input::Registered { number: 2, session: SessionId(2) }, &[]);
-    says(&mut session, 1600, Input::Ordered { number: 2, order: Order::Run(work(A)) }, &["start 1.5"]);
+    says(&mut session, 1600, registered(2, 2), &[]);
+    says(&mut session, 1600, ordered(2, Order::Run(work(A))), &["start 1.5"]);
     assert_eq!(session.wake_at(), Some(RESEND_MS + BEAT_EVERY_MS));
 }
 
@@ -97,7 +106,7 @@ fn an_order_may_come_before_the_answer_to_the_registration() {
     let mut session = new();
     says(&mut session, 0, Input::Tick, &["register#1"]);
     says(&mut session, 1, run(A), &["start 1.5"]);
-    says(&mut session, 2, Input::Registered { number: 1, session: SessionId(9) }, &[]);
+    says(&mut session, 2, registered(1, 9), &[]);
     says(&mut session, 3, done(A), &["report 1.5 done 1"]);
 }
 
@@ -125,7 +134,7 @@ fn the_pause_between_reports_grows_up_to_its_bound() {
     let mut sent = Vec::new();
     for now in 1..=41_000 {
         let out = session.handle(now, Input::Tick);
-        sent.extend(out.iter().filter(|out| matches!(out, Output::Report(_))).map(|_| now));
+        sent.extend(out.iter().filter(|out| matches!(out, Output::Call { id: CallId::Report { .. }, .. })).map(|_| now));
     }
     assert_eq!(sent, [1_000, 3_000, 7_000, 15_000, 25_000, 35_000]);
 }
@@ -170,7 +179,10 @@ fn work_goes_on_when_its_checkpoint_is_kept() {
     let mut session = open();
     says(&mut session, 0, run(A), &["start 1.5"]);
     let reached = |n: u32| Input::Reached { unit: A, cursor: Arc::new(json!(n)) };
-    let kept = |number, verdict| Input::CheckpointAnswered { unit: A, number, verdict };
+    let kept = |number, verdict| {
+        let to = CallId::Checkpoint { unit: A, number };
+        Input::Replied { to, reply: Reply::Verdict(verdict) }
+    };
     says(&mut session, 1, reached(1), &["checkpoint#2 1.5 1"]);
     says(&mut session, 1001, Input::Tick, &["checkpoint#2 1.5 1"]);
     says(&mut session, 1002, kept(2, Verdict::Accepted), &["proceed 1.5"]);
@@ -204,7 +216,7 @@ fn work_is_stopped_before_its_lease_can_end() {
     let give_up = LEASE_TTL_MS - LEASE_MARGIN_MS;
     let early: Vec<Output> =
         (BEAT_EVERY_MS + 1..give_up).flat_map(|now| session.handle(now, Input::Tick)).collect();
-    assert!(early.iter().all(|out| matches!(out, Output::Beat { .. })), "{early:?}");
+    assert!(early.iter().all(|out| matches!(out, Output::Call { id: CallId::Beat { .. }, .. })), "{early:?}");
     assert_eq!(session.wake_at(), Some(give_up));
     says(&mut session, give_up, Input::Tick, &["stop 1.5 2000"]);
     // A late answer gives nothing back, and the end is not reported.
@@ -244,7 +256,7 @@ fn a_finished_report_outlives_its_lease() {
 
 #[test]
 fn who_is_unknown_stops_everything_and_registers_when_all_of_it_is_gone() {
-    for forgotten in [Input::Ordered { number: 1, order: Order::Unknown }, beaten(2, Verdict::Stale)] {
+    for forgotten in [ordered(1, Order::Unknown), beaten(2, Verdict::Stale)] {
         let mut session = open();
         says(&mut session, 0, run(A), &["start 1.5"]);
         says(&mut session, 0, run(B), &["start 2.6"]);
@@ -256,9 +268,9 @@ fn who_is_unknown_stops_everything_and_registers_when_all_of_it_is_gone() {
         says(&mut session, 50_000, Input::Tick, &[]);
         says(&mut session, 50_001, done(A), &["register#3"]);
         says(&mut session, 50_002, run(unit(3, 7)), &[]);
-        says(&mut session, 50_003, Input::Registered { number: 3, session: SessionId(10) }, &[]);
+        says(&mut session, 50_003, registered(3, 10), &[]);
         says(&mut session, 50_003, run(unit(3, 7)), &[]);
-        let again = Input::Ordered { number: 3, order: Order::Run(work(unit(3, 8))) };
+        let again = ordered(3, Order::Run(work(unit(3, 8))));
         says(&mut session, 50_004, again, &["start 3.8"]);
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_engine::Answer;
 use windlass_kernel::{Event, ExecutionId};
-use windlass_protocol::{Order, Unit, Verdict};
+use windlass_protocol::{Order, Reply, Unit, Verdict};
 use windlass_store::{Applied, Commit, Write};
 
 /// Violations that are told one by one; the others are counted.
@@ -106,8 +106,8 @@ impl Trace {
     }
 
     /// A worker is told that its report took effect.
-    pub fn judged(&self, unit: Unit, answer: &Answer) {
-        if matches!(answer, Answer::Verdict(Verdict::Accepted)) {
+    pub fn judged(&self, unit: Unit, reply: &Reply) {
+        if *reply == Reply::Verdict(Verdict::Accepted) {
             self.seen().check("a report was accepted", &[Fact::Answered(unit)]);
         }
     }
@@ -220,7 +220,7 @@ mod tests {
         }
 
         fn tell_second(&self) {
-            self.trace.judged(self.unit, &Answer::Verdict(Verdict::Accepted));
+            self.trace.judged(self.unit, &Reply::Verdict(Verdict::Accepted));
             self.trace.rested(ExecutionId(1), &Answer::Rested(Phase::Ended(Outcome::Completed)));
         }
 

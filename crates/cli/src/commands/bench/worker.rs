@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use windlass_engine::{Answer, Handle, Request};
+use windlass_engine::Handle;
 use windlass_protocol::{
-    Beat, LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Report, SessionId, Unit, Verdict, Work,
+    Beat, Call, LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Reply, Report, SessionId, Unit,
+    Verdict, Work,
 };
 
 /// More than any benchmark has in flight: no step waits for a slot.
@@ -80,15 +81,18 @@ impl Worker {
 fn register(handle: &Handle, notes: Sender<Note>, tally: Arc<Tally>) -> anyhow::Result<SessionId> {
     let register = Register { protocol: PROTOCOL_VERSION, worker: "bench".into(), slots: SLOTS };
     let (answered, answer) = crossbeam_channel::bounded(1);
-    let orders = move |order: Order| {
-        if let Some(trace) = &tally.trace {
-            trace.ordered(&order);
+    let heard = move |reply| match reply {
+        Reply::Order(order) => {
+            if let Some(trace) = &tally.trace {
+                trace.ordered(&order);
+            }
+            let _ = notes.send(Note::Order(order));
         }
-        let _ = notes.send(Note::Order(order));
+        other => drop(answered.send(other)),
     };
-    handle.register(register, orders, move |answer| drop(answered.send(answer)));
+    handle.send(Call::Register(register), Box::new(heard));
     match answer.recv() {
-        Ok(Answer::Registered(session)) => Ok(session),
+        Ok(Reply::Registered(session)) => Ok(session),
         other => anyhow::bail!("the engine did not register the worker: {other:?}"),
     }
 }
@@ -107,8 +111,8 @@ impl Notes {
         self.refused.load(Ordering::Relaxed)
     }
 
-    fn judged(&self, asked: Instant, answer: &Answer) {
-        if *answer == Answer::Verdict(Verdict::Accepted) {
+    fn judged(&self, asked: Instant, reply: &Reply) {
+        if *reply == Reply::Verdict(Verdict::Accepted) {
             lock(&self.latencies).push(asked.elapsed());
         } else {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -148,12 +152,13 @@ impl Answering {
         let report =
             Report { unit, outcome, patch: serde_json::Map::new(), metadata: serde_json::Map::new() };
         let (notes, tally) = (self.notes.clone(), self.tally.clone());
-        self.handle.ask(Request::Report(Box::new(report)), move |answer| {
+        let heard = move |reply| {
             if let Some(trace) = &tally.trace {
-                trace.judged(unit, &answer);
+                trace.judged(unit, &reply);
             }
-            notes.judged(asked, &answer);
-        });
+            notes.judged(asked, &reply);
+        };
+        self.handle.send(Call::Report(Box::new(report)), Box::new(heard));
     }
 
     /// It holds nothing: what it got is answered.
@@ -161,7 +166,8 @@ impl Answering {
         let now = Instant::now();
         if now >= self.beat_at {
             self.beat_at = now + BEAT_EVERY;
-            self.handle.ask(Request::Beat(Beat { session: self.session, holds: Vec::new() }), drop);
+            let beat = Beat { session: self.session, holds: Vec::new() };
+            self.handle.send(Call::Beat(beat), Box::new(drop));
         }
     }
 }

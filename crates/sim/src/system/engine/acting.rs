@@ -1,21 +1,21 @@
 //! What the lane wants done, done in the simulated world. The oracle hears every word before anybody else.
 
-use super::{About, Ticket};
+use super::Ticket;
 use crate::invariants::Broken;
 use crate::system::sabotage::Sabotage;
-use crate::system::workers::{Heard, heard};
+use crate::system::workers::{Heard, Sent};
 use crate::system::world::{Happening, World};
 use windlass_engine::{Answer, Effect};
-use windlass_protocol::{Order, SessionId};
-use windlass_worker::session::Input;
+use windlass_protocol::{Call, Order, Reply, SessionId};
 
 impl World {
     pub(super) fn act(&mut self, effect: Effect<Ticket>) -> Result<(), Broken> {
         match effect {
             Effect::Answer(Ticket::User(ask), answer) => self.answered(ask, answer),
-            Effect::Answer(Ticket::Worker { worker, life, about }, answer) => {
-                self.answer_worker(worker, life, about, answer)
+            Effect::Answer(Ticket::Worker { worker, life, sent }, answer) => {
+                self.answer_worker(worker, life, *sent, answer)
             }
+            Effect::SessionOpen(session, ticket) => self.open_session(session, ticket),
             Effect::Write(batch) => self.hand_over(batch),
             Effect::Read(id, lookup) => {
                 self.look_for(id, lookup);
@@ -43,49 +43,61 @@ impl World {
         }
     }
 
-    fn answer_worker(
-        &mut self,
-        worker: usize,
-        life: u32,
-        about: About,
-        answer: Answer,
-    ) -> Result<(), Broken> {
-        let input = match (about, answer) {
-            (About::Leave, _) | (_, Answer::Stopping) => return Ok(()),
-            (About::Registration(number), Answer::Registered(session)) => {
-                self.watch.leases.opened(session);
-                if let Some(engine) = &mut self.engine {
-                    engine.sessions.insert(session, (worker, life, number));
-                }
-                Input::Registered { number, session }
-            }
-            (About::Beat(number), Answer::Verdict(verdict)) => Input::BeatAnswered { number, verdict },
-            (About::Checkpoint(unit, number, cursor), Answer::Verdict(verdict)) => {
-                self.watch.kept(unit, &cursor, verdict, &mut self.eyes)?;
-                self.telling.say(self.now, || format!("checkpoint of {}: {verdict:?}", name(unit)));
-                Input::CheckpointAnswered { unit, number, verdict }
-            }
-            (About::Report(report), Answer::Verdict(verdict)) => {
-                self.watch.judged(&report, verdict)?;
-                let unit = report.unit;
-                self.telling.say(self.now, || format!("report of {}: {verdict:?}", name(unit)));
-                Input::ReportAnswered { unit, verdict }
-            }
-            (About::Agent(call), Answer::Agent(told)) => {
-                self.watch.told_agent(&call, &told)?;
-                self.telling.say(self.now, || format!("call {} of {}: {told:?}", call.call, name(call.unit)));
-                let lost = self.sabotage == Some(Sabotage::AgentAnswerLost) && self.rng.percent(30);
-                if !lost {
-                    self.send_to_worker(worker, life, heard(&call, told));
-                }
-                return Ok(());
-            }
-            (about, answer) => {
-                let what = format!("a worker's {about:?} was answered {answer:?}");
-                return Err(Broken::new("protocol", what));
+    fn open_session(&mut self, session: SessionId, ticket: Ticket) -> Result<(), Broken> {
+        let Ticket::Worker { worker, life, sent } = ticket else {
+            return Err(Broken::new("protocol", "a session was opened for a user".to_owned()));
+        };
+        self.watch.leases.opened(session);
+        if let Some(engine) = &mut self.engine {
+            engine.sessions.insert(session, (worker, life, sent.caller.clone()));
+        }
+        let reply = Reply::Registered(session);
+        self.send_to_worker(worker, life, Heard { caller: sent.caller, reply, session: None });
+        Ok(())
+    }
+
+    fn answer_worker(&mut self, worker: usize, life: u32, sent: Sent, answer: Answer) -> Result<(), Broken> {
+        let Sent { caller, call } = sent;
+        let reply = match answer {
+            Answer::Stopping => return Ok(()),
+            Answer::Reply(reply) => reply,
+            other => {
+                return Err(Broken::new("protocol", format!("a worker's {call:?} was answered {other:?}")));
             }
         };
-        self.send_to_worker(worker, life, Heard::Answer(input));
+        match (&call, &reply) {
+            (Call::Leave(_), _) => return Ok(()),
+            (Call::Beat(_), Reply::Verdict(_)) => {}
+            (Call::Checkpoint(checkpoint), Reply::Verdict(verdict)) => {
+                let unit = checkpoint.unit;
+                self.watch.kept(unit, &checkpoint.cursor, *verdict, &mut self.eyes)?;
+                self.telling.say(self.now, || format!("checkpoint of {}: {verdict:?}", name(unit)));
+            }
+            (Call::Report(report), Reply::Verdict(verdict)) => {
+                self.watch.judged(report, *verdict)?;
+                self.telling.say(self.now, || format!("report of {}: {verdict:?}", name(report.unit)));
+            }
+            (Call::Agent(call), Reply::Agent(answer)) => {
+                self.watch.told_agent(call, answer)?;
+                self.telling.say(self.now, || format!("call {} of {}: {answer:?}", call.call, name(call.unit)));
+                if self.sabotage == Some(Sabotage::AgentAnswerLost) && self.rng.percent(30) {
+                    return Ok(());
+                }
+            }
+            (
+                Call::Register(_)
+                | Call::Beat(_)
+                | Call::Checkpoint(_)
+                | Call::Report(_)
+                | Call::Agent(_)
+                | Call::Progress(_)
+                | Call::Log(_),
+                _,
+            ) => {
+                return Err(Broken::new("protocol", format!("a worker's {call:?} was answered {reply:?}")));
+            }
+        }
+        self.send_to_worker(worker, life, Heard { caller, reply, session: None });
         Ok(())
     }
 
@@ -93,13 +105,14 @@ impl World {
         self.watch.ordered(session, &order)?;
         let Some(engine) = &self.engine else { return Ok(()) };
         // Nobody listens under a session that the process does not know.
-        let Some((worker, life, number)) = engine.sessions.get(&session).copied() else { return Ok(()) };
+        let Some((worker, life, caller)) = engine.sessions.get(&session).cloned() else { return Ok(()) };
         self.telling.say(self.now, || match &order {
             Order::Run(work) => format!("worker {worker} gets {} of step {}", name(work.unit), work.step),
             Order::Stop { unit, .. } => format!("worker {worker} is told to stop {}", name(*unit)),
             Order::Unknown => format!("worker {worker} is told that its session is unknown"),
         });
-        self.send_to_worker(worker, life, Heard::Order(session, number, order));
+        let heard = Heard { caller, reply: Reply::Order(order), session: Some(session) };
+        self.send_to_worker(worker, life, heard);
         Ok(())
     }
 

@@ -4,11 +4,11 @@
 use super::super::sabotage::Sabotage;
 use super::super::world::{Happening, World};
 use super::tools::Waits;
-use super::{Heard, Sent};
+use super::{Caller, Sent};
 use crate::invariants::Broken;
 use serde_json::{Value, json};
-use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, ErrorClass, Failure, Unit};
-use windlass_worker::Call;
+use windlass_protocol::{AgentAnswer, AgentAsk, AgentCall, Call, ErrorClass, Failure, Unit};
+use windlass_worker::Call as ToolCall;
 use windlass_worker::session::Input;
 
 /// The kind of a task that is an agent.
@@ -33,7 +33,7 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Where an earlier worker or attempt left it, or at the beginning.
-    fn of(call: &Call, attempt: u32, rounds: u64) -> Agent {
+    fn of(call: &ToolCall, attempt: u32, rounds: u64) -> Agent {
         let tools = call.config.get("tools").and_then(Value::as_array).into_iter().flatten();
         let memo = call.memo.clone().unwrap_or_default();
         let number = |key: &str, usual: u64| memo[key].as_u64().unwrap_or(usual);
@@ -57,7 +57,7 @@ impl Agent {
 }
 
 impl World {
-    pub(super) fn agent_begins(&mut self, worker: usize, unit: Unit, call: &Call) -> Result<(), Broken> {
+    pub(super) fn agent_begins(&mut self, worker: usize, unit: Unit, call: &ToolCall) -> Result<(), Broken> {
         let rounds = self.rng.between(0, ROUNDS_MAX);
         let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
         bench.agent = Some(Agent::of(call, bench.run.work().attempt, rounds));
@@ -114,7 +114,7 @@ impl World {
             return Ok(());
         };
         let (Some(ask), call) = (agent.open.clone(), agent.name()) else { return Ok(()) };
-        self.send(worker, Sent::Agent(Box::new(AgentCall { unit, call: call.clone(), ask })));
+        self.send(worker, sent(AgentCall { unit, call: call.clone(), ask }));
         if self.sabotage != Some(Sabotage::AgentAnswerLost) {
             let at = self.now + ASK_AGAIN_MS;
             self.agenda.plan(at, Happening::AsksAgain { worker, life, unit, call });
@@ -143,7 +143,7 @@ impl World {
         match &bench.agent {
             Some(Agent { open: Some(ask), .. }) if renamed => {
                 let call = AgentCall { unit, call: format!("{call}'"), ask: ask.clone() };
-                self.send(worker, Sent::Agent(Box::new(call)));
+                self.send(worker, sent(call));
                 Ok(())
             }
             _ => self.agent_asks(worker, unit),
@@ -184,6 +184,7 @@ impl World {
     }
 }
 
-pub(in crate::system) fn heard(call: &AgentCall, told: AgentAnswer) -> Heard {
-    Heard::Agent { unit: call.unit, call: call.call.clone(), told }
+fn sent(call: AgentCall) -> Sent {
+    let caller = Caller::Agent { unit: call.unit, call: call.call.clone() };
+    Sent { caller, call: Call::Agent(Box::new(call)) }
 }
