@@ -3,10 +3,8 @@
 use crate::exit::Usage;
 use std::path::{Path, PathBuf};
 use windlass_engine::Folder;
-use windlass_kernel::ExecutionId;
 use windlass_store::Store;
 use windlass_store::sqlite::Sqlite;
-use windlass_views::execution_id;
 
 const DEFAULT: &str = ".windlass";
 const VARIABLE: &str = "WINDLASS_DATA";
@@ -30,23 +28,21 @@ impl Data {
         &self.folder
     }
 
-    /// A reader beside whoever writes; nothing is made or changed.
-    pub fn read(&self) -> anyhow::Result<Reading> {
-        let store = Folder::store(&self.folder);
-        if !store.exists() {
-            let what = format!("there is no data in {}", self.folder.display());
-            let hint = "`windlass run FILE` makes the folder; another one is named with --data DIR";
-            return Err(Usage::new(what).hint(hint).into());
+    pub fn check_exists(&self) -> Result<(), Usage> {
+        match Folder::store(&self.folder).exists() {
+            true => Ok(()),
+            false => Err(Usage::new(format!("there is no data in {}", self.folder.display()))
+                .hint("`windlass run FILE` creates the folder; --data DIR names another one")),
         }
-        Ok(Sqlite::read_only(&store)?)
     }
 
-    /// The command that carries an execution on, to be copied.
-    pub fn resume(&self, id: ExecutionId) -> String {
-        format!("windlass run --resume {}{}", execution_id(id), self.flag())
+    /// Opens a reader of the store; another process may be writing it. Nothing is created or changed.
+    pub fn read(&self) -> anyhow::Result<Reading> {
+        self.check_exists()?;
+        Ok(Sqlite::read_only(&Folder::store(&self.folder))?)
     }
 
-    /// What a command has to add to mean this folder.
+    /// Returns the flag that a command needs to work in this folder.
     pub fn flag(&self) -> String {
         let implied = std::env::var_os(VARIABLE).map_or(PathBuf::from(DEFAULT), PathBuf::from);
         let shown = self.folder.display().to_string();

@@ -4,10 +4,9 @@ use crate::exit::Usage;
 use crate::progress::say;
 use std::path::Path;
 use windlass_engine::Folder;
-use windlass_server::Local;
 use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
-pub use windlass_server::host::{Embedded, SANDBOX, SUPERVISE, Workers, ended, new_id, new_workflow_id, now};
+pub use windlass_server::host::{Embedded, SANDBOX, SUPERVISE, Workers, new_workflow_id, now};
 use windlass_server::host::{Setup, Shares};
 use windlass_server::storage::StorageLimits;
 use windlass_worker::egress::Egress;
@@ -26,7 +25,7 @@ pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
     Ok(embedded)
 }
 
-fn setup(workers: Workers) -> anyhow::Result<Setup> {
+pub fn setup(workers: Workers) -> anyhow::Result<Setup> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
     let (secrets, variables) = (EngineSecrets::from_environment(), Variables::All);
     // Who runs a file here may fill this disk; and sees that it stands still, and ends it.
@@ -43,11 +42,6 @@ fn setup(workers: Workers) -> anyhow::Result<Setup> {
         seals_audit: false,
         stall_timeout: None,
     })
-}
-
-/// An engine with the routes of a server over it, in a folder that nobody holds.
-pub fn routes(data: &Path, what: &str, workers: Workers) -> anyhow::Result<Local> {
-    Local::start(Folder::hold(data, what)?, setup(workers)?)
 }
 
 /// Who runs a file here may reach what this machine reaches; what no definition may reach stays closed.

@@ -1,8 +1,7 @@
 //! Exit codes, decided here and nowhere else.
 
-use crate::place::ServerError;
+use crate::api::ApiError;
 use std::fmt;
-use windlass_kernel::{Outcome, Phase};
 
 pub const COMPLETED: u8 = 0;
 pub const FAILED: u8 = 1;
@@ -44,37 +43,30 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Of an execution that was waited for.
+/// Returns the code for the status of an execution that was waited for.
 #[must_use]
-pub fn of_phase(phase: Phase) -> u8 {
-    match phase {
-        Phase::Ended(Outcome::Completed) => COMPLETED,
-        Phase::Ended(Outcome::Partial) => PARTIAL,
-        Phase::Ended(Outcome::Failed) => FAILED,
-        Phase::Ended(Outcome::Cancelled) => CANCELLED,
-        Phase::Paused => PAUSED,
-        // Nobody waits no longer for these, except because of an error.
-        Phase::Blank
-        | Phase::Queued
-        | Phase::Starting
-        | Phase::Running
-        | Phase::Draining
-        | Phase::Compensating
-        | Phase::Finalizing => FAILED,
+pub fn of_status(status: &str) -> u8 {
+    match status {
+        "completed" => COMPLETED,
+        "partial_success" => PARTIAL,
+        "cancelled" => CANCELLED,
+        "paused" => PAUSED,
+        // An execution that goes on is left only because of an error.
+        _ => FAILED,
     }
 }
 
-/// Of several executions: the code of the one that went worst.
+/// Returns the code of the worst of several executions.
 #[must_use]
-pub fn of_all(phases: impl IntoIterator<Item = Phase>) -> u8 {
+pub fn of_all<'s>(statuses: impl IntoIterator<Item = &'s str>) -> u8 {
     let worst_first = [FAILED, CANCELLED, PARTIAL, PAUSED];
-    let codes: Vec<u8> = phases.into_iter().map(of_phase).collect();
+    let codes: Vec<u8> = statuses.into_iter().map(of_status).collect();
     worst_first.into_iter().find(|code| codes.contains(code)).unwrap_or(COMPLETED)
 }
 
 #[must_use]
 pub fn of_error(error: &anyhow::Error) -> u8 {
-    let refused = error.downcast_ref::<ServerError>().is_some_and(ServerError::is_usage);
+    let refused = error.downcast_ref::<ApiError>().is_some_and(ApiError::is_usage);
     if error.is::<Usage>() || refused { USAGE } else { FAILED }
 }
 
@@ -88,18 +80,17 @@ pub fn of_signal(number: i32) -> u8 {
 mod tests {
     use super::*;
 
-    fn check(phases: &[Phase], expected: u8) {
-        assert_eq!(of_all(phases.iter().copied()), expected, "{phases:?}");
+    fn check(statuses: &[&str], expected: u8) {
+        assert_eq!(of_all(statuses.iter().copied()), expected, "{statuses:?}");
     }
 
     #[test]
     fn the_worst_of_several_decides() {
-        let ended = Phase::Ended;
         check(&[], 0);
-        check(&[ended(Outcome::Completed)], 0);
-        check(&[ended(Outcome::Completed), Phase::Paused], 5);
-        check(&[ended(Outcome::Partial), Phase::Paused], 4);
-        check(&[ended(Outcome::Cancelled), ended(Outcome::Partial)], 3);
-        check(&[ended(Outcome::Cancelled), ended(Outcome::Failed), ended(Outcome::Completed)], 1);
+        check(&["completed"], 0);
+        check(&["completed", "paused"], 5);
+        check(&["partial_success", "paused"], 4);
+        check(&["cancelled", "partial_success"], 3);
+        check(&["cancelled", "failed", "completed"], 1);
     }
 }

@@ -1,32 +1,31 @@
-//! Executions by the ids that people type: with or without the prefix, with dashes, or only a part of it.
+//! Ids of executions as people type them: with or without the prefix, with dashes, or a part of one.
 
+use crate::api::{Client, list_executions};
 use crate::exit::Usage;
-use crate::place::Place;
 use anyhow::Context;
 use serde_json::Value;
 use windlass_kernel::ExecutionId;
 
 const PREFIX: &str = "exec_";
 const DIGITS: usize = 32;
-/// Fewer digits mean too many executions.
+/// Fewer digits would fit too many executions.
 const SHORT_MIN: usize = 8;
-/// Of a part that fits several executions, so many are named.
+/// Executions that are named where a part of an id fits several.
 const NAMED_MAX: usize = 3;
 
-/// The execution that a text names. Ids begin with the time, so those of one minute begin alike: the end of an id is
+/// Returns the execution that a text names. Ids begin with the time, so those of one minute begin alike: the end of an id is
 /// as good a short form as its beginning.
-pub fn find(place: &Place, text: &str) -> anyhow::Result<ExecutionId> {
+pub fn find(client: &Client, text: &str) -> anyhow::Result<ExecutionId> {
     let digits = digits(text)?;
-    if digits.len() < DIGITS {
-        return by_part(place, text, &digits);
+    match digits.len() < DIGITS {
+        true => find_by_part(client, text, &digits),
+        false => Ok(ExecutionId::try_from(digits).map_err(Usage::new)?),
     }
-    let id = ExecutionId::try_from(digits).map_err(Usage::new)?;
-    if place.has(id)? { Ok(id) } else { Err(place.no_execution(text).into()) }
 }
 
-/// The execution that an answer of the API is about.
-pub fn of_answer(told: &Value) -> anyhow::Result<ExecutionId> {
-    let text = told["executionId"].as_str().context("the server did not tell the execution")?;
+/// Returns the execution that an answer of the API is about.
+pub fn of_answer(answer: &Value) -> anyhow::Result<ExecutionId> {
+    let text = answer["executionId"].as_str().context("the answer names no execution")?;
     Ok(ExecutionId::try_from(digits(text)?).map_err(Usage::new)?)
 }
 
@@ -44,13 +43,17 @@ fn digits(text: &str) -> Result<String, Usage> {
     Ok(digits)
 }
 
-fn by_part(place: &Place, text: &str, digits: &str) -> anyhow::Result<ExecutionId> {
-    let (listed, _) = place.list(None, usize::MAX)?;
+fn find_by_part(client: &Client, text: &str, digits: &str) -> anyhow::Result<ExecutionId> {
+    let (listed, _) = list_executions(client, None, usize::MAX)?;
     let all = listed.iter().filter_map(|execution| execution["executionId"].as_str()?.strip_prefix(PREFIX));
     let found: Vec<&str> = all.filter(|id| id.starts_with(digits) || id.ends_with(digits)).collect();
     match found[..] {
         [id] => Ok(ExecutionId::try_from(id.to_owned()).map_err(Usage::new)?),
-        [] => Err(place.no_execution(text).into()),
+        [] => {
+            let (place, flag) = (client.place(), client.flag());
+            let what = format!("there is no execution `{text}` {place}");
+            Err(Usage::new(what).hint(format!("`windlass executions list{flag}` shows the ids")).into())
+        }
         _ => {
             let named: Vec<String> = found.iter().take(NAMED_MAX).map(|id| format!("{PREFIX}{id}")).collect();
             let more = if found.len() > NAMED_MAX { ", …" } else { "" };

@@ -1,11 +1,11 @@
 //! `windlass`: thin commands over the crates. Data goes to stdout, words to stderr.
 
+mod api;
 mod commands;
 mod data;
 mod embedded;
 mod exit;
 mod ids;
-mod place;
 mod progress;
 mod signals;
 mod words;
@@ -65,11 +65,8 @@ impl Command {
     /// Whoever named a server may think that all commands go there.
     fn tell_of_place(&self) {
         let is_local = matches!(self, Command::Admin(_) | Command::Bench(_) | Command::Sim(_));
-        if is_local && std::env::var_os(place::URL_VARIABLE).is_some_and(|url| !url.is_empty()) {
-            progress::say(&format!(
-                "note: {} is set; this command works on this machine",
-                place::URL_VARIABLE
-            ));
+        if is_local && std::env::var_os(api::URL_VARIABLE).is_some_and(|url| !url.is_empty()) {
+            progress::say(&format!("note: {} is set; this command works on this machine", api::URL_VARIABLE));
         }
     }
 }

@@ -165,6 +165,12 @@ impl Engine {
 }
 
 impl Handle {
+    /// A handle without an engine: every request is refused. For a process that only reads.
+    #[must_use]
+    pub fn closed() -> Handle {
+        Handle { requests: bounded(0).0, recovered: Arc::new(AtomicBool::new(true)) }
+    }
+
     /// Asks and is called back from the engine's thread: the callback must be quick. Blocks while too many wait.
     /// After the engine has ended the callback is dropped without a call.
     pub fn ask(&self, request: Request, reply: impl FnOnce(Answer) + Send + 'static) {

@@ -1,113 +1,159 @@
-//! The routes in the process of a command, without a socket: in a folder that nobody holds a command asks what it asks
-//! of a server.
+//! The API in the process of a command: in a folder that no other process holds, a command sends the requests that it
+//! would send to a server.
 
 use crate::app::{App, Parts};
-use crate::auth::{Directory, Role, Token};
+use crate::auth::{Directory, FolderOwner};
+use crate::engine_secrets::EngineSecrets;
 use crate::first::default_tenant;
-use crate::host::{Embedded, Setup, now};
+use crate::host::{Embedded, Setup, ended};
 use crate::hub::Hub;
 use crate::readers::Readers;
+use crate::rights::{TenantRights, Variables};
 use crate::routes;
 use crate::settings::{DATA, Settings};
-use anyhow::Context;
+use crate::socket::FolderSocket;
+use crate::storage::{Storage, StorageLimits};
+use crate::vault::{LocalVault, SharedVault};
+use crate::watchdog::{Pulse, Vitals};
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request, header};
+use axum::http::{Method, Request};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
-use tokio::runtime::Runtime;
+use std::time::Duration;
 use tower::ServiceExt as _;
-use windlass_engine::Folder;
+use windlass_engine::{Folder, Handle};
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{StoredToken, Tenant};
+use windlass_store::{Tenant, Usages};
 
-/// Whoever can write to the data folder is its owner.
-const OWNER: &str = "owner";
+/// The largest body of a request. A command's own inputs need a bound against mistakes only.
+const BODY_MAX: usize = 256 << 20;
+/// How long the clients of the folder's socket have to take their last answers.
+const FINISH_MAX: Duration = Duration::from_secs(2);
 
 pub struct Local {
+    app: Arc<App>,
     router: Router,
-    embedded: Embedded,
-    /// Known to this process alone.
-    token: Token,
-    runtime: Runtime,
+    /// None where the folder is only read.
+    embedded: Option<Embedded>,
+    socket: Option<FolderSocket>,
 }
 
 impl Local {
+    /// Starts an engine in a folder that this process holds.
     pub fn start(folder: Folder, setup: Setup) -> anyhow::Result<Local> {
-        let data = folder.path().display().to_string();
-        let settings = Settings::gather(&BTreeMap::from([(DATA, data)]), |_| None)?;
         let hub = Arc::new(Hub::default());
         let embedded = Embedded::in_folder(folder, Setup { hub: Some(hub.clone()), ..setup })?;
         let store = Folder::store(embedded.folder());
         let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
-        let token = Token::random().context("the system gives no random bytes")?;
         if !directory.has(&Tenant::default()) {
             directory.put_tenant(default_tenant());
         }
-        directory.put_token(owner(&token))?;
-        let readers = Readers::start_one(&store)?;
-        let (engine, secrets, rights) = (embedded.handle(), embedded.vault(), embedded.rights());
-        let storage = embedded.storage();
         let app = App::new(Parts {
-            engine,
-            readers,
-            settings,
+            engine: embedded.handle(),
+            readers: Readers::start_one(&store)?,
+            settings: settings(embedded.folder())?,
             directory,
             jwt: None,
-            secrets,
-            rights,
-            storage,
+            secrets: embedded.vault(),
+            rights: embedded.rights(),
+            storage: embedded.storage(),
             seal: embedded.seal(),
             hub,
             traces: None,
             pulse: embedded.pulse(),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Local { router: routes::router(Arc::new(app)), embedded, token, runtime })
+        Ok(Local::with(app, Some(embedded)))
     }
 
-    /// The status and the body of the answer.
-    pub fn ask(
+    /// Reads a folder, whether a process holds it or not. Every change is refused.
+    pub fn read(folder: &Path, secrets: EngineSecrets) -> anyhow::Result<Local> {
+        let store = Folder::store(folder);
+        let directory = Directory::load(&mut Sqlite::read_only(&store)?)?;
+        if !directory.has(&Tenant::default()) {
+            directory.put_tenant(default_tenant());
+        }
+        let tenants = directory.tenants();
+        let (usages, limits) = (Arc::new(Usages::default()), StorageLimits::default());
+        let app = App::new(Parts {
+            engine: Handle::closed(),
+            readers: Readers::start_one(&store)?,
+            settings: settings(folder)?,
+            directory,
+            jwt: None,
+            secrets: Arc::new(SharedVault::new(LocalVault::of(folder, secrets)?)),
+            rights: Arc::new(TenantRights::new(Variables::All, &tenants)),
+            storage: Arc::new(Storage::new(usages, limits, folder.to_owned(), &tenants)),
+            seal: None,
+            hub: Arc::new(Hub::default()),
+            traces: None,
+            pulse: Pulse { vitals: Vitals::unused(), pool: None },
+        });
+        Ok(Local::with(app, None))
+    }
+
+    fn with(app: App, embedded: Option<Embedded>) -> Local {
+        let app = Arc::new(app);
+        Local { router: routes::router(app.clone()), app, embedded, socket: None }
+    }
+
+    /// Lets other commands in the folder use this engine. Must be called in a runtime.
+    pub fn serve_folder(&mut self) -> anyhow::Result<()> {
+        if let Some(embedded) = &self.embedded {
+            self.socket = Some(FolderSocket::serve(embedded.folder(), self.app.clone())?);
+        }
+        Ok(())
+    }
+
+    /// Problems of the folder that do not keep the engine from running.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        self.embedded.as_ref().map_or(&[], Embedded::warnings)
+    }
+
+    /// Returns the status and the body of the answer. Fails when the engine has ended by itself.
+    pub async fn answer(
         &self,
         method: Method,
         url: &str,
         headers: &[(&str, String)],
         body: Vec<u8>,
     ) -> anyhow::Result<(u16, String)> {
-        let bearer = format!("Bearer {}", self.token.text());
-        let mut request = Request::builder().method(method).uri(url).header(header::AUTHORIZATION, bearer);
+        if let Some(embedded) = &self.embedded
+            && let Ok(fatal) = embedded.ended().try_recv()
+        {
+            return Err(ended(fatal));
+        }
+        let mut request = Request::builder().method(method).uri(url).extension(FolderOwner);
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let request = request.body(Body::from(body))?;
-        self.runtime.block_on(async {
-            let response = self.router.clone().oneshot(request).await?;
-            let (parts, body) = response.into_parts();
-            let bytes = to_bytes(body, usize::MAX).await?;
-            Ok((parts.status.as_u16(), String::from_utf8(bytes.into())?))
-        })
+        let response = self.router.clone().oneshot(request.body(Body::from(body))?).await?;
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await?;
+        Ok((parts.status.as_u16(), String::from_utf8(bytes.into())?))
     }
 
-    /// The engine goes on without the routes.
-    pub fn into_embedded(self) -> Embedded {
-        self.embedded
+    /// Ends the socket, the pool and the engine; what was decided is on disk.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.app.stops();
+        if let Some(socket) = self.socket.take() {
+            socket.finish(FINISH_MAX).await;
+        }
+        match self.embedded {
+            Some(embedded) => tokio::task::spawn_blocking(move || embedded.stop()).await?,
+            None => Ok(()),
+        }
     }
 }
 
-fn owner(token: &Token) -> StoredToken {
-    StoredToken {
-        id: OWNER.to_owned(),
-        tenant: Tenant::default(),
-        name: OWNER.to_owned(),
-        role: Role::Owner.name().to_owned(),
-        digest: token.digest(),
-        created_by: OWNER.to_owned(),
-        created_at: now(),
-        expires_at: None,
-        revoked_at: None,
-        last_used_at: None,
-    }
+/// A command's own engine has no limits that protect others.
+fn settings(folder: &Path) -> anyhow::Result<Settings> {
+    let data = folder.display().to_string();
+    let settings = Settings::gather(&BTreeMap::from([(DATA, data)]), |_| None)?;
+    Ok(Settings { body_limit: BODY_MAX, ..settings })
 }
 
 impl fmt::Debug for Local {

@@ -15,6 +15,7 @@ use crate::retention;
 use crate::rights::Variables;
 use crate::routes;
 use crate::settings::Settings;
+use crate::socket::FolderSocket;
 use crate::storage::StorageLimits;
 use crate::traces::Traces;
 use crate::webhooks;
@@ -134,6 +135,7 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let Server { app, embedded, listener, connections, .. } = self;
         let router = routes::router(app.clone());
+        let socket = FolderSocket::serve(embedded.folder(), app.clone())?;
         if let Some(keep) = app.settings.keep {
             tokio::spawn(retention::run(app.clone(), keep));
         }
@@ -150,7 +152,7 @@ impl Server {
         };
         app.stops();
         drop(listener);
-        connections.finish(app.settings.stop_timeout).await;
+        tokio::join!(connections.finish(app.settings.stop_timeout), socket.finish(app.settings.stop_timeout));
         uses.abort();
         beat.abort();
         if failed.is_none() {

@@ -1,10 +1,10 @@
 //! `windlass evidence`
 
+use crate::api::{ApiTarget, Need, get_evidence};
 use crate::commands::told::print_json;
 use crate::data::Data;
 use crate::exit::{self, Usage};
 use crate::ids;
-use crate::place::At;
 use crate::progress::say;
 use crate::words::plain;
 use anyhow::Context;
@@ -36,7 +36,7 @@ pub struct Evidence {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -55,10 +55,13 @@ enum Command {
 impl Evidence {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         if let Some(Command::Verify { file }) = &self.verify {
-            return verify(file, self.at.data()?);
+            return verify(file, self.target.data()?);
         }
-        let place = self.at.place()?;
-        for entry in place.evidence(ids::find(&place, self.id.as_deref().unwrap_or_default())?)? {
+        self.target.check_exists()?;
+        let entries = self.target.with(("windlass evidence", Need::Read), |client| {
+            Ok(get_evidence(client, ids::find(client, self.id.as_deref().unwrap_or_default())?)?)
+        })?;
+        for entry in entries {
             if self.json {
                 print_json(&entry)?;
             } else {

@@ -3,15 +3,14 @@
 mod search;
 
 use super::counted;
-use super::run::definition;
 use super::source::Source;
-use crate::place::Place;
+use crate::api::{ApiTarget, Client, newest_version};
 use crate::progress::say;
 use search::{FILES_MAX, Search};
 use serde_json::{Value, json};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
-use windlass_dialects::{Child, Compiled, Diagnostic, Literal, compile};
-use windlass_store::Definition;
+use windlass_dialects::{Child, Compiled, Diagnostic, compile};
 
 /// Definitions that one may lead to; more are a mistake.
 const MEMBERS_MAX: usize = 1_000;
@@ -42,21 +41,22 @@ struct Nowhere {
 
 impl Family {
     /// Paths are relative to the folder of the first definition, so that a path means the same everywhere.
-    pub fn of(compiled: &Compiled, source: &Source, place: &Place) -> anyhow::Result<Family> {
+    pub fn of(compiled: &Compiled, source: &Source, target: &ApiTarget) -> anyhow::Result<Family> {
+        let registered = &Registered { target, client: OnceCell::new() };
         let mut family = Family::default();
         let mut search = Search::new(&source.folder);
         let mut names: BTreeMap<String, Found> = BTreeMap::new();
         let mut open: VecDeque<(Option<usize>, Child)> = of_definition(None, compiled);
         while let Some((of, child)) = open.pop_front() {
             if !names.contains_key(&child.path) {
-                let found = family.find(&child.path, &mut search, place)?;
+                let found = family.find(&child.path, &mut search, registered)?;
                 if let Found::Member(member) = found {
                     open.extend(of_definition(Some(member), &family.members[member].compiled));
                 }
                 names.insert(child.path.clone(), found);
             }
             let found = &names[&child.path];
-            if let Some(why) = family.trouble(&child, found, place)? {
+            if let Some(why) = family.trouble(&child, found, registered)? {
                 let (text, file) = match of {
                     None => (&compiled.shown, &source.shown),
                     Some(of) => (&family.members[of].compiled.shown, &family.members[of].source.shown),
@@ -68,7 +68,12 @@ impl Family {
         Ok(family)
     }
 
-    fn find(&mut self, path: &str, search: &mut Search, place: &Place) -> anyhow::Result<Found> {
+    fn find(
+        &mut self,
+        path: &str,
+        search: &mut Search,
+        registered: &Registered<'_>,
+    ) -> anyhow::Result<Found> {
         if self.members.len() >= MEMBERS_MAX {
             anyhow::bail!("the definition leads to more than {MEMBERS_MAX} others");
         }
@@ -76,8 +81,8 @@ impl Family {
             search::Hit::One(file) => file,
             search::Hit::Several(files) => return Ok(Found::Several(files)),
             search::Hit::None { cut } => {
-                let registered = place.newest(path)?.is_some();
-                return Ok(if registered { Found::Registered } else { Found::Nowhere { cut } });
+                let is_registered = registered.newest(path)?.is_some();
+                return Ok(if is_registered { Found::Registered } else { Found::Nowhere { cut } });
             }
         };
         let source = Source::read(&file)?;
@@ -86,13 +91,18 @@ impl Family {
         Ok(Found::Member(self.members.len() - 1))
     }
 
-    fn trouble(&self, child: &Child, found: &Found, place: &Place) -> anyhow::Result<Option<Diagnostic>> {
+    fn trouble(
+        &self,
+        child: &Child,
+        found: &Found,
+        registered: &Registered<'_>,
+    ) -> anyhow::Result<Option<Diagnostic>> {
         let told = |message: String, hint: &str| {
             let mut why = child.nowhere.clone();
             (why.message, why.hint) = (message, Some(hint.to_owned()));
             Some(why)
         };
-        let newest = place.newest(&child.path)?;
+        let newest = registered.newest(&child.path)?;
         let has = match found {
             Found::Nowhere { cut: false } => return Ok(Some(child.nowhere.clone())),
             Found::Nowhere { cut: true } => {
@@ -126,8 +136,8 @@ impl Family {
         self.nowhere.is_empty() && self.members.iter().all(|member| member.compiled.is_valid())
     }
 
-    /// Problems of the children, each with its file.
-    pub fn tell(&self) {
+    /// Prints the problems of the children, each with its file.
+    pub fn report(&self) {
         for member in &self.members {
             for diagnostic in &member.compiled.diagnostics {
                 say(&diagnostic.render(&member.compiled.shown, &member.source.shown));
@@ -174,23 +184,27 @@ impl Family {
         told.collect()
     }
 
-    /// Secrets that stood in the texts of the children.
-    pub fn literals(&self) -> impl Iterator<Item = &Literal> {
-        self.members.iter().flat_map(|member| &member.compiled.literals)
-    }
-
     /// Each text under the name by which it is started.
     pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
         self.members.iter().map(|member| (member.name.as_str(), member.source.text.as_str()))
     }
+}
 
-    /// Each under the name by which it is started.
-    pub fn definitions(self) -> Vec<Definition> {
-        let made = self.members.into_iter().filter_map(|mut member| {
-            member.compiled.name = Some(member.name);
-            definition(&mut member.compiled, &member.source)
-        });
-        made.collect()
+/// Definitions that are registered already; the API is opened when it is first needed.
+struct Registered<'t> {
+    target: &'t ApiTarget,
+    client: OnceCell<Option<Client>>,
+}
+
+impl Registered<'_> {
+    fn newest(&self, name: &str) -> anyhow::Result<Option<(u32, String)>> {
+        if self.client.get().is_none() {
+            let _ = self.client.set(self.target.connect_if_present("windlass validate")?);
+        }
+        match self.client.get() {
+            Some(Some(client)) => Ok(newest_version(client, name)?),
+            Some(None) | None => Ok(None),
+        }
     }
 }
 

@@ -1,18 +1,26 @@
-//! `windlass secrets`: values that steps may use and nobody may read, beside a running engine, without one, or at a server.
+//! `windlass secrets`: values that steps may use and that are never shown.
 
 use super::counted;
 use super::told::print_json;
+use crate::api::{ApiTarget, Client, Need};
+use crate::data::Data;
 use crate::exit::Usage;
-use crate::place::{At, Place, vault};
 use crate::progress::say;
 use crate::words::{plain, since};
 use anyhow::Context;
 use clap::Subcommand;
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write, stdin};
 use std::process::ExitCode;
+use std::rc::Rc;
 use windlass_engine::make_private;
 use windlass_secrets::{VALUE_MAX, Weakness, Zeroizing, check_name, check_value};
+use windlass_server::engine_secrets::EngineSecrets;
+use windlass_server::vault::LocalVault;
+
+/// The name of this process for others while it holds the folder.
+const COMMAND: &str = "windlass secrets";
 
 /// Keep secrets for steps
 ///
@@ -25,7 +33,7 @@ pub struct Secrets {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Debug, Subcommand)]
@@ -80,23 +88,25 @@ impl Secrets {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         make_private();
         match &self.command {
-            Command::Set(set) => set.run(&self.at.place()?)?,
-            Command::List(list) => list.run(&self.at.place()?)?,
-            Command::Delete(delete) => delete.run(&self.at.place()?)?,
-            Command::Rotate(rotate) => rotate.run(&self.at)?,
+            Command::Set(set) => set.run(&self.target)?,
+            Command::List(list) => list.run(&self.target)?,
+            Command::Delete(delete) => delete.run(&self.target)?,
+            Command::Rotate(rotate) => rotate.run(self.target.data()?)?,
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 impl Set {
-    /// Name and value are known to be good before anything is made.
-    fn run(&self, place: &Place) -> anyhow::Result<()> {
+    /// Name and value are known to be good before anything is created.
+    fn run(&self, target: &ApiTarget) -> anyhow::Result<()> {
         let refused = |error: windlass_secrets::Refused| Usage::new(error.to_string());
         check_name(&self.name).map_err(refused)?;
         let value = self.value()?;
         check_value(&value).map_err(refused)?;
-        let secret = place.set_secret(&self.name, &value)?;
+        let body = json!({ "value": *value });
+        let set = |client: &Rc<Client>| Ok(client.send(Method::PUT, &["secrets", &self.name], &body)?);
+        let secret = target.with((COMMAND, Need::Change), set)?;
         if let Some(weakness) = Weakness::of(&value) {
             say(&format!("warning: secret `{}`: {weakness}", self.name));
         }
@@ -127,8 +137,10 @@ impl Set {
 }
 
 impl List {
-    fn run(&self, place: &Place) -> anyhow::Result<()> {
-        let secrets = place.secrets()?;
+    fn run(&self, target: &ApiTarget) -> anyhow::Result<()> {
+        target.check_exists()?;
+        let mut listed = target.with((COMMAND, Need::Read), |client| Ok(client.get(&["secrets"], &[])?))?;
+        let secrets = listed["secrets"].as_array_mut().map(std::mem::take).unwrap_or_default();
         if self.json {
             return print_json(&json!({ "secrets": secrets }));
         }
@@ -145,12 +157,19 @@ impl List {
 }
 
 impl Delete {
-    fn run(&self, place: &Place) -> anyhow::Result<()> {
-        if !place.delete_secret(&self.name)? {
-            let what = format!("there is no secret `{}`", plain(&self.name));
-            let hint = format!("`windlass secrets list{}` shows the names", place.flag());
-            return Err(Usage::new(what).hint(hint).into());
-        }
+    fn run(&self, target: &ApiTarget) -> anyhow::Result<()> {
+        target.check_exists()?;
+        target.with((COMMAND, Need::Change), |client| {
+            match client.text(client.request(Method::DELETE, &["secrets", &self.name])) {
+                Ok(_) => Ok(()),
+                Err(error) if error.is_missing() => {
+                    let what = format!("there is no secret `{}`", plain(&self.name));
+                    let hint = format!("`windlass secrets list{}` shows the names", client.flag());
+                    Err(Usage::new(what).hint(hint).into())
+                }
+                Err(error) => Err(error.into()),
+            }
+        })?;
         match self.json {
             true => print_json(&json!({ "name": self.name, "deleted": true })),
             false => {
@@ -162,9 +181,10 @@ impl Delete {
 }
 
 impl Rotate {
-    /// Keys are the business of whoever has the folder.
-    fn run(&self, at: &At) -> anyhow::Result<()> {
-        let rotated = vault(at.data()?)?.rotate()?;
+    /// Only the owner of the folder has its keys; an engine at work finds the new one by itself.
+    fn run(&self, data: &Data) -> anyhow::Result<()> {
+        data.check_exists()?;
+        let rotated = LocalVault::of(data.folder(), EngineSecrets::from_environment())?.rotate()?;
         match self.json {
             true => print_json(&json!({ "keyId": rotated.key, "secrets": rotated.secrets })),
             false => {

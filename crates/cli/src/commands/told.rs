@@ -1,12 +1,13 @@
 //! Executions as commands print them.
 
+use crate::api::{Client, follow, get_execution};
 use crate::exit::Usage;
-use crate::place::Place;
 use crate::progress::say;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write;
-use windlass_kernel::{Execution, ExecutionId, Net, Outcome, Phase, RunState, StepId};
+use std::rc::Rc;
+use windlass_kernel::{Execution, ExecutionId, Net, RunState, StepId};
 use windlass_views::{execution_id, gate_keys};
 
 /// One JSON value on a line of stdout.
@@ -33,27 +34,27 @@ pub fn title(told: &Value) -> String {
 }
 
 /// After the wait for one execution: what it gave, or how it goes on.
-pub fn tell_end(place: &Place, id: ExecutionId, phase: Phase) -> anyhow::Result<()> {
-    match phase {
-        Phase::Ended(Outcome::Completed | Outcome::Partial) => {
-            let outputs = &place.told(id)?["outputs"];
+pub fn tell_end(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyhow::Result<()> {
+    match status {
+        "completed" | "partial_success" => {
+            let outputs = &get_execution(client, id)?["outputs"];
             writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(outputs)?)?;
         }
-        Phase::Paused => say(&moving_on(place, id)?),
+        "paused" => say(&moving_on(client, id)?),
         _ => {}
     }
     Ok(())
 }
 
 /// What a paused execution waits for, with the commands that move it on.
-pub fn moving_on(place: &Place, id: ExecutionId) -> anyhow::Result<String> {
-    let mut follower = place.follow(id)?;
+pub fn moving_on(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<String> {
+    let mut follower = follow(client, id)?;
     follower.poll()?;
-    Ok(how_to_move_on(follower.net(), follower.state(), place))
+    Ok(how_to_move_on(follower.net(), follower.state(), client))
 }
 
-fn how_to_move_on(net: &Net, state: &Execution<'_>, place: &Place) -> String {
-    let (id, flag) = (execution_id(state.head.id), place.flag());
+fn how_to_move_on(net: &Net, state: &Execution<'_>, client: &Client) -> String {
+    let (id, flag) = (execution_id(state.head.id), client.flag());
     if state.head.held {
         return format!("it is held; release it with:\n  windlass executions resume {id}{flag}");
     }
@@ -75,6 +76,6 @@ fn how_to_move_on(net: &Net, state: &Execution<'_>, place: &Place) -> String {
             "  windlass executions approve {id} {name}{flag}\n  windlass executions reject {id} {name}{flag}"
         ));
     }
-    told.push(format!("then carry on with:\n  {}", place.resume(state.head.id)));
+    told.push(format!("then carry on with:\n  {}", client.resume_command(state.head.id)));
     told.join("\n")
 }

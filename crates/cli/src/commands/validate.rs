@@ -3,8 +3,8 @@
 use super::counted;
 use super::family::Family;
 use super::source::Source;
+use crate::api::ApiTarget;
 use crate::exit;
-use crate::place::At;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub struct Validate {
     /// The definition, YAML or JSON; `-` reads standard input
     file: PathBuf,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -27,7 +27,7 @@ impl Validate {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let source = Source::read(&self.file)?;
         let compiled = compile(&source.text);
-        let family = Family::of(&compiled, &source, &self.at.place()?)?;
+        let family = Family::of(&compiled, &source, &self.target)?;
         if self.json {
             print_json(&compiled, &family)?;
         } else {
@@ -61,7 +61,7 @@ fn print(compiled: &Compiled, family: &Family, source: &Source) -> anyhow::Resul
     for diagnostic in &compiled.diagnostics {
         eprintln!("{}", diagnostic.render(&compiled.shown, file));
     }
-    family.tell();
+    family.report();
     let counts = family.problems(compiled);
     match (&compiled.net, compiled.dialect) {
         (Some(net), Some(dialect)) if family.is_whole() => {

@@ -8,7 +8,7 @@ mod pass;
 mod role;
 mod token;
 
-pub use caller::Caller;
+pub use caller::{Caller, FolderOwner};
 pub use directory::{Directory, User};
 pub use jwt::{Holder, Jwt};
 pub use owner::{OWNER_FILE, owner_token};

@@ -65,11 +65,21 @@ impl Vitals {
     /// Takes over the record of the data folder; says what the last process left there.
     pub fn open(folder: &Path) -> io::Result<(Arc<Vitals>, LastProcess)> {
         let (record, last) = Record::open(folder)?;
+        Ok((Vitals::with(record), last))
+    }
+
+    /// The vitals of a process that runs no engine: nothing stands still, and nothing is recorded.
+    #[must_use]
+    pub fn unused() -> Arc<Vitals> {
+        Vitals::with(Record::unused())
+    }
+
+    fn with(record: Record) -> Arc<Vitals> {
         let (record, turns) = (Arc::new(record), Arc::new(Turns::default()));
         let hand = |thread, place| Arc::new(ThreadHand::new(thread, place, record.clone(), turns.clone()));
         let (lane, reader, writer) = (hand("lane", 0), hand("reader", 1), hand("writer", 2));
         let (pool, http) = (hand("pool", 3), hand("http", 4));
-        Ok((Arc::new(Vitals { lane, reader, writer, pool, http, turns, record }), last))
+        Arc::new(Vitals { lane, reader, writer, pool, http, turns, record })
     }
 
     #[must_use]

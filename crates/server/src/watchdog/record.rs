@@ -37,8 +37,8 @@ pub struct LastProcess {
 
 #[derive(Debug)]
 pub struct Record {
-    path: PathBuf,
-    file: File,
+    /// None in a process that runs no engine.
+    file: Option<(PathBuf, File)>,
     /// Everything that is taken in hand is written at once, not only what stays there.
     pub careful: bool,
 }
@@ -50,7 +50,12 @@ impl Record {
         let last = read(&path)?;
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
         let careful = last.died;
-        Ok((Record { path, file, careful }, last))
+        Ok((Record { file: Some((path, file)), careful }, last))
+    }
+
+    /// A record that is never written.
+    pub fn unused() -> Record {
+        Record { file: None, careful: false }
     }
 
     /// Writes the line of a thread. The room for it is taken at the start, so that a full disk does not matter; and what
@@ -60,12 +65,16 @@ impl Record {
         let note = if is_hung { HUNG } else { "" };
         let line = format!("{thread:<8}{id:<40}{note:<7}\n");
         debug_assert_eq!(line.len(), LINE);
-        let _ = self.file.write_at(line.as_bytes(), place * LINE as u64);
+        if let Some((_, file)) = &self.file {
+            let _ = file.write_at(line.as_bytes(), place * LINE as u64);
+        }
     }
 
     /// The process ends in order.
     pub fn remove(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        if let Some((path, _)) = &self.file {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 

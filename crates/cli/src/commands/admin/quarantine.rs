@@ -1,10 +1,10 @@
 //! `windlass admin quarantine`: executions that are not worked on.
 
+use crate::api::{Client, Need};
 use crate::commands::told::print_json;
 use crate::data::Data;
 use crate::embedded::now;
 use crate::exit::Usage;
-use crate::place::Place;
 use crate::progress::say;
 use crate::{ids, words};
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ fn find(data: &Data, suspects: &[Suspect], text: &str) -> anyhow::Result<Executi
     let named = suspects.iter().find(|suspect| suspect.execution.to_string() == bare);
     match named {
         Some(suspect) => Ok(suspect.execution),
-        None => ids::find(&Place::Folder(data.clone()), text),
+        None => ids::find(&Client::connect_folder(data, None, WHAT, Need::Read)?, text),
     }
 }
 

@@ -1,12 +1,15 @@
-//! Answers of people: what waits for one is named by its node, and inside of a loop by the iteration too.
+//! Answers of people. A waiting step is named by its node, and in a loop by the iteration, too.
 
 use super::change::Change;
+use crate::api::Client;
 use crate::exit::Usage;
 use crate::ids;
-use crate::place::{Place, Wish};
+use reqwest::Method;
+use serde_json::{Value, json};
 use std::process::ExitCode;
-use windlass_kernel::{Execution, Fence, ManualNote, ManualOutcome, Net, RunId, RunState, StepRun};
+use std::rc::Rc;
 use windlass_server::follow::label;
+use windlass_views::execution_id;
 
 /// Approve what waits for a person
 #[derive(Debug, clap::Args)]
@@ -54,75 +57,76 @@ struct Answer {
 }
 
 impl Approve {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        self.answer.give(place, ManualOutcome::Succeeded, &[])
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        self.answer.send(client, "Succeeded", &[])
     }
 }
 
 impl Reject {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        self.answer.give(place, ManualOutcome::Failed, &[])
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        self.answer.send(client, "Failed", &[])
     }
 }
 
 impl Signal {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let outcome = match self.outcome {
-            Outcome::Succeeded => ManualOutcome::Succeeded,
-            Outcome::Failed => ManualOutcome::Failed,
-            Outcome::Cancelled => ManualOutcome::Cancelled,
+            Outcome::Succeeded => "Succeeded",
+            Outcome::Failed => "Failed",
+            Outcome::Cancelled => "Cancelled",
         };
-        self.answer.give(place, outcome, &self.evidence)
+        self.answer.send(client, outcome, &self.evidence)
     }
 }
 
 impl Answer {
-    fn give(&self, place: &Place, outcome: ManualOutcome, evidence: &[String]) -> anyhow::Result<ExitCode> {
-        let mut follower = place.follow(ids::find(place, &self.change.id)?)?;
-        follower.poll()?;
-        let (node, run, fence) = self.waiting(follower.net(), follower.state())?;
-        let (notes, evidence) = (self.note.clone(), evidence.to_vec());
-        // Who it was is told by whoever takes it.
-        let note = ManualNote { outcome, actor: String::new(), notes, evidence };
-        self.change.ask(place, &Wish::Complete { node, run, fence, note })
+    fn send(&self, client: &Rc<Client>, outcome: &str, evidence: &[String]) -> anyhow::Result<ExitCode> {
+        let id = execution_id(ids::find(client, &self.change.id)?);
+        let status = client.get(&["executions", &id, "status"], &[])?;
+        let node = self.choose_node(&waiting_nodes(&status))?;
+        let body = json!({ "outcome": outcome, "notes": self.note, "evidence": evidence });
+        self.change.send(client, (Method::POST, &["actions", &node, "complete"]), &body)
     }
 
-    fn waiting(&self, net: &Net, state: &Execution<'_>) -> Result<(String, RunId, Fence), Usage> {
-        let all = waits(net, state);
-        let named = |(name, step, ..): &&Waiting| {
-            self.node.as_ref().is_none_or(|wanted| wanted == name || wanted == step)
+    fn choose_node(&self, waiting: &[WaitingNode]) -> Result<String, Usage> {
+        let is_meant = |node: &&WaitingNode| {
+            self.node.as_ref().is_none_or(|wanted| *wanted == node.label || *wanted == node.step)
         };
-        let found: Vec<&Waiting> = all.iter().filter(named).collect();
-        let names =
-            |found: &[&Waiting]| found.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let found: Vec<&WaitingNode> = waiting.iter().filter(is_meant).collect();
+        let labels = |nodes: &[&WaitingNode]| {
+            nodes.iter().map(|node| node.label.as_str()).collect::<Vec<_>>().join(", ")
+        };
         match (&found[..], &self.node) {
-            ([(name, _, run, fence)], _) => Ok((name.clone(), *run, *fence)),
-            ([], _) if all.is_empty() => Err(Usage::new("nothing of it waits for a person")),
+            ([node], _) => Ok(node.label.clone()),
+            ([], _) if waiting.is_empty() => Err(Usage::new("nothing of it waits for a person")),
             ([], Some(node)) => {
-                let all: Vec<&Waiting> = all.iter().collect();
+                let all: Vec<&WaitingNode> = waiting.iter().collect();
                 Err(Usage::new(format!("`{node}` does not wait for a person"))
-                    .hint(format!("these do: {}", names(&all))))
+                    .hint(format!("these do: {}", labels(&all))))
             }
             (several, _) => {
                 Err(Usage::new("several things wait for a person")
-                    .hint(format!("name one: {}", names(several))))
+                    .hint(format!("name one: {}", labels(several))))
             }
         }
     }
 }
 
-/// What it is called, its step, and what answers for it.
-type Waiting = (String, String, RunId, Fence);
+/// A node that waits for a person.
+struct WaitingNode {
+    step: String,
+    /// The step, with the iteration in a loop: `ask[0]`.
+    label: String,
+}
 
-fn waits(net: &Net, state: &Execution<'_>) -> Vec<Waiting> {
-    let waits = |run: &StepRun| match run.state {
-        RunState::Manual { fence, .. } => Some(fence),
-        _ => None,
+fn waiting_nodes(status: &Value) -> Vec<WaitingNode> {
+    let waiting = status["waitingFor"].as_array().into_iter().flatten();
+    let manual = waiting.filter(|entry| entry["kind"] == "approval" || entry["kind"] == "manual");
+    let node = |entry: &Value| {
+        let step = entry["nodeId"].as_str()?.to_owned();
+        let path = entry["path"].as_array().into_iter().flatten();
+        let path: Vec<u32> = path.filter_map(|index| u32::try_from(index.as_u64()?).ok()).collect();
+        Some(WaitingNode { label: label(&step, &path), step })
     };
-    let told = |id: RunId, run: &StepRun| {
-        let step = net.step(run.step).name.clone();
-        let name = label(&step, &run.path.0);
-        Some((name, step, id, waits(run)?))
-    };
-    state.runs.iter().filter_map(|(id, run)| told(*id, run)).collect()
+    manual.filter_map(node).collect()
 }

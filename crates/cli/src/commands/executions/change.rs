@@ -1,14 +1,16 @@
 //! Commands that change an execution.
 
+use crate::api::Client;
 use crate::commands::run::inputs::pair;
 use crate::commands::told::{moving_on, print_json};
 use crate::exit::Usage;
 use crate::ids;
-use crate::place::{Place, Taken, Wish};
 use crate::progress::say;
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
+use std::rc::Rc;
 use windlass_kernel::ExecutionId;
 use windlass_views::execution_id;
 
@@ -66,57 +68,63 @@ pub struct Change {
 }
 
 impl Cancel {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        let (reason, force, compensate) = (self.reason.clone(), self.force, self.compensate);
-        self.change.ask(place, &Wish::Cancel { reason, force, compensate })
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        let Cancel { reason, force, compensate, .. } = self;
+        let body = json!({ "reason": reason, "force": force, "compensate": compensate });
+        self.change.send(client, (Method::POST, &["cancel"]), &body)
     }
 }
 
 impl Pause {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        self.change.ask(place, &Wish::Pause { reason: self.reason.clone() })
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        self.change.send(client, (Method::POST, &["pause"]), &json!({ "reason": self.reason }))
     }
 }
 
 impl Resume {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        self.change.ask(place, &Wish::Resume)
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        self.change.send(client, (Method::POST, &["resume"]), &json!({}))
     }
 }
 
 impl Patch {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let pairs: Result<_, Usage> = self.keys.iter().map(|text| pair("patch", text)).collect();
-        self.change.ask(place, &Wish::Patch(pairs?))
+        self.change.send(client, (Method::PATCH, &["context"]), &Value::Object(pairs?))
     }
 }
 
 impl Change {
-    pub(super) fn ask(&self, place: &Place, wish: &Wish) -> anyhow::Result<ExitCode> {
-        let id = ids::find(place, &self.id)?;
-        let (status, taken) = place.ask(id, wish)?;
+    /// Sends the change to a route below the execution, and prints the status that follows from it.
+    pub(super) fn send(
+        &self,
+        client: &Rc<Client>,
+        (method, route): (Method, &[&str]),
+        body: &Value,
+    ) -> anyhow::Result<ExitCode> {
+        let id = ids::find(client, &self.id)?;
+        let name = execution_id(id);
+        let answer = client.send(method, &[&["executions", name.as_str()], route].concat(), body)?;
+        let status = answer["status"].as_str().unwrap_or_default();
         if self.json {
-            print_json(&json!({ "executionId": execution_id(id), "status": status }))?;
+            print_json(&json!({ "executionId": name, "status": status }))?;
         } else {
-            writeln!(std::io::stdout(), "{} {status}", execution_id(id))?;
+            writeln!(std::io::stdout(), "{name} {status}")?;
         }
-        tell_who_goes_on(place, id, &status, taken)?;
+        report_next_step(client, id, status)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// An engine that was there for the moment only leaves the rest to somebody else.
-pub(super) fn tell_who_goes_on(
-    place: &Place,
-    id: ExecutionId,
-    status: &str,
-    taken: Taken,
-) -> anyhow::Result<()> {
-    match (taken, status) {
-        (Taken::ByHolder, _) | (_, "completed" | "failed" | "partial_success" | "cancelled") => {}
-        (Taken::Here, "paused") => say(&moving_on(place, id)?),
-        (Taken::Here, _) => {
-            say(&format!("nobody works on it at the moment; carry on with:\n  {}", place.resume(id)));
+/// After a change by this process, which has no workers: reports the command that carries the execution on.
+fn report_next_step(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyhow::Result<()> {
+    match status {
+        _ if !client.is_in_process() => {}
+        "completed" | "failed" | "partial_success" | "cancelled" => {}
+        "paused" => say(&moving_on(client, id)?),
+        _ => {
+            let command = client.resume_command(id);
+            say(&format!("no process runs it at the moment; carry on with:\n  {command}"));
         }
     }
     Ok(())

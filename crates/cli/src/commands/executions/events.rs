@@ -1,12 +1,13 @@
 //! `windlass executions events`
 
 use super::watch::Watching;
+use crate::api::{Client, follow};
 use crate::commands::told::print_json;
 use crate::ids;
-use crate::place::Place;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
+use std::rc::Rc;
 use windlass_kernel::ExecutionId;
 use windlass_server::follow::{Happened, Seen, Subject};
 use windlass_views::{execution_id, time};
@@ -26,9 +27,9 @@ pub struct Events {
 }
 
 impl Events {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        let id = ids::find(place, &self.id)?;
-        let mut follower = place.follow(id)?;
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        let id = ids::find(client, &self.id)?;
+        let mut follower = follow(client, id)?;
         let mut watching = Watching::new(self.follow);
         loop {
             for seen in follower.poll()? {
@@ -39,7 +40,7 @@ impl Events {
             if watching.is_over(follower.state()) {
                 return Ok(ExitCode::SUCCESS);
             }
-            watching.once(|| place.nobody_works(id));
+            watching.once(|| client.report_idle(id));
             watching.rest();
         }
     }

@@ -1,7 +1,7 @@
 //! `windlass executions list`
 
+use crate::api::{Client, list_executions};
 use crate::commands::told::print_json;
-use crate::place::Place;
 use crate::words::{plain, since};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub struct List {
     /// Only those with this status; `open` are all that have not ended
     #[arg(long, value_parser = PossibleValuesParser::new(ExecutionFilter::names()))]
     status: Option<String>,
-    /// At most so many
+    /// Maximum number of executions
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// Print one JSON object
@@ -24,8 +24,8 @@ pub struct List {
 }
 
 impl List {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        let (found, more) = place.list(self.status.as_deref(), self.limit)?;
+    pub fn run(&self, client: &Client) -> anyhow::Result<ExitCode> {
+        let (found, more) = list_executions(client, self.status.as_deref(), self.limit)?;
         if self.json {
             print_json(&json!({ "executions": found, "pagination": { "hasMore": more } }))?;
         } else {

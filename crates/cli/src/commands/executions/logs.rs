@@ -1,13 +1,14 @@
 //! `windlass executions logs`
 
 use super::watch::Watching;
+use crate::api::{Client, follow};
 use crate::commands::told::{known_step, print_json};
 use crate::ids;
-use crate::place::Place;
 use crate::words::log_line;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
+use std::rc::Rc;
 use windlass_kernel::ExecutionId;
 use windlass_protocol::Stream;
 use windlass_server::follow::{LogLine, Seen};
@@ -31,9 +32,9 @@ pub struct Logs {
 }
 
 impl Logs {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        let id = ids::find(place, &self.id)?;
-        let mut follower = place.follow(id)?;
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        let id = ids::find(client, &self.id)?;
+        let mut follower = follow(client, id)?;
         if let Some(step) = &self.step {
             known_step(follower.net(), step)?;
         }
@@ -48,7 +49,7 @@ impl Logs {
             if watching.is_over(follower.state()) {
                 return Ok(ExitCode::SUCCESS);
             }
-            watching.once(|| place.nobody_works(id));
+            watching.once(|| client.report_idle(id));
             watching.rest();
         }
     }

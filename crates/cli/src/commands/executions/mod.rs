@@ -1,4 +1,4 @@
-//! `windlass executions`: look at them and steer them, beside a running engine, without one, or at a server.
+//! `windlass executions`: shows executions and controls them.
 
 mod approve;
 mod change;
@@ -9,9 +9,13 @@ mod logs;
 mod retry;
 mod watch;
 
-use crate::place::At;
+use crate::api::{ApiTarget, Client, Need};
 use clap::Subcommand;
 use std::process::ExitCode;
+use std::rc::Rc;
+
+/// The name of this process for others while it holds the folder.
+const COMMAND: &str = "windlass executions";
 
 /// Look at executions and steer them
 ///
@@ -21,7 +25,7 @@ pub struct Executions {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Debug, Subcommand)]
@@ -43,21 +47,43 @@ enum Command {
 
 impl Executions {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let place = &self.at.place()?;
+        self.target.check_exists()?;
+        self.target.with((COMMAND, self.need()), |client| self.run_with(client))
+    }
+
+    fn need(&self) -> Need {
         match &self.command {
-            Command::List(list) => list.run(place),
-            Command::Get(get) => get.run(place),
-            Command::Events(events) => events.run(place),
-            Command::Logs(logs) => logs.run(place),
-            Command::Watch(watch) => watch.run(place),
-            Command::Cancel(cancel) => cancel.run(place),
-            Command::Pause(pause) => pause.run(place),
-            Command::Resume(resume) => resume.run(place),
-            Command::Patch(patch) => patch.run(place),
-            Command::Approve(approve) => approve.run(place),
-            Command::Reject(reject) => reject.run(place),
-            Command::Signal(signal) => signal.run(place),
-            Command::Retry(retry) => retry.run(place),
+            Command::List(_)
+            | Command::Get(_)
+            | Command::Events(_)
+            | Command::Logs(_)
+            | Command::Watch(_) => Need::Read,
+            Command::Cancel(_)
+            | Command::Pause(_)
+            | Command::Resume(_)
+            | Command::Patch(_)
+            | Command::Approve(_)
+            | Command::Reject(_)
+            | Command::Signal(_) => Need::Change,
+            Command::Retry(_) => Need::Run { slots: None },
+        }
+    }
+
+    fn run_with(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        match &self.command {
+            Command::List(list) => list.run(client),
+            Command::Get(get) => get.run(client),
+            Command::Events(events) => events.run(client),
+            Command::Logs(logs) => logs.run(client),
+            Command::Watch(watch) => watch.run(client),
+            Command::Cancel(cancel) => cancel.run(client),
+            Command::Pause(pause) => pause.run(client),
+            Command::Resume(resume) => resume.run(client),
+            Command::Patch(patch) => patch.run(client),
+            Command::Approve(approve) => approve.run(client),
+            Command::Reject(reject) => reject.run(client),
+            Command::Signal(signal) => signal.run(client),
+            Command::Retry(retry) => retry.run(client),
         }
     }
 }

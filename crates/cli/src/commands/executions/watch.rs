@@ -1,11 +1,13 @@
 //! `windlass executions watch`, and what all that follow have in common.
 
+use crate::api::{Client, follow, get_execution};
 use crate::commands::told::title;
-use crate::place::Place;
 use crate::progress::{Progress, TICK, say};
 use crate::{exit, ids};
 use std::process::ExitCode;
+use std::rc::Rc;
 use windlass_kernel::Execution;
+use windlass_views::status;
 
 /// Watch an execution until it has ended; the exit code is that of `run`
 #[derive(Debug, clap::Args)]
@@ -16,18 +18,18 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn run(&self, place: &Place) -> anyhow::Result<ExitCode> {
-        let id = ids::find(place, &self.id)?;
-        say(&title(&place.told(id)?));
-        let mut progress = Progress::new(place.follow(id)?);
+    pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        let id = ids::find(client, &self.id)?;
+        say(&title(&get_execution(client, id)?));
+        let mut progress = Progress::new(follow(client, id)?);
         let mut watching = Watching::new(true);
         loop {
             progress.tick()?;
             if watching.is_over(progress.state()) {
                 let follower = progress.end()?;
-                return Ok(ExitCode::from(exit::of_phase(follower.state().phase())));
+                return Ok(ExitCode::from(exit::of_status(status(follower.state().phase()))));
             }
-            watching.once(|| place.nobody_works(id));
+            watching.once(|| client.report_idle(id));
             watching.rest();
         }
     }

@@ -1,147 +1,142 @@
-//! Waits for executions and tells of them meanwhile.
+//! Waits for executions and shows their progress meanwhile.
 
+use crate::api::{Client, follow, get_execution};
 use crate::commands::told::title;
-use crate::embedded::{Embedded, ended};
-use crate::place::Place;
 use crate::progress::{Progress, TICK, say};
 use anyhow::bail;
-use crossbeam_channel::{Receiver, select, tick, unbounded};
+use crossbeam_channel::Receiver;
+use reqwest::Method;
+use serde_json::Value;
 use std::io::{IsTerminal, Write, stderr};
-use windlass_engine::{Answer, Request};
-use windlass_kernel::{Execution, ExecutionId, Phase};
-use windlass_server::follow::Follower;
+use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
+use windlass_kernel::{Execution, ExecutionId};
+use windlass_views::{execution_id, status};
+
+/// Pause between two looks at an execution that changes all the time.
+const PAUSE: Duration = Duration::from_millis(20);
+/// An execution without news for this long may be quarantined.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// Executions whose status is read at a time.
+const STATUSES_MAX: usize = 64;
 
 #[derive(Debug)]
 pub enum Waited {
-    /// All of them have ended or can be moved by people only.
-    Rested(Vec<(ExecutionId, Phase)>),
+    /// The statuses of the executions, which have ended or wait for people.
+    Rested(Vec<String>),
     /// The number of the signal.
     Interrupted(i32),
 }
 
-/// For an engine in this process, which says when they rest.
-pub fn wait(
-    embedded: &Embedded,
-    place: &Place,
+pub fn wait(client: &Rc<Client>, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<Waited> {
+    match ids {
+        [id] => wait_for_one(client, *id, signals),
+        _ => wait_for_many(client, ids, signals),
+    }
+}
+
+fn wait_for_one(client: &Rc<Client>, id: ExecutionId, signals: &Receiver<i32>) -> anyhow::Result<Waited> {
+    say(&title(&get_execution(client, id)?));
+    let mut progress = Progress::new(follow(client, id)?);
+    let (mut version, mut news_at) = (0, Instant::now());
+    loop {
+        progress.tick()?;
+        let state = progress.state();
+        if let Some(status) = rest_status(state) {
+            progress.end()?;
+            return Ok(Waited::Rested(vec![status.to_owned()]));
+        }
+        if std::mem::replace(&mut version, state.head.version) != version {
+            news_at = Instant::now();
+        }
+        if news_at.elapsed() > SILENCE_MAX {
+            news_at = Instant::now();
+            check_quarantine(&get_execution(client, id)?)?;
+        }
+        if let Ok(signal) = signals.try_recv() {
+            progress.end()?;
+            return Ok(Waited::Interrupted(signal));
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// One after the other: while the first are waited for, the others run.
+fn wait_for_many(
+    client: &Rc<Client>,
     ids: &[ExecutionId],
     signals: &Receiver<i32>,
 ) -> anyhow::Result<Waited> {
-    let (sender, answers) = unbounded();
-    for (place, id) in ids.iter().enumerate() {
-        let sender = sender.clone();
-        embedded.handle().ask(Request::Await(*id), move |answer| drop(sender.send((place, answer))));
-    }
-    let mut told = Told::new(place, ids)?;
-    let ticks = tick(TICK);
-    let mut phases = vec![None; ids.len()];
-    let mut rested = 0;
-    while rested < ids.len() {
-        select! {
-            recv(answers) -> answer => {
-                let (place, answer) = answer?;
-                phases[place] = Some(phase(answer)?);
-                rested += 1;
-            }
-            recv(signals) -> signal => {
-                told.end(rested)?;
-                return Ok(Waited::Interrupted(signal?));
-            }
-            recv(embedded.ended()) -> fatal => return Err(ended(fatal.ok().flatten())),
-            recv(ticks) -> _ => told.tick(rested)?,
+    let mut counter = Counter { total: ids.len(), shown: None };
+    let mut statuses: Vec<String> = Vec::with_capacity(ids.len());
+    while statuses.len() < ids.len() {
+        let next = &ids[statuses.len()..ids.len().min(statuses.len() + STATUSES_MAX)];
+        let before = statuses.len();
+        let found = read_statuses(client, next)?;
+        statuses.extend(found.iter().map_while(|status| rest_of_answer(status).map(str::to_owned)));
+        counter.show(statuses.len());
+        if let Ok(signal) = signals.try_recv() {
+            counter.end(statuses.len());
+            return Ok(Waited::Interrupted(signal));
+        }
+        if statuses.len() == before {
+            check_quarantine(&get_execution(client, ids[before])?)?;
+            thread::sleep(TICK);
         }
     }
-    told.end(rested)?;
-    Ok(Waited::Rested(ids.iter().copied().zip(phases.into_iter().flatten()).collect()))
+    counter.end(statuses.len());
+    Ok(Waited::Rested(statuses))
 }
 
-/// For a server: one after the other, because what one waits for, the others do meanwhile.
-pub fn wait_afar(place: &Place, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<Waited> {
-    let mut told = Told::new(place, ids)?;
-    let mut rested = Vec::new();
-    for id in ids {
-        let mut follower = match told {
-            Told::One(_) => None,
-            Told::Many { .. } => Some(place.follow(*id)?),
-        };
-        loop {
-            if let Some(follower) = &mut follower {
-                follower.poll()?;
-            }
-            told.tick(rested.len())?;
-            let state = follower.as_ref().map(Follower::state).or_else(|| told.state());
-            if let Some(phase) = state.and_then(rest) {
-                rested.push((*id, phase));
-                break;
-            }
-            if let Ok(signal) = signals.try_recv() {
-                told.end(rested.len())?;
-                return Ok(Waited::Interrupted(signal));
-            }
-        }
-    }
-    told.end(rested.len())?;
-    Ok(Waited::Rested(rested))
+fn read_statuses(client: &Client, ids: &[ExecutionId]) -> anyhow::Result<Vec<Value>> {
+    let request =
+        |id: &ExecutionId| client.request(Method::GET, &["executions", &execution_id(*id), "status"]);
+    Ok(client.json_all(ids.iter().map(request).collect())?)
 }
 
-/// Ended, or only people can move it. What is held waits for its release.
-fn rest(state: &Execution<'_>) -> Option<Phase> {
-    let phase = state.phase();
-    (phase.is_ended() || phase == Phase::Paused && !state.head.held).then_some(phase)
+/// The status of an execution that has ended or that only people can move. One that is held waits for its release.
+fn rest_status(state: &Execution<'_>) -> Option<&'static str> {
+    let (phase, is_held) = (state.phase(), state.head.held);
+    (phase.is_ended() || status(phase) == "paused" && !is_held).then(|| status(phase))
 }
 
-fn phase(answer: Answer) -> anyhow::Result<Phase> {
-    match answer {
-        Answer::Rested(phase) => Ok(phase),
-        Answer::Refused(refusal) => Err(refusal.into()),
-        other => bail!("the engine gave an answer that does not fit the question: {other:?}"),
+fn rest_of_answer(answer: &Value) -> Option<&str> {
+    let is_held =
+        || answer["waitingFor"].as_array().into_iter().flatten().any(|waiting| waiting["kind"] == "pause");
+    match answer["status"].as_str()? {
+        status @ ("completed" | "partial_success" | "failed" | "cancelled") => Some(status),
+        status @ "paused" if !is_held() => Some(status),
+        _ => None,
     }
 }
 
-/// One execution is told step by step, several are counted.
-enum Told {
-    One(Box<Progress>),
-    Many { total: usize, shown: Option<usize> },
+fn check_quarantine(execution: &Value) -> anyhow::Result<()> {
+    match execution["quarantined"]["reason"].as_str() {
+        Some(reason) => bail!(
+            "{} is quarantined: {reason}\n  hint: `windlass admin quarantine` releases or cancels it",
+            execution["executionId"].as_str().unwrap_or_default()
+        ),
+        None => Ok(()),
+    }
 }
 
-impl Told {
-    fn new(place: &Place, ids: &[ExecutionId]) -> anyhow::Result<Told> {
-        match ids {
-            [id] => {
-                say(&title(&place.told(*id)?));
-                Ok(Told::One(Box::new(Progress::new(place.follow(*id)?))))
-            }
-            _ => Ok(Told::Many { total: ids.len(), shown: None }),
+/// The progress of several executions: how many of them have come to rest.
+struct Counter {
+    total: usize,
+    shown: Option<usize>,
+}
+
+impl Counter {
+    fn show(&mut self, rested: usize) {
+        if stderr().is_terminal() && self.shown != Some(rested) {
+            self.shown = Some(rested);
+            let _ = write!(stderr(), "\r{rested} of {} executions\x1b[K", self.total);
         }
     }
 
-    fn state(&self) -> Option<&Execution<'static>> {
-        match self {
-            Told::One(progress) => Some(progress.state()),
-            Told::Many { .. } => None,
-        }
-    }
-
-    fn tick(&mut self, rested: usize) -> anyhow::Result<()> {
-        match self {
-            Told::One(progress) => progress.tick()?,
-            Told::Many { total, shown } => {
-                if stderr().is_terminal() && *shown != Some(rested) {
-                    *shown = Some(rested);
-                    let _ = write!(stderr(), "\r{rested} of {total} executions\x1b[K");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn end(self, rested: usize) -> anyhow::Result<()> {
-        match self {
-            Told::One(progress) => drop(progress.end()?),
-            Told::Many { total, .. } => {
-                let clear = if stderr().is_terminal() { "\r\x1b[K" } else { "" };
-                say(&format!("{clear}{rested} of {total} executions came to rest"));
-            }
-        }
-        Ok(())
+    fn end(self, rested: usize) {
+        let clear = if stderr().is_terminal() { "\r\x1b[K" } else { "" };
+        say(&format!("{clear}{rested} of {} executions came to rest", self.total));
     }
 }

@@ -1,9 +1,9 @@
 //! Registering, changing and deleting workflows.
 
-use super::found::find;
+use super::find;
+use crate::api::Client;
 use crate::commands::source::Source;
 use crate::commands::told::print_json;
-use crate::place::Client;
 use crate::progress::say;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -94,29 +94,30 @@ pub struct Delete {
 }
 
 impl Create {
-    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let source = Source::read(&self.file)?;
-        let told = api.json(api.asked(Method::POST, &["workflows"]).definition(&source.text))?;
+        let told = client.json(client.request(Method::POST, &["workflows"]).definition(&source.text))?;
         registered(&told, self.json)
     }
 }
 
 impl Update {
-    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let source = Source::read(&self.file)?;
-        let id = find(api, &self.workflow)?;
-        let mut asked = api.asked(Method::PUT, &["workflows", &id]).definition(&source.text);
+        let id = find(client, &self.workflow)?;
+        let mut asked = client.request(Method::PUT, &["workflows", &id]).definition(&source.text);
         if let Some(version) = self.after {
             asked = asked.with("if-match", format!("\"{version}\""));
         }
-        registered(&api.json(asked)?, self.json)
+        registered(&client.json(asked)?, self.json)
     }
 }
 
 impl Status {
-    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
-        let id = find(api, &self.workflow)?;
-        let told = api.send(Method::PATCH, &["workflows", &id], &json!({ "status": self.status.name() }))?;
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.workflow)?;
+        let told =
+            client.send(Method::PATCH, &["workflows", &id], &json!({ "status": self.status.name() }))?;
         match self.json {
             true => print_json(&told),
             false => Ok(writeln!(std::io::stdout(), "{id} {}", self.status.name())?),
@@ -125,17 +126,17 @@ impl Status {
 }
 
 impl Duplicate {
-    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
-        let id = find(api, &self.workflow)?;
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.workflow)?;
         let asked = self.name.as_ref().map_or(json!({}), |name| json!({ "name": name }));
-        registered(&api.send(Method::POST, &["workflows", &id, "duplicate"], &asked)?, self.json)
+        registered(&client.send(Method::POST, &["workflows", &id, "duplicate"], &asked)?, self.json)
     }
 }
 
 impl Delete {
-    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
-        let id = find(api, &self.workflow)?;
-        api.text(api.asked(Method::DELETE, &["workflows", &id]))?;
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.workflow)?;
+        client.text(client.request(Method::DELETE, &["workflows", &id]))?;
         match self.json {
             true => print_json(&json!({ "id": id, "deleted": true })),
             false => {

@@ -1,8 +1,8 @@
 //! Looking at workflows.
 
-use super::found::find;
+use super::find;
+use crate::api::{Client, list_workflows};
 use crate::commands::told::print_json;
-use crate::place::{Client, workflows};
 use crate::words::{plain, since};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -53,11 +53,11 @@ pub struct Versions {
 }
 
 impl List {
-    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let mut filter = Vec::new();
         filter.extend(self.status.map(|status| ("status", status.name())));
         filter.extend(self.search.as_deref().map(|search| ("search", search)));
-        let (found, more) = workflows(api, &filter, self.limit as usize)?;
+        let (found, more) = list_workflows(client, &filter, self.limit as usize)?;
         if self.json {
             return print_json(&json!({ "workflows": found, "pagination": { "hasMore": more } }));
         }
@@ -73,11 +73,11 @@ impl List {
 }
 
 impl Get {
-    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
-        let id = find(api, &self.workflow)?;
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.workflow)?;
         let told = match self.version {
-            None => api.get(&["workflows", &id], &[])?,
-            Some(version) => api.get(&["workflows", &id, "versions", &version.to_string()], &[])?,
+            None => client.get(&["workflows", &id], &[])?,
+            Some(version) => client.get(&["workflows", &id, "versions", &version.to_string()], &[])?,
         };
         if self.json {
             return print_json(&told);
@@ -99,14 +99,14 @@ impl Get {
 }
 
 impl Versions {
-    pub fn run(&self, api: &Client) -> anyhow::Result<()> {
-        let id = find(api, &self.workflow)?;
+    pub fn run(&self, client: &Client) -> anyhow::Result<()> {
+        let id = find(client, &self.workflow)?;
         let mut versions: Vec<Value> = Vec::new();
         let mut cursor = None::<String>;
         loop {
             let query: Vec<(&str, &str)> =
                 cursor.as_deref().map(|cursor| ("cursor", cursor)).into_iter().collect();
-            let mut page = api.get(&["workflows", &id, "versions"], &query)?;
+            let mut page = client.get(&["workflows", &id, "versions"], &query)?;
             if let Some(listed) = page["versions"].as_array_mut() {
                 versions.append(listed);
             }

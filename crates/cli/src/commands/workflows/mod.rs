@@ -1,15 +1,17 @@
-//! `windlass workflows`: definitions that are kept under an id, in versions. In a folder that nobody holds the commands
-//! ask the same routes as at a server.
+//! `windlass workflows`: definitions that are kept under an id, in versions.
 
 mod change;
-mod found;
 mod look;
 mod run;
 
-use crate::embedded::Workers;
-use crate::place::{At, Client, Place};
+use crate::api::{ApiTarget, Client, Need, workflow_ids};
+use crate::exit::Usage;
 use clap::Subcommand;
 use std::process::ExitCode;
+use std::rc::Rc;
+
+/// The name of this process for others while it holds the folder.
+const COMMAND: &str = "windlass workflows";
 
 /// Keep definitions, in versions, and run them by name
 ///
@@ -20,7 +22,7 @@ pub struct Workflows {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    at: At,
+    target: ApiTarget,
 }
 
 #[derive(Debug, Subcommand)]
@@ -38,31 +40,58 @@ enum Command {
 
 impl Workflows {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let place = self.at.place()?;
-        // Only what makes a workflow makes the folder.
-        if let (Place::Folder(data), false) = (&place, matches!(self.command, Command::Create(_))) {
-            data.read()?;
+        // Only the creation of a workflow creates the folder.
+        if !matches!(self.command, Command::Create(_)) {
+            self.target.check_exists()?;
         }
-        if let Command::Run(run) = &self.command {
-            return run.run(&place);
-        }
-        let api = place.api(Workers::None)?;
-        let done = self.ask(&api);
-        Client::stop(api)?;
-        done.map(|()| ExitCode::SUCCESS)
+        self.target.with((COMMAND, self.need()), |client| self.run_with(client))
     }
 
-    fn ask(&self, api: &Client) -> anyhow::Result<()> {
+    fn need(&self) -> Need {
         match &self.command {
-            Command::List(list) => list.run(api),
-            Command::Get(get) => get.run(api),
-            Command::Versions(versions) => versions.run(api),
-            Command::Create(create) => create.run(api),
-            Command::Update(update) => update.run(api),
-            Command::Status(status) => status.run(api),
-            Command::Duplicate(duplicate) => duplicate.run(api),
-            Command::Delete(delete) => delete.run(api),
-            Command::Run(_) => Ok(()),
+            Command::List(_) | Command::Get(_) | Command::Versions(_) => Need::Read,
+            Command::Create(_)
+            | Command::Update(_)
+            | Command::Status(_)
+            | Command::Duplicate(_)
+            | Command::Delete(_) => Need::Change,
+            Command::Run(_) => Need::Run { slots: None },
+        }
+    }
+
+    fn run_with(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
+        let done = match &self.command {
+            Command::List(list) => list.run(client),
+            Command::Get(get) => get.run(client),
+            Command::Versions(versions) => versions.run(client),
+            Command::Create(create) => create.run(client),
+            Command::Update(update) => update.run(client),
+            Command::Status(status) => status.run(client),
+            Command::Duplicate(duplicate) => duplicate.run(client),
+            Command::Delete(delete) => delete.run(client),
+            Command::Run(run) => return run.run(client),
+        };
+        done.map(|()| ExitCode::SUCCESS)
+    }
+}
+
+/// Workflows that are named where several have the same name.
+const NAMED_MAX: usize = 3;
+
+/// Returns the id of the one workflow that a text names.
+fn find(client: &Client, text: &str) -> anyhow::Result<String> {
+    let found = workflow_ids(client, text)?;
+    match &found[..] {
+        [id] => Ok(id.clone()),
+        [] => {
+            let hint = format!("`windlass workflows list{}` shows them", client.flag());
+            Err(Usage::new(format!("there is no workflow `{text}`")).hint(hint).into())
+        }
+        several => {
+            let named = several.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if several.len() > NAMED_MAX { ", …" } else { "" };
+            let what = format!("{} workflows are called `{text}`: {named}{more}", several.len());
+            Err(Usage::new(what).hint("give the id of the one you mean").into())
         }
     }
 }

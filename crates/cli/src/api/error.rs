@@ -1,19 +1,34 @@
-//! What a server says when it does not do what it was asked, and what is said when there is none.
+//! Answers of the API that are not a success, and answers that never came.
 
+use reqwest::Url;
 use serde_json::Value;
 use std::fmt;
 
 #[derive(Debug)]
-pub enum ServerError {
+pub enum ApiError {
     Unreachable(Unreachable),
     Refused(Refusal),
 }
 
-/// No answer came, so nobody knows whether the request was heard.
+/// No answer came: the request may or may not have taken effect.
 #[derive(Debug)]
 pub struct Unreachable {
-    pub url: String,
-    pub why: String,
+    url: String,
+    why: String,
+    /// No connection was made, so the request had no effect.
+    pub is_unsent: bool,
+}
+
+impl Unreachable {
+    /// The innermost cause is the specific one: `Connection refused`.
+    pub fn new(url: &Url, error: &reqwest::Error) -> Unreachable {
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        let url = url.origin().ascii_serialization();
+        Unreachable { url, why: cause.to_string(), is_unsent: error.is_connect() }
+    }
 }
 
 /// An answer that is not a success.
@@ -33,8 +48,7 @@ struct Detail {
 }
 
 impl Refusal {
-    /// Of a body of the form `{"error": {code, message, details}}`; whatever stands in front of a server may send
-    /// another.
+    /// Reads a body of the form `{"error": {code, message, details}}`; a proxy in front of a server may send another.
     pub fn of(status: u16, body: &str) -> Refusal {
         let parsed: Value = serde_json::from_str(body).unwrap_or_default();
         let error = &parsed["error"];
@@ -43,23 +57,23 @@ impl Refusal {
         Refusal {
             status,
             code: text("code").unwrap_or_else(|| format!("HTTP {status}")),
-            message: text("message").unwrap_or_else(|| "the answer is not one of this program's".to_owned()),
+            message: text("message").unwrap_or_else(|| "the answer is not from a Windlass server".to_owned()),
             details,
         }
     }
 
-    /// Of routes in this process, which could not answer.
+    /// A failure of the API in this process.
     pub fn internal(error: &anyhow::Error) -> Refusal {
         let (code, message) = ("INTERNAL_ERROR".to_owned(), format!("{error:#}"));
         Refusal { status: 500, code, message, details: Vec::new() }
     }
 
-    /// The request itself is wrong: sent again it would be refused again.
+    /// Whether the request itself is wrong, so that a repetition would be refused, too.
     pub fn is_usage(&self) -> bool {
         matches!(self.status, 400 | 401 | 403 | 404 | 413 | 415 | 422)
     }
 
-    /// The server is being stopped or has too much to do; it may be asked again.
+    /// Whether a later repetition may succeed: the server is stopping or overloaded.
     pub fn is_passing(&self) -> bool {
         matches!(self.status, 429 | 502..=504)
     }
@@ -70,22 +84,24 @@ impl Refusal {
                 "put the token into WINDLASS_TOKEN, or name a file that holds it with --token-file; the owner's is \
                  in the file owner.token of the server's data folder",
             ),
-            (404, "RESOURCE_NOT_FOUND") => Some("the lists of the server show what there is"),
+            (404, "RESOURCE_NOT_FOUND") => {
+                Some("`windlass executions list` and `windlass workflows list` show what there is")
+            }
             (404, _) => Some("is the URL that of a Windlass server?"),
-            (429, _) => Some("ask again in a moment"),
+            (429, _) => Some("retry in a moment"),
             _ => None,
         }
     }
 }
 
 impl Detail {
-    fn of(told: &Value) -> Detail {
-        let text = |key: &str| told[key].as_str().unwrap_or_default().to_owned();
-        let place = match (told["line"].as_u64(), told["column"].as_u64()) {
+    fn of(detail: &Value) -> Detail {
+        let text = |key: &str| detail[key].as_str().unwrap_or_default().to_owned();
+        let place = match (detail["line"].as_u64(), detail["column"].as_u64()) {
             (Some(line), Some(column)) => format!("line {line}, column {column}"),
             _ => text("path"),
         };
-        Detail { place, message: text("message"), hint: told["hint"].as_str().map(str::to_owned) }
+        Detail { place, message: text("message"), hint: detail["hint"].as_str().map(str::to_owned) }
     }
 }
 
@@ -118,57 +134,57 @@ impl fmt::Display for Unreachable {
     }
 }
 
-impl ServerError {
-    /// It may go well the next time.
+impl ApiError {
+    /// Whether a repetition may succeed.
     pub fn is_passing(&self) -> bool {
         match self {
-            ServerError::Unreachable(_) => true,
-            ServerError::Refused(refusal) => refusal.is_passing(),
+            ApiError::Unreachable(_) => true,
+            ApiError::Refused(refusal) => refusal.is_passing(),
         }
     }
 
-    /// What was asked for is not there.
+    /// Whether the thing that the request names does not exist.
     pub fn is_missing(&self) -> bool {
-        matches!(self, ServerError::Refused(refusal) if refusal.status == 404)
+        matches!(self, ApiError::Refused(refusal) if refusal.status == 404)
     }
 
-    /// What was asked is wrong, whoever is asked.
+    /// Whether the request itself is wrong.
     pub fn is_usage(&self) -> bool {
-        matches!(self, ServerError::Refused(refusal) if refusal.is_usage())
+        matches!(self, ApiError::Refused(refusal) if refusal.is_usage())
     }
 }
 
-impl fmt::Display for ServerError {
+impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ServerError::Unreachable(unreachable) => unreachable.fmt(f),
-            ServerError::Refused(refusal) => refusal.fmt(f),
+            ApiError::Unreachable(unreachable) => unreachable.fmt(f),
+            ApiError::Refused(refusal) => refusal.fmt(f),
         }
     }
 }
 
-impl std::error::Error for ServerError {}
+impl std::error::Error for ApiError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_tells_each_place_once_with_its_hint() {
+    fn a_refusal_names_each_place_once_with_its_hint() {
         let body = r#"{"error": {"code": "INVALID_DEFINITION", "message": "the definition has errors: no step", "details": [
             {"path": "workflow", "message": "no step", "line": 3, "column": 5, "hint": "add one"},
             {"path": "workflow[1].next", "message": "nowhere"}]}}"#;
-        let told = Refusal::of(400, body);
-        assert!(told.is_usage());
+        let refusal = Refusal::of(400, body);
+        assert!(refusal.is_usage());
         let expected = "the definition has errors: no step (INVALID_DEFINITION)\n  hint: add one\n  workflow[1].next: nowhere";
-        assert_eq!(told.to_string(), expected);
+        assert_eq!(refusal.to_string(), expected);
     }
 
     #[test]
-    fn what_another_program_answers_is_told_by_its_status() {
-        let told = Refusal::of(404, "<html>").to_string();
-        assert!(told.starts_with("the answer is not one of this program's (HTTP 404)"), "{told}");
-        assert!(told.contains("is the URL that of a Windlass server?"), "{told}");
+    fn the_answer_of_another_program_is_reported_by_its_status() {
+        let refusal = Refusal::of(404, "<html>").to_string();
+        assert!(refusal.starts_with("the answer is not from a Windlass server (HTTP 404)"), "{refusal}");
+        assert!(refusal.contains("is the URL that of a Windlass server?"), "{refusal}");
         assert!(Refusal::of(503, "").is_passing() && !Refusal::of(503, "").is_usage());
     }
 }

@@ -1,0 +1,274 @@
+//! Requests to the API.
+
+use super::connection::{ApiRequest, Connection, Need};
+use super::error::{ApiError, Refusal};
+use crate::data::Data;
+use crate::exit::Usage;
+use crate::progress::say;
+use futures_util::future::join_all;
+use reqwest::{Method, Url};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use tokio::runtime::Runtime;
+use windlass_engine::Folder;
+use windlass_kernel::ExecutionId;
+use windlass_secrets::Zeroizing;
+use windlass_server::server_of;
+use windlass_views::execution_id;
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+/// The host in requests that leave no machine.
+const LOCAL_URL: &str = "http://localhost";
+/// Requests that are sent at a time where many are sent.
+const CONCURRENT_MAX: usize = 64;
+/// How often a folder is opened anew for one request, each time because its holder ended.
+const REOPEN_MAX: usize = 5;
+
+pub struct Client {
+    connection: RefCell<Rc<Connection>>,
+    /// Dropped after the connection, whose tasks it runs.
+    runtime: Runtime,
+    base: Url,
+    /// What a command has to add to reach the same place.
+    flag: String,
+    /// None at a server's URL.
+    folder: Option<FolderAccess>,
+}
+
+struct FolderAccess {
+    data: Data,
+    token: Option<Zeroizing<String>>,
+    command: String,
+    need: Need,
+}
+
+impl ApiRequest {
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: String) -> ApiRequest {
+        self.headers.push((name, value));
+        self
+    }
+
+    #[must_use]
+    pub fn query(mut self, pairs: &[(&str, &str)]) -> ApiRequest {
+        if !pairs.is_empty() {
+            self.url.query_pairs_mut().extend_pairs(pairs);
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn json(mut self, body: &Value) -> ApiRequest {
+        self.body = body.to_string().into_bytes();
+        self.with("content-type", JSON.to_owned())
+    }
+
+    /// Sends a definition as it was written; JSON is YAML, too.
+    #[must_use]
+    pub fn definition(mut self, text: &str) -> ApiRequest {
+        self.body = text.as_bytes().to_vec();
+        self.with("content-type", YAML.to_owned())
+    }
+}
+
+impl Client {
+    pub fn connect_server(
+        url: &str,
+        token: Option<Zeroizing<String>>,
+        flag: String,
+    ) -> anyhow::Result<Client> {
+        let base = parse_url(url.trim_end_matches('/'))?;
+        let connection = Connection::to_server(token)?;
+        Ok(Client::with(connection, runtime()?, base, flag, None))
+    }
+
+    pub fn connect_folder(
+        data: &Data,
+        token: Option<Zeroizing<String>>,
+        command: &str,
+        need: Need,
+    ) -> anyhow::Result<Client> {
+        let runtime = runtime()?;
+        let connection = Connection::to_folder(data, token.as_ref(), command, need, runtime.handle())?;
+        let folder = FolderAccess { data: data.clone(), token, command: command.to_owned(), need };
+        Ok(Client::with(connection, runtime, parse_url(LOCAL_URL)?, data.flag(), Some(folder)))
+    }
+
+    fn with(
+        connection: Connection,
+        runtime: Runtime,
+        base: Url,
+        flag: String,
+        folder: Option<FolderAccess>,
+    ) -> Client {
+        Client { connection: RefCell::new(Rc::new(connection)), runtime, base, flag, folder }
+    }
+
+    /// Ends the engine that this process started, if it did.
+    pub fn stop(self) -> anyhow::Result<()> {
+        match Rc::into_inner(self.connection.into_inner()) {
+            Some(Connection::InProcess(local)) => self.runtime.block_on(local.stop()),
+            Some(Connection::Http { .. }) | None => Ok(()),
+        }
+    }
+
+    /// What a command has to add to reach the same place.
+    pub fn flag(&self) -> &str {
+        &self.flag
+    }
+
+    /// Where the API is, for messages.
+    pub fn place(&self) -> String {
+        match self.folder {
+            Some(_) => "in this data folder".to_owned(),
+            None => format!("at {}", self.base.as_str().trim_end_matches('/')),
+        }
+    }
+
+    /// Whether the executions go on when this command ends: at a server, also one that holds the folder.
+    pub fn is_server(&self) -> bool {
+        self.folder.as_ref().is_none_or(|folder| server_of(folder.data.folder()).is_some())
+    }
+
+    /// Whether requests leave this machine.
+    pub fn is_remote(&self) -> bool {
+        self.folder.is_none()
+    }
+
+    /// Whether this process has opened the folder itself.
+    pub fn is_in_process(&self) -> bool {
+        matches!(**self.connection.borrow(), Connection::InProcess(_))
+    }
+
+    /// The command that carries an execution on, or follows it where it goes on by itself.
+    pub fn resume_command(&self, id: ExecutionId) -> String {
+        let (id, flag) = (execution_id(id), &self.flag);
+        match self.is_server() {
+            true => format!("windlass executions watch {id}{flag}"),
+            false => format!("windlass run --resume {id}{flag}"),
+        }
+    }
+
+    /// Reports that no process works on an execution that is waited for.
+    pub fn report_idle(&self, id: ExecutionId) {
+        if let Some(folder) = &self.folder
+            && let Ok(None) = Folder::holder(folder.data.folder())
+        {
+            say(&format!("no process runs it at the moment; carry on with:\n  {}", self.resume_command(id)));
+        }
+    }
+
+    pub fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, ApiError> {
+        self.json(self.request(Method::GET, path).query(query))
+    }
+
+    pub fn send(&self, method: Method, path: &[&str], body: &Value) -> Result<Value, ApiError> {
+        self.json(self.request(method, path).json(body))
+    }
+
+    /// Begins a request to a route under `/api/v1`; segments of the path are escaped.
+    pub fn request(&self, method: Method, path: &[&str]) -> ApiRequest {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        ApiRequest { method, url, headers: Vec::new(), body: Vec::new() }
+    }
+
+    pub fn json(&self, request: ApiRequest) -> Result<Value, ApiError> {
+        parse_json(&self.text(request)?)
+    }
+
+    /// Sends many requests, some at a time, and returns the answers in their order.
+    pub fn json_all(&self, requests: Vec<ApiRequest>) -> Result<Vec<Value>, ApiError> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for some in requests.chunks(CONCURRENT_MAX) {
+            let connection = self.connection.borrow().clone();
+            let sent = some.iter().map(|request| connection.send(request.clone()));
+            for (request, answer) in some.iter().zip(self.runtime.block_on(join_all(sent))) {
+                let text = match answer {
+                    // The folder may have another holder now.
+                    Err(ApiError::Unreachable(_)) => self.text(request.clone())?,
+                    answer => accept(answer?)?,
+                };
+                answers.push(parse_json(&text)?);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// A request to a folder whose holder ends meanwhile goes to the next holder, or to an engine in this process.
+    pub fn text(&self, request: ApiRequest) -> Result<String, ApiError> {
+        let may_repeat = request.method == Method::GET || request.has_key();
+        for _ in 0..REOPEN_MAX {
+            let connection = self.connection.borrow().clone();
+            match self.runtime.block_on(connection.send(request.clone())) {
+                Err(ApiError::Unreachable(why)) if why.is_unsent || may_repeat => {
+                    drop(connection);
+                    if !self.reopen()? {
+                        return Err(ApiError::Unreachable(why));
+                    }
+                }
+                answer => return accept(answer?),
+            }
+        }
+        let connection = self.connection.borrow().clone();
+        accept(self.runtime.block_on(connection.send(request))?)
+    }
+
+    /// Opens the folder anew; false at a server, which has to come back by itself.
+    fn reopen(&self) -> Result<bool, ApiError> {
+        let Some(FolderAccess { data, token, command, need }) = &self.folder else { return Ok(false) };
+        let opened = Connection::to_folder(data, token.as_ref(), command, *need, self.runtime.handle());
+        let opened = opened.map_err(|error| ApiError::Refused(Refusal::internal(&error)))?;
+        if let (Connection::InProcess(_), Need::Run { .. }) = (&opened, need) {
+            say("the process that ran it has ended; this one carries on");
+        }
+        *self.connection.borrow_mut() = Rc::new(opened);
+        Ok(true)
+    }
+}
+
+impl ApiRequest {
+    /// Whether the request starts nothing a second time when it is repeated.
+    fn has_key(&self) -> bool {
+        self.headers.iter().any(|(name, _)| *name == "x-idempotency-key")
+    }
+}
+
+fn accept((status, text): (u16, String)) -> Result<String, ApiError> {
+    match (200..300).contains(&status) {
+        true => Ok(text),
+        false => Err(ApiError::Refused(Refusal::of(status, &text))),
+    }
+}
+
+fn parse_json(text: &str) -> Result<Value, ApiError> {
+    serde_json::from_str(text).map_err(|_| ApiError::Refused(Refusal::of(200, text)))
+}
+
+/// One thread serves the folder's socket while the command waits.
+fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
+}
+
+fn parse_url(url: &str) -> Result<Url, Usage> {
+    let wrong = |why: &str| {
+        Usage::new(format!("`{url}` is not the URL of a server: {why}"))
+            .hint("give the scheme and the address, as in http://127.0.0.1:7070")
+    };
+    let base = Url::parse(url).map_err(|error| wrong(&error.to_string()))?;
+    match base.scheme() {
+        "http" | "https" if base.has_host() => Ok(base),
+        _ => Err(wrong("http:// or https:// is expected")),
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("url", &self.base.as_str()).finish_non_exhaustive()
+    }
+}

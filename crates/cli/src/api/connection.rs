@@ -1,0 +1,157 @@
+//! The three ways to the API.
+
+use super::error::{ApiError, Refusal, Unreachable};
+use crate::data::Data;
+use crate::embedded;
+use crate::progress::say;
+use reqwest::{Method, Url};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use windlass_engine::{Folder, FolderError};
+use windlass_secrets::Zeroizing;
+use windlass_server::engine_secrets::EngineSecrets;
+use windlass_server::host::Workers;
+use windlass_server::{Local, SocketPath};
+
+/// How long a server may take to accept a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// How long an answer may take; longer than any wait that a command requests.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// How long a command waits for a process that holds the folder and serves no socket: one that starts, ends, or checks
+/// the folder.
+const HOLD_WAIT_MAX: Duration = Duration::from_secs(10);
+const HOLD_RETRY: Duration = Duration::from_millis(20);
+/// A wait that lasts longer is reported.
+const WAIT_REPORTED_AFTER: Duration = Duration::from_millis(500);
+
+/// What a command does in a data folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Reads; the folder is neither held nor changed.
+    Read,
+    /// Changes executions or definitions, and leaves the work to another process.
+    Change,
+    /// Runs executions, in this process if no other one holds the folder.
+    Run { slots: Option<u32> },
+}
+
+/// One request, not yet sent.
+#[derive(Debug, Clone)]
+pub struct ApiRequest {
+    pub method: Method,
+    pub url: Url,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: Vec<u8>,
+}
+
+pub enum Connection {
+    Http {
+        http: reqwest::Client,
+        token: Option<Zeroizing<String>>,
+        /// Keeps the path of a folder's socket valid; None at a server's URL.
+        _socket: Option<SocketPath>,
+    },
+    InProcess(Box<Local>),
+}
+
+impl Connection {
+    pub fn to_server(token: Option<Zeroizing<String>>) -> anyhow::Result<Connection> {
+        Ok(Connection::Http { http: http_client().build()?, token, _socket: None })
+    }
+
+    /// Connects to the process that holds the folder, or opens the folder in this process.
+    pub fn to_folder(
+        data: &Data,
+        token: Option<&Zeroizing<String>>,
+        command: &str,
+        need: Need,
+        runtime: &Handle,
+    ) -> anyhow::Result<Connection> {
+        let started = Instant::now();
+        let mut is_reported = false;
+        loop {
+            if let Some(connection) = to_socket(data.folder(), token)? {
+                return Ok(connection);
+            }
+            let workers = match need {
+                Need::Read => return read_folder(data.folder()),
+                Need::Change => Workers::None,
+                Need::Run { slots } => slots.map_or(Workers::Pool, Workers::Slots),
+            };
+            match Folder::hold(data.folder(), command) {
+                Ok(folder) => return start_engine(folder, workers, runtime),
+                Err(FolderError::InUse { holder, .. }) if started.elapsed() < HOLD_WAIT_MAX => {
+                    if started.elapsed() >= WAIT_REPORTED_AFTER && !std::mem::replace(&mut is_reported, true)
+                    {
+                        say(&format!("waiting for {holder} to release the data folder"));
+                    }
+                    thread::sleep(HOLD_RETRY);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Returns the status and the body of the answer.
+    pub async fn send(&self, request: ApiRequest) -> Result<(u16, String), ApiError> {
+        let ApiRequest { method, url, headers, body } = request;
+        match self {
+            Connection::Http { http, token, .. } => {
+                let mut sent = http.request(method, url.clone()).body(body);
+                for (name, value) in headers {
+                    sent = sent.header(name, value);
+                }
+                if let Some(token) = token {
+                    sent = sent.bearer_auth(token.as_str());
+                }
+                let answer = async {
+                    let response = sent.send().await?;
+                    Ok((response.status().as_u16(), response.text().await?))
+                };
+                answer.await.map_err(|error| ApiError::Unreachable(Unreachable::new(&url, &error)))
+            }
+            Connection::InProcess(local) => {
+                let answer = local.answer(method, url.as_str(), &headers, body).await;
+                answer.map_err(|error| ApiError::Refused(Refusal::internal(&error)))
+            }
+        }
+    }
+}
+
+fn http_client() -> reqwest::ClientBuilder {
+    // A redirect would take the token elsewhere.
+    reqwest::Client::builder()
+        .connect_timeout(CONNECT_MAX)
+        .timeout(ANSWER_MAX)
+        .redirect(reqwest::redirect::Policy::none())
+}
+
+/// None when no process listens there.
+fn to_socket(folder: &Path, token: Option<&Zeroizing<String>>) -> anyhow::Result<Option<Connection>> {
+    let Ok(socket) = SocketPath::in_folder(folder) else { return Ok(None) };
+    if !socket.is_open() {
+        return Ok(None);
+    }
+    let http = http_client().unix_socket(socket.path()).build()?;
+    Ok(Some(Connection::Http { http, token: token.cloned(), _socket: Some(socket) }))
+}
+
+fn read_folder(folder: &Path) -> anyhow::Result<Connection> {
+    let local = Local::read(folder, EngineSecrets::from_environment())?;
+    Ok(Connection::InProcess(Box::new(local)))
+}
+
+fn start_engine(folder: Folder, workers: Workers, runtime: &Handle) -> anyhow::Result<Connection> {
+    let mut local = Local::start(folder, embedded::setup(workers)?)?;
+    for warning in local.warnings() {
+        say(&format!("warning: {warning}"));
+    }
+    // A process that only makes a change is gone again before others could use it.
+    if workers != Workers::None {
+        let _context = runtime.enter();
+        local.serve_folder()?;
+    }
+    Ok(Connection::InProcess(Box::new(local)))
+}

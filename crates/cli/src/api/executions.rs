@@ -1,0 +1,80 @@
+//! Requests about executions.
+
+use super::journal::ApiJournal;
+use super::{ApiError, Client};
+use crate::commands::graph::Drawn;
+use reqwest::Method;
+use serde_json::Value;
+use std::rc::Rc;
+use windlass_kernel::ExecutionId;
+use windlass_server::follow::Follower;
+use windlass_views::execution_id;
+
+/// Entries of a list in one answer.
+const PAGE: usize = 100;
+
+/// Returns the object that represents an execution everywhere.
+pub fn get_execution(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
+    let mut execution = client.get(&["executions", &execution_id(id)], &[])?;
+    // Links lead to a server.
+    if !client.is_remote()
+        && let Some(fields) = execution.as_object_mut()
+    {
+        fields.shift_remove("links");
+    }
+    Ok(execution)
+}
+
+/// Returns attempts, ends and acts of people, as a chain of hashes.
+pub fn get_evidence(client: &Client, id: ExecutionId) -> Result<Vec<Value>, ApiError> {
+    list_pages(client, &["executions", &execution_id(id), "evidence"], "evidence", &[], usize::MAX)
+}
+
+/// Returns the definition as a picture, coloured by what became of each step.
+pub fn get_picture(client: &Client, id: ExecutionId, format: Drawn) -> Result<String, ApiError> {
+    let request = client.request(Method::GET, &["executions", &execution_id(id), "graph"]);
+    client.text(request.query(&[("format", format.name())]))
+}
+
+pub fn follow(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<Follower> {
+    Follower::new(Box::new(ApiJournal::new(client.clone(), id)), id)
+}
+
+/// Lists executions with a status, the newest first, and whether there are more. `open` are all that have not ended.
+pub fn list_executions(
+    client: &Client,
+    status: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<Value>, bool), ApiError> {
+    let filter: Vec<(&str, &str)> = status.map(|status| ("status", status)).into_iter().collect();
+    let mut found = list_pages(client, &["executions"], "executions", &filter, limit.saturating_add(1))?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    Ok((found, more))
+}
+
+/// Collects entries of a list, page by page, until there are `wanted`.
+fn list_pages(
+    client: &Client,
+    path: &[&str],
+    key: &str,
+    filter: &[(&str, &str)],
+    wanted: usize,
+) -> Result<Vec<Value>, ApiError> {
+    let mut found = Vec::new();
+    let mut cursor = None::<String>;
+    loop {
+        let limit = (wanted - found.len()).min(PAGE).to_string();
+        let mut query = vec![("limit", limit.as_str())];
+        query.extend(filter);
+        query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+        let mut page = client.get(path, &query)?;
+        if let Some(listed) = page[key].as_array_mut() {
+            found.append(listed);
+        }
+        cursor = page["pagination"]["cursor"].as_str().map(str::to_owned);
+        if cursor.is_none() || found.len() >= wanted {
+            return Ok(found);
+        }
+    }
+}

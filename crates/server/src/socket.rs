@@ -1,0 +1,122 @@
+//! The Unix socket in a data folder: the API of the process that holds the folder, for commands of the folder's owner.
+//!
+//! The folder and the socket are for one user alone, so whoever can connect could also read the owner's token.
+
+use crate::app::App;
+use crate::auth::FolderOwner;
+use crate::routes;
+use anyhow::Context;
+use axum::Extension;
+use rustix::fs::{Mode, OFlags, open};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::UnixListener;
+use tokio::task::JoinHandle;
+
+const NAME: &str = "api.sock";
+/// Bytes of a socket's path, with the zero at its end, that every Unix takes.
+const PATH_MAX: usize = 104;
+
+/// The path of a folder's socket. A path that is too long for the system leads through a handle of the folder.
+#[derive(Debug)]
+pub struct SocketPath {
+    path: PathBuf,
+    _folder: Option<OwnedFd>,
+}
+
+impl SocketPath {
+    pub fn in_folder(folder: &Path) -> std::io::Result<SocketPath> {
+        let path = folder.join(NAME);
+        if path.as_os_str().as_bytes().len() < PATH_MAX {
+            return Ok(SocketPath { path, _folder: None });
+        }
+        let handle = open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}/{NAME}", handle.as_raw_fd()));
+        Ok(SocketPath { path, _folder: Some(handle) })
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a process listens there at this moment.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        UnixStream::connect(&self.path).is_ok()
+    }
+}
+
+/// A socket that this process serves; the file is removed when the value is dropped.
+#[derive(Debug)]
+pub struct FolderSocket {
+    path: SocketPath,
+    serving: JoinHandle<()>,
+}
+
+impl FolderSocket {
+    /// Serves the routes in a folder that this process holds, until `app` stops. Must be called in a runtime.
+    pub fn serve(folder: &Path, app: Arc<App>) -> anyhow::Result<FolderSocket> {
+        let path = SocketPath::in_folder(folder).context("cannot open the data folder")?;
+        let listener =
+            bind(path.path()).with_context(|| format!("cannot listen on {}", path.path().display()))?;
+        let router = routes::router(app.clone()).layer(Extension(FolderOwner));
+        let serving = tokio::spawn(async move {
+            let stopped = async move { app.stopped().await };
+            if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
+                tracing::error!(%error, "the socket in the data folder is no longer served");
+            }
+        });
+        Ok(FolderSocket { path, serving })
+    }
+
+    /// Waits until open requests are answered, after the app was stopped.
+    pub async fn finish(mut self, within: std::time::Duration) {
+        let _ = tokio::time::timeout(within, &mut self.serving).await;
+    }
+}
+
+impl Drop for FolderSocket {
+    fn drop(&mut self) {
+        self.serving.abort();
+        let _ = fs::remove_file(self.path.path());
+    }
+}
+
+/// A socket that a killed process left is replaced: the caller holds the folder.
+fn bind(path: &Path) -> std::io::Result<UnixListener> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_a_long_path_has_a_socket_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("d".repeat(150));
+        fs::create_dir(&deep).unwrap();
+        let path = SocketPath::in_folder(&deep).unwrap();
+        assert!(!path.is_open());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let listener = runtime.block_on(async { bind(path.path()) }).unwrap();
+        assert!(path.is_open());
+        assert_eq!(fs::metadata(deep.join(NAME)).unwrap().permissions().mode() & 0o777, 0o600);
+        drop(listener);
+        assert!(!path.is_open(), "a socket that nobody serves is not open");
+        runtime.block_on(async { bind(path.path()) }).unwrap();
+    }
+}
