@@ -77,7 +77,10 @@ pub struct Beat {
 pub enum Order {
     Run(Box<Work>),
     /// Stops the unit: TERM, then KILL after `grace_ms`. The worker answers with a report, `Stopped` if it has no result.
-    Stop { unit: Unit, grace_ms: u64 },
+    Stop {
+        unit: Unit,
+        grace_ms: u64,
+    },
     /// The engine does not know the session: everything it holds is lost, and the worker registers again.
     Unknown,
 }
@@ -121,14 +124,18 @@ pub enum AgentAsk {
 #[serde(rename_all = "snake_case")]
 pub enum AgentAnswer {
     /// The step has ended; the output may be a reference to a large value.
-    Done { output: Arc<Value> },
+    Done {
+        output: Arc<Value>,
+    },
     Failed(Failure),
     /// The step was dropped before its end.
     Cancelled,
     /// The decision is recorded. After a pause: the execution was resumed.
     Noted,
     /// The decision is not possible, and nothing was recorded.
-    Refused { why: String },
+    Refused {
+        why: String,
+    },
     /// The unit was given to another worker, was stopped or has ended.
     Stale,
 }

@@ -1,7 +1,6 @@
 //! A second process beside one that holds the data folder.
 
 use crate::rig::{Place, Running, until};
-use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
 use std::fs::File;
@@ -23,15 +22,55 @@ fn lasting(place: &Place) -> (Running, String) {
     (running, line.split(':').next().expect("an id").to_owned())
 }
 
+/// Another definition, which ends by itself.
+const SHORT: &str = "workflow:\n- {step: short, tool: {kind: shell, command: 'echo $PPID > parent'}}\n";
+
 #[test]
-fn a_second_run_in_the_same_folder_is_told_who_has_it() {
+fn a_second_run_in_the_same_folder_runs_in_the_process_that_holds_it() {
     let place = Place::playing(LASTING);
-    let (running, _) = lasting(&place);
-    let holder = format!("in use by process {} (windlass run play.yaml)", running.pid());
-    place.windlass(&["run", "play.yaml"]).expect(1).says(&holder);
-    place.windlass(&["run", "--resume"]).expect(1).says(&holder);
+    let (running, first) = lasting(&place);
+    place.write("short.yaml", &crate::rig::playbook("short", SHORT));
+    let told = place.windlass(&["run", "short.yaml", "--json"]).expect(0).says("step short done").json();
+    assert_eq!(told["status"], "completed");
+    let list = place.windlass(&["executions", "list"]).expect(0).out;
+    assert!(list.contains(&first) && list.contains(told["executionId"].as_str().expect("an id")), "{list}");
     place.write("go", "");
     assert_eq!(running.end().0, Some(5));
+}
+
+#[test]
+fn a_run_carries_on_by_itself_when_the_process_that_held_the_folder_is_killed() {
+    let place = Place::playing(LASTING);
+    let (running, _) = lasting(&place);
+    place.write(
+        "second.yaml",
+        &crate::rig::playbook(
+            "second",
+            "workflow:\n- step: wait\n  tool: {kind: shell, command: 'echo begun >> second; while ! test -e go; do sleep 0.02; done'}\n",
+        ),
+    );
+    let second = place.start(&["run", "second.yaml"]);
+    until("the first process runs it", || (place.lines("second").len() == 1).then_some(()));
+    running.signal(rustix::process::Signal::KILL);
+    running.end();
+    until("the second process runs it", || (place.lines("second").len() == 2).then_some(()));
+    place.write("go", "");
+    let (code, _, err) = second.end();
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.contains("the process that ran it has ended; this one carries on"), "{err}");
+}
+
+#[test]
+fn the_socket_in_the_folder_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::playing(LASTING);
+    let (running, _) = lasting(&place);
+    let mode =
+        std::fs::metadata(place.path("data/api.sock")).expect("the socket is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    place.write("go", "");
+    running.end();
+    assert!(!place.path("data/api.sock").exists(), "the socket is removed with the process");
 }
 
 #[test]
@@ -72,7 +111,7 @@ fn a_cancel_from_a_second_process_ends_the_run_with_3() {
 }
 
 #[test]
-fn a_refusal_through_the_inbox_says_why() {
+fn a_refusal_by_the_holder_says_why() {
     let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
     place.windlass(&["executions", "resume", &id]).expect(1).says("it is not held");
@@ -81,20 +120,16 @@ fn a_refusal_through_the_inbox_says_why() {
 }
 
 #[test]
-fn a_request_outlives_a_holder_that_never_read_it() {
+fn a_change_waits_for_a_process_that_holds_the_folder_without_an_engine() {
     let place = Place::playing(
         "workflow:\n- {step: g, spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}}\n",
     );
     let told = place.run(&[], 5);
     let lock = File::open(place.path("data/lock")).expect("the lock is there");
-    flock(&lock, FlockOperation::LockExclusive).expect("nobody holds the folder");
-    let running =
+    flock(&lock, FlockOperation::LockExclusive).expect("no process holds the folder");
+    let mut running =
         place.start(&["executions", "patch", told["executionId"].as_str().expect("an id"), "go=true"]);
-    let database = Connection::open(place.path("data/windlass.db")).expect("the database opens");
-    until("the request is in the inbox", || {
-        let count: i64 = database.query_row("SELECT count(*) FROM inbox", [], |row| row.get(0)).ok()?;
-        (count == 1).then_some(())
-    });
+    running.until_says("to release the data folder");
     drop(lock);
     let (code, out, err) = running.end();
     assert_eq!((code, out.ends_with(" completed\n")), (Some(0), true), "{out}{err}");

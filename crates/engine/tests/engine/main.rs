@@ -230,11 +230,7 @@ fn a_checkpoint_is_where_the_next_worker_goes_on() {
     rig.restart();
     let again = rig.work();
     assert_eq!(again.cursor, Some(cursor));
-    assert_eq!(
-        rig.send(Call::Checkpoint(checkpoint)),
-        Reply::Verdict(Verdict::Stale),
-        "under the old fence"
-    );
+    assert_eq!(rig.send(Call::Checkpoint(checkpoint)), Reply::Verdict(Verdict::Stale), "under the old fence");
     rig.done(&again, json!(1));
     assert_eq!(rig.call(Request::Await(id)), COMPLETED);
 }

@@ -12,9 +12,7 @@ pub(super) use agents::KIND as AGENT;
 use std::collections::{BTreeMap, VecDeque};
 use tools::Bench;
 use windlass_engine::Wake;
-use windlass_protocol::{
-    Call, Order, PROTOCOL_VERSION, Register, Reply, SessionId, Unit, Verdict, Work,
-};
+use windlass_protocol::{Call, Order, PROTOCOL_VERSION, Register, Reply, SessionId, Unit, Verdict, Work};
 use windlass_worker::session::{CallId, Input, Output, Session};
 
 /// How long a worker is away.
@@ -63,7 +61,10 @@ pub(super) struct Heard {
 pub(super) enum Caller {
     Session(CallId),
     /// Call of the agent that works on this unit.
-    Agent { unit: Unit, call: String },
+    Agent {
+        unit: Unit,
+        call: String,
+    },
     /// The worker has ended in order and expects no reply.
     Leaver,
 }
@@ -164,12 +165,17 @@ impl World {
                 process.sessions.entry(number).or_insert(*session);
             }
             // The worker listens to the session that it heard of first.
-            (CallId::Register { number }, Reply::Order(_)) if process.sessions.get(&number) != under.as_ref() => {
+            (CallId::Register { number }, Reply::Order(_))
+                if process.sessions.get(&number) != under.as_ref() =>
+            {
                 return Ok(());
             }
             (CallId::Report { unit }, Reply::Verdict(Verdict::Accepted)) => self.watch.heard(unit)?,
             (
-                CallId::Register { .. } | CallId::Beat { .. } | CallId::Checkpoint { .. } | CallId::Report { .. },
+                CallId::Register { .. }
+                | CallId::Beat { .. }
+                | CallId::Checkpoint { .. }
+                | CallId::Report { .. },
                 _,
             ) => {}
         }

@@ -1,7 +1,7 @@
 //! One unit of work: its pipeline driven over real tools and real time.
 
-use super::log::{Lines, Pump, log};
 use super::Port;
+use super::log::{Lines, Pump, log};
 use crate::artifacts::{self, NoRoom};
 use crate::failure;
 use crate::halt::{Halt, limited};
@@ -17,7 +17,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    Call, ErrorClass, Failure, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, Work, is_too_deep,
+    Call, ErrorClass, Failure, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, Work,
+    is_too_deep,
 };
 
 /// Questions of a call that wait; whoever asks more waits itself.

@@ -130,7 +130,8 @@ impl Session {
 
     pub(super) fn kept(&mut self, unit: Unit, answered: u64, verdict: Verdict) {
         let Some(held) = self.held.get_mut(&unit) else { return };
-        let awaits = matches!(&held.phase, Phase::Checkpointing { checkpoint, .. } if checkpoint.number == answered);
+        let awaits =
+            matches!(&held.phase, Phase::Checkpointing { checkpoint, .. } if checkpoint.number == answered);
         if !awaits {
             return;
         }

@@ -202,11 +202,20 @@ impl Session {
             (CallId::Register { number }, Reply::Registered(session)) => self.registered(number, session),
             (CallId::Register { number }, Reply::Order(order)) => self.ordered(now, number, order),
             (CallId::Beat { number }, Reply::Verdict(verdict)) => self.beat_answered(number, verdict),
-            (CallId::Checkpoint { unit, number }, Reply::Verdict(verdict)) => self.kept(unit, number, verdict),
+            (CallId::Checkpoint { unit, number }, Reply::Verdict(verdict)) => {
+                self.kept(unit, number, verdict)
+            }
             (CallId::Report { unit }, Reply::Verdict(_)) => self.reported(unit),
             (
-                CallId::Register { .. } | CallId::Beat { .. } | CallId::Checkpoint { .. } | CallId::Report { .. },
-                Reply::Registered(_) | Reply::Order(_) | Reply::Verdict(_) | Reply::Agent(_) | Reply::Refused(_),
+                CallId::Register { .. }
+                | CallId::Beat { .. }
+                | CallId::Checkpoint { .. }
+                | CallId::Report { .. },
+                Reply::Registered(_)
+                | Reply::Order(_)
+                | Reply::Verdict(_)
+                | Reply::Agent(_)
+                | Reply::Refused(_),
             ) => {}
         }
     }

@@ -134,7 +134,11 @@ fn the_pause_between_reports_grows_up_to_its_bound() {
     let mut sent = Vec::new();
     for now in 1..=41_000 {
         let out = session.handle(now, Input::Tick);
-        sent.extend(out.iter().filter(|out| matches!(out, Output::Call { id: CallId::Report { .. }, .. })).map(|_| now));
+        sent.extend(
+            out.iter()
+                .filter(|out| matches!(out, Output::Call { id: CallId::Report { .. }, .. }))
+                .map(|_| now),
+        );
     }
     assert_eq!(sent, [1_000, 3_000, 7_000, 15_000, 25_000, 35_000]);
 }

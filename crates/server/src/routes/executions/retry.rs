@@ -3,7 +3,7 @@
 use super::control::tell;
 use super::prepared::{Version, for_editors};
 use super::refused::unexpected;
-use super::start::startable_again;
+use super::start::{Trigger, startable_again};
 use super::started::bad_inputs;
 use super::{TAG, stored_of};
 use crate::app::App;
@@ -124,8 +124,14 @@ pub async fn retry(
         None => None,
     };
     let from = asked.from_node.clone().map(|step| RetryFrom { step, firing: asked.firing });
-    let retry =
-        Retry { of, from, inputs, trigger: "api".to_owned(), by: caller.id.clone(), restricted: !is_editor };
+    let retry = Retry {
+        of,
+        from,
+        inputs,
+        trigger: Trigger::of(&caller).name().to_owned(),
+        by: caller.id.clone(),
+        restricted: !is_editor,
+    };
     let id = ExecutionId(ids::fresh_number()?);
     let details = json!({ "executionId": execution_id(id) });
     let audit = Some(Box::new(caller.does("execution.retry", &execution_id(of), details)));

@@ -8,7 +8,7 @@ use super::refused::unexpected;
 use super::started::{Accepted, Checked, Finished, Outcome, bad_inputs};
 use super::{TAG, stored_of, told};
 use crate::app::App;
-use crate::auth::{Caller, Permission};
+use crate::auth::{Caller, Pass, Permission};
 use crate::body::{collect, is_json, parse_aside};
 use crate::definitions::Current;
 use crate::ids;
@@ -75,14 +75,14 @@ pub async fn execute(
     if options.dry_run == Some(true) {
         let startable = startable(&app, &caller, workflow, asked.parent).await?;
         startable.version.check_caller(&caller, &asked.overrides)?;
-        let found = problems(&app, &caller, &startable.version, &sent.inputs, Trigger::Api).await?;
+        let found = problems(&app, &caller, &startable.version, &sent.inputs, Trigger::of(&caller)).await?;
         let checked = checked(&app, &caller, &startable.version, &asked, found).await?;
         return Ok(Json(Outcome::Checked(checked)).into_response());
     }
     if options.is_async == Some(false) {
         app.answers.admit(&caller.tenant).await?;
     }
-    let with = Begin { workflow, inputs: sent.inputs, trigger: Trigger::Api, key };
+    let with = Begin { workflow, inputs: sent.inputs, trigger: Trigger::of(&caller), key };
     let begun = begin(&app, &caller, asked, with).await?;
     if options.is_async == Some(false)
         && let Some(answer) = finished(&app, &caller, begun.id).await?
@@ -157,7 +157,7 @@ async fn problems(
     trigger: Trigger,
 ) -> Result<Vec<Detail>, Problem> {
     let reserved = match trigger {
-        Trigger::Api => version.check_reserved("inputs", inputs),
+        Trigger::Manual | Trigger::Api => version.check_reserved("inputs", inputs),
         Trigger::Webhook => None,
     };
     let mut found = version.check_inputs(app, &caller.tenant, inputs).await?;
@@ -178,13 +178,20 @@ async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), P
 /// What a start comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
+    /// A command of the folder's owner.
+    Manual,
     Api,
     Webhook,
 }
 
 impl Trigger {
-    fn name(self) -> &'static str {
+    pub fn of(caller: &Caller) -> Trigger {
+        if caller.pass == Pass::Folder { Trigger::Manual } else { Trigger::Api }
+    }
+
+    pub fn name(self) -> &'static str {
         match self {
+            Trigger::Manual => "manual",
             Trigger::Api => "api",
             Trigger::Webhook => "webhook",
         }

@@ -79,7 +79,8 @@ impl World {
             }
             (Call::Agent(call), Reply::Agent(answer)) => {
                 self.watch.told_agent(call, answer)?;
-                self.telling.say(self.now, || format!("call {} of {}: {answer:?}", call.call, name(call.unit)));
+                self.telling
+                    .say(self.now, || format!("call {} of {}: {answer:?}", call.call, name(call.unit)));
                 if self.sabotage == Some(Sabotage::AgentAnswerLost) && self.rng.percent(30) {
                     return Ok(());
                 }
