@@ -18,6 +18,13 @@ pub struct Record {
     pub event: Event,
 }
 
+/// A pattern of the named events, whatever they carry: `events![Held Released]`. A match that ends in one instead of `_`
+/// does not compile until a new event is named in it.
+#[macro_export]
+macro_rules! events {
+    ($($name:ident)+) => { $($crate::Event::$name { .. })|+ };
+}
+
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {

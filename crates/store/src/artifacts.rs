@@ -185,6 +185,22 @@ impl Artifacts {
     }
 }
 
+/// Before the digits of a key.
+const KEY_PREFIX: &[u8] = b"sha256:";
+const KEY_DIGITS: usize = 64;
+
+/// Returns the keys of artifacts in the bytes of a row. Rows hold texts as they are, so a key is found by searching.
+pub(crate) fn find_keys(bytes: &[u8]) -> Vec<String> {
+    let (mut rest, mut found) = (bytes, Vec::new());
+    while let Some(at) = rest.windows(KEY_PREFIX.len()).position(|part| part == KEY_PREFIX) {
+        rest = &rest[at..];
+        let key = rest.get(..KEY_PREFIX.len() + KEY_DIGITS).and_then(|key| std::str::from_utf8(key).ok());
+        found.extend(key.filter(|key| digest(key).is_some()).map(str::to_owned));
+        rest = &rest[KEY_PREFIX.len()..];
+    }
+    found
+}
+
 /// A file of an artifact.
 #[derive(Debug, Clone)]
 pub struct ArtifactFile {

@@ -1,8 +1,8 @@
 //! What is on disk: commits and the rows that follow from them.
 //!
 //! A [`Commit`] is everything one decision changes; a store writes all of it or nothing. Its rows are made by
-//! [`project`], one pure function, so they can be made again from the journal and compared (K1). Stores hold no
-//! rules: they check versions and fences, and write.
+//! [`project`], one pure function, so they can be made again from the journal and compared (K1). What every store must
+//! refuse, and in which order, are the functions of [`rules`]: a store looks up facts for them, and writes.
 
 mod access;
 mod artifacts;
@@ -24,6 +24,7 @@ mod project;
 mod quarantine;
 mod retention;
 mod rows;
+pub mod rules;
 mod seal;
 mod secrets;
 pub mod sqlite;

@@ -11,16 +11,28 @@ pub trait Memories {
     fn memories(&mut self, query: &MemoryQuery) -> Result<Vec<StoredMemory>, StoreError>;
 }
 
-/// All that is given must fit.
+/// A search for memories; all conditions that are given must hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryQuery {
     pub tenant: Tenant,
     pub workflow: WorkflowId,
     pub key: Option<String>,
     pub prefix: Option<String>,
-    /// Each of them stands in the key or in the value, whatever the case of its letters.
+    /// Each word occurs in the key or in the value, whatever the case of its letters.
     pub words: Vec<String>,
     pub limit: usize,
+}
+
+impl MemoryQuery {
+    /// Returns whether all words occur in a memory.
+    #[must_use]
+    pub fn matches_words(&self, memory: &StoredMemory) -> bool {
+        if self.words.is_empty() {
+            return true;
+        }
+        let text = format!("{} {}", memory.key, memory.value).to_lowercase();
+        self.words.iter().all(|word| text.contains(&word.to_lowercase()))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

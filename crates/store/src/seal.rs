@@ -1,7 +1,7 @@
 //! Seals of audit rows: each is a keyed hash over the row and the seal of the tenant's row before it. Who edits the store
 //! without the key can neither change a row nor recompute what follows it.
 
-use crate::access::Audit;
+use crate::access::{Audit, StoredAudit};
 use crate::origin::Tenant;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -77,6 +77,47 @@ impl AuditSeal {
     /// The seal of a tenant's newest row as its newest: without it, rows could be cut off unnoticed.
     pub(crate) fn head(&self, tenant: &Tenant, seq: i64, seal: &[u8]) -> [u8; 32] {
         self.sign(&[b"head", tenant.0.as_bytes(), &seq.to_be_bytes(), seal])
+    }
+}
+
+/// Verifies the audit rows of one tenant in their order.
+pub(crate) struct AuditChain<'s> {
+    seal: &'s AuditSeal,
+    /// Number and seal of the last row.
+    last: Option<(i64, Vec<u8>)>,
+}
+
+impl AuditChain<'_> {
+    pub(crate) fn new(seal: &AuditSeal) -> AuditChain<'_> {
+        AuditChain { seal, last: None }
+    }
+
+    /// Adds the next row, None if it cannot be read; `details` as they are stored. Returns what is wrong with it.
+    pub(crate) fn add(&mut self, seq: i64, row: Option<&StoredAudit>, details: &str) -> Result<(), String> {
+        let Some(row) = row else { return Err(format!("row {seq} cannot be read")) };
+        let Some(found) = &row.seal else { return Err(format!("row {seq} has no seal")) };
+        let before = self.last.as_ref().map(|(_, seal)| &seal[..]);
+        if *found != self.seal.row(before, seq, &row.audit, details) {
+            return Err(format!(
+                "row {seq} is not as it was written, or the row before it was changed or removed: its seal differs"
+            ));
+        }
+        self.last = Some((seq, found.clone()));
+        Ok(())
+    }
+
+    /// Returns what is wrong with the end of the chain. `head` is the stored seal of the tenant's newest row.
+    pub(crate) fn finish(self, tenant: &Tenant, head: Option<(i64, Vec<u8>)>) -> Option<String> {
+        match (self.last, head) {
+            (None, None) => None,
+            (Some((seq, row)), Some((newest, head)))
+                if seq == newest && head == self.seal.head(tenant, seq, &row) =>
+            {
+                None
+            }
+            (Some((seq, _)), _) => Some(format!("rows after row {seq} are missing: it was not the newest")),
+            (None, Some((newest, _))) => Some(format!("all rows up to row {newest} are missing")),
+        }
     }
 }
 

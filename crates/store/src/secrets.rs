@@ -21,6 +21,14 @@ pub struct StoredSecret {
     pub updated_at: Millis,
 }
 
+impl StoredSecret {
+    /// Returns whether this is the version after the stored one: two writers never overwrite each other.
+    #[must_use]
+    pub fn follows(&self, stored: Option<&StoredSecret>) -> bool {
+        stored.map_or(0, |stored| stored.version).checked_add(1) == Some(self.version)
+    }
+}
+
 /// What a rotation makes of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrapped {

@@ -9,16 +9,21 @@ pub use reading::DiskReader;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_artifact::Artifact;
-use windlass_kernel::{ExecutionId, Fence, Millis, NetDigest, NetSpec, RunId};
+use windlass_kernel::{ExecutionId, Fence, Millis, Net, NetDigest, NetSpec, RunId};
+use windlass_store::rules::{
+    DefinitionFacts, DefinitionVerdict, MailEnding, MailFacts, OfferClaim, OfferFacts, Refusals,
+    WorkflowFacts, end_mail, judge_definition, judge_offer_write, may_fetch,
+};
 use windlass_store::{
-    Applied, CommitId, Creation, Definition, DefinitionId, HeadRow, Lease, Letter, LiveRun, LogChunk, Mail,
-    MailId, Part, Position, Sealed, Stop, StoreError, StoredDefinition, Target, Tenant, Write,
+    Applied, Class, CommitId, Creation, Definition, DefinitionId, HeadRow, HookClaim, Lease, Letter, LiveRun,
+    LogChunk, Mail, MailId, Part, Position, Progress, Sealed, Stop, StoreError, StoredDefinition, Tenant,
+    WorkflowId, Write,
 };
 
 /// Cheap to copy: what two copies share is not copied, so a batch is tried on a copy and kept or thrown away.
 #[derive(Debug, Clone, Default)]
 pub struct Disk {
-    executions: BTreeMap<ExecutionId, Arc<Shelf>>,
+    executions: BTreeMap<ExecutionId, Arc<ExecutionRows>>,
     nets: BTreeMap<NetDigest, Arc<NetSpec>>,
     definitions: BTreeMap<DefinitionId, Arc<StoredDefinition>>,
     inbox: BTreeMap<MailId, Arc<Post>>,
@@ -47,14 +52,14 @@ pub(super) struct Laxity {
 
 /// All rows of one execution.
 #[derive(Debug, Clone)]
-struct Shelf {
+struct ExecutionRows {
     /// Rises with creation.
     key: i64,
     creation: Creation,
     journal: Vec<Arc<Journaled>>,
     head: HeadRow,
     ctx: Option<Vec<u8>>,
-    runs: BTreeMap<RunId, Arc<Standing>>,
+    runs: BTreeMap<RunId, Arc<StoredRun>>,
     parts: BTreeMap<(Part, Vec<u8>), Arc<Entry>>,
     facts: Vec<(RunId, Position)>,
 }
@@ -67,12 +72,13 @@ struct Journaled {
     sealed: Sealed,
 }
 
-/// A live step-run; lease and cursor lie with an open offer.
+/// A live step-run; lease, cursor and progress belong to an open offer.
 #[derive(Debug, Clone)]
-struct Standing {
+struct StoredRun {
     row: LiveRun,
     lease: Option<Lease>,
     cursor: Option<Arc<serde_json::Value>>,
+    progress: Option<Progress>,
 }
 
 #[derive(Debug, Clone)]
@@ -98,45 +104,60 @@ impl Disk {
         self.artifacts.get(&(tenant.clone(), key.to_owned())).cloned()
     }
 
-    /// The disk after the batch, and what became of each write. This one stays as it is.
+    /// Returns the disk after the batch, and what became of each write. This one stays as it is.
     pub fn after(&self, batch: &[Write]) -> Result<(Disk, Vec<Applied>), StoreError> {
         let mut next = self.clone();
-        let mut refused = Vec::new();
-        let applied = batch.iter().map(|write| next.apply(write, &mut refused)).collect::<Result<_, _>>()?;
+        let mut refusals = Refusals::default();
+        let applied = batch.iter().map(|write| next.apply(write, &mut refusals)).collect::<Result<_, _>>()?;
         Ok((next, applied))
     }
 
-    /// `refused`: executions of which a commit of this batch was refused; what was decided after it stands on nothing.
-    fn apply(&mut self, write: &Write, refused: &mut Vec<ExecutionId>) -> Result<Applied, StoreError> {
+    fn apply(&mut self, write: &Write, refusals: &mut Refusals) -> Result<Applied, StoreError> {
         Ok(match write {
-            Write::Commit(commit) if refused.contains(&commit.execution) => Applied::Conflict,
+            Write::Commit(commit) if refusals.contain(commit.execution) => Applied::Conflict,
             Write::Commit(commit) => {
                 let applied = self.commit(commit)?;
-                if !matches!(applied, Applied::Committed(_)) {
-                    refused.push(commit.execution);
-                }
+                refusals.record(commit.execution, applied);
                 applied
             }
-            Write::Define(definition) => self.define(definition),
+            Write::Define(definition) => self.define(definition)?,
             Write::Net(net) => {
-                self.nets.entry(net.digest()).or_insert_with(|| Arc::new(net.spec().clone()));
+                self.keep_net(net);
                 Applied::Done
             }
-            Write::Lease(lease) if refused.contains(&lease.execution) => Applied::Fenced,
-            Write::Lease(lease) => self.lease(lease),
-            Write::Checkpoint { execution, .. } if refused.contains(execution) => Applied::Fenced,
-            Write::Checkpoint { execution, run, fence, cursor } => {
-                self.checkpoint(*execution, *run, *fence, cursor)
+            Write::Lease(lease) => {
+                let Lease { execution, run, fence, session, .. } = *lease;
+                let claim = OfferClaim::Lease(session);
+                self.claim(refusals, (execution, run, fence), claim, |offer| offer.lease = Some(*lease))
             }
-            Write::Progress { execution, run, fence, .. } => {
-                let open = self.standing(*execution, *run).is_some_and(|standing| standing.is_open(*fence));
-                if open { Applied::Done } else { Applied::Fenced }
+            Write::Checkpoint { execution, run, fence, cursor } => {
+                let forgets = self.lax.cursors;
+                self.claim(refusals, (*execution, *run, *fence), OfferClaim::Report, |offer| {
+                    if !forgets {
+                        offer.cursor = Some(cursor.clone());
+                    }
+                })
+            }
+            Write::Progress { execution, run, fence, progress } => {
+                self.claim(refusals, (*execution, *run, *fence), OfferClaim::Report, |offer| {
+                    offer.progress = Some(progress.clone());
+                })
             }
             // No machine of this world keeps any.
             Write::Entry(_) => Applied::Done,
             Write::Accept(mail) => Applied::Accepted(self.accept(mail)),
-            Write::Settle { mail, refused } => self.settle(*mail, refused.clone()),
-            Write::Fetched { mail } => self.fetched(*mail),
+            Write::Settle { mail, refused } => match end_mail(self.mail_facts(*mail)) {
+                Some(ending) => {
+                    self.close(*mail, ending, refused.clone().map_or(Ok(()), Err));
+                    Applied::Done
+                }
+                None => Applied::Duplicate,
+            },
+            Write::Fetched { mail } if may_fetch(self.mail_facts(*mail)) => {
+                self.inbox.remove(mail);
+                Applied::Done
+            }
+            Write::Fetched { .. } => Applied::Duplicate,
             Write::Stopped(stop) => {
                 let key = (stop.execution, stop.run, stop.fence);
                 if self.stops.remove(&key).is_some() { Applied::Done } else { Applied::Duplicate }
@@ -151,21 +172,18 @@ impl Disk {
         })
     }
 
-    /// The same text may mean another net under a later version of the program: then it is a new definition.
-    fn define(&mut self, definition: &Definition) -> Applied {
-        let net = definition.net.digest();
-        let versions = self.definitions.values().filter(|known| known.name == definition.name);
-        let newest = versions.max_by_key(|known| known.version);
-        let same = |known: &&Arc<StoredDefinition>| known.net == net && known.source == definition.source;
-        if let Some(known) = newest.filter(same) {
-            return Applied::Defined(known.id, known.version, known.workflow);
-        }
-        let version = newest.map_or(0, |known| known.version) + 1;
-        // Everyone here defines by name.
-        let (Target::Named(made) | Target::New(made) | Target::After(made, _)) = definition.target;
-        let workflow = newest.map_or(made, |known| known.workflow);
+    fn keep_net(&mut self, net: &Net) {
+        self.nets.entry(net.digest()).or_insert_with(|| Arc::new(net.spec().clone()));
+    }
+
+    fn define(&mut self, definition: &Definition) -> Result<Applied, StoreError> {
+        let verdict = judge_definition(definition, &mut Definitions { disk: self, definition })?;
+        let (workflow, version) = match verdict {
+            DefinitionVerdict::Answer(applied) => return Ok(applied),
+            DefinitionVerdict::Insert { id, version, .. } => (id, version),
+        };
+        self.keep_net(&definition.net);
         let id = DefinitionId(self.definitions.len() as i64 + 1);
-        self.nets.entry(net).or_insert_with(|| Arc::new(definition.net.spec().clone()));
         let stored = StoredDefinition {
             id,
             workflow,
@@ -175,50 +193,33 @@ impl Disk {
             dialect: definition.dialect.clone(),
             source: definition.source.clone(),
             workload: definition.workload.clone(),
-            net,
+            net: definition.net.digest(),
         };
         self.definitions.insert(id, Arc::new(stored));
-        Applied::Defined(id, version, workflow)
+        Ok(Applied::Defined(id, version, workflow))
     }
 
-    fn lease(&mut self, lease: &Lease) -> Applied {
-        let lax = self.lax.fences;
-        let Some(standing) = self.standing(lease.execution, lease.run) else {
-            return if lax { Applied::Done } else { Applied::Fenced };
-        };
-        let free = standing.lease.is_none_or(|held| held.session == lease.session);
-        let allowed = standing.is_open(lease.fence) && free;
-        if !allowed && !lax {
-            return Applied::Fenced;
-        }
-        standing.lease = Some(*lease);
-        Applied::Done
-    }
-
-    fn checkpoint(
+    /// Changes an offer if the claim on it is accepted.
+    fn claim(
         &mut self,
-        execution: ExecutionId,
-        run: RunId,
-        fence: Fence,
-        cursor: &Arc<serde_json::Value>,
+        refusals: &Refusals,
+        (execution, run, fence): (ExecutionId, RunId, Fence),
+        claim: OfferClaim,
+        change: impl FnOnce(&mut StoredRun),
     ) -> Applied {
-        let (lax, forgets) = (self.lax.fences, self.lax.cursors);
-        let Some(standing) = self.standing(execution, run) else {
-            return if lax { Applied::Done } else { Applied::Fenced };
-        };
-        let allowed = standing.is_open(fence) && standing.lease.is_some();
-        if !allowed && !lax {
-            return Applied::Fenced;
+        let lax = self.lax.fences;
+        let offer = if refusals.contain(execution) { None } else { self.run_mut(execution, run) };
+        let applied = judge_offer_write(offer.as_deref().and_then(StoredRun::offer), fence, claim);
+        if applied == Applied::Done || lax {
+            offer.map(change);
+            return Applied::Done;
         }
-        if !forgets {
-            standing.cursor = Some(cursor.clone());
-        }
-        Applied::Done
+        applied
     }
 
-    fn standing(&mut self, execution: ExecutionId, run: RunId) -> Option<&mut Standing> {
-        let shelf = Arc::make_mut(self.executions.get_mut(&execution)?);
-        shelf.runs.get_mut(&run).map(Arc::make_mut)
+    fn run_mut(&mut self, execution: ExecutionId, run: RunId) -> Option<&mut StoredRun> {
+        let rows = Arc::make_mut(self.executions.get_mut(&execution)?);
+        rows.runs.get_mut(&run).map(Arc::make_mut)
     }
 
     fn accept(&mut self, mail: &Mail) -> MailId {
@@ -230,40 +231,68 @@ impl Disk {
         id
     }
 
-    fn is_open(&self, mail: MailId) -> bool {
-        self.inbox.get(&mail).is_some_and(|post| post.answer.is_none())
+    fn mail_facts(&self, mail: MailId) -> Option<MailFacts> {
+        let post = self.inbox.get(&mail)?;
+        Some(MailFacts { wants_answer: post.wants_answer, settled: post.answer.is_some() })
     }
 
-    fn settle(&mut self, mail: MailId, refused: Option<String>) -> Applied {
-        if !self.is_open(mail) {
-            return Applied::Duplicate;
-        }
-        self.close(mail, refused.map_or(Ok(()), Err));
-        Applied::Done
-    }
-
-    /// Open mail gets its answer, or goes if nobody waits for one.
-    fn close(&mut self, mail: MailId, answer: Result<(), String>) {
+    fn close(&mut self, mail: MailId, ending: MailEnding, answer: Result<(), String>) {
         if self.lax.mail {
             return;
         }
-        match self.inbox.get_mut(&mail) {
-            Some(post) if post.wants_answer => Arc::make_mut(post).answer = Some(answer),
-            _ => drop(self.inbox.remove(&mail)),
+        match (ending, self.inbox.get_mut(&mail)) {
+            (MailEnding::Answer, Some(post)) => Arc::make_mut(post).answer = Some(answer),
+            (MailEnding::Answer | MailEnding::Delete, _) => drop(self.inbox.remove(&mail)),
         }
-    }
-
-    fn fetched(&mut self, mail: MailId) -> Applied {
-        if self.inbox.get(&mail).is_none_or(|post| post.answer.is_none()) {
-            return Applied::Duplicate;
-        }
-        self.inbox.remove(&mail);
-        Applied::Done
     }
 }
 
-impl Standing {
-    fn is_open(&self, fence: Fence) -> bool {
-        self.row.class == windlass_store::Class::Offered && self.row.fence == Some(fence)
+/// What the rules want to know about one definition. Workflows are known by their newest version; none claims hooks.
+struct Definitions<'d> {
+    disk: &'d Disk,
+    definition: &'d Definition,
+}
+
+impl Definitions<'_> {
+    fn find(
+        &self,
+        is_meant: impl Fn(&StoredDefinition) -> bool,
+    ) -> Option<WorkflowFacts<Arc<StoredDefinition>>> {
+        let of_tenant = |stored: &&Arc<StoredDefinition>| stored.tenant == self.definition.tenant;
+        let all = || self.disk.definitions.values().filter(of_tenant);
+        // Ids rise: the workflow that was made last has the newest first version.
+        let first = all().filter(|stored| stored.version == 1 && is_meant(stored)).next_back()?;
+        let newest = all().filter(|stored| stored.workflow == first.workflow).next_back()?;
+        Some(WorkflowFacts { key: newest.clone(), id: newest.workflow, newest: newest.version })
+    }
+}
+
+impl DefinitionFacts for Definitions<'_> {
+    type Key = Arc<StoredDefinition>;
+
+    fn find_named(&mut self) -> Result<Option<WorkflowFacts<Self::Key>>, StoreError> {
+        Ok(self.find(|stored| stored.name == self.definition.name))
+    }
+
+    fn find_by_id(&mut self, id: WorkflowId) -> Result<Option<WorkflowFacts<Self::Key>>, StoreError> {
+        Ok(self.find(|stored| stored.workflow == id))
+    }
+
+    fn find_same(&mut self, workflow: &WorkflowFacts<Self::Key>) -> Result<Option<DefinitionId>, StoreError> {
+        let Definition { net, source, .. } = self.definition;
+        let newest = &workflow.key;
+        Ok((newest.net == net.digest() && newest.source == *source).then_some(newest.id))
+    }
+
+    fn hook_owner(&mut self, _claim: &HookClaim) -> Result<Option<WorkflowId>, StoreError> {
+        Ok(None)
+    }
+}
+
+impl StoredRun {
+    /// The step-run as an open offer, if it is one.
+    fn offer(&self) -> Option<OfferFacts> {
+        let session = self.lease.map(|lease| lease.session);
+        (self.row.class == Class::Offered).then_some(OfferFacts { fence: self.row.fence, session })
     }
 }

@@ -2,8 +2,8 @@
 
 use super::SqliteReader;
 use super::audit_rows;
-use super::columns::{limit, tenant};
-use super::lists::all;
+use super::columns::{Columns as _, limit};
+use super::statements::{execute, query_all};
 use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 use crate::origin::Tenant;
 use crate::store::StoreError;
@@ -38,37 +38,43 @@ pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usi
         hook_rate_limit,
         storage
     ];
-    Ok(conn.prepare_cached(sql)?.execute(values)?)
+    execute(conn, sql, values)
 }
 
 pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> Result<usize, StoreError> {
     let sql = "INSERT OR IGNORE INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
                revoked_at, last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    let StoredToken { id, tenant, name, role, digest, created_by, .. } = token;
-    let times = (token.expires_at, token.revoked_at, token.last_used_at);
-    let (expires_at, revoked_at, last_used_at) = (number(times.0), number(times.1), number(times.2));
-    Ok(conn.prepare_cached(sql)?.execute(params![
+    let StoredToken { id, tenant, name, role, digest, created_by, created_at, .. } = token;
+    let [expires_at, revoked_at, last_used_at] =
+        [token.expires_at, token.revoked_at, token.last_used_at].map(|time| time.map(|time| time.0));
+    let values = params![
         id,
         tenant.0,
         name,
         role,
         digest,
         created_by,
-        token.created_at.0,
+        created_at.0,
         expires_at,
         revoked_at,
         last_used_at
-    ])?)
+    ];
+    execute(conn, sql, values)
 }
 
-pub(super) fn revoke(conn: &Connection, of: &Tenant, id: &str, at: Millis) -> Result<usize, StoreError> {
+pub(super) fn revoke_token(
+    conn: &Connection,
+    of: &Tenant,
+    id: &str,
+    at: Millis,
+) -> Result<usize, StoreError> {
     let sql = "UPDATE tokens SET revoked_at = ?3 WHERE id = ?2 AND tenant = ?1 AND revoked_at IS NULL";
-    Ok(conn.prepare_cached(sql)?.execute(params![of.0, id, at.0])?)
+    execute(conn, sql, params![of.0, id, at.0])
 }
 
-pub(super) fn used(conn: &Connection, id: &str, at: Millis) -> Result<usize, StoreError> {
+pub(super) fn use_token(conn: &Connection, id: &str, at: Millis) -> Result<usize, StoreError> {
     let sql = "UPDATE tokens SET last_used_at = ?2 WHERE id = ?1";
-    Ok(conn.prepare_cached(sql)?.execute(params![id, at.0])?)
+    execute(conn, sql, params![id, at.0])
 }
 
 impl Access for SqliteReader {
@@ -76,9 +82,9 @@ impl Access for SqliteReader {
         let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
                    updated_at, streams, hook_rate_limit, storage FROM tenants \
                    ORDER BY created_at, id";
-        all(&self.conn, sql, [], |row| {
+        query_all(&self.conn, sql, [], |row| {
             Ok(StoredTenant {
-                id: tenant(&row.get::<_, String>(0)?),
+                id: row.tenant(0)?,
                 name: row.get(1)?,
                 limits: TenantLimits {
                     rate_limit: row.get(2)?,
@@ -90,8 +96,8 @@ impl Access for SqliteReader {
                     storage: row.get::<_, Option<i64>>(11)?.map(|bytes| bytes.max(0).unsigned_abs()),
                 },
                 programs: row.get(6)?,
-                created_at: Millis(row.get(7)?),
-                updated_at: Millis(row.get(8)?),
+                created_at: row.time(7)?,
+                updated_at: row.time(8)?,
             })
         })
     }
@@ -99,7 +105,7 @@ impl Access for SqliteReader {
     fn tokens(&mut self) -> Result<Vec<StoredToken>, StoreError> {
         let sql = "SELECT id, tenant, name, role, digest, created_by, created_at, expires_at, revoked_at, \
                    last_used_at FROM tokens ORDER BY created_at, id";
-        all(&self.conn, sql, [], token)
+        query_all(&self.conn, sql, [], read_token)
     }
 
     fn audit(&mut self, query: &AuditQuery) -> Result<Vec<StoredAudit>, StoreError> {
@@ -111,26 +117,21 @@ impl Access for SqliteReader {
         let until = query.until.map_or(i64::MAX, |until| until.0);
         let AuditQuery { tenant, actor, action, target, .. } = query;
         let values = params![tenant.0, before, actor, action, target, since, until, limit(query.limit)];
-        all(&self.conn, sql, values, audit_rows::read)
+        query_all(&self.conn, sql, values, audit_rows::read_audit)
     }
 }
 
-fn token(row: &Row<'_>) -> Result<StoredToken, StoreError> {
-    let time = |column: usize| row.get::<_, Option<i64>>(column).map(|time| time.map(Millis));
+fn read_token(row: &Row<'_>) -> Result<StoredToken, StoreError> {
     Ok(StoredToken {
         id: row.get(0)?,
-        tenant: tenant(&row.get::<_, String>(1)?),
+        tenant: row.tenant(1)?,
         name: row.get(2)?,
         role: row.get(3)?,
         digest: row.get(4)?,
         created_by: row.get(5)?,
-        created_at: Millis(row.get(6)?),
-        expires_at: time(7)?,
-        revoked_at: time(8)?,
-        last_used_at: time(9)?,
+        created_at: row.time(6)?,
+        expires_at: row.optional_time(7)?,
+        revoked_at: row.optional_time(8)?,
+        last_used_at: row.optional_time(9)?,
     })
-}
-
-fn number(time: Option<Millis>) -> Option<i64> {
-    time.map(|time| time.0)
 }

@@ -1,11 +1,14 @@
 //! Journal rows of one execution. A mark leads near a place in the journal; from there the chain is followed back.
 
+use super::columns::Columns as _;
 use super::commit::MARK_EVERY;
+use super::statements::{query_all, query_first};
 use crate::commit::{CommitId, Position};
 use crate::journal::{Sealed, open};
+use crate::rules::{JournalLookup, fill_page};
 use crate::store::{Damage, JournalPage, JournalRow, PageBounds, StoreError};
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use windlass_kernel::ExecutionId;
+use rusqlite::{Connection, Row};
+use windlass_kernel::{ExecutionId, RunId};
 
 /// One execution's journal.
 #[derive(Clone, Copy)]
@@ -29,52 +32,23 @@ pub(super) const MARK_AFTER: &str = "SELECT position, version FROM journal \
 
 impl Chain<'_> {
     /// Rows from the one that holds version `from` on.
-    pub(super) fn rows(&self, from: u64, bounds: PageBounds) -> Result<JournalPage, StoreError> {
-        let mut links = self.links(from, bounds.rows_max)?;
-        links.truncate(bounds.rows_max);
-        let (mut rows, mut bytes) = (Vec::new(), 0);
-        for link in &links {
-            let (row, size) = self.sized_row(link.position)?;
-            rows.push(row);
-            bytes += size;
-            if bytes >= bounds.bytes_max {
-                break;
-            }
-        }
-        let more = rows.len() < links.len() || rows.len() == bounds.rows_max;
-        // Only the last row of all can end before the version that is asked for.
-        rows.retain(|row| row.version + row.records.len() as u64 > from);
-        Ok(JournalPage { more: more && !rows.is_empty(), rows })
+    pub(super) fn read_page(&self, from: u64, bounds: PageBounds) -> Result<JournalPage, StoreError> {
+        let links = self.links(from, bounds.rows_max)?;
+        fill_page(&links, from, bounds, |link| self.read_row(link.position))
     }
 
-    /// The last row, of the whole journal or before the given one.
-    pub(super) fn row_before(&self, row: Option<&JournalRow>) -> Result<Option<JournalRow>, StoreError> {
-        let position = match row {
-            Some(row) => self.step(row.position.0, row.version)?.1,
-            None => Some(self.last()?),
-        };
-        position.map(|position| self.row(position)).transpose()
-    }
-
-    /// The row at a position, if it is whole and of this execution.
-    pub(super) fn row(&self, position: i64) -> Result<JournalRow, StoreError> {
-        self.sized_row(position).map(|(row, _)| row)
-    }
-
-    /// The same with the bytes that it takes on disk.
-    fn sized_row(&self, position: i64) -> Result<(JournalRow, usize), StoreError> {
-        let mut statement = self.conn.prepare_cached(
-            "SELECT position, version, commit_id, format, checksum, records FROM journal \
-             WHERE position = ?1 AND execution = ?2",
-        )?;
-        let found = statement.query_row([position, self.key], sealed).optional()?;
+    /// Reads the row at a position, if it is whole and of this execution, and its bytes on disk.
+    fn read_row(&self, position: i64) -> Result<(JournalRow, usize), StoreError> {
+        let sql = "SELECT position, version, commit_id, format, checksum, records FROM journal \
+                   WHERE position = ?1 AND execution = ?2";
+        let found = query_first(self.conn, sql, [position, self.key], read_sealed)?;
         let (position, version, commit, sealed) =
             found.ok_or_else(|| self.damage(0, format!("it is missing at position {position}")))?;
         let records = open(self.execution, version, commit, &sealed)?;
         Ok((JournalRow { position, commit, version, records }, sealed.bytes.len()))
     }
 
-    /// Places of at least `limit` rows, if there are so many; the first holds `from`.
+    /// Returns places of at least `limit` rows, if there are as many; the first holds `from`.
     fn links(&self, from: u64, limit: usize) -> Result<Vec<Link>, StoreError> {
         let mut mark = self.mark(MARK_AT, from)?;
         let mut links = Vec::new();
@@ -111,32 +85,28 @@ impl Chain<'_> {
         Err(self.damage(mark.version, "the rows after it do not lead back to it".to_owned()).into())
     }
 
-    /// A row of the chain without its records, and the place of the one before it.
+    /// Returns a row of the chain without its records, and the place of the one before it.
     fn step(&self, position: i64, near: u64) -> Result<(Link, Option<i64>), StoreError> {
-        let mut statement = self
-            .conn
-            .prepare_cached("SELECT version, before FROM journal WHERE position = ?1 AND execution = ?2")?;
-        let found: Option<(i64, Option<i64>)> =
-            statement.query_row([position, self.key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let (version, before) = found.ok_or_else(|| {
-            self.damage(near, format!("a row after it, at position {position}, is missing"))
+        let sql = "SELECT version, before FROM journal WHERE position = ?1 AND execution = ?2";
+        let found = query_first(self.conn, sql, [position, self.key], |row| {
+            Ok((Link { position, version: row.unsigned(0)? }, row.get(1)?))
         })?;
-        Ok((Link { position, version: version.cast_unsigned() }, before))
+        let missing = || self.damage(near, format!("a row after it, at position {position}, is missing"));
+        Ok(found.ok_or_else(missing)?)
     }
 
-    fn mark(&self, which: &str, version: u64) -> Result<Option<Link>, StoreError> {
-        let mut statement = self.conn.prepare_cached(which)?;
+    fn mark(&self, sql: &str, version: u64) -> Result<Option<Link>, StoreError> {
         let version = i64::try_from(version).unwrap_or(i64::MAX);
-        let link = |row: &Row<'_>| {
-            let version: i64 = row.get(1)?;
-            Ok(Link { position: row.get(0)?, version: version.cast_unsigned() })
-        };
-        Ok(statement.query_row(params![self.key, version], link).optional()?)
+        query_first(self.conn, sql, [self.key, version], |row| {
+            Ok(Link { position: row.get(0)?, version: row.unsigned(1)? })
+        })
     }
 
     fn last(&self) -> Result<i64, StoreError> {
-        let mut statement = self.conn.prepare_cached("SELECT last FROM heads WHERE key = ?1")?;
-        Ok(statement.query_row([self.key], |row| row.get(0))?)
+        let found = query_first(self.conn, "SELECT last FROM heads WHERE key = ?1", [self.key], |row| {
+            Ok(row.get(0)?)
+        })?;
+        found.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
     }
 
     fn damage(&self, version: u64, what: String) -> Damage {
@@ -144,10 +114,32 @@ impl Chain<'_> {
     }
 }
 
-/// `position, version, commit_id, format, checksum, records` of a row.
-pub(super) fn sealed(row: &Row<'_>) -> rusqlite::Result<(Position, u64, CommitId, Sealed)> {
-    let version: i64 = row.get(1)?;
+impl JournalLookup for Chain<'_> {
+    fn fact_positions(&self, run: RunId) -> Result<Vec<Position>, StoreError> {
+        let sql = "SELECT position FROM facts WHERE execution = ?1 AND run = ?2";
+        query_all(self.conn, sql, [self.key, run.0.cast_signed()], |row| Ok(Position(row.get(0)?)))
+    }
+
+    fn row_at(&self, position: Position) -> Result<JournalRow, StoreError> {
+        self.read_row(position.0).map(|(row, _)| row)
+    }
+
+    fn rows_from(&self, from: u64, bounds: PageBounds) -> Result<Vec<JournalRow>, StoreError> {
+        self.read_page(from, bounds).map(|page| page.rows)
+    }
+
+    fn row_before(&self, row: Option<&JournalRow>) -> Result<Option<JournalRow>, StoreError> {
+        let position = match row {
+            Some(row) => self.step(row.position.0, row.version)?.1,
+            None => Some(self.last()?),
+        };
+        position.map(|position| self.row_at(Position(position))).transpose()
+    }
+}
+
+/// Reads the columns `position, version, commit_id, format, checksum, records`.
+pub(super) fn read_sealed(row: &Row<'_>) -> Result<(Position, u64, CommitId, Sealed), StoreError> {
     let commit = CommitId(u128::from_be_bytes(row.get(2)?));
     let sealed = Sealed { format: row.get(3)?, checksum: row.get(4)?, bytes: row.get(5)? };
-    Ok((Position(row.get(0)?), version.cast_unsigned(), commit, sealed))
+    Ok((Position(row.get(0)?), row.unsigned(1)?, commit, sealed))
 }

@@ -57,7 +57,7 @@ struct Log {
 
 impl Checkpoints {
     pub(super) fn start(path: &Path, bounds: Bounds) -> Result<Checkpoints, StoreError> {
-        let conn = connect::writing(path)?;
+        let conn = connect::open_writer(path)?;
         let (wake, woken) = sync_channel::<()>(1);
         let (tell, done) = sync_channel(1);
         let thread = thread::Builder::new().name("checkpoints".into()).spawn(move || {

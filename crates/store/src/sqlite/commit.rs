@@ -1,32 +1,35 @@
 //! One commit: first everything that must hold, then its rows.
 
 use super::audit_rows::add_audit;
-use super::columns::{OFFERED, phase_number};
-use super::creation::{create, is_taken};
-use super::keys::Keys;
-use super::positions::Positions;
-use super::rows::{one, part, refresh};
-use super::sound::must_be_sound;
-use super::write::{accept, close, is_open, key_of};
-use crate::commit::{Applied, Commit, Lease, Position, Stop};
+use super::columns::{Columns as _, OFFERED, phase_number};
+use super::creation::{create, find_key_holder};
+use super::mail;
+use super::state::{must_change_one, refresh_run, write_part};
+use super::statements::execute;
+use super::write::Transaction;
+use crate::commit::{Applied, Commit, Creation, Lease, MailId, Position, Session, Stop};
 use crate::journal::seal;
+use crate::origin::IdempotencyKey;
 use crate::rows::{Class, HeadRow, LiveRun, RunRow};
-use crate::seal::AuditSeal;
+use crate::rules::{
+    CommitFacts, CommitVerdict, KeyHolder, MailEnding, MailFacts, OfferFacts, find_broken_promise,
+    judge_commit,
+};
 use crate::store::StoreError;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
-use windlass_kernel::RunId;
+use crate::usage::{Usage, bytes};
+use rusqlite::{CachedStatement, Connection, params};
+use windlass_kernel::{Fence, RunId};
 
 /// Statements of a step in a chain, held for a whole batch.
 pub(super) struct Commits<'c> {
     head: CachedStatement<'c>,
-    fence: CachedStatement<'c>,
+    offer: CachedStatement<'c>,
     move_on: CachedStatement<'c>,
     append: CachedStatement<'c>,
     remove_run: CachedStatement<'c>,
     insert_run: CachedStatement<'c>,
-    /// Bytes of the newest row of a journal.
-    appended: usize,
-    seal: Option<&'c AuditSeal>,
+    /// What becomes of the letters that the current commit consumes.
+    endings: Vec<MailEnding>,
 }
 
 /// Columns of a head that have an index; they are written when they change.
@@ -49,32 +52,88 @@ impl Marks {
     }
 }
 
-/// An execution as it stands in the store.
-struct Standing {
-    key: i64,
-    /// Its newest journal row.
+/// The head of an execution before the commit.
+struct StoredHead {
+    version: u64,
+    /// Position of its newest journal row.
     last: i64,
     marks: Marks,
 }
 
-enum Checked {
-    New,
-    Standing(Standing),
-    Refused(Applied),
-}
-
-/// A journal row in which the version passes a multiple of this has a mark. Between two marks lie fewer rows than
-/// this, which is what finding a place in a journal costs.
+/// A journal row in which the version passes a multiple of this has a mark. There are fewer rows than this between two
+/// marks, which bounds the cost of finding a place in a journal.
 pub(super) const MARK_EVERY: u64 = 64;
 
+/// Looks up what the rules want to know about one commit.
+struct Lookups<'s, 'c> {
+    conn: &'c Connection,
+    key: Option<i64>,
+    stored: Option<StoredHead>,
+    head: &'s mut CachedStatement<'c>,
+    offer: &'s mut CachedStatement<'c>,
+}
+
+impl Lookups<'_, '_> {
+    /// The number of an execution that the rules know to exist.
+    fn key(&self) -> Result<i64, StoreError> {
+        self.key.ok_or_else(|| StoreError::Corrupt("an execution without rows has no head".to_owned()))
+    }
+}
+
+impl CommitFacts for Lookups<'_, '_> {
+    fn exists(&mut self) -> Result<bool, StoreError> {
+        Ok(self.key.is_some())
+    }
+
+    fn version(&mut self) -> Result<u64, StoreError> {
+        let key = self.key()?;
+        let stored = self.head.query_row([key], |row| {
+            let marks =
+                Marks { phase: row.get(2)?, held: row.get(3)?, due: row.get(4)?, goes_on: row.get(5)? };
+            let version: i64 = row.get(0)?;
+            Ok(StoredHead { version: version.cast_unsigned(), last: row.get(1)?, marks })
+        })?;
+        Ok(self.stored.insert(stored).version)
+    }
+
+    fn open_fence(&mut self, run: RunId) -> Result<Option<Fence>, StoreError> {
+        let key = self.key()?;
+        Ok(find_offer(self.offer, key, run)?.and_then(|offer| offer.fence))
+    }
+
+    fn key_holder(
+        &mut self,
+        creation: &Creation,
+        key: &IdempotencyKey,
+    ) -> Result<Option<KeyHolder>, StoreError> {
+        find_key_holder(self.conn, creation, key)
+    }
+
+    fn mail(&mut self, mail: MailId) -> Result<Option<MailFacts>, StoreError> {
+        mail::find_mail(self.conn, mail)
+    }
+}
+
+fn find_offer(
+    statement: &mut CachedStatement<'_>,
+    key: i64,
+    run: RunId,
+) -> Result<Option<OfferFacts>, StoreError> {
+    let mut rows = statement.query([OFFERED, key, run.0.cast_signed()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let session: Option<i64> = row.get(1)?;
+    let session = session.map(|session| Session(session.cast_unsigned()));
+    Ok(Some(OfferFacts { fence: row.fence(0)?, session }))
+}
+
 impl<'c> Commits<'c> {
-    pub(super) fn new(conn: &'c Connection, seal: Option<&'c AuditSeal>) -> Result<Self, StoreError> {
+    pub(super) fn new(conn: &'c Connection) -> Result<Self, StoreError> {
         Ok(Commits {
             head: conn.prepare_cached(
                 "SELECT version, last, phase, held, due, goes_on FROM heads WHERE key = ?1",
             )?,
-            fence: conn.prepare_cached(
-                "SELECT fence FROM step_runs WHERE class = ?1 AND execution = ?2 AND run = ?3",
+            offer: conn.prepare_cached(
+                "SELECT fence, session FROM step_runs WHERE class = ?1 AND execution = ?2 AND run = ?3",
             )?,
             move_on: conn.prepare_cached(
                 "UPDATE heads SET version = ?2, last = ?3, at = ?4, state = ?5 WHERE key = ?1",
@@ -91,112 +150,86 @@ impl<'c> Commits<'c> {
                  (class, execution, run, fence, due, session, claimed_at, started_at, state) \
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?,
-            appended: 0,
-            seal,
+            endings: Vec::new(),
         })
     }
 
-    /// Bytes that the last commit added to its journal.
-    pub(super) fn appended(&self) -> i64 {
-        crate::usage::bytes(self.appended)
+    /// Returns the open offer of a step-run.
+    pub(super) fn find_offer(&mut self, key: i64, run: RunId) -> Result<Option<OfferFacts>, StoreError> {
+        find_offer(&mut self.offer, key, run)
     }
 
     pub(super) fn apply(
         &mut self,
-        conn: &Connection,
-        (keys, positions): (&mut Keys, &mut Positions),
+        transaction: &mut Transaction<'c>,
         commit: &Commit,
     ) -> Result<Applied, StoreError> {
-        must_be_sound(commit);
-        let (key, position) = match (self.check(conn, keys, commit)?, &commit.creation) {
-            (Checked::Refused(how), _) => return Ok(how),
-            (Checked::Standing(at), _) => {
-                let position = self.append(positions.next(), at.key, Some(at.last), commit)?;
-                self.head(conn, &at, position, &commit.rows.head)?;
-                (at.key, position)
+        if let Some(broken) = find_broken_promise(commit) {
+            // The engine is wrong: it must stop before anything is written.
+            panic!("a commit of execution {} must not be written: {broken}", commit.execution);
+        }
+        let conn = transaction.conn;
+        let owned = transaction.keys.find(conn, commit.execution)?;
+        let key = owned.as_ref().map(|owned| owned.key);
+        let mut lookups = Lookups { conn, key, stored: None, head: &mut self.head, offer: &mut self.offer };
+        let verdict = judge_commit(commit, &mut lookups, &mut self.endings)?;
+        let stored = lookups.stored;
+        let (position, owned, appended) = match (verdict, &commit.creation, owned, stored) {
+            (CommitVerdict::Append, _, Some(owned), Some(stored)) => {
+                let position = transaction.positions.next();
+                let appended = self.append(position, owned.key, Some(stored.last), commit)?;
+                self.update_head(conn, owned.key, &stored.marks, position, &commit.rows.head)?;
+                (position, owned, appended)
             }
-            (Checked::New, Some(creation)) => {
+            (CommitVerdict::Create, Some(creation), ..) => {
                 let key = create(conn, commit.execution, creation)?;
-                keys.put(commit.execution, key, &creation.tenant);
-                let position = self.append(positions.next(), key, None, commit)?;
-                first_head(conn, key, position, &commit.rows.head)?;
-                (key, position)
+                let position = transaction.positions.next();
+                let owned = transaction.keys.put(commit.execution, key, &creation.tenant);
+                let appended = self.append(position, key, None, commit)?;
+                insert_head(conn, key, position, &commit.rows.head)?;
+                (position, owned, appended)
             }
-            (Checked::New, None) => unreachable!("only a creation is checked as new"),
+            (CommitVerdict::Refuse(applied), ..) => return Ok(applied),
+            (CommitVerdict::Append | CommitVerdict::Create, ..) => {
+                unreachable!("a verdict follows from its facts")
+            }
         };
-        self.rows(conn, key, commit, position)?;
-        around(conn, key, commit, self.seal)?;
+        self.write_rows(conn, owned.key, commit, position)?;
+        self.write_around(transaction, owned.key, commit)?;
+        transaction.usage.add(&owned.tenant, Usage { journal: bytes(appended), ..Usage::default() });
         Ok(Applied::Committed(position))
     }
 
-    fn check(&mut self, conn: &Connection, keys: &mut Keys, commit: &Commit) -> Result<Checked, StoreError> {
-        let checked = match (key_of(conn, keys, commit.execution)?, &commit.creation) {
-            (None, Some(creation)) if is_taken(conn, creation)? => Checked::Refused(Applied::Taken),
-            (None, Some(_)) => Checked::New,
-            (Some(_), Some(_)) => Checked::Refused(Applied::Duplicate),
-            (None, None) => Checked::Refused(Applied::Conflict),
-            (Some(key), None) => self.check_standing(key, commit)?,
-        };
-        if !matches!(checked, Checked::Refused(_)) {
-            for mail in &commit.consumed {
-                if !is_open(conn, *mail)? {
-                    return Ok(Checked::Refused(Applied::Duplicate));
-                }
-            }
-        }
-        Ok(checked)
-    }
-
-    fn check_standing(&mut self, key: i64, commit: &Commit) -> Result<Checked, StoreError> {
-        let (version, last, marks): (i64, i64, Marks) = self.head.query_row([key], |row| {
-            let (phase, held) = (row.get(2)?, row.get(3)?);
-            let marks = Marks { phase, held, due: row.get(4)?, goes_on: row.get(5)? };
-            Ok((row.get(0)?, row.get(1)?, marks))
-        })?;
-        if version != commit.expected.cast_signed() {
-            return Ok(Checked::Refused(Applied::Conflict));
-        }
-        for (run, fence) in &commit.answered {
-            let place = params![OFFERED, key, run.0.cast_signed()];
-            let open: Option<Option<i64>> = self.fence.query_row(place, |row| row.get(0)).optional()?;
-            if open.flatten() != Some(fence.0.cast_signed()) {
-                return Ok(Checked::Refused(Applied::Fenced));
-            }
-        }
-        Ok(Checked::Standing(Standing { key, last, marks }))
-    }
-
-    fn head(
+    fn update_head(
         &mut self,
         conn: &Connection,
-        at: &Standing,
+        key: i64,
+        before: &Marks,
         last: Position,
         head: &HeadRow,
     ) -> Result<(), StoreError> {
-        let (key, version) = (at.key, head.version.cast_signed());
-        let marks = Marks::of(head);
-        let changed = if marks == at.marks {
+        let (marks, version) = (Marks::of(head), head.version.cast_signed());
+        let changed = if marks == *before {
             self.move_on.execute(params![key, version, last.0, head.at.0, head.state])?
         } else {
             let Marks { phase, held, due, goes_on } = marks;
-            conn.prepare_cached(
-                "UPDATE heads SET version = ?2, last = ?3, at = ?4, state = ?5, phase = ?6, held = ?7, \
-                 due = ?8, goes_on = ?9 WHERE key = ?1",
-            )?
-            .execute(params![key, version, last.0, head.at.0, head.state, phase, held, due, goes_on])?
+            let sql = "UPDATE heads SET version = ?2, last = ?3, at = ?4, state = ?5, phase = ?6, held = ?7, \
+                       due = ?8, goes_on = ?9 WHERE key = ?1";
+            let values = params![key, version, last.0, head.at.0, head.state, phase, held, due, goes_on];
+            execute(conn, sql, values)?
         };
-        one(changed, "the head")
+        must_change_one(changed, "the head")
     }
 
+    /// Appends the journal row and returns the bytes of its records.
     fn append(
         &mut self,
         position: Position,
         key: i64,
         before: Option<i64>,
         commit: &Commit,
-    ) -> Result<Position, StoreError> {
+    ) -> Result<usize, StoreError> {
         let sealed = seal(commit.execution, commit.expected, commit.id, &commit.records);
-        self.appended = sealed.bytes.len();
         let marked = commit.expected.next_multiple_of(MARK_EVERY) < commit.rows.head.version;
         self.append.execute(params![
             key,
@@ -209,10 +242,10 @@ impl<'c> Commits<'c> {
             sealed.bytes,
             position.0,
         ])?;
-        Ok(position)
+        Ok(sealed.bytes.len())
     }
 
-    fn rows(
+    fn write_rows(
         &mut self,
         conn: &Connection,
         key: i64,
@@ -221,26 +254,23 @@ impl<'c> Commits<'c> {
     ) -> Result<(), StoreError> {
         for row in &commit.rows.runs {
             let lease = commit.leases.iter().find(|lease| lease.run == row.run);
-            self.run(conn, key, row, lease)?;
+            self.write_run(conn, key, row, lease)?;
         }
         for row in &commit.rows.parts {
-            part(conn, key, row)?;
+            write_part(conn, key, row)?;
         }
         if let Some(ctx) = &commit.rows.ctx {
-            conn.prepare_cached("INSERT OR REPLACE INTO contexts (key, ctx) VALUES (?1, ?2)")?
-                .execute(params![key, ctx])?;
+            execute(conn, "INSERT OR REPLACE INTO contexts (key, ctx) VALUES (?1, ?2)", params![key, ctx])?;
         }
         for run in &commit.rows.facts {
             // A loop over nothing begins and ends in one commit: two facts, one row.
-            conn.prepare_cached(
-                "INSERT OR IGNORE INTO facts (execution, run, position) VALUES (?1, ?2, ?3)",
-            )?
-            .execute(params![key, run.0.cast_signed(), position.0])?;
+            let sql = "INSERT OR IGNORE INTO facts (execution, run, position) VALUES (?1, ?2, ?3)";
+            execute(conn, sql, [key, run.0.cast_signed(), position.0])?;
         }
         Ok(())
     }
 
-    fn run(
+    fn write_run(
         &mut self,
         conn: &Connection,
         key: i64,
@@ -248,22 +278,24 @@ impl<'c> Commits<'c> {
         lease: Option<&Lease>,
     ) -> Result<(), StoreError> {
         match (row.before, &row.after) {
-            (Some(before), Some(after)) if before == after.class => refresh(conn, key, row.run, after, lease),
+            (Some(before), Some(after)) if before == after.class => {
+                refresh_run(conn, key, row.run, after, lease)
+            }
             (before, after) => {
                 if let Some(class) = before {
-                    self.remove(key, class, row.run)?;
+                    self.remove_run(key, class, row.run)?;
                 }
-                after.as_ref().map_or(Ok(()), |after| self.insert(key, row.run, after, lease))
+                after.as_ref().map_or(Ok(()), |after| self.insert_run(key, row.run, after, lease))
             }
         }
     }
 
-    fn remove(&mut self, key: i64, class: Class, run: RunId) -> Result<(), StoreError> {
+    fn remove_run(&mut self, key: i64, class: Class, run: RunId) -> Result<(), StoreError> {
         let changed = self.remove_run.execute(params![class as i64, key, run.0.cast_signed()])?;
-        one(changed, "a step-run that ended")
+        must_change_one(changed, "a step-run that ended")
     }
 
-    fn insert(
+    fn insert_run(
         &mut self,
         key: i64,
         run: RunId,
@@ -283,42 +315,37 @@ impl<'c> Commits<'c> {
         ])?;
         Ok(())
     }
+
+    /// Writes what belongs to the commit but not to the state: stop obligations, mail, and audit rows.
+    fn write_around(
+        &mut self,
+        transaction: &Transaction<'_>,
+        key: i64,
+        commit: &Commit,
+    ) -> Result<(), StoreError> {
+        let conn = transaction.conn;
+        for Stop { run, fence, session, .. } in &commit.stops {
+            let sql = "INSERT INTO stops (execution, run, fence, session) VALUES (?1, ?2, ?3, ?4)";
+            execute(conn, sql, [key, run.0.cast_signed(), fence.0.cast_signed(), session.0.cast_signed()])?;
+        }
+        for letter in &commit.mail {
+            mail::accept(conn, letter)?;
+        }
+        for (mail, ending) in commit.consumed.iter().zip(&self.endings) {
+            mail::close(conn, *mail, *ending, None)?;
+        }
+        for audit in &commit.audits {
+            add_audit(conn, transaction.seal, audit)?;
+        }
+        Ok(())
+    }
 }
-fn first_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> Result<(), StoreError> {
+
+fn insert_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> Result<(), StoreError> {
     let Marks { phase, held, due, goes_on } = Marks::of(head);
     let version = head.version.cast_signed();
-    conn.prepare_cached(
-        "INSERT INTO heads (key, version, last, at, state, phase, held, due, goes_on) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-    )?
-    .execute(params![key, version, last.0, head.at.0, head.state, phase, held, due, goes_on])?;
-    Ok(())
-}
-
-/// What goes with the commit and is not of the state: stop obligations, mail, and who asked for it.
-fn around(conn: &Connection, key: i64, commit: &Commit, seal: Option<&AuditSeal>) -> Result<(), StoreError> {
-    for stop in &commit.stops {
-        stop_row(conn, key, stop)?;
-    }
-    for mail in &commit.mail {
-        accept(conn, mail)?;
-    }
-    for mail in &commit.consumed {
-        close(conn, *mail, None)?;
-    }
-    for audit in &commit.audits {
-        add_audit(conn, seal, audit)?;
-    }
-    Ok(())
-}
-
-fn stop_row(conn: &Connection, key: i64, stop: &Stop) -> Result<(), StoreError> {
-    conn.prepare_cached("INSERT INTO stops (execution, run, fence, session) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![
-            key,
-            stop.run.0.cast_signed(),
-            stop.fence.0.cast_signed(),
-            stop.session.0.cast_signed()
-        ])?;
+    let sql = "INSERT INTO heads (key, version, last, at, state, phase, held, due, goes_on) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    execute(conn, sql, params![key, version, last.0, head.at.0, head.state, phase, held, due, goes_on])?;
     Ok(())
 }

@@ -1,19 +1,18 @@
-//! Connections and their settings.
+//! Connections, their settings, and errors of SQLite as errors of a store.
 
-use super::errors::at;
 use super::migrate;
 use crate::store::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// Other processes write a row of mail at a time; nobody holds the lock for long.
+/// Other processes write a row of mail at a time and hold the lock for a short time.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
 const STATEMENTS_MAX: usize = 64;
 
-/// A connection that writes; the file is made if it is not there.
-pub(super) fn writing(path: &Path) -> Result<Connection, StoreError> {
+/// Opens a connection that writes; creates the file if it does not exist.
+pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let conn = open(path, flags)?;
     // The page size holds for a new file only. A full sync makes every commit durable before it is answered.
@@ -26,18 +25,18 @@ pub(super) fn writing(path: &Path) -> Result<Connection, StoreError> {
          PRAGMA temp_store = MEMORY;
          PRAGMA cache_size = -65536;",
     )
-    .map_err(|error| at(path.display())(error.into()))?;
+    .map_err(|error| located(path.display())(error.into()))?;
     Ok(conn)
 }
 
-/// A connection that cannot write.
-pub(super) fn reading(path: &Path) -> Result<Connection, StoreError> {
+/// Opens a connection that cannot write.
+pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     if !path.exists() {
         return Err(no_store(path));
     }
     let conn = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384;")
-        .map_err(|error| at(path.display())(error.into()))?;
+        .map_err(|error| located(path.display())(error.into()))?;
     Ok(conn)
 }
 
@@ -51,19 +50,19 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(conn)
     };
-    open().map_err(|error| at(path.display())(error.into()))
+    open().map_err(|error| located(path.display())(error.into()))
 }
 
-/// Refuses what this program must not write to, before anything can be written. Gives how far its schema is.
+/// Refuses a file that this program must not write to, before anything is written. Returns the number of its schema.
 pub(super) fn inspect(path: &Path) -> Result<u32, StoreError> {
     let is_new = path.metadata().map_or(true, |file| file.is_file() && file.len() == 0);
     if is_new {
         return Ok(0);
     }
-    migrate::applied(&reading(path)?, path).map_err(at(path.display()))
+    migrate::applied(&open_reader(path)?, path).map_err(located(path.display()))
 }
 
-/// Refuses what is not a store that can be used as it is.
+/// Refuses a file that is not a store with the newest schema.
 pub(super) fn inspect_existing(path: &Path) -> Result<(), StoreError> {
     match inspect(path)? {
         migrate::KNOWN => Ok(()),
@@ -79,4 +78,43 @@ pub(super) fn inspect_existing(path: &Path) -> Result<(), StoreError> {
 
 fn no_store(path: &Path) -> StoreError {
     StoreError::Io(format!("there is no store at {}: check the path of the data folder", path.display()))
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let what = error.to_string();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => StoreError::Full(what),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Corrupt(what),
+            // Rows are made by `project` alone: a row that is there and must not be is a broken invariant.
+            Some(ErrorCode::ConstraintViolation) => StoreError::Corrupt(what),
+            Some(_) => StoreError::Io(what),
+            None => from_driver(&error, what),
+        }
+    }
+}
+
+/// Errors that the driver itself found in a result of SQLite.
+fn from_driver(error: &rusqlite::Error, what: String) -> StoreError {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType};
+    use rusqlite::Error::{QueryReturnedNoRows, Utf8Error};
+    match error {
+        QueryReturnedNoRows => StoreError::Undecodable("a row that must be there is missing".to_owned()),
+        FromSqlConversionFailure(..)
+        | IntegralValueOutOfRange(..)
+        | InvalidColumnType(..)
+        | Utf8Error(..) => StoreError::Undecodable(what),
+        _ => StoreError::Io(what),
+    }
+}
+
+/// Returns the same error with the place where it occurred in front.
+pub(super) fn located(place: impl std::fmt::Display) -> impl FnOnce(StoreError) -> StoreError {
+    move |error| match error {
+        StoreError::Full(what) => StoreError::Full(format!("{place}: {what}")),
+        StoreError::Io(what) => StoreError::Io(format!("{place}: {what}")),
+        StoreError::Corrupt(what) => StoreError::Corrupt(format!("{place}: {what}")),
+        StoreError::Undecodable(what) => StoreError::Undecodable(format!("{place}: {what}")),
+        error @ (StoreError::Damaged(_) | StoreError::Unreadable { .. } | StoreError::Newer { .. }) => error,
+    }
 }

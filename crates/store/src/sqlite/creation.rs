@@ -1,8 +1,11 @@
-//! The first row of an execution, and what finds it beside its id.
+//! The first row of an execution, and the rows that find it by other things than its id.
 
-use super::columns::{ENDED, id_bytes, json};
+use super::columns::{Columns as _, id_bytes, json};
 use super::outbox;
+use super::statements::{execute, query_first};
 use crate::commit::Creation;
+use crate::origin::IdempotencyKey;
+use crate::rules::KeyHolder;
 use crate::store::StoreError;
 use rusqlite::{Connection, params};
 use windlass_kernel::ExecutionId;
@@ -29,38 +32,34 @@ pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) ->
         json(&*creation.options),
     ])?;
     let key = conn.last_insert_rowid();
-    labels(conn, key, creation)?;
+    write_labels(conn, key, creation)?;
     Ok(key)
 }
 
-/// What finds it beside its id.
-fn labels(conn: &Connection, key: i64, creation: &Creation) -> Result<(), StoreError> {
+fn write_labels(conn: &Connection, key: i64, creation: &Creation) -> Result<(), StoreError> {
     for tag in &creation.options.tags {
-        conn.prepare_cached("INSERT OR IGNORE INTO tags (tag, execution) VALUES (?1, ?2)")?
-            .execute(params![tag, key])?;
+        execute(conn, "INSERT OR IGNORE INTO tags (tag, execution) VALUES (?1, ?2)", params![tag, key])?;
     }
     if creation.options.webhook.is_some() {
         outbox::begin(conn, key)?;
     }
     if let Some(idempotency) = &creation.key {
-        conn.prepare_cached(
-            "INSERT OR REPLACE INTO idempotency (workflow, key, request, execution) \
-             SELECT workflow, ?2, ?3, key FROM executions WHERE key = ?1 AND workflow IS NOT NULL",
-        )?
-        .execute(params![key, idempotency.key, idempotency.request])?;
+        let sql = "INSERT OR REPLACE INTO idempotency (workflow, key, request, execution) \
+                   SELECT workflow, ?2, ?3, key FROM executions WHERE key = ?1 AND workflow IS NOT NULL";
+        execute(conn, sql, params![key, idempotency.key, idempotency.request])?;
     }
     Ok(())
 }
 
-/// Another execution has the key, and it has not ended so long ago that the key is free again.
-pub(super) fn is_taken(conn: &Connection, creation: &Creation) -> Result<bool, StoreError> {
-    let (Some(idempotency), Some(definition)) = (&creation.key, creation.definition) else {
-        return Ok(false);
-    };
-    let mut statement = conn.prepare_cached(
-        "SELECT 1 FROM idempotency i JOIN heads h ON h.key = i.execution \
-         WHERE i.workflow = (SELECT workflow FROM definitions WHERE id = ?1) AND i.key = ?2 \
-         AND (h.phase < ?3 OR h.at >= ?4)",
-    )?;
-    Ok(statement.exists(params![definition.0, idempotency.key, ENDED, idempotency.forgotten.0])?)
+pub(super) fn find_key_holder(
+    conn: &Connection,
+    creation: &Creation,
+    key: &IdempotencyKey,
+) -> Result<Option<KeyHolder>, StoreError> {
+    let Some(definition) = creation.definition else { return Ok(None) };
+    let sql = "SELECT h.phase, h.at FROM idempotency i JOIN heads h ON h.key = i.execution \
+               WHERE i.workflow = (SELECT workflow FROM definitions WHERE id = ?1) AND i.key = ?2";
+    query_first(conn, sql, params![definition.0, key.key], |row| {
+        Ok(KeyHolder { phase: row.phase(0)?, at: row.time(1)? })
+    })
 }

@@ -1,168 +1,115 @@
-//! Definitions as they come in: versions of workflows, and the nets they compile to.
+//! Definitions: versions of workflows, and the nets they compile to.
 
 use super::audit_rows::add_audit;
-use super::columns::{self, workflow_bytes};
+use super::columns::{self, Columns as _, workflow_bytes};
 use super::hooks;
-use crate::access::Audit;
-use crate::commit::{Applied, Definition, DefinitionId, Target, WorkflowId};
+use super::statements::{execute, query_first};
+use super::write::Transaction;
+use crate::commit::{Applied, Definition, DefinitionId, WorkflowId};
 use crate::entry::WorkflowStatus;
-use crate::seal::AuditSeal;
-use crate::store::{StoreError, Which};
-use crate::usage::{Usage, UsageChanges, bytes};
-use rusqlite::{Connection, OptionalExtension, params};
-use serde_json::json;
+use crate::hooks::HookClaim;
+use crate::rules::{DefinitionFacts, DefinitionVerdict, WorkflowFacts, audit_definition, judge_definition};
+use crate::store::StoreError;
+use crate::usage::{Usage, bytes};
+use rusqlite::{Connection, Params, Row, params};
 use windlass_kernel::Net;
 
-/// A workflow that a definition becomes a version of.
-struct Standing {
-    key: i64,
-    id: WorkflowId,
-    /// Its newest version; 0: it has none yet.
-    newest: u32,
-}
-
 pub(super) fn define(
-    conn: &Connection,
-    (usage, seal): (&mut UsageChanges, Option<&AuditSeal>),
+    transaction: &mut Transaction<'_>,
     definition: &Definition,
 ) -> Result<Applied, StoreError> {
-    let (found, new_id) = match definition.target {
-        Target::New(id) => (None, id),
-        Target::Named(id) => match named(conn, definition)? {
-            None => (None, id),
-            Some(standing) => match known(conn, definition, &standing)? {
-                Some(known) => return Ok(Applied::Defined(known, standing.newest, standing.id)),
-                None => (Some(standing), id),
-            },
-        },
-        Target::After(id, expected) => match of_id(conn, definition, id)? {
-            Some(standing) if expected.is_none_or(|expected| expected == standing.newest) => {
-                (Some(standing), id)
-            }
-            _ => return Ok(Applied::Fenced),
-        },
+    let conn = transaction.conn;
+    let (workflow, id, version) = match judge_definition(definition, &mut Lookups { conn, definition })? {
+        DefinitionVerdict::Answer(applied) => return Ok(applied),
+        DefinitionVerdict::Insert { workflow, id, version } => (workflow, id, version),
     };
-    let own = found.as_ref().map(|standing| standing.key);
-    if let Some(other) = hooks::taken(conn, &definition.tenant, own, &definition.hooks)? {
-        return Ok(Applied::HookTaken(other));
+    let key = match workflow {
+        Some(workflow) => workflow.key,
+        None => insert_workflow(conn, definition, id)?,
+    };
+    let stored = insert_version(conn, definition, key, version)?;
+    hooks::replace(conn, &definition.tenant, key, &definition.hooks, definition.at)?;
+    if let Some(audit) = audit_definition(definition, id, version) {
+        add_audit(conn, transaction.seal, &audit)?;
     }
-    let standing = match found {
-        Some(standing) => standing,
-        None => made(conn, definition, new_id)?,
-    };
-    let applied = insert(conn, seal, definition, &standing)?;
     let length = definition.source.len() + columns::json(&definition.workload).len();
-    usage.add(&definition.tenant, Usage { definitions: bytes(length), ..Usage::default() });
-    Ok(applied)
+    transaction.usage.add(&definition.tenant, Usage { definitions: bytes(length), ..Usage::default() });
+    Ok(Applied::Defined(stored, version, id))
 }
 
 pub(super) fn keep_net(conn: &Connection, net: &Net) -> Result<(), StoreError> {
-    conn.prepare_cached("INSERT OR IGNORE INTO nets (digest, spec) VALUES (?1, ?2)")?
-        .execute(params![net.digest().0, columns::json(net.spec())])?;
+    let sql = "INSERT OR IGNORE INTO nets (digest, spec) VALUES (?1, ?2)";
+    execute(conn, sql, params![net.digest().0, columns::json(net.spec())])?;
     Ok(())
 }
 
-fn insert(
+fn insert_version(
     conn: &Connection,
-    seal: Option<&AuditSeal>,
     definition: &Definition,
-    of: &Standing,
-) -> Result<Applied, StoreError> {
+    workflow: i64,
+    version: u32,
+) -> Result<DefinitionId, StoreError> {
     keep_net(conn, &definition.net)?;
-    let version = of.newest + 1;
-    conn.prepare_cached(
-        "INSERT INTO definitions (workflow, name, version, dialect, net, at, workload, source) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?
-    .execute(params![
-        of.key,
-        definition.name,
-        version,
-        definition.dialect,
-        definition.net.digest().0,
-        definition.at.0,
-        columns::json(&definition.workload),
-        definition.source,
-    ])?;
+    let Definition { name, dialect, source, status, .. } = definition;
+    let (net, at) = (definition.net.digest().0, definition.at.0);
+    let workload = columns::json(&definition.workload);
+    let sql = "INSERT INTO definitions (workflow, name, version, dialect, net, at, workload, source) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    execute(conn, sql, params![workflow, name, version, dialect, net, at, workload, source])?;
     let id = DefinitionId(conn.last_insert_rowid());
-    conn.prepare_cached(
-        "UPDATE workflows SET name = ?2, updated_at = ?3, status = coalesce(?4, status) WHERE key = ?1",
-    )?
-    .execute(params![
-        of.key,
-        definition.name,
-        definition.at.0,
-        definition.status.map(WorkflowStatus::name)
-    ])?;
-    hooks::read(conn, of.key)?;
-    hooks::put(conn, &definition.tenant, of.key, &definition.hooks, definition.at)?;
-    if let Some(audit) = audit(definition, of, version) {
-        add_audit(conn, seal, &audit)?;
-    }
-    Ok(Applied::Defined(id, version, of.id))
+    let sql = "UPDATE workflows SET name = ?2, updated_at = ?3, status = coalesce(?4, status) WHERE key = ?1";
+    execute(conn, sql, params![workflow, name, at, status.map(WorkflowStatus::name)])?;
+    Ok(id)
 }
 
-fn audit(definition: &Definition, of: &Standing, version: u32) -> Option<Audit> {
-    let author = definition.author.clone()?;
-    let action = if version == 1 { "workflow.create" } else { "workflow.change" };
-    Some(Audit {
-        tenant: definition.tenant.clone(),
-        at: definition.at,
-        actor: author.actor,
-        role: author.role,
-        action: action.to_owned(),
-        target: Which::Id(of.id).to_string(),
-        details: json!({ "name": definition.name, "version": version }),
-    })
+fn insert_workflow(conn: &Connection, definition: &Definition, id: WorkflowId) -> Result<i64, StoreError> {
+    let sql = "INSERT INTO workflows (id, tenant, name, status, created_at, updated_at) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
+    let Definition { tenant, name, at, .. } = definition;
+    let status = definition.status.unwrap_or_default().name();
+    execute(conn, sql, params![workflow_bytes(id), tenant.0, name, status, at.0])?;
+    Ok(conn.last_insert_rowid())
 }
 
-fn made(conn: &Connection, definition: &Definition, id: WorkflowId) -> Result<Standing, StoreError> {
-    conn.prepare_cached(
-        "INSERT INTO workflows (id, tenant, name, status, created_at, updated_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-    )?
-    .execute(params![
-        workflow_bytes(id),
-        definition.tenant.0,
-        definition.name,
-        definition.status.unwrap_or_default().name(),
-        definition.at.0
-    ])?;
-    Ok(Standing { key: conn.last_insert_rowid(), id, newest: 0 })
+/// Looks up what the rules want to know about one definition.
+struct Lookups<'d> {
+    conn: &'d Connection,
+    definition: &'d Definition,
 }
 
-const STANDING: &str = "SELECT w.key, w.id, \
+const WORKFLOW: &str = "SELECT w.key, w.id, \
      coalesce((SELECT max(version) FROM definitions d WHERE d.workflow = w.key), 0) FROM workflows w \
      WHERE w.tenant = ?1 AND w.deleted_at IS NULL";
 
-fn named(conn: &Connection, definition: &Definition) -> Result<Option<Standing>, StoreError> {
-    let sql = format!("{STANDING} AND w.name = ?2 ORDER BY w.key DESC LIMIT 1");
-    let mut statement = conn.prepare_cached(&sql)?;
-    Ok(statement.query_row(params![definition.tenant.0, definition.name], standing).optional()?)
+impl Lookups<'_> {
+    fn find(&self, which: &str, values: impl Params) -> Result<Option<WorkflowFacts<i64>>, StoreError> {
+        let read =
+            |row: &Row<'_>| Ok(WorkflowFacts { key: row.get(0)?, id: row.workflow(1)?, newest: row.get(2)? });
+        query_first(self.conn, &format!("{WORKFLOW} {which}"), values, read)
+    }
 }
 
-fn of_id(conn: &Connection, definition: &Definition, id: WorkflowId) -> Result<Option<Standing>, StoreError> {
-    let sql = format!("{STANDING} AND w.id = ?2");
-    let mut statement = conn.prepare_cached(&sql)?;
-    Ok(statement.query_row(params![definition.tenant.0, workflow_bytes(id)], standing).optional()?)
-}
+impl DefinitionFacts for Lookups<'_> {
+    type Key = i64;
 
-fn standing(row: &rusqlite::Row<'_>) -> rusqlite::Result<Standing> {
-    let id = WorkflowId(u128::from_be_bytes(row.get(1)?));
-    Ok(Standing { key: row.get(0)?, id, newest: row.get(2)? })
-}
+    fn find_named(&mut self) -> Result<Option<WorkflowFacts<i64>>, StoreError> {
+        let values = params![self.definition.tenant.0, self.definition.name];
+        self.find("AND w.name = ?2 ORDER BY w.key DESC LIMIT 1", values)
+    }
 
-/// The newest version, if it is the same. The same text may compile to another net under a later version of the
-/// program: then it is a new version. So is an old text that comes again after another one: whoever asks for the newest
-/// gets what was defined last.
-fn known(
-    conn: &Connection,
-    definition: &Definition,
-    of: &Standing,
-) -> Result<Option<DefinitionId>, StoreError> {
-    let mut statement = conn.prepare_cached(
-        "SELECT id FROM definitions WHERE workflow = ?1 AND version = ?2 AND net = ?3 AND source = ?4",
-    )?;
-    let same = params![of.key, of.newest, definition.net.digest().0, definition.source];
-    Ok(statement.query_row(same, |row| row.get(0).map(DefinitionId)).optional()?)
+    fn find_by_id(&mut self, id: WorkflowId) -> Result<Option<WorkflowFacts<i64>>, StoreError> {
+        self.find("AND w.id = ?2", params![self.definition.tenant.0, workflow_bytes(id)])
+    }
+
+    fn find_same(&mut self, workflow: &WorkflowFacts<i64>) -> Result<Option<DefinitionId>, StoreError> {
+        let sql =
+            "SELECT id FROM definitions WHERE workflow = ?1 AND version = ?2 AND net = ?3 AND source = ?4";
+        let Definition { net, source, .. } = self.definition;
+        let values = params![workflow.key, workflow.newest, net.digest().0, source];
+        query_first(self.conn, sql, values, |row| Ok(DefinitionId(row.get(0)?)))
+    }
+
+    fn hook_owner(&mut self, claim: &HookClaim) -> Result<Option<WorkflowId>, StoreError> {
+        hooks::find_owner(self.conn, &self.definition.tenant, claim)
+    }
 }

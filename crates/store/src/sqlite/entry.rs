@@ -1,45 +1,36 @@
-//! Rows beside executions, each kind by its owner.
+//! Entries: rows that belong to no execution's state, each kind by its module.
 
-use super::access;
 use super::audit_rows::add_audit;
-use super::catalog::standing;
+use super::catalog::find_workflow;
 use super::columns::workflow_bytes;
-use super::hooks;
-use super::keys::Keys;
-use super::memory;
-use super::outbox;
-use super::quarantine;
-use super::retention;
-use super::usage;
+use super::statements::execute;
+use super::write::Transaction;
+use super::{access, hooks, memory, outbox, quarantine, retention};
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;
-use crate::seal::AuditSeal;
 use crate::store::{StoreError, Which};
-use crate::usage::{Usage, UsageChanges, bytes};
+use crate::usage::{Usage, bytes};
 use rusqlite::{Connection, params};
 use windlass_kernel::Millis;
 
-pub(super) fn write(
-    conn: &Connection,
-    (keys, usage, seal): (&mut Keys, &mut UsageChanges, Option<&AuditSeal>),
-    entry: &Entry,
-) -> Result<Applied, StoreError> {
+pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> Result<Applied, StoreError> {
+    let Transaction { conn, keys, usage, seal, .. } = transaction;
+    let (conn, seal) = (*conn, *seal);
     let changed = match entry {
-        Entry::WorkflowStatus { tenant, workflow, status, at } => conn
-            .prepare_cached(
-                "UPDATE workflows SET status = ?3, updated_at = ?4 \
-                 WHERE tenant = ?1 AND id = ?2 AND deleted_at IS NULL",
-            )?
-            .execute(params![tenant.0, workflow_bytes(*workflow), status.name(), at.0])?,
-        Entry::WorkflowDeleted { tenant, workflow, at } => delete(conn, tenant, *workflow, *at)?,
+        Entry::WorkflowStatus { tenant, workflow, status, at } => {
+            let sql = "UPDATE workflows SET status = ?3, updated_at = ?4 \
+                       WHERE tenant = ?1 AND id = ?2 AND deleted_at IS NULL";
+            execute(conn, sql, params![tenant.0, workflow_bytes(*workflow), status.name(), at.0])?
+        }
+        Entry::WorkflowDeleted { tenant, workflow, at } => delete_workflow(conn, tenant, *workflow, *at)?,
         Entry::HooksRead { tenant, workflow, hooks, at } => {
             hooks::put_read(conn, tenant, *workflow, hooks, *at)?
         }
         Entry::Forget { execution } => return retention::forget(conn, keys, *execution),
         Entry::Clear { rows } => return retention::clear(conn, usage, *rows),
         Entry::ArtifactsCounted { left } => {
-            usage::set_artifacts(conn, left)?;
+            super::usage::set_artifacts(conn, left)?;
             return Ok(Applied::Done);
         }
         Entry::Suspect(suspect) => quarantine::put(conn, suspect)?,
@@ -52,22 +43,22 @@ pub(super) fn write(
             memory::remember(conn, memory)?
         }
         Entry::Deliveries(new) => outbox::add(conn, new)?,
-        Entry::Tried(tried) => outbox::tried(conn, tried)?,
-        Entry::GivenUp { execution, why, at } => outbox::give_up(conn, *execution, why, *at)?,
+        Entry::Tried(tried) => outbox::record_try(conn, tried)?,
+        Entry::GivenUp { execution, why, at } => outbox::give_up_all(conn, *execution, why, *at)?,
         Entry::ToldAll { execution } => outbox::close(conn, *execution)?,
         Entry::Redeliver { tenant, execution, number, at } => {
-            outbox::redeliver(conn, tenant, *execution, *number, *at)?
+            outbox::request_again(conn, tenant, *execution, *number, *at)?
         }
         Entry::Tenant(tenant) => access::put_tenant(conn, tenant)?,
         Entry::Token(token) => access::put_token(conn, token)?,
-        Entry::TokenRevoked { tenant, id, at } => access::revoke(conn, tenant, id, *at)?,
-        Entry::TokenUsed { id, at } => access::used(conn, id, *at)?,
+        Entry::TokenRevoked { tenant, id, at } => access::revoke_token(conn, tenant, id, *at)?,
+        Entry::TokenUsed { id, at } => access::use_token(conn, id, *at)?,
         Entry::Audit(audit) => {
             add_audit(conn, seal, audit)?;
             return Ok(Applied::Done);
         }
         Entry::Audited { entry, audit } => {
-            let applied = write(conn, (keys, usage, seal), entry)?;
+            let applied = write_entry(transaction, entry)?;
             if applied == Applied::Done {
                 add_audit(conn, seal, audit)?;
             }
@@ -77,10 +68,15 @@ pub(super) fn write(
     Ok(if changed == 1 { Applied::Done } else { Applied::Duplicate })
 }
 
-/// Its hooks are free for other workflows of the tenant.
-fn delete(conn: &Connection, of: &Tenant, workflow: WorkflowId, at: Millis) -> Result<usize, StoreError> {
-    let Some(key) = standing(conn, of, &Which::Id(workflow))? else { return Ok(0) };
+/// Deletes a workflow; its hooks are free for other workflows of the tenant.
+fn delete_workflow(
+    conn: &Connection,
+    of: &Tenant,
+    workflow: WorkflowId,
+    at: Millis,
+) -> Result<usize, StoreError> {
+    let Some(key) = find_workflow(conn, of, &Which::Id(workflow))? else { return Ok(0) };
     hooks::release(conn, key)?;
-    hooks::read(conn, key)?;
-    Ok(conn.prepare_cached("UPDATE workflows SET deleted_at = ?2 WHERE key = ?1")?.execute([key, at.0])?)
+    hooks::mark_read(conn, key)?;
+    execute(conn, "UPDATE workflows SET deleted_at = ?2 WHERE key = ?1", [key, at.0])
 }

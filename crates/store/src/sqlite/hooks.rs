@@ -1,51 +1,41 @@
 //! Claims of workflows on requests under `/hooks`.
 
 use super::SqliteReader;
-use super::columns::{limit, tenant, workflow, workflow_bytes};
-use super::lists::all;
+use super::columns::{Columns as _, limit, workflow_bytes};
+use super::statements::{execute, query_all, query_first};
 use crate::commit::WorkflowId;
 use crate::hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
 use crate::origin::Tenant;
 use crate::store::StoreError;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use windlass_kernel::Millis;
 
-/// Returns another workflow of the tenant that has one of the paths. `own` is the key of the workflow that asks, if there
-/// is one already.
-pub(super) fn taken(
+/// Returns the workflow of the tenant that has the claim on a method and path.
+pub(super) fn find_owner(
     conn: &Connection,
     of: &Tenant,
-    own: Option<i64>,
-    claims: &[HookClaim],
+    claim: &HookClaim,
 ) -> Result<Option<WorkflowId>, StoreError> {
-    let mut statement = conn.prepare_cached(
-        "SELECT w.id FROM hooks h JOIN workflows w ON w.key = h.workflow \
-         WHERE h.tenant = ?1 AND h.path = ?2 AND h.method = ?3 AND h.workflow IS NOT ?4",
-    )?;
-    for claim in claims {
-        let values = params![of.0, claim.path, claim.method, own];
-        let found = statement.query_row(values, |row| row.get(0)).optional()?;
-        if let Some(id) = found {
-            return Ok(Some(workflow(id)));
-        }
-    }
-    Ok(None)
+    let sql = "SELECT w.id FROM hooks h JOIN workflows w ON w.key = h.workflow \
+               WHERE h.tenant = ?1 AND h.path = ?2 AND h.method = ?3";
+    query_first(conn, sql, params![of.0, claim.path, claim.method], |row| row.workflow(0))
 }
 
-/// The workflow has these claims from now on, and no others. Call `taken` before.
-pub(super) fn put(
+/// Gives these claims and no others to a workflow whose definition was stored. The claims are free.
+pub(super) fn replace(
     conn: &Connection,
     of: &Tenant,
     workflow: i64,
     claims: &[HookClaim],
     at: Millis,
 ) -> Result<(), StoreError> {
+    mark_read(conn, workflow)?;
     release(conn, workflow)?;
     claims.iter().try_for_each(|claim| insert(conn, of, workflow, claim, at))
 }
 
-/// Claims what is free for a workflow of an earlier version, whose definition has been read now. Returns how many workflows
-/// waited for it: one, or none.
+/// Claims the paths that are free for a workflow that was stored before there were claims. Returns how many workflows
+/// waited for that: one, or none.
 pub(super) fn put_read(
     conn: &Connection,
     of: &Tenant,
@@ -54,29 +44,27 @@ pub(super) fn put_read(
     at: Millis,
 ) -> Result<usize, StoreError> {
     let sql = "SELECT key FROM workflows WHERE tenant = ?1 AND id = ?2";
-    let mut statement = conn.prepare_cached(sql)?;
-    let key = statement.query_row(params![of.0, workflow_bytes(id)], |row| row.get(0)).optional()?;
+    let key = query_first(conn, sql, params![of.0, workflow_bytes(id)], |row| Ok(row.get(0)?))?;
     let Some(key) = key else { return Ok(0) };
-    let read = read(conn, key)?;
+    let read = mark_read(conn, key)?;
     if read == 1 {
         claims.iter().try_for_each(|claim| insert(conn, of, key, claim, at))?;
     }
     Ok(read)
 }
 
-/// A definition that is stored says itself what it claims.
-pub(super) fn read(conn: &Connection, workflow: i64) -> Result<usize, StoreError> {
-    Ok(conn.prepare_cached("DELETE FROM hooks_unread WHERE workflow = ?1")?.execute([workflow])?)
+/// Notes that the claims of a workflow are known. Returns how many workflows waited for that: one, or none.
+pub(super) fn mark_read(conn: &Connection, workflow: i64) -> Result<usize, StoreError> {
+    execute(conn, "DELETE FROM hooks_unread WHERE workflow = ?1", [workflow])
 }
 
-/// The paths of a workflow are free for others of its tenant.
+/// Frees the paths of a workflow for others of its tenant.
 pub(super) fn release(conn: &Connection, workflow: i64) -> Result<(), StoreError> {
-    conn.prepare_cached("DELETE FROM hooks WHERE workflow = ?1")?.execute([workflow])?;
-    Ok(())
+    execute(conn, "DELETE FROM hooks WHERE workflow = ?1", [workflow]).map(drop)
 }
 
-/// Of a path that is taken nothing is written: two triggers of one definition may name the same, and of workflows that
-/// were stored before claims were the oldest has it.
+/// Inserts a claim, unless the path is taken: two triggers of one definition may name the same path, and of workflows
+/// that were stored before there were claims the oldest one has it.
 fn insert(
     conn: &Connection,
     of: &Tenant,
@@ -87,17 +75,16 @@ fn insert(
     let sql = "INSERT INTO hooks (tenant, path, method, workflow, require_auth, claimed_at) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
     let values = params![of.0, claim.path, claim.method, workflow, claim.require_auth, at.0];
-    conn.prepare_cached(sql)?.execute(values)?;
-    Ok(())
+    execute(conn, sql, values).map(drop)
 }
 
 impl HookReader for SqliteReader {
     fn hooks(&mut self, of: &Tenant, path: &str) -> Result<Vec<StoredHook>, StoreError> {
         let sql = "SELECT w.id, h.method, h.path, h.require_auth FROM hooks h \
                    JOIN workflows w ON w.key = h.workflow WHERE h.tenant = ?1 AND h.path = ?2";
-        all(&self.conn, sql, params![of.0, path], |row| {
+        query_all(&self.conn, sql, params![of.0, path], |row| {
             let claim = HookClaim { method: row.get(1)?, path: row.get(2)?, require_auth: row.get(3)? };
-            Ok(StoredHook { workflow: workflow(row.get(0)?), claim })
+            Ok(StoredHook { workflow: row.workflow(0)?, claim })
         })
     }
 
@@ -106,10 +93,10 @@ impl HookReader for SqliteReader {
                    JOIN workflows w ON w.key = u.workflow JOIN definitions d ON d.workflow = w.key \
                    AND d.version = (SELECT max(version) FROM definitions WHERE workflow = w.key) \
                    ORDER BY u.workflow LIMIT ?1";
-        all(&self.conn, sql, [limit(count)], |row| {
+        query_all(&self.conn, sql, [limit(count)], |row| {
             Ok(UnreadHooks {
-                workflow: workflow(row.get(0)?),
-                tenant: tenant(&row.get::<_, String>(1)?),
+                workflow: row.workflow(0)?,
+                tenant: row.tenant(1)?,
                 dialect: row.get(2)?,
                 source: row.get(3)?,
             })

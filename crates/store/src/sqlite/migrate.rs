@@ -1,7 +1,7 @@
 //! The schema and its history. Every step is a file that never changes; its digest is recorded when it is applied
 //! and compared at every opening.
 
-use super::errors::at;
+use super::connect::located;
 use crate::store::StoreError;
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
@@ -86,7 +86,7 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> Result<(), StoreError> 
         Ok(()) => Ok(conn.execute_batch("COMMIT")?),
         Err(error) => {
             conn.execute_batch("ROLLBACK")?;
-            Err(at(path.display())(error))
+            Err(located(path.display())(error))
         }
     }
 }

@@ -1,39 +1,35 @@
 //! The embedded store: one SQLite file in WAL mode, one writer, readers beside it.
 
 mod access;
-mod audit;
 mod audit_rows;
 mod catalog;
 mod chain;
+mod checking;
 mod checkpoint;
 mod columns;
 mod commit;
 mod connect;
 mod creation;
 mod definitions;
-mod due;
 mod entry;
-mod errors;
 mod executions;
 mod hooks;
 mod keys;
 mod lists;
+mod mail;
 mod memory;
 mod migrate;
 mod outbox;
-mod positions;
-mod post;
 mod quarantine;
 mod reader;
 mod retention;
-mod rows;
 mod secrets;
-mod sound;
 mod state;
+mod statements;
 #[cfg(test)]
 mod tests;
+mod timers;
 mod usage;
-mod values;
 mod write;
 
 use crate::artifacts::Artifacts;
@@ -72,7 +68,7 @@ impl Sqlite {
 
     fn open_within(path: &Path, bounds: Bounds) -> Result<Sqlite, StoreError> {
         connect::inspect(path)?;
-        let conn = connect::writing(path)?;
+        let conn = connect::open_writer(path)?;
         migrate::migrate(&conn, path)?;
         let checkpoints = Checkpoints::start(path, bounds)?;
         let (path, artifacts, keys) = (path.to_owned(), beside(path), Keys::default());
@@ -95,7 +91,7 @@ impl Sqlite {
     pub fn copy(path: &Path, into: &Path) -> Result<(), StoreError> {
         connect::inspect_existing(path)?;
         let name = into.display().to_string();
-        connect::reading(path)?.execute("VACUUM INTO ?1", [name]).map_err(StoreError::from)?;
+        connect::open_reader(path)?.execute("VACUUM INTO ?1", [name]).map_err(StoreError::from)?;
         let sync = std::fs::File::open(into).and_then(|file| file.sync_all());
         sync.map_err(|error| StoreError::Io(format!("{}: {error}", into.display())))
     }
@@ -126,21 +122,17 @@ impl Sqlite {
     /// What a transaction refers to is on disk before it; without the transaction nothing refers to it.
     fn keep_artifacts(&mut self, batch: &[Write]) -> Result<(), StoreError> {
         let commits = || {
-            batch.iter().filter_map(|write| match write {
-                Write::Commit(commit) => Some(&**commit),
-                _ => None,
-            })
+            batch
+                .iter()
+                .filter_map(|write| if let Write::Commit(commit) = write { Some(commit) } else { None })
         };
         for commit in commits().filter(|commit| !commit.artifacts.is_empty()) {
             let created = commits().filter(|other| other.execution == commit.execution);
-            let created = created.filter_map(|other| other.creation.as_ref()).next();
-            let tenant = match created {
+            let tenant = match created.filter_map(|other| other.creation.as_ref()).next() {
                 Some(creation) => Some(creation.tenant.clone()),
-                None => {
-                    write::owner_of(&self.conn, &mut self.keys, commit.execution)?.map(|owned| owned.tenant)
-                }
+                None => self.keys.find(&self.conn, commit.execution)?.map(|owned| owned.tenant),
             };
-            // A commit of an execution that is not there is refused.
+            // A commit of an execution that does not exist is refused.
             if let Some(tenant) = tenant {
                 for artifact in &commit.artifacts {
                     let added = self.artifacts.keep(&tenant, artifact)?;

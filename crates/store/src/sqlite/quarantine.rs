@@ -1,8 +1,8 @@
 //! The table of suspects.
 
-use super::columns::{ENDED, id, id_bytes, phase_number, tenant};
-use super::lists::{all, key_of};
+use super::columns::{Columns as _, ENDED, id_bytes, phase_number};
 use super::reader::SqliteReader;
+use super::statements::{execute, find_key, query_all, query_first};
 use crate::quarantine::{Quarantined, Standing, Suspect};
 use crate::store::StoreError;
 use rusqlite::{Connection, Row, params};
@@ -17,50 +17,46 @@ pub(super) fn put(conn: &Connection, suspect: &Suspect) -> Result<usize, StoreEr
     let Suspect { execution, version, deaths, quarantined_at, reason } = suspect;
     let since = quarantined_at.map(|at| at.0);
     let row = params![id_bytes(*execution), version.cast_signed(), deaths, since, reason];
-    Ok(conn.prepare_cached(sql)?.execute(row)?)
+    execute(conn, sql, row)
 }
 
 pub(super) fn remove(conn: &Connection, execution: ExecutionId) -> Result<usize, StoreError> {
-    let sql = "DELETE FROM quarantine WHERE execution = ?1";
-    Ok(conn.prepare_cached(sql)?.execute([id_bytes(execution)])?)
+    execute(conn, "DELETE FROM quarantine WHERE execution = ?1", [id_bytes(execution)])
 }
 
-/// Only what finds work or counts as open is changed: the rest is for whoever repairs it.
+/// Changes only the rows that find work or count as open: the rest is kept for a repair.
 pub(super) fn abandon(conn: &Connection, execution: ExecutionId, at: Millis) -> Result<usize, StoreError> {
-    let Some(key) = key_of(conn, execution)? else { return Ok(0) };
+    let Some(key) = find_key(conn, execution)? else { return Ok(0) };
     let sql = "UPDATE heads SET phase = ?2, at = ?3, due = NULL, goes_on = 0, held = 0 \
                WHERE key = ?1 AND phase < ?4";
     let cancelled = phase_number(Phase::Ended(Outcome::Cancelled));
-    let changed = conn.prepare_cached(sql)?.execute(params![key, cancelled, at.0, ENDED])?;
+    let changed = execute(conn, sql, [key, cancelled, at.0, ENDED])?;
     if changed == 1 {
-        for (table, column) in [("step_runs", "execution"), ("stops", "execution")] {
-            conn.prepare_cached(&format!("DELETE FROM {table} WHERE {column} = ?1"))?.execute([key])?;
-        }
-        let sql = "DELETE FROM inbox WHERE target = ?1 AND settled = 0";
-        conn.prepare_cached(sql)?.execute([id_bytes(execution)])?;
+        execute(conn, "DELETE FROM step_runs WHERE execution = ?1", [key])?;
+        execute(conn, "DELETE FROM stops WHERE execution = ?1", [key])?;
+        execute(conn, "DELETE FROM inbox WHERE target = ?1 AND settled = 0", [id_bytes(execution)])?;
         remove(conn, execution)?;
     }
     Ok(changed)
 }
 
-pub(super) fn suspect(conn: &Connection, execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
-    let sql = format!("{COLUMNS} WHERE execution = ?1");
-    Ok(all(conn, &sql, [id_bytes(execution)], read)?.into_iter().next())
+pub(super) fn find_suspect(conn: &Connection, execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
+    query_first(conn, &format!("{COLUMNS} WHERE execution = ?1"), [id_bytes(execution)], read_suspect)
 }
 
-fn read(row: &Row<'_>) -> Result<Suspect, StoreError> {
+fn read_suspect(row: &Row<'_>) -> Result<Suspect, StoreError> {
     Ok(Suspect {
-        execution: id(row.get(0)?),
-        version: row.get::<_, i64>(1)?.cast_unsigned(),
+        execution: row.execution(0)?,
+        version: row.unsigned(1)?,
         deaths: row.get(2)?,
-        quarantined_at: row.get::<_, Option<i64>>(3)?.map(Millis),
+        quarantined_at: row.optional_time(3)?,
         reason: row.get(4)?,
     })
 }
 
 impl Quarantined for SqliteReader {
     fn suspects(&mut self) -> Result<Vec<Suspect>, StoreError> {
-        self.at_once(|conn| all(conn, &format!("{COLUMNS} ORDER BY execution"), [], read))
+        self.at_once(|conn| query_all(conn, &format!("{COLUMNS} ORDER BY execution"), [], read_suspect))
     }
 
     fn standing(&mut self, execution: ExecutionId) -> Result<Option<Standing>, StoreError> {
@@ -69,10 +65,10 @@ impl Quarantined for SqliteReader {
         let read = |row: &Row<'_>| {
             Ok(Standing {
                 version: row.get::<_, Option<i64>>(0)?.unwrap_or_default().cast_unsigned(),
-                tenant: tenant(&row.get::<_, String>(1)?),
-                parent: row.get::<_, Option<_>>(2)?.map(id),
+                tenant: row.tenant(1)?,
+                parent: row.optional_execution(2)?,
             })
         };
-        self.at_once(|conn| Ok(all(conn, sql, [id_bytes(execution)], read)?.into_iter().next()))
+        query_first(&self.conn, sql, [id_bytes(execution)], read)
     }
 }

@@ -1,21 +1,21 @@
 //! Reads beside the writer. Each call is one transaction, so what it sees belongs together.
 
 use super::chain::Chain;
-use super::columns::{digest, id, parsed, tenant, workflow};
-use super::connect;
-use super::lists::{self, key_of};
-use super::{catalog, due, executions, quarantine, state, values};
+use super::columns::{Columns as _, id_bytes};
+use super::statements::{find_key, query_first};
+use super::{catalog, connect, executions, lists, mail, quarantine, state, timers};
 use crate::artifacts::Artifacts;
 use crate::codec::assemble;
 use crate::commit::{DefinitionId, MailId, Position, Stop};
 use crate::origin::Tenant;
 use crate::quarantine::Suspect;
 use crate::rows::Rows;
+use crate::rules::{artifact_keys, load_values};
 use crate::store::{
     DueTimer, JournalPage, JournalRow, Listed, Offer, PageBounds, Query, Reader, StoreError, Stored,
     StoredDefinition, StoredLog, StoredMail, Which,
 };
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use std::path::Path;
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, NetSpec, RunId, Values};
@@ -29,16 +29,20 @@ pub struct SqliteReader {
 
 impl SqliteReader {
     pub(super) fn open(path: &Path) -> Result<SqliteReader, StoreError> {
-        Ok(SqliteReader { conn: connect::reading(path)?, artifacts: super::beside(path), journal_rows: 0 })
+        Ok(SqliteReader {
+            conn: connect::open_reader(path)?,
+            artifacts: super::beside(path),
+            journal_rows: 0,
+        })
     }
 
-    /// Rows of journals that it has read since it was opened: what whoever asks has cost.
+    /// Returns the number of journal rows read since the reader was opened: the cost of what it was asked for.
     #[must_use]
     pub fn journal_rows_read(&self) -> u64 {
         self.journal_rows
     }
 
-    /// Everything `read` sees is of one moment.
+    /// Reads within one transaction, so that `read` sees one moment.
     pub(super) fn at_once<T>(
         &mut self,
         read: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -49,55 +53,53 @@ impl SqliteReader {
         Ok(found)
     }
 
-    /// The tenant of an execution that is there.
-    fn owner(&mut self, execution: ExecutionId) -> Result<Option<Tenant>, StoreError> {
-        let found = self.of(execution, |Chain { conn, key, .. }| {
-            let mut statement = conn.prepare_cached("SELECT tenant FROM executions WHERE key = ?1")?;
-            Ok(statement.query_row([key], |row| row.get::<_, String>(0)).optional()?)
-        })?;
-        Ok(found.flatten().map(|id| tenant(&id)))
+    /// Returns the tenant of an execution, if that exists.
+    fn find_owner(&mut self, execution: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+        let sql = "SELECT tenant FROM executions WHERE id = ?1";
+        query_first(&self.conn, sql, [id_bytes(execution)], |row| row.tenant(0))
     }
 
-    /// Of an execution that is there.
+    /// Reads rows of one execution, if that exists.
     pub(super) fn of<T>(
         &mut self,
         execution: ExecutionId,
         read: impl FnOnce(Chain<'_>) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
         self.at_once(|conn| {
-            let Some(key) = key_of(conn, execution)? else { return Ok(None) };
+            let Some(key) = find_key(conn, execution)? else { return Ok(None) };
             read(Chain { conn, execution, key })
                 .map(Some)
                 .map_err(|error| error.of_execution(execution))
-                .map_err(super::errors::at(format!("execution {execution}")))
+                .map_err(connect::located(format!("execution {execution}")))
         })
     }
+}
+
+/// An execution whose rows disappeared within one read.
+pub(super) fn vanished() -> StoreError {
+    StoreError::Corrupt("it disappeared while it was read".to_owned())
 }
 
 impl Reader for SqliteReader {
     fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError> {
         self.of(execution, |Chain { conn, key, .. }| {
-            let (head, ctx) = (state::head(conn, key)?, state::ctx(conn, key)?);
-            let (runs, parts) = (state::runs(conn, key)?, state::parts(conn, key)?);
+            let (head, ctx) = (state::read_head(conn, key)?, state::read_context(conn, key)?);
+            let (runs, parts) = (state::read_runs(conn, key)?, state::read_parts(conn, key)?);
             let sql = "SELECT e.inputs, e.net, e.definition, e.trigger, e.tenant, e.options, w.id, e.parent \
                        FROM executions e LEFT JOIN workflows w ON w.key = e.workflow WHERE e.key = ?1";
-            let found = lists::all(conn, sql, [key], |row| {
-                let inputs = Arc::new(parsed(&row.get::<_, String>(0)?, "its list of inputs")?);
-                let net = digest(row.get(1)?);
+            let found = query_first(conn, sql, [key], |row| {
+                let (inputs, net) = (Arc::new(row.json(0, "its list of inputs")?), row.net(1)?);
                 Ok(Stored {
                     state: assemble(execution, net, inputs, &head, ctx.as_deref(), &runs, &parts)?,
                     definition: row.get::<_, Option<i64>>(2)?.map(DefinitionId),
                     trigger: row.get(3)?,
-                    tenant: tenant(row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?),
-                    options: Arc::new(parsed(&row.get::<_, String>(5)?, "its options")?),
-                    workflow: row.get::<_, Option<_>>(6)?.map(workflow),
-                    parent: row.get::<_, Option<_>>(7)?.map(id),
+                    tenant: row.tenant(4)?,
+                    options: Arc::new(row.json(5, "its options")?),
+                    workflow: row.optional_workflow(6)?,
+                    parent: row.optional_execution(7)?,
                 })
             })?;
-            found
-                .into_iter()
-                .next()
-                .ok_or_else(|| StoreError::Corrupt("it went while it was read".to_owned()))
+            found.ok_or_else(vanished)
         })
     }
 
@@ -117,20 +119,15 @@ impl Reader for SqliteReader {
         from: u64,
         bounds: PageBounds,
     ) -> Result<JournalPage, StoreError> {
-        let page = self.of(execution, |chain| chain.rows(from, bounds))?.unwrap_or_default();
+        let page = self.of(execution, |chain| chain.read_page(from, bounds))?.unwrap_or_default();
         self.journal_rows += page.rows.len() as u64;
         Ok(page)
     }
 
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {
-        let mut found = self.of(execution, |chain| values::values(chain, needs))?.unwrap_or_default();
-        let keys = needs.iter().filter_map(|need| match need {
-            Need::Artifact(key) => Some(key),
-            _ => None,
-        });
-        let mut keys = keys.peekable();
-        // An artifact is looked for among those of the execution's own tenant, whatever names it.
-        let owner = if keys.peek().is_some() { self.owner(execution)? } else { None };
+        let mut found = self.of(execution, |chain| load_values(&chain, needs))?.unwrap_or_default();
+        let mut keys = artifact_keys(needs).peekable();
+        let owner = if keys.peek().is_some() { self.find_owner(execution)? } else { None };
         for key in keys {
             let value = owner.as_ref().map(|owner| self.artifacts.value(owner, key)).transpose()?;
             found.artifacts.insert(key.clone(), value.flatten());
@@ -139,10 +136,9 @@ impl Reader for SqliteReader {
     }
 
     fn net(&mut self, digest: NetDigest) -> Result<Option<Net>, StoreError> {
-        let mut statement = self.conn.prepare_cached("SELECT spec FROM nets WHERE digest = ?1")?;
-        let spec: Option<String> = statement.query_row([digest.0], |row| row.get(0)).optional()?;
+        let sql = "SELECT spec FROM nets WHERE digest = ?1";
+        let spec: Option<NetSpec> = query_first(&self.conn, sql, [digest.0], |row| row.json(0, "a net"))?;
         let Some(spec) = spec else { return Ok(None) };
-        let spec: NetSpec = parsed(&spec, "a net")?;
         let net = Net::new(spec)
             .map_err(|error| StoreError::Corrupt(format!("a stored net is refused: {error}")))?;
         if net.digest() != digest {
@@ -157,7 +153,7 @@ impl Reader for SqliteReader {
         until: Millis,
         limit: usize,
     ) -> Result<Vec<DueTimer>, StoreError> {
-        self.at_once(|conn| due::due(conn, after, until, limit))
+        self.at_once(|conn| timers::due(conn, after, until, limit))
     }
 
     fn offers(
@@ -186,21 +182,11 @@ impl Reader for SqliteReader {
     }
 
     fn inbox(&mut self, after: Option<MailId>, limit: usize) -> Result<Vec<StoredMail>, StoreError> {
-        lists::inbox(&self.conn, after, limit)
+        mail::inbox(&self.conn, after, limit)
     }
 
     fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError> {
-        let mut statement = self.conn.prepare_cached("SELECT settled, refused FROM inbox WHERE seq = ?1")?;
-        let found: Option<(bool, Option<String>)> =
-            statement.query_row([mail.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        match found {
-            Some((false, _)) => Ok(None),
-            Some((true, refused)) => Ok(Some(refused.map_or(Ok(()), Err))),
-            None => Err(StoreError::Io(format!(
-                "mail {} is not in the store: nobody waited for its answer, or it was fetched before",
-                mail.0
-            ))),
-        }
+        mail::answer(&self.conn, mail)
     }
 
     fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError> {
@@ -208,7 +194,7 @@ impl Reader for SqliteReader {
     }
 
     fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError> {
-        catalog::definition(&self.conn, "d.id = ?1", params![id.0])
+        catalog::find_definition(&self.conn, "d.id = ?1", params![id.0])
     }
 
     fn find_definition(
@@ -218,8 +204,8 @@ impl Reader for SqliteReader {
         version: Option<u32>,
     ) -> Result<Option<StoredDefinition>, StoreError> {
         self.at_once(|conn| {
-            let Some(workflow) = catalog::standing(conn, tenant, which)? else { return Ok(None) };
-            catalog::version(conn, workflow, version)
+            let Some(workflow) = catalog::find_workflow(conn, tenant, which)? else { return Ok(None) };
+            catalog::find_version(conn, workflow, version)
         })
     }
 
@@ -233,7 +219,7 @@ impl Reader for SqliteReader {
     }
 
     fn suspect(&mut self, execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
-        self.at_once(|conn| quarantine::suspect(conn, execution))
+        self.at_once(|conn| quarantine::find_suspect(conn, execution))
     }
 
     fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
@@ -241,6 +227,6 @@ impl Reader for SqliteReader {
     }
 
     fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError> {
-        self.of(execution, |Chain { conn, key, .. }| state::rows(conn, key))
+        self.of(execution, |Chain { conn, key, .. }| state::read_rows(conn, key))
     }
 }

@@ -1,15 +1,16 @@
-//! Secrets over a connection of their own: the engine may have the store, or nobody.
+//! Secrets over a connection of their own, whether or not an engine has the store.
 
 use super::audit_rows::add_audit;
+use super::columns::Columns as _;
+use super::statements::{query_all, query_first};
 use super::{Sqlite, connect};
 use crate::access::Audit;
 use crate::seal::AuditSeal;
 use crate::secrets::{Secrets, StoredSecret, Wrapped};
 use crate::store::StoreError;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use std::path::Path;
 use std::sync::Arc;
-use windlass_kernel::Millis;
 
 const COLUMNS: &str = "tenant, name, version, key, sealed, created_at, updated_at";
 
@@ -20,10 +21,10 @@ pub struct SqliteSecrets {
 }
 
 impl Sqlite {
-    /// Of an existing store. Waits for whoever writes at the moment.
+    /// Opens the secrets of an existing store. Calls wait while another process writes.
     pub fn secrets(path: &Path) -> Result<SqliteSecrets, StoreError> {
         connect::inspect_existing(path)?;
-        Ok(SqliteSecrets { conn: connect::writing(path)?, seal: None })
+        Ok(SqliteSecrets { conn: connect::open_writer(path)?, seal: None })
     }
 }
 
@@ -33,12 +34,12 @@ impl SqliteSecrets {
         self.seal = Some(seal);
     }
 
-    /// The number of the newest audit row of all tenants; 0: there is none.
+    /// Returns the number of the newest audit row of all tenants; 0 if there is none.
     pub fn last_audit(&mut self) -> Result<i64, StoreError> {
         Ok(self.conn.query_row("SELECT coalesce(max(seq), 0) FROM audit", [], |row| row.get(0))?)
     }
 
-    /// One transaction that nobody else writes in.
+    /// Runs `work` as one transaction, which no other process writes in.
     fn whole<T, E: From<StoreError>>(
         &mut self,
         work: impl FnOnce(&Connection) -> Result<T, E>,
@@ -61,8 +62,7 @@ impl Secrets for SqliteSecrets {
     fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> Result<bool, StoreError> {
         let seal = self.seal.clone();
         self.whole(|conn| {
-            let there = get(conn, &secret.tenant, &secret.name)?.map_or(0, |there| there.version);
-            if there.checked_add(1) != Some(secret.version) {
+            if !secret.follows(find_secret(conn, &secret.tenant, &secret.name)?.as_ref()) {
                 return Ok(false);
             }
             let sql = "INSERT INTO secrets (tenant, name, version, key, sealed, created_at, updated_at)
@@ -77,11 +77,11 @@ impl Secrets for SqliteSecrets {
     }
 
     fn get(&mut self, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError> {
-        get(&self.conn, tenant, name)
+        find_secret(&self.conn, tenant, name)
     }
 
     fn all(&mut self, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError> {
-        all(&self.conn, tenant)
+        list_secrets(&self.conn, tenant)
     }
 
     fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> Result<bool, StoreError> {
@@ -101,7 +101,7 @@ impl Secrets for SqliteSecrets {
         mut change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,
     ) -> Result<usize, E> {
         self.whole(|conn| {
-            let secrets = all(conn, None)?;
+            let secrets = list_secrets(conn, None)?;
             for secret in &secrets {
                 let Wrapped { key, sealed } = change(secret)?;
                 let sql = "UPDATE secrets SET key = ?3, sealed = ?4 WHERE tenant = ?1 AND name = ?2";
@@ -113,26 +113,24 @@ impl Secrets for SqliteSecrets {
     }
 }
 
-fn get(conn: &Connection, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError> {
+fn find_secret(conn: &Connection, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM secrets WHERE tenant = ?1 AND name = ?2");
-    Ok(conn.prepare_cached(&sql)?.query_row(params![tenant, name], read).optional()?)
+    query_first(conn, &sql, params![tenant, name], read_secret)
 }
 
-fn all(conn: &Connection, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError> {
+fn list_secrets(conn: &Connection, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM secrets WHERE ?1 IS NULL OR tenant = ?1 ORDER BY tenant, name");
-    let mut statement = conn.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![tenant], read)?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    query_all(conn, &sql, params![tenant], read_secret)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<StoredSecret> {
+fn read_secret(row: &Row<'_>) -> Result<StoredSecret, StoreError> {
     Ok(StoredSecret {
         tenant: row.get(0)?,
         name: row.get(1)?,
         version: row.get(2)?,
         key: row.get(3)?,
         sealed: row.get(4)?,
-        created_at: Millis(row.get(5)?),
-        updated_at: Millis(row.get(6)?),
+        created_at: row.time(5)?,
+        updated_at: row.time(6)?,
     })
 }

@@ -1,74 +1,111 @@
-//! The rows of one execution's state.
+//! The rows of one execution's state, written and read.
 
-use super::columns::{class, part, phase};
-use super::lists::all;
+use super::columns::Columns as _;
+use super::statements::{execute, query_all, query_first};
 use crate::codec::encode;
+use crate::commit::{Lease, Position};
 use crate::rows::{HeadRow, LiveRun, PartRow, Rows, RunRow};
 use crate::store::StoreError;
-use rusqlite::{Connection, OptionalExtension};
-use windlass_kernel::{Ctx, Fence, Millis, RunId};
+use rusqlite::{Connection, params};
+use windlass_kernel::{Ctx, RunId};
 
-pub(super) fn rows(conn: &Connection, key: i64) -> Result<Rows, StoreError> {
-    let runs = runs(conn, key)?.into_iter();
-    let facts = facts(conn, key)?;
+/// Changes a step-run whose row stays in its class. A lease, a cursor and progress stay with the offer of one fence
+/// (`rules::keeps_lease`).
+pub(super) fn refresh_run(
+    conn: &Connection,
+    key: i64,
+    run: RunId,
+    row: &LiveRun,
+    lease: Option<&Lease>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE step_runs SET due = ?5, state = ?6, fence = ?4, \
+               session = iif(fence IS ?4, session, NULL), claimed_at = iif(fence IS ?4, claimed_at, NULL), \
+               started_at = iif(fence IS ?4, started_at, NULL), cursor = iif(fence IS ?4, cursor, NULL), \
+               progress = iif(fence IS ?4, progress, NULL) \
+               WHERE class = ?1 AND execution = ?2 AND run = ?3";
+    let (class, run) = (row.class as i64, run.0.cast_signed());
+    let fence = row.fence.map(|fence| fence.0.cast_signed());
+    let changed = execute(conn, sql, params![class, key, run, fence, row.due.map(|due| due.0), row.state])?;
+    must_change_one(changed, "a step-run that continues")?;
+    let Some(lease) = lease else { return Ok(()) };
+    let sql = "UPDATE step_runs SET session = ?4, claimed_at = ?5, started_at = ?6 \
+               WHERE class = ?1 AND execution = ?2 AND run = ?3";
+    let (session, started_at) = (lease.session.0.cast_signed(), lease.started_at.map(|at| at.0));
+    execute(conn, sql, params![class, key, run, session, lease.claimed_at.0, started_at])?;
+    Ok(())
+}
+
+pub(super) fn write_part(conn: &Connection, key: i64, row: &PartRow) -> Result<(), StoreError> {
+    let Some(value) = &row.value else {
+        let sql = "DELETE FROM parts WHERE execution = ?1 AND part = ?2 AND key = ?3";
+        let changed = execute(conn, sql, params![key, row.part as i64, row.key])?;
+        return must_change_one(changed, "a removed entry of the state");
+    };
+    let sql = "INSERT INTO parts (execution, part, key, due, value) VALUES (?1, ?2, ?3, ?4, ?5) \
+               ON CONFLICT (execution, part, key) DO UPDATE SET due = excluded.due, value = excluded.value";
+    execute(conn, sql, params![key, row.part as i64, row.key, row.due.map(|due| due.0), value])?;
+    Ok(())
+}
+
+/// A change must meet the one row it was made for, else the rows do not follow from the journal (K1).
+pub(super) fn must_change_one(changed: usize, what: &str) -> Result<(), StoreError> {
+    if changed == 1 {
+        return Ok(());
+    }
+    Err(StoreError::Corrupt(format!("{what} is not in the rows of its execution; run the check (K1)")))
+}
+
+pub(super) fn read_rows(conn: &Connection, key: i64) -> Result<Rows, StoreError> {
+    let runs = read_runs(conn, key)?.into_iter();
+    let facts = read_facts(conn, key)?;
     Ok(Rows {
-        head: head(conn, key)?,
-        // An empty context has no row until it was something else once.
-        ctx: Some(ctx(conn, key)?.unwrap_or_else(|| encode(&Ctx::default()))),
+        head: read_head(conn, key)?,
+        // A context has no row until it is not empty for the first time.
+        ctx: Some(read_context(conn, key)?.unwrap_or_else(|| encode(&Ctx::default()))),
         runs: runs.map(|(run, row)| RunRow { run, before: None, after: Some(row) }).collect(),
-        parts: parts(conn, key)?,
+        parts: read_parts(conn, key)?,
         facts: facts.into_iter().map(|(run, _)| run).collect(),
     })
 }
 
-pub(super) fn head(conn: &Connection, key: i64) -> Result<HeadRow, StoreError> {
+pub(super) fn read_head(conn: &Connection, key: i64) -> Result<HeadRow, StoreError> {
     let sql = "SELECT version, phase, held, at, due, goes_on, state FROM heads WHERE key = ?1";
-    let found = all(conn, sql, [key], |row| {
+    let found = query_first(conn, sql, [key], |row| {
         Ok(HeadRow {
-            version: row.get::<_, i64>(0)?.cast_unsigned(),
-            phase: phase(row.get(1)?)?,
+            version: row.unsigned(0)?,
+            phase: row.phase(1)?,
             held: row.get(2)?,
-            at: Millis(row.get(3)?),
-            due: row.get::<_, Option<i64>>(4)?.map(Millis),
+            at: row.time(3)?,
+            due: row.optional_time(4)?,
             goes_on: row.get(5)?,
             state: row.get(6)?,
         })
     })?;
-    found.into_iter().next().ok_or_else(|| StoreError::Undecodable("an execution has no head".to_owned()))
+    found.ok_or_else(|| StoreError::Undecodable("an execution has no head".to_owned()))
 }
 
-pub(super) fn ctx(conn: &Connection, key: i64) -> Result<Option<Vec<u8>>, StoreError> {
-    let mut statement = conn.prepare_cached("SELECT ctx FROM contexts WHERE key = ?1")?;
-    Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+pub(super) fn read_context(conn: &Connection, key: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    query_first(conn, "SELECT ctx FROM contexts WHERE key = ?1", [key], |row| Ok(row.get(0)?))
 }
 
-pub(super) fn runs(conn: &Connection, key: i64) -> Result<Vec<(RunId, LiveRun)>, StoreError> {
+pub(super) fn read_runs(conn: &Connection, key: i64) -> Result<Vec<(RunId, LiveRun)>, StoreError> {
     // The key begins with the class, so each class is one short range.
     let sql = "SELECT class, run, fence, due, state FROM step_runs WHERE class IN (0, 1) AND execution = ?1";
-    all(conn, sql, [key], |row| {
-        let live = LiveRun {
-            class: class(row.get(0)?)?,
-            fence: row.get::<_, Option<i64>>(2)?.map(|fence| Fence(fence.cast_unsigned())),
-            due: row.get::<_, Option<i64>>(3)?.map(Millis),
-            state: row.get(4)?,
-        };
-        Ok((RunId(row.get::<_, i64>(1)?.cast_unsigned()), live))
+    query_all(conn, sql, [key], |row| {
+        let (class, fence) = (row.class(0)?, row.fence(2)?);
+        Ok((row.run(1)?, LiveRun { class, fence, due: row.optional_time(3)?, state: row.get(4)? }))
     })
 }
 
-pub(super) fn parts(conn: &Connection, key: i64) -> Result<Vec<PartRow>, StoreError> {
+pub(super) fn read_parts(conn: &Connection, key: i64) -> Result<Vec<PartRow>, StoreError> {
     let sql = "SELECT part, key, due, value FROM parts WHERE execution = ?1";
-    all(conn, sql, [key], |row| {
-        Ok(PartRow {
-            part: part(row.get(0)?)?,
-            key: row.get(1)?,
-            due: row.get::<_, Option<i64>>(2)?.map(Millis),
-            value: Some(row.get(3)?),
-        })
+    query_all(conn, sql, [key], |row| {
+        let (part, due) = (row.part(0)?, row.optional_time(2)?);
+        Ok(PartRow { part, key: row.get(1)?, due, value: Some(row.get(3)?) })
     })
 }
 
-pub(super) fn facts(conn: &Connection, key: i64) -> Result<Vec<(RunId, i64)>, StoreError> {
+pub(super) fn read_facts(conn: &Connection, key: i64) -> Result<Vec<(RunId, Position)>, StoreError> {
     let sql = "SELECT run, position FROM facts WHERE execution = ?1";
-    all(conn, sql, [key], |row| Ok((RunId(row.get::<_, i64>(0)?.cast_unsigned()), row.get(1)?)))
+    query_all(conn, sql, [key], |row| Ok((row.run(0)?, Position(row.get(1)?))))
 }

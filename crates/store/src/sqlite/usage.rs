@@ -1,7 +1,7 @@
 //! The rows that count what tenants use.
 
-use super::columns::tenant;
-use super::lists::all;
+use super::columns::Columns as _;
+use super::statements::{execute, query_all};
 use crate::origin::Tenant;
 use crate::store::StoreError;
 use crate::usage::{Usage, UsageChanges};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn load(conn: &Connection) -> Result<BTreeMap<Tenant, Usage>, StoreError> {
     let sql = "SELECT tenant, journal, logs, artifacts, definitions, memories FROM usage";
-    let rows = all(conn, sql, [], |row| {
+    let rows = query_all(conn, sql, [], |row| {
         let usage = Usage {
             journal: row.get(1)?,
             logs: row.get(2)?,
@@ -18,7 +18,7 @@ pub(super) fn load(conn: &Connection) -> Result<BTreeMap<Tenant, Usage>, StoreEr
             definitions: row.get(4)?,
             memories: row.get(5)?,
         };
-        Ok((tenant(&row.get::<_, String>(0)?), usage))
+        Ok((row.tenant(0)?, usage))
     })?;
     Ok(rows.into_iter().collect())
 }
@@ -31,14 +31,7 @@ pub(super) fn count(conn: &Connection, changes: &UsageChanges) -> Result<(), Sto
                artifacts = artifacts + excluded.artifacts, definitions = definitions + excluded.definitions, \
                memories = memories + excluded.memories";
     for (tenant, Usage { journal, logs, artifacts, definitions, memories }) in &changes.0 {
-        conn.prepare_cached(sql)?.execute(params![
-            tenant.0,
-            journal,
-            logs,
-            artifacts,
-            definitions,
-            memories
-        ])?;
+        execute(conn, sql, params![tenant.0, journal, logs, artifacts, definitions, memories])?;
     }
     Ok(())
 }
@@ -49,7 +42,7 @@ pub(super) fn set_artifacts(conn: &Connection, left: &BTreeMap<Tenant, u64>) -> 
     let sql = "INSERT INTO usage (tenant, artifacts) VALUES (?1, ?2) \
                ON CONFLICT (tenant) DO UPDATE SET artifacts = excluded.artifacts";
     for (tenant, bytes) in left {
-        conn.prepare_cached(sql)?.execute(params![tenant.0, i64::try_from(*bytes).unwrap_or(i64::MAX)])?;
+        execute(conn, sql, params![tenant.0, i64::try_from(*bytes).unwrap_or(i64::MAX)])?;
     }
     Ok(())
 }

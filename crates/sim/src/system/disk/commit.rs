@@ -1,20 +1,80 @@
 //! One commit on the disk: first everything that must hold, then its rows.
 
-use super::{Disk, Entry, Journaled, Shelf, Standing};
+use super::{Disk, Entry, ExecutionRows, Journaled, StoredRun};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_kernel::{Millis, Record};
-use windlass_store::{
-    Applied, Class, Commit, Creation, Lease, LiveRun, PartRow, Position, RunRow, StoreError, seal,
+use windlass_kernel::{Fence, Millis, Record, RunId};
+use windlass_store::rules::{
+    CommitFacts, CommitVerdict, KeyHolder, MailEnding, MailFacts, find_broken_promise, judge_commit,
+    keeps_lease,
 };
+use windlass_store::{
+    Applied, Commit, Creation, IdempotencyKey, Lease, LiveRun, MailId, PartRow, Position, RunRow, StoreError,
+    seal,
+};
+
+/// What the rules want to know about one commit.
+struct Lookups<'d> {
+    disk: &'d Disk,
+    commit: &'d Commit,
+}
+
+impl Lookups<'_> {
+    fn rows(&self) -> Option<&ExecutionRows> {
+        self.disk.executions.get(&self.commit.execution).map(|rows| &**rows)
+    }
+}
+
+impl CommitFacts for Lookups<'_> {
+    fn exists(&mut self) -> Result<bool, StoreError> {
+        Ok(self.rows().is_some())
+    }
+
+    fn version(&mut self) -> Result<u64, StoreError> {
+        Ok(self.rows().map_or(0, |rows| rows.head.version))
+    }
+
+    fn open_fence(&mut self, run: RunId) -> Result<Option<Fence>, StoreError> {
+        if self.disk.lax.fences {
+            let answered = self.commit.answered.iter().find(|(of, _)| *of == run);
+            return Ok(answered.map(|(_, fence)| *fence));
+        }
+        let offer = self.rows().and_then(|rows| rows.runs.get(&run)).and_then(|run| run.offer());
+        Ok(offer.and_then(|offer| offer.fence))
+    }
+
+    fn key_holder(
+        &mut self,
+        creation: &Creation,
+        key: &IdempotencyKey,
+    ) -> Result<Option<KeyHolder>, StoreError> {
+        let Some(workflow) = self.disk.workflow(creation) else { return Ok(None) };
+        let holds = |rows: &&Arc<ExecutionRows>| {
+            rows.creation.key.as_ref().is_some_and(|held| held.key == key.key)
+                && self.disk.workflow(&rows.creation) == Some(workflow)
+        };
+        let newest = self.disk.executions.values().filter(holds).max_by_key(|rows| rows.key);
+        Ok(newest.map(|rows| KeyHolder { phase: rows.head.phase, at: rows.head.at }))
+    }
+
+    fn mail(&mut self, mail: MailId) -> Result<Option<MailFacts>, StoreError> {
+        let open = MailFacts { wants_answer: false, settled: false };
+        Ok(if self.disk.lax.mail { Some(open) } else { self.disk.mail_facts(mail) })
+    }
+}
 
 impl Disk {
     pub(super) fn commit(&mut self, commit: &Commit) -> Result<Applied, StoreError> {
-        sound(commit)?;
-        if let Some(refused) = self.refusal(commit) {
-            return Ok(refused);
+        if let Some(broken) = find_broken_promise(commit) {
+            let what = format!("a commit of execution {} must not be written: {broken}", commit.execution);
+            return Err(StoreError::Corrupt(what));
         }
-        let owner = self.executions.get(&commit.execution).map(|shelf| &shelf.creation);
+        let mut endings = Vec::new();
+        let verdict = judge_commit(commit, &mut Lookups { disk: self, commit }, &mut endings)?;
+        if let CommitVerdict::Refuse(applied) = verdict {
+            return Ok(applied);
+        }
+        let owner = self.executions.get(&commit.execution).map(|rows| &rows.creation);
         let owner = owner.or(commit.creation.as_ref()).map(|creation| creation.tenant.clone());
         for artifact in &commit.artifacts {
             owner.iter().for_each(|owner| self.keep(owner, artifact));
@@ -22,11 +82,11 @@ impl Disk {
         self.positions += 1;
         let position = Position(self.positions);
         let lax = self.lax;
-        let mut shelf = match self.executions.remove(&commit.execution) {
-            Some(shelf) => shelf,
+        let mut execution = match self.executions.remove(&commit.execution) {
+            Some(rows) => rows,
             None => Arc::new(self.created(commit)?),
         };
-        let rows = Arc::make_mut(&mut shelf);
+        let rows = Arc::make_mut(&mut execution);
         if !(lax.drops_journal && self.positions % 7 == 0) {
             rows.append(commit, position, lax.old_times);
         }
@@ -46,30 +106,12 @@ impl Disk {
                 rows.facts.push((*run, position));
             }
         }
-        self.executions.insert(commit.execution, shelf);
-        self.around(commit)?;
+        self.executions.insert(commit.execution, execution);
+        self.around(commit, &endings)?;
         Ok(Applied::Committed(position))
     }
 
-    fn refusal(&self, commit: &Commit) -> Option<Applied> {
-        match (self.executions.get(&commit.execution), &commit.creation) {
-            (Some(_), Some(_)) => return Some(Applied::Duplicate),
-            (None, None) => return Some(Applied::Conflict),
-            (Some(shelf), None) if shelf.head.version != commit.expected => return Some(Applied::Conflict),
-            (Some(shelf), None) => {
-                let open = |(run, fence)| shelf.runs.get(run).is_some_and(|standing| standing.is_open(fence));
-                let answered = commit.answered.iter().all(|(run, fence)| open((run, *fence)));
-                if !answered && !self.lax.fences {
-                    return Some(Applied::Fenced);
-                }
-            }
-            (None, Some(_)) => {}
-        }
-        let consumed = commit.consumed.iter().all(|mail| self.is_open(*mail));
-        (!consumed && !self.lax.mail).then_some(Applied::Duplicate)
-    }
-
-    fn created(&self, commit: &Commit) -> Result<Shelf, StoreError> {
+    fn created(&self, commit: &Commit) -> Result<ExecutionRows, StoreError> {
         let Some(creation) = &commit.creation else {
             return Err(StoreError::Corrupt("only a creation makes rows of a new execution".into()));
         };
@@ -77,11 +119,20 @@ impl Disk {
         let key = self.executions.len() as i64 + 1;
         let head = commit.rows.head.clone();
         let (runs, parts) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Shelf { key, creation, journal: Vec::new(), head, ctx: None, runs, parts, facts: Vec::new() })
+        Ok(ExecutionRows {
+            key,
+            creation,
+            journal: Vec::new(),
+            head,
+            ctx: None,
+            runs,
+            parts,
+            facts: Vec::new(),
+        })
     }
 
-    /// What goes with the commit and is not of the state.
-    fn around(&mut self, commit: &Commit) -> Result<(), StoreError> {
+    /// Writes what belongs to the commit but not to the state.
+    fn around(&mut self, commit: &Commit, endings: &[MailEnding]) -> Result<(), StoreError> {
         for stop in &commit.stops {
             if self.stops.insert((stop.execution, stop.run, stop.fence), *stop).is_some() {
                 return Err(StoreError::Corrupt("a stop that is owed is owed again".into()));
@@ -93,14 +144,14 @@ impl Disk {
                 self.accept(mail);
             }
         }
-        for mail in &commit.consumed {
-            self.close(*mail, Ok(()));
+        for (mail, ending) in commit.consumed.iter().zip(endings) {
+            self.close(*mail, *ending, Ok(()));
         }
         Ok(())
     }
 }
 
-impl Shelf {
+impl ExecutionRows {
     fn append(&mut self, commit: &Commit, position: Position, old_times: bool) {
         let dated = |record: &Record| Record { at: Millis(record.at.0 - 90_000), ..record.clone() };
         let records = match old_times && position.0 % 6 == 0 {
@@ -113,7 +164,7 @@ impl Shelf {
     }
 
     fn run(&mut self, row: &RunRow, lease: Option<&Lease>) -> Result<(), StoreError> {
-        let found = self.runs.get(&row.run).map(|standing| standing.row.class);
+        let found = self.runs.get(&row.run).map(|run| run.row.class);
         if found != row.before {
             let what = format!("step-run {:?} lies as {found:?}, the commit says {:?}", row.run, row.before);
             return Err(StoreError::Corrupt(what));
@@ -122,7 +173,7 @@ impl Shelf {
             None => drop(self.runs.remove(&row.run)),
             Some(after) => {
                 let before = self.runs.remove(&row.run);
-                self.runs.insert(row.run, Arc::new(standing(before.as_deref(), after, lease)));
+                self.runs.insert(row.run, Arc::new(changed(before.as_deref(), after, lease)));
             }
         }
         Ok(())
@@ -144,40 +195,13 @@ impl Shelf {
     }
 }
 
-/// A lease goes with the offer it was given for; a new offer begins without one.
-fn standing(before: Option<&Standing>, after: &LiveRun, lease: Option<&Lease>) -> Standing {
-    let same = |before: &&Standing| {
-        before.row.class == Class::Offered && after.class == Class::Offered && before.row.fence == after.fence
-    };
-    let kept = before.filter(same);
-    Standing {
+fn changed(before: Option<&StoredRun>, after: &LiveRun, lease: Option<&Lease>) -> StoredRun {
+    let place = |row: &LiveRun| (row.class, row.fence);
+    let kept = before.filter(|before| keeps_lease(place(&before.row), place(after)));
+    StoredRun {
         row: after.clone(),
         lease: lease.copied().or_else(|| kept.and_then(|before| before.lease)),
         cursor: kept.and_then(|before| before.cursor.clone()),
-    }
-}
-
-/// What the engine promises of every commit.
-fn sound(commit: &Commit) -> Result<(), StoreError> {
-    let leased = |lease: &Lease| {
-        commit.rows.runs.iter().any(|row| {
-            let open = |live: &LiveRun| live.class == Class::Offered && live.fence == Some(lease.fence);
-            row.run == lease.run && row.after.as_ref().is_some_and(open)
-        })
-    };
-    let promises = [
-        (!commit.records.is_empty(), "has no records"),
-        (
-            commit.rows.head.version == commit.expected + commit.records.len() as u64,
-            "counts its records wrong",
-        ),
-        ((commit.expected == 0) == commit.creation.is_some(), "creates what exists, or does not create"),
-        (commit.leases.iter().all(leased), "leases what it does not offer"),
-    ];
-    match promises.iter().find(|(kept, _)| !kept) {
-        Some((_, what)) => {
-            Err(StoreError::Corrupt(format!("a commit of execution {} {what}", commit.execution)))
-        }
-        None => Ok(()),
+        progress: kept.and_then(|before| before.progress.clone()),
     }
 }

@@ -1,15 +1,16 @@
 //! Reading the disk: every call sees the state at its moment and stands alone.
 
-use super::{Disk, Journaled, Post, Shelf};
+use super::{Disk, ExecutionRows, Journaled, Post};
 use std::sync::{Arc, Mutex, PoisonError};
-use windlass_kernel::{
-    Execution, ExecutionId, Head, Millis, Need, Net, NetDigest, Record, RunId, StepId, StepRun, Timer,
-    TokenId, Values,
+use windlass_kernel::{Execution, ExecutionId, Millis, Need, Net, NetDigest, RunId, Timer, Values};
+use windlass_store::rules::{
+    JournalLookup, TimerPlace, TimerTable, artifact_keys, fill_page, gate_timer, head_timer, load_values,
+    merge_timers, run_timer, table_fires,
 };
 use windlass_store::{
-    Class, DefinitionId, DueTimer, JournalPage, JournalRow, Listed, MailId, Offer, PageBounds, Part, PartRow,
-    Position, Query, Reader, Rows, RunRow, Status, Stop, StoreError, Stored, StoredDefinition, StoredLog,
-    StoredMail, Tenant, Which, WorkflowId, assemble, decode, open,
+    Class, Creation, DefinitionId, DueTimer, JournalPage, JournalRow, Listed, MailId, Offer, PageBounds,
+    Part, PartRow, Position, Query, Reader, Rows, RunRow, Status, Stop, StoreError, Stored, StoredDefinition,
+    StoredLog, StoredMail, Tenant, Which, WorkflowId, assemble, open,
 };
 
 #[derive(Debug, Clone)]
@@ -24,15 +25,15 @@ impl DiskReader {
 impl Reader for DiskReader {
     fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError> {
         let disk = self.disk();
-        let Some(shelf) = disk.executions.get(&execution) else { return Ok(None) };
+        let Some(rows) = disk.executions.get(&execution) else { return Ok(None) };
         Ok(Some(Stored {
-            state: shelf.state(execution)?,
-            definition: shelf.creation.definition,
-            trigger: shelf.creation.trigger.clone(),
-            tenant: shelf.creation.tenant.clone(),
-            options: shelf.creation.options.clone(),
-            workflow: disk.workflow(shelf),
-            parent: shelf.creation.parent,
+            state: rows.state(execution)?,
+            definition: rows.creation.definition,
+            trigger: rows.creation.trigger.clone(),
+            tenant: rows.creation.tenant.clone(),
+            options: rows.creation.options.clone(),
+            workflow: disk.workflow(&rows.creation),
+            parent: rows.creation.parent,
         }))
     }
 
@@ -42,12 +43,8 @@ impl Reader for DiskReader {
         from: u64,
         limit: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
-        let disk = self.disk();
-        let Some(shelf) = disk.executions.get(&execution) else { return Ok(Vec::new()) };
-        let first = shelf.journal.partition_point(|row| row.version <= from).saturating_sub(1);
-        let read: Result<Vec<JournalRow>, StoreError> =
-            shelf.journal[first..].iter().take(limit).map(|row| row.read(execution)).collect();
-        Ok(read?.into_iter().filter(|row| row.version + row.records.len() as u64 > from).collect())
+        let bounds = PageBounds { rows_max: limit, bytes_max: usize::MAX };
+        Ok(self.journal_page(execution, from, bounds)?.rows)
     }
 
     fn journal_page(
@@ -56,33 +53,22 @@ impl Reader for DiskReader {
         from: u64,
         bounds: PageBounds,
     ) -> Result<JournalPage, StoreError> {
-        let mut rows = self.journal(execution, from, bounds.rows_max)?;
-        let (read, mut kept, mut bytes) = (rows.len(), 0, 0);
-        while kept < read && bytes < bounds.bytes_max {
-            bytes += serde_json::to_vec(&rows[kept].records).map_or(0, |json| json.len());
-            kept += 1;
-        }
-        rows.truncate(kept);
-        Ok(JournalPage { rows, more: kept < read || kept == bounds.rows_max })
+        let disk = self.disk();
+        let Some(rows) = disk.executions.get(&execution) else { return Ok(JournalPage::default()) };
+        Journal { execution, rows }.page(from, bounds)
     }
 
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {
-        let mut values = Values::default();
-        let records: Vec<Record> =
-            self.journal(execution, 0, usize::MAX)?.into_iter().flat_map(|row| row.records).collect();
-        values.load(&records, needs);
-        let owner = self
-            .disk()
-            .executions
-            .get(&execution)
-            .map(|shelf| shelf.creation.tenant.clone())
-            .unwrap_or_default();
-        for need in needs {
-            if let Need::Artifact(key) = need {
-                let value =
-                    self.disk().artifact(&owner, key).and_then(|bytes| serde_json::from_slice(&bytes).ok());
-                values.artifacts.insert(key.clone(), value.map(Arc::new));
-            }
+        let disk = self.disk();
+        let rows = disk.executions.get(&execution);
+        let mut values = match rows {
+            Some(rows) => load_values(&Journal { execution, rows }, needs)?,
+            None => Values::default(),
+        };
+        for key in artifact_keys(needs) {
+            let bytes = rows.and_then(|rows| disk.artifact(&rows.creation.tenant, key));
+            let value = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            values.artifacts.insert(key.clone(), value.map(Arc::new));
         }
         Ok(values)
     }
@@ -101,18 +87,19 @@ impl Reader for DiskReader {
         limit: usize,
     ) -> Result<Vec<DueTimer>, StoreError> {
         let disk = self.disk();
-        if let Some(after) = after {
-            disk.shelf(after.execution)?;
-        }
+        let after = match after {
+            Some(timer) => Some(TimerPlace::of(timer, disk.rows_of(timer.execution)?.key)),
+            None => None,
+        };
         let mut due = Vec::new();
-        for (execution, shelf) in &disk.executions {
-            let timers = shelf.timers(until)?.into_iter();
-            due.extend(timers.map(|(at, timer)| DueTimer { at, execution: *execution, timer }));
+        for (execution, rows) in &disk.executions {
+            for (at, timer) in rows.timers(until)? {
+                let timer = DueTimer { at, execution: *execution, timer };
+                due.push((TimerPlace::of(&timer, rows.key), timer));
+            }
         }
-        due.retain(|timer| after.is_none_or(|after| timer > after));
-        due.sort();
-        due.truncate(limit);
-        Ok(due)
+        due.retain(|(place, _)| *place > TimerPlace::resume(after.as_ref(), place.table));
+        Ok(merge_timers(due, limit))
     }
 
     fn offers(
@@ -121,17 +108,17 @@ impl Reader for DiskReader {
         limit: usize,
     ) -> Result<Vec<Offer>, StoreError> {
         let disk = self.disk();
-        let place = after.map(|(id, run)| disk.shelf(id).map(|shelf| (shelf.key, run))).transpose()?;
+        let place = after.map(|(id, run)| disk.rows_of(id).map(|rows| (rows.key, run))).transpose()?;
         let mut offers: Vec<((i64, RunId), Offer)> = Vec::new();
-        for (id, shelf) in &disk.executions {
-            let open = shelf.runs.iter().filter(|(_, standing)| standing.row.class == Class::Offered);
-            for (run, standing) in open {
-                let Some(fence) = standing.row.fence else { continue };
-                let (lease, cursor) = (standing.lease, standing.cursor.clone());
-                let (tenant, priority) = (shelf.creation.tenant.clone(), shelf.creation.options.priority);
-                let (execution, run, progress) = (*id, *run, None);
+        for (id, rows) in &disk.executions {
+            let open = rows.runs.iter().filter(|(_, stored)| stored.row.class == Class::Offered);
+            for (run, stored) in open {
+                let Some(fence) = stored.row.fence else { continue };
+                let (lease, cursor) = (stored.lease, stored.cursor.clone());
+                let (tenant, priority) = (rows.creation.tenant.clone(), rows.creation.options.priority);
+                let (execution, run, progress) = (*id, *run, stored.progress.clone());
                 let offer = Offer { execution, run, fence, lease, cursor, progress, tenant, priority };
-                offers.push(((shelf.key, run), offer));
+                offers.push(((rows.key, run), offer));
             }
         }
         offers.retain(|(at, _)| place.is_none_or(|place| *at > place));
@@ -153,7 +140,7 @@ impl Reader for DiskReader {
 
     fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
         let disk = self.disk();
-        let cut = disk.executions.iter().filter(|(_, shelf)| shelf.head.goes_on);
+        let cut = disk.executions.iter().filter(|(_, rows)| rows.head.goes_on);
         Ok(cut.map(|(id, _)| *id).take(limit).collect())
     }
 
@@ -190,20 +177,16 @@ impl Reader for DiskReader {
 
     fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError> {
         let disk = self.disk();
-        let before = query.before.map(|id| disk.shelf(id)).transpose()?.map(|shelf| shelf.key);
-        let mut found: Vec<(&ExecutionId, &Arc<Shelf>)> = disk
+        let before = query.before.map(|id| disk.rows_of(id)).transpose()?.map(|rows| rows.key);
+        let mut found: Vec<(i64, Listed)> = disk
             .executions
             .iter()
-            .filter(|(_, shelf)| before.is_none_or(|before| shelf.key < before))
-            .filter(|(_, shelf)| match query.status {
-                None => true,
-                Some(Status::Open) => !shelf.head.phase.is_ended(),
-                Some(Status::Phase(phase)) => shelf.head.phase == phase,
-                Some(Status::In(phases)) => phases.contains(&shelf.head.phase),
-            })
+            .filter(|(_, rows)| before.is_none_or(|before| rows.key < before))
+            .map(|(id, rows)| (rows.key, disk.listed(*id, rows)))
+            .filter(|(_, listed)| matches(query, listed))
             .collect();
-        found.sort_by_key(|(_, shelf)| std::cmp::Reverse(shelf.key));
-        Ok(found.into_iter().take(query.limit).map(|(id, shelf)| disk.listed(*id, shelf)).collect())
+        found.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
+        Ok(found.into_iter().take(query.limit).map(|(_, listed)| listed).collect())
     }
 
     fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError> {
@@ -248,7 +231,7 @@ impl Reader for DiskReader {
     }
 
     fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError> {
-        Ok(self.disk().executions.get(&execution).map(|shelf| shelf.rows()))
+        Ok(self.disk().executions.get(&execution).map(|rows| rows.rows()))
     }
 }
 
@@ -256,35 +239,35 @@ impl Reader for DiskReader {
 const NO_CONTEXT: [u8; 1] = [0x80];
 
 impl Disk {
-    /// A list goes on from an execution that is there.
-    fn shelf(&self, id: ExecutionId) -> Result<&Shelf, StoreError> {
-        let found = self.executions.get(&id).map(|shelf| &**shelf);
-        found.ok_or_else(|| StoreError::Corrupt(format!("there is no execution {id} to go on from")))
+    /// Returns the execution that a list continues after.
+    fn rows_of(&self, id: ExecutionId) -> Result<&ExecutionRows, StoreError> {
+        let found = self.executions.get(&id).map(|rows| &**rows);
+        found.ok_or_else(|| StoreError::Corrupt(format!("there is no execution {id} to continue after")))
     }
 
-    fn workflow(&self, shelf: &Shelf) -> Option<WorkflowId> {
-        let definition = shelf.creation.definition.and_then(|id| self.definitions.get(&id));
+    pub(super) fn workflow(&self, creation: &Creation) -> Option<WorkflowId> {
+        let definition = creation.definition.and_then(|id| self.definitions.get(&id));
         definition.map(|definition| definition.workflow)
     }
 
-    fn listed(&self, execution: ExecutionId, shelf: &Shelf) -> Listed {
-        let definition = shelf.creation.definition.and_then(|id| self.definitions.get(&id));
+    fn listed(&self, execution: ExecutionId, rows: &ExecutionRows) -> Listed {
+        let definition = rows.creation.definition.and_then(|id| self.definitions.get(&id));
         Listed {
             quarantine: None,
             execution,
-            parent: shelf.creation.parent,
-            definition: shelf.creation.definition,
-            workflow: self.workflow(shelf),
-            tenant: shelf.creation.tenant.clone(),
-            options: shelf.creation.options.clone(),
+            parent: rows.creation.parent,
+            definition: rows.creation.definition,
+            workflow: self.workflow(&rows.creation),
+            tenant: rows.creation.tenant.clone(),
+            options: rows.creation.options.clone(),
             name: definition.map(|definition| definition.name.clone()),
             version: definition.map(|definition| definition.version),
             dialect: definition.map(|definition| definition.dialect.clone()),
-            trigger: shelf.creation.trigger.clone(),
-            phase: shelf.head.phase,
-            held: shelf.head.held,
-            created_at: shelf.creation.at,
-            at: shelf.head.at,
+            trigger: rows.creation.trigger.clone(),
+            phase: rows.head.phase,
+            held: rows.head.held,
+            created_at: rows.creation.at,
+            at: rows.head.at,
         }
     }
 }
@@ -296,9 +279,9 @@ impl Journaled {
     }
 }
 
-impl Shelf {
+impl ExecutionRows {
     fn state(&self, id: ExecutionId) -> Result<Execution<'static>, StoreError> {
-        let runs: Vec<_> = self.runs.iter().map(|(run, standing)| (*run, standing.row.clone())).collect();
+        let runs: Vec<_> = self.runs.iter().map(|(run, stored)| (*run, stored.row.clone())).collect();
         let inputs = self.creation.inputs.clone();
         let net = self.creation.net;
         assemble(id, net, inputs, &self.head, self.ctx.as_deref(), &runs, &self.part_rows())
@@ -315,10 +298,10 @@ impl Shelf {
     }
 
     fn rows(&self) -> Rows {
-        let run = |(run, standing): (&RunId, &Arc<super::Standing>)| RunRow {
+        let run = |(run, stored): (&RunId, &Arc<super::StoredRun>)| RunRow {
             run: *run,
             before: None,
-            after: Some(standing.row.clone()),
+            after: Some(stored.row.clone()),
         };
         Rows {
             head: self.head.clone(),
@@ -329,26 +312,90 @@ impl Shelf {
         }
     }
 
-    /// Which timer a due column belongs to is told by the row it is in.
+    /// Which timer a due column belongs to follows from the row it is in.
     fn timers(&self, until: Millis) -> Result<Vec<(Millis, Timer)>, StoreError> {
         let mut timers = Vec::new();
-        let is_due = |due: Option<Millis>| due.is_some_and(|due| due <= until);
-        if is_due(self.head.due) {
-            let timer = decode::<Head>(&self.head.state)?.timer();
-            timers.extend(timer.map(|(timer, at)| (at, timer)));
+        let fires = |table| table_fires(table, self.head.held, self.head.phase);
+        let due = |due: Option<Millis>| due.filter(|due| *due <= until);
+        if fires(TimerTable::Heads) {
+            timers.extend(due(self.head.due).map(|at| (at, head_timer(self.head.phase))));
         }
-        // A hold keeps the others due without letting them fire.
-        if self.head.held || self.head.phase.is_ended() {
-            return Ok(timers);
+        if fires(TimerTable::Runs) {
+            for (run, stored) in &self.runs {
+                if let Some(at) = due(stored.row.due) {
+                    timers.push((at, run_timer(*run, &stored.row.state)?));
+                }
+            }
         }
-        for (run, standing) in self.runs.iter().filter(|(_, standing)| is_due(standing.row.due)) {
-            let state: StepRun = decode(&standing.row.state)?;
-            timers.extend(Execution::timer_of(*run, &state).map(|(timer, at)| (at, timer)));
-        }
-        for ((_, key), entry) in self.parts.iter().filter(|(_, entry)| is_due(entry.due)) {
-            let (step, token): (StepId, TokenId) = decode(key)?;
-            timers.extend(entry.due.map(|at| (at, Timer::Gate { step, token })));
+        if fires(TimerTable::Gates) {
+            for ((_, key), entry) in &self.parts {
+                if let Some(at) = due(entry.due) {
+                    timers.push((at, gate_timer(key)?));
+                }
+            }
         }
         Ok(timers)
+    }
+}
+
+/// Returns whether an execution belongs to a list, wherever the list begins.
+fn matches(query: &Query, listed: &Listed) -> bool {
+    let Query { tenant, workflow, status, since, until, tag, correlation, parent, before: _, limit: _ } =
+        query;
+    let is_in = |status: Status| match status {
+        Status::Open => !listed.phase.is_ended(),
+        Status::Phase(phase) => phase == listed.phase,
+        Status::In(phases) => phases.contains(&listed.phase),
+    };
+    tenant.as_ref().is_none_or(|tenant| *tenant == listed.tenant)
+        && workflow.is_none_or(|workflow| listed.workflow == Some(workflow))
+        && status.is_none_or(is_in)
+        && since.is_none_or(|since| listed.created_at >= since)
+        && until.is_none_or(|until| listed.created_at < until)
+        && tag.as_ref().is_none_or(|tag| listed.options.tags.contains(tag))
+        && correlation.as_ref().is_none_or(|id| listed.options.correlation.as_ref() == Some(id))
+        && parent.is_none_or(|parent| listed.parent == Some(parent))
+}
+
+/// The journal of one execution.
+struct Journal<'d> {
+    execution: ExecutionId,
+    rows: &'d ExecutionRows,
+}
+
+impl Journal<'_> {
+    fn page(&self, from: u64, bounds: PageBounds) -> Result<JournalPage, StoreError> {
+        let journal = &self.rows.journal;
+        let first = journal.partition_point(|row| row.version <= from).saturating_sub(1);
+        fill_page(&journal[first..], from, bounds, |row| {
+            Ok((row.read(self.execution)?, row.sealed.bytes.len()))
+        })
+    }
+
+    /// The number of the row at a position, or where it would be.
+    fn index(&self, position: Position) -> usize {
+        self.rows.journal.partition_point(|row| row.position < position)
+    }
+}
+
+impl JournalLookup for Journal<'_> {
+    fn fact_positions(&self, run: RunId) -> Result<Vec<Position>, StoreError> {
+        let of_run = self.rows.facts.iter().filter(|(of, _)| *of == run);
+        Ok(of_run.map(|(_, position)| *position).collect())
+    }
+
+    fn row_at(&self, position: Position) -> Result<JournalRow, StoreError> {
+        let found = self.rows.journal.get(self.index(position)).filter(|row| row.position == position);
+        let missing = || StoreError::Corrupt(format!("no journal row is at position {}", position.0));
+        found.ok_or_else(missing)?.read(self.execution)
+    }
+
+    fn rows_from(&self, from: u64, bounds: PageBounds) -> Result<Vec<JournalRow>, StoreError> {
+        Ok(self.page(from, bounds)?.rows)
+    }
+
+    fn row_before(&self, row: Option<&JournalRow>) -> Result<Option<JournalRow>, StoreError> {
+        let end = row.map_or(self.rows.journal.len(), |row| self.index(row.position));
+        end.checked_sub(1).map(|index| self.rows.journal[index].read(self.execution)).transpose()
     }
 }

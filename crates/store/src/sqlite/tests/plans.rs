@@ -1,7 +1,7 @@
 //! Lists are read along an index: what they cost does not grow with what is stored.
 
 use super::Folder;
-use crate::sqlite::{chain, connect, due, executions, lists};
+use crate::sqlite::{chain, connect, executions, lists, mail, timers};
 use crate::{Query, Tenant, WorkflowId};
 use rusqlite::{Connection, StatementStatus};
 use windlass_kernel::ExecutionId;
@@ -9,7 +9,7 @@ use windlass_kernel::ExecutionId;
 fn check(sql: &str) {
     let folder = Folder::new();
     drop(folder.open());
-    is_prepared_once(&connect::reading(&folder.path()).unwrap(), sql);
+    is_prepared_once(&connect::open_reader(&folder.path()).unwrap(), sql);
     let raw = folder.raw();
     let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let none =
@@ -39,13 +39,13 @@ fn no_list_reads_a_whole_table() {
         lists::OFFERS_OF,
         lists::UNFINISHED,
         lists::STOPS,
-        lists::INBOX,
+        mail::INBOX,
         lists::LOGS,
         chain::MARK_AT,
         chain::MARK_AFTER,
-        due::HEADS_DUE,
-        due::RUNS_DUE,
-        due::GATES_DUE,
+        timers::HEADS_DUE,
+        timers::RUNS_DUE,
+        timers::GATES_DUE,
     ] {
         check(sql);
     }

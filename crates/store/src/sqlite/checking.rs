@@ -1,17 +1,17 @@
-//! What a check sees of this store.
+//! The check of a whole store: what it reads here, and rows that must not exist.
 
 use super::chain;
-use super::columns::{digest, id, limit, parsed, tenant};
-use super::lists::{all, place};
-use super::reader::SqliteReader;
+use super::columns::{Columns as _, limit};
+use super::reader::{SqliteReader, vanished};
 use super::state;
+use super::statements::{find_cursor, query_all, query_first};
 use crate::check::{Audit, Problem, SealedRow};
 use crate::commit::{Creation, DefinitionId, Position};
 use crate::store::StoreError;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
-use windlass_kernel::{ExecutionId, Millis, RunId};
+use windlass_kernel::{ExecutionId, RunId};
 
 /// Tables whose rows belong to an execution: the column with its number, and how a row is named.
 const OWNED: [(&str, &str, &str); 11] = [
@@ -28,7 +28,7 @@ const OWNED: [(&str, &str, &str); 11] = [
     ("deliveries", "execution", "place"),
 ];
 
-/// What else must not be: `(table, what is wrong, query)`. The query names the row and, if it has one, its execution.
+/// Other rows that must not exist: `(table, problem, query)`. The query returns the row and, if it has one, its execution.
 const WRONG: [(&str, &str, &str); 8] = [
     (
         "executions",
@@ -80,7 +80,8 @@ const WRONG: [(&str, &str, &str); 8] = [
 
 impl Audit for SqliteReader {
     fn medium(&mut self) -> Result<Vec<String>, StoreError> {
-        let found = all(&self.conn, "PRAGMA integrity_check(100)", [], |row| Ok(row.get::<_, String>(0)?))?;
+        let found =
+            query_all(&self.conn, "PRAGMA integrity_check(100)", [], |row| Ok(row.get::<_, String>(0)?))?;
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
 
@@ -90,9 +91,9 @@ impl Audit for SqliteReader {
         count: usize,
     ) -> Result<Vec<ExecutionId>, StoreError> {
         self.at_once(|conn| {
-            let after = after.map_or(Ok(i64::MIN), |id| place(conn, id))?;
+            let after = after.map_or(Ok(i64::MIN), |id| find_cursor(conn, id))?;
             let sql = "SELECT id FROM executions WHERE key > ?1 ORDER BY key LIMIT ?2";
-            all(conn, sql, [after, limit(count)], |row| Ok(id(row.get(0)?)))
+            query_all(conn, sql, [after, limit(count)], |row| row.execution(0))
         })
     }
 
@@ -100,11 +101,7 @@ impl Audit for SqliteReader {
         self.of(execution, |chain| {
             let sql = "SELECT definition, net, inputs, parent, trigger, created_at, tenant, options \
                        FROM executions WHERE key = ?1";
-            let found = all(chain.conn, sql, [chain.key], creation)?;
-            found
-                .into_iter()
-                .next()
-                .ok_or_else(|| StoreError::Corrupt("it went while it was read".to_owned()))
+            query_first(chain.conn, sql, [chain.key], read_creation)?.ok_or_else(vanished)
         })
     }
 
@@ -113,16 +110,15 @@ impl Audit for SqliteReader {
                    FROM journal j LEFT JOIN executions e ON e.key = j.execution \
                    WHERE j.position > ?1 AND NOT EXISTS (SELECT 1 FROM forgotten f WHERE f.key = j.execution) \
                    ORDER BY j.position LIMIT ?2";
-        all(&self.conn, sql, params![after.0, limit(count)], |row| {
-            let (position, version, commit, sealed) = chain::sealed(row)?;
-            let execution = row.get::<_, Option<[u8; 16]>>(6)?.map(id);
+        query_all(&self.conn, sql, params![after.0, limit(count)], |row| {
+            let (position, version, commit, sealed) = chain::read_sealed(row)?;
+            let execution = row.optional_execution(6)?;
             Ok(SealedRow { position, execution, version, commit, sealed })
         })
     }
 
     fn facts(&mut self, execution: ExecutionId) -> Result<Vec<(RunId, Position)>, StoreError> {
-        let found = self.of(execution, |chain| state::facts(chain.conn, chain.key))?.unwrap_or_default();
-        Ok(found.into_iter().map(|(run, position)| (run, Position(position))).collect())
+        Ok(self.of(execution, |chain| state::read_facts(chain.conn, chain.key))?.unwrap_or_default())
     }
 
     fn strays(&mut self, count: usize) -> Result<Vec<Problem>, StoreError> {
@@ -134,45 +130,45 @@ impl Audit for SqliteReader {
                      WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.key = {table}.{column}) \
                      AND NOT EXISTS (SELECT 1 FROM forgotten f WHERE f.key = {table}.{column})"
                 );
-                found.extend(strays(conn, table, "belongs to no execution", &sql, count)?);
+                found.extend(find_strays(conn, table, "belongs to no execution", &sql, count)?);
             }
             for (table, what, sql) in WRONG {
-                found.extend(strays(conn, table, what, sql, count)?);
+                found.extend(find_strays(conn, table, what, sql, count)?);
             }
             Ok(found)
         })
     }
 }
 
-fn creation(row: &Row<'_>) -> Result<Creation, StoreError> {
+fn read_creation(row: &Row<'_>) -> Result<Creation, StoreError> {
     Ok(Creation {
         definition: row.get::<_, Option<i64>>(0)?.map(DefinitionId),
-        net: digest(row.get(1)?),
-        inputs: Arc::new(parsed(&row.get::<_, String>(2)?, "its inputs")?),
-        parent: row.get::<_, Option<[u8; 16]>>(3)?.map(id),
+        net: row.net(1)?,
+        inputs: Arc::new(row.json(2, "its inputs")?),
+        parent: row.optional_execution(3)?,
         trigger: row.get(4)?,
-        at: Millis(row.get(5)?),
-        tenant: tenant(&row.get::<_, String>(6)?),
-        options: Arc::new(parsed(&row.get::<_, String>(7)?, "its options")?),
+        at: row.time(5)?,
+        tenant: row.tenant(6)?,
+        options: Arc::new(row.json(7, "its options")?),
         key: None,
     })
 }
 
-fn strays(
+fn find_strays(
     conn: &Connection,
     table: &'static str,
     what: &str,
     sql: &str,
     count: usize,
 ) -> Result<Vec<Problem>, StoreError> {
-    all(conn, &format!("{sql} LIMIT ?1"), [limit(count)], |row| {
+    query_all(conn, &format!("{sql} LIMIT ?1"), [limit(count)], |row| {
         let which: Value = row.get(0)?;
         let which = match which {
             Value::Integer(number) => number.to_string(),
             Value::Text(text) => text,
             other => format!("{other:?}"),
         };
-        let execution = row.get::<_, Option<[u8; 16]>>(1)?.map(id);
+        let execution = row.optional_execution(1)?;
         Ok(Problem { execution, version: None, table, what: format!("row {which} {what}") })
     })
 }

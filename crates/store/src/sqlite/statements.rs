@@ -1,0 +1,87 @@
+//! Statements: prepared once, and the rows of their results.
+
+use super::columns::id_bytes;
+use crate::store::StoreError;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Params, Row};
+use windlass_kernel::ExecutionId;
+
+/// Runs a statement and returns how many rows it changed.
+pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+    Ok(conn.prepare_cached(sql)?.execute(params)?)
+}
+
+/// Runs a query and reads every row of it.
+pub(super) fn query_all<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// Runs a query and reads its first row, if there is one.
+pub(super) fn query_first<T>(
+    conn: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    rows.next()?.map(read).transpose()
+}
+
+/// Runs a query that counts.
+pub(super) fn query_count(conn: &Connection, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+    let count: i64 = conn.prepare_cached(sql)?.query_row(params, |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// Returns the number of an execution.
+pub(super) fn find_key(conn: &Connection, id: ExecutionId) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT key FROM executions WHERE id = ?1";
+    query_first(conn, sql, [id_bytes(id)], |row| Ok(row.get(0)?))
+}
+
+/// Returns the number of an execution that a list continues after.
+pub(super) fn find_cursor(conn: &Connection, id: ExecutionId) -> Result<i64, StoreError> {
+    find_key(conn, id)?.ok_or_else(|| {
+        StoreError::Io(format!("a list cannot continue after execution {id}: it is not in the store"))
+    })
+}
+
+/// Conditions of a query that are joined by AND, and the values of its parameters.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    sql: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    /// Adds a condition; `?` in it stands for the value.
+    pub(super) fn add(&mut self, sql: &str, value: impl Into<Value>) {
+        self.values.push(value.into());
+        self.sql.push(sql.replace('?', &format!("?{}", self.values.len())));
+    }
+
+    pub(super) fn add_if(&mut self, sql: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.add(sql, value);
+        }
+    }
+
+    /// Returns the whole statement: all conditions after `select`, then the order, then the limit.
+    pub(super) fn finish(mut self, select: &str, order: &str, limit: i64) -> (String, Vec<Value>) {
+        self.values.push(limit.into());
+        let (conditions, last) = (self.sql.join(" AND "), self.values.len());
+        (format!("{select} WHERE {conditions} ORDER BY {order} LIMIT ?{last}"), self.values)
+    }
+}
