@@ -2,7 +2,8 @@
 
 use crate::document::Node;
 use crate::graph::text::columns;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -15,18 +16,18 @@ const MESSAGE_MAX: usize = 400;
 /// Characters of a source line that are shown.
 const SHOWN_MAX: usize = 120;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     Error,
     Warning,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
     pub severity: Severity,
     /// Stable: `E0107`, `W0202`.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     pub message: String,
     /// 1-based.
     pub line: usize,
@@ -145,7 +146,7 @@ fn tell(found: Found, lines: &mut Lines<'_>, root: Option<&Node>) -> Diagnostic 
     let length = text.lines().next().map_or(1, |first| first.chars().count());
     Diagnostic {
         severity: found.severity,
-        code: found.code,
+        code: Cow::Borrowed(found.code),
         message: found.message,
         line,
         column,

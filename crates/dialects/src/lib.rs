@@ -1,60 +1,64 @@
 //! Definitions: from the text a person wrote to the Net the kernel runs.
 //!
-//! [`compile`] finds the dialect by the document's shape, reads it, checks it and lowers it. All problems are told at
-//! once, each with its place in the text.
+//! [`compile`] finds the dialect by the document's shape, reads it, checks it and lowers it. It reports all problems at
+//! once, each with its position in the text.
 
-mod detect;
+mod actions;
 mod diagnostic;
 mod document;
 pub mod graph;
+mod inputs;
+mod manifest;
 mod names;
+mod plan;
 mod playbook;
 mod programs;
 mod read;
 mod source;
+mod table;
 mod text;
+#[cfg(test)]
+mod toy;
 pub mod workflow;
 
-pub use detect::Dialect;
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};
-pub use playbook::Child;
+pub use inputs::{HOOK, HOOK_IS_RESERVED, InputProblem, InputsSchema};
+pub use manifest::{
+    COMPILER, Child, DefaultRetry, Hook, Manifest, Overrides, ProgramUse, Recompiled, SecretUse, Settings,
+    programs_of, recompile,
+};
 pub use serde_json::Value;
 pub use source::Literal;
+pub use table::{Dialect, Dialects};
 
 use diagnostic::Problems;
-use serde_json::json;
+use manifest::Lowered;
+use table::Document;
 use windlass_kernel::Net;
-use windlass_kernel::net::FailureMode;
 use windlass_secrets::Marks;
-use workflow::Overrides;
 
-/// What became of a text.
+/// A text after compilation.
 #[derive(Debug)]
 pub struct Compiled {
     /// `None` when the text is no definition at all.
     pub dialect: Option<Dialect>,
     pub name: Option<String>,
-    /// What others may call it, beside its name.
+    /// Another name by which definitions may start it.
     pub path: Option<String>,
-    /// `draft`, `active`, `paused` or `archived`, where it says so: whether it may be started.
+    /// `draft`, `active`, `paused` or `archived`, if the definition has a status: only an active one can be started.
     pub status: Option<&'static str>,
-    /// Definitions it starts, as far as it names them by text. Whoever runs it makes sure that they are there.
-    pub children: Vec<Child>,
     /// `None` when there is an error among the diagnostics.
     pub net: Option<Net>,
     /// Defaults of the execution's inputs: an object.
     pub workload: Value,
-    /// The failure mode that a workflow sets itself.
-    pub failure_mode: Option<FailureMode>,
-    /// JSON Schema that the inputs of a start must fit, see [`workflow::InputsSchema`].
-    pub inputs_schema: Option<Value>,
+    pub manifest: Manifest,
     /// Sorted by position.
     pub diagnostics: Vec<Diagnostic>,
-    /// Secrets that stood in the text: to be put into the encrypted store before the definition is.
+    /// Secrets found in the text, which must be in the encrypted store before the definition is.
     pub literals: Vec<Literal>,
-    /// The text with handles in their place, which may be stored.
+    /// The text with handles in place of the secrets: the form that is stored.
     pub source: String,
-    /// The text with stars in their place, to show problems in: every character is where it was.
+    /// The text with stars in place of the secrets and every character at its position: the form that is shown.
     pub shown: String,
 }
 
@@ -73,66 +77,54 @@ impl Compiled {
     }
 }
 
-/// The dialect's JSON Schema (2020-12), for editors; None where there is none yet.
-#[must_use]
-pub fn schema(dialect: Dialect) -> Option<Value> {
-    match dialect {
-        Dialect::Playbook => Some(playbook::schema()),
-        Dialect::Workflow => Some(workflow::schema()),
-        Dialect::Plan | Dialect::Actions => None,
-    }
-}
-
-/// A YAML or JSON text as plain data, read as `compile` reads it; None when it cannot be read.
+/// Returns a YAML or JSON text as plain data, read as `compile` reads it; `None` when it cannot be read.
 #[must_use]
 pub fn as_json(text: &str) -> Option<Value> {
     document::parse(text, &mut Problems::default()).map(|root| root.json())
 }
 
-/// A YAML or JSON text of any dialect.
+/// Compiles a YAML or JSON text of any dialect of this program.
 #[must_use]
 pub fn compile(text: &str) -> Compiled {
-    compile_with(text, &Overrides::default())
-}
-
-/// The same, with what a start asks for in place of a workflow's settings: another Net of the same definition. Other
-/// dialects have no such settings.
-#[must_use]
-pub fn compile_with(text: &str, overrides: &Overrides) -> Compiled {
-    compiled(text, overrides, None)
+    Dialects::builtin().compile(text, None)
 }
 
 /// The same as [`compile`], with names for literals that no other value has.
 #[must_use]
 pub fn compile_marked(text: &str, marks: &Marks) -> Compiled {
-    compiled(text, &Overrides::default(), Some(marks))
+    Dialects::builtin().compile(text, Some(marks))
 }
 
-fn compiled(text: &str, overrides: &Overrides, marks: Option<&Marks>) -> Compiled {
-    let mut problems = Problems::default();
-    let root = document::parse(text, &mut problems);
-    let dialect = root.as_ref().and_then(|root| detect::detect(root, &mut problems));
-    let lowered = match (dialect, &root) {
-        (Some(Dialect::Playbook), Some(root)) => playbook::compile(root, text, marks, &mut problems),
-        (Some(Dialect::Workflow), Some(root)) => {
-            workflow::compile(root, text, (overrides, marks), &mut problems)
+impl Dialects<'_> {
+    /// Compiles a YAML or JSON text of one of these dialects.
+    #[must_use]
+    pub fn compile(self, text: &str, marks: Option<&Marks>) -> Compiled {
+        let mut problems = Problems::default();
+        let root = document::parse(text, &mut problems);
+        let dialect = root.as_ref().and_then(|root| self.detect(root, &mut problems));
+        let lowered = match (dialect.and_then(|dialect| dialect.compiler), &root) {
+            (Some(compiler), Some(root)) => {
+                (compiler.compile)(&Document { root, text, marks }, &mut problems)
+            }
+            _ => Lowered::default(),
+        };
+        let net = lowered.net.filter(|_| !problems.has_errors());
+        let diagnostics = problems.told(text, root.as_ref());
+        let warnings = diagnostics.iter().filter(|diagnostic| !diagnostic.is_error()).cloned().collect();
+        let mut manifest = Manifest { warnings, ..lowered.manifest }.with_net(net.as_ref());
+        source::redact(&mut manifest, &lowered.written);
+        Compiled {
+            dialect,
+            name: lowered.name,
+            path: lowered.path,
+            status: lowered.status,
+            manifest,
+            net,
+            workload: Value::Object(lowered.workload),
+            diagnostics,
+            source: source::stored(text, &lowered.written),
+            shown: source::shown(text, &lowered.written),
+            literals: source::literals(lowered.written),
         }
-        _ => playbook::Lowered::default(),
-    };
-    let net = lowered.net.filter(|_| !problems.has_errors());
-    Compiled {
-        dialect,
-        name: lowered.name,
-        path: lowered.path,
-        status: lowered.status,
-        children: lowered.children,
-        net,
-        failure_mode: lowered.failure_mode,
-        workload: lowered.workload.unwrap_or(json!({})),
-        inputs_schema: lowered.inputs_schema,
-        diagnostics: problems.told(text, root.as_ref()),
-        source: source::stored(text, &lowered.written),
-        shown: source::shown(text, &lowered.written),
-        literals: source::literals(lowered.written),
     }
 }

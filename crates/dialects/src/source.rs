@@ -1,5 +1,6 @@
 //! A definition's text without the secrets that stand in it.
 
+use crate::manifest::Manifest;
 use crate::playbook::keychain::plain;
 use serde_json::json;
 use std::fmt;
@@ -54,6 +55,21 @@ pub(crate) fn stored(text: &str, written: &[Written]) -> String {
     }
     let kept = replaced(text, written, |found, _| json!({ SECRET: found.secret }).to_string());
     Redactor::new(written.iter().map(|found| found.value.as_str())).text(&kept).into_owned()
+}
+
+/// The manifest is stored as well: what it quotes from the text has no secrets in it.
+pub(crate) fn redact(manifest: &mut Manifest, written: &[Written]) {
+    if written.is_empty() {
+        return;
+    }
+    let redactor = Redactor::new(written.iter().map(|found| found.value.as_str()));
+    manifest.inputs_schema.iter_mut().for_each(|schema| redactor.value(schema));
+    let nowhere = manifest.children.iter_mut().map(|child| &mut child.nowhere);
+    for diagnostic in manifest.warnings.iter_mut().chain(nowhere) {
+        for text in std::iter::once(&mut diagnostic.message).chain(&mut diagnostic.hint) {
+            *text = redactor.text(text).into_owned();
+        }
+    }
 }
 
 /// A line is shown as a whole, and what stands in its comment with it.

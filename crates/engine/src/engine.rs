@@ -4,7 +4,7 @@
 use crate::fair::{FairThreads, WaitingMax};
 use crate::hands::{Hand, Hands};
 use crate::ids::IdMap;
-use crate::lane::{Config, InputsCheck, Lane, Relower};
+use crate::lane::{Config, InputsCheck, Lane};
 use crate::reading::look_up;
 use crate::wake::{Answer, Effect, Fatal, Found, InputsLookup, Lookup, Now, ReadId, Request, Wake};
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
@@ -107,9 +107,7 @@ impl Engine {
         let readers = (0..INPUTS_THREADS).map(|_| store.reader()).collect::<Result<Vec<_>, _>>()?;
         let inputs = FairThreads::start("inputs", readers, WaitingMax::UNBOUNDED);
         let inputs = inputs.map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
-        let relower = config.relower;
-        let reading =
-            spawn("reader", move || answer_lookups(reader, relower, &to_read, &events, &*reading_hand));
+        let reading = spawn("reader", move || answer_lookups(reader, &to_read, &events, &*reading_hand));
         let began = Instant::now();
         let recovered = Arc::new(AtomicBool::new(false));
         let turn = Turn {
@@ -236,7 +234,6 @@ fn written<S: Store>(store: &mut S, batch: &[Write]) -> Result<Vec<Applied>, Sto
 
 fn answer_lookups<S: Store>(
     mut reader: S::Reader,
-    relower: Relower,
     lookups: &Receiver<(ReadId, Lookup)>,
     events: &Sender<Happened<S>>,
     hand: &dyn Hand,
@@ -248,13 +245,6 @@ fn answer_lookups<S: Store>(
             None => hand.work(),
         }
         let found = look_up(&mut reader, &lookup, &InputsCheck::default());
-        let found = found.map(|found| match (&lookup, found) {
-            (Lookup::Named(..), Found::Definition(Some((definition, net)))) => {
-                let net = relower(&definition, &net).map_or(net, Arc::new);
-                Found::Definition(Some((definition, net)))
-            }
-            (_, found) => found,
-        });
         hand.rest();
         if events.send(Happened::Found(id, found)).is_err() {
             return;

@@ -45,7 +45,7 @@ use serde_json::Value;
 use sessions::Sessions;
 use std::sync::Arc;
 use timers::Timers;
-use windlass_kernel::{ExecutionId, Net};
+use windlass_kernel::ExecutionId;
 use windlass_protocol as protocol;
 use windlass_protocol::Call;
 use windlass_store::{Entry, Quarantine, StoredDefinition};
@@ -62,7 +62,6 @@ pub struct Config {
     /// Someone wants to know to which executions something happened.
     pub watched: bool,
     pub check_inputs: InputsCheck,
-    pub relower: Relower,
     /// What the engine's threads have in hand is published here.
     pub hands: Hands,
     /// Executions that are not worked on, as the store has them.
@@ -101,10 +100,6 @@ impl std::fmt::Debug for InputsCheck {
     }
 }
 
-/// Returns the Net to run for a definition in place of the one that is stored with it, if there is such a one. Called by
-/// the reader for definitions of sub-executions.
-pub type Relower = fn(&StoredDefinition, &Net) -> Option<Net>;
-
 impl Default for Config {
     fn default() -> Self {
         let lease_ttl_ms = protocol::LEASE_TTL_MS;
@@ -115,7 +110,6 @@ impl Default for Config {
             lease_ttl_ms,
             watched: false,
             check_inputs: InputsCheck::default(),
-            relower: |_, _| None,
             hands: Hands::default(),
             quarantined: Vec::new(),
         }

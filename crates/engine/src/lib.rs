@@ -19,7 +19,7 @@ pub use fair::{FairThreads, Job, Refused, Waiting, WaitingMax};
 pub use folder::{Folder, FolderError};
 pub use hands::{Hand, Hands};
 pub use ids::new_execution_id;
-pub use lane::{Config, InputsCheck, Lane, Relower};
+pub use lane::{Config, InputsCheck, Lane};
 pub use private::make_private;
 pub use reading::{journal, look_up};
 pub use wake::{

@@ -70,10 +70,10 @@ fn inputs(
 fn with_net(
     reader: &mut impl Reader,
     found: Option<StoredDefinition>,
-) -> Result<Option<(StoredDefinition, Arc<Net>)>, StoreError> {
+) -> Result<Option<Box<(StoredDefinition, Arc<Net>)>>, StoreError> {
     let Some(definition) = found else { return Ok(None) };
     match reader.net(definition.net)? {
-        Some(net) => Ok(Some((definition, Arc::new(net)))),
+        Some(net) => Ok(Some(Box::new((definition, Arc::new(net))))),
         None => Err(StoreError::Corrupt(format!("the net of definition `{}` is missing", definition.name))),
     }
 }

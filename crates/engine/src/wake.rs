@@ -457,7 +457,7 @@ pub enum Found {
     Execution(Option<Box<Stored>>),
     Net(Option<Arc<Net>>),
     Values(Values),
-    Definition(Option<(StoredDefinition, Arc<Net>)>),
+    Definition(Option<Box<(StoredDefinition, Arc<Net>)>>),
     Past(Option<Box<Past>>),
     End(Option<protocol::AgentAnswer>),
     Result(Option<ChildResult>),

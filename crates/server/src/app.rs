@@ -10,13 +10,14 @@ use crate::limits::RateLimits;
 use crate::problem::Problem;
 use crate::readers::Readers;
 use crate::rights::TenantRights;
-use crate::routes::{Estimates, Prepared};
+use crate::routes::Estimates;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::stories::Stories;
 use crate::streams::{StreamPlace, Streams};
 use crate::traces::Traces;
 use crate::vault::SharedVault;
+use crate::versions::Versions;
 use crate::watchdog::Pulse;
 use crate::webhook_secrets::WebhookSecrets;
 use axum::http::StatusCode;
@@ -53,7 +54,7 @@ pub struct App {
     pub hub: Arc<Hub>,
     pub stories: Arc<Stories>,
     pub compiling: Compiling,
-    pub prepared: Prepared,
+    pub versions: Arc<Versions>,
     pub estimates: Estimates,
     pub pulse: Pulse,
     /// Where executions are told as traces, if anywhere.
@@ -74,6 +75,7 @@ pub struct Parts {
     pub secrets: Arc<SharedVault>,
     pub rights: Arc<TenantRights>,
     pub storage: Arc<Storage>,
+    pub versions: Arc<Versions>,
     pub seal: Option<Arc<AuditSeal>>,
     pub hub: Arc<Hub>,
     pub traces: Option<Arc<Traces>>,
@@ -92,6 +94,7 @@ impl App {
             secrets,
             rights,
             storage,
+            versions,
             seal,
             hub,
             traces,
@@ -118,7 +121,7 @@ impl App {
             hub,
             stories: Arc::default(),
             compiling: Compiling::default(),
-            prepared: Prepared::default(),
+            versions,
             estimates: Estimates::default(),
             pulse,
             traces,

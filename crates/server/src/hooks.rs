@@ -4,8 +4,7 @@
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem};
-use windlass_dialects::Dialect;
-use windlass_dialects::workflow::{Hook, hooks};
+use windlass_dialects::{Hook, Manifest};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Entry, HookClaim, HookReader as _, Store as _, StoreError, Tenant, UnreadHooks, Write};
 
@@ -18,23 +17,9 @@ const PAGE: usize = 100;
 
 /// Returns the requests that a definition wants to be started by.
 #[must_use]
-pub fn claims_of(dialect: Dialect, source: &str) -> Vec<HookClaim> {
-    match dialect {
-        Dialect::Workflow => merged(hooks(source)),
-        _ => Vec::new(),
-    }
-}
-
-/// One claim for each path and method. Of two triggers with the same request, the stricter one holds.
-fn merged(hooks: Vec<Hook>) -> Vec<HookClaim> {
-    let mut claims: Vec<HookClaim> = Vec::new();
-    for Hook { method, path, require_auth } in hooks {
-        match claims.iter_mut().find(|claim| claim.method == method && claim.path == path) {
-            Some(claim) => claim.require_auth |= require_auth,
-            None => claims.push(HookClaim { method, path, require_auth }),
-        }
-    }
-    claims
+pub fn claims_of(manifest: &Manifest) -> Vec<HookClaim> {
+    let claim = |Hook { method, path, require_auth }: Hook| HookClaim { method, path, require_auth };
+    manifest.hooks.iter().cloned().map(claim).collect()
 }
 
 /// Refuses paths that no request could reach.
@@ -118,7 +103,7 @@ fn claim(store: &mut Sqlite, unread: &UnreadHooks) -> Result<(), StoreError> {
 }
 
 fn claims(unread: &UnreadHooks) -> Vec<HookClaim> {
-    Dialect::of_name(&unread.dialect).map(|dialect| claims_of(dialect, &unread.source)).unwrap_or_default()
+    claims_of(&serde_json::from_str(&unread.manifest).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -151,11 +136,5 @@ mod tests {
         }
         assert!(check(&vec![claim("p", true); HOOKS_MAX + 1]).is_err());
         assert!(check(&[claim("orders/default", true)]).is_ok());
-    }
-
-    #[test]
-    fn of_two_triggers_with_one_path_the_stricter_one_holds() {
-        let hook = |require_auth| Hook { method: "POST".to_owned(), path: "p".to_owned(), require_auth };
-        assert_eq!(merged(vec![hook(false), hook(true)]), [claim("p", true)]);
     }
 }

@@ -5,11 +5,10 @@ use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
 use crate::hub::Hub;
 use crate::memories::SharedMemory;
-use crate::relower::relower;
 use crate::rights::{TenantRights, Variables};
-use crate::schemas::InputsSchemas;
 use crate::storage::{Storage, StorageLimits};
 use crate::vault::{LocalVault, SharedVault};
+use crate::versions::{Versions, recompile_stored};
 use crate::watchdog::{self, Pulse, Vitals, Watchdog};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
@@ -44,6 +43,7 @@ pub struct Embedded {
     vault: Arc<SharedVault>,
     rights: Arc<TenantRights>,
     storage: Arc<Storage>,
+    versions: Arc<Versions>,
     seal: Option<Arc<AuditSeal>>,
     warnings: Vec<String>,
     vitals: Arc<Vitals>,
@@ -92,6 +92,7 @@ impl Embedded {
         // Steps run as the same user, and this process opens the secrets of all of them.
         deny_inspection()?;
         let mut store = Sqlite::open(&Folder::store(folder.path()))?;
+        recompile_stored(&mut store)?;
         let lost_hooks = hooks::claim_stored(&mut store)?;
         let tenants = store.reader()?.tenants()?;
         let (usages, data) = (store.usages(), folder.path().to_owned());
@@ -100,8 +101,10 @@ impl Embedded {
         let limits = limits(setup.shares, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
-        let schemas = InputsSchemas::default();
-        let check_inputs = InputsCheck::new(move |definition, inputs| schemas.check(definition, inputs));
+        let versions = Arc::new(Versions::default());
+        let of_children = versions.clone();
+        let check_inputs =
+            InputsCheck::new(move |definition, inputs| of_children.check_child(definition, inputs));
         let (vault, mut warnings) = vault(folder.path(), setup.secrets)?;
         let seal = seal(&vault, setup.seals_audit).unwrap_or_else(|error| {
             warnings.push(format!("entries of the audit log are not sealed from now on: {error:#}"));
@@ -113,7 +116,6 @@ impl Embedded {
         let config = Config {
             seed: seed(),
             check_inputs,
-            relower,
             hands: vitals.of_engine(),
             quarantined,
             ..Config::default()
@@ -123,8 +125,19 @@ impl Embedded {
         // Before anybody offers a slot.
         engine.handle().ask(Request::Limit(limits), |_| {});
         warnings.extend(lost_hooks);
-        let mut embedded =
-            Embedded { pool: None, engine, folder, vault, rights, storage, seal, warnings, vitals, watchdog };
+        let mut embedded = Embedded {
+            pool: None,
+            engine,
+            folder,
+            vault,
+            rights,
+            storage,
+            versions,
+            seal,
+            warnings,
+            vitals,
+            watchdog,
+        };
         match setup.workers {
             Workers::Pool => embedded.work(artifacts, setup.egress, setup.database_quota, None)?,
             Workers::Slots(slots) => {
@@ -179,6 +192,11 @@ impl Embedded {
     /// How much of the disk is used, and may be.
     pub fn storage(&self) -> Arc<Storage> {
         self.storage.clone()
+    }
+
+    /// Versions of definitions that were started lately.
+    pub fn versions(&self) -> Arc<Versions> {
+        self.versions.clone()
     }
 
     /// The key that audit rows are sealed with; None while the folder has none.

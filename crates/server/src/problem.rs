@@ -68,7 +68,7 @@ impl From<&Diagnostic> for Detail {
             message: diagnostic.message.clone(),
             line: Some(diagnostic.line),
             column: Some(diagnostic.column),
-            code: Some(diagnostic.code.to_owned()),
+            code: Some(diagnostic.code.to_string()),
             hint: diagnostic.hint.clone(),
         }
     }

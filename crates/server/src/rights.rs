@@ -1,12 +1,9 @@
 //! What definitions of a tenant may do on this machine. Whoever may upload one would else be the user of the server.
 
 use crate::problem::Problem;
-use serde::Deserialize as _;
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
-use windlass_kernel::Net;
-use windlass_kernel::net::Work;
-use windlass_protocol::{Pipeline, Tool};
+use windlass_dialects::ProgramUse;
 use windlass_store::{StoredTenant, Tenant};
 use windlass_worker::Rights;
 
@@ -54,8 +51,8 @@ impl TenantRights {
     }
 
     /// A 403 that names the first step of a definition that runs one, for a tenant that may not.
-    pub fn check(&self, tenant: &Tenant, programs: &[RunsProgram]) -> Result<(), Problem> {
-        let Some(RunsProgram { step, tool }) = programs.first() else { return Ok(()) };
+    pub fn check(&self, tenant: &Tenant, programs: &[ProgramUse]) -> Result<(), Problem> {
+        let Some(ProgramUse { step, tool }) = programs.first() else { return Ok(()) };
         if self.may_run_programs(&tenant.0) {
             return Ok(());
         }
@@ -75,39 +72,6 @@ impl Rights for TenantRights {
 
     fn may_read_variable(&self, tenant: &str, name: &str) -> bool {
         *tenant == *Tenant::default().0 && self.variables.have(name)
-    }
-}
-
-/// A step of a definition that runs a program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunsProgram {
-    pub step: String,
-    pub tool: String,
-}
-
-/// Compensation included. What a definition starts as another execution is asked when that begins.
-#[must_use]
-pub fn programs_of(net: &Net) -> Vec<RunsProgram> {
-    let works = net.steps().flat_map(|(_, step)| {
-        let hook = step.compensation.iter().map(|hook| &hook.work);
-        std::iter::once(&step.work).chain(hook).map(|work| (&step.name, work))
-    });
-    works.flat_map(|(step, work)| programs(step, work)).collect()
-}
-
-fn programs(step: &str, work: &Work) -> Vec<RunsProgram> {
-    let Work::Task { spec } = work else { return Vec::new() };
-    let found = |tool: String| RunsProgram { step: step.to_owned(), tool };
-    match Pipeline::deserialize(&**spec) {
-        Ok(pipeline) => {
-            let kinds = pipeline.tasks.into_iter().map(|task| task.kind);
-            kinds
-                .filter(|kind| Tool::named(kind).is_some_and(|tool| tool.row().runs_programs))
-                .map(found)
-                .collect()
-        }
-        // What cannot be read is not known to be harmless.
-        Err(_) => vec![found("unknown".to_owned())],
     }
 }
 
@@ -143,28 +107,5 @@ mod tests {
         assert!(!rights.may_read_variable("tnt_1", "TOKEN"));
         let all = TenantRights::new(Variables::All, &[]);
         assert!(all.may_read_variable("default", "HOME") && !all.may_read_variable("tnt_1", "HOME"));
-    }
-
-    #[test]
-    fn programs_are_found_wherever_a_definition_has_them() {
-        let found = |text: &str| {
-            let net = windlass_dialects::compile(text).net.expect("it compiles");
-            let found = programs_of(&net).into_iter().map(|one| format!("{} {}", one.step, one.tool));
-            found.collect::<Vec<_>>()
-        };
-        let playbook = |tool: &str| format!("workflow:\n  - step: a\n    tool: {tool}\n");
-        assert_eq!(found(&playbook("{kind: noop}")), Vec::<String>::new());
-        assert_eq!(found(&playbook("{kind: http, url: 'https://example.com'}")), Vec::<String>::new());
-        assert_eq!(found(&playbook("{kind: shell, command: id}")), ["a shell"]);
-        assert_eq!(found(&playbook("{kind: python, code: 'def main(): return 1'}")), ["a python"]);
-        assert_eq!(found(&playbook("[{x: {kind: noop}}, {y: {kind: shell, command: id}}]")), ["a shell"]);
-        let node = |kind: &str, config: &str| {
-            format!(
-                "{{\"name\": \"w\", \"nodes\": [{{\"id\": \"t\", \"type\": \"trigger\", \"config\": {{}}}}, {{\"id\": \
-                 \"n\", \"type\": \"{kind}\", \"config\": {config}}}], \"edges\": [{{\"id\": \"e\", \"source\": \"t\", \
-                 \"target\": \"n\"}}]}}"
-            )
-        };
-        assert_eq!(found(&node("code", "{\"language\": \"python\", \"code\": \"1\"}")), ["n code"]);
     }
 }

@@ -98,6 +98,7 @@ impl Server {
             secrets,
             rights,
             storage,
+            versions: embedded.versions(),
             seal: embedded.seal(),
             hub,
             traces,

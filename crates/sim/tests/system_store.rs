@@ -2,7 +2,9 @@
 
 use windlass_sim::system::{Fate, MemoryStore};
 use windlass_store::conformance::Place;
-use windlass_store::{Definition, Reader, Store, StoreError, Target, Tenant, Which, WorkflowId, Write};
+use windlass_store::{
+    Definition, Reader, Store, StoreError, StoredManifest, Target, Tenant, Which, WorkflowId, Write,
+};
 
 struct Simulated(MemoryStore);
 
@@ -28,6 +30,7 @@ fn definition() -> Write {
         dialect: "simulated".into(),
         source: String::new(),
         workload: serde_json::Value::Null,
+        manifest: StoredManifest::default(),
         net: windlass_kernel::Net::new(spec).expect("a net of one step").into(),
         hooks: Vec::new(),
         at: windlass_kernel::Millis(1),

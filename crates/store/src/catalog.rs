@@ -6,7 +6,7 @@ use crate::origin::{IdempotencyKey, Tenant};
 use crate::store::{Reader, StoreError, StoredDefinition};
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Of one tenant always: what another has is not there.
+/// Of one tenant always, but for outdated versions: what another has is not there.
 pub trait Catalog: Reader {
     fn workflow(&mut self, tenant: &Tenant, id: WorkflowId) -> Result<Option<StoredWorkflow>, StoreError>;
 
@@ -29,6 +29,10 @@ pub trait Catalog: Reader {
         before: Option<u32>,
         limit: usize,
     ) -> Result<Vec<StoredVersion>, StoreError>;
+
+    /// Versions of all tenants whose manifest an older compiler wrote, by id.
+    fn outdated_versions(&mut self, compiler: u32, limit: usize)
+    -> Result<Vec<StoredDefinition>, StoreError>;
 
     /// The execution that was started under this key, and the digest of its request; none once the key is free again.
     fn keyed(

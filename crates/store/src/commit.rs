@@ -139,6 +139,7 @@ pub struct Definition {
     pub source: String,
     /// Defaults of the inputs: an object.
     pub workload: Value,
+    pub manifest: StoredManifest,
     pub net: Arc<Net>,
     /// Requests that start it; `HookTaken` when another workflow of the tenant has one of them.
     pub hooks: Vec<HookClaim>,
@@ -147,6 +148,20 @@ pub struct Definition {
     pub at: Millis,
     /// Written with the version, if one is: `workflow.create` or `workflow.change`.
     pub author: Option<Author>,
+}
+
+/// What a compiler knows about a definition beside its Net. The store does not look into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredManifest {
+    /// Number of the compiler; 0 for definitions without a manifest.
+    pub compiler: u32,
+    pub json: String,
+}
+
+impl Default for StoredManifest {
+    fn default() -> Self {
+        StoredManifest { compiler: 0, json: "{}".to_owned() }
+    }
 }
 
 /// Which workflow a definition is a version of.

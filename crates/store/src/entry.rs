@@ -2,14 +2,14 @@
 //! the disk has one writer, and are no part of any decision.
 
 use crate::access::{Audit, StoredTenant, StoredToken};
-use crate::commit::WorkflowId;
+use crate::commit::{DefinitionId, StoredManifest, WorkflowId};
 use crate::hooks::HookClaim;
 use crate::memory::StoredMemory;
 use crate::origin::Tenant;
 use crate::outbox::{NewDeliveries, Try};
 use crate::quarantine::Suspect;
 use std::collections::BTreeMap;
-use windlass_kernel::{ExecutionId, Millis};
+use windlass_kernel::{ExecutionId, Millis, NetDigest};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
@@ -25,6 +25,12 @@ pub enum Entry {
         tenant: Tenant,
         workflow: WorkflowId,
         at: Millis,
+    },
+    /// A version was compiled again by a newer compiler; `Duplicate` when there is no such version. Its Net is there already.
+    Recompiled {
+        definition: DefinitionId,
+        net: NetDigest,
+        manifest: StoredManifest,
     },
     /// The hooks of a workflow that was stored before claims were; what another one has stays as it is. `Duplicate` when
     /// they were read before.

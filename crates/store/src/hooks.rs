@@ -28,8 +28,8 @@ pub struct StoredHook {
 pub struct UnreadHooks {
     pub tenant: Tenant,
     pub workflow: WorkflowId,
-    pub dialect: String,
-    pub source: String,
+    /// As JSON, see [`StoredManifest`](crate::StoredManifest).
+    pub manifest: String,
 }
 
 /// Reads claims; always of one tenant, but for those that were not read yet.

@@ -37,7 +37,7 @@ pub use catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 pub use codec::{assemble, decode};
 pub use commit::{
     Applied, Commit, CommitId, Creation, Definition, DefinitionId, Lease, Letter, LogChunk, Mail, MailId,
-    Position, Progress, Retry, RetryFrom, Session, Stop, Target, WorkflowId, Write,
+    Position, Progress, Retry, RetryFrom, Session, Stop, StoredManifest, Target, WorkflowId, Write,
 };
 pub use entry::{Entry, WorkflowStatus};
 pub use hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};

@@ -1,7 +1,8 @@
 //! The port to the disk: one writer, readers beside it.
 
 use crate::commit::{
-    Applied, CommitId, DefinitionId, Lease, Letter, MailId, Position, Progress, Stop, WorkflowId, Write,
+    Applied, CommitId, DefinitionId, Lease, Letter, MailId, Position, Progress, Stop, StoredManifest,
+    WorkflowId, Write,
 };
 use crate::origin::{Options, Priority, Tenant};
 use crate::quarantine::{Quarantine, Suspect};
@@ -354,6 +355,7 @@ pub struct StoredDefinition {
     pub dialect: String,
     pub source: String,
     pub workload: Value,
+    pub manifest: StoredManifest,
     pub net: NetDigest,
 }
 

@@ -216,5 +216,5 @@ enum Found {
 }
 
 fn of_definition(of: Option<usize>, compiled: &Compiled) -> VecDeque<(Option<usize>, Child)> {
-    compiled.children.iter().map(|child| (of, child.clone())).collect()
+    compiled.manifest.children.iter().map(|child| (of, child.clone())).collect()
 }

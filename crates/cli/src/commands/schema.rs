@@ -3,7 +3,7 @@
 use crate::exit::Usage;
 use std::io::Write;
 use std::process::ExitCode;
-use windlass_dialects::{Dialect, schema};
+use windlass_dialects::{Dialect, Dialects};
 
 /// Print the JSON Schema of a dialect, for editors
 ///
@@ -17,10 +17,11 @@ pub struct Schema {
 
 impl Schema {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let found = Dialect::of_name(&self.dialect).and_then(schema);
+        let found = Dialect::of_name(&self.dialect).and_then(Dialect::schema);
         let Some(schema) = found else {
             let message = format!("there is no schema of `{}`", self.dialect);
-            return Err(Usage::new(message).hint("schemas exist for: playbook, workflow").into());
+            let names: Vec<&str> = Dialects::builtin().supported().map(Dialect::name).collect();
+            return Err(Usage::new(message).hint(format!("schemas exist for: {}", names.join(", "))).into());
         };
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&schema)?)?;
         Ok(ExitCode::SUCCESS)

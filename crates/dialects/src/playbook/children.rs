@@ -1,20 +1,10 @@
 //! Playbooks that a playbook starts, as far as it names them by text: what a template names shows only at run time.
 
 use super::model::{Playbook, TaskDef};
-use crate::diagnostic::{Diagnostic, Problems};
+use crate::diagnostic::Problems;
 use crate::document::Node;
+use crate::manifest::Child;
 use serde_json::Value;
-
-/// A playbook that a task starts.
-#[derive(Debug, Clone)]
-pub struct Child {
-    /// As written: `path` or `catalog_id`.
-    pub path: String,
-    /// None: the newest.
-    pub version: Option<u32>,
-    /// What to tell when it is nowhere.
-    pub nowhere: Diagnostic,
-}
 
 /// Under this word the newest version is meant.
 const NEWEST: &str = "latest";

@@ -13,37 +13,30 @@ mod schema;
 mod view;
 mod workbook;
 
-pub use children::Child;
-
 use crate::diagnostic::Problems;
 use crate::document::Node;
+use crate::manifest::{Lowered, Manifest};
 use crate::read::Reader;
-use crate::source::Written;
+use crate::table::{Compiler, Dialect, Document};
 use model::Playbook;
-use serde_json::Value;
-use windlass_kernel::Net;
-use windlass_kernel::net::FailureMode;
-use windlass_secrets::Marks;
 
-pub(crate) use schema::schema;
-pub(crate) use view::VIEW;
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "playbook",
+    shape: "a list `workflow` whose entries have a name `step`",
+    has_shape,
+    view: &view::VIEW,
+    // Before, values became parts of programs (docs/adr/0025).
+    nets_since: 1,
+    compiler: Some(Compiler { schema: schema::schema, compile }),
+};
 
-#[derive(Debug, Default)]
-pub(crate) struct Lowered {
-    /// As the definition says it, for those who start it.
-    pub(crate) failure_mode: Option<FailureMode>,
-    pub(crate) name: Option<String>,
-    pub(crate) path: Option<String>,
-    pub(crate) status: Option<&'static str>,
-    pub(crate) children: Vec<Child>,
-    pub(crate) net: Option<Net>,
-    pub(crate) workload: Option<Value>,
-    pub(crate) written: Vec<Written>,
-    /// JSON Schema that the inputs of a start must fit.
-    pub(crate) inputs_schema: Option<Value>,
+fn has_shape(root: &Node) -> bool {
+    let is_playbook = |kind: &str| kind.eq_ignore_ascii_case("playbook");
+    root.get("workflow").is_some() || root.get("kind").and_then(Node::text).is_some_and(is_playbook)
 }
 
-pub(crate) fn compile(root: &Node, source: &str, marks: Option<&Marks>, problems: &mut Problems) -> Lowered {
+fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
+    let Document { root, text: source, marks } = *document;
     let mut reader = Reader { source, problems, marks };
     let mut playbook = parse::playbook(root, &mut reader);
     workbook::inline(&mut playbook, reader.problems);
@@ -54,15 +47,6 @@ pub(crate) fn compile(root: &Node, source: &str, marks: Option<&Marks>, problems
     let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };
     let children = children::children(&playbook, source, root);
     let Playbook { name, path, workload, written, .. } = playbook;
-    Lowered {
-        failure_mode: None,
-        name,
-        path,
-        status: None,
-        children,
-        net,
-        workload: Some(Value::Object(workload)),
-        written,
-        inputs_schema: None,
-    }
+    let manifest = Manifest { children, ..Manifest::default() };
+    Lowered { name, path, status: None, net, workload, manifest, written }
 }

@@ -5,7 +5,7 @@ use super::language::Kind;
 use super::model::{Form, NodeDef, Workflow};
 use crate::diagnostic::Problems;
 use crate::document::Node;
-use crate::playbook::Child;
+use crate::manifest::Child;
 
 pub(super) fn children(workflow: &Workflow, source: &str, root: &Node) -> Vec<Child> {
     workflow.nodes.iter().filter_map(|node| child(node, source, root)).collect()

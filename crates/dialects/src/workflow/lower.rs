@@ -5,14 +5,14 @@ use super::language::{Exit, Kind};
 use super::model::{Form, LoopForm, NodeDef, TaskForm, Workflow};
 use super::plan::{Plan, guard};
 use super::reads::{Names, OUTPUTS};
-use super::{Overrides, retry};
+use super::retry;
 use crate::diagnostic::Problems;
+use crate::manifest::{DefaultRetry, Settings, end_policy};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expr::{Expr, Template};
 use windlass_kernel::net::{
-    Body, EndPolicy, FailureMode, Join, JoinArc, LoopSpec, NetSpec, On, Policy, Recovery, Retry, Root, Shown,
-    Step, Work,
+    Body, FailureMode, Join, JoinArc, LoopSpec, NetSpec, On, Policy, Recovery, Retry, Root, Shown, Step, Work,
 };
 use windlass_kernel::{Net, StepId};
 use windlass_protocol::{Node, Pipeline, Task};
@@ -21,16 +21,12 @@ use windlass_protocol::{Node, Pipeline, Task};
 const TIMEOUT_MS: u64 = 300_000;
 
 /// The workflow has been checked: every name in it leads somewhere.
-pub(super) fn lower(
-    workflow: &Workflow,
-    plan: &Plan,
-    overrides: &Overrides,
-    problems: &mut Problems,
-) -> Option<Net> {
+pub(super) fn lower(workflow: &Workflow, plan: &Plan, problems: &mut Problems) -> Option<Net> {
     let names = Names::of(workflow);
-    let lowering = Lowering { workflow, plan, names, retry: default_retry(workflow, overrides) };
+    let retry = workflow.settings.retry.clone().unwrap_or_else(retry::usual);
+    let lowering = Lowering { workflow, plan, names, retry };
     let steps = (0..workflow.nodes.len()).map(|place| lowering.step(place)).collect();
-    let refused = match Net::new(NetSpec { steps, policy: policy(workflow, overrides) }) {
+    let refused = match Net::new(NetSpec { steps, policy: policy(workflow) }) {
         Ok(net) => return Some(net),
         Err(refused) => refused,
     };
@@ -40,23 +36,29 @@ pub(super) fn lower(
     None
 }
 
-/// What a start asks for stands in for the definition's own.
-fn default_retry(workflow: &Workflow, overrides: &Overrides) -> Retry {
-    let given = overrides.retry.clone().or_else(|| workflow.settings.retry.clone());
-    given.unwrap_or_else(retry::usual)
+/// Returns the settings that a start may replace.
+pub(super) fn settings(workflow: &Workflow) -> Settings {
+    let default_retry = |(node, step): (&NodeDef, u32)| {
+        let attempts_max = match &node.form {
+            Form::Task(task) => task.attempts_max,
+            Form::Child { .. } => None,
+            _ => return None,
+        };
+        node.retry.is_none().then_some(DefaultRetry { step, attempts_max })
+    };
+    Settings {
+        failure_mode: workflow.settings.failure,
+        default_retries: workflow.nodes.iter().zip(0..).filter_map(default_retry).collect(),
+    }
 }
 
-fn policy(workflow: &Workflow, overrides: &Overrides) -> Policy {
+fn policy(workflow: &Workflow) -> Policy {
     let settings = &workflow.settings;
-    let failure = overrides.failure_mode.or(settings.failure).unwrap_or(FailureMode::FailFast);
-    let end = match failure {
-        FailureMode::FailFast => EndPolicy::FailOnAny,
-        FailureMode::Continue | FailureMode::Collect => EndPolicy::Partial,
-    };
+    let failure = settings.failure.unwrap_or(FailureMode::FailFast);
     Policy {
         join: Join::AnyLive,
         failure,
-        end,
+        end: end_policy(failure),
         max_parallel: settings.max_parallel,
         timeout_ms: Some(settings.timeout_ms.unwrap_or(TIMEOUT_MS)),
         recovery: Recovery::ResumeStep,

@@ -4,8 +4,6 @@ mod children;
 mod config;
 mod credentials;
 mod form;
-mod hooks;
-mod inputs;
 mod language;
 mod lower;
 mod model;
@@ -14,38 +12,26 @@ mod plan;
 mod reads;
 mod retry;
 mod schema;
+mod triggers;
 mod view;
 
-pub use hooks::{HOOK, HOOK_IS_RESERVED, Hook, has_hook, hooks};
-pub use inputs::{InputProblem, InputsSchema};
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types, retry_schema};
 
-pub(crate) use schema::schema;
-pub(crate) use view::VIEW;
-
 use crate::diagnostic::Problems;
-use crate::document::Node;
-use crate::playbook::Lowered;
+use crate::manifest::{Lowered, Manifest};
 use crate::read::Reader;
-use serde_json::Value;
-use windlass_kernel::net::{FailureMode, Retry};
-use windlass_secrets::Marks;
+use crate::table::{Compiler, Dialect, Document, has_key};
+use windlass_kernel::net::FailureMode;
 
-/// What a start asks for in place of the definition's settings.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Overrides {
-    /// For nodes without a policy of their own.
-    pub retry: Option<Retry>,
-    pub failure_mode: Option<FailureMode>,
-}
-
-impl Overrides {
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Overrides::default()
-    }
-}
+pub(crate) const DIALECT: Dialect = Dialect {
+    name: "workflow",
+    shape: "`nodes` and `edges`",
+    has_shape: |root| has_key(root, "nodes"),
+    view: &view::VIEW,
+    nets_since: 0,
+    compiler: Some(Compiler { schema: schema::schema, compile }),
+};
 
 /// A failure mode by its name in the document.
 #[must_use]
@@ -53,31 +39,29 @@ pub fn failure_mode(word: &str) -> Option<FailureMode> {
     language::FAILURE_MODES.iter().find(|(known, _)| *known == word).map(|(_, mode)| *mode)
 }
 
-pub(crate) fn compile(
-    root: &Node,
-    source: &str,
-    (overrides, marks): (&Overrides, Option<&Marks>),
-    problems: &mut Problems,
-) -> Lowered {
+fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
+    let Document { root, text: source, marks } = *document;
     let mut reader = Reader { source, problems, marks };
     let mut workflow = parse::workflow(root, &mut reader);
     let plan = plan::plan(&workflow, problems);
     let known = known_names(&workflow);
     credentials::find(&mut workflow, |_, name| known.contains(name), problems);
     reads::check(&workflow, &plan, problems);
-    let net = if problems.has_errors() { None } else { lower::lower(&workflow, &plan, overrides, problems) };
-    let children = children::children(&workflow, source, root);
-    let defaults = inputs::defaults(workflow.inputs.as_ref());
+    let net = if problems.has_errors() { None } else { lower::lower(&workflow, &plan, problems) };
+    let manifest = Manifest {
+        hooks: triggers::hooks(root),
+        settings: Some(lower::settings(&workflow)),
+        children: children::children(&workflow, source, root),
+        ..Manifest::default()
+    };
     Lowered {
-        failure_mode: workflow.settings.failure,
         name: workflow.name,
         path: None,
         status: workflow.status,
-        children,
         net,
-        workload: Some(Value::Object(defaults)),
+        workload: triggers::input_defaults(workflow.inputs.as_ref()),
+        manifest: Manifest { inputs_schema: workflow.inputs, ..manifest },
         written: workflow.written,
-        inputs_schema: workflow.inputs,
     }
 }
 

@@ -6,7 +6,7 @@ use super::language::{
     DRAWN_EDGE, DRAWN_NODE, EDGE, FAILURE_MODES, NODE, NODE_TYPES, NodeKind, ROOT, SETTINGS, STATUSES,
 };
 use super::model::{EdgeDef, NodeDef, Settings, Workflow};
-use super::{credentials, inputs, retry};
+use super::{credentials, retry, triggers};
 use crate::document::{Entry, Node};
 use crate::names;
 use crate::playbook::keychain::{place, plain};
@@ -44,7 +44,7 @@ pub(super) fn workflow(root: &Node, reader: &mut Reader<'_, '_>) -> Workflow {
     let place = format!("workflow/{}", place(workflow.name.as_deref(), reader.source));
     workflow.nodes = nodes(root, &place, reader, &mut workflow.written);
     workflow.edges = edges(root, reader);
-    workflow.inputs = inputs::schema(root);
+    workflow.inputs = triggers::inputs_schema(root);
     workflow
 }
 

@@ -1,11 +1,11 @@
 //! Names in expressions: whether there is anything of that name, and whether it has a value by then.
 
 use super::credentials::looks_like_one;
-use super::hooks::HOOK;
 use super::language::Kind;
 use super::model::{NodeDef, Workflow};
 use super::plan::Plan;
 use crate::diagnostic::Problems;
+use crate::inputs::HOOK;
 use crate::names;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expr::Read;

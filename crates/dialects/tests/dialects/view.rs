@@ -80,8 +80,12 @@ impl Driven {
     }
 
     fn told_with(&self, leases: Leases) -> Value {
-        let workflow =
-            Workflow { id: 5, name: "told".into(), version: 2, dialect: Some(Dialect::Playbook.view()) };
+        let workflow = Workflow {
+            id: 5,
+            name: "told".into(),
+            version: 2,
+            dialect: Dialect::of_name("playbook").map(Dialect::view),
+        };
         let labels = Labels { by: "owner".into(), ..Labels::default() };
         let (execution, trigger) = (ExecutionId(7), "manual".into());
         let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels, quarantined: None };

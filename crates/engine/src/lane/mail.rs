@@ -168,9 +168,6 @@ impl<R> Lane<R> {
             self.missing(create.id);
             return self.child_failed(mail, &create, for_editors(&definition));
         }
-        if net.digest() != definition.net {
-            self.keep_other_net(&net);
-        }
         let lookup = InputsLookup {
             execution: create.id,
             tenant: whose.0.clone(),

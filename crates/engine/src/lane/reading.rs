@@ -119,9 +119,11 @@ impl<R> Lane<R> {
             (Why::Load(id), Found::Execution(stored)) => self.loaded(id, stored),
             (Why::Net(id, stored), Found::Net(net)) => self.net_found(id, *stored, net),
             (Why::Values(id, needs), Found::Values(values)) => self.values_found(id, &needs, values),
-            (Why::Start(start, reply), Found::Definition(found)) => self.start_found(*start, found, reply),
+            (Why::Start(start, reply), Found::Definition(found)) => {
+                self.start_found(*start, found.map(|found| *found), reply)
+            },
             (Why::StartChild { mail, create, wanted, whose }, Found::Definition(found)) => {
-                self.child_found((mail, whose), *create, &wanted, found);
+                self.child_found((mail, whose), *create, &wanted, found.map(|found| *found));
             }
             (Why::Inputs(starting, reply), Found::Inputs(inputs)) => {
                 self.inputs_found(*starting, inputs, reply)

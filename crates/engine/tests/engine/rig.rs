@@ -12,8 +12,8 @@ use windlass_protocol::{
 };
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{
-    Applied, Definition, DefinitionId, Mail, MailId, Reader, Store, StoreError, Target, Tenant, WorkflowId,
-    Write,
+    Applied, Definition, DefinitionId, Mail, MailId, Reader, Store, StoreError, StoredManifest, Target,
+    Tenant, WorkflowId, Write,
 };
 
 /// A test that waits this long for an order has failed.
@@ -245,6 +245,7 @@ pub fn definition(name: &str, net: Arc<Net>) -> Definition {
         dialect: "playbook".into(),
         source: format!("{name} {:?}", net.digest()),
         workload: json!({}),
+        manifest: StoredManifest::default(),
         net,
         hooks: Vec::new(),
         at: Millis(0),

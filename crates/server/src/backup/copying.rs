@@ -84,7 +84,7 @@ mod tests {
     use tempfile::TempDir;
     use windlass_artifact::{Artifact, key_of};
     use windlass_kernel::Millis;
-    use windlass_store::{Definition, Store as _, Target, WorkflowId, Write};
+    use windlass_store::{Definition, Store as _, StoredManifest, Target, WorkflowId, Write};
 
     const NAMED: &[u8] = b"\"named by the store\"";
 
@@ -102,6 +102,7 @@ mod tests {
             dialect: "playbook".to_owned(),
             source: compiled.source,
             workload: json!({ "large": { "$artifact": key_of(NAMED) } }),
+            manifest: StoredManifest::default(),
             net: Arc::new(compiled.net.unwrap()),
             hooks: Vec::new(),
             at: Millis(1),

@@ -11,7 +11,7 @@ use windlass_dialects::compile;
 use windlass_engine::{Answer, Engine, Folder, Request, Start, journal};
 use windlass_kernel::{Cancel, ExecutionId, Input, Patch, outputs};
 use windlass_store::sqlite::{Sqlite, SqliteReader};
-use windlass_store::{Definition, Reader, Target, Tenant};
+use windlass_store::{Definition, Reader, StoredManifest, Target, Tenant};
 
 /// It ends when somebody has patched `go` often enough.
 const GATE: &str = "metadata: {name: gate}\nworkflow:\n- step: g\n  spec: {policy: {admit: {rules: \
@@ -46,6 +46,7 @@ impl Rig {
             dialect: "playbook".into(),
             source: GATE.into(),
             workload: json!({}),
+            manifest: StoredManifest::default(),
             net: Arc::new(compile(GATE).net.unwrap()),
             hooks: Vec::new(),
             at: now(),

@@ -13,7 +13,7 @@ use windlass_kernel::net::{
     Backoff, Body, FailureMode, Finish, Join, JoinArc, Limits, LoopKind, LoopSpec, Policy, Retry, Step, Work,
 };
 use windlass_kernel::{Millis, Net, NetSpec, StepId};
-use windlass_store::{Definition, Target, Tenant, WorkflowId};
+use windlass_store::{Definition, StoredManifest, Target, Tenant, WorkflowId};
 
 /// A name that some children are started by, and that nobody has registered.
 pub(super) const NOWHERE: &str = "nowhere";
@@ -41,6 +41,7 @@ pub(super) fn draw(count: usize, at: Millis, rng: &mut Rng) -> Vec<Definition> {
                 dialect,
                 source,
                 workload,
+                manifest: StoredManifest::default(),
                 net,
                 hooks: Vec::new(),
                 at,

@@ -193,6 +193,7 @@ impl Disk {
             dialect: definition.dialect.clone(),
             source: definition.source.clone(),
             workload: definition.workload.clone(),
+            manifest: definition.manifest.clone(),
             net: definition.net.digest(),
         };
         self.definitions.insert(id, Arc::new(stored));

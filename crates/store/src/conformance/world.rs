@@ -1,7 +1,7 @@
 //! An execution that the kernel decides, with its decisions as commits.
 
 use crate::commit::{
-    Commit, CommitId, Creation, Definition, DefinitionId, Lease, Session, Target, WorkflowId,
+    Commit, CommitId, Creation, Definition, DefinitionId, Lease, Session, StoredManifest, Target, WorkflowId,
 };
 use crate::origin::Tenant;
 use crate::project::project;
@@ -57,6 +57,7 @@ pub fn definition(name: &str, source: &str, net: &Arc<Net>) -> Definition {
         dialect: "playbook".to_owned(),
         source: source.to_owned(),
         workload: json!({ "n": 1 }),
+        manifest: StoredManifest::default(),
         net: net.clone(),
         hooks: Vec::new(),
         at: Millis(5),

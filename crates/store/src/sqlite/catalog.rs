@@ -4,7 +4,7 @@ use super::SqliteReader;
 use super::columns::{Columns as _, ENDED, limit, workflow_bytes};
 use super::statements::{query_all, query_first};
 use crate::catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
-use crate::commit::{DefinitionId, WorkflowId};
+use crate::commit::{DefinitionId, StoredManifest, WorkflowId};
 use crate::entry::WorkflowStatus;
 use crate::origin::{IdempotencyKey, Tenant};
 use crate::rules::{KeyHolder, holds_key};
@@ -49,22 +49,24 @@ pub(super) fn find_definition(
     which: &str,
     values: impl rusqlite::Params,
 ) -> Result<Option<StoredDefinition>, StoreError> {
-    let sql = format!(
-        "SELECT d.id, d.name, d.version, d.dialect, d.source, d.workload, d.net, w.id, w.tenant \
-         FROM definitions d JOIN workflows w ON w.key = d.workflow WHERE {which} LIMIT 1"
-    );
-    query_first(conn, &sql, values, |row| {
-        Ok(StoredDefinition {
-            id: DefinitionId(row.get(0)?),
-            name: row.get(1)?,
-            version: row.get(2)?,
-            dialect: row.get(3)?,
-            source: row.get(4)?,
-            workload: row.json(5, "the workload of a definition")?,
-            net: row.net(6)?,
-            workflow: row.workflow(7)?,
-            tenant: row.tenant(8)?,
-        })
+    query_first(conn, &format!("{DEFINITION} WHERE {which} LIMIT 1"), values, read_definition)
+}
+
+const DEFINITION: &str = "SELECT d.id, d.name, d.version, d.dialect, d.source, d.workload, d.net, w.id, w.tenant, \
+     d.compiler, d.manifest FROM definitions d JOIN workflows w ON w.key = d.workflow";
+
+fn read_definition(row: &Row<'_>) -> Result<StoredDefinition, StoreError> {
+    Ok(StoredDefinition {
+        id: DefinitionId(row.get(0)?),
+        name: row.get(1)?,
+        version: row.get(2)?,
+        dialect: row.get(3)?,
+        source: row.get(4)?,
+        workload: row.json(5, "the workload of a definition")?,
+        net: row.net(6)?,
+        workflow: row.workflow(7)?,
+        tenant: row.tenant(8)?,
+        manifest: StoredManifest { compiler: row.get(9)?, json: row.get(10)? },
     })
 }
 
@@ -116,6 +118,15 @@ impl Catalog for SqliteReader {
             Some(key) => find_version(conn, key, number),
             None => Ok(None),
         })
+    }
+
+    fn outdated_versions(
+        &mut self,
+        compiler: u32,
+        count: usize,
+    ) -> Result<Vec<StoredDefinition>, StoreError> {
+        let sql = format!("{DEFINITION} WHERE d.compiler < ?1 ORDER BY d.compiler, d.id LIMIT ?2");
+        query_all(&self.conn, &sql, params![compiler, limit(count)], read_definition)
     }
 
     fn versions(

@@ -5,7 +5,7 @@ use super::columns::{self, Columns as _, workflow_bytes};
 use super::hooks;
 use super::statements::{execute, query_first};
 use super::write::Transaction;
-use crate::commit::{Applied, Definition, DefinitionId, WorkflowId};
+use crate::commit::{Applied, Definition, DefinitionId, StoredManifest, WorkflowId};
 use crate::entry::WorkflowStatus;
 use crate::hooks::HookClaim;
 use crate::rules::{DefinitionFacts, DefinitionVerdict, WorkflowFacts, audit_definition, judge_definition};
@@ -32,7 +32,8 @@ pub(super) fn define(
     if let Some(audit) = audit_definition(definition, id, version) {
         add_audit(conn, transaction.seal, &audit)?;
     }
-    let length = definition.source.len() + columns::json(&definition.workload).len();
+    let length =
+        definition.source.len() + definition.manifest.json.len() + columns::json(&definition.workload).len();
     transaction.usage.add(&definition.tenant, Usage { definitions: bytes(length), ..Usage::default() });
     Ok(Applied::Defined(stored, version, id))
 }
@@ -50,12 +51,14 @@ fn insert_version(
     version: u32,
 ) -> Result<DefinitionId, StoreError> {
     keep_net(conn, &definition.net)?;
-    let Definition { name, dialect, source, status, .. } = definition;
+    let Definition { name, dialect, source, status, manifest, .. } = definition;
     let (net, at) = (definition.net.digest().0, definition.at.0);
     let workload = columns::json(&definition.workload);
-    let sql = "INSERT INTO definitions (workflow, name, version, dialect, net, at, workload, source) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    execute(conn, sql, params![workflow, name, version, dialect, net, at, workload, source])?;
+    let sql = "INSERT INTO definitions (workflow, name, version, dialect, net, at, workload, source, compiler, \
+               manifest) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let StoredManifest { compiler, json } = manifest;
+    let row = params![workflow, name, version, dialect, net, at, workload, source, compiler, json];
+    execute(conn, sql, row)?;
     let id = DefinitionId(conn.last_insert_rowid());
     let sql = "UPDATE workflows SET name = ?2, updated_at = ?3, status = coalesce(?4, status) WHERE key = ?1";
     execute(conn, sql, params![workflow, name, at, status.map(WorkflowStatus::name)])?;

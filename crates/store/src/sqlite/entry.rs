@@ -24,6 +24,10 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> R
             execute(conn, sql, params![tenant.0, workflow_bytes(*workflow), status.name(), at.0])?
         }
         Entry::WorkflowDeleted { tenant, workflow, at } => delete_workflow(conn, tenant, *workflow, *at)?,
+        Entry::Recompiled { definition, net, manifest } => {
+            let sql = "UPDATE definitions SET net = ?2, compiler = ?3, manifest = ?4 WHERE id = ?1";
+            execute(conn, sql, params![definition.0, net.0, manifest.compiler, manifest.json])?
+        }
         Entry::HooksRead { tenant, workflow, hooks, at } => {
             hooks::put_read(conn, tenant, *workflow, hooks, *at)?
         }

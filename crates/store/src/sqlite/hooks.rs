@@ -89,7 +89,7 @@ impl HookReader for SqliteReader {
     }
 
     fn unread_hooks(&mut self, count: usize) -> Result<Vec<UnreadHooks>, StoreError> {
-        let sql = "SELECT w.id, w.tenant, d.dialect, d.source FROM hooks_unread u \
+        let sql = "SELECT w.id, w.tenant, d.manifest FROM hooks_unread u \
                    JOIN workflows w ON w.key = u.workflow JOIN definitions d ON d.workflow = w.key \
                    AND d.version = (SELECT max(version) FROM definitions WHERE workflow = w.key) \
                    ORDER BY u.workflow LIMIT ?1";
@@ -97,8 +97,7 @@ impl HookReader for SqliteReader {
             Ok(UnreadHooks {
                 workflow: row.workflow(0)?,
                 tenant: row.tenant(1)?,
-                dialect: row.get(2)?,
-                source: row.get(3)?,
+                manifest: row.get(2)?,
             })
         })
     }

@@ -17,7 +17,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 16] = [
+const MIGRATIONS: [Migration; 17] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -38,6 +38,7 @@ const MIGRATIONS: [Migration; 16] = [
         name: "no_secret_changes",
         sql: include_str!("schema/0016_no_secret_changes.sql"),
     },
+    Migration { number: 17, name: "manifests", sql: include_str!("schema/0017_manifests.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -142,6 +143,7 @@ mod tests {
             "a10223f071138444a68676f1770efbe89ded5f0ea24a29c0b5b88b6142d7a50e",
             "03e0e3cdc50efc8e5ae7a870de294c81b88d4b878e73c6381e17da0f927fbc47",
             "9dfdfeab292db6c7975674f91d89c31f402c9c26073bf05fe30795a7d25317ae",
+            "cd5b49d6c46a46bc4125dd990a70c1ee0baaf18d47c39affab39a02bb75a11df",
         ];
         assert_eq!(found, expected);
     }

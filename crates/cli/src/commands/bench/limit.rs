@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use windlass_engine::Folder;
 use windlass_kernel::{ExecutionId, Net};
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Applied, Commit, Definition, Store, Target, Tenant, WorkflowId, Write, seal};
+use windlass_store::{
+    Applied, Commit, Definition, Store, StoredManifest, Target, Tenant, WorkflowId, Write, seal,
+};
 
 /// Commits in one batch, as `chain` has them at most, and one at a time, as `single` has them.
 const BATCHES: [(usize, &str); 2] = [(64, ""), (1, "one_")];
@@ -73,6 +75,7 @@ fn define(store: &mut Sqlite, net: &Arc<Net>) -> anyhow::Result<()> {
         dialect: "bench".into(),
         source: "limit".into(),
         workload: serde_json::json!({}),
+        manifest: StoredManifest::default(),
         net: net.clone(),
         hooks: Vec::new(),
         at: now(),

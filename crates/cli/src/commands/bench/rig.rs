@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windlass_engine::{Answer, Engine, Folder, Handle, Request};
 use windlass_kernel::{Millis, Net};
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Definition, DefinitionId, Target, Tenant};
+use windlass_store::{Definition, DefinitionId, StoredManifest, Target, Tenant};
 
 #[derive(Debug)]
 pub struct Rig {
@@ -76,6 +76,7 @@ impl Rig {
             dialect: "bench".into(),
             source: name.to_owned(),
             workload: json!({}),
+            manifest: StoredManifest::default(),
             net: Arc::new(net),
             hooks: Vec::new(),
             at: now(),

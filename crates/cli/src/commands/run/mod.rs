@@ -19,8 +19,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_dialects::workflow::InputsSchema;
-use windlass_dialects::{Compiled, compile};
+use windlass_dialects::{Compiled, InputsSchema, compile};
 use windlass_kernel::{ExecutionId, overlay};
 
 /// Run a definition and wait for its end
@@ -118,7 +117,7 @@ fn open_executions(client: &Rc<Client>) -> anyhow::Result<Vec<ExecutionId>> {
 
 /// Checks the inputs, laid over the definition's defaults, against its schema.
 fn check_inputs(compiled: &Compiled, inputs: &Value) -> Result<(), Usage> {
-    let schema = compiled.inputs_schema.as_ref().map(InputsSchema::new).transpose();
+    let schema = compiled.manifest.inputs_schema.as_ref().map(InputsSchema::new).transpose();
     let unusable = |problem| Usage::new(format!("the schema of the inputs cannot be used: {problem}"));
     let Some(schema) = schema.map_err(unusable)? else { return Ok(()) };
     let mut whole = compiled.workload.clone();

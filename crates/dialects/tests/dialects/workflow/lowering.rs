@@ -3,8 +3,8 @@
 use super::workflow;
 use crate::told::net;
 use serde_json::{Value, json};
-use windlass_dialects::workflow::{Overrides, RetryPolicy, failure_mode};
-use windlass_dialects::{compile, compile_with};
+use windlass_dialects::workflow::{RetryPolicy, failure_mode};
+use windlass_dialects::{Overrides, compile};
 use windlass_kernel::net::{
     Backoff, EndPolicy, FailureMode, Join, On, Recovery, Retry, RetryOn, Root, Step, Work,
 };
@@ -71,12 +71,15 @@ nodes:
         retry: Some(asked.retry().expect("it is sound")),
         failure_mode: failure_mode("continue_on_error"),
     };
-    let other = compile_with(text, &overrides).net.expect("a net");
+    let settings = compile(text).manifest.settings.expect("a workflow has settings");
+    let other = overrides.apply(&given, &settings).expect("a net");
     assert_eq!((step(&other, "a").retry.attempts_max, step(&other, "a").retry.initial_ms), (6, 10));
     assert_eq!(step(&other, "b").retry, step(&given, "b").retry, "a node's own policy wins");
-    assert_eq!(other.policy().failure, FailureMode::Continue);
+    let c = &step(&other, "c").retry;
+    assert_eq!((c.attempts_max, c.initial_ms), (8, 10), "the attempts of its type stay");
+    assert_eq!((other.policy().failure, other.policy().end), (FailureMode::Continue, EndPolicy::Partial));
     assert_ne!(other.digest(), given.digest());
-    assert_eq!(compile_with(text, &Overrides::default()).net.expect("a net").digest(), given.digest());
+    assert_eq!(Overrides::default().apply(&given, &settings).expect("a net").digest(), given.digest());
     let wrong: RetryPolicy = serde_json::from_value(json!({ "jitterFactor": 3 })).expect("it can be read");
     assert_eq!(wrong.retry().map_err(|(field, _)| field), Err("jitterFactor".to_owned()));
     assert!(serde_json::from_value::<RetryPolicy>(json!({ "retries": 3 })).is_err());
@@ -312,8 +315,8 @@ fn the_trigger_says_what_the_inputs_are() {
     );
     let compiled = compile(&text);
     assert_eq!(compiled.workload, json!({ "days": 3 }));
-    let schema = compiled.inputs_schema.expect("a schema");
-    let schema = windlass_dialects::workflow::InputsSchema::new(&schema).expect("a usable schema");
+    let schema = compiled.manifest.inputs_schema.expect("a schema");
+    let schema = windlass_dialects::InputsSchema::new(&schema).expect("a usable schema");
     let told = |inputs: Value| {
         schema
             .check(&inputs)

@@ -76,7 +76,11 @@ fn where_a_value_could_become_a_part_of_the_program_it_is_refused() {
     let refused = |config: Value, place: &str| {
         let found = windlass_dialects::compile(&workflow(&config)).diagnostics;
         assert_eq!(found.len(), 1, "{config}: {found:?}");
-        assert_eq!((found[0].code, found[0].path.as_str()), ("E0151", "nodes[0].config.command"), "{config}");
+        assert_eq!(
+            (&*found[0].code, found[0].path.as_str()),
+            ("E0151", "nodes[0].config.command"),
+            "{config}"
+        );
         let message = format!("`command` of node `a` has `{{{{ inputs.x }}}}` {place}");
         assert_eq!(found[0].message, message, "{config}");
     };

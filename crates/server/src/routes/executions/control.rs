@@ -1,6 +1,5 @@
 //! Cancel, pause, resume, patch.
 
-use super::prepared::for_editors;
 use super::refused::unexpected;
 use super::{TAG, stored_of, told};
 use crate::app::App;
@@ -9,6 +8,7 @@ use crate::body::{MaySend, Sent};
 use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
+use crate::versions::for_editors;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
-use windlass_dialects::workflow::HOOK;
+use windlass_dialects::HOOK;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
 use windlass_store::Reader as _;
@@ -184,7 +184,7 @@ async fn check_patch(
         return Err(for_editors(caller));
     }
     if let Some(definition) = definition.filter(|_| keys.contains_key(HOOK)) {
-        let version = app.prepared.version(app, &definition).await?;
+        let version = app.versions.version(app, &definition).await?;
         if let Some(reserved) = version.check_reserved("context", keys) {
             return Err(Problem::invalid(&reserved.path, reserved.message));
         }

@@ -1,7 +1,6 @@
 //! `POST /api/v1/executions/{executionId}/retry`
 
 use super::control::tell;
-use super::prepared::{Version, for_editors};
 use super::refused::unexpected;
 use super::start::{Trigger, startable_again};
 use super::started::bad_inputs;
@@ -11,9 +10,9 @@ use crate::auth::{Caller, Permission};
 use crate::body::MaySend;
 use crate::ids;
 use crate::problem::{Problem, Refused};
-use crate::rights::programs_of;
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::traces;
+use crate::versions::{Version, for_editors};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -21,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use utoipa::ToSchema;
+use windlass_dialects::programs_of;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::ExecutionId;
 use windlass_store::{Reader as _, Retry, RetryFrom};

@@ -3,7 +3,6 @@
 use super::key::{begun_before, key, of_json};
 use super::links::Links;
 use super::options::{Asked, ExecuteRequest};
-use super::prepared::Version;
 use super::refused::unexpected;
 use super::started::{Accepted, Checked, Finished, Outcome, bad_inputs};
 use super::{TAG, stored_of, told};
@@ -17,13 +16,14 @@ use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::routes::workflows::missing_children;
 use crate::told::Told;
 use crate::traces;
+use crate::versions::Version;
 use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use windlass_dialects::workflow::Overrides;
+use windlass_dialects::Overrides;
 use windlass_engine::{Answer, Refusal, Start};
 use windlass_kernel::ExecutionId;
 use windlass_store::{IdempotencyKey, Options, StoredDefinition, WorkflowId, WorkflowStatus};
@@ -128,9 +128,9 @@ async fn allowed(
     caller: &Caller,
     definition: &StoredDefinition,
 ) -> Result<Arc<Version>, Problem> {
-    let version = app.prepared.version(app, definition).await?;
+    let version = app.versions.version(app, definition).await?;
     app.storage.check(&caller.tenant)?;
-    app.rights.check(&caller.tenant, &version.programs)?;
+    app.rights.check(&caller.tenant, &version.manifest.programs)?;
     Ok(version)
 }
 
@@ -311,6 +311,10 @@ async fn checked(
         errors.extend(problem.details);
     }
     errors.extend(version.missing_secrets(app, &caller.tenant).await?);
-    errors.extend(missing_children(app, caller, &version.children).await?);
-    Ok(Checked { valid: errors.is_empty(), errors, warnings: version.warnings.clone() })
+    errors.extend(missing_children(app, caller, &version.manifest.children).await?);
+    Ok(Checked {
+        valid: errors.is_empty(),
+        errors,
+        warnings: version.manifest.warnings.iter().map(Detail::from).collect(),
+    })
 }

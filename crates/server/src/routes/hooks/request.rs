@@ -4,7 +4,7 @@ use crate::body::{media_type, parse};
 use crate::problem::Problem;
 use axum::http::{HeaderMap, Method};
 use serde_json::{Map, Value, json};
-use windlass_dialects::workflow::HOOK;
+use windlass_dialects::HOOK;
 
 /// Parts of the names of headers that carry credentials. Values of such headers are kept nowhere: inputs are stored and
 /// shown to everyone who may see the execution.

@@ -83,7 +83,7 @@ pub async fn patch_workflow(
     let entry = Entry::WorkflowStatus { tenant, workflow, status: asked.status.into(), at: now() };
     keep(&app, &caller, &id, entry, ("workflow.status", json!({ "status": asked.status }))).await?;
     let current = current(&app, &caller, &id).await?;
-    Ok((tagged(current.workflow.version), Json(WorkflowView::of(&current)?)))
+    Ok((tagged(current.workflow.version), Json(WorkflowView::of(&current))))
 }
 
 /// Delete a workflow

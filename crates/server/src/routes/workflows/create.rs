@@ -9,8 +9,8 @@ use crate::hooks;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem};
-use crate::rights::programs_of;
 use crate::routes::shared::{BodyRefusals, Refusals, named};
+use crate::versions::stored_manifest;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -110,13 +110,11 @@ pub(super) async fn register(
         return Err(Problem::definition(compiled.errors()));
     };
     app.storage.check(&caller.tenant)?;
-    app.rights.check(&caller.tenant, &programs_of(&net))?;
+    app.rights.check(&caller.tenant, &compiled.manifest.programs)?;
     let mut warnings = warnings(app, caller, &compiled).await?;
     let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
     let name = named("name", &name)?;
-    let source = compiled.source.clone();
-    let find_hooks = move || hooks::claims_of(dialect, &source);
-    let mut claims = app.compiling.run(&caller.tenant, compiled.source.len(), find_hooks).await?;
+    let mut claims = hooks::claims_of(&compiled.manifest);
     hooks::check(&claims)?;
     match copies {
         Copies::No => are_free(app, &caller.tenant, &claims, (target, &name)).await?,
@@ -139,6 +137,7 @@ pub(super) async fn register(
         dialect: dialect.to_owned(),
         source,
         workload,
+        manifest: stored_manifest(&compiled.manifest),
         net,
         hooks: claims,
         status,
@@ -153,7 +152,7 @@ pub(super) async fn register(
     };
     app.definitions.forget(&caller.tenant, workflow);
     let id = workflow_id(workflow.0);
-    Ok(Registered { id, name, version, dialect: DialectName::of(dialect)?, net_digest, warnings })
+    Ok(Registered { id, name, version, dialect: dialect.to_owned(), net_digest, warnings })
 }
 
 /// 412: the version that the caller has seen is not the newest any more.
@@ -167,7 +166,8 @@ pub(super) fn changed_meanwhile() -> Problem {
 async fn warnings(app: &App, caller: &Caller, compiled: &Compiled) -> Result<Vec<Detail>, Problem> {
     let mut warnings: Vec<Detail> = compiled.warnings().map(Detail::from).collect();
     let own = compiled.name.clone();
-    let children = compiled.children.iter().filter(|child| own.as_deref() != Some(child.path.as_str()));
+    let children =
+        compiled.manifest.children.iter().filter(|child| own.as_deref() != Some(child.path.as_str()));
     let children: Vec<Child> = children.cloned().collect();
     warnings.extend(missing_children(app, caller, &children).await?);
     Ok(warnings)
@@ -267,7 +267,8 @@ async fn keep_literals(app: &Arc<App>, caller: &Caller, compiled: &mut Compiled)
 pub struct Validation {
     valid: bool,
     /// Null when the text is no definition at all
-    dialect: Option<DialectName>,
+    #[schema(value_type = Option<DialectName>)]
+    dialect: Option<String>,
     name: Option<String>,
     errors: Vec<Detail>,
     warnings: Vec<Detail>,
@@ -286,7 +287,7 @@ pub async fn validate(
 ) -> Result<Json<Validation>, Problem> {
     caller.may(Permission::View)?;
     let compiled = compiled(&app, &caller.tenant, text).await?;
-    let dialect = compiled.dialect.map(|dialect| DialectName::of(dialect.name())).transpose()?;
+    let dialect = compiled.dialect.map(|dialect| dialect.name().to_owned());
     Ok(Json(Validation {
         valid: compiled.is_valid(),
         dialect,

@@ -74,7 +74,7 @@ pub async fn list_workflows(
     let mut found = readers.look(move |reader| reader.workflows(&query)).await?;
     let has_more = found.len() > limit;
     found.truncate(limit);
-    let workflows = found.iter().map(WorkflowSummary::of).collect::<Result<_, _>>()?;
+    let workflows = found.iter().map(WorkflowSummary::of).collect();
     Ok(Json(WorkflowList { workflows, pagination: OffsetPagination { limit, offset, has_more } }))
 }
 
@@ -92,6 +92,6 @@ pub async fn get_workflow(
     let current = current(&app, &caller, &id).await?;
     let (headers, answers) = (tagged(current.workflow.version), app.answers.clone());
     // A definition is as large as a body may be.
-    let write = move || answers.json(&caller.tenant, &WorkflowView::of(&current)?);
+    let write = move || answers.json(&caller.tenant, &WorkflowView::of(&current));
     Ok((headers, app.aside(write).await??))
 }

@@ -19,10 +19,12 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_dialects::as_json;
+use windlass_dialects::{Dialects, as_json};
 use windlass_kernel::NetDigest;
 use windlass_store::{StoredWorkflow, WorkflowStatus};
 use windlass_views::workflow_id;
@@ -36,20 +38,25 @@ pub struct Registered {
     pub name: String,
     #[schema(minimum = 1)]
     pub version: u32,
-    pub dialect: DialectName,
+    #[schema(value_type = DialectName)]
+    pub dialect: String,
     /// SHA-256 of the compiled net, in hexadecimal
     pub net_digest: String,
     pub warnings: Vec<Detail>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DialectName {
-    Plan,
-    Playbook,
-    Workflow,
-    Actions,
+/// Schema of the name of a dialect.
+pub struct DialectName;
+
+impl PartialSchema for DialectName {
+    fn schema() -> RefOr<Schema> {
+        let names =
+            ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Dialects::builtin().names()));
+        names.into()
+    }
 }
+
+impl ToSchema for DialectName {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -69,7 +76,8 @@ pub struct WorkflowSummary {
     /// The newest
     #[schema(minimum = 1)]
     version: u32,
-    dialect: DialectName,
+    #[schema(value_type = DialectName)]
+    dialect: String,
     created_at: String,
     updated_at: String,
 }
@@ -85,18 +93,6 @@ pub struct WorkflowView {
     definition: Value,
     /// What was sent, as it was written. Secrets that stood in it are handles.
     source: String,
-}
-
-impl DialectName {
-    fn of(name: &str) -> Result<DialectName, Problem> {
-        match name {
-            "plan" => Ok(DialectName::Plan),
-            "playbook" => Ok(DialectName::Playbook),
-            "workflow" => Ok(DialectName::Workflow),
-            "actions" => Ok(DialectName::Actions),
-            other => Err(Problem::internal(format!("the store holds the dialect `{other}`"))),
-        }
-    }
 }
 
 impl From<WorkflowStatus> for StatusName {
@@ -122,28 +118,28 @@ impl From<StatusName> for WorkflowStatus {
 }
 
 impl WorkflowSummary {
-    fn of(stored: &StoredWorkflow) -> Result<WorkflowSummary, Problem> {
-        Ok(WorkflowSummary {
+    fn of(stored: &StoredWorkflow) -> WorkflowSummary {
+        WorkflowSummary {
             id: workflow_id(stored.id.0),
             name: stored.name.clone(),
             status: stored.status.into(),
             version: stored.version,
-            dialect: DialectName::of(&stored.dialect)?,
+            dialect: stored.dialect.clone(),
             created_at: told(stored.created_at),
             updated_at: told(stored.updated_at),
-        })
+        }
     }
 }
 
 impl WorkflowView {
-    fn of(current: &Current) -> Result<WorkflowView, Problem> {
+    fn of(current: &Current) -> WorkflowView {
         let source = current.definition.source.clone();
-        Ok(WorkflowView {
-            summary: WorkflowSummary::of(&current.workflow)?,
+        WorkflowView {
+            summary: WorkflowSummary::of(&current.workflow),
             net_digest: hex(current.definition.net),
             definition: as_json(&source).unwrap_or_default(),
             source,
-        })
+        }
     }
 }
 

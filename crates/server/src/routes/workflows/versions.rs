@@ -43,7 +43,8 @@ pub struct VersionSummary {
     #[schema(minimum = 1)]
     version: u32,
     name: String,
-    dialect: DialectName,
+    #[schema(value_type = DialectName)]
+    dialect: String,
     net_digest: String,
     created_at: String,
 }
@@ -55,7 +56,8 @@ pub struct VersionView {
     #[schema(minimum = 1)]
     version: u32,
     name: String,
-    dialect: DialectName,
+    #[schema(value_type = DialectName)]
+    dialect: String,
     net_digest: String,
     /// What was sent, as JSON
     definition: Value,
@@ -64,14 +66,14 @@ pub struct VersionView {
 }
 
 impl VersionSummary {
-    fn of(stored: StoredVersion) -> Result<VersionSummary, Problem> {
-        Ok(VersionSummary {
+    fn of(stored: StoredVersion) -> VersionSummary {
+        VersionSummary {
             version: stored.version,
             name: stored.name,
-            dialect: DialectName::of(&stored.dialect)?,
+            dialect: stored.dialect,
             net_digest: hex(stored.net),
             created_at: told(stored.at),
-        })
+        }
     }
 }
 
@@ -94,7 +96,7 @@ pub async fn list_versions(
     let read = readers.look(move |reader| reader.versions(&tenant, workflow, before, limit + 1));
     let mut found = read.await?;
     let pagination = LIST.cut(&mut found, limit, |last| last.version);
-    let versions = found.into_iter().map(VersionSummary::of).collect::<Result<_, _>>()?;
+    let versions = found.into_iter().map(VersionSummary::of).collect();
     Ok(Json(VersionList { versions, pagination }))
 }
 
@@ -124,7 +126,7 @@ pub async fn get_version(
             id: workflow_id(workflow.0),
             version: stored.version,
             name: stored.name,
-            dialect: DialectName::of(&stored.dialect)?,
+            dialect: stored.dialect,
             net_digest: hex(stored.net),
             definition: as_json(&stored.source).unwrap_or_default(),
             source: stored.source,

@@ -1,13 +1,14 @@
-//! The inputs of a workflow: what its trigger says of them, and whether those of a start fit.
+//! Inputs of a start, checked against the schema that a definition has for them.
 
-use super::config::{given, schema_of};
-use super::hooks::HOOK;
-use super::language::{Kind, NodeKind};
-use crate::detect::{Dialect, detect};
-use crate::diagnostic::Problems;
-use crate::document::{self, Node};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_schemas::{Misfit, Schema, SchemaProblem};
+
+/// The input that describes the request to a hook, added to the inputs that the request has.
+pub const HOOK: &str = "hook";
+
+/// Why only a request to a hook sets [`HOOK`] in a definition that has hooks, and what to do instead.
+pub const HOOK_IS_RESERVED: &str = "only a request to the workflow's hook sets it, so that expressions can rely on it; \
+                                    send the request to the hook, or give the value another name";
 
 /// A problem with the inputs of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,27 +18,7 @@ pub struct InputProblem {
     pub message: String,
 }
 
-/// Of the first trigger that has one.
-pub(super) fn schema(root: &Node) -> Option<Value> {
-    let nodes = root.get("nodes").map(Node::items).unwrap_or_default();
-    nodes.iter().find_map(|node| {
-        let data = given(node, "data").filter(|data| data.is_map());
-        let get = |key: &str| data.and_then(|data| given(data, key)).or_else(|| given(node, key));
-        let kind = get("nodeType").or_else(|| given(node, "type"))?.text()?;
-        NodeKind::of(kind).filter(|kind| kind.kind == Kind::Trigger)?;
-        schema_of(given(given(get("config")?, "manualConfig")?, "inputPayload")?)
-    })
-}
-
-/// Defaults that the schema gives to inputs.
-pub(super) fn defaults(schema: Option<&Value>) -> Map<String, Value> {
-    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
-    let default =
-        |(name, property): (&String, &Value)| Some((name.clone(), property.get("default")?.clone()));
-    properties.into_iter().flatten().filter_map(default).collect()
-}
-
-/// The schema of a definition's inputs, ready to check starts with. Made once for a version of a definition.
+/// The schema of a definition's inputs, compiled once for a version.
 #[derive(Debug)]
 pub struct InputsSchema {
     schema: Schema,
@@ -50,18 +31,6 @@ impl InputsSchema {
         let properties = schema.get("properties");
         let names_hook = properties.is_some_and(|properties| properties.get(HOOK).is_some());
         Ok(InputsSchema { schema: Schema::new(schema)?, names_hook })
-    }
-
-    /// The schema in the text of a definition; None where it has none. Cheap for definitions that say nothing of their
-    /// inputs.
-    pub fn of_source(source: &str) -> Result<Option<InputsSchema>, SchemaProblem> {
-        // A name may be written with escapes.
-        if !source.contains("inputPayload") && !source.contains('\\') {
-            return Ok(None);
-        }
-        let Some(root) = document::parse(source, &mut Problems::default()) else { return Ok(None) };
-        let is_workflow = detect(&root, &mut Problems::default()) == Some(Dialect::Workflow);
-        schema(&root).filter(|_| is_workflow).as_ref().map(InputsSchema::new).transpose()
     }
 
     /// Returns what is wrong with the inputs of a start; nothing when they fit.

@@ -1,0 +1,258 @@
+//! What the compiler knows about a definition beside its Net. It is stored with the version, so that a start, a hook, a
+//! dry run and a check of rights need not compile again.
+
+use crate::diagnostic::Diagnostic;
+use crate::source::Written;
+use crate::{Dialect, compile};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_kernel::Net;
+use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Retry, Work};
+use windlass_protocol::{KeySource, Pipeline, Provider, Tool};
+
+/// Number of this compiler, stored with every manifest. Raise it when a manifest has more to say: stored versions are
+/// compiled again when a program with a higher number opens the store (docs/adr/0032).
+pub const COMPILER: u32 = 1;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manifest {
+    /// JSON Schema that the inputs of a start must fit, see [`InputsSchema`](crate::InputsSchema).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs_schema: Option<Value>,
+    /// Requests that start it, at most one for each path and method.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
+    /// Settings that a start may replace; `None` where the dialect has no such settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramUse>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretUse>,
+    /// Definitions it starts, as far as it names them by text. The caller makes sure that they exist.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Child>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Diagnostic>,
+    /// Only callers who may edit definitions may start it: its templates are program text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub editors_only: bool,
+}
+
+/// A request under `/hooks` that starts the definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hook {
+    pub method: String,
+    /// Without slashes around it.
+    pub path: String,
+    /// A token is needed unless the trigger says that none is.
+    pub require_auth: bool,
+}
+
+/// A definition that a step starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Child {
+    /// As written: `path` or `catalog_id`.
+    pub path: String,
+    /// `None`: the newest.
+    pub version: Option<u32>,
+    /// Reported when there is no such definition.
+    pub nowhere: Diagnostic,
+}
+
+/// A step that runs a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramUse {
+    pub step: String,
+    pub tool: String,
+}
+
+/// A step that reads a stored secret whose name is written in the definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretUse {
+    pub step: String,
+    pub secret: String,
+}
+
+/// Settings of a definition that a start may replace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// As the definition sets it.
+    pub failure_mode: Option<FailureMode>,
+    /// Steps without a retry policy of their own.
+    pub default_retries: Vec<DefaultRetry>,
+}
+
+/// A step that has the retry policy of its definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultRetry {
+    pub step: u32,
+    /// Attempts that the type of the step sets instead of the policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts_max: Option<u32>,
+}
+
+/// Settings of one start in place of the definition's.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overrides {
+    /// For steps without a policy of their own.
+    pub retry: Option<Retry>,
+    pub failure_mode: Option<FailureMode>,
+}
+
+impl Overrides {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Overrides::default()
+    }
+
+    /// Returns the Net of the definition with these settings.
+    pub fn apply(&self, net: &Net, settings: &Settings) -> Result<Net, NetError> {
+        let mut spec = net.spec().clone();
+        if let Some(failure) = self.failure_mode {
+            spec.policy.failure = failure;
+            spec.policy.end = end_policy(failure);
+        }
+        for DefaultRetry { step, attempts_max } in &settings.default_retries {
+            if let (Some(retry), Some(step)) = (&self.retry, spec.steps.get_mut(*step as usize)) {
+                let attempts_max = attempts_max.unwrap_or(retry.attempts_max);
+                step.retry = Retry { attempts_max, resumes: step.retry.resumes, ..retry.clone() };
+            }
+        }
+        Net::new(spec)
+    }
+}
+
+/// Returns how an execution with this failure mode ends.
+pub(crate) fn end_policy(failure: FailureMode) -> EndPolicy {
+    match failure {
+        FailureMode::FailFast => EndPolicy::FailOnAny,
+        FailureMode::Continue | FailureMode::Collect => EndPolicy::Partial,
+    }
+}
+
+impl Manifest {
+    /// Adds what is known from the Net that runs.
+    #[must_use]
+    pub(crate) fn with_net(mut self, net: Option<&Net>) -> Manifest {
+        let Some(net) = net else { return self };
+        self.programs = programs_of(net);
+        self.secrets = secrets_of(net);
+        self.editors_only = net.policy().editors_only;
+        self
+    }
+}
+
+/// A stored version, compiled again.
+#[derive(Debug)]
+pub struct Recompiled {
+    pub manifest: Manifest,
+    /// The Net that replaces the stored one, if it must be replaced.
+    pub net: Option<Net>,
+}
+
+/// Compiles a version again that an older compiler stored. Its Net is replaced only if the dialect says so for Nets of that
+/// compiler; where the text has errors by now, only editors may start the stored Net from then on.
+#[must_use]
+pub fn recompile((dialect, source): (&str, &str), compiler: u32, stored: &Net) -> Recompiled {
+    // A defect of the compiler must not keep the store from being opened.
+    let compiled = std::panic::catch_unwind(|| compile(source));
+    let (manifest, net) = compiled.map_or_else(|_| Default::default(), |found| (found.manifest, found.net));
+    let is_replaced = Dialect::of_name(dialect).is_some_and(|dialect| compiler < dialect.nets_since);
+    let net = match net {
+        _ if !is_replaced => None,
+        Some(net) => Some(net).filter(|net| net.digest() != stored.digest()),
+        None => for_editors(stored),
+    };
+    Recompiled { manifest: manifest.with_net(Some(net.as_ref().unwrap_or(stored))), net }
+}
+
+fn for_editors(net: &Net) -> Option<Net> {
+    let mut spec = net.spec().clone();
+    spec.policy.editors_only = true;
+    Net::new(spec).ok()
+}
+
+/// Returns the steps that run programs, compensation included. Definitions that it starts are checked when they begin.
+#[must_use]
+pub fn programs_of(net: &Net) -> Vec<ProgramUse> {
+    let works = net.steps().flat_map(|(_, step)| {
+        let hook = step.compensation.iter().map(|hook| &hook.work);
+        std::iter::once(&step.work).chain(hook).map(|work| (&step.name, work))
+    });
+    works.flat_map(|(step, work)| programs(step, work)).collect()
+}
+
+fn programs(step: &str, work: &Work) -> Vec<ProgramUse> {
+    let Work::Task { spec } = work else { return Vec::new() };
+    let found = |tool: String| ProgramUse { step: step.to_owned(), tool };
+    match Pipeline::deserialize(&**spec) {
+        Ok(pipeline) => {
+            let kinds = pipeline.tasks.into_iter().map(|task| task.kind);
+            let runs_programs =
+                |kind: &String| Tool::named(kind).is_some_and(|tool| tool.row().runs_programs);
+            kinds.filter(runs_programs).map(found).collect()
+        }
+        // What cannot be read is not known to be harmless.
+        Err(_) => vec![found("unknown".to_owned())],
+    }
+}
+
+/// Returns the stored secrets that steps read. A name that is a template is known only at run time.
+fn secrets_of(net: &Net) -> Vec<SecretUse> {
+    let mut found = Vec::new();
+    for (_, step) in net.steps() {
+        let Work::Task { spec } = &step.work else { continue };
+        let pipeline = Pipeline::deserialize(&**spec).unwrap_or_default();
+        let names = pipeline.keychain.iter().flat_map(|key| match &key.source {
+            KeySource::Named { provider: Provider::Windlass, fields } => fields.values().collect(),
+            KeySource::Secret { provider: Provider::Windlass, name } => vec![name],
+            _ => Vec::new(),
+        });
+        let plain = names.filter_map(Value::as_str).filter(|name| !name.contains("{{"));
+        found.extend(plain.map(|name| SecretUse { step: step.name.clone(), secret: name.to_owned() }));
+    }
+    found
+}
+
+/// What a dialect makes of a document.
+#[derive(Debug, Default)]
+pub(crate) struct Lowered {
+    pub(crate) name: Option<String>,
+    pub(crate) path: Option<String>,
+    pub(crate) status: Option<&'static str>,
+    pub(crate) net: Option<Net>,
+    pub(crate) workload: serde_json::Map<String, Value>,
+    /// What the dialect knows; what follows from the Net and the problems is added to it.
+    pub(crate) manifest: Manifest,
+    pub(crate) written: Vec<Written>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_wherever_a_definition_has_them() {
+        let found = |text: &str| {
+            let found =
+                compile(text).manifest.programs.into_iter().map(|one| format!("{} {}", one.step, one.tool));
+            found.collect::<Vec<_>>()
+        };
+        let playbook = |tool: &str| format!("workflow:\n  - step: a\n    tool: {tool}\n");
+        assert_eq!(found(&playbook("{kind: noop}")), Vec::<String>::new());
+        assert_eq!(found(&playbook("{kind: http, url: 'https://example.com'}")), Vec::<String>::new());
+        assert_eq!(found(&playbook("{kind: shell, command: id}")), ["a shell"]);
+        assert_eq!(found(&playbook("{kind: python, code: 'def main(): return 1'}")), ["a python"]);
+        assert_eq!(found(&playbook("[{x: {kind: noop}}, {y: {kind: shell, command: id}}]")), ["a shell"]);
+        let node = |kind: &str, config: &str| {
+            format!(
+                "{{\"name\": \"w\", \"nodes\": [{{\"id\": \"t\", \"type\": \"trigger\", \"config\": {{}}}}, {{\"id\": \
+                 \"n\", \"type\": \"{kind}\", \"config\": {config}}}], \"edges\": [{{\"id\": \"e\", \"source\": \"t\", \
+                 \"target\": \"n\"}}]}}"
+            )
+        };
+        assert_eq!(found(&node("code", "{\"language\": \"python\", \"code\": \"1\"}")), ["n code"]);
+    }
+}

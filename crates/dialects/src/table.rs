@@ -1,0 +1,139 @@
+//! The table of dialects: one row holds everything that the rest of the program knows about a dialect.
+
+use crate::diagnostic::Problems;
+use crate::document::Node;
+use crate::manifest::Lowered;
+use crate::{actions, plan, playbook, workflow};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::fmt;
+use windlass_secrets::Marks;
+use windlass_views::DialectView;
+
+/// One dialect. Two rows with the same name are the same dialect.
+#[derive(Clone, Copy)]
+pub struct Dialect {
+    pub(crate) name: &'static str,
+    /// Describes the shape to an author whose document has none.
+    pub(crate) shape: &'static str,
+    pub(crate) has_shape: fn(&Node) -> bool,
+    /// Builds the view of an execution in the words of the dialect.
+    pub(crate) view: &'static DialectView,
+    /// Nets of compilers before this number are replaced by what the text compiles to now.
+    pub(crate) nets_since: u32,
+    /// `None`: the shape is known, and definitions of it are refused.
+    pub(crate) compiler: Option<Compiler>,
+}
+
+/// The part of a dialect that turns documents into Nets.
+#[derive(Clone, Copy)]
+pub(crate) struct Compiler {
+    /// Returns the JSON Schema (2020-12) for editors.
+    pub(crate) schema: fn() -> Value,
+    pub(crate) compile: fn(&Document<'_>, &mut Problems) -> Lowered,
+}
+
+/// A document that has the shape of a dialect.
+pub(crate) struct Document<'d> {
+    pub(crate) root: &'d Node,
+    pub(crate) text: &'d str,
+    /// Names for literals that no other value has; `None`: literals are named by their place alone.
+    pub(crate) marks: Option<&'d Marks>,
+}
+
+/// The dialects that this program has, in the order in which a document is compared with them.
+const BUILTIN: [Dialect; 4] = [playbook::DIALECT, workflow::DIALECT, actions::DIALECT, plan::DIALECT];
+
+/// A set of dialects.
+#[derive(Debug, Clone, Copy)]
+pub struct Dialects<'t>(pub(crate) &'t [Dialect]);
+
+impl Dialects<'static> {
+    /// Returns the dialects that this program has.
+    #[must_use]
+    pub const fn builtin() -> Dialects<'static> {
+        Dialects(&BUILTIN)
+    }
+}
+
+impl<'t> Dialects<'t> {
+    pub fn names(self) -> impl Iterator<Item = &'static str> + 't {
+        self.0.iter().map(|dialect| dialect.name)
+    }
+
+    /// Returns the dialects that definitions can be written in.
+    pub fn supported(self) -> impl Iterator<Item = Dialect> + 't {
+        self.0.iter().copied().filter(|dialect| dialect.compiler.is_some())
+    }
+
+    #[must_use]
+    pub fn named(self, name: &str) -> Option<Dialect> {
+        self.0.iter().copied().find(|dialect| dialect.name == name)
+    }
+
+    /// Finds the dialect of a document by its shape, and reports when there is none that can be compiled.
+    pub(crate) fn detect(self, root: &Node, problems: &mut Problems) -> Option<Dialect> {
+        let found = self.0.iter().copied().find(|dialect| (dialect.has_shape)(root));
+        let (code, message) = match found {
+            Some(Dialect { compiler: Some(_), .. }) => return found,
+            Some(Dialect { name, .. }) => {
+                ("E0006", format!("this is a definition of the dialect `{name}`, which is not supported yet"))
+            }
+            None => ("E0005", format!("this is no definition: {} without steps", root.noun())),
+        };
+        let shapes = self.supported().map(|dialect| format!("a {} has {}", dialect.name, dialect.shape));
+        let hint = shapes.collect::<Vec<_>>().join("; ");
+        problems.add(code, &(root.at.start..root.at.start), message, hint);
+        found
+    }
+}
+
+impl Dialect {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the builtin dialect of that name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Dialect> {
+        Dialects::builtin().named(name)
+    }
+
+    #[must_use]
+    pub fn view(self) -> &'static DialectView {
+        self.view
+    }
+
+    /// Returns the JSON Schema (2020-12) for editors; `None` for a dialect that is not supported yet.
+    #[must_use]
+    pub fn schema(self) -> Option<Value> {
+        self.compiler.map(|compiler| (compiler.schema)())
+    }
+}
+
+impl PartialEq for Dialect {
+    fn eq(&self, other: &Dialect) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Dialect {}
+
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Dialect").field(&self.name).finish()
+    }
+}
+
+impl Serialize for Dialect {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
+}
+
+/// Whether the document, or the `spec` in it, has the key.
+pub(crate) fn has_key(root: &Node, key: &str) -> bool {
+    let inner = root.get("spec").filter(|spec| spec.is_map()).unwrap_or(root);
+    root.get(key).is_some() || inner.get(key).is_some()
+}

@@ -1,0 +1,365 @@
+//! Versions of definitions, ready to be started. A version never changes, so its manifest is read once; nothing is compiled
+//! here.
+
+use crate::app::App;
+use crate::auth::{Caller, Permission};
+use crate::bounded::BoundedMap;
+use crate::problem::{Detail, Problem};
+use axum::http::StatusCode;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_dialects::{
+    COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Overrides, Settings, compile, recompile,
+};
+use windlass_kernel::net::FailureMode;
+use windlass_kernel::{Net, NetDigest};
+use windlass_schemas::SchemaProblem;
+use windlass_store::sqlite::Sqlite;
+use windlass_store::{
+    Catalog as _, DefinitionId, Entry, Reader as _, Store as _, StoreError, StoredDefinition, StoredManifest,
+    Tenant, Write,
+};
+
+/// Maximum number of versions in memory, and of bytes that they take.
+const KEPT_MAX: usize = 1_000;
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// Memory of a compiled schema of usual size.
+const SCHEMA_BYTES: usize = 64 << 10;
+
+/// Versions that are compiled again in one transaction.
+const RECOMPILED_MAX: usize = 100;
+
+/// Versions that were started lately.
+#[derive(Debug)]
+pub struct Versions {
+    kept: Mutex<BoundedMap<DefinitionId, Arc<Version>>>,
+}
+
+impl Default for Versions {
+    fn default() -> Versions {
+        Versions { kept: Mutex::new(BoundedMap::new(KEPT_MAX, KEPT_BYTES_MAX)) }
+    }
+}
+
+/// A version of a definition.
+#[derive(Debug)]
+pub struct Version {
+    pub definition: DefinitionId,
+    pub name: String,
+    /// Defaults of the inputs.
+    pub workload: Value,
+    pub manifest: Manifest,
+    net: NetDigest,
+    /// `Err`: why the schema of the inputs cannot be used.
+    schema: Result<Option<InputsSchema>, SchemaProblem>,
+    /// Estimate of the memory that it takes.
+    bytes: usize,
+}
+
+/// Returns a manifest in the form in which it is stored.
+#[must_use]
+pub fn stored_manifest(manifest: &Manifest) -> StoredManifest {
+    StoredManifest { compiler: COMPILER, json: serde_json::to_string(manifest).unwrap_or_default() }
+}
+
+/// Returns the manifest of a version. Only a folder that no process has opened since an update has versions of older
+/// compilers; these are compiled.
+#[must_use]
+pub fn manifest_of(definition: &StoredDefinition) -> Manifest {
+    match definition.manifest.compiler {
+        COMPILER => serde_json::from_str(&definition.manifest.json).unwrap_or_default(),
+        _ => compile(&definition.source).manifest,
+    }
+}
+
+/// Compiles versions again that an older compiler stored (docs/adr/0032).
+pub fn recompile_stored(store: &mut Sqlite) -> Result<(), StoreError> {
+    let mut reader = store.reader()?;
+    loop {
+        let outdated = reader.outdated_versions(COMPILER, RECOMPILED_MAX)?;
+        if outdated.is_empty() {
+            return Ok(());
+        }
+        let mut writes = Vec::new();
+        for version in outdated {
+            let Some(stored) = reader.net(version.net)? else {
+                let name = &version.name;
+                return Err(StoreError::Corrupt(format!("the net of definition `{name}` is missing")));
+            };
+            let text = (version.dialect.as_str(), version.source.as_str());
+            let recompiled = recompile(text, version.manifest.compiler, &stored);
+            let manifest = stored_manifest(&recompiled.manifest);
+            let net = recompiled.net.as_ref().map_or(version.net, Net::digest);
+            writes.extend(recompiled.net.map(|net| Write::Net(Arc::new(net))));
+            let entry = Entry::Recompiled { definition: version.id, net, manifest };
+            writes.push(Write::Entry(Box::new(entry)));
+        }
+        store.write(&writes)?;
+    }
+}
+
+impl Versions {
+    pub async fn version(&self, app: &App, definition: &StoredDefinition) -> Result<Arc<Version>, Problem> {
+        if let Some(version) = self.lock().get(&definition.id) {
+            return Ok(version.clone());
+        }
+        let (tenant, definition) = (definition.tenant.clone(), definition.clone());
+        let bytes = definition.manifest.json.len();
+        // A schema costs as much as its author wants.
+        let version = app.compiling.run(&tenant, bytes, move || Arc::new(Version::of(&definition))).await?;
+        Ok(self.keep(version))
+    }
+
+    /// Checks the inputs of a sub-execution. What people start is checked by the routes.
+    pub fn check_child(&self, definition: &StoredDefinition, inputs: &Value) -> Result<(), String> {
+        let known = self.lock().get(&definition.id).cloned();
+        let version = known.unwrap_or_else(|| self.keep(Arc::new(Version::of(definition))));
+        let name = &version.name;
+        let hook = inputs.get(HOOK).filter(|hook| version.workload.get(HOOK) != Some(hook));
+        if hook.is_some() && !version.manifest.hooks.is_empty() {
+            return Err(format!("the inputs do not fit `{name}`: inputs.{HOOK}: {HOOK_IS_RESERVED}"));
+        }
+        let schema = match &version.schema {
+            Ok(None) => return Ok(()),
+            Ok(Some(schema)) => schema,
+            Err(problem) => {
+                let pointer = &problem.pointer;
+                return Err(format!(
+                    "`{name}` cannot start, because of the schema of its inputs: {problem} (at `{pointer}`)"
+                ));
+            }
+        };
+        let problems = schema.check(inputs).into_iter();
+        let problems: Vec<String> =
+            problems.map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(format!("the inputs do not fit `{name}`: {}", problems.join("; "))),
+        }
+    }
+
+    fn keep(&self, version: Arc<Version>) -> Arc<Version> {
+        self.lock().insert(version.definition, version.clone(), version.bytes);
+        version
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<DefinitionId, Arc<Version>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Version {
+    fn of(definition: &StoredDefinition) -> Version {
+        let manifest = manifest_of(definition);
+        let schema = manifest.inputs_schema.as_ref().map(InputsSchema::new).transpose();
+        let schema_bytes = if matches!(schema, Ok(Some(_))) { SCHEMA_BYTES } else { 0 };
+        Version {
+            definition: definition.id,
+            name: definition.name.clone(),
+            workload: definition.workload.clone(),
+            net: definition.net,
+            bytes: 1_024 + schema_bytes + 4 * (definition.manifest.json.len() + definition.source.len()),
+            manifest,
+            schema,
+        }
+    }
+
+    /// A 403 for callers who may not edit definitions, where a start would give them more than the definition does.
+    pub fn check_caller(&self, caller: &Caller, overrides: &Overrides) -> Result<(), Problem> {
+        if caller.role.may(Permission::Edit) {
+            return Ok(());
+        }
+        if self.manifest.editors_only {
+            return Err(for_editors(caller));
+        }
+        let own = self.manifest.settings.as_ref().and_then(|settings| settings.failure_mode);
+        let is_weaker = |own: FailureMode| {
+            overrides.failure_mode.is_some_and(|asked| strictness(asked) < strictness(own))
+        };
+        match own {
+            Some(own) if is_weaker(own) => Err(Problem::forbidden(format!(
+                "the role `{}` may not weaken `settings.failureMode` of the workflow; leave options.failureMode out, or \
+                 choose a stricter one",
+                caller.role.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the problem with a key that only a request to a hook sets. Everything that a caller can set is checked:
+    /// inputs, those of a retry, and the context, which hides the inputs.
+    pub fn check_reserved(&self, field: &str, given: &Map<String, Value>) -> Option<Detail> {
+        let is_reserved = !self.manifest.hooks.is_empty() && given.contains_key(HOOK);
+        is_reserved.then(|| Detail::new(format!("{field}.{HOOK}"), HOOK_IS_RESERVED.to_owned()))
+    }
+
+    /// Checks the inputs, with the defaults under them, against the schema of the definition. A version from before schemas
+    /// were bounded is refused here when its schema cannot be used.
+    pub async fn check_inputs(
+        self: &Arc<Version>,
+        app: &App,
+        tenant: &Tenant,
+        inputs: &Map<String, Value>,
+    ) -> Result<Vec<Detail>, Problem> {
+        match &self.schema {
+            Ok(None) => Ok(Vec::new()),
+            Ok(Some(_)) => {
+                let (version, inputs) = (self.clone(), inputs.clone());
+                app.compiling.run(tenant, 0, move || version.misfits(inputs)).await
+            }
+            Err(problem) => {
+                let message = format!(
+                    "the schema of the inputs cannot be used: {problem}; upload a version with a simpler schema"
+                );
+                Err(Problem::new(StatusCode::CONFLICT, "DEFINITION_INVALID", message.clone())
+                    .at(format!("inputs schema at {}", problem.pointer), message))
+            }
+        }
+    }
+
+    fn misfits(&self, inputs: Map<String, Value>) -> Vec<Detail> {
+        let Ok(Some(schema)) = &self.schema else { return Vec::new() };
+        let mut whole = self.workload.as_object().cloned().unwrap_or_default();
+        whole.extend(inputs);
+        let problems = schema.check(&Value::Object(whole));
+        problems.into_iter().map(|problem| Detail::new(problem.path, problem.message)).collect()
+    }
+
+    /// Returns the secrets that steps read and that are not stored.
+    pub async fn missing_secrets(&self, app: &App, tenant: &Tenant) -> Result<Vec<Detail>, Problem> {
+        if self.manifest.secrets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (vault, tenant) = (app.secrets.clone(), tenant.clone());
+        let listed = app.aside(move || vault.with(|vault| vault.list(&tenant))).await??;
+        let known: BTreeSet<&str> = listed.iter().map(|secret| secret.name.as_str()).collect();
+        let missing = self.manifest.secrets.iter().filter(|used| !known.contains(used.secret.as_str()));
+        let details = missing.map(|used| {
+            let (step, name) = (&used.step, &used.secret);
+            let message = format!("`{step}` reads the secret `{name}`, which is not there");
+            Detail {
+                hint: Some(format!("store it: PUT /api/v1/secrets/{name}, or `windlass secrets set {name}`")),
+                ..Detail::new(step.clone(), message)
+            }
+        });
+        Ok(details.collect())
+    }
+
+    /// Returns the Net with the settings of one start; `None` when that is the stored one.
+    pub async fn net(
+        &self,
+        app: &App,
+        tenant: &Tenant,
+        overrides: &Overrides,
+    ) -> Result<Option<Arc<Net>>, Problem> {
+        if overrides.is_empty() {
+            return Ok(None);
+        }
+        let Some(settings) = self.manifest.settings.clone() else {
+            let field = if overrides.retry.is_some() { "options.retryPolicy" } else { "options.failureMode" };
+            let message = "is for workflows; a definition of another dialect says it itself";
+            return Err(Problem::invalid(field, message));
+        };
+        let (digest, overrides) = (self.net, overrides.clone());
+        let stored = app.readers.of(tenant).look(move |reader| reader.net(digest)).await?;
+        let stored = stored.ok_or_else(|| Problem::internal("the net of a definition is missing"))?;
+        let apply = move || apply(&overrides, &stored, &settings);
+        app.compiling.run(tenant, 0, apply).await?.map(Some)
+    }
+}
+
+fn apply(overrides: &Overrides, net: &Net, settings: &Settings) -> Result<Arc<Net>, Problem> {
+    let net = overrides.apply(net, settings);
+    net.map(Arc::new).map_err(|error| Problem::invalid("options", error.to_string()))
+}
+
+/// A refusal to start or to change an execution whose templates are program text.
+pub fn for_editors(caller: &Caller) -> Problem {
+    Problem::forbidden(format!(
+        "templates of this definition are program text (`executor.spec.templates: text`): the role `{}` may not edit \
+         definitions, so it may neither start it nor change its values",
+        caller.role.name()
+    ))
+}
+
+/// Ranks failure modes by how soon they stop.
+fn strictness(mode: FailureMode) -> u8 {
+    match mode {
+        FailureMode::FailFast => 2,
+        FailureMode::Continue => 1,
+        FailureMode::Collect => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use windlass_kernel::Millis;
+    use windlass_kernel::net::Work;
+    use windlass_store::{Definition, Target, WorkflowId};
+
+    fn source(command: &str) -> String {
+        json!({ "metadata": { "name": "p" }, "workflow": [{ "step": "a", "tool": { "kind": "shell", "command": command } }] })
+            .to_string()
+    }
+
+    /// A Net of the playbook as a compiler without a number made it: the value is a part of the command.
+    fn older_net(command: &str) -> Net {
+        let mut spec = compile(&source("true")).net.expect("it compiles").spec().clone();
+        if let Work::Task { spec } = &mut spec.steps[0].work {
+            let mut older = (**spec).clone();
+            older["tasks"][0]["config"]["command"] = json!(command);
+            *spec = Arc::new(older);
+        }
+        Net::new(spec).expect("a net")
+    }
+
+    /// The version after a store with it was opened, and its Net.
+    fn reopened(command: &str) -> (StoredDefinition, Net) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = Sqlite::open(&folder.path().join("windlass.db")).expect("a store");
+        let definition = Definition {
+            tenant: Tenant::default(),
+            target: Target::New(WorkflowId(1)),
+            name: "p".to_owned(),
+            dialect: "playbook".to_owned(),
+            source: source(command),
+            workload: json!({}),
+            manifest: StoredManifest::default(),
+            net: Arc::new(older_net(command)),
+            hooks: Vec::new(),
+            status: None,
+            at: Millis(0),
+            author: None,
+        };
+        store.write(&[Write::Define(Box::new(definition))]).expect("it is written");
+        recompile_stored(&mut store).expect("it is compiled again");
+        let mut reader = store.reader().expect("a reader");
+        assert!(reader.outdated_versions(COMPILER, 1).expect("a list").is_empty());
+        let version = reader
+            .version(&Tenant::default(), WorkflowId(1), None)
+            .expect("it is read")
+            .expect("it is there");
+        let net = reader.net(version.net).expect("it is read").expect("it is there");
+        (version, net)
+    }
+
+    #[test]
+    fn versions_of_older_compilers_are_compiled_again_at_opening() {
+        let (version, net) = reopened("echo {{ workload.x }}");
+        assert_eq!(Some(net.digest()), compile(&source("echo {{ workload.x }}")).net.map(|net| net.digest()));
+        let manifest = manifest_of(&version);
+        assert_eq!((manifest.programs.len(), manifest.editors_only), (1, false));
+        let (version, net) = reopened("echo plain");
+        assert_eq!((version.net, version.version), (net.digest(), 1));
+    }
+
+    #[test]
+    fn a_version_that_does_not_compile_any_more_is_for_editors() {
+        let (version, net) = reopened("{{ workload.x }}");
+        assert!(net.policy().editors_only && manifest_of(&version).editors_only);
+    }
+}
