@@ -66,8 +66,7 @@ pub fn stored_manifest(manifest: &Manifest) -> StoredManifest {
 
 /// Returns the manifest of a version. Only a folder that no process has opened since an update has versions of older
 /// compilers; these are compiled.
-#[must_use]
-pub fn manifest_of(definition: &StoredDefinition) -> Manifest {
+fn manifest_of(definition: &StoredDefinition) -> Manifest {
     match definition.manifest.compiler {
         COMPILER => serde_json::from_str(&definition.manifest.json).unwrap_or_default(),
         _ => compile(&definition.source).manifest,

@@ -121,7 +121,7 @@ impl<R> Lane<R> {
             (Why::Values(id, needs), Found::Values(values)) => self.values_found(id, &needs, values),
             (Why::Start(start, reply), Found::Definition(found)) => {
                 self.start_found(*start, found.map(|found| *found), reply)
-            },
+            }
             (Why::StartChild { mail, create, wanted, whose }, Found::Definition(found)) => {
                 self.child_found((mail, whose), *create, &wanted, found.map(|found| *found));
             }
