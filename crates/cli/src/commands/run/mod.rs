@@ -90,19 +90,21 @@ impl Run {
         Need::Run { slots: self.slots }
     }
 
-    /// Executions at a server carry on by themselves; there they are only waited for.
+    /// Executions at a server carry on by themselves; there they are only waited for. They are listed before an engine of
+    /// this process ends some of them.
     fn resume(&self, id: Option<&str>) -> anyhow::Result<ExitCode> {
+        const COMMAND: &str = "windlass run --resume";
         self.target.check_exists()?;
+        let ids = self.target.with((COMMAND, Need::Read), |client| match id {
+            Some(text) => Ok(vec![ids::find(client, text)?]),
+            None => open_executions(client),
+        })?;
+        if ids.is_empty() {
+            say("nothing to resume: every execution has ended");
+            return Ok(ExitCode::SUCCESS);
+        }
         let signals = signals::listen().context("cannot listen to signals")?;
-        self.target.with(("windlass run --resume", self.need()), |client| {
-            let ids = match id {
-                Some(text) => vec![ids::find(client, text)?],
-                None => open_executions(client)?,
-            };
-            if ids.is_empty() {
-                say(&format!("nothing to resume: every execution {} has ended", client.place()));
-                return Ok(ExitCode::SUCCESS);
-            }
+        self.target.with((COMMAND, self.need()), |client| {
             Ending { client, json: self.json }.until_rest(&ids, &signals)
         })
     }
