@@ -1,38 +1,118 @@
-//! The suite that every store must pass. It knows the traits [`Store`] and [`Reader`] and nothing else: a store gives
-//! it a [`Place`] and runs `conformance_tests!`.
+//! The suite that every store must pass. It knows the traits of the port and nothing else: a store implements
+//! [`Place`] and runs `conformance_tests!` for what an engine needs; a store that keeps everything a server needs
+//! implements [`ServerSite`], too, and runs `conformance_tests!(server …)` beside it.
 
+mod access;
+mod catalog;
 mod commits;
 mod leases;
 mod lists;
 mod mail;
+mod memories;
+mod outbox;
+mod quarantine;
+mod retention;
 mod secrets;
 mod state;
 mod timers;
 mod values;
 pub mod world;
 
+pub use access::*;
+pub use catalog::*;
 pub use commits::*;
 pub use leases::*;
 pub use lists::*;
 pub use mail::*;
+pub use memories::*;
+pub use outbox::*;
+pub use quarantine::*;
+pub use retention::*;
 pub use secrets::*;
 pub use state::*;
 pub use timers::*;
 pub use values::*;
 
+use crate::access::Access;
+use crate::catalog::Catalog;
 use crate::commit::{Applied, Commit, Position, Write};
+use crate::entry::Entry;
+use crate::hooks::HookReader;
+use crate::memory::Memories;
+use crate::outbox::Outbox;
+use crate::quarantine::Quarantined;
+use crate::retention::Retention;
+use crate::secrets::Secrets;
 use crate::store::{Reader, Store};
 
-/// Where a store lies. It is empty when it is made; opening it again finds what was written.
+/// The place of a store. It is empty when it is made; opening it again finds what was written.
 pub trait Place {
     type Store: Store;
 
     fn open(&self) -> Self::Store;
 }
 
-/// One test per case. The expression gives a new, empty [`Place`].
+/// The place of a store with everything that a server reads.
+pub trait ServerSite: Place<Store: Store<Reader: ServerReader>> {
+    type Secrets: Secrets;
+
+    /// Opens the secrets of a store that was opened before.
+    fn secrets(&self) -> Self::Secrets;
+}
+
+/// A reader with all traits of the port.
+pub trait ServerReader:
+    Access + Catalog + HookReader + Memories + Outbox + Quarantined + Retention + crate::check::Audit
+{
+}
+
+impl<R> ServerReader for R where
+    R: Access + Catalog + HookReader + Memories + Outbox + Quarantined + Retention + crate::check::Audit
+{
+}
+
+/// Makes one test per case. The expression makes a new, empty [`Place`], or [`ServerSite`] after `server`.
 #[macro_export]
 macro_rules! conformance_tests {
+    (@each $place:expr; $($case:ident)*) => {
+        $(#[test]
+        fn $case() {
+            $crate::conformance::$case(&$place);
+        })*
+    };
+    (server $place:expr) => {
+        $crate::conformance_tests! { @each $place;
+            versions_of_a_workflow_are_listed_newest_first
+            workflows_are_listed_by_status_and_name_until_they_are_deleted
+            the_holder_of_an_idempotency_key_is_found
+            durations_are_those_of_completed_executions
+            a_hook_belongs_to_one_workflow_of_a_tenant
+            a_tenant_is_created_and_changed
+            a_token_is_stored_used_and_revoked_once
+            the_audit_log_is_read_newest_first_by_its_tenant
+            only_a_change_that_takes_effect_is_audited
+            memories_are_found_by_key_prefix_and_words_within_their_workflow
+            an_execution_with_a_webhook_is_listed_from_its_first_commit_on
+            deliveries_have_one_numbering_and_wait_in_order
+            an_outbox_is_closed_when_nothing_is_pending_and_opened_by_a_redelivery
+            deliveries_to_a_receiver_that_was_given_up_are_given_up
+            deliveries_are_listed_newest_first_by_their_tenant
+            a_quarantined_execution_is_listed_and_not_worked_on
+            an_unfinished_execution_in_quarantine_is_not_continued
+            an_abandoned_execution_is_over_and_keeps_its_journal
+            a_forgotten_execution_is_deleted_in_pieces_and_no_other_is
+            rows_of_a_forgotten_execution_are_not_taken_for_those_of_a_new_one
+            an_execution_that_is_needed_is_not_forgettable
+            an_answer_that_is_not_fetched_protects_an_execution_for_a_time
+            every_artifact_that_a_row_refers_to_is_found
+            a_check_sees_every_row_of_a_sound_store
+            a_secret_is_read_back_and_listed_by_name
+            versions_follow_each_other
+            a_deleted_secret_is_gone
+            rewrapping_changes_all_or_nothing
+            tenants_have_secrets_of_their_own
+        }
+    };
     ($place:expr) => {
         $crate::conformance_tests! { @each $place;
             a_commit_is_read_back_whole
@@ -51,6 +131,7 @@ macro_rules! conformance_tests {
             a_new_offer_clears_the_lease_before_it
             a_change_within_an_offer_keeps_its_lease
             a_cursor_needs_the_lease
+            progress_needs_the_lease
             nothing_is_leased_after_a_refused_commit
             what_must_stop_is_listed_until_it_has
             mail_is_consumed_exactly_once
@@ -58,11 +139,16 @@ macro_rules! conformance_tests {
             an_answer_waits_until_it_is_fetched
             settled_mail_is_not_given_again
             numbers_of_mail_are_never_used_twice
+            mail_of_one_execution_is_listed_oldest_first
             offers_are_listed_page_by_page
             executions_are_listed_newest_first
             executions_are_listed_by_phase
+            executions_are_found_by_what_was_recorded_with_their_start
+            open_executions_of_a_tenant_are_counted_up_to_a_bound
+            an_idempotency_key_starts_one_execution_until_it_expires
             what_goes_on_by_itself_is_found
             definitions_are_numbered_per_name
+            a_workflow_is_found_by_its_own_tenant_alone
             nets_are_found_by_digest
             logs_are_read_on_from_a_place
             lists_do_not_go_on_from_nowhere
@@ -72,15 +158,10 @@ macro_rules! conformance_tests {
             imported_outputs_are_loaded_by_need
             a_forked_journal_is_an_execution_of_its_own
             answers_are_loaded_as_the_journal_tells_them
+            an_artifact_is_loaded_for_its_own_tenant_alone
             numbers_come_back_as_they_were
             rows_are_what_the_journal_says_after_every_commit
         }
-    };
-    (@each $place:expr; $($case:ident)*) => {
-        $(#[test]
-        fn $case() {
-            $crate::conformance::$case(&$place);
-        })*
     };
 }
 
@@ -103,6 +184,10 @@ fn answered(store: &mut impl Store, write: Write) -> Applied {
     let applied = store.write(&[write]).expect("a healthy store");
     assert_eq!(applied.len(), 1, "one answer for one write");
     applied[0]
+}
+
+fn entry(store: &mut impl Store, entry: Entry) -> Applied {
+    answered(store, Write::Entry(Box::new(entry)))
 }
 
 fn position(applied: Applied) -> Position {

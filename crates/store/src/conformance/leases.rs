@@ -2,7 +2,7 @@
 
 use super::world::{World, circle, net, task, with};
 use super::{Place, answered, commit, pages, reader, written};
-use crate::commit::{Applied, Lease, Session, Stop, Write};
+use crate::commit::{Applied, Lease, Progress, Session, Stop, Write};
 use crate::store::{Offer, Reader, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -108,6 +108,26 @@ pub fn a_cursor_needs_the_lease<P: Place>(place: &P) {
     }
 }
 
+pub fn progress_needs_the_lease<P: Place>(place: &P) {
+    let mut store = place.open();
+    let (mut world, created) = World::create(&circle(), 1);
+    let lease = world.lease(1);
+    let progress = |percentage| Progress { step: "half".into(), percentage };
+    let report = |lease: Lease, percentage| {
+        let Lease { execution, run, fence, .. } = lease;
+        Write::Progress { execution, run, fence, progress: progress(percentage) }
+    };
+    assert_eq!(answered(&mut store, report(lease, 1)), Applied::Fenced);
+    written(&mut store, &[commit(created)]);
+    assert_eq!(answered(&mut store, report(lease, 1)), Applied::Fenced, "it is not leased");
+    written(&mut store, &[Write::Lease(lease), report(lease, 40), report(lease, 50)]);
+    let other = Lease { fence: lease.fence.next(), ..lease };
+    assert_eq!(answered(&mut store, report(other, 60)), Applied::Fenced);
+    assert_eq!(only_offer(&store).progress, Some(progress(50)));
+    written(&mut store, &[commit(world.done(json!(1)))]);
+    assert_eq!(only_offer(&store).progress, None, "another offer begins without");
+}
+
 pub fn nothing_is_leased_after_a_refused_commit<P: Place>(place: &P) {
     let mut store = place.open();
     let (mut world, created) = World::create(&circle(), 1);
@@ -117,9 +137,12 @@ pub fn nothing_is_leased_after_a_refused_commit<P: Place>(place: &P) {
     written(&mut store, &[commit(first)]);
     // By chance both offer the same run under the same fence; the second offer is of a commit that never was.
     let lease = late.lease(1);
-    let batch = [commit(stale), Write::Lease(lease), checkpoint(lease, json!(1))];
+    let progress = Progress { step: "half".into(), percentage: 50 };
+    let Lease { execution, run, fence, .. } = lease;
+    let progress = Write::Progress { execution, run, fence, progress };
+    let batch = [commit(stale), Write::Lease(lease), checkpoint(lease, json!(1)), progress];
     let applied = store.write(&batch).expect("a healthy store");
-    assert_eq!(applied, [Applied::Conflict, Applied::Fenced, Applied::Fenced]);
+    assert_eq!(applied, [Applied::Conflict, Applied::Fenced, Applied::Fenced, Applied::Fenced]);
     assert_eq!(only_offer(&store).lease, None);
 }
 

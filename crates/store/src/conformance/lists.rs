@@ -2,14 +2,18 @@
 
 use super::world::{World, chain, circle, definition, net, task};
 use super::{Place, answered, commit, pages, reader, written};
-use crate::commit::{Applied, DefinitionId, LogChunk, Position, Write};
-use crate::origin::Tenant;
+use crate::commit::{
+    Applied, Commit, Definition, DefinitionId, LogChunk, Position, Target, WorkflowId, Write,
+};
+use crate::origin::{IdempotencyKey, Options, Priority, Tenant};
 use crate::store::{
     DueTimer, Listed, Offer, Query, Reader, Status, Store, StoredDefinition, StoredLog, Which,
 };
 use serde_json::json;
-
-use windlass_kernel::{Cancel, Event, ExecutionId, Fence, Input, Millis, Outcome, Phase, RunId, Timer};
+use std::sync::Arc;
+use windlass_kernel::{
+    Cancel, Create, Event, ExecutionId, Fence, Input, Millis, Outcome, Phase, RunId, Timer,
+};
 
 pub fn offers_are_listed_page_by_page<P: Place>(place: &P) {
     let mut store = place.open();
@@ -63,7 +67,7 @@ pub fn executions_are_listed_newest_first<P: Place>(place: &P) {
     let mut last = None;
     for number in [4, 2, 9] {
         let mut world = World { definition: (number == 2).then_some(id), ..World::new(&net) };
-        let create = windlass_kernel::Create::new(ExecutionId(number), json!({}));
+        let create = Create::new(ExecutionId(number), json!({}));
         written(&mut store, &[commit(world.begin(create))]);
         last = Some(world);
     }
@@ -181,6 +185,155 @@ pub fn nets_are_found_by_digest<P: Place>(place: &P) {
     written(&mut store, &[Write::Define(Box::new(definition("n", "s", &net)))]);
     let found = reader(&store).net(net.digest()).expect("an answer").expect("it is known");
     assert_eq!((found.digest(), found.spec()), (net.digest(), net.spec()));
+    let other = chain(3);
+    assert_eq!([0, 1].map(|_| answered(&mut store, Write::Net(other.clone()))), [Applied::Done; 2]);
+    let found = reader(&store).net(other.digest()).expect("an answer").expect("it is known");
+    assert_eq!(found.spec(), other.spec());
+}
+
+pub fn a_workflow_is_found_by_its_own_tenant_alone<P: Place>(place: &P) {
+    let mut store = place.open();
+    let mut define = |of: &str, target, source: &str| {
+        let definition = definition("d", source, &chain(1));
+        let definition = Definition { tenant: Tenant::new(of), target, ..definition };
+        answered(&mut store, Write::Define(Box::new(definition)))
+    };
+    let (one, two) = (WorkflowId(1), WorkflowId(2));
+    let cases = [
+        (define("a", Target::New(one), "one"), Ok((1, one))),
+        (define("a", Target::After(one, Some(1)), "two"), Ok((2, one))),
+        (define("a", Target::After(one, Some(1)), "three"), Err(Applied::Fenced)),
+        (define("b", Target::After(one, None), "three"), Err(Applied::Fenced)),
+        (define("a", Target::After(WorkflowId(9), None), "three"), Err(Applied::Fenced)),
+        (define("a", Target::New(two), "one"), Ok((1, two))),
+    ];
+    for (applied, expected) in cases {
+        let found = match applied {
+            Applied::Defined(_, version, workflow) => Ok((version, workflow)),
+            refused => Err(refused),
+        };
+        assert_eq!(found, expected, "names may repeat, versions may not");
+    }
+    let find = |of: &str, which: &Which| {
+        let found = reader(&store).find_definition(&Tenant::new(of), which, None).expect("an answer");
+        found.map(|found| found.source)
+    };
+    let named = Which::Name("d".to_owned());
+    assert_eq!(find("a", &Which::Id(one)).as_deref(), Some("two"));
+    assert_eq!(find("a", &named).as_deref(), Some("one"), "the newest workflow of that name");
+    assert_eq!((find("b", &Which::Id(one)), find("b", &named)), (None, None));
+}
+
+/// The first commit of an execution, with what was recorded with its start.
+fn begun(id: u128, of: &str, definition: Option<DefinitionId>, options: Options) -> Commit {
+    let mut world = World { definition, ..World::new(&chain(1)) };
+    let mut commit = world.begin(Create::new(ExecutionId(id), json!({})));
+    if let Some(creation) = &mut commit.creation {
+        creation.tenant = Tenant::new(of);
+        creation.options = Arc::new(options);
+    }
+    commit
+}
+
+pub fn executions_are_found_by_what_was_recorded_with_their_start<P: Place>(place: &P) {
+    let mut store = place.open();
+    let definition = Definition { tenant: Tenant::new("a"), ..definition("d", "source", &chain(1)) };
+    let defined = answered(&mut store, Write::Define(Box::new(definition)));
+    let Applied::Defined(definition, _, workflow) = defined else { panic!("{defined:?}") };
+    let options = |tags: &[&str], correlation: Option<&str>| Options {
+        tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        correlation: correlation.map(str::to_owned),
+        priority: Priority::High,
+        ..Options::default()
+    };
+    let mut second = begun(2, "a", None, options(&["x"], Some("c")));
+    if let Some(creation) = &mut second.creation {
+        creation.parent = Some(ExecutionId(1));
+        creation.at = Millis(2_000);
+    }
+    let first = begun(1, "a", Some(definition), options(&["x", "y"], None));
+    written(&mut store, &[first, second, begun(3, "b", None, options(&["x"], Some("c")))].map(commit));
+    let all = Query { tenant: Some(Tenant::new("a")), limit: 9, ..Query::default() };
+    let text = |text: &str| Some(text.to_owned());
+    let cases = [
+        (Query { limit: 9, ..Query::default() }, vec![3, 2, 1]),
+        (all.clone(), vec![2, 1]),
+        (Query { tag: text("x"), ..all.clone() }, vec![2, 1]),
+        (Query { tag: text("y"), ..all.clone() }, vec![1]),
+        (Query { correlation: text("c"), ..all.clone() }, vec![2]),
+        (Query { parent: Some(ExecutionId(1)), ..all.clone() }, vec![2]),
+        (Query { workflow: Some(workflow), ..all.clone() }, vec![1]),
+        (Query { since: Some(Millis(2_000)), ..all.clone() }, vec![2]),
+        (Query { until: Some(Millis(2_000)), ..all.clone() }, vec![1]),
+        (Query { tag: text("x"), status: Some(Status::Open), limit: 1, ..all.clone() }, vec![2]),
+        (Query { status: Some(Status::In(&[Phase::Paused, Phase::Draining])), ..all }, vec![]),
+    ];
+    let mut reader = reader(&store);
+    for (query, expected) in cases {
+        assert_eq!(ids(&reader.list(&query).expect("a list")), expected, "{query:?}");
+    }
+    let stored = reader.load(ExecutionId(2)).expect("a state").expect("it exists");
+    assert_eq!(
+        (stored.tenant, stored.parent, stored.workflow),
+        (Tenant::new("a"), Some(ExecutionId(1)), None)
+    );
+    assert_eq!(*stored.options, options(&["x"], Some("c")));
+    let stored = reader.load(ExecutionId(1)).expect("a state").expect("it exists");
+    assert_eq!((stored.definition, stored.workflow), (Some(definition), Some(workflow)));
+    let offers = reader.offers(None, 9).expect("offers");
+    assert!(offers.iter().all(|offer| offer.priority == Priority::High), "{offers:?}");
+    assert_eq!(offers.last().map(|offer| offer.tenant.clone()), Some(Tenant::new("b")));
+}
+
+pub fn open_executions_of_a_tenant_are_counted_up_to_a_bound<P: Place>(place: &P) {
+    let mut store = place.open();
+    for id in 1..=4 {
+        written(&mut store, &[commit(begun(id, "a", None, Options::default()))]);
+    }
+    let (mut world, created) = World::create(&chain(1), 5);
+    written(&mut store, &[commit(created), commit(world.done(json!(1)))]);
+    let count = |of: &str, bound| reader(&store).open_executions(&Tenant::new(of), bound);
+    assert_eq!((count("a", 9), count("a", 2), count("b", 9)), (Ok(4), Ok(2), Ok(0)));
+    assert_eq!(count("default", 9), Ok(0), "it has ended");
+}
+
+pub(super) fn idempotency(key: &str, forgotten: Millis) -> IdempotencyKey {
+    IdempotencyKey { key: key.to_owned(), request: [7; 32], forgotten }
+}
+
+/// An execution that begins under a key.
+pub(super) fn keyed(definition: DefinitionId, id: u128, key: &str, forgotten: Millis) -> (World, Write) {
+    let mut world = World { definition: Some(definition), ..World::new(&chain(1)) };
+    let mut begun = world.begin(Create::new(ExecutionId(id), json!({})));
+    if let Some(creation) = &mut begun.creation {
+        creation.key = Some(idempotency(key, forgotten));
+    }
+    (world, commit(begun))
+}
+
+pub fn an_idempotency_key_starts_one_execution_until_it_expires<P: Place>(place: &P) {
+    let mut store = place.open();
+    let define = |id| {
+        let target = Target::New(WorkflowId(id));
+        Write::Define(Box::new(Definition { target, ..definition("d", "source", &chain(1)) }))
+    };
+    let defined = written(&mut store, &[define(1), define(2)]);
+    let [Applied::Defined(one, ..), Applied::Defined(other, ..)] = defined[..] else { panic!("{defined:?}") };
+    let never = Millis(0);
+    let (mut world, first) = keyed(one, 1, "k", never);
+    let batch =
+        [first, keyed(one, 2, "k", never).1, keyed(one, 3, "l", never).1, keyed(other, 4, "k", never).1];
+    let applied = store.write(&batch).expect("a healthy store");
+    let taken: Vec<bool> = applied.iter().map(|one| *one == Applied::Taken).collect();
+    assert_eq!(taken, [false, true, false, false]);
+    let mut start = |id, forgotten| answered(&mut store, keyed(one, id, "k", Millis(forgotten)).1);
+    assert_eq!(start(5, i64::MAX), Applied::Taken, "its execution has not ended");
+    world.now = Millis(1_500);
+    assert!(matches!(answered(&mut store, commit(world.done(json!(1)))), Applied::Committed(_)));
+    let mut start = |id, forgotten| answered(&mut store, keyed(one, id, "k", Millis(forgotten)).1);
+    assert_eq!(start(6, 1_500), Applied::Taken);
+    assert!(matches!(start(7, 1_501), Applied::Committed(_)));
+    assert_eq!(start(8, 1_501), Applied::Taken, "the new execution holds it");
 }
 
 pub fn logs_are_read_on_from_a_place<P: Place>(place: &P) {

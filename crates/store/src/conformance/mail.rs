@@ -128,3 +128,17 @@ pub fn numbers_of_mail_are_never_used_twice<P: Place>(place: &P) {
     }
     assert!(seen.is_sorted_by(|before, after| before < after), "{seen:?}");
 }
+
+pub fn mail_of_one_execution_is_listed_oldest_first<P: Place>(place: &P) {
+    let mut store = place.open();
+    let all = [1, 2, 1, 1, 2].map(|to| accepted(&mut store, cancel(to, false)));
+    written(&mut store, &[settle(all[2], None)]);
+    let own = |to, limit| -> Vec<MailId> {
+        let found = reader(&store).inbox_of(ExecutionId(to), limit).expect("mail");
+        found.into_iter().map(|mail| mail.id).collect()
+    };
+    assert_eq!(own(1, 9), [all[0], all[3]]);
+    assert_eq!(own(1, 1), [all[0]]);
+    assert_eq!(own(2, 9), [all[1], all[4]]);
+    assert!(own(3, 9).is_empty());
+}

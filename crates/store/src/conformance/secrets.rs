@@ -1,10 +1,17 @@
-//! What every store of secrets does. It knows the trait [`Secrets`] and nothing else.
+//! Sealed secrets.
 
+use super::ServerSite;
 use crate::secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 use crate::store::StoreError;
 use windlass_kernel::Millis;
 
 const WORKS: &str = "the store works";
+
+/// The secrets of a store that exists.
+fn secrets<P: ServerSite>(place: &P) -> P::Secrets {
+    drop(place.open());
+    place.secrets()
+}
 
 fn secret(name: &str, version: u32) -> StoredSecret {
     let sealed = format!("sealed {name} {version}").into_bytes();
@@ -34,7 +41,8 @@ fn names(secrets: &mut impl Secrets) -> Vec<String> {
         .collect()
 }
 
-pub fn a_secret_is_read_back_and_listed_by_name(mut secrets: impl Secrets) {
+pub fn a_secret_is_read_back_and_listed_by_name<P: ServerSite>(place: &P) {
+    let mut secrets = secrets(place);
     assert_eq!(secrets.get(TENANT, "api").expect(WORKS), None);
     assert_eq!(names(&mut secrets), Vec::<String>::new());
     assert!(secrets.put(&secret("web", 1), None).expect(WORKS));
@@ -43,21 +51,23 @@ pub fn a_secret_is_read_back_and_listed_by_name(mut secrets: impl Secrets) {
     assert_eq!(names(&mut secrets), ["api 1", "web 1"]);
 }
 
-pub fn versions_follow_each_other(mut secrets: impl Secrets) {
+pub fn versions_follow_each_other<P: ServerSite>(place: &P) {
+    let mut secrets = secrets(place);
     assert!(!secrets.put(&secret("api", 2), None).expect(WORKS), "there is no first version");
     assert!(secrets.put(&secret("api", 1), None).expect(WORKS));
-    assert!(!secrets.put(&secret("api", 1), None).expect(WORKS), "somebody else was faster");
+    assert!(!secrets.put(&secret("api", 1), None).expect(WORKS), "another writer was faster");
     assert!(!secrets.put(&secret("api", 3), None).expect(WORKS));
     let next = StoredSecret { created_at: Millis(999), ..secret("api", 2) };
     assert!(secrets.put(&next, None).expect(WORKS));
     assert_eq!(
         secrets.get(TENANT, "api").expect(WORKS),
         Some(secret("api", 2)),
-        "it keeps the time it was made"
+        "it keeps the time of its creation"
     );
 }
 
-pub fn a_deleted_secret_is_gone(mut secrets: impl Secrets) {
+pub fn a_deleted_secret_is_gone<P: ServerSite>(place: &P) {
+    let mut secrets = secrets(place);
     assert!(!secrets.delete(TENANT, "api", None).expect(WORKS));
     secrets.put(&secret("api", 1), None).expect(WORKS);
     assert!(secrets.delete(TENANT, "api", None).expect(WORKS));
@@ -65,7 +75,8 @@ pub fn a_deleted_secret_is_gone(mut secrets: impl Secrets) {
     assert!(secrets.put(&secret("api", 1), None).expect(WORKS));
 }
 
-pub fn rewrapping_changes_all_or_nothing(mut secrets: impl Secrets) {
+pub fn rewrapping_changes_all_or_nothing<P: ServerSite>(place: &P) {
+    let mut secrets = secrets(place);
     for name in ["a", "b", "c"] {
         secrets.put(&secret(name, 1), None).expect(WORKS);
     }
@@ -77,11 +88,14 @@ pub fn rewrapping_changes_all_or_nothing(mut secrets: impl Secrets) {
     assert_eq!(secrets.get(TENANT, "a").expect(WORKS), Some(secret("a", 1)));
     let done = secrets.rewrap(|secret| Ok::<_, StoreError>(wrapped(&secret.name)));
     assert_eq!(done.expect(WORKS), 3);
+    drop(secrets);
+    let mut secrets = place.secrets();
     let rewrapped = StoredSecret { key: "new".to_owned(), sealed: b"b".to_vec(), ..secret("b", 1) };
     assert_eq!(secrets.get(TENANT, "b").expect(WORKS), Some(rewrapped));
 }
 
-pub fn tenants_have_secrets_of_their_own(mut secrets: impl Secrets) {
+pub fn tenants_have_secrets_of_their_own<P: ServerSite>(place: &P) {
+    let mut secrets = secrets(place);
     let other =
         || StoredSecret { tenant: "tnt_b".to_owned(), sealed: b"theirs".to_vec(), ..secret("api", 1) };
     assert!(secrets.put(&secret("api", 1), None).expect(WORKS));

@@ -196,3 +196,28 @@ pub fn numbers_come_back_as_they_were<P: Place>(place: &P) {
     let told = replay(&world.net, journal.iter().flat_map(|row| &row.records)).expect("a sound journal");
     assert_eq!(told.head.ctx["numbers"].to_string(), numbers.to_string());
 }
+
+pub fn an_artifact_is_loaded_for_its_own_tenant_alone<P: Place>(place: &P) {
+    let mut store = place.open();
+    let value = json!({ "text": "käse", "n": 0.1 });
+    let artifact = windlass_artifact::set_aside(&value, windlass_artifact::Source::Own, 1);
+    let (_, artifact) = artifact.expect("it is longer than a byte");
+    for (id, tenant) in [(1, "a"), (2, "b"), (3, "a")] {
+        let mut created =
+            World::create(&net(json!({ "steps": [task("s", &[])], "policy": { "join": "all" } })), id).1;
+        if let Some(creation) = &mut created.creation {
+            creation.tenant = crate::Tenant::new(tenant);
+        }
+        if id == 1 {
+            created.artifacts.push(artifact.clone());
+        }
+        written(&mut store, &[commit(created)]);
+    }
+    let load = |id| {
+        let need = Need::Artifact(artifact.key.clone());
+        reader(&store).values(ExecutionId(id), &[need]).expect("values").artifacts[&artifact.key].clone()
+    };
+    let found = Some(Arc::new(value));
+    assert_eq!((load(1), load(3)), (found.clone(), found), "of the tenant, whatever execution refers to it");
+    assert_eq!((load(2), load(4)), (None, None));
+}

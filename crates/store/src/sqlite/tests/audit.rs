@@ -2,9 +2,9 @@
 
 use super::Folder;
 use crate::access::{Access as _, Audit, AuditQuery, Author, StoredTenant, TenantLimits};
-use crate::commit::{Applied, Definition, Target, WorkflowId, Write};
+use crate::commit::{Definition, Target, WorkflowId, Write};
 use crate::conformance::world::{World, chain, definition};
-use crate::entry::{Entry, WorkflowStatus};
+use crate::entry::Entry;
 use crate::origin::Tenant;
 use crate::secrets::{Secrets as _, StoredSecret};
 use crate::sqlite::Sqlite;
@@ -147,31 +147,4 @@ fn without_the_row_about_it_there_is_no_change() {
         change(&folder).unwrap();
         assert_eq!(actions(&folder), [action]);
     }
-}
-
-#[test]
-fn what_changes_nothing_has_nobody_who_did_it() {
-    let folder = place();
-    let mut store = folder.open();
-    let of = WorkflowId(1);
-    let status = |workflow| Entry::WorkflowStatus {
-        tenant: Tenant::default(),
-        workflow,
-        status: WorkflowStatus::Paused,
-        at: Millis(3),
-    };
-    let writes = [
-        defined(Target::Named(of), "one"),
-        defined(Target::Named(of), "one"),
-        defined(Target::After(of, Some(7)), "two"),
-        kept(status(WorkflowId(8)), "nothing"),
-        kept(status(of), "workflow.status"),
-    ];
-    let applied = store.write(&writes).unwrap();
-    assert!(matches!(applied[..2], [Applied::Defined(_, 1, _), Applied::Defined(_, 1, _)]), "{applied:?}");
-    assert_eq!(applied[2..], [Applied::Fenced, Applied::Duplicate, Applied::Done]);
-    let mut secrets = Sqlite::secrets(&folder.path()).unwrap();
-    assert!(!secrets.put(&secret(9), Some(&audit("nothing"))).unwrap());
-    assert!(!secrets.delete("default", "other", Some(&audit("nothing"))).unwrap());
-    assert_eq!(actions(&folder), ["workflow.status", "workflow.create"]);
 }

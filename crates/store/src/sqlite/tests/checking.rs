@@ -1,10 +1,15 @@
 //! The check finds what was done to a store behind its back, with its place, and goes on.
 
-use super::{Folder, worlds};
+use super::{Folder, worlds, write};
 use crate::check::{Problem, Report, check};
-use crate::commit::{Letter, Mail, Write};
+use crate::commit::{Applied, Letter, Mail, Write};
+use crate::conformance::world::{World, chain};
+use crate::entry::Entry;
+use crate::origin::{Options, Webhook};
+use crate::outbox::{NewDeliveries, NewDelivery};
 use crate::sqlite::Sqlite;
 use crate::store::Store as _;
+use std::sync::Arc;
 use windlass_kernel::{Create, ExecutionId, Input, Millis};
 
 fn checked(folder: &Folder) -> Report {
@@ -181,9 +186,8 @@ fn mail_for_nobody_is_told() {
     let mut store = folder.open();
     let mail = |to: u128, letter| Mail { to: ExecutionId(to), letter, answered: false, at: Millis(1) };
     let create = Box::new(Create::new(ExecutionId(8), serde_json::json!({})));
-    let (tenant, options) = (crate::Tenant::default(), std::sync::Arc::default());
-    let start =
-        Letter::Start { definition: std::sync::Arc::new(serde_json::json!(1)), create, tenant, options };
+    let (tenant, options) = (crate::Tenant::default(), Arc::default());
+    let start = Letter::Start { definition: Arc::new(serde_json::json!(1)), create, tenant, options };
     let input = || Letter::Input(Input::Begin);
     let batch = [mail(1, input()), mail(8, start), mail(8, input()), mail(9, input())];
     store.write(&batch.map(Write::Accept)).unwrap();
@@ -204,10 +208,35 @@ fn a_store_is_checked_while_it_is_written() {
         for world in &mut worlds {
             if left > 0 && !world.open().is_empty() {
                 left -= 1;
-                super::write(&mut store, [world.done(serde_json::json!(left))]);
+                write(&mut store, [world.done(serde_json::json!(left))]);
             }
         }
     };
     let report = check(&mut reader, &mut written).unwrap();
     assert!(report.is_sound(), "{}", told(&report.problems));
+}
+
+#[test]
+fn a_pending_delivery_to_a_receiver_that_was_given_up_is_told() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    let mut created = World::create(&chain(1), 1).1;
+    let webhook = Some(Webhook { url: "https://example.org/".to_owned(), events: Vec::new() });
+    created.creation.as_mut().unwrap().options = Arc::new(Options { webhook, ..Options::default() });
+    write(&mut store, [created]);
+    let event = "node.started".to_owned();
+    let made =
+        [1, 2].map(|number| NewDelivery { number, message: 1, event: event.clone(), body: String::new() });
+    let (execution, at) = (ExecutionId(1), Millis(8));
+    let new = NewDeliveries { execution, seen: 9, made: made.to_vec(), at };
+    let give_up = Entry::GivenUp { execution, why: "enough".to_owned(), at };
+    let entries = [Entry::Deliveries(Box::new(new)), give_up].map(|entry| Write::Entry(Box::new(entry)));
+    assert_eq!(store.write(&entries).unwrap(), [Applied::Done; 2]);
+    let is_told = || {
+        let report = check(&mut store.reader().unwrap(), &mut |_| {}).unwrap();
+        report.problems.iter().any(|problem| problem.what == "row 2 waits for a receiver that is given up")
+    };
+    assert!(!is_told());
+    folder.raw().execute_batch("UPDATE deliveries SET state = 'pending' WHERE number = 2").unwrap();
+    assert!(is_told());
 }

@@ -1,8 +1,8 @@
 //! The suite of all stores.
 
 use super::Folder;
-use crate::conformance::Place;
-use crate::sqlite::Sqlite;
+use crate::conformance::{Place, ServerSite};
+use crate::sqlite::{Sqlite, SqliteSecrets};
 
 impl Place for Folder {
     type Store = Sqlite;
@@ -12,4 +12,16 @@ impl Place for Folder {
     }
 }
 
+impl ServerSite for Folder {
+    type Secrets = SqliteSecrets;
+
+    fn secrets(&self) -> SqliteSecrets {
+        Sqlite::secrets(&self.path()).unwrap()
+    }
+}
+
 crate::conformance_tests!(Folder::new());
+
+mod server {
+    crate::conformance_tests!(server super::Folder::new());
+}

@@ -4,13 +4,9 @@ mod conformance;
 mod damage;
 mod full;
 mod log;
-mod memories;
 mod opening;
-mod outbox;
 mod plans;
-mod retention;
 mod secrets;
-mod tenants;
 
 use crate::commit::{Applied, Commit, Write};
 use crate::conformance::world::{World, definition, net, task, with};

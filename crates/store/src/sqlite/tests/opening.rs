@@ -1,8 +1,11 @@
 //! What is opened, and what is refused.
 
-use super::{Folder, log_of, worlds};
+use super::{Folder, log_of, worlds, write};
+use crate::catalog::{Catalog as _, WorkflowQuery};
+use crate::check::check;
 use crate::commit::Write;
-use crate::conformance::world::{World, circle, definition};
+use crate::conformance::world::{World, chain, circle, definition};
+use crate::origin::Tenant;
 use crate::sqlite::{Sqlite, migrate};
 use crate::store::{Reader as _, Store as _, StoreError};
 use std::fs;
@@ -106,7 +109,7 @@ fn a_reader_in_another_place_sees_what_was_answered_before() {
     let mut reader = Sqlite::read_only(&folder.path()).unwrap();
     for id in 0..5 {
         let (world, created) = World::create(&circle(), id);
-        super::write(&mut store, [created]);
+        write(&mut store, [created]);
         assert_eq!(reader.load(ExecutionId(id)).unwrap().unwrap().state, world.state);
     }
     drop(store);
@@ -131,11 +134,51 @@ fn two_processes_may_write_side_by_side() {
     let (mut one, mut two) = (folder.open(), folder.open());
     let net = circle();
     let (mut world, created) = World::create(&net, 1);
-    super::write(&mut one, [created]);
+    write(&mut one, [created]);
     two.write(&[Write::Define(Box::new(definition("n", "s", &net)))]).unwrap();
-    super::write(&mut two, [world.done(serde_json::json!(1))]);
-    super::write(&mut one, [world.done(serde_json::json!(2))]);
+    write(&mut two, [world.done(serde_json::json!(1))]);
+    write(&mut one, [world.done(serde_json::json!(2))]);
     drop(two);
-    super::write(&mut one, [world.done(serde_json::json!(3))]);
+    write(&mut one, [world.done(serde_json::json!(3))]);
     assert_eq!(one.reader().unwrap().load(world.id()).unwrap().unwrap().state, world.state);
+}
+
+#[test]
+fn a_copy_is_whole_and_of_one_moment() {
+    let folder = Folder::new();
+    let mut store = folder.open();
+    worlds(&mut store);
+    let copy = Folder::new();
+    Sqlite::copy(&folder.path(), &copy.path()).unwrap();
+    write(&mut store, [World::create(&circle(), 9).1]);
+    let copied = copy.open();
+    assert!(check(&mut copied.reader().unwrap(), &mut |_| {}).unwrap().is_sound());
+    let mut reader = copied.reader().unwrap();
+    assert!(reader.load(ExecutionId(1)).unwrap().is_some());
+    assert!(reader.load(ExecutionId(9)).unwrap().is_none());
+    assert!(Sqlite::copy(&folder.path(), &copy.path()).is_err(), "nothing is overwritten");
+}
+
+#[test]
+fn a_store_without_workflows_gets_one_for_each_name() {
+    let folder = Folder::new();
+    let raw = folder.older(2);
+    let net = chain(1);
+    raw.execute(
+        "INSERT INTO nets (digest, spec) VALUES (?1, ?2)",
+        rusqlite::params![net.digest().0, serde_json::to_string(net.spec()).unwrap()],
+    )
+    .unwrap();
+    for (name, version) in [("d", 1), ("e", 1), ("d", 2)] {
+        let row = rusqlite::params![name, version, net.digest().0];
+        let sql = "INSERT INTO definitions (name, version, dialect, net, at, workload, source) \
+                   VALUES (?1, ?2, 'playbook', ?3, 5, '{}', 'text')";
+        raw.execute(sql, row).unwrap();
+    }
+    drop(raw);
+    let mut reader = folder.open().reader().unwrap();
+    let query = WorkflowQuery { tenant: Tenant::default(), status: None, search: None, limit: 9, offset: 0 };
+    let found: Vec<(String, u32)> =
+        reader.workflows(&query).unwrap().into_iter().map(|one| (one.name, one.version)).collect();
+    assert_eq!(found, [("e".to_owned(), 1), ("d".to_owned(), 2)]);
 }

@@ -1,25 +1,9 @@
-//! The suite for secrets, and what only SQLite can show.
+//! Secrets beside a store that is open, and in stores of earlier versions.
 
 use super::Folder;
-use crate::conformance as suite;
 use crate::secrets::{Secrets as _, StoredSecret};
-use crate::sqlite::{Sqlite, SqliteSecrets};
+use crate::sqlite::Sqlite;
 use windlass_kernel::Millis;
-
-fn check(case: fn(SqliteSecrets)) {
-    let folder = Folder::new();
-    drop(folder.open());
-    case(Sqlite::secrets(&folder.path()).unwrap());
-}
-
-#[test]
-fn it_passes_the_suite() {
-    check(suite::a_secret_is_read_back_and_listed_by_name);
-    check(suite::versions_follow_each_other);
-    check(suite::a_deleted_secret_is_gone);
-    check(suite::rewrapping_changes_all_or_nothing);
-    check(suite::tenants_have_secrets_of_their_own);
-}
 
 #[test]
 fn secrets_are_put_beside_a_store_that_is_open_and_stay() {

@@ -1,11 +1,10 @@
 //! Memories of workflows.
 
-use super::Folder;
-use crate::commit::{Applied, WorkflowId, Write};
+use super::{ServerSite, entry, reader};
+use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::memory::{Memories as _, MemoryQuery, StoredMemory};
 use crate::origin::Tenant;
-use crate::store::Store as _;
 use windlass_kernel::Millis;
 
 fn memory(tenant: &str, workflow: u128, key: &str, value: &str, at: i64) -> StoredMemory {
@@ -13,10 +12,8 @@ fn memory(tenant: &str, workflow: u128, key: &str, value: &str, at: i64) -> Stor
     StoredMemory { tenant, workflow, key: key.into(), value: value.into(), at: Millis(at) }
 }
 
-#[test]
-fn memories_are_found_by_key_prefix_and_words_the_newest_first_and_only_by_their_workflow() {
-    let folder = Folder::new();
-    let mut store = folder.open();
+pub fn memories_are_found_by_key_prefix_and_words_within_their_workflow<P: ServerSite>(place: &P) {
+    let mut store = place.open();
     let all = [
         memory("default", 1, "user:ann", r#"{"likes": "Tea"}"#, 1),
         memory("default", 1, "user:bob", r#"{"likes": "coffee"}"#, 2),
@@ -25,12 +22,11 @@ fn memories_are_found_by_key_prefix_and_words_the_newest_first_and_only_by_their
         memory("tnt_b", 1, "user:ann", r#""another tenant""#, 5),
         memory("default", 1, "user:ann", r#"{"likes": "green TEA"}"#, 6),
     ];
-    let writes: Vec<Write> =
-        all.iter().map(|memory| Write::Entry(Box::new(Entry::Remember(Box::new(memory.clone()))))).collect();
-    assert!(store.write(&writes).unwrap().iter().all(|applied| matches!(applied, Applied::Done)));
+    for memory in all {
+        assert_eq!(entry(&mut store, Entry::Remember(Box::new(memory))), Applied::Done);
+    }
     drop(store);
-    let store = folder.open();
-    let mut reader = store.reader().unwrap();
+    let mut reader = reader(&place.open());
     let mut found = |key: Option<&str>, prefix: Option<&str>, words: &[&str], limit| {
         let query = MemoryQuery {
             tenant: Tenant("default".into()),
@@ -40,7 +36,7 @@ fn memories_are_found_by_key_prefix_and_words_the_newest_first_and_only_by_their
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             limit,
         };
-        let found = reader.memories(&query).unwrap();
+        let found = reader.memories(&query).expect("memories");
         found.into_iter().map(|memory| format!("{} {}", memory.key, memory.value)).collect::<Vec<_>>()
     };
     let (ann, bob) = (r#"user:ann {"likes": "green TEA"}"#, r#"user:bob {"likes": "coffee"}"#);
