@@ -254,16 +254,26 @@ struct Definitions<'d> {
     definition: &'d Definition,
 }
 
+impl Disk {
+    /// Returns versions of the workflow of a tenant that is meant, in their order.
+    fn versions(
+        &self,
+        of: &Tenant,
+        is_meant: impl Fn(&StoredDefinition) -> bool,
+    ) -> Vec<&Arc<StoredDefinition>> {
+        let all = || self.definitions.values().filter(|stored| stored.tenant == *of);
+        // Ids rise: of workflows of the same name the newest has the newest first version.
+        let first = all().rfind(|stored| stored.version == 1 && is_meant(stored));
+        first.map_or(Vec::new(), |first| all().filter(|stored| stored.workflow == first.workflow).collect())
+    }
+}
+
 impl Definitions<'_> {
     fn find(
         &self,
         is_meant: impl Fn(&StoredDefinition) -> bool,
     ) -> Option<WorkflowFacts<Arc<StoredDefinition>>> {
-        let of_tenant = |stored: &&Arc<StoredDefinition>| stored.tenant == self.definition.tenant;
-        let all = || self.disk.definitions.values().filter(of_tenant);
-        // Ids rise: the workflow that was made last has the newest first version.
-        let first = all().filter(|stored| stored.version == 1 && is_meant(stored)).next_back()?;
-        let newest = all().filter(|stored| stored.workflow == first.workflow).next_back()?;
+        let newest = *self.disk.versions(&self.definition.tenant, is_meant).last()?;
         Some(WorkflowFacts { key: newest.clone(), id: newest.workflow, newest: newest.version })
     }
 }

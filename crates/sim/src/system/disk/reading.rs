@@ -200,16 +200,12 @@ impl Reader for DiskReader {
         version: Option<u32>,
     ) -> Result<Option<StoredDefinition>, StoreError> {
         let disk = self.disk();
-        let is_meant = |definition: &StoredDefinition| match which {
+        let versions = disk.versions(tenant, |definition| match which {
             Which::Name(name) => definition.name == *name,
             Which::Id(id) => definition.workflow == *id,
-        };
-        let named = disk.definitions.values().filter(|definition| {
-            is_meant(definition)
-                && definition.tenant == *tenant
-                && version.is_none_or(|version| definition.version == version)
         });
-        Ok(named.max_by_key(|definition| definition.version).map(|definition| (**definition).clone()))
+        let meant = |found: &&&Arc<StoredDefinition>| version.is_none_or(|version| found.version == version);
+        Ok(versions.iter().rev().find(meant).map(|definition| (***definition).clone()))
     }
 
     fn logs(
