@@ -239,7 +239,7 @@ impl<R> Lane<R> {
         match request {
             Request::Define(definition) => self.define(definition, reply),
             Request::Start(start) => {
-                let tenant = start.tenant.clone();
+                let tenant = start.origin.tenant.clone();
                 self.begin_in_room(&tenant, Starter::Start(start, reply));
             }
             Request::Retry { id, retry, audit } => {

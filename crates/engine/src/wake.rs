@@ -9,8 +9,8 @@ use windlass_kernel::{
 };
 use windlass_protocol as protocol;
 use windlass_store::{
-    Applied, Audit, Definition, DefinitionId, DueTimer, Entry, IdempotencyKey, MailId, Offer, Options, Retry,
-    Stop, StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkflowId, Write,
+    Applied, Audit, Definition, DefinitionId, DueTimer, Entry, MailId, Offer, Origin, Retry, Stop,
+    StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkflowId, Write,
 };
 
 /// Time as a lane is told it. Instants in journals come from the wall; leases are counted on a clock that no one sets.
@@ -219,44 +219,28 @@ impl OpenLimits {
 
 #[derive(Debug)]
 pub struct Start {
-    pub definition: DefinitionId,
-    /// What the caller gave. It lies over the defaults and is never evaluated.
+    /// It names the definition.
+    pub origin: Arc<Origin>,
+    /// Inputs of the caller. They replace the defaults and are never evaluated.
     pub inputs: serde_json::Value,
-    /// The definition's own inputs; templates in them are rendered when the execution has its id.
+    /// Inputs of the definition; templates in them are rendered when the execution has its id.
     pub defaults: serde_json::Value,
     pub timeout_ms: Option<u64>,
     pub when: StartWhen,
-    pub trigger: String,
-    pub tenant: Tenant,
-    pub options: Arc<Options>,
-    /// The execution that the caller says it follows.
-    pub parent: Option<ExecutionId>,
-    /// Another net of the same definition: lowered with what this start asks for.
+    /// The net of the definition with the settings of this start.
     pub net: Option<Arc<Net>>,
-    pub key: Option<IdempotencyKey>,
 }
 
 impl Start {
-    /// What whoever owns the data folder starts by hand, from now on.
+    /// Returns a start by the owner of the data folder.
     #[must_use]
     pub fn by_hand(
         definition: DefinitionId,
         inputs: serde_json::Value,
         defaults: serde_json::Value,
     ) -> Start {
-        Start {
-            definition,
-            inputs,
-            defaults,
-            timeout_ms: None,
-            when: StartWhen::Now,
-            trigger: "manual".to_owned(),
-            tenant: Tenant::default(),
-            options: Arc::default(),
-            parent: None,
-            net: None,
-            key: None,
-        }
+        let origin = Arc::new(Origin { definition: Some(definition), ..Origin::default() });
+        Start { origin, inputs, defaults, timeout_ms: None, when: StartWhen::Now, net: None }
     }
 }
 

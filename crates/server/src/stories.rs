@@ -107,7 +107,7 @@ impl Stories {
     /// Waits for the turn to fold a long story: one task at a time for a story, a few for a tenant.
     pub async fn turn(&self, telling: &Telling) -> Turn {
         let story = telling.shared.folding.clone().lock_owned().await;
-        let turns = self.turns_of(&telling.stored.tenant);
+        let turns = self.turns_of(&telling.stored.origin.tenant);
         Turn { _story: story, _tenant: turns.acquire_owned().await.ok() }
     }
 

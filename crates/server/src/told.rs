@@ -61,7 +61,7 @@ pub fn tell_quarantine(quarantine: Quarantine) -> Quarantined {
 /// What is known of an execution beside its journal.
 pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreError> {
     let execution = stored.state.head.id;
-    let definition = match stored.definition {
+    let definition = match stored.origin.definition {
         Some(definition) => reader.definition(definition)?,
         None => None,
     };
@@ -71,9 +71,9 @@ pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreEr
         version: definition.version,
         dialect: Dialect::of_name(&definition.dialect).map(Dialect::view),
     });
-    let Options { by, tags, correlation, debug, .. } = (*stored.options).clone();
-    let labels = Labels { by, tags, correlation, parent: stored.parent, debug };
-    let trigger = stored.trigger.clone();
+    let Options { by, tags, correlation, debug, .. } = stored.origin.options.clone();
+    let labels = Labels { by, tags, correlation, parent: stored.origin.parent, debug };
+    let trigger = stored.origin.trigger.to_string();
     let quarantined =
         reader.suspect(execution)?.and_then(|suspect| suspect.quarantine()).map(tell_quarantine);
     Ok(Facts { execution, workflow, trigger, leases: leases(reader, execution)?, labels, quarantined })

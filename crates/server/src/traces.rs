@@ -57,7 +57,7 @@ impl Traces {
         let phase = story.state.phase();
         let attributes = [
             KeyValue::new("windlass.execution.id", execution_id(facts.execution)),
-            KeyValue::new("windlass.tenant", stored.tenant.to_string()),
+            KeyValue::new("windlass.tenant", stored.origin.tenant.to_string()),
             KeyValue::new("windlass.status", status(phase)),
         ];
         let builder = self.tracer.span_builder(format!("execution {name}")).with_kind(SpanKind::Internal);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use windlass_kernel::net::{Join, JoinArc, NetSpec, Policy, Step, Work};
 use windlass_kernel::*;
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Applied, Commit, CommitId, Creation, Lease, Session, Store, Tenant, Write, project};
+use windlass_store::{Applied, Commit, CommitId, Creation, Lease, Session, Store, Write, project};
 
 /// How long the constant load lasts.
 const LOAD: Duration = Duration::from_secs(20);
@@ -63,15 +63,10 @@ impl Chain {
         };
         let create = Create::new(id, json!({ "order": 17 }));
         let creation = Creation {
-            definition: None,
+            origin: Arc::default(),
             net: net.digest(),
             inputs: create.inputs.clone(),
-            parent: None,
-            trigger: "manual".into(),
             at: Millis(0),
-            tenant: Tenant::default(),
-            options: Arc::default(),
-            key: None,
         };
         let mut commit = chain.send(&Input::Create(Box::new(create)), Vec::new());
         commit.execution = id;

@@ -3,7 +3,7 @@
 use crate::access::{Audit, Author};
 use crate::entry::{Entry, WorkflowStatus};
 use crate::hooks::HookClaim;
-use crate::origin::{IdempotencyKey, Options, Tenant};
+use crate::origin::{Options, Origin, Tenant};
 use crate::rows::Rows;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -115,18 +115,10 @@ pub struct Commit {
 /// What is written once, when an execution begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Creation {
-    pub definition: Option<DefinitionId>,
+    pub origin: Arc<Origin>,
     pub net: NetDigest,
     pub inputs: Arc<Value>,
-    /// The execution that started it, or that it is a retry of.
-    pub parent: Option<ExecutionId>,
-    /// `manual`, `workflow`, …
-    pub trigger: String,
     pub at: Millis,
-    pub tenant: Tenant,
-    pub options: Arc<Options>,
-    /// Unique among those of the tenant's workflow; `Taken` when it is not.
-    pub key: Option<IdempotencyKey>,
 }
 
 #[derive(Debug, Clone)]

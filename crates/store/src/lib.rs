@@ -43,7 +43,7 @@ pub use entry::{Entry, WorkflowStatus};
 pub use hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
 pub use journal::{FORMAT, Sealed, open, seal};
 pub use memory::{Memories, MemoryQuery, StoredMemory};
-pub use origin::{IdempotencyKey, Options, Priority, Tenant, Webhook};
+pub use origin::{IdempotencyKey, Options, Origin, Priority, Tenant, Webhook};
 pub use outbox::{
     DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox, StoredDelivery, Teller, Try,
 };

@@ -1,9 +1,43 @@
-//! Whose an execution is, and what was asked for beside its inputs.
+//! Where an execution comes from: one value from the request that starts it to the row that holds it.
 
+use crate::commit::{DefinitionId, WorkflowId};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use windlass_kernel::Millis;
+use windlass_kernel::{ExecutionId, Millis};
+
+/// Where an execution comes from. It is built once, where the start is requested, and never changes. A new field is added
+/// here and to the request; one that lists are filtered by gets a column as well.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Origin {
+    pub tenant: Tenant,
+    pub definition: Option<DefinitionId>,
+    /// The workflow that the definition is a version of. The store reads it from there.
+    pub workflow: Option<WorkflowId>,
+    /// `manual`, `api`, `webhook`, `workflow`.
+    pub trigger: Cow<'static, str>,
+    /// The execution that started it, that it is a retry of, or that the caller says it follows.
+    pub parent: Option<ExecutionId>,
+    pub options: Options,
+    /// Unique among the starts of the workflow; `Taken` when it is not. Not read back.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// A start by the owner of the data folder.
+impl Default for Origin {
+    fn default() -> Self {
+        Origin {
+            tenant: Tenant::default(),
+            definition: None,
+            workflow: None,
+            trigger: Cow::Borrowed("manual"),
+            parent: None,
+            options: Options::default(),
+            key: None,
+        }
+    }
+}
 
 /// A tenant by its id: `default`, or `tnt_` and 32 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,7 +79,7 @@ impl Priority {
     pub const ALL: [Priority; 4] = [Priority::Critical, Priority::High, Priority::Normal, Priority::Low];
 }
 
-/// Kept with the execution; nothing of it changes.
+/// Options of a start, stored as one JSON column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
@@ -83,7 +117,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What an execution that this one leads to takes over: a child, or a retry.
+    /// Returns the options of a child of the execution.
     #[must_use]
     pub fn inherited(&self, by: String) -> Options {
         let Options { priority, debug, restricted, .. } = *self;

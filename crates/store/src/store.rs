@@ -4,7 +4,7 @@ use crate::commit::{
     Applied, CommitId, DefinitionId, Lease, Letter, MailId, Position, Progress, Stop, StoredManifest,
     WorkflowId, Write,
 };
-use crate::origin::{Options, Priority, Tenant};
+use crate::origin::{Origin, Priority, Tenant};
 use crate::quarantine::{Quarantine, Suspect};
 use crate::rows::Rows;
 use serde_json::Value;
@@ -202,14 +202,7 @@ pub struct Damage {
 #[derive(Debug, Clone)]
 pub struct Stored {
     pub state: Execution<'static>,
-    pub definition: Option<DefinitionId>,
-    /// What started it: `manual`, `workflow`, …
-    pub trigger: String,
-    pub tenant: Tenant,
-    pub options: Arc<Options>,
-    pub workflow: Option<WorkflowId>,
-    /// The execution that started it, that it is a retry of, or that the caller says it follows.
-    pub parent: Option<ExecutionId>,
+    pub origin: Arc<Origin>,
 }
 
 /// How a definition is asked for.
@@ -326,16 +319,10 @@ pub enum Status {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listed {
     pub execution: ExecutionId,
-    /// The execution that started it, or that it is a retry of.
-    pub parent: Option<ExecutionId>,
-    pub definition: Option<DefinitionId>,
-    pub workflow: Option<WorkflowId>,
+    pub origin: Origin,
     pub name: Option<String>,
     pub version: Option<u32>,
     pub dialect: Option<String>,
-    pub trigger: String,
-    pub tenant: Tenant,
-    pub options: Arc<Options>,
     pub phase: Phase,
     pub held: bool,
     /// It is not worked on.

@@ -303,7 +303,7 @@ impl<R> Lane<R> {
         if let Some(live) = self.executions.get(id) {
             for (run, fence) in building.queued {
                 let offer = Queued { execution: id, run, fence };
-                self.queue.push(&live.tenant, live.options.priority, offer);
+                self.queue.push(&live.origin.tenant, live.origin.options.priority, offer);
             }
         }
         for timer in building.timers {

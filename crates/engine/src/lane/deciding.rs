@@ -4,7 +4,7 @@ use super::Lane;
 use super::batch::{Building, Then};
 use super::depth;
 use super::dispatch::unit;
-use super::live::{Live, Place, Whose};
+use super::live::{Live, Place};
 use super::reading::Why;
 use super::retry::Forking;
 use super::sessions::{given_back, grace_ms};
@@ -18,7 +18,7 @@ use windlass_kernel::{
     Net, Rejected, Role, RunId, Timer, Values, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
-use windlass_store::{Audit, Creation, Definition, MailId, Tenant, WorkflowId, Write};
+use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, WorkflowId, Write};
 
 /// Something that waits for its execution or is being decided.
 #[derive(Debug)]
@@ -76,7 +76,6 @@ pub(super) enum What {
 pub(super) struct Starting {
     id: ExecutionId,
     net: Arc<Net>,
-    workflow: WorkflowId,
     /// Without its inputs and defaults.
     pub start: Start,
 }
@@ -97,7 +96,9 @@ impl<R> Pending<R> {
 impl<R> Lane<R> {
     /// The tenant has room for it.
     pub(super) fn start(&mut self, start: Start, reply: R) {
-        let definition = start.definition;
+        let Some(definition) = start.origin.definition else {
+            return self.answer(reply, Answer::Refused(Refusal::NoDefinition));
+        };
         match self.executions.definition(definition) {
             Some((net, workflow)) => self.start_of(&net, workflow, start, reply),
             None => self.read(Lookup::Definition(definition), Why::Start(Box::new(start), reply)),
@@ -105,6 +106,7 @@ impl<R> Lane<R> {
     }
 
     pub(super) fn start_of(&mut self, net: &Arc<Net>, workflow: WorkflowId, mut start: Start, reply: R) {
+        Arc::make_mut(&mut start.origin).workflow = Some(workflow);
         let net = match &start.net {
             Some(own) => {
                 self.keep_other_net(own);
@@ -115,36 +117,25 @@ impl<R> Lane<R> {
         let id = self.new_execution_id();
         let (given, defaults) = (start.inputs.take(), start.defaults.take());
         if has_templates(&defaults) {
-            let (tenant, given) = (start.tenant.clone(), Arc::new(given));
+            let (tenant, given) = (start.origin.tenant.clone(), Arc::new(given));
             let lookup = InputsLookup { execution: id, tenant, given, defaults: Defaults::Of(defaults) };
-            let starting = Box::new(Starting { id, net, workflow, start });
+            let starting = Box::new(Starting { id, net, start });
             return self.read(Lookup::Inputs(Box::new(lookup)), Why::Inputs(starting, reply));
         }
         let mut inputs = defaults;
         overlay(&mut inputs, given);
-        self.inputs_found(Starting { id, net, workflow, start }, Ok(inputs), reply);
+        self.inputs_found(Starting { id, net, start }, Ok(inputs), reply);
     }
 
     pub(super) fn inputs_found(&mut self, starting: Starting, inputs: Result<Value, String>, reply: R) {
-        let Starting { id, net, workflow, start } = starting;
+        let Starting { id, net, start } = starting;
         let inputs = match inputs {
             Ok(inputs) => inputs,
             Err(why) => return self.answer(reply, Answer::Refused(Refusal::BadInputs(why))),
         };
         let create = Create { timeout_ms: start.timeout_ms, start: start.when, ..Create::new(id, inputs) };
-        let creation = Creation {
-            definition: Some(start.definition),
-            net: net.digest(),
-            inputs: create.inputs.clone(),
-            parent: start.parent,
-            trigger: start.trigger,
-            at: self.now.wall,
-            tenant: start.tenant,
-            options: start.options,
-            key: start.key,
-        };
         let asker = Asker { reply: Some(reply), mail: None, audit: None };
-        self.create(&net, create, creation, Some(workflow), asker);
+        self.create(&net, create, start.origin, asker);
     }
 
     /// A Net that is not stored with a definition.
@@ -160,24 +151,23 @@ impl<R> Lane<R> {
     }
 
     /// A new execution; the store tells if its id was taken.
-    pub(super) fn create(
-        &mut self,
-        net: &Arc<Net>,
-        create: Create,
-        creation: Creation,
-        workflow: Option<WorkflowId>,
-        asker: Asker<R>,
-    ) {
-        let id = create.id;
-        let whose = Whose { tenant: creation.tenant.clone(), options: creation.options.clone(), workflow };
+    pub(super) fn create(&mut self, net: &Arc<Net>, create: Create, origin: Arc<Origin>, asker: Asker<R>) {
+        let (id, inputs) = (create.id, create.inputs.clone());
+        let creation = Creation { origin: origin.clone(), net: net.digest(), inputs, at: self.now.wall };
         let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
-        self.bear(id, net, whose, asker.pending(what));
+        self.insert_new(id, net, origin, asker.pending(what));
     }
 
     /// An execution that is not on disk yet. What came for it before its beginning follows it.
-    pub(super) fn bear(&mut self, id: ExecutionId, net: &Arc<Net>, whose: Whose, beginning: Pending<R>) {
+    pub(super) fn insert_new(
+        &mut self,
+        id: ExecutionId,
+        net: &Arc<Net>,
+        origin: Arc<Origin>,
+        beginning: Pending<R>,
+    ) {
         self.executions.keep_net(net);
-        let mut live = Live::new(Execution::default(), net.clone(), whose);
+        let mut live = Live::new(Execution::default(), net.clone(), origin);
         live.waiting.push_back(beginning);
         if let Some(Place::Loading(waiting)) = self.executions.take(id) {
             live.waiting.extend(waiting);

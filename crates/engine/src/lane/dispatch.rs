@@ -36,7 +36,7 @@ impl<R> Lane<R> {
 
     /// A new offer goes to a free slot in its own commit, if nobody waits longer and its values are at hand.
     pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
-        let Some(tenant) = self.executions.get(id).map(|live| live.tenant.clone()) else { return };
+        let Some(tenant) = self.executions.get(id).map(|live| live.origin.tenant.clone()) else { return };
         self.queue.slots = self.sessions.slots();
         let straight = !self.stopping
             && self.sessions.free() > 0
@@ -77,7 +77,7 @@ impl<R> Lane<R> {
         let Some(session) = self.sessions.take_slot() else {
             let Some(live) = self.executions.get(id) else { return };
             let offer = Queued { execution: id, run, fence };
-            return self.queue.put_back(&tenant, live.options.priority, offer);
+            return self.queue.put_back(&tenant, live.origin.options.priority, offer);
         };
         let now = self.now.wall;
         self.sessions.hold(session, unit(id, run, fence), tenant, now);
@@ -110,9 +110,9 @@ impl<R> Lane<R> {
                 scope: scope(live, step_run, spec)?,
                 cursor: step_run.cursor.clone(),
                 timeout_ms: step.timeout_ms,
-                tenant: live.tenant.to_string(),
-                workflow: live.workflow.map(|workflow| workflow.to_string()),
-                debug: live.options.debug,
+                tenant: live.origin.tenant.to_string(),
+                workflow: live.origin.workflow.map(|workflow| workflow.to_string()),
+                debug: live.origin.options.debug,
             })
         })
     }

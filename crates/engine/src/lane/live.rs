@@ -5,7 +5,7 @@ use crate::ids::IdMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{Execution, ExecutionId, Fence, Input, Net, NetDigest, Phase, RunId, RunState, Values};
-use windlass_store::{DefinitionId, Options, Tenant, WorkflowId};
+use windlass_store::{DefinitionId, Origin, WorkflowId};
 
 /// Outputs and loop lists of one execution kept for its next decisions; beyond this they are read again.
 const VALUES_MAX: usize = 256;
@@ -16,21 +16,11 @@ const NETS_MAX: usize = 512;
 /// Bytes of their specs: 512 of usual size. A net has about ten times as much in memory.
 const NETS_BYTES_MAX: usize = 16 << 20;
 
-/// Whose an execution is, and what was asked for beside its inputs.
-#[derive(Debug, Clone)]
-pub(super) struct Whose {
-    pub tenant: Tenant,
-    pub options: Arc<Options>,
-    pub workflow: Option<WorkflowId>,
-}
-
 #[derive(Debug)]
 pub(super) struct Live<R> {
     pub state: Execution<'static>,
     pub net: Arc<Net>,
-    pub tenant: Tenant,
-    pub options: Arc<Options>,
-    pub workflow: Option<WorkflowId>,
+    pub origin: Arc<Origin>,
     pub values: Values,
     /// Commits that are not on disk yet.
     pub unwritten: u32,
@@ -43,14 +33,11 @@ pub(super) struct Live<R> {
 }
 
 impl<R> Live<R> {
-    pub fn new(state: Execution<'static>, net: Arc<Net>, whose: Whose) -> Live<R> {
-        let Whose { tenant, options, workflow } = whose;
+    pub fn new(state: Execution<'static>, net: Arc<Net>, origin: Arc<Origin>) -> Live<R> {
         Live {
             state,
             net,
-            tenant,
-            options,
-            workflow,
+            origin,
             values: Values::default(),
             unwritten: 0,
             waiting: VecDeque::new(),

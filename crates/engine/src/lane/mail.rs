@@ -8,16 +8,14 @@ use super::reading::{List, Why};
 use super::rooms::Starter;
 use crate::wake::{ChildReading, Defaults, InputsLookup, Lookup};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{
     Cancel, ChildResult, Create, ErrorClass, ExecutionId, Failure, Fence, Input, Net, Outcome, Parent,
     Rejected, RunId,
 };
-use windlass_store::{
-    Creation, DefinitionId, Letter, Mail, MailId, Options, StoredDefinition, StoredMail, Tenant, Which,
-    WorkflowId,
-};
+use windlass_store::{Letter, Mail, MailId, Origin, StoredDefinition, StoredMail, Which};
 
 /// Rows read at a time.
 pub const PAGE: usize = 256;
@@ -41,17 +39,12 @@ impl Inbox {
     }
 }
 
-/// What a child takes over from the execution that starts it.
-pub(super) type Inherited = (Tenant, Arc<Options>);
-
 /// A child whose definition is known and whose inputs are not.
 #[derive(Debug)]
 pub(super) struct StartingChild {
     mail: MailId,
-    pub whose: Inherited,
+    pub origin: Arc<Origin>,
     create: Create,
-    definition: DefinitionId,
-    workflow: WorkflowId,
     net: Arc<Net>,
 }
 
@@ -148,14 +141,20 @@ impl<R> Lane<R> {
             }
         };
         let lookup = Lookup::Named(tenant.clone(), wanted.which.clone(), wanted.version);
-        let whose = (tenant, options);
-        self.read(lookup, Why::StartChild { mail: mail.id, create, wanted, whose });
+        let origin = Box::new(Origin {
+            tenant,
+            trigger: Cow::Borrowed("workflow"),
+            parent: create.parent.as_ref().map(|parent| parent.execution),
+            options: Arc::unwrap_or_clone(options),
+            ..Origin::default()
+        });
+        self.read(lookup, Why::StartChild { mail: mail.id, create, wanted, origin });
     }
 
     /// The definition of a child was looked up; its inputs come next.
     pub(super) fn child_found(
         &mut self,
-        (mail, whose): (MailId, Inherited),
+        (mail, mut origin): (MailId, Box<Origin>),
         create: Create,
         wanted: &Wanted,
         found: Option<(StoredDefinition, Arc<Net>)>,
@@ -164,29 +163,23 @@ impl<R> Lane<R> {
             self.missing(create.id);
             return self.child_failed(mail, &create, wanted.missing());
         };
-        if net.policy().editors_only && whose.1.restricted {
+        if net.policy().editors_only && origin.options.restricted {
             self.missing(create.id);
             return self.child_failed(mail, &create, for_editors(&definition));
         }
         let lookup = InputsLookup {
             execution: create.id,
-            tenant: whose.0.clone(),
+            tenant: origin.tenant.clone(),
             given: create.inputs.clone(),
             defaults: Defaults::Definition(definition.id),
         };
-        let child = StartingChild {
-            mail,
-            whose,
-            create,
-            definition: definition.id,
-            workflow: definition.workflow,
-            net,
-        };
+        (origin.definition, origin.workflow) = (Some(definition.id), Some(definition.workflow));
+        let child = StartingChild { mail, origin: Arc::from(origin), create, net };
         self.read(Lookup::Inputs(Box::new(lookup)), Why::ChildInputs(Box::new(child)));
     }
 
     pub(super) fn start_child(&mut self, child: StartingChild, inputs: Result<Value, String>) {
-        let StartingChild { mail, whose: (tenant, options), create, definition, workflow, net } = child;
+        let StartingChild { mail, origin, create, net } = child;
         let inputs = match inputs {
             Ok(inputs) => inputs,
             Err(why) => {
@@ -195,19 +188,8 @@ impl<R> Lane<R> {
             }
         };
         let create = Create { inputs: Arc::new(inputs), ..create };
-        let creation = Creation {
-            definition: Some(definition),
-            net: net.digest(),
-            inputs: create.inputs.clone(),
-            parent: create.parent.as_ref().map(|parent| parent.execution),
-            trigger: "workflow".to_owned(),
-            at: self.now.wall,
-            tenant,
-            options,
-            key: None,
-        };
         let asker = Asker { reply: None, mail: Some(mail), audit: None };
-        self.create(&net, create, creation, Some(workflow), asker);
+        self.create(&net, create, origin, asker);
     }
 
     /// The child never began: whoever asked for it is told in its place.

@@ -35,8 +35,8 @@ impl<R> Lane<R> {
                 let parent = Some(Parent { execution: id, run: *run, fence: *fence });
                 let create = Create { parent, depth, ..Create::new(*child, (**inputs).clone()) };
                 let Some(live) = self.executions.get(id) else { return };
-                let options = Arc::new(live.options.inherited(format!("exec_{id}")));
-                let (definition, tenant) = (definition.clone(), live.tenant.clone());
+                let options = Arc::new(live.origin.options.inherited(format!("exec_{id}")));
+                let (definition, tenant) = (definition.clone(), live.origin.tenant.clone());
                 self.post(
                     id,
                     *child,

@@ -3,15 +3,15 @@
 use super::Lane;
 use super::deciding::{Pending, Starting, What};
 use super::dispatch::{parts, unit};
-use super::live::{Live, Place, Whose};
-use super::mail::{Inherited, StartingChild, Wanted};
+use super::live::{Live, Place};
+use super::mail::{StartingChild, Wanted};
 use super::retry::Retrying;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Found, Lookup, ReadId, Refusal, Start};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_kernel::{Create, ExecutionId, Fence, Need, Net, RunId};
-use windlass_store::{MailId, StoreError, Stored, StoredDefinition, Tenant};
+use windlass_store::{MailId, Origin, StoreError, Stored, StoredDefinition, Tenant};
 
 /// Why something is looked up.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) enum Why<R> {
         mail: MailId,
         create: Box<Create>,
         wanted: Wanted,
-        whose: Inherited,
+        origin: Box<Origin>,
     },
     /// Whole inputs of a start.
     Inputs(Box<Starting>, R),
@@ -83,10 +83,10 @@ impl<R> Reads<R> {
     /// Executions of a tenant that have room, and begin when their definition is found.
     pub fn beginnings_of(&self, tenant: &Tenant) -> usize {
         let begins = |why: &&Why<R>| match why {
-            Why::Start(start, _) => start.tenant == *tenant,
-            Why::Inputs(starting, _) => starting.start.tenant == *tenant,
-            Why::StartChild { whose: (of, _), .. } => of == tenant,
-            Why::ChildInputs(child) => child.whose.0 == *tenant,
+            Why::Start(start, _) => start.origin.tenant == *tenant,
+            Why::Inputs(starting, _) => starting.start.origin.tenant == *tenant,
+            Why::StartChild { origin, .. } => origin.tenant == *tenant,
+            Why::ChildInputs(child) => child.origin.tenant == *tenant,
             _ => false,
         };
         self.open.values().filter(begins).count()
@@ -122,8 +122,8 @@ impl<R> Lane<R> {
             (Why::Start(start, reply), Found::Definition(found)) => {
                 self.start_found(*start, found.map(|found| *found), reply)
             }
-            (Why::StartChild { mail, create, wanted, whose }, Found::Definition(found)) => {
-                self.child_found((mail, whose), *create, &wanted, found.map(|found| *found));
+            (Why::StartChild { mail, create, wanted, origin }, Found::Definition(found)) => {
+                self.child_found((mail, origin), *create, &wanted, found.map(|found| *found));
             }
             (Why::Inputs(starting, reply), Found::Inputs(inputs)) => {
                 self.inputs_found(*starting, inputs, reply)
@@ -182,8 +182,7 @@ impl<R> Lane<R> {
             Some(live) => return self.executions.put(id, live),
             None => return,
         };
-        let whose = Whose { tenant: stored.tenant, options: stored.options, workflow: stored.workflow };
-        let mut live = Live::new(stored.state, net, whose);
+        let mut live = Live::new(stored.state, net, stored.origin);
         live.waiting = waiting;
         self.executions.put(id, Place::Live(Box::new(live)));
         self.resume(id);

@@ -3,7 +3,7 @@
 
 use super::Lane;
 use super::deciding::{Asker, Pending, What};
-use super::live::{Place, Whose};
+use super::live::Place;
 use super::reading::Why;
 use super::rooms::Starter;
 use crate::wake::{Answer, Lookup, NotRetried, Past, Refusal};
@@ -14,7 +14,7 @@ use windlass_kernel::{
     Changes, Create, Decision, Event, ExecutionId, Forked, Given, Millis, Need, Net, Record, Rejected, Role,
     RunId, StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
 };
-use windlass_store::{Creation, Options, Retry, RetryFrom, WorkflowId};
+use windlass_store::{Creation, Origin, Retry, RetryFrom};
 
 /// A retry whose past is being read.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl<R> Lane<R> {
     pub(super) fn past_found(&mut self, retrying: Retrying<R>, past: Option<Box<Past>>) {
         match past {
             Some(past) => {
-                let tenant = past.stored.tenant.clone();
+                let tenant = past.stored.origin.tenant.clone();
                 self.begin_in_room(&tenant, Starter::Retry(Box::new(retrying), past));
             }
             None => {
@@ -111,15 +111,11 @@ impl<R> Lane<R> {
         let Retrying { id, retry, asker } = retrying;
         self.config.hands.lane.take(id);
         match again(id, retry, past, self.now.wall) {
-            Ok((Again::Fork(forking), workflow)) => {
-                let net = forking.net.clone();
-                let Creation { tenant, options, .. } = &forking.creation;
-                let whose = Whose { tenant: tenant.clone(), options: options.clone(), workflow };
-                self.bear(id, &net, whose, asker.pending(What::Fork(Box::new(forking))));
+            Ok(Again::Fork(forking)) => {
+                let (net, origin) = (forking.net.clone(), forking.creation.origin.clone());
+                self.insert_new(id, &net, origin, asker.pending(What::Fork(Box::new(forking))));
             }
-            Ok((Again::Create(net, create, creation), workflow)) => {
-                self.create(&net, *create, creation, workflow, asker);
-            }
+            Ok(Again::Create(net, create, origin)) => self.create(&net, *create, origin, asker),
             Err(refusal) => self.refuse_retry(id, asker, refusal),
         }
     }
@@ -153,38 +149,24 @@ impl<R> Lane<R> {
 /// How the new execution begins.
 enum Again {
     Fork(Forking),
-    Create(Arc<Net>, Box<Create>, Creation),
+    Create(Arc<Net>, Box<Create>, Arc<Origin>),
 }
 
-fn again(
-    id: ExecutionId,
-    retry: Retry,
-    past: Past,
-    now: Millis,
-) -> Result<(Again, Option<WorkflowId>), Refusal> {
+fn again(id: ExecutionId, retry: Retry, past: Past, now: Millis) -> Result<Again, Refusal> {
     can_be_retried(&past.journal)?;
     let Past { stored, net, journal } = past;
     let head = &stored.state.head;
     let inputs = retry.inputs.clone().unwrap_or_else(|| head.inputs.clone());
-    let creation = Creation {
-        definition: stored.definition,
-        net: net.digest(),
-        inputs: inputs.clone(),
-        parent: Some(retry.of),
-        trigger: retry.trigger,
-        at: now,
-        tenant: stored.tenant,
-        options: Arc::new(Options {
-            by: retry.by,
-            restricted: retry.restricted || stored.options.restricted,
-            ..(*stored.options).clone()
-        }),
-        key: None,
-    };
+    let mut origin = (*stored.origin).clone();
+    origin.options.by = retry.by;
+    origin.options.restricted |= retry.restricted;
+    let (parent, trigger) = (Some(retry.of), retry.trigger.into());
+    let origin = Arc::new(Origin { parent, trigger, key: None, ..origin });
     if net.policy().join == Join::Each {
         let at = retry.from.map(|from| firing(&net, &journal, &from)).transpose()?;
+        let creation = Creation { origin, net: net.digest(), inputs, at: now };
         let forking = Forking { creation, taken_over: journal, net, at, inputs: retry.inputs };
-        return Ok((Again::Fork(forking), stored.workflow));
+        return Ok(Again::Fork(forking));
     }
     let imports = redo(&net, &journal, from_step(&net, retry.from.as_ref())?)?;
     let create = Create {
@@ -194,7 +176,7 @@ fn again(
         start: StartWhen::Now,
         ..Create::new(id, (*inputs).clone())
     };
-    Ok((Again::Create(net, Box::new(create), creation), stored.workflow))
+    Ok(Again::Create(net, Box::new(create), origin))
 }
 
 fn step(net: &Net, name: &str) -> Result<StepId, NotRetried> {

@@ -104,7 +104,7 @@ impl<R> Lane<R> {
     /// Begun and perhaps not on disk when the number was looked up.
     fn unwritten_of(&self, tenant: &Tenant) -> usize {
         let begun = |building: &&Building<R>| {
-            building.creation.as_ref().is_some_and(|creation| creation.tenant == *tenant)
+            building.creation.as_ref().is_some_and(|creation| creation.origin.tenant == *tenant)
         };
         let count = |batch: &Batch<R>| batch.commits.iter().filter(begun).count();
         count(&self.open) + self.syncing.as_ref().map_or(0, count) + self.reads.beginnings_of(tenant)
@@ -121,7 +121,7 @@ impl<R> Lane<R> {
     pub(super) fn leave_room(&mut self, building: &Building<R>) {
         let ended = building.records.iter().any(|record| matches!(record.event, Event::Ended { .. }));
         if ended && let Some(live) = self.executions.get(building.id) {
-            self.rooms.ended(&live.tenant);
+            self.rooms.ended(&live.origin.tenant);
         }
     }
 

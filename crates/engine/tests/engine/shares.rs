@@ -10,7 +10,8 @@ use windlass_store::Tenant;
 fn start(rig: &Rig, tenant: &str, count: usize) {
     let definition = rig.define("one", chain(1));
     for _ in 0..count {
-        let start = Start { tenant: Tenant::new(tenant), ..Start::by_hand(definition, json!({}), json!({})) };
+        let mut start = Start::by_hand(definition, json!({}), json!({}));
+        std::sync::Arc::make_mut(&mut start.origin).tenant = Tenant::new(tenant);
         assert!(matches!(rig.call(Request::Start(Box::new(start))), Answer::Started(_)));
     }
 }

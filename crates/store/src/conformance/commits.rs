@@ -21,7 +21,7 @@ pub fn a_commit_is_read_back_whole<P: Place>(place: &P) {
         written(&mut store, &[commit(done)]);
         let stored = reader(&store).load(world.id()).expect("a state").expect("it was created");
         assert_eq!(stored.state, world.state);
-        assert_eq!((stored.definition, stored.trigger.as_str()), (None, "manual"));
+        assert_eq!((stored.origin.definition, stored.origin.trigger.as_ref()), (None, "manual"));
     }
     let unknown = windlass_kernel::ExecutionId(8);
     assert!(reader(&store).load(unknown).expect("an answer").is_none());

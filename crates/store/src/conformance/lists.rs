@@ -5,7 +5,7 @@ use super::{Place, answered, commit, pages, reader, written};
 use crate::commit::{
     Applied, Commit, Definition, DefinitionId, LogChunk, Position, Target, WorkflowId, Write,
 };
-use crate::origin::{IdempotencyKey, Options, Priority, Tenant};
+use crate::origin::{IdempotencyKey, Options, Origin, Priority, Tenant};
 use crate::store::{
     DueTimer, Listed, Offer, Query, Reader, Status, Store, StoredDefinition, StoredLog, Which,
 };
@@ -76,13 +76,13 @@ pub fn executions_are_listed_newest_first<P: Place>(place: &P) {
     }
     let found = list(&store, None, 10);
     assert_eq!((&found[1].name, found[1].version), (&Some("d".to_owned()), Some(1)));
-    assert_eq!((found[1].definition, found[1].dialect.as_deref()), (Some(id), Some("playbook")));
-    assert_eq!((&found[0].name, found[0].version, found[0].definition), (&None, None, None));
+    assert_eq!((found[1].origin.definition, found[1].dialect.as_deref()), (Some(id), Some("playbook")));
+    assert_eq!((&found[0].name, found[0].version, found[0].origin.definition), (&None, None, None));
     let mut world = last.expect("the last one");
     world.now = Millis(7_000);
     written(&mut store, &[commit(world.give(&Input::Hold { by: "me".into(), reason: String::new() }))]);
     let held = &list(&store, None, 1)[0];
-    assert_eq!((held.phase, held.held, held.trigger.as_str()), (world.state.phase(), true, "manual"));
+    assert_eq!((held.phase, held.held, held.origin.trigger.as_ref()), (world.state.phase(), true, "manual"));
     assert_eq!((held.created_at, held.at), (Millis(1_000), Millis(7_000)));
 }
 
@@ -229,8 +229,8 @@ fn begun(id: u128, of: &str, definition: Option<DefinitionId>, options: Options)
     let mut world = World { definition, ..World::new(&chain(1)) };
     let mut commit = world.begin(Create::new(ExecutionId(id), json!({})));
     if let Some(creation) = &mut commit.creation {
-        creation.tenant = Tenant::new(of);
-        creation.options = Arc::new(options);
+        let origin = Arc::make_mut(&mut creation.origin);
+        (origin.tenant, origin.options) = (Tenant::new(of), options);
     }
     commit
 }
@@ -248,7 +248,7 @@ pub fn executions_are_found_by_what_was_recorded_with_their_start<P: Place>(plac
     };
     let mut second = begun(2, "a", None, options(&["x"], Some("c")));
     if let Some(creation) = &mut second.creation {
-        creation.parent = Some(ExecutionId(1));
+        Arc::make_mut(&mut creation.origin).parent = Some(ExecutionId(1));
         creation.at = Millis(2_000);
     }
     let first = begun(1, "a", Some(definition), options(&["x", "y"], None));
@@ -273,13 +273,15 @@ pub fn executions_are_found_by_what_was_recorded_with_their_start<P: Place>(plac
         assert_eq!(ids(&reader.list(&query).expect("a list")), expected, "{query:?}");
     }
     let stored = reader.load(ExecutionId(2)).expect("a state").expect("it exists");
-    assert_eq!(
-        (stored.tenant, stored.parent, stored.workflow),
-        (Tenant::new("a"), Some(ExecutionId(1)), None)
-    );
-    assert_eq!(*stored.options, options(&["x"], Some("c")));
+    let expected = Origin {
+        tenant: Tenant::new("a"),
+        parent: Some(ExecutionId(1)),
+        options: options(&["x"], Some("c")),
+        ..Origin::default()
+    };
+    assert_eq!(*stored.origin, expected);
     let stored = reader.load(ExecutionId(1)).expect("a state").expect("it exists");
-    assert_eq!((stored.definition, stored.workflow), (Some(definition), Some(workflow)));
+    assert_eq!((stored.origin.definition, stored.origin.workflow), (Some(definition), Some(workflow)));
     let offers = reader.offers(None, 9).expect("offers");
     assert!(offers.iter().all(|offer| offer.priority == Priority::High), "{offers:?}");
     assert_eq!(offers.last().map(|offer| offer.tenant.clone()), Some(Tenant::new("b")));
@@ -306,7 +308,7 @@ pub(super) fn keyed(definition: DefinitionId, id: u128, key: &str, forgotten: Mi
     let mut world = World { definition: Some(definition), ..World::new(&chain(1)) };
     let mut begun = world.begin(Create::new(ExecutionId(id), json!({})));
     if let Some(creation) = &mut begun.creation {
-        creation.key = Some(idempotency(key, forgotten));
+        Arc::make_mut(&mut creation.origin).key = Some(idempotency(key, forgotten));
     }
     (world, commit(begun))
 }

@@ -4,7 +4,7 @@ use super::world::{World, chain};
 use super::{ServerSite, commit, entry, reader, written};
 use crate::commit::Applied;
 use crate::entry::Entry;
-use crate::origin::{Options, Tenant, Webhook};
+use crate::origin::{Tenant, Webhook};
 use crate::outbox::{DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox as _, Try};
 use crate::store::Store;
 use serde_json::json;
@@ -21,7 +21,7 @@ fn begin(store: &mut impl Store) {
         let (url, events) = ("https://example.org/".to_owned(), vec!["execution.completed".to_owned()]);
         let webhook = (id == ONE).then_some(Webhook { url, events });
         if let Some(creation) = &mut begun.creation {
-            creation.options = Arc::new(Options { webhook, ..Options::default() });
+            Arc::make_mut(&mut creation.origin).options.webhook = webhook;
         }
         written(store, &[commit(begun)]);
     }

@@ -5,7 +5,7 @@ use super::{ServerSite, answered, commit, entry, pages, reader, written};
 use crate::check::{Audit as _, SealedRow, check};
 use crate::commit::{Applied, Commit, Letter, LogChunk, Mail, Position, Write};
 use crate::entry::Entry;
-use crate::origin::{Options, Tenant, Webhook};
+use crate::origin::{Tenant, Webhook};
 use crate::retention::Retention as _;
 use crate::store::{Reader as _, Store};
 use serde_json::json;
@@ -105,7 +105,7 @@ pub fn an_execution_that_is_needed_is_not_forgettable<P: ServerSite>(place: &P) 
         && let Some(creation) = &mut begun.creation
     {
         let webhook = Some(Webhook { url: "https://example.org/".into(), events: Vec::new() });
-        creation.options = Arc::new(Options { webhook, ..Options::default() });
+        Arc::make_mut(&mut creation.origin).options.webhook = webhook;
     }
     written(&mut store, &notifies);
     assert_eq!(forgettable::<P>(&store, i64::MAX), [3], "the parent of 2 runs, and 4 has events to deliver");
@@ -162,7 +162,7 @@ pub fn a_check_sees_every_row_of_a_sound_store<P: ServerSite>(place: &P) {
     });
     assert_eq!(all, [4, 2, 9].map(ExecutionId));
     let creation = seen.creation(ExecutionId(2)).expect("an answer").expect("it exists");
-    assert_eq!((creation.net, creation.trigger.as_str()), (chain(STEPS).digest(), "manual"));
+    assert_eq!((creation.net, creation.origin.trigger.as_ref()), (chain(STEPS).digest(), "manual"));
     assert_eq!(seen.creation(ExecutionId(404)), Ok(None));
     let sealed = pages(7, |after: Option<&SealedRow>, limit| {
         seen.sealed(after.map_or(Position(0), |row| row.position), limit).expect("journal rows")

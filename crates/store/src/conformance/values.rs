@@ -111,7 +111,7 @@ pub fn a_forked_journal_is_an_execution_of_its_own<P: Place>(place: &P) {
     let refused = store.write(&[commit(again)]).expect("a healthy store");
     assert_eq!(refused, [Applied::Duplicate], "its id is taken");
     let listed = reader(&store).list(&Query { limit: 9, ..Query::default() }).expect("a list");
-    let parents: Vec<_> = listed.iter().map(|listed| (listed.execution, listed.parent)).collect();
+    let parents: Vec<_> = listed.iter().map(|listed| (listed.execution, listed.origin.parent)).collect();
     assert_eq!(parents, [(new.id(), Some(old.id())), (old.id(), None)]);
     let after = everything(&mut reader(&store), old.id());
     assert_eq!(after, before, "the old one is as it was");
@@ -206,7 +206,7 @@ pub fn an_artifact_is_loaded_for_its_own_tenant_alone<P: Place>(place: &P) {
         let mut created =
             World::create(&net(json!({ "steps": [task("s", &[])], "policy": { "join": "all" } })), id).1;
         if let Some(creation) = &mut created.creation {
-            creation.tenant = crate::Tenant::new(tenant);
+            Arc::make_mut(&mut creation.origin).tenant = crate::Tenant::new(tenant);
         }
         if id == 1 {
             created.artifacts.push(artifact.clone());

@@ -3,7 +3,7 @@
 use crate::commit::{
     Commit, CommitId, Creation, Definition, DefinitionId, Lease, Session, StoredManifest, Target, WorkflowId,
 };
-use crate::origin::Tenant;
+use crate::origin::{Origin, Tenant};
 use crate::project::project;
 use crate::rows::Rows;
 use serde_json::{Value, json};
@@ -89,19 +89,18 @@ impl World {
         (world, commit)
     }
 
+    fn origin(&self, parent: Option<ExecutionId>) -> Arc<Origin> {
+        Arc::new(Origin { definition: self.definition, parent, ..Origin::default() })
+    }
+
     pub fn begin(&mut self, create: Create) -> Commit {
         let parent = create.parent.as_ref().map(|parent| parent.execution);
         let mut commit = self.give(&Input::Create(Box::new(create)));
         commit.creation = Some(Creation {
-            definition: self.definition,
+            origin: self.origin(parent),
             net: self.net.digest(),
             inputs: self.state.head.inputs.clone(),
-            parent,
-            trigger: "manual".to_owned(),
             at: self.now,
-            tenant: Tenant::default(),
-            options: Arc::default(),
-            key: None,
         });
         commit
     }
@@ -115,15 +114,10 @@ impl World {
         let Forked { records, artifacts } = forked;
         let state = replay(&self.net, &records).expect("a sound journal");
         let creation = Creation {
-            definition: self.definition,
+            origin: self.origin(Some(self.id())),
             net: self.net.digest(),
             inputs: state.head.inputs.clone(),
-            parent: Some(self.id()),
-            trigger: "manual".to_owned(),
             at: self.now,
-            tenant: Tenant::default(),
-            options: Arc::default(),
-            key: None,
         };
         let rows = project(&self.net, &Changes::whole(&state), &records);
         let world = World { state, ..self.clone() };

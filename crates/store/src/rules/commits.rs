@@ -76,7 +76,7 @@ pub fn judge_commit(
 }
 
 fn judge_creation(creation: &Creation, facts: &mut impl CommitFacts) -> Result<CommitVerdict, StoreError> {
-    let Some(key) = &creation.key else { return Ok(CommitVerdict::Create) };
+    let Some(key) = &creation.origin.key else { return Ok(CommitVerdict::Create) };
     let holder = facts.key_holder(creation, key)?;
     Ok(match holder {
         Some(holder) if holds_key(&holder, key) => CommitVerdict::Refuse(Applied::Taken),
@@ -215,7 +215,7 @@ mod tests {
             commit.consumed = vec![MailId(4)];
         }
         if let Some(creation) = &mut first.creation {
-            creation.key = Some(key(100));
+            std::sync::Arc::make_mut(&mut creation.origin).key = Some(key(100));
         }
         (first, next)
     }

@@ -2,11 +2,12 @@
 
 use super::chain;
 use super::columns::{Columns as _, limit};
+use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
 use super::reader::{SqliteReader, vanished};
 use super::state;
 use super::statements::{find_cursor, query_all, query_first};
 use crate::check::{Audit, Problem, SealedRow};
-use crate::commit::{Creation, DefinitionId, Position};
+use crate::commit::{Creation, Position};
 use crate::store::StoreError;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
@@ -99,9 +100,11 @@ impl Audit for SqliteReader {
 
     fn creation(&mut self, execution: ExecutionId) -> Result<Option<Creation>, StoreError> {
         self.of(execution, |chain| {
-            let sql = "SELECT definition, net, inputs, parent, trigger, created_at, tenant, options \
-                       FROM executions WHERE key = ?1";
-            query_first(chain.conn, sql, [chain.key], read_creation)?.ok_or_else(vanished)
+            let sql = format!(
+                "SELECT {ORIGIN}, e.net, e.inputs, e.created_at FROM executions e \
+                 LEFT JOIN workflows w ON w.key = e.workflow WHERE e.key = ?1"
+            );
+            query_first(chain.conn, &sql, [chain.key], read_creation)?.ok_or_else(vanished)
         })
     }
 
@@ -142,15 +145,10 @@ impl Audit for SqliteReader {
 
 fn read_creation(row: &Row<'_>) -> Result<Creation, StoreError> {
     Ok(Creation {
-        definition: row.get::<_, Option<i64>>(0)?.map(DefinitionId),
-        net: row.net(1)?,
-        inputs: Arc::new(row.json(2, "its inputs")?),
-        parent: row.optional_execution(3)?,
-        trigger: row.get(4)?,
-        at: row.time(5)?,
-        tenant: row.tenant(6)?,
-        options: Arc::new(row.json(7, "its options")?),
-        key: None,
+        origin: Arc::new(read_origin(row, read_options(row)?)?),
+        net: row.net(ORIGIN_COLUMNS)?,
+        inputs: Arc::new(row.json(ORIGIN_COLUMNS + 1, "its inputs")?),
+        at: row.time(ORIGIN_COLUMNS + 2)?,
     })
 }
 

@@ -184,7 +184,7 @@ impl<'c> Commits<'c> {
             (CommitVerdict::Create, Some(creation), ..) => {
                 let key = create(conn, commit.execution, creation)?;
                 let position = transaction.positions.next();
-                let owned = transaction.keys.put(commit.execution, key, &creation.tenant);
+                let owned = transaction.keys.put(commit.execution, key, &creation.origin.tenant);
                 let appended = self.append(position, key, None, commit)?;
                 insert_head(conn, key, position, &commit.rows.head)?;
                 (position, owned, appended)

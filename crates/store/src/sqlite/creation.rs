@@ -3,14 +3,36 @@
 use super::columns::{Columns as _, id_bytes, json};
 use super::outbox;
 use super::statements::{execute, query_first};
-use crate::commit::Creation;
-use crate::origin::IdempotencyKey;
+use crate::commit::{Creation, DefinitionId};
+use crate::origin::{IdempotencyKey, Options, Origin};
 use crate::rules::KeyHolder;
 use crate::store::StoreError;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use windlass_kernel::ExecutionId;
 
+/// Columns of an origin, the first ones of a row: of `executions e` and its `workflows w`. The options come first.
+pub(super) const ORIGIN: &str = "e.options, e.tenant, e.definition, w.id, e.trigger, e.parent";
+/// Number of the columns of an origin.
+pub(super) const ORIGIN_COLUMNS: usize = 6;
+
+pub(super) fn read_options(row: &Row<'_>) -> Result<Options, StoreError> {
+    row.json(0, "its options")
+}
+
+pub(super) fn read_origin(row: &Row<'_>, options: Options) -> Result<Origin, StoreError> {
+    Ok(Origin {
+        options,
+        tenant: row.tenant(1)?,
+        definition: row.get::<_, Option<i64>>(2)?.map(DefinitionId),
+        workflow: row.optional_workflow(3)?,
+        trigger: row.get::<_, String>(4)?.into(),
+        parent: row.optional_execution(5)?,
+        key: None,
+    })
+}
+
 pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> Result<i64, StoreError> {
+    let origin = &*creation.origin;
     // SQLite would give the number of a forgotten execution again, when that was the newest.
     conn.prepare_cached(
         "INSERT INTO executions (key, id, definition, net, parent, trigger, inputs, created_at, tenant, workflow, \
@@ -20,30 +42,30 @@ pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) ->
     )?
     .execute(params![
         id_bytes(id),
-        creation.definition.map(|id| id.0),
+        origin.definition.map(|id| id.0),
         creation.net.0,
-        creation.parent.map(id_bytes),
-        creation.trigger,
+        origin.parent.map(id_bytes),
+        origin.trigger,
         json(&creation.inputs),
         creation.at.0,
-        creation.tenant.0,
-        creation.options.priority as i64,
-        creation.options.correlation,
-        json(&*creation.options),
+        origin.tenant.0,
+        origin.options.priority as i64,
+        origin.options.correlation,
+        json(&origin.options),
     ])?;
     let key = conn.last_insert_rowid();
-    write_labels(conn, key, creation)?;
+    write_labels(conn, key, origin)?;
     Ok(key)
 }
 
-fn write_labels(conn: &Connection, key: i64, creation: &Creation) -> Result<(), StoreError> {
-    for tag in &creation.options.tags {
+fn write_labels(conn: &Connection, key: i64, origin: &Origin) -> Result<(), StoreError> {
+    for tag in &origin.options.tags {
         execute(conn, "INSERT OR IGNORE INTO tags (tag, execution) VALUES (?1, ?2)", params![tag, key])?;
     }
-    if creation.options.webhook.is_some() {
+    if origin.options.webhook.is_some() {
         outbox::begin(conn, key)?;
     }
-    if let Some(idempotency) = &creation.key {
+    if let Some(idempotency) = &origin.key {
         let sql = "INSERT OR REPLACE INTO idempotency (workflow, key, request, execution) \
                    SELECT workflow, ?2, ?3, key FROM executions WHERE key = ?1 AND workflow IS NOT NULL";
         execute(conn, sql, params![key, idempotency.key, idempotency.request])?;
@@ -56,7 +78,7 @@ pub(super) fn find_key_holder(
     creation: &Creation,
     key: &IdempotencyKey,
 ) -> Result<Option<KeyHolder>, StoreError> {
-    let Some(definition) = creation.definition else { return Ok(None) };
+    let Some(definition) = creation.origin.definition else { return Ok(None) };
     let sql = "SELECT h.phase, h.at FROM idempotency i JOIN heads h ON h.key = i.execution \
                WHERE i.workflow = (SELECT workflow FROM definitions WHERE id = ?1) AND i.key = ?2";
     query_first(conn, sql, params![definition.0, key.key], |row| {

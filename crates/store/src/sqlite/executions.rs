@@ -1,14 +1,13 @@
 //! Lists of executions: newest first, by whatever narrows them most.
 
 use super::columns::{Columns as _, ENDED, id_bytes, limit, phase_number, workflow_bytes};
+use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
 use super::statements::{Conditions, find_cursor, query_all, query_count, query_first};
-use crate::commit::DefinitionId;
 use crate::origin::Tenant;
 use crate::quarantine::Quarantine;
 use crate::store::{Listed, Query, Status, StoreError};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use std::sync::Arc;
 
 /// The newest of each phase that is asked for, and of those the newest: no phase is read further than it must be.
 pub(super) fn list(conn: &Connection, query: &Query) -> Result<Vec<Listed>, StoreError> {
@@ -90,35 +89,33 @@ fn tables(query: &Query, phase: Option<i64>) -> &'static str {
 }
 
 fn read_listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
-    let sql = "SELECT e.id, e.definition, d.name, d.version, d.dialect, e.trigger, h.held, e.created_at, h.at, \
-         h.phase, e.parent, e.tenant, e.options, w.id, q.quarantined_at, q.reason, q.deaths \
+    const AT: usize = ORIGIN_COLUMNS;
+    let sql = format!(
+        "SELECT {ORIGIN}, e.id, d.name, d.version, d.dialect, h.held, e.created_at, h.at, h.phase, \
+         q.quarantined_at, q.reason, q.deaths \
          FROM heads h JOIN executions e ON e.key = h.key LEFT JOIN quarantine q ON q.execution = e.id \
          LEFT JOIN definitions d ON d.id = e.definition LEFT JOIN workflows w ON w.key = e.workflow \
-         WHERE h.key = ?1";
-    let found = query_first(conn, sql, [key], |row| {
+         WHERE h.key = ?1"
+    );
+    let found = query_first(conn, &sql, [key], |row| {
         Ok(Listed {
-            execution: row.execution(0)?,
-            definition: row.get::<_, Option<i64>>(1)?.map(DefinitionId),
-            name: row.get(2)?,
-            version: row.get(3)?,
-            dialect: row.get(4)?,
-            trigger: row.get(5)?,
-            held: row.get(6)?,
-            quarantine: read_quarantine(row)?,
-            created_at: row.time(7)?,
-            at: row.time(8)?,
-            phase: row.phase(9)?,
-            parent: row.optional_execution(10)?,
-            tenant: row.tenant(11)?,
+            execution: row.execution(AT)?,
             // An execution that cannot be read is quarantined when it is loaded; a list shows the others all the same.
-            options: Arc::new(row.json(12, "its options").unwrap_or_default()),
-            workflow: row.optional_workflow(13)?,
+            origin: read_origin(row, read_options(row).unwrap_or_default())?,
+            name: row.get(AT + 1)?,
+            version: row.get(AT + 2)?,
+            dialect: row.get(AT + 3)?,
+            held: row.get(AT + 4)?,
+            created_at: row.time(AT + 5)?,
+            at: row.time(AT + 6)?,
+            phase: row.phase(AT + 7)?,
+            quarantine: read_quarantine(row, AT + 8)?,
         })
     })?;
     found.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
 }
 
-fn read_quarantine(row: &Row<'_>) -> Result<Option<Quarantine>, StoreError> {
-    let Some(since) = row.optional_time(14)? else { return Ok(None) };
-    Ok(Some(Quarantine { since, reason: row.get(15)?, deaths: row.get(16)? }))
+fn read_quarantine(row: &Row<'_>, at: usize) -> Result<Option<Quarantine>, StoreError> {
+    let Some(since) = row.optional_time(at)? else { return Ok(None) };
+    Ok(Some(Quarantine { since, reason: row.get(at + 1)?, deaths: row.get(at + 2)? }))
 }

@@ -94,11 +94,7 @@ impl HookReader for SqliteReader {
                    AND d.version = (SELECT max(version) FROM definitions WHERE workflow = w.key) \
                    ORDER BY u.workflow LIMIT ?1";
         query_all(&self.conn, sql, [limit(count)], |row| {
-            Ok(UnreadHooks {
-                workflow: row.workflow(0)?,
-                tenant: row.tenant(1)?,
-                manifest: row.get(2)?,
-            })
+            Ok(UnreadHooks { workflow: row.workflow(0)?, tenant: row.tenant(1)?, manifest: row.get(2)? })
         })
     }
 }

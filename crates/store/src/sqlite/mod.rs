@@ -129,7 +129,7 @@ impl Sqlite {
         for commit in commits().filter(|commit| !commit.artifacts.is_empty()) {
             let created = commits().filter(|other| other.execution == commit.execution);
             let tenant = match created.filter_map(|other| other.creation.as_ref()).next() {
-                Some(creation) => Some(creation.tenant.clone()),
+                Some(creation) => Some(creation.origin.tenant.clone()),
                 None => self.keys.find(&self.conn, commit.execution)?.map(|owned| owned.tenant),
             };
             // A commit of an execution that does not exist is refused.

@@ -2,6 +2,7 @@
 
 use super::chain::Chain;
 use super::columns::{Columns as _, id_bytes};
+use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
 use super::statements::{find_key, query_first};
 use super::{catalog, connect, executions, lists, mail, quarantine, state, timers};
 use crate::artifacts::Artifacts;
@@ -85,18 +86,16 @@ impl Reader for SqliteReader {
         self.of(execution, |Chain { conn, key, .. }| {
             let (head, ctx) = (state::read_head(conn, key)?, state::read_context(conn, key)?);
             let (runs, parts) = (state::read_runs(conn, key)?, state::read_parts(conn, key)?);
-            let sql = "SELECT e.inputs, e.net, e.definition, e.trigger, e.tenant, e.options, w.id, e.parent \
-                       FROM executions e LEFT JOIN workflows w ON w.key = e.workflow WHERE e.key = ?1";
-            let found = query_first(conn, sql, [key], |row| {
-                let (inputs, net) = (Arc::new(row.json(0, "its list of inputs")?), row.net(1)?);
+            let sql = format!(
+                "SELECT {ORIGIN}, e.inputs, e.net FROM executions e LEFT JOIN workflows w ON w.key = e.workflow \
+                 WHERE e.key = ?1"
+            );
+            let found = query_first(conn, &sql, [key], |row| {
+                let inputs = Arc::new(row.json(ORIGIN_COLUMNS, "its list of inputs")?);
+                let net = row.net(ORIGIN_COLUMNS + 1)?;
                 Ok(Stored {
                     state: assemble(execution, net, inputs, &head, ctx.as_deref(), &runs, &parts)?,
-                    definition: row.get::<_, Option<i64>>(2)?.map(DefinitionId),
-                    trigger: row.get(3)?,
-                    tenant: row.tenant(4)?,
-                    options: Arc::new(row.json(5, "its options")?),
-                    workflow: row.optional_workflow(6)?,
-                    parent: row.optional_execution(7)?,
+                    origin: Arc::new(read_origin(row, read_options(row)?)?),
                 })
             })?;
             found.ok_or_else(vanished)

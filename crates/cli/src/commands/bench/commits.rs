@@ -6,7 +6,7 @@ use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, Millis, Net, Patch, Report, RunId,
     Values, WorkResult, decide,
 };
-use windlass_store::{Commit, CommitId, Creation, Lease, Session, Tenant, Write, project};
+use windlass_store::{Commit, CommitId, Creation, Lease, Session, Write, project};
 
 /// Chains that go forward together: each batch has one commit of each.
 pub struct Chains {
@@ -92,17 +92,7 @@ impl Life {
 }
 
 fn creation(net: &Net, at: Millis) -> Creation {
-    Creation {
-        definition: None,
-        net: net.digest(),
-        inputs: Arc::new(json!({})),
-        parent: None,
-        trigger: "manual".into(),
-        at,
-        tenant: Tenant::default(),
-        options: Arc::default(),
-        key: None,
-    }
+    Creation { origin: Arc::default(), net: net.digest(), inputs: Arc::new(json!({})), at }
 }
 
 fn lease(execution: ExecutionId, (run, fence): (RunId, Fence), at: Millis) -> Lease {

@@ -176,7 +176,7 @@ async fn check_patch(
     let read = readers.read(move |reader| {
         let stored = stored_of(reader, &reading, execution)?;
         let net = reader.net(stored.state.head.net)?;
-        let definition = stored.definition.map(|id| reader.definition(id)).transpose()?.flatten();
+        let definition = stored.origin.definition.map(|id| reader.definition(id)).transpose()?.flatten();
         Ok::<_, Problem>((net, definition))
     });
     let (net, definition) = read.await?;

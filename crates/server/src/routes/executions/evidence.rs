@@ -59,7 +59,7 @@ pub async fn evidence(
             None => {
                 let stored = stored_of(reader, &caller, id)?;
                 let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
-                let ledger = Ledger::new(id, stored.options.correlation.as_deref());
+                let ledger = Ledger::new(id, stored.origin.options.correlation.as_deref());
                 walk.insert((net, stories.evidence.begin(id, ledger, from, limit)))
             }
         };

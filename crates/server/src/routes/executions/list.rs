@@ -164,7 +164,7 @@ impl From<Listed> for Execution {
     fn from(row: Listed) -> Execution {
         Execution {
             execution_id: execution_id(row.execution),
-            workflow_id: row.workflow.map(|workflow| workflow_id(workflow.0)),
+            workflow_id: row.origin.workflow.map(|workflow| workflow_id(workflow.0)),
             workflow_name: row.name,
             workflow_version: row.version,
             dialect: row.dialect,
@@ -175,11 +175,11 @@ impl From<Listed> for Execution {
             updated_at: time(row.at),
             completed_at: row.phase.is_ended().then(|| time(row.at)),
             metadata: Labels {
-                triggered_by: row.options.by.clone(),
-                trigger_type: row.trigger,
-                tags: row.options.tags.clone(),
-                correlation_id: row.options.correlation.clone(),
-                parent_execution_id: row.parent.map(execution_id),
+                triggered_by: row.origin.options.by.clone(),
+                trigger_type: row.origin.trigger.into_owned(),
+                tags: row.origin.options.tags.clone(),
+                correlation_id: row.origin.options.correlation.clone(),
+                parent_execution_id: row.origin.parent.map(execution_id),
             },
         }
     }
@@ -237,7 +237,8 @@ async fn list(
             {
                 return Err(Problem::not_found("workflow", &workflow_id(id.0)));
             }
-            let own = |id| Ok::<_, Problem>(reader.load(id)?.is_some_and(|stored| stored.tenant == tenant));
+            let own =
+                |id| Ok::<_, Problem>(reader.load(id)?.is_some_and(|stored| stored.origin.tenant == tenant));
             if !query.before.map_or(Ok(true), own)? {
                 return Err(Paged::refuses());
             }

@@ -109,7 +109,7 @@ pub async fn logs(
         if let Some(wanted) = wanted.take() {
             let stored = stored_of(reader, &caller, id)?;
             let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
-            let wanted = Wanted { debug: wanted.debug || stored.options.debug, ..wanted };
+            let wanted = Wanted { debug: wanted.debug || stored.origin.options.debug, ..wanted };
             *reading = Some(Reading::new(wanted, id, net));
         }
         let page =

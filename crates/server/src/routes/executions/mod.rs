@@ -24,7 +24,7 @@ pub use lifecycle::LogTeller;
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
 pub(super) use refused::unexpected;
-pub(super) use start::{Begin, Trigger, begin};
+pub(super) use start::{Trigger, begin};
 pub(super) use started::Accepted;
 pub use started::Estimates;
 
@@ -83,7 +83,7 @@ pub(crate) fn stored_of(
     caller: &Caller,
     id: ExecutionId,
 ) -> Result<Stored, Problem> {
-    let found = reader.load(id)?.filter(|stored| stored.tenant == caller.tenant);
+    let found = reader.load(id)?.filter(|stored| stored.origin.tenant == caller.tenant);
     found.ok_or_else(|| missing(id))
 }
 

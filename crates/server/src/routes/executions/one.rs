@@ -83,7 +83,7 @@ fn written(
     estimate: Option<Option<u64>>,
 ) -> Result<Written, Problem> {
     let began = told.story.started_at.filter(|_| told.story.ended_at.is_none());
-    let estimated = match (began, told.stored.workflow) {
+    let estimated = match (began, told.stored.origin.workflow) {
         (Some(began), Some(workflow)) => match estimate.or_else(|| app.estimates.known(workflow)) {
             Some(estimate) => estimate.map(|ms| time(began.plus(ms))),
             None => return Ok(Written::NeedsEstimate(workflow)),

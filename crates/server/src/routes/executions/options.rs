@@ -7,12 +7,14 @@ use crate::webhooks::event::{self, WebhookEvent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::sync::Arc;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 use windlass_dialects::Overrides;
 use windlass_dialects::workflow::{RetryPolicy, failure_mode};
-use windlass_kernel::{ExecutionId, StartWhen};
-use windlass_store::{Options, Priority, Webhook};
+use windlass_engine::Start;
+use windlass_kernel::StartWhen;
+use windlass_store::{Options, Origin, Priority, Webhook};
 use windlass_worker::egress::Egress;
 
 /// Of the columns that other stores have for them.
@@ -98,40 +100,28 @@ enum Urgency {
     Critical,
 }
 
-/// Options that were found to make sense.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
-    pub timeout_ms: Option<u64>,
-    pub when: StartWhen,
-    pub overrides: Overrides,
-    pub parent: Option<ExecutionId>,
-    pub options: Options,
-}
-
 impl ExecutionOptions {
-    /// All of them; the first that makes no sense is told.
-    pub fn read(&self, by: &str, egress: &Egress) -> Result<Asked, Problem> {
+    /// Returns the start that these options describe, without its definition, and the settings that it replaces. The first
+    /// option that cannot be used is reported.
+    pub fn start(&self, origin: Origin, egress: &Egress) -> Result<(Start, Overrides), Problem> {
         let when = match &self.scheduled_at {
             Some(text) => StartWhen::At(shared::instant("options.scheduledAt", text)?),
             None => StartWhen::Now,
         };
         let wrong = || Problem::invalid("options.parentExecutionId", "is not the id of an execution");
         let parent = self.parent_execution_id.as_deref().map(ids::execution).transpose();
-        Ok(Asked {
-            timeout_ms: self.timeout_ms()?,
-            when,
-            overrides: self.overrides()?,
-            parent: parent.map_err(|_| wrong())?,
-            options: Options {
-                by: by.to_owned(),
-                priority: self.priority(),
-                tags: self.tags()?,
-                correlation: self.correlation()?,
-                debug: self.is_debug(),
-                webhook: self.webhook(egress)?,
-                ..Options::default()
-            },
-        })
+        let options = Options {
+            priority: self.priority(),
+            tags: self.tags()?,
+            correlation: self.correlation()?,
+            debug: self.is_debug(),
+            webhook: self.webhook(egress)?,
+            ..origin.options
+        };
+        let origin = Arc::new(Origin { parent: parent.map_err(|_| wrong())?, options, ..origin });
+        let (timeout_ms, overrides) = (self.timeout_ms()?, self.overrides()?);
+        let (inputs, defaults) = (Value::Null, Value::Null);
+        Ok((Start { origin, inputs, defaults, timeout_ms, when, net: None }, overrides))
     }
 
     pub fn is_debug(&self) -> bool {
@@ -225,19 +215,20 @@ impl ExecutionOptions {
 mod tests {
     use super::*;
     use serde_json::json;
+    use windlass_kernel::ExecutionId;
 
-    fn read(options: Value) -> Result<Asked, Problem> {
+    fn read(options: Value) -> Result<(Start, Overrides), Problem> {
         let options: ExecutionOptions =
             serde_json::from_value(options).map_err(|error| Problem::bad_request(error.to_string()))?;
-        options.read("user_1", &Egress::default())
+        options.start(Origin::default(), &Egress::default())
     }
 
     #[test]
     fn nothing_asked_is_the_usual() {
-        let asked = read(json!({})).expect("good");
-        assert_eq!((asked.when, asked.timeout_ms, asked.parent), (StartWhen::Now, None, None));
-        assert_eq!(asked.options, Options { by: "user_1".into(), ..Options::default() });
-        assert!(asked.overrides.is_empty());
+        let (start, overrides) = read(json!({})).expect("good");
+        assert_eq!((start.when, start.timeout_ms), (StartWhen::Now, None));
+        assert_eq!(*start.origin, Origin::default());
+        assert!(overrides.is_empty());
     }
 
     #[test]
@@ -267,14 +258,15 @@ mod tests {
 
     #[test]
     fn wfl_18_labels_are_kept_and_tags_once() {
-        let asked = read(
+        let (start, _) = read(
             json!({ "tags": ["a", "b", "a"], "correlationId": "c", "priority": "critical", "debugMode": true,
             "parentExecutionId": "exec_00000000000000000000000000000009" }),
         )
         .expect("good");
-        assert_eq!(asked.options.tags, ["a", "b"]);
-        assert_eq!((asked.options.correlation.as_deref(), asked.options.debug), (Some("c"), true));
-        assert_eq!((asked.options.priority, asked.parent), (Priority::Critical, Some(ExecutionId(9))));
+        let Origin { options, parent, .. } = &*start.origin;
+        assert_eq!(options.tags, ["a", "b"]);
+        assert_eq!((options.correlation.as_deref(), options.debug), (Some("c"), true));
+        assert_eq!((options.priority, *parent), (Priority::Critical, Some(ExecutionId(9))));
     }
 
     #[test]
@@ -282,7 +274,7 @@ mod tests {
         let asked = read(
             json!({ "webhookUrl": "https://example.org/in", "webhookEvents": ["node.started"], "notifyOnError": true }),
         );
-        let webhook = asked.expect("good").options.webhook.expect("a webhook");
+        let webhook = asked.expect("good").0.origin.options.webhook.clone().expect("a webhook");
         assert_eq!(
             (webhook.url.as_str(), webhook.events.join(" ").as_str()),
             ("https://example.org/in", "node.started execution.failed")

@@ -92,7 +92,7 @@ pub async fn retry(
     let looked = readers.read(move |reader| {
         let stored = stored_of(reader, &reading, of)?;
         let net = reader.net(stored.state.head.net)?;
-        let definition = stored.definition.map(|id| reader.definition(id)).transpose()?.flatten();
+        let definition = stored.origin.definition.map(|id| reader.definition(id)).transpose()?.flatten();
         Ok::<_, Problem>((stored, net, definition))
     });
     let (stored, net, definition) = looked.await?;
@@ -110,7 +110,7 @@ pub async fn retry(
     let programs = net.as_ref().map(programs_of).unwrap_or_default();
     app.storage.check(&caller.tenant)?;
     app.rights.check(&caller.tenant, &programs)?;
-    let version = match (stored.workflow, &definition) {
+    let version = match (stored.origin.workflow, &definition) {
         (Some(workflow), Some(definition)) => {
             Some(startable_again(&app, &caller, workflow, definition).await?)
         }

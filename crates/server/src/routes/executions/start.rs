@@ -2,7 +2,7 @@
 
 use super::key::{begun_before, key, of_json};
 use super::links::Links;
-use super::options::{Asked, ExecuteRequest};
+use super::options::ExecuteRequest;
 use super::refused::unexpected;
 use super::started::{Accepted, Checked, Finished, Outcome, bad_inputs};
 use super::{TAG, stored_of, told};
@@ -22,11 +22,12 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 use windlass_dialects::Overrides;
 use windlass_engine::{Answer, Refusal, Start};
 use windlass_kernel::ExecutionId;
-use windlass_store::{IdempotencyKey, Options, StoredDefinition, WorkflowId, WorkflowStatus};
+use windlass_store::{IdempotencyKey, Options, Origin, StoredDefinition, WorkflowId, WorkflowStatus};
 use windlass_views::{execution_id, workflow_id};
 
 /// What is known of a workflow when one of its executions starts.
@@ -70,20 +71,21 @@ pub async fn execute(
     if options.is_debug() {
         caller.may(Permission::Edit)?;
     }
-    let asked = options.read(&caller.id, &app.settings.egress)?;
     let key = key(&parts.headers, || of_json(&bytes))?;
+    let origin = Trigger::of(&caller).origin(&caller, workflow, key);
+    let (start, overrides) = options.start(origin, &app.settings.egress)?;
+    let start = Start { inputs: Value::Object(sent.inputs), ..start };
     if options.dry_run == Some(true) {
-        let startable = startable(&app, &caller, workflow, asked.parent).await?;
-        startable.version.check_caller(&caller, &asked.overrides)?;
-        let found = problems(&app, &caller, &startable.version, &sent.inputs, Trigger::of(&caller)).await?;
-        let checked = checked(&app, &caller, &startable.version, &asked, found).await?;
+        let version = startable(&app, &caller, workflow, &start).await?.version;
+        version.check_caller(&caller, &overrides)?;
+        let found = problems(&app, &version, &start).await?;
+        let checked = checked(&app, &caller, &version, &overrides, found).await?;
         return Ok(Json(Outcome::Checked(checked)).into_response());
     }
     if options.is_async == Some(false) {
         app.answers.admit(&caller.tenant).await?;
     }
-    let with = Begin { workflow, inputs: sent.inputs, trigger: Trigger::of(&caller), key };
-    let begun = begin(&app, &caller, asked, with).await?;
+    let begun = begin(&app, &caller, workflow, start, &overrides).await?;
     if options.is_async == Some(false)
         && let Some(answer) = finished(&app, &caller, begun.id).await?
     {
@@ -97,10 +99,10 @@ async fn startable(
     app: &Arc<App>,
     caller: &Caller,
     workflow: WorkflowId,
-    parent: Option<ExecutionId>,
+    start: &Start,
 ) -> Result<Startable, Problem> {
     let current = active(app, caller, workflow).await?;
-    if let Some(parent) = parent {
+    if let Some(parent) = start.origin.parent {
         is_own(app, caller, parent).await?;
     }
     let version = allowed(app, caller, &current.definition).await?;
@@ -149,19 +151,13 @@ pub async fn startable_again(
 }
 
 /// What is wrong with the inputs of a start.
-async fn problems(
-    app: &App,
-    caller: &Caller,
-    version: &Arc<Version>,
-    inputs: &Map<String, Value>,
-    trigger: Trigger,
-) -> Result<Vec<Detail>, Problem> {
-    let reserved = match trigger {
-        Trigger::Manual | Trigger::Api => version.check_reserved("inputs", inputs),
-        Trigger::Webhook => None,
-    };
-    let mut found = version.check_inputs(app, &caller.tenant, inputs).await?;
-    found.extend(reserved);
+async fn problems(app: &App, version: &Arc<Version>, start: &Start) -> Result<Vec<Detail>, Problem> {
+    let (no_inputs, origin) = (Map::new(), &start.origin);
+    let inputs = start.inputs.as_object().unwrap_or(&no_inputs);
+    let mut found = version.check_inputs(app, &origin.tenant, inputs).await?;
+    if origin.trigger != Trigger::Webhook.name() {
+        found.extend(version.check_reserved("inputs", inputs));
+    }
     Ok(found)
 }
 
@@ -189,6 +185,19 @@ impl Trigger {
         if caller.pass == Pass::Folder { Trigger::Manual } else { Trigger::Api }
     }
 
+    /// Returns the origin of a start that the caller requests.
+    pub fn origin(self, caller: &Caller, workflow: WorkflowId, key: Option<IdempotencyKey>) -> Origin {
+        let restricted = !caller.role.may(Permission::Edit);
+        Origin {
+            tenant: caller.tenant.clone(),
+            workflow: Some(workflow),
+            trigger: Cow::Borrowed(self.name()),
+            options: Options { by: caller.id.clone(), restricted, ..Options::default() },
+            key,
+            ..Origin::default()
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Trigger::Manual => "manual",
@@ -196,15 +205,6 @@ impl Trigger {
             Trigger::Webhook => "webhook",
         }
     }
-}
-
-/// What a start brings along beside its options.
-#[derive(Debug)]
-pub struct Begin {
-    pub workflow: WorkflowId,
-    pub inputs: Map<String, Value>,
-    pub trigger: Trigger,
-    pub key: Option<IdempotencyKey>,
 }
 
 /// An execution that was started now, or before with the same key.
@@ -222,45 +222,39 @@ impl Begun {
     }
 }
 
-/// Starts it, or finds the one that was started with the same key. Whoever asks again, because the first answer was
-/// lost, gets it also when the start would be refused by now.
-pub async fn begin(app: &Arc<App>, caller: &Caller, asked: Asked, begin: Begin) -> Result<Begun, Problem> {
-    let workflow = begin.workflow;
-    if let Some(id) = begun_before(app, caller, workflow, begin.key.as_ref()).await? {
+/// Starts an execution, or returns the one that was started with the same key. A caller that lost the first answer gets it
+/// also when the start would be refused by now.
+pub async fn begin(
+    app: &Arc<App>,
+    caller: &Caller,
+    workflow: WorkflowId,
+    start: Start,
+    overrides: &Overrides,
+) -> Result<Begun, Problem> {
+    if let Some(id) = begun_before(app, caller, workflow, start.origin.key.as_ref()).await? {
         let estimate = app.estimates.of(app, &caller.tenant, workflow).await?;
         return Ok(Begun { id, workflow, estimate });
     }
-    let startable = startable(app, caller, workflow, asked.parent).await?;
-    startable.version.check_caller(caller, &asked.overrides)?;
-    let found = problems(app, caller, &startable.version, &begin.inputs, begin.trigger).await?;
+    let Startable { version, estimate } = startable(app, caller, workflow, &start).await?;
+    version.check_caller(caller, overrides)?;
+    let found = problems(app, &version, &start).await?;
     if !found.is_empty() {
         return Err(bad_inputs(found));
     }
-    let id = start(app, caller, &startable.version, asked, begin).await?;
-    Ok(Begun { id, workflow, estimate: startable.estimate })
+    let net = version.net(app, &caller.tenant, overrides).await?;
+    let mut start = Start { defaults: version.workload.clone(), net, ..start };
+    Arc::make_mut(&mut start.origin).definition = Some(version.definition);
+    let id = ask_engine(app, caller, workflow, start).await?;
+    Ok(Begun { id, workflow, estimate })
 }
 
-async fn start(
+async fn ask_engine(
     app: &Arc<App>,
     caller: &Caller,
-    version: &Arc<Version>,
-    asked: Asked,
-    begin: Begin,
+    workflow: WorkflowId,
+    start: Start,
 ) -> Result<ExecutionId, Problem> {
-    let Begin { workflow, inputs, trigger, key } = begin;
-    let start = Start {
-        definition: version.definition,
-        inputs: Value::Object(inputs),
-        defaults: version.workload.clone(),
-        timeout_ms: asked.timeout_ms,
-        when: asked.when,
-        trigger: trigger.name().to_owned(),
-        tenant: caller.tenant.clone(),
-        net: version.net(app, &caller.tenant, &asked.overrides).await?,
-        options: Arc::new(Options { restricted: !caller.role.may(Permission::Edit), ..asked.options }),
-        parent: asked.parent,
-        key: key.clone(),
-    };
+    let key = start.origin.key.clone();
     let twin = || begun_before(app, caller, workflow, key.as_ref());
     match app.ask(windlass_engine::Request::Start(Box::new(start))).await? {
         Answer::Started(id) => {
@@ -304,10 +298,10 @@ async fn checked(
     app: &App,
     caller: &Caller,
     version: &Arc<Version>,
-    asked: &Asked,
+    overrides: &Overrides,
     mut errors: Vec<Detail>,
 ) -> Result<Checked, Problem> {
-    if let Err(problem) = version.net(app, &caller.tenant, &asked.overrides).await {
+    if let Err(problem) = version.net(app, &caller.tenant, overrides).await {
         errors.extend(problem.details);
     }
     errors.extend(version.missing_secrets(app, &caller.tenant).await?);

@@ -3,7 +3,7 @@
 mod request;
 
 use super::executions::key::{key, of_parts};
-use super::executions::{Accepted, Begin, ExecutionOptions, Trigger, begin};
+use super::executions::{Accepted, ExecutionOptions, Trigger, begin};
 use crate::app::App;
 use crate::auth::{Caller, Pass, Permission, Role};
 use crate::body::collect;
@@ -16,10 +16,12 @@ use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::routing::any;
 use request::HookRequest;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Instant;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
+use windlass_engine::Start;
 use windlass_store::{HookReader as _, StoredHook, Tenant};
 
 /// Who starts it when no token is asked for.
@@ -61,11 +63,13 @@ async fn hook(
     let query = query.as_deref();
     let inputs =
         HookRequest { method: &method, path, query, headers: &parts.headers, body: &bytes }.inputs()?;
-    let asked = ExecutionOptions::default().read(&caller.id, &app.settings.egress)?;
     let sent = [method.as_str(), path, query.unwrap_or_default()].map(str::as_bytes);
     let key = key(&parts.headers, || Ok(of_parts([sent[0], sent[1], sent[2], &bytes])))?;
-    let with = Begin { workflow: hook.workflow, inputs, trigger: Trigger::Webhook, key };
-    Ok(begin(&app, &caller, asked, with).await?.accepted(&app, &parts.headers))
+    let origin = Trigger::Webhook.origin(&caller, hook.workflow, key);
+    let (start, overrides) = ExecutionOptions::default().start(origin, &app.settings.egress)?;
+    let start = Start { inputs: Value::Object(inputs), ..start };
+    let begun = begin(&app, &caller, hook.workflow, start, &overrides).await?;
+    Ok(begun.accepted(&app, &parts.headers))
 }
 
 /// Finds the hook of the tenant that the address names, else of the caller's, else of `default`.

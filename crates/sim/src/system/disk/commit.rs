@@ -50,7 +50,7 @@ impl CommitFacts for Lookups<'_> {
     ) -> Result<Option<KeyHolder>, StoreError> {
         let Some(workflow) = self.disk.workflow(creation) else { return Ok(None) };
         let holds = |rows: &&Arc<ExecutionRows>| {
-            rows.creation.key.as_ref().is_some_and(|held| held.key == key.key)
+            rows.creation.origin.key.as_ref().is_some_and(|held| held.key == key.key)
                 && self.disk.workflow(&rows.creation) == Some(workflow)
         };
         let newest = self.disk.executions.values().filter(holds).max_by_key(|rows| rows.key);
@@ -75,7 +75,7 @@ impl Disk {
             return Ok(applied);
         }
         let owner = self.executions.get(&commit.execution).map(|rows| &rows.creation);
-        let owner = owner.or(commit.creation.as_ref()).map(|creation| creation.tenant.clone());
+        let owner = owner.or(commit.creation.as_ref()).map(|creation| creation.origin.tenant.clone());
         for artifact in &commit.artifacts {
             owner.iter().for_each(|owner| self.keep(owner, artifact));
         }

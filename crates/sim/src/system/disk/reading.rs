@@ -8,9 +8,9 @@ use windlass_store::rules::{
     merge_timers, run_timer, table_fires,
 };
 use windlass_store::{
-    Class, Creation, DefinitionId, DueTimer, JournalPage, JournalRow, Listed, MailId, Offer, PageBounds,
-    Part, PartRow, Position, Query, Reader, Rows, RunRow, Status, Stop, StoreError, Stored, StoredDefinition,
-    StoredLog, StoredMail, Tenant, Which, WorkflowId, assemble, open,
+    Class, Creation, DefinitionId, DueTimer, JournalPage, JournalRow, Listed, MailId, Offer, Origin,
+    PageBounds, Part, PartRow, Position, Query, Reader, Rows, RunRow, Status, Stop, StoreError, Stored,
+    StoredDefinition, StoredLog, StoredMail, Tenant, Which, WorkflowId, assemble, open,
 };
 
 #[derive(Debug, Clone)]
@@ -26,15 +26,7 @@ impl Reader for DiskReader {
     fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError> {
         let disk = self.disk();
         let Some(rows) = disk.executions.get(&execution) else { return Ok(None) };
-        Ok(Some(Stored {
-            state: rows.state(execution)?,
-            definition: rows.creation.definition,
-            trigger: rows.creation.trigger.clone(),
-            tenant: rows.creation.tenant.clone(),
-            options: rows.creation.options.clone(),
-            workflow: disk.workflow(&rows.creation),
-            parent: rows.creation.parent,
-        }))
+        Ok(Some(Stored { state: rows.state(execution)?, origin: Arc::new(disk.origin(&rows.creation)) }))
     }
 
     fn journal(
@@ -66,7 +58,7 @@ impl Reader for DiskReader {
             None => Values::default(),
         };
         for key in artifact_keys(needs) {
-            let bytes = rows.and_then(|rows| disk.artifact(&rows.creation.tenant, key));
+            let bytes = rows.and_then(|rows| disk.artifact(&rows.creation.origin.tenant, key));
             let value = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
             values.artifacts.insert(key.clone(), value.map(Arc::new));
         }
@@ -115,7 +107,8 @@ impl Reader for DiskReader {
             for (run, stored) in open {
                 let Some(fence) = stored.row.fence else { continue };
                 let (lease, cursor) = (stored.lease, stored.cursor.clone());
-                let (tenant, priority) = (rows.creation.tenant.clone(), rows.creation.options.priority);
+                let (tenant, priority) =
+                    (rows.creation.origin.tenant.clone(), rows.creation.origin.options.priority);
                 let (execution, run, progress) = (*id, *run, stored.progress.clone());
                 let offer = Offer { execution, run, fence, lease, cursor, progress, tenant, priority };
                 offers.push(((rows.key, run), offer));
@@ -242,24 +235,23 @@ impl Disk {
     }
 
     pub(super) fn workflow(&self, creation: &Creation) -> Option<WorkflowId> {
-        let definition = creation.definition.and_then(|id| self.definitions.get(&id));
+        let definition = creation.origin.definition.and_then(|id| self.definitions.get(&id));
         definition.map(|definition| definition.workflow)
     }
 
+    fn origin(&self, creation: &Creation) -> Origin {
+        Origin { workflow: self.workflow(creation), key: None, ..(*creation.origin).clone() }
+    }
+
     fn listed(&self, execution: ExecutionId, rows: &ExecutionRows) -> Listed {
-        let definition = rows.creation.definition.and_then(|id| self.definitions.get(&id));
+        let definition = rows.creation.origin.definition.and_then(|id| self.definitions.get(&id));
         Listed {
             quarantine: None,
             execution,
-            parent: rows.creation.parent,
-            definition: rows.creation.definition,
-            workflow: self.workflow(&rows.creation),
-            tenant: rows.creation.tenant.clone(),
-            options: rows.creation.options.clone(),
+            origin: self.origin(&rows.creation),
             name: definition.map(|definition| definition.name.clone()),
             version: definition.map(|definition| definition.version),
             dialect: definition.map(|definition| definition.dialect.clone()),
-            trigger: rows.creation.trigger.clone(),
             phase: rows.head.phase,
             held: rows.head.held,
             created_at: rows.creation.at,
@@ -343,14 +335,14 @@ fn matches(query: &Query, listed: &Listed) -> bool {
         Status::Phase(phase) => phase == listed.phase,
         Status::In(phases) => phases.contains(&listed.phase),
     };
-    tenant.as_ref().is_none_or(|tenant| *tenant == listed.tenant)
-        && workflow.is_none_or(|workflow| listed.workflow == Some(workflow))
+    tenant.as_ref().is_none_or(|tenant| *tenant == listed.origin.tenant)
+        && workflow.is_none_or(|workflow| listed.origin.workflow == Some(workflow))
         && status.is_none_or(is_in)
         && since.is_none_or(|since| listed.created_at >= since)
         && until.is_none_or(|until| listed.created_at < until)
-        && tag.as_ref().is_none_or(|tag| listed.options.tags.contains(tag))
-        && correlation.as_ref().is_none_or(|id| listed.options.correlation.as_ref() == Some(id))
-        && parent.is_none_or(|parent| listed.parent == Some(parent))
+        && tag.as_ref().is_none_or(|tag| listed.origin.options.tags.contains(tag))
+        && correlation.as_ref().is_none_or(|id| listed.origin.options.correlation.as_ref() == Some(id))
+        && parent.is_none_or(|parent| listed.origin.parent == Some(parent))
 }
 
 /// The journal of one execution.

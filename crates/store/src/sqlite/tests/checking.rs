@@ -5,7 +5,7 @@ use crate::check::{Problem, Report, check};
 use crate::commit::{Applied, Letter, Mail, Write};
 use crate::conformance::world::{World, chain};
 use crate::entry::Entry;
-use crate::origin::{Options, Webhook};
+use crate::origin::Webhook;
 use crate::outbox::{NewDeliveries, NewDelivery};
 use crate::sqlite::Sqlite;
 use crate::store::Store as _;
@@ -222,7 +222,7 @@ fn a_pending_delivery_to_a_receiver_that_was_given_up_is_told() {
     let mut store = folder.open();
     let mut created = World::create(&chain(1), 1).1;
     let webhook = Some(Webhook { url: "https://example.org/".to_owned(), events: Vec::new() });
-    created.creation.as_mut().unwrap().options = Arc::new(Options { webhook, ..Options::default() });
+    Arc::make_mut(&mut created.creation.as_mut().unwrap().origin).options.webhook = webhook;
     write(&mut store, [created]);
     let event = "node.started".to_owned();
     let made =
