@@ -1,10 +1,13 @@
 //! Words for people: durations, failures, what happened.
 
 use crate::embedded::now;
-use windlass_kernel::{Event, Failure, Millis, Net, PauseReason, Phase, Role};
+use windlass_kernel::{Failure, Millis, Net, PauseReason, Phase, Role, Times};
 use windlass_protocol::Stream;
-use windlass_server::follow::{Happened, LogLine, Subject, label};
-use windlass_views::{execution_id, gate_keys, status, time};
+use windlass_server::follow::LogLine;
+use windlass_views::{
+    ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry, TokenChange, TokenRef, execution_id,
+    gate_keys, label, status, time,
+};
 
 /// `12 ms`, `1.2 s`, `2 min 5 s`, `3 h 7 min`.
 pub fn duration(ms: u64) -> String {
@@ -48,80 +51,102 @@ pub fn failure(failure: &Failure) -> String {
     format!("{} ({})", plain(&failure.message), failure.code)
 }
 
-/// A sentence for what people want to know of; None for the rest.
-pub fn sentence(net: &Net, happened: &Happened) -> Option<String> {
-    let at = happened.record.at;
-    Some(match &happened.record.event {
-        Event::Started { .. } => "started".to_owned(),
-        Event::Forked(fork) => format!("takes over from {}", execution_id(fork.parent)),
-        Event::Paused { reason: PauseReason::Waiting, .. } => {
-            "paused: only a person can move it on".to_owned()
+/// Returns a sentence about a record, if people want to know of it.
+pub fn sentence(net: &Net, entry: &TimelineEntry) -> Option<String> {
+    match &entry.occurrence {
+        Occurrence::Execution(change) => execution_sentence(change),
+        Occurrence::Firing(firing, change) => {
+            let noun = if matches!(firing.role, Role::Hook { .. }) { "compensation of" } else { "step" };
+            let what = firing_sentence(firing, change, entry.at)?;
+            Some(format!("{noun} {} {what}", label(&net.step(firing.step).name, &firing.path.0)))
         }
-        Event::Held { by, reason } => format!("held by {by}{}", because(reason)),
-        Event::Released { by } => format!("released by {by}"),
-        Event::Restarted { generation, .. } => format!("restarted from scratch (generation {generation})"),
-        Event::Patched { patch, by } => {
+        Occurrence::Token(TokenChange::Denied { at: Some(TokenRef { step, path }), .. }) => {
+            let keys: Vec<String> = gate_keys(net, *step).iter().map(|key| format!("ctx.{key}")).collect();
+            let by =
+                if keys.is_empty() { String::new() } else { format!(", which looks at {}", keys.join(", ")) };
+            Some(format!("step {} waits at its gate{by}", label(&net.step(*step).name, &path.0)))
+        }
+        Occurrence::Token(
+            TokenChange::Denied { at: None, .. } | TokenChange::Discarded(_) | TokenChange::Admitted(_),
+        ) => None,
+        Occurrence::Cleared { dropped, .. } if dropped.is_empty() => None,
+        Occurrence::Cleared { dropped, .. } => {
+            let name = |firing: &FiringRef| label(&net.step(firing.step).name, &firing.path.0);
+            let names: Vec<String> = dropped.iter().map(|(firing, _)| name(firing)).collect();
+            Some(format!("given up: {}", names.join(", ")))
+        }
+    }
+}
+
+fn execution_sentence(change: &ExecutionChange) -> Option<String> {
+    Some(match change {
+        ExecutionChange::Started => "started".to_owned(),
+        ExecutionChange::Forked { parent, .. } => format!("takes over from {}", execution_id(*parent)),
+        ExecutionChange::Paused(PauseReason::Waiting) => "paused: only a person can move it on".to_owned(),
+        ExecutionChange::Held { by, reason } => {
+            let because = if reason.is_empty() { String::new() } else { format!(": {}", plain(reason)) };
+            format!("held by {by}{because}")
+        }
+        ExecutionChange::Released { by } => format!("released by {by}"),
+        ExecutionChange::Restarted { generation } => {
+            format!("restarted from scratch (generation {generation})")
+        }
+        ExecutionChange::Patched { patch, by } => {
             let keys: Vec<&str> = patch.keys().map(String::as_str).collect();
             format!("context changed by {by}: {}", keys.join(", "))
         }
-        Event::Ended { outcome, failure: why } => {
+        ExecutionChange::Ended { outcome, failure: why } => {
             let why = why.as_ref().map(|why| format!(": {}", failure(why))).unwrap_or_default();
             format!("{}{why}", status(Phase::Ended(*outcome)))
         }
-        Event::Cleared(cleared) => {
-            let gone: Vec<String> = happened.subjects.iter().map(Subject::label).collect();
-            if cleared.dropped.is_empty() { return None } else { format!("given up: {}", gone.join(", ")) }
-        }
-        event => step_sentence(net, happened.subject()?, event, at)?,
+        ExecutionChange::Created { .. }
+        | ExecutionChange::Paused(PauseReason::Held)
+        | ExecutionChange::Resumed
+        | ExecutionChange::Draining { .. }
+        | ExecutionChange::Compensating
+        | ExecutionChange::Finalizing
+        | ExecutionChange::NotCompensated
+        | ExecutionChange::Bookkeeping => return None,
     })
 }
 
-fn because(reason: &str) -> String {
-    if reason.is_empty() { String::new() } else { format!(": {}", plain(reason)) }
-}
-
-fn step_sentence(net: &Net, subject: &Subject, event: &Event, at: Millis) -> Option<String> {
-    let began = match event {
-        // The lease knows better than the offer when the work began.
-        Event::Done { times: Some(times), .. } | Event::Failed { times: Some(times), .. } => {
-            Some(times.started_at)
-        }
-        _ => subject.began_at,
+fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Option<String> {
+    // The lease knows better than the offer when the work began.
+    let took = |times: &Option<Times>| {
+        let began = times.map(|times| times.started_at).or(firing.began_at);
+        began.map(|began| format!(" {}", duration(at.since(began)))).unwrap_or_default()
     };
-    let took = began.map(|began| format!(" {}", duration(at.since(began)))).unwrap_or_default();
-    let what = match event {
-        Event::Offered { attempt: 1, .. } => "offered".to_owned(),
-        Event::Offered { attempt, .. } => format!("offered, attempt {attempt}"),
-        Event::LoopStarted { total: Some(total), .. } => format!("started, {total} iterations"),
-        Event::LoopStarted { total: None, .. } => "started".to_owned(),
-        Event::ChildStarted { child, .. } => format!("started {}", execution_id(*child)),
-        Event::Done { .. } => format!("done{took}"),
-        Event::Failed { failure: why, handled, .. } => {
+    Some(match change {
+        FiringChange::Offered { attempt: 1 } => "offered".to_owned(),
+        FiringChange::Offered { attempt } => format!("offered, attempt {attempt}"),
+        FiringChange::LoopStarted { total: Some(total) } => format!("started, {total} iterations"),
+        FiringChange::LoopStarted { total: None } => "started".to_owned(),
+        FiringChange::ChildStarted { child, .. } => format!("started {}", execution_id(*child)),
+        FiringChange::Done { times, .. } => format!("done{}", took(times)),
+        FiringChange::Failed { failure: why, handled, times, .. } => {
             let handled = if *handled { ", handled" } else { "" };
-            format!("failed{took}{handled}: {}", failure(why))
+            format!("failed{}{handled}: {}", took(times), failure(why))
         }
-        Event::RetryScheduled { until, failure: why, .. } => {
+        FiringChange::RetryScheduled { until, failure: why } => {
             format!("failed: {}; again in {}", failure(why), duration(until.since(at)))
         }
-        Event::Yielded { until, .. } => format!("goes on in {}", duration(until.since(at))),
-        Event::Lost { .. } => "lost its worker and is offered again".to_owned(),
-        Event::Waiting { until, .. } | Event::Delayed { until, .. } => {
+        FiringChange::Yielded { until } => format!("goes on in {}", duration(until.since(at))),
+        FiringChange::Lost => "lost its worker and is offered again".to_owned(),
+        FiringChange::Waiting { until } | FiringChange::Delayed { until } => {
             format!("waits until {}", time(*until))
         }
-        Event::AwaitingManual { .. } => "waits for a person to complete it".to_owned(),
-        Event::Skipped { .. } => "skipped".to_owned(),
-        Event::Dropped { .. } => "cancelled".to_owned(),
-        Event::Denied { .. } => gate(net, subject),
-        _ => return None,
-    };
-    let noun = if matches!(subject.role, Role::Hook { .. }) { "compensation of" } else { "step" };
-    Some(format!("{noun} {} {what}", subject.label()))
-}
-
-fn gate(net: &Net, subject: &Subject) -> String {
-    let keys: Vec<String> = gate_keys(net, subject.step).iter().map(|key| format!("ctx.{key}")).collect();
-    let by = if keys.is_empty() { String::new() } else { format!(", which looks at {}", keys.join(", ")) };
-    format!("waits at its gate{by}")
+        FiringChange::AwaitingManual { .. } => "waits for a person to complete it".to_owned(),
+        FiringChange::Skipped(_) => "skipped".to_owned(),
+        FiringChange::Dropped(_) => "cancelled".to_owned(),
+        FiringChange::Fired { .. }
+        | FiringChange::Woken
+        | FiringChange::CompletedManually { .. }
+        | FiringChange::IterationStarted
+        | FiringChange::IterationEnded
+        | FiringChange::ChildReturned
+        | FiringChange::AgentDecided
+        | FiringChange::Routed { .. } => return None,
+    })
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 mod body;
 
+use crate::cache::lock;
 use crate::problem::Problem;
-use crate::shelf::lock;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -5,6 +5,7 @@ use crate::audit::RefusedRequests;
 use crate::auth::{Directory, Jwt};
 use crate::compiling::Compiling;
 use crate::definitions::Definitions;
+use crate::histories::Histories;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
 use crate::problem::Problem;
@@ -13,7 +14,6 @@ use crate::rights::TenantRights;
 use crate::routes::Estimates;
 use crate::settings::Settings;
 use crate::storage::Storage;
-use crate::stories::Stories;
 use crate::streams::{StreamPlace, Streams};
 use crate::traces::Traces;
 use crate::vault::SharedVault;
@@ -52,7 +52,7 @@ pub struct App {
     pub refusals: RefusedRequests,
     pub webhook_secrets: WebhookSecrets,
     pub hub: Arc<Hub>,
-    pub stories: Arc<Stories>,
+    pub histories: Arc<Histories>,
     pub compiling: Compiling,
     pub versions: Arc<Versions>,
     pub estimates: Estimates,
@@ -119,7 +119,7 @@ impl App {
             seal,
             refusals: RefusedRequests::default(),
             hub,
-            stories: Arc::default(),
+            histories: Arc::default(),
             compiling: Compiling::default(),
             versions,
             estimates: Estimates::default(),

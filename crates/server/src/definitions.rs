@@ -1,16 +1,14 @@
 //! Newest versions of workflows, in memory: a start needs no look at the disk. This process is the only one that writes
 //! them, so it forgets what it changes.
 
-use crate::bounded::BoundedMap;
+use crate::cache::{Cache, CacheBounds, lock};
 use crate::problem::Problem;
 use crate::readers::Readers;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use windlass_store::{Catalog, StoreError, StoredDefinition, StoredWorkflow, Tenant, WorkflowId};
 
-/// More than these are looked up again when they are needed.
-const KEPT_MAX: usize = 10_000;
-/// Bytes of their texts and inputs: ten thousand of usual size.
-const KEPT_BYTES_MAX: usize = 64 << 20;
+/// Ten thousand workflows of usual size; others are looked up again when they are needed.
+const CURRENT: CacheBounds = CacheBounds { entries_max: 10_000, weight_max: 64 << 20 };
 
 /// A workflow and its newest version.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,28 +17,23 @@ pub struct Current {
     pub definition: StoredDefinition,
 }
 
-#[derive(Debug, Default)]
-pub struct Definitions {
-    kept: Mutex<Kept>,
-}
-
 #[derive(Debug)]
-struct Kept {
-    current: BoundedMap<(Tenant, WorkflowId), Arc<Current>>,
-    /// Counts what was forgotten: what was read before that is not kept.
-    changes: u64,
+pub struct Definitions {
+    current: Cache<(Tenant, WorkflowId), Arc<Current>>,
+    /// Counts changes: a version that was read before a change is not cached.
+    changes: Mutex<u64>,
 }
 
-impl Default for Kept {
-    fn default() -> Kept {
-        Kept { current: BoundedMap::new(KEPT_MAX, KEPT_BYTES_MAX), changes: 0 }
+impl Default for Definitions {
+    fn default() -> Definitions {
+        Definitions { current: Cache::new(CURRENT), changes: Mutex::default() }
     }
 }
 
 impl Current {
     /// About the memory that it takes. Defaults of inputs are in the text, too.
-    fn bytes(&self) -> usize {
-        1_024 + 4 * self.definition.source.len()
+    fn bytes(&self) -> u64 {
+        1_024 + 4 * self.definition.source.len() as u64
     }
 }
 
@@ -53,30 +46,27 @@ impl Definitions {
         workflow: WorkflowId,
     ) -> Result<Option<Arc<Current>>, Problem> {
         let place = (tenant.clone(), workflow);
-        let changes = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(current) = kept.current.get(&place) {
-                return Ok(Some(current.clone()));
-            }
-            kept.changes
-        };
+        if let Some(current) = self.current.get(&place) {
+            return Ok(Some(current));
+        }
+        let changes = *lock(&self.changes);
         let tenant = tenant.clone();
         let readers = readers.of(&tenant);
         let found = readers.look(move |reader| read(reader, &tenant, workflow)).await?.map(Arc::new);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let unchanged = lock(&self.changes);
         if let Some(current) = &found
-            && kept.changes == changes
+            && *unchanged == changes
         {
-            kept.current.insert(place, current.clone(), current.bytes());
+            self.current.insert(place, current.clone(), current.bytes());
         }
         Ok(found)
     }
 
     /// After every change, when it is on disk.
     pub fn forget(&self, tenant: &Tenant, workflow: WorkflowId) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.changes += 1;
-        kept.current.remove(&(tenant.clone(), workflow));
+        let mut changes = lock(&self.changes);
+        *changes += 1;
+        self.current.remove(&(tenant.clone(), workflow));
     }
 }
 

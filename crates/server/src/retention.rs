@@ -100,7 +100,7 @@ pub async fn run(app: Arc<App>, keep: Duration) {
         let before = ended_before(crate::host::now(), keep);
         let pruned = tokio::task::spawn_blocking(move || Pruning::of(&data, engine)?.run(before)).await;
         // What went must not stay in memory.
-        app.stories.clear();
+        app.histories.clear();
         match pruned {
             Ok(Ok(Pruned { executions, artifacts, artifact_bytes })) => {
                 tracing::info!(executions, artifacts, artifact_bytes, "what ended long ago is forgotten");

@@ -3,7 +3,7 @@
 use crate::answers::HeldBytes;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::feed::{Feed, FeedError, Page};
+use crate::feed::{Feed, FeedError, FeedPage};
 use crate::hub::Follow;
 use crate::problem::Problem;
 use crate::routes::stored_of;
@@ -38,9 +38,9 @@ impl Live {
             .of(&caller.tenant)
             .read(move |reader| {
                 let stored = stored_of(reader, &reading, id)?;
-                let net = state.stories.net(reader, stored.state.head.net)?;
+                let net = state.histories.net(reader, stored.state.head.net)?;
                 let net = net.ok_or_else(|| Problem::internal(format!("the net of {id} is missing")))?;
-                Ok::<_, Problem>(Feed::new(id, net, seen))
+                Ok::<_, Problem>(state.histories.feeds.open(id, net, seen))
             })
             .await?;
         let caller = caller.clone();
@@ -59,7 +59,7 @@ impl Live {
 
     /// Nothing is read for somebody whose token has ended meanwhile. What is read counts among the answers of the tenant
     /// until it is taken; where these are too many, it waits for its turn.
-    pub async fn read(&mut self) -> Result<(Page, Arc<HeldBytes>), Problem> {
+    pub async fn read(&mut self) -> Result<(FeedPage, Arc<HeldBytes>), Problem> {
         let (app, tenant) = (self.app.clone(), self.caller.tenant.clone());
         tokio::select! {
             () = app.answers.room(&tenant) => {}
@@ -72,12 +72,21 @@ impl Live {
         };
         let followers = self.app.followers.of(&self.caller.tenant);
         let reading = followers.read(move |reader| {
-            let page = feed.read(reader)?;
+            let page = feed.read(reader, &app.histories.feeds)?;
             let held = Arc::new(app.answers.hold(&tenant, page.bytes));
             Ok::<_, FeedError>((feed, page, held))
         });
         let (feed, page, held) = reading.await?;
         self.feed = Some(feed);
         Ok((page, held))
+    }
+}
+
+impl Drop for Live {
+    /// The place of a subscriber is kept, so that it continues there when it reconnects.
+    fn drop(&mut self) {
+        if let Some(feed) = &self.feed {
+            self.app.histories.feeds.keep(feed);
+        }
     }
 }

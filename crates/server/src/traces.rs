@@ -2,7 +2,7 @@
 //! journal tells. A trace is sent when its execution has ended.
 
 use crate::app::App;
-use crate::told::{TellError, Told};
+use crate::loaded::{LoadedExecution, ReadError};
 use anyhow::Context as _;
 use opentelemetry::trace::{
     Span as _, SpanKind, Status, TraceContextExt as _, Tracer as _, TracerProvider as _,
@@ -50,11 +50,13 @@ impl Traces {
         }
     }
 
-    fn tell(&self, ended: &Told<'_>) {
-        let Told { stored, facts, net, story, .. } = ended;
+    fn tell(&self, ended: &LoadedExecution<'_>) {
+        let LoadedExecution { stored, facts, net, history, .. } = ended;
         let name = facts.workflow.as_ref().map_or("", |workflow| &workflow.name);
-        let (Some(from), Some(to)) = (story.started_at.or(story.created_at), story.ended_at) else { return };
-        let phase = story.state.phase();
+        let (Some(from), Some(to)) = (history.started_at.or(history.created_at), history.ended_at) else {
+            return;
+        };
+        let phase = history.state().phase();
         let attributes = [
             KeyValue::new("windlass.execution.id", execution_id(facts.execution)),
             KeyValue::new("windlass.tenant", stored.origin.tenant.to_string()),
@@ -63,12 +65,12 @@ impl Traces {
         let builder = self.tracer.span_builder(format!("execution {name}")).with_kind(SpanKind::Internal);
         let span = self.tracer.build(builder.with_start_time(moment(from)).with_attributes(attributes));
         let around = Context::new().with_span(span);
-        for firing in story.whole() {
+        for firing in history.whole() {
             self.firing(net, firing, &around);
         }
         let span = around.span();
         if phase != Phase::Ended(Outcome::Completed) {
-            let why = story.failure.as_ref().map(|(failure, _)| failure.message.clone());
+            let why = history.failure.as_ref().map(|(failure, _)| failure.message.clone());
             span.set_status(Status::error(why.unwrap_or_else(|| status(phase).to_owned())));
         }
         span.end_with_timestamp(moment(to));
@@ -119,12 +121,12 @@ async fn follow(app: Arc<App>, id: ExecutionId) {
 }
 
 /// Sends the trace of an execution if it has ended.
-fn told(app: &App, reader: &mut SqliteReader, id: ExecutionId) -> Result<bool, TellError> {
+fn told(app: &App, reader: &mut SqliteReader, id: ExecutionId) -> Result<bool, ReadError> {
     let Some(stored) = reader.load(id)?.filter(|stored| stored.state.phase().is_ended()) else {
         return Ok(false);
     };
     if let Some(traces) = &app.traces {
-        app.stories.tell(reader, stored, |ended| traces.tell(ended))?;
+        app.histories.view(reader, stored, |ended| traces.tell(ended))?;
     }
     Ok(true)
 }

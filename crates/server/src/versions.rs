@@ -3,12 +3,12 @@
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::bounded::BoundedMap;
+use crate::cache::{Cache, CacheBounds};
 use crate::problem::{Detail, Problem};
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use windlass_dialects::{
     COMPILER, HOOK, HOOK_IS_RESERVED, InputsSchema, Manifest, Overrides, Settings, compile, recompile,
 };
@@ -22,8 +22,7 @@ use windlass_store::{
 };
 
 /// Maximum number of versions in memory, and of bytes that they take.
-const KEPT_MAX: usize = 1_000;
-const KEPT_BYTES_MAX: usize = 64 << 20;
+const VERSIONS: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 64 << 20 };
 
 /// Memory of a compiled schema of usual size.
 const SCHEMA_BYTES: usize = 64 << 10;
@@ -34,12 +33,12 @@ const RECOMPILED_MAX: usize = 100;
 /// Versions that were started lately.
 #[derive(Debug)]
 pub struct Versions {
-    kept: Mutex<BoundedMap<DefinitionId, Arc<Version>>>,
+    cached: Cache<DefinitionId, Arc<Version>>,
 }
 
 impl Default for Versions {
     fn default() -> Versions {
-        Versions { kept: Mutex::new(BoundedMap::new(KEPT_MAX, KEPT_BYTES_MAX)) }
+        Versions { cached: Cache::new(VERSIONS) }
     }
 }
 
@@ -101,8 +100,8 @@ pub fn recompile_stored(store: &mut Sqlite) -> Result<(), StoreError> {
 
 impl Versions {
     pub async fn version(&self, app: &App, definition: &StoredDefinition) -> Result<Arc<Version>, Problem> {
-        if let Some(version) = self.lock().get(&definition.id) {
-            return Ok(version.clone());
+        if let Some(version) = self.cached.get(&definition.id) {
+            return Ok(version);
         }
         let (tenant, definition) = (definition.tenant.clone(), definition.clone());
         let bytes = definition.manifest.json.len();
@@ -113,7 +112,7 @@ impl Versions {
 
     /// Checks the inputs of a sub-execution. What people start is checked by the routes.
     pub fn check_child(&self, definition: &StoredDefinition, inputs: &Value) -> Result<(), String> {
-        let known = self.lock().get(&definition.id).cloned();
+        let known = self.cached.get(&definition.id);
         let version = known.unwrap_or_else(|| self.keep(Arc::new(Version::of(definition))));
         let name = &version.name;
         let hook = inputs.get(HOOK).filter(|hook| version.workload.get(HOOK) != Some(hook));
@@ -140,12 +139,8 @@ impl Versions {
     }
 
     fn keep(&self, version: Arc<Version>) -> Arc<Version> {
-        self.lock().insert(version.definition, version.clone(), version.bytes);
+        self.cached.insert(version.definition, version.clone(), version.bytes as u64);
         version
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BoundedMap<DefinitionId, Arc<Version>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

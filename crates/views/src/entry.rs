@@ -5,10 +5,10 @@
 //! steps have entries of their own, with `path`: the iteration numbers from the outermost loop inwards, from 0.
 
 use crate::firing::{End, Firing};
+use crate::history::History;
 use crate::large::Room;
 use crate::response::{Facts, Leases};
 use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution};
-use crate::story::Story;
 use crate::wire::time;
 use serde_json::{Map, Value, json};
 use windlass_kernel::codes;
@@ -38,7 +38,7 @@ impl NodeLabel {
 /// None: there is no room for it. Ask for the newest first.
 pub(crate) fn entry(
     net: &Net,
-    story: &Story,
+    history: &History,
     facts: &Facts,
     firing: &Firing,
     room: &mut Room<'_>,
@@ -48,11 +48,11 @@ pub(crate) fn entry(
     if !room.takes(firing, id.len() + name.len() + kind.len()) {
         return None;
     }
-    let parts = story.iterations(firing.run).rev().filter(|_| step.repeat.is_some());
+    let parts = history.iterations(firing.run).rev().filter(|_| step.repeat.is_some());
     let mut iterations: Vec<Iteration> = parts
         .filter_map(|part| {
             let index = part.path.index();
-            room.takes(part, 0).then(|| Iteration { index, course: course(net, story, facts, part, room) })
+            room.takes(part, 0).then(|| Iteration { index, course: course(net, history, facts, part, room) })
         })
         .collect();
     iterations.reverse();
@@ -62,24 +62,24 @@ pub(crate) fn entry(
         node_type: kind,
         firing: firing.number,
         path: firing.path.0.clone(),
-        course: course(net, story, facts, firing, room),
+        course: course(net, history, facts, firing, room),
         iterations,
-        compensation: story.hook(firing.run).map(|hook| course(net, story, facts, hook, room)),
+        compensation: history.hook(firing.run).map(|hook| course(net, history, facts, hook, room)),
     })
 }
 
-fn course(net: &Net, story: &Story, facts: &Facts, firing: &Firing, room: &mut Room<'_>) -> Course {
+fn course(net: &Net, history: &History, facts: &Facts, firing: &Firing, room: &mut Room<'_>) -> Course {
     let taken = facts.leases.get(&firing.run).filter(|_| firing.end.is_none());
     let leased = taken.map(|taken| taken.since);
     Course {
-        status: node_status(story, &facts.leases, firing),
+        status: node_status(history, &facts.leases, firing),
         started_at: leased.or(firing.started_at()).map(time),
         completed_at: firing.ended_at.map(time),
         duration: firing.duration_ms(),
         retry_count: firing.attempts.saturating_sub(1),
         output: firing.output.as_ref().map(|output| room.held(output)),
         metadata: metadata(firing),
-        error: node_error(net, story, firing, facts.labels.debug),
+        error: node_error(net, history, firing, facts.labels.debug),
         progress: taken.and_then(|taken| taken.progress.clone()),
         skip_reason: match firing.end {
             Some(End::Skipped(reason)) => reason.map(skip_reason),
@@ -90,13 +90,13 @@ fn course(net: &Net, story: &Story, facts: &Facts, firing: &Firing, room: &mut R
 
 /// Statuses of the workflow document.
 #[must_use]
-pub fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'static str {
+pub fn node_status(history: &History, leases: &Leases, firing: &Firing) -> &'static str {
     match firing.end {
         Some(End::Completed) => "completed",
         Some(End::Failed { .. }) => "failed",
         Some(End::Cancelled) if firing.began_at.is_some() => "failed",
         Some(End::Skipped(_) | End::Cancelled) => "skipped",
-        None => match story.state.run(firing.run).map(|run| run.state.kind()) {
+        None => match history.state().run(firing.run).map(|run| run.state.kind()) {
             Some(Kind::Offered) if leases.contains_key(&firing.run) => "running",
             Some(Kind::Delayed | Kind::Manual | Kind::Child | Kind::Looping) => "running",
             Some(Kind::Backoff) => "retrying",
@@ -105,13 +105,13 @@ pub fn node_status(story: &Story, leases: &Leases, firing: &Firing) -> &'static 
     }
 }
 
-fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<ExecutionError> {
+fn node_error(net: &Net, history: &History, firing: &Firing, debug: bool) -> Option<ExecutionError> {
     let label = NodeLabel::of(net.step(firing.step));
     let name = Some(&label);
     match (&firing.failure, firing.end) {
         (_, Some(End::Cancelled)) if firing.began_at.is_some() => {
-            let why = story.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
-            let failure = match failed_inside(net, story, firing) {
+            let why = history.failure.as_ref().map_or("cancelled", |(failure, _)| &failure.message);
+            let failure = match failed_inside(net, history, firing) {
                 true => Failure::new(
                     ErrorClass::Unknown,
                     codes::ITERATION_FAILED,
@@ -129,15 +129,15 @@ fn node_error(net: &Net, story: &Story, firing: &Firing, debug: bool) -> Option<
 }
 
 /// A loop that goes because something in its body failed has failed itself.
-fn failed_inside(net: &Net, story: &Story, firing: &Firing) -> bool {
+fn failed_inside(net: &Net, history: &History, firing: &Firing) -> bool {
     let around = |step| std::iter::successors(net.step(step).region, |outer| net.step(*outer).region);
     let failed = |inner: &Firing| {
         inner.end == Some(End::Failed { handled: false })
             && inner.path.0.starts_with(&firing.path.0)
             && around(inner.step).any(|step| step == firing.step)
     };
-    let stopped = story.failure.as_ref().is_some_and(|(failure, _)| failure.code == codes::CANCELLED);
-    !stopped && net.step(firing.step).repeat.is_some() && story.whole().any(failed)
+    let stopped = history.failure.as_ref().is_some_and(|(failure, _)| failure.code == codes::CANCELLED);
+    !stopped && net.step(firing.step).repeat.is_some() && history.whole().any(failed)
 }
 
 /// The document's ExecutionError. Where in the code it arose is told to who debugs only.
@@ -186,7 +186,7 @@ fn metadata(firing: &Firing) -> Option<Map<String, Value>> {
     Some(told)
 }
 
-fn skip_reason(reason: SkipReason) -> &'static str {
+pub(crate) fn skip_reason(reason: SkipReason) -> &'static str {
     match reason {
         SkipReason::NotTaken => "not_taken",
         SkipReason::Upstream => "upstream",
@@ -213,8 +213,11 @@ fn node_type(step: &Step) -> String {
 }
 
 /// Entries of nodes that have not fired: they may, until the execution has ended.
-pub(crate) fn not_reached<'n>(net: &'n Net, story: &'n Story) -> impl Iterator<Item = NodeExecution> + 'n {
-    net.steps().filter(|(id, _)| story.fired(*id) == 0).map(|(_, step)| {
+pub(crate) fn not_reached<'n>(
+    net: &'n Net,
+    history: &'n History,
+) -> impl Iterator<Item = NodeExecution> + 'n {
+    net.steps().filter(|(id, _)| history.fired(*id) == 0).map(|(_, step)| {
         let NodeLabel { id, name, kind } = NodeLabel::of(step);
         NodeExecution {
             node_id: id,
@@ -222,7 +225,7 @@ pub(crate) fn not_reached<'n>(net: &'n Net, story: &'n Story) -> impl Iterator<I
             node_type: kind,
             firing: 0,
             path: Vec::new(),
-            course: Course { status: unreached_status(story), ..Course::default() },
+            course: Course { status: unreached_status(history), ..Course::default() },
             iterations: Vec::new(),
             compensation: None,
         }
@@ -231,6 +234,6 @@ pub(crate) fn not_reached<'n>(net: &'n Net, story: &'n Story) -> impl Iterator<I
 
 /// Status of a node that has not fired.
 #[must_use]
-pub fn unreached_status(story: &Story) -> &'static str {
-    if story.state.phase().is_ended() { "skipped" } else { "pending" }
+pub fn unreached_status(history: &History) -> &'static str {
+    if history.state().phase().is_ended() { "skipped" } else { "pending" }
 }

@@ -1,6 +1,7 @@
 //! One firing of a step, as the journal tells it.
 
 use crate::kept::Kept;
+use crate::timeline::{FiringRef, is_whole};
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::{Failure, Millis, Path, Role, RunId, SkipReason, StepId, Times};
@@ -41,12 +42,18 @@ pub enum End {
 }
 
 impl Firing {
-    pub(crate) fn new(run: RunId, step: StepId, path: Path, role: Role) -> Firing {
+    pub(crate) fn new(firing: &FiringRef) -> Firing {
+        let (path, role) = (firing.path.clone(), firing.role.clone());
+        Firing { path, role, ..Firing::imported(firing.run, firing.step) }
+    }
+
+    /// A firing that was taken over from an earlier execution.
+    pub(crate) fn imported(run: RunId, step: StepId) -> Firing {
         Firing {
             run,
             step,
-            path,
-            role,
+            path: Path::default(),
+            role: Role::Routed,
             args: None,
             number: 0,
             attempts: 0,
@@ -102,9 +109,6 @@ impl Firing {
     /// A firing of its own, not a part of another one.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        match self.role {
-            Role::Routed | Role::Final | Role::Tool { .. } => true,
-            Role::Iteration { .. } | Role::Hook { .. } => false,
-        }
+        is_whole(&self.role)
     }
 }

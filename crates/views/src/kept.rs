@@ -54,16 +54,19 @@ impl FromStr for ValueAddress {
 }
 
 impl ValueAddress {
-    /// The value in the record that the address names.
+    /// Returns the value in the record that the address names. A history makes addresses for values of these events.
     #[must_use]
     pub fn value_in(&self, event: &Event) -> Option<Arc<Value>> {
-        match (event, self.index) {
-            (Event::Created(created), index) => Some(created.create.imports.get(index)?.output.clone()),
-            (Event::Done { output, .. }, 0) => Some(output.clone()),
-            (Event::Failed { output, .. }, 0) => output.clone(),
-            (Event::Fired { args, .. }, 0) => args.clone(),
-            _ => None,
+        if let Event::Created(created) = event {
+            return created.create.imports.get(self.index).map(|import| import.output.clone());
         }
+        if let Event::Done { output, .. } = event {
+            return Some(output.clone()).filter(|_| self.index == 0);
+        }
+        let (Event::Failed { output: value, .. } | Event::Fired { args: value, .. }) = event else {
+            return None;
+        };
+        value.clone().filter(|_| self.index == 0)
     }
 }
 

@@ -2,9 +2,9 @@
 //! up to a bound. What is beyond a bound is told by its size and the place where it can be had whole.
 
 use crate::firing::Firing;
+use crate::history::FIRINGS_BYTES_MAX;
 use crate::kept::{Kept, ResultPlace, ValuePlace};
 use crate::shapes::Shortened;
-use crate::story::FIRINGS_BYTES_MAX;
 use crate::wire::execution_id;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -128,7 +128,7 @@ impl<'o> Room<'o> {
         true
     }
 
-    /// A value of a firing: the story holds as many as are told.
+    /// A value of a firing: the history holds as many as are told.
     pub fn held(&mut self, kept: &Kept) -> Arc<Value> {
         match &kept.value {
             Some(value) => shared(self.execution, value),

@@ -2,19 +2,30 @@
 //! dialect's own words. Everything here is a function of the net and the journal; nothing is looked up.
 
 mod entry;
+mod evidence;
 mod firing;
+mod history;
 mod kept;
 mod large;
+mod lifecycle;
+mod projection;
 mod response;
 mod shapes;
-mod story;
+mod stream;
+mod timeline;
 mod waiting;
 mod wire;
 
 pub use entry::{NodeLabel, category, error, node_status, unreached_status};
+pub use evidence::{
+    Actor, Category, Classified, Evidence, EvidenceProjection, Outcome as EvidenceOutcome, check_entry,
+};
 pub use firing::{End, Firing};
+pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, VALUES_BYTES_MAX, WaitingGate};
 pub use kept::{Kept, ResultPlace, ValueAddress, ValuePlace};
 pub use large::{Open, ReadValue, Room, Share, Sources, TOLD_BYTES_MAX, reference, shared};
+pub use lifecycle::{LifecycleLine, LogProjection};
+pub use projection::{EventProjection, Projection, PublicEvent};
 pub use response::{
     DialectView, Facts, Labels, Leases, Taken, ViewInput, Workflow, execution_status, progress, response,
     status, told_outputs,
@@ -23,6 +34,10 @@ pub use shapes::{
     Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,
     NodeProgress, NodeStatus, Progress, Quarantined, Shortened, TriggerType, Waiting, WaitingKind,
 };
-pub use story::{FIRINGS_BYTES_MAX, GateStory, HoldStory, Story, VALUES_BYTES_MAX};
+pub use stream::{Message, MessageBody, MessageBuilder, attempt_error, position_before};
+pub use timeline::{
+    Attempt, ExecutionChange, FiringChange, FiringRef, Occurrence, PublicName, Timeline, TimelineEntry,
+    TokenChange, TokenRef, label,
+};
 pub use waiting::{gate_keys, waiting_for};
 pub use wire::{execution_id, time, workflow_id};

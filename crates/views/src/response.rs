@@ -3,12 +3,12 @@
 
 use crate::entry::{NodeLabel, entry, error, node_status, not_reached};
 use crate::firing::{End, Firing};
+use crate::history::History;
 use crate::kept::ResultPlace;
 use crate::large::{Room, Share, Sources, TOLD_BYTES_MAX};
 use crate::shapes::{
     ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined,
 };
-use crate::story::Story;
 use crate::waiting::waiting_for;
 use crate::wire::{execution_id, time, workflow_id};
 use serde_json::Value;
@@ -79,35 +79,29 @@ impl DialectView {
 #[derive(Debug, Clone, Copy)]
 pub struct ViewInput<'a> {
     pub net: &'a Net,
-    pub story: &'a Story,
+    pub history: &'a History,
     pub leases: &'a Leases,
     /// Number of the newest firings that `nodeExecutions` has.
     pub firings: usize,
 }
 
-/// The execution as one object: its story and its outputs are of the same records. Inputs and outputs are told as far as
-/// `sources` have them and [`TOLD_BYTES_MAX`](super::TOLD_BYTES_MAX) allows; firings and their values as far as the story
+/// The execution as one object: its history and its outputs are of the same records. Inputs and outputs are told as far as
+/// `sources` have them and [`TOLD_BYTES_MAX`](super::TOLD_BYTES_MAX) allows; firings and their values as far as the history
 /// holds them.
 #[must_use]
-pub fn response(
-    facts: &Facts,
-    net: &Net,
-    story: &Story,
-    outputs: &Outputs<ResultPlace>,
-    sources: Sources<'_>,
-) -> ExecutionView {
-    let phase = story.state.phase();
+pub fn response(facts: &Facts, net: &Net, history: &History, sources: Sources<'_>) -> ExecutionView {
+    let phase = history.state().phase();
     let workflow = facts.workflow.as_ref();
     let dialect = workflow.and_then(|workflow| workflow.dialect);
-    let from = story.started_at.or(story.created_at);
+    let from = history.started_at.or(history.created_at);
     let mut room = Room::new(facts.execution, sources);
-    room.leave_out_firings(story.let_go());
+    room.leave_out_firings(history.let_go());
     let mut node_executions: Vec<_> =
-        story.whole().rev().filter_map(|firing| entry(net, story, facts, firing, &mut room)).collect();
+        history.whole().rev().filter_map(|firing| entry(net, history, facts, firing, &mut room)).collect();
     node_executions.reverse();
     let firings = node_executions.len();
     if dialect.is_some_and(|dialect| dialect.lists_unreached) {
-        node_executions.extend(not_reached(net, story));
+        node_executions.extend(not_reached(net, history));
     }
     ExecutionView {
         execution_id: execution_id(facts.execution),
@@ -116,24 +110,24 @@ pub fn response(
         workflow_version: workflow.map(|workflow| workflow.version),
         status: execution_status(phase),
         // Its first record creates it.
-        created_at: time(story.created_at.unwrap_or(story.state.head.at)),
-        started_at: story.started_at.map(time),
-        completed_at: story.ended_at.map(time),
-        duration: story.ended_at.and_then(|to| Some(to.since(from?))),
-        progress: progress(net, story, &facts.leases),
-        inputs: room.tell(&mut Share::default(), &story.state.head.inputs),
+        created_at: time(history.created_at.unwrap_or(history.state().head.at)),
+        started_at: history.started_at.map(time),
+        completed_at: history.ended_at.map(time),
+        duration: history.ended_at.and_then(|to| Some(to.since(from?))),
+        progress: progress(net, history, &facts.leases),
+        inputs: room.tell(&mut Share::default(), &history.state().head.inputs),
         outputs: match phase.is_ended() {
-            true => told_outputs(net, outputs, &mut room),
+            true => told_outputs(net, history.outputs(), &mut room),
             false => Value::Null,
         },
         node_executions,
-        waiting_for: waiting_for(net, story, &mut room),
+        waiting_for: waiting_for(net, history, &mut room),
         quarantined: facts.quarantined.clone(),
-        errors: errors(net, story, facts.labels.debug),
-        metadata: metadata(facts, story),
+        errors: errors(net, history, facts.labels.debug),
+        metadata: metadata(facts, history),
         dialect: dialect.map(|dialect| dialect.name),
         view: dialect.map_or(Value::Null, |dialect| {
-            let input = ViewInput { net, story, leases: &facts.leases, firings };
+            let input = ViewInput { net, history, leases: &facts.leases, firings };
             (dialect.build)(&input, &mut room)
         }),
         shortened: room.shortened(),
@@ -173,29 +167,29 @@ pub fn status(phase: Phase) -> &'static str {
 /// Settled steps among all steps of the definition: never falls, and is whole only at the end. A routed execution leaves
 /// steps out, so it may jump there.
 #[must_use]
-pub fn progress(net: &Net, story: &Story, leases: &Leases) -> Progress {
-    let (completed, settled) = story.progress();
+pub fn progress(net: &Net, history: &History, leases: &Leases) -> Progress {
+    let (completed, settled) = history.progress();
     let total = net.spec().steps.len();
-    let percentage = match story.state.phase() {
+    let percentage = match history.state().phase() {
         Phase::Ended(Outcome::Completed) => 100,
         _ => (settled * 100 / total.max(1)).min(99),
     };
-    let current_node = current(story, leases).map(|step| net.step(step).name.clone());
+    let current_node = current(history, leases).map(|step| net.step(step).name.clone());
     Progress { percentage, completed_nodes: completed, total_nodes: total, current_node }
 }
 
 /// What runs; else what waits for its turn; else what waits for a person.
-fn current(story: &Story, leases: &Leases) -> Option<StepId> {
-    let live = || story.live().filter(|firing| firing.is_whole());
-    let runs = live().filter(|firing| node_status(story, leases, firing) == "running").last();
-    let gate = || story.gates().first().map(|gate| gate.step);
+fn current(history: &History, leases: &Leases) -> Option<StepId> {
+    let live = || history.live().filter(|firing| firing.is_whole());
+    let runs = live().filter(|firing| node_status(history, leases, firing) == "running").last();
+    let gate = || history.gates().first().map(|gate| gate.step);
     runs.or_else(|| live().last()).map(|firing| firing.step).or_else(gate)
 }
 
 /// Failures that nothing handled, and what ended the execution if that is none of them. Those beyond a bound are with their
 /// nodes alone.
-fn errors(net: &Net, story: &Story, debug: bool) -> Vec<ExecutionError> {
-    let unhandled = story.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
+fn errors(net: &Net, history: &History, debug: bool) -> Vec<ExecutionError> {
+    let unhandled = history.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
     let mut left = TOLD_BYTES_MAX as usize;
     let mut fits = |firing: &Firing| {
         let rest = left.checked_sub(firing.weight());
@@ -208,7 +202,7 @@ fn errors(net: &Net, story: &Story, debug: bool) -> Vec<ExecutionError> {
             Some(error(firing.failure.as_ref()?, Some(&label), firing.failed_at?, debug))
         })
         .collect();
-    if let Some((failure, at)) = &story.failure {
+    if let Some((failure, at)) = &history.failure {
         let same = |told: &ExecutionError| told.code == failure.code && told.message == failure.message;
         if !told.iter().any(same) {
             told.push(error(failure, None, *at, debug));
@@ -217,9 +211,9 @@ fn errors(net: &Net, story: &Story, debug: bool) -> Vec<ExecutionError> {
     told
 }
 
-fn metadata(facts: &Facts, story: &Story) -> Metadata {
-    let starter = story.state.head.parent.as_ref().map(|parent| execution_id(parent.execution));
-    let retry_of = story.retry_of.map(execution_id);
+fn metadata(facts: &Facts, history: &History) -> Metadata {
+    let starter = history.state().head.parent.as_ref().map(|parent| execution_id(parent.execution));
+    let retry_of = history.retry_of.map(execution_id);
     let labels = &facts.labels;
     Metadata {
         triggered_by: starter.as_ref().unwrap_or(&labels.by).clone(),
@@ -229,6 +223,6 @@ fn metadata(facts: &Facts, story: &Story) -> Metadata {
         // The document calls both so: the execution that asked for this one, and the one that it does again.
         parent_execution_id: starter.or_else(|| retry_of.clone()).or_else(|| labels.parent.map(execution_id)),
         retry_of,
-        restarts: Some(story.state.head.restarts).filter(|restarts| *restarts > 0),
+        restarts: Some(history.state().head.restarts).filter(|restarts| *restarts > 0),
     }
 }

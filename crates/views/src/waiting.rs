@@ -1,9 +1,9 @@
 //! What an execution waits for, as far as people can do something about it.
 
 use crate::entry::NodeLabel;
+use crate::history::History;
 use crate::large::{Room, Share, WAITING_MAX};
 use crate::shapes::{Waiting, WaitingKind};
-use crate::story::Story;
 use crate::wire::time;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -13,19 +13,19 @@ use windlass_kernel::{Millis, Net, Path, RunState, StepId};
 
 /// A pause first, then approvals and manual steps, then gates; at most [`WAITING_MAX`] of them.
 #[must_use]
-pub fn waiting_for(net: &Net, story: &Story, room: &mut Room<'_>) -> Vec<Waiting> {
+pub fn waiting_for(net: &Net, history: &History, room: &mut Room<'_>) -> Vec<Waiting> {
     let (mut told, mut share) = (Vec::new(), Share::default());
-    if let Some(hold) = story.hold().filter(|_| story.state.head.held) {
+    if let Some(hold) = history.hold().filter(|_| history.state().head.held) {
         let (reason, by) = (Some(hold.reason.clone()), Some(hold.by.clone()));
         told.push(Waiting { reason, by, ..waiting(WaitingKind::Pause, Some(hold.at), None) });
     }
-    for (run, live) in story.state.runs.iter() {
+    for (run, live) in history.state().runs.iter() {
         if told.len() == WAITING_MAX {
             return told;
         }
         if let RunState::Manual { output, deadline, .. } = &live.state {
             let step = net.step(live.step);
-            let since = story.asked_at(*run);
+            let since = history.asked_at(*run);
             let found = match step.work {
                 Work::Approval { .. } => {
                     let waits = waiting(WaitingKind::Approval, since, *deadline);
@@ -36,7 +36,7 @@ pub fn waiting_for(net: &Net, story: &Story, room: &mut Room<'_>) -> Vec<Waiting
             told.push(at_node(found, step, &live.path));
         }
     }
-    for gate in story.gates().into_iter().take(WAITING_MAX - told.len()) {
+    for gate in history.gates().into_iter().take(WAITING_MAX - told.len()) {
         let found = waiting(WaitingKind::Gate, gate.since, gate.deadline);
         told.push(at_node(found, net.step(gate.step), &Path::default()));
     }

@@ -13,9 +13,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use windlass_engine::Folder;
+use windlass_server::anchor::Anchor;
 use windlass_server::engine_secrets::EngineSecrets;
-use windlass_server::evidence::{Anchor, check_entry};
 use windlass_server::vault::LocalVault;
+use windlass_views::check_entry;
 
 /// How much of a hash is shown to people; --json has all of it.
 const HASH_SHOWN: usize = 12;

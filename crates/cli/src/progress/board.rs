@@ -2,9 +2,9 @@
 
 use crate::words::plain;
 use std::collections::BTreeMap;
-use windlass_kernel::{Event, Execution, Kind, Millis, Role, StepId, Times};
-use windlass_server::follow::{Happened, LogLine, Subject};
-use windlass_views::Leases;
+use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times};
+use windlass_server::follow::LogLine;
+use windlass_views::{ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange};
 
 #[derive(Debug, Default)]
 pub struct Board {
@@ -55,16 +55,49 @@ impl Board {
         }
     }
 
-    pub fn record(&mut self, happened: &Happened) {
-        let at = happened.record.at;
-        match &happened.record.event {
-            Event::Started { .. } => self.started_at = Some(at),
-            Event::Restarted { .. } => *self = Board::default(),
-            event => {
-                for subject in &happened.subjects {
-                    self.change(subject, event, at);
+    pub fn record(&mut self, net: &Net, entry: &TimelineEntry) {
+        let at = entry.at;
+        match &entry.occurrence {
+            Occurrence::Execution(change) => self.execution_change(change, at),
+            Occurrence::Firing(firing, change) => {
+                let row = self.row(net, firing.step);
+                let is_part = matches!(firing.role, Role::Iteration { .. });
+                // Iterations are counted in the row of their loop.
+                if !is_part || matches!(change, FiringChange::IterationEnded) {
+                    row.change(change, at);
                 }
             }
+            Occurrence::Token(TokenChange::Denied { at: Some(token), .. }) => {
+                self.row(net, token.step).state = State::Gated;
+            }
+            Occurrence::Token(
+                TokenChange::Denied { .. } | TokenChange::Discarded(_) | TokenChange::Admitted(_),
+            ) => {}
+            Occurrence::Cleared { dropped, .. } => {
+                let whole =
+                    dropped.iter().filter(|(firing, _)| !matches!(firing.role, Role::Iteration { .. }));
+                whole.for_each(|(firing, _)| self.row(net, firing.step).ended(State::Cancelled, at));
+            }
+        }
+    }
+
+    fn execution_change(&mut self, change: &ExecutionChange, at: Millis) {
+        match change {
+            ExecutionChange::Started => self.started_at = Some(at),
+            ExecutionChange::Restarted { .. } => *self = Board::default(),
+            ExecutionChange::Created { .. }
+            | ExecutionChange::Forked { .. }
+            | ExecutionChange::Held { .. }
+            | ExecutionChange::Released { .. }
+            | ExecutionChange::Paused(_)
+            | ExecutionChange::Resumed
+            | ExecutionChange::Draining { .. }
+            | ExecutionChange::Compensating
+            | ExecutionChange::Finalizing
+            | ExecutionChange::NotCompensated
+            | ExecutionChange::Ended { .. }
+            | ExecutionChange::Patched { .. }
+            | ExecutionChange::Bookkeeping => {}
         }
     }
 
@@ -84,52 +117,9 @@ impl Board {
         }
     }
 
-    fn change(&mut self, subject: &Subject, event: &Event, at: Millis) {
-        let is_part = matches!(subject.role, Role::Iteration { .. });
-        let row = self.row(subject);
-        match event {
-            // Parts are told by the row of their loop.
-            Event::IterationEnded { .. } => {
-                if let Some((ended, _)) = &mut row.iterations {
-                    *ended += 1;
-                }
-            }
-            _ if is_part => {}
-            Event::Fired { .. } => row.fired(),
-            Event::Skipped { .. } => {
-                row.fired();
-                row.ended(State::Skipped, at);
-            }
-            Event::LoopStarted { total, .. } => {
-                row.iterations = Some((0, *total));
-                row.began(at);
-            }
-            Event::Offered { .. } | Event::ChildStarted { .. } => row.began(at),
-            Event::RetryScheduled { failure, .. } => {
-                row.state = State::Retrying;
-                row.last = plain(&failure.message);
-            }
-            Event::Waiting { .. } | Event::Delayed { .. } | Event::Yielded { .. } | Event::Lost { .. } => {
-                row.state = State::Waiting;
-            }
-            Event::Denied { .. } | Event::AwaitingManual { .. } => row.state = State::Gated,
-            Event::Done { times, .. } => {
-                row.timed(times.as_ref());
-                row.ended(State::Done, at);
-            }
-            Event::Failed { failure, times, .. } => {
-                row.last = plain(&failure.message);
-                row.timed(times.as_ref());
-                row.ended(State::Failed, at);
-            }
-            Event::Dropped { .. } | Event::Cleared(_) => row.ended(State::Cancelled, at),
-            _ => {}
-        }
-    }
-
-    fn row(&mut self, subject: &Subject) -> &mut Row {
-        let place = *self.places.entry(subject.step).or_insert_with(|| {
-            self.rows.push(Row::new(subject.name.clone()));
+    fn row(&mut self, net: &Net, step: StepId) -> &mut Row {
+        let place = *self.places.entry(step).or_insert_with(|| {
+            self.rows.push(Row::new(net.step(step).name.clone()));
             self.rows.len() - 1
         });
         &mut self.rows[place]
@@ -147,6 +137,51 @@ impl Row {
             iterations: None,
             live: 0,
             last: String::new(),
+        }
+    }
+
+    fn change(&mut self, change: &FiringChange, at: Millis) {
+        match change {
+            FiringChange::IterationEnded => {
+                if let Some((ended, _)) = &mut self.iterations {
+                    *ended += 1;
+                }
+            }
+            FiringChange::Fired { .. } => self.fired(),
+            FiringChange::Skipped(_) => {
+                self.fired();
+                self.ended(State::Skipped, at);
+            }
+            FiringChange::LoopStarted { total } => {
+                self.iterations = Some((0, *total));
+                self.began(at);
+            }
+            FiringChange::Offered { .. } | FiringChange::ChildStarted { .. } => self.began(at),
+            FiringChange::RetryScheduled { failure, .. } => {
+                self.state = State::Retrying;
+                self.last = plain(&failure.message);
+            }
+            FiringChange::Waiting { .. }
+            | FiringChange::Delayed { .. }
+            | FiringChange::Yielded { .. }
+            | FiringChange::Lost => self.state = State::Waiting,
+            FiringChange::AwaitingManual { .. } => self.state = State::Gated,
+            FiringChange::Done { times, .. } => {
+                self.timed(times.as_ref());
+                self.ended(State::Done, at);
+            }
+            FiringChange::Failed { failure, times, .. } => {
+                self.last = plain(&failure.message);
+                self.timed(times.as_ref());
+                self.ended(State::Failed, at);
+            }
+            FiringChange::Dropped(_) => self.ended(State::Cancelled, at),
+            FiringChange::Woken
+            | FiringChange::CompletedManually { .. }
+            | FiringChange::IterationStarted
+            | FiringChange::ChildReturned
+            | FiringChange::AgentDecided
+            | FiringChange::Routed { .. } => {}
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::say;
 use crate::words::{duration, log_line, sentence};
-use windlass_kernel::{Event, Millis, Net};
-use windlass_server::follow::{Happened, Seen};
+use windlass_kernel::{Millis, Net};
+use windlass_server::follow::Seen;
+use windlass_views::{ExecutionChange, Occurrence, TimelineEntry};
 
 #[derive(Debug, Default)]
 pub struct Lines {
@@ -17,27 +18,29 @@ impl Lines {
         for seen in &seen[own..] {
             match seen {
                 Seen::Line(line) => say(&log_line(line)),
-                Seen::Record(happened) => self.record(net, happened),
+                Seen::Record(followed) => self.record(net, &followed.entry),
             }
         }
     }
 
-    fn record(&mut self, net: &Net, happened: &Happened) {
-        let at = happened.record.at;
-        let took = match happened.record.event {
-            Event::Started { .. } | Event::Forked(_) => {
-                self.started_at = Some(at);
-                None
-            }
-            Event::Ended { .. } => self.started_at.map(|from| format!(" after {}", duration(at.since(from)))),
-            _ => None,
-        };
-        if let Some(sentence) = sentence(net, happened) {
-            say(&format!("{sentence}{}", took.unwrap_or_default()));
+    fn record(&mut self, net: &Net, entry: &TimelineEntry) {
+        if let Occurrence::Execution(ExecutionChange::Started | ExecutionChange::Forked { .. }) =
+            entry.occurrence
+        {
+            self.started_at = Some(entry.at);
+        }
+        let is_end = matches!(entry.occurrence, Occurrence::Execution(ExecutionChange::Ended { .. }));
+        let took = self.started_at.filter(|_| is_end).map(|from| duration(entry.at.since(from)));
+        if let Some(sentence) = sentence(net, entry) {
+            let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
+            say(&format!("{sentence}{took}"));
         }
     }
 }
 
 fn is_fork(seen: &Seen) -> bool {
-    matches!(seen, Seen::Record(happened) if matches!(happened.record.event, Event::Forked(_)))
+    let is_fork = |entry: &TimelineEntry| {
+        matches!(entry.occurrence, Occurrence::Execution(ExecutionChange::Forked { .. }))
+    };
+    matches!(seen, Seen::Record(followed) if is_fork(&followed.entry))
 }

@@ -43,7 +43,8 @@ impl Progress {
         match &mut self.shown {
             Shown::Lines(lines) => lines.tell(self.follower.net(), &seen),
             Shown::Screen(screen) => {
-                screen.tell(&seen, self.follower.state(), self.follower.leases());
+                let follower = &self.follower;
+                screen.tell(follower.net(), &seen, follower.state(), follower.leases());
             }
         }
         Ok(())

@@ -8,9 +8,9 @@ use crate::words::{duration, failure};
 use rustix::termios::tcgetwinsize;
 use std::io::{Write, stderr};
 use std::time::Instant;
-use windlass_kernel::{Event, Execution, Outcome, Phase};
+use windlass_kernel::{Execution, Net, Outcome, Phase};
 use windlass_server::follow::Seen;
-use windlass_views::{Leases, status};
+use windlass_views::{ExecutionChange, Leases, Occurrence, status};
 
 /// Rows on a terminal that does not tell its size.
 const ROWS: usize = 24;
@@ -46,13 +46,15 @@ impl Screen {
         }
     }
 
-    pub fn tell(&mut self, seen: &[Seen], state: &Execution<'_>, leases: &Leases) {
+    pub fn tell(&mut self, net: &Net, seen: &[Seen], state: &Execution<'_>, leases: &Leases) {
         for seen in seen {
             match seen {
                 Seen::Line(line) => self.board.line(line),
-                Seen::Record(happened) => {
-                    self.board.record(happened);
-                    if let Event::Ended { failure: Some(why), .. } = &happened.record.event {
+                Seen::Record(followed) => {
+                    self.board.record(net, &followed.entry);
+                    if let Occurrence::Execution(ExecutionChange::Ended { failure: Some(why), .. }) =
+                        &followed.entry.occurrence
+                    {
                         self.head = failure(why);
                     }
                 }

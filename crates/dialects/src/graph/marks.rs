@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use windlass_kernel::StepId;
-use windlass_views::{End, Leases, Story, node_status};
+use windlass_views::{End, History, Leases, node_status};
 
 /// By step; a step that was never reached has none.
 pub type Marks = BTreeMap<StepId, Mark>;
@@ -53,22 +53,22 @@ impl Mark {
 }
 
 #[must_use]
-pub fn marks(story: &Story, leases: &Leases) -> Marks {
+pub fn marks(history: &History, leases: &Leases) -> Marks {
     let mut marks = Marks::new();
-    for firing in story.whole() {
-        let state = match node_status(story, leases, firing) {
+    for firing in history.whole() {
+        let state = match node_status(history, leases, firing) {
             "completed" => State::Completed,
             "failed" => State::Failed,
             "running" => State::Running,
             "skipped" => State::Skipped,
             _ => State::Waiting,
         };
-        let (firings, failures) = (story.fired(firing.step), story.failures_let_go(firing.step));
+        let (firings, failures) = (history.fired(firing.step), history.failures_let_go(firing.step));
         let mark = marks.entry(firing.step).or_insert(Mark { state, firings, failures });
         mark.state = state;
         mark.failures += u32::from(matches!(firing.end, Some(End::Failed { .. })));
     }
-    for gate in story.gates() {
+    for gate in history.gates() {
         let mark = marks.entry(gate.step).or_insert(Mark { state: State::Waiting, firings: 0, failures: 0 });
         mark.state = State::Waiting;
     }

@@ -3,22 +3,23 @@
 
 use serde_json::{Value, json};
 use windlass_kernel::{Kind, Net, Outcome, Phase};
-use windlass_views::{DialectView, End, Firing, GateStory, Room, Story, ViewInput, gate_keys, time};
+use windlass_views::{DialectView, End, Firing, History, Room, ViewInput, WaitingGate, gate_keys, time};
 
 pub(crate) const VIEW: DialectView =
     DialectView { name: "playbook", lists_unreached: false, build: build_view };
 
 /// `steps` are those of the newest firings, which `nodeExecutions` has, too.
 fn build_view(input: &ViewInput<'_>, room: &mut Room<'_>) -> Value {
-    let ViewInput { net, story, firings, .. } = *input;
-    let head = &story.state.head;
-    let mut steps: Vec<_> = story.whole().rev().take(firings).map(|f| step(net, story, f, room)).collect();
+    let ViewInput { net, history, firings, .. } = *input;
+    let head = &history.state().head;
+    let mut steps: Vec<_> =
+        history.whole().rev().take(firings).map(|f| step(net, history, f, room)).collect();
     steps.reverse();
     json!({
-        "status": status(story.state.phase()),
+        "status": status(history.state().phase()),
         "ctx": room.context(&head.ctx),
         "steps": steps,
-        "gates": story.gates().iter().map(|found| gate(net, found)).collect::<Vec<_>>(),
+        "gates": history.gates().iter().map(|found| gate(net, found)).collect::<Vec<_>>(),
         "branches": { "well": head.counts.branches_well, "failed": head.counts.branches_failed },
     })
 }
@@ -38,7 +39,7 @@ fn status(phase: Phase) -> &'static str {
 }
 
 /// `event` is what the arcs of the step saw; a live firing has none yet.
-fn step(net: &Net, story: &Story, firing: &Firing, room: &mut Room<'_>) -> Value {
+fn step(net: &Net, history: &History, firing: &Firing, room: &mut Room<'_>) -> Value {
     let is_loop = net.step(firing.step).repeat.is_some();
     let (status, event) = match firing.end {
         Some(End::Completed) if is_loop => ("done", Some("loop.done")),
@@ -46,7 +47,7 @@ fn step(net: &Net, story: &Story, firing: &Firing, room: &mut Room<'_>) -> Value
         Some(End::Failed { .. }) => ("failed", Some("step.failed")),
         Some(End::Skipped(_)) => ("skipped", None),
         Some(End::Cancelled) => ("cancelled", None),
-        None => (live(story, firing), None),
+        None => (live(history, firing), None),
     };
     let mut told = json!({ "step": net.step(firing.step).name, "firing": firing.number, "status": status });
     if let Some(event) = event {
@@ -61,8 +62,8 @@ fn step(net: &Net, story: &Story, firing: &Firing, room: &mut Room<'_>) -> Value
     told
 }
 
-fn live(story: &Story, firing: &Firing) -> &'static str {
-    match story.state.run(firing.run).map(|run| run.state.kind()) {
+fn live(history: &History, firing: &Firing) -> &'static str {
+    match history.state().run(firing.run).map(|run| run.state.kind()) {
         Some(Kind::Ready) | None => "ready",
         Some(Kind::Backoff) => "retrying",
         Some(Kind::Waiting | Kind::Delayed | Kind::Manual) => "waiting",
@@ -71,7 +72,7 @@ fn live(story: &Story, firing: &Firing) -> &'static str {
 }
 
 /// `reads`: context keys that its rules look at; a patch of one of them may open it.
-fn gate(net: &Net, gate: &GateStory) -> Value {
+fn gate(net: &Net, gate: &WaitingGate) -> Value {
     let mut told = json!({ "step": net.step(gate.step).name, "reads": gate_keys(net, gate.step) });
     if let Some(since) = gate.since {
         told["since"] = json!(time(since));

@@ -11,22 +11,22 @@ pub(crate) const VIEW: DialectView =
     DialectView { name: "workflow", lists_unreached: true, build: build_view };
 
 fn build_view(input: &ViewInput<'_>, room: &mut Room<'_>) -> Value {
-    let ViewInput { net, story, leases, .. } = *input;
-    let newest: BTreeMap<StepId, &Firing> = story.whole().map(|firing| (firing.step, firing)).collect();
+    let ViewInput { net, history, leases, .. } = *input;
+    let newest: BTreeMap<StepId, &Firing> = history.whole().map(|firing| (firing.step, firing)).collect();
     let nodes = net.steps().map(|(id, step)| {
         let told = match newest.get(&id) {
             Some(firing) => {
-                json!({ "status": node_status(story, leases, firing), "firings": story.fired(id) })
+                json!({ "status": node_status(history, leases, firing), "firings": history.fired(id) })
             }
-            None => json!({ "status": unreached_status(story), "firings": 0 }),
+            None => json!({ "status": unreached_status(history), "firings": 0 }),
         };
         (step.name.clone(), told)
     });
     json!({
-        "status": status(story.state.phase()),
+        "status": status(history.state().phase()),
         "failureMode": failure_mode(net),
         "nodes": nodes.collect::<Map<_, _>>(),
-        "ctx": room.context(&story.state.head.ctx),
+        "ctx": room.context(&history.state().head.ctx),
     })
 }
 

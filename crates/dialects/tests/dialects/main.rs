@@ -11,6 +11,7 @@ mod random;
 mod refused;
 mod running;
 mod schema;
+mod stream;
 mod told;
 mod view;
 mod warned;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use windlass_dialects::{Dialect, compile};
 use windlass_kernel::*;
 use windlass_views::{
-    Facts, Labels, Leases, ResultPlace, Sources, Story, Taken, ValuePlace, Workflow, execution_status,
-    progress, response, status,
+    Facts, History, Labels, Leases, Sources, Taken, ValuePlace, Workflow, execution_status, progress,
+    response, status,
 };
 
 struct Driven {
@@ -89,16 +89,11 @@ impl Driven {
         let labels = Labels { by: "owner".into(), ..Labels::default() };
         let (execution, trigger) = (ExecutionId(7), "manual".into());
         let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels, quarantined: None };
-        let story = Story::of(&self.net, &self.journal).expect("the journal is whole");
-        let mut outputs = Outputs::default();
-        for (version, record) in self.journal.iter().enumerate() {
-            let keep = &mut |index, value: &Arc<Value>| ResultPlace::of(version as u64, index, value);
-            outputs.note_with(record, keep);
-        }
+        let history = History::of(&self.net, &self.journal).expect("the journal is whole");
         let read = |place: &ValuePlace| {
             place.address().value_in(&self.journal[usize::try_from(place.version).unwrap()].event)
         };
-        json!(response(&facts, &self.net, &story, &outputs, Sources { open: &|_| None, read: &read }))
+        json!(response(&facts, &self.net, &history, Sources { open: &|_| None, read: &read }))
     }
 
     fn told(&self) -> Value {
@@ -295,7 +290,7 @@ fn what_ran_when_it_was_cancelled_has_failed_so() {
 fn a_journal_of_another_net_is_refused() {
     let driven = Driven::start(&two_steps(), json!({}));
     let other = Driven::start(&format!("- {{step: z, {SHELL}}}\n"), json!({}));
-    assert!(Story::of(&other.net, &driven.journal).is_err());
+    assert!(History::of(&other.net, &driven.journal).is_err());
 }
 
 #[test]
@@ -318,15 +313,15 @@ fn wfl_33_progress_does_not_fall_when_a_step_fires_again() {
 #[test]
 fn what_was_forgotten_takes_nothing_back() {
     let driven = Driven::start(&two_steps(), json!({})).done(json!(1)).done(json!(2));
-    let mut story = Story::default();
+    let mut history = History::default();
     for record in &driven.journal {
-        story.fold(&driven.net, record).expect("the journal is whole");
+        history.fold(&driven.net, record).expect("the journal is whole");
         let ended: Vec<RunId> =
-            story.whole().filter(|firing| firing.end.is_some()).map(|firing| firing.run).collect();
-        ended.into_iter().for_each(|run| story.forget(run));
+            history.whole().filter(|firing| firing.end.is_some()).map(|firing| firing.run).collect();
+        ended.into_iter().for_each(|run| history.forget(run));
     }
-    assert_eq!(story.whole().count(), 0);
-    let progress = progress(&driven.net, &story, &Leases::new());
+    assert_eq!(history.whole().count(), 0);
+    let progress = progress(&driven.net, &history, &Leases::new());
     assert_eq!(json!(progress), json!({ "percentage": 100, "completedNodes": 2, "totalNodes": 2 }));
 }
 

@@ -19,7 +19,7 @@ mod websocket;
 pub(crate) mod workflows;
 
 pub(crate) use executions::stored_of;
-pub use executions::{Estimates, EventTeller, ExecutionFilter, ListedExecution, LogTeller};
+pub use executions::{Estimates, ExecutionFilter, ListedExecution};
 
 use crate::app::App;
 use crate::problem::Problem;

@@ -3,10 +3,10 @@
 use crate::app::App;
 use crate::auth::Caller;
 use crate::ids;
+use crate::loaded::quarantined;
 use crate::problem::{Problem, Refused};
 use crate::routes::executions::{missing, unexpected};
 use crate::routes::shared::Refusals;
-use crate::told::tell_quarantine;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Serialize;
@@ -46,7 +46,7 @@ async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Quaran
     caller.operates()?;
     let suspects = app.readers.of(&caller.tenant).look(|reader| reader.suspects()).await?;
     let told = |suspect: windlass_store::Suspect| {
-        let quarantined = tell_quarantine(suspect.quarantine()?);
+        let quarantined = quarantined(suspect.quarantine()?);
         Some(QuarantinedExecution { execution_id: execution_id(suspect.execution), quarantined })
     };
     Ok(Json(QuarantineList { executions: suspects.into_iter().filter_map(told).collect() }))

@@ -4,7 +4,6 @@ use crate::answers::HeldBytes;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
-use crate::feed::Message;
 use crate::ids;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
@@ -22,6 +21,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use windlass_views::Message;
 
 /// Messages on their way; a reader that does not take them is cut off, it can come again with the last one it has.
 const WAITING_MAX: usize = 16;

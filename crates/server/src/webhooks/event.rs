@@ -1,11 +1,10 @@
 //! The seven events of the workflow document, made from the same messages that streams tell.
 
-use crate::feed::{Message, Tells};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use windlass_kernel::ExecutionId;
-use windlass_views::{error, execution_id, time};
+use windlass_views::{Message, MessageBody, attempt_error, error, execution_id, time};
 
 macro_rules! events {
     ($($event:ident = $name:literal,)+) => {
@@ -72,19 +71,20 @@ pub fn wanted(
 
 /// The event that a message is, if it is one. A node has failed when no attempt follows; it has started once.
 #[must_use]
-pub fn event(tells: &Tells) -> Option<WebhookEvent> {
-    match tells {
-        Tells::Status { began: true, .. } => Some(ExecutionStarted),
-        Tells::Ended { status: "failed", .. } => Some(ExecutionFailed),
-        Tells::Ended { status: "cancelled", .. } => Some(ExecutionCancelled),
+pub fn event(body: &MessageBody) -> Option<WebhookEvent> {
+    match body {
+        MessageBody::Status { began: true, .. } => Some(ExecutionStarted),
+        MessageBody::Ended { status: "failed", .. } => Some(ExecutionFailed),
+        MessageBody::Ended { status: "cancelled", .. } => Some(ExecutionCancelled),
         // A partial success is an end that the definition allows; its status is in the data.
-        Tells::Ended { .. } => Some(ExecutionCompleted),
-        Tells::NodeStarted { attempt: 1, .. } => Some(NodeStarted),
-        Tells::NodeCompleted { .. } => Some(NodeCompleted),
-        Tells::NodeFailed { last: true, .. } => Some(NodeFailed),
-        Tells::Status { .. } | Tells::NodeStarted { .. } | Tells::NodeFailed { .. } | Tells::Log { .. } => {
-            None
-        }
+        MessageBody::Ended { .. } => Some(ExecutionCompleted),
+        MessageBody::NodeStarted { attempt: 1, .. } => Some(NodeStarted),
+        MessageBody::NodeCompleted { .. } => Some(NodeCompleted),
+        MessageBody::NodeFailed { last: true, .. } => Some(NodeFailed),
+        MessageBody::Status { .. }
+        | MessageBody::NodeStarted { .. }
+        | MessageBody::NodeFailed { .. }
+        | MessageBody::Log { .. } => None,
     }
 }
 
@@ -94,16 +94,16 @@ pub fn body(event: WebhookEvent, number: u64, subject: &Subject, message: &Messa
     let mut data = Map::new();
     data.insert("executionId".into(), json!(execution_id(subject.execution)));
     data.insert("workflowId".into(), json!(subject.workflow));
-    describe(&message.tells, message, &mut data);
+    describe(&message.body, message, &mut data);
     data.insert("sequence".into(), json!(number));
     json!({ "event": event.name(), "timestamp": time(message.at), "data": data })
 }
 
-fn describe(tells: &Tells, message: &Message, data: &mut Map<String, Value>) {
+fn describe(body: &MessageBody, message: &Message, data: &mut Map<String, Value>) {
     let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
-    match tells {
-        Tells::Status { status, .. } => put("status", json!(status)),
-        Tells::Ended { status, duration_ms, outputs, failure } => {
+    match body {
+        MessageBody::Status { status, .. } => put("status", json!(status)),
+        MessageBody::Ended { status, duration_ms, outputs, failure } => {
             put("status", json!(status));
             put("duration", json!(duration_ms));
             put("outputs", outputs.clone());
@@ -111,13 +111,13 @@ fn describe(tells: &Tells, message: &Message, data: &mut Map<String, Value>) {
                 put("error", json!(error(failure, None, message.at, false)));
             }
         }
-        Tells::NodeStarted { node, .. } => {
+        MessageBody::NodeStarted { node, .. } => {
             put("status", json!("running"));
             put("nodeId", json!(node.id));
             put("nodeName", json!(node.name));
             put("nodeType", json!(node.kind));
         }
-        Tells::NodeCompleted { node, duration_ms, output } => {
+        MessageBody::NodeCompleted { node, duration_ms, output } => {
             put("status", json!("completed"));
             put("duration", json!(duration_ms));
             put("nodeId", json!(node.id));
@@ -125,15 +125,15 @@ fn describe(tells: &Tells, message: &Message, data: &mut Map<String, Value>) {
             put("nodeType", json!(node.kind));
             put("output", json!(output));
         }
-        Tells::NodeFailed { node, failure, retry_count, retries_max, .. } => {
+        MessageBody::NodeFailed { node, failure, retry_count, retries_max, .. } => {
             put("status", json!("failed"));
             put("nodeId", json!(node.id));
             put("nodeName", json!(node.name));
             put("nodeType", json!(node.kind));
-            let told = crate::feed::attempt_error(failure, message.at, *retry_count, *retries_max);
+            let told = attempt_error(failure, message.at, *retry_count, *retries_max);
             put("error", told);
         }
-        Tells::Log { .. } => {}
+        MessageBody::Log { .. } => {}
     }
 }
 
@@ -160,8 +160,8 @@ mod tests {
         assert_eq!(names(Some(&[ExecutionCompleted]), Some(false), None), "execution.completed");
     }
 
-    fn ended(status: &'static str) -> Tells {
-        Tells::Ended { status, duration_ms: 60_000, outputs: json!({ "result": 1 }), failure: None }
+    fn ended(status: &'static str) -> MessageBody {
+        MessageBody::Ended { status, duration_ms: 60_000, outputs: json!({ "result": 1 }), failure: None }
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     fn wfl_16_a_body_has_the_fields_of_the_document() {
         let subject = Subject { execution: ExecutionId(7), workflow: Some("wf_1".into()) };
         let message =
-            Message { sequence: 9, newer_than: 8, at: Millis(1_000), tells: ended("partial_success") };
+            Message { sequence: 9, newer_than: 8, at: Millis(1_000), body: ended("partial_success") };
         let told = body(ExecutionCompleted, 3, &subject, &message);
         let expected = json!({
             "event": "execution.completed", "timestamp": "1970-01-01T00:00:01.000Z",

@@ -5,7 +5,7 @@ use super::delivery::{Letter, outcome};
 use super::event::{Subject, WebhookEvent, body, event};
 use super::signature::Secret;
 use crate::app::App;
-use crate::feed::{Feed, FeedError, Message, Page};
+use crate::feed::{Feed, FeedError, FeedPage};
 use crate::host::now;
 use crate::problem::Problem;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{
     Applied, DeliveryState, Entry, NewDeliveries, NewDelivery, Outbox, Reader, StoredDelivery, Teller,
 };
-use windlass_views::workflow_id;
+use windlass_views::{Message, workflow_id};
 
 /// Deliveries looked up at a time.
 const PAGE: usize = 16;
@@ -149,7 +149,7 @@ impl Route {
         };
         let mut made = Vec::new();
         for message in messages {
-            let Some(event) = event(&message.tells) else { continue };
+            let Some(event) = event(&message.body) else { continue };
             if !self.teller.webhook.events.iter().any(|wanted| wanted == event.name()) {
                 continue;
             }
@@ -168,13 +168,14 @@ impl Route {
         made
     }
 
-    async fn page(&mut self, app: &Arc<App>) -> Result<Page, Problem> {
+    async fn page(&mut self, app: &Arc<App>) -> Result<FeedPage, Problem> {
         let mut feed = match self.feed.take() {
             Some(feed) => feed,
             None => self.open(app).await?,
         };
+        let state = app.clone();
         let reading = app.followers.read(move |reader| {
-            let page = feed.read(reader)?;
+            let page = feed.read(reader, &state.histories.feeds)?;
             Ok::<_, FeedError>((feed, page))
         });
         let (feed, page) = reading.await?;
@@ -191,9 +192,13 @@ impl Route {
                 let gone = || Problem::internal(format!("execution {id} or its net is missing"));
                 let teller = reader.teller(id)?.ok_or_else(gone)?;
                 let digest = reader.load(id)?.ok_or_else(gone)?.state.head.net;
-                let net = state.stories.net(reader, digest)?.ok_or_else(gone)?;
+                let net = state.histories.net(reader, digest)?.ok_or_else(gone)?;
                 let starts = reader.told(id, WebhookEvent::NodeStarted.name())?;
-                Ok::<_, Problem>((Feed::new(id, net, teller.seen).without_logs(), teller, starts))
+                Ok::<_, Problem>((
+                    state.histories.feeds.open(id, net, teller.seen).without_logs(),
+                    teller,
+                    starts,
+                ))
             })
             .await?;
         let (feed, teller, starts) = opened;

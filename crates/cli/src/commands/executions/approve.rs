@@ -8,8 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_server::follow::label;
-use windlass_views::execution_id;
+use windlass_views::{execution_id, label};
 
 /// Approve what waits for a person
 #[derive(Debug, clap::Args)]

@@ -4,13 +4,13 @@ use super::watch::Watching;
 use crate::api::{Client, follow};
 use crate::commands::told::print_json;
 use crate::ids;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_kernel::ExecutionId;
-use windlass_server::follow::{Happened, Seen, Subject};
-use windlass_views::{execution_id, time};
+use windlass_kernel::{ExecutionId, Net};
+use windlass_server::follow::{FollowedRecord, Seen};
+use windlass_views::{EventProjection, Projection as _, label};
 
 /// Show what happened, in public event names
 #[derive(Debug, clap::Args)]
@@ -33,8 +33,8 @@ impl Events {
         let mut watching = Watching::new(self.follow);
         loop {
             for seen in follower.poll()? {
-                if let Seen::Record(happened) = seen {
-                    self.print(id, &happened)?;
+                if let Seen::Record(followed) = seen {
+                    self.print(id, follower.net(), &followed)?;
                 }
             }
             if watching.is_over(follower.state()) {
@@ -45,35 +45,17 @@ impl Events {
         }
     }
 
-    fn print(&self, id: ExecutionId, happened: &Happened) -> anyhow::Result<()> {
-        for (name, subject) in &happened.names {
+    fn print(&self, id: ExecutionId, net: &Net, followed: &FollowedRecord) -> anyhow::Result<()> {
+        for event in EventProjection(id).project(net, &followed.record, &followed.entry) {
             if self.json {
-                print_json(&as_json(id, happened, name, subject.as_ref()))?;
+                print_json(&json!(event))?;
             } else {
-                let at = time(happened.record.at);
-                let about = subject.as_ref().map(Subject::label).unwrap_or_default();
-                let line = format!("{at}  {:>5}  {name:22}  {about}", happened.version);
+                let (at, sequence) = (event.timestamp, event.sequence);
+                let about = event.step.map(|step| label(&step, &event.path)).unwrap_or_default();
+                let line = format!("{at}  {sequence:>5}  {:22}  {about}", event.event);
                 writeln!(std::io::stdout(), "{}", line.trim_end())?;
             }
         }
         Ok(())
     }
-}
-
-/// `sequence` is the place of the record in the journal; events of one record share it. `data` is the record.
-fn as_json(id: ExecutionId, happened: &Happened, name: &str, subject: Option<&Subject>) -> Value {
-    let mut told = json!({
-        "executionId": execution_id(id),
-        "sequence": happened.version,
-        "timestamp": time(happened.record.at),
-        "event": name,
-    });
-    if let Some(subject) = subject {
-        told["step"] = json!(subject.name);
-        if !subject.path.0.is_empty() {
-            told["path"] = json!(subject.path);
-        }
-    }
-    told["data"] = json!(happened.record.event);
-    told
 }

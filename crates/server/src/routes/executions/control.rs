@@ -1,7 +1,7 @@
 //! Cancel, pause, resume, patch.
 
 use super::refused::unexpected;
-use super::{TAG, stored_of, told};
+use super::{TAG, stored_of, view_execution};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::{MaySend, Sent};
@@ -20,7 +20,7 @@ use windlass_dialects::HOOK;
 use windlass_engine::{Answer, Request};
 use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
 use windlass_store::Reader as _;
-use windlass_views::{End, ExecutionStatus, NodeLabel, Story, execution_id, status, time};
+use windlass_views::{End, ExecutionStatus, History, NodeLabel, execution_id, status, time};
 
 /// Why, for the record.
 const REASON_MAX: usize = 2_000;
@@ -73,12 +73,12 @@ pub async fn cancel(
     let does = ("execution.cancel", json!({ "reason": reason }));
     let id = give(&app, &caller, ids::execution(&id)?, Input::Cancel(cancel), does).await?;
     let (by, id) = (caller.id.clone(), execution_id(id));
-    let cancelled = told(&app, &caller, &id, move |told| {
-        let (completed_nodes, cancelled_nodes) = nodes(told.net, told.story);
+    let cancelled = view_execution(&app, &caller, &id, move |loaded| {
+        let (completed_nodes, cancelled_nodes) = nodes(loaded.net, loaded.history);
         Cancelled {
-            execution_id: execution_id(told.facts.execution),
-            status: status(told.story.state.phase()).to_owned(),
-            cancelled_at: told.story.ended_at.map(time),
+            execution_id: execution_id(loaded.facts.execution),
+            status: status(loaded.history.state().phase()).to_owned(),
+            cancelled_at: loaded.history.ended_at.map(time),
             cancelled_by: by,
             reason,
             completed_nodes,
@@ -89,9 +89,9 @@ pub async fn cancel(
 }
 
 /// By the newest firing of each node: completed ones, and those that a cancel kept from their end.
-fn nodes(net: &Net, story: &Story) -> (Vec<String>, Vec<String>) {
+fn nodes(net: &Net, history: &History) -> (Vec<String>, Vec<String>) {
     let newest: BTreeMap<StepId, Option<End>> =
-        story.whole().map(|firing| (firing.step, firing.end)).collect();
+        history.whole().map(|firing| (firing.step, firing.end)).collect();
     let (mut completed, mut cancelled) = (Vec::new(), Vec::new());
     for (id, step) in net.steps() {
         match newest.get(&id).copied().flatten() {

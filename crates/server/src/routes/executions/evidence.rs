@@ -1,20 +1,21 @@
 //! `GET /api/v1/executions/{executionId}/evidence`: what shows how everything came out.
 
 use super::{TAG, stored_of};
+use crate::anchor::Anchor;
 use crate::answers::Answer;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
-use crate::evidence::{Anchor, Evidence, Ledger};
 use crate::ids;
+use crate::loaded::ReadError;
 use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared::Refusals;
-use crate::told::TellError;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
+use windlass_views::{Evidence, EvidenceProjection};
 
 const LIST: Paged = Paged { name: "evidence", usual: 100, most: 1_000 };
 
@@ -50,20 +51,20 @@ pub async fn evidence(
 ) -> Result<Answer, Problem> {
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
-    let (id, limit, stories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.stories.clone());
+    let (id, limit, histories) = (ids::execution(&id)?, LIST.limit(asked.limit)?, app.histories.clone());
     let from = LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?.unwrap_or_default();
     let (readers, answers, seal) = (app.readers.of(&caller.tenant), app.answers.clone(), app.seal.clone());
-    let read = readers.read_in_slices(None, move |reader, walk, slice| {
-        let (net, walk) = match walk {
-            Some(walk) => walk,
+    let read = readers.read_in_slices(None, move |reader, page, slice| {
+        let (net, page) = match page {
+            Some(page) => page,
             None => {
                 let stored = stored_of(reader, &caller, id)?;
-                let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
-                let ledger = Ledger::new(id, stored.origin.options.correlation.as_deref());
-                walk.insert((net, stories.evidence.begin(id, ledger, from, limit)))
+                let net = histories.net(reader, stored.state.head.net)?.ok_or(ReadError::NoNet(id))?;
+                let first = EvidenceProjection::new(id, stored.origin.options.correlation.as_deref());
+                page.insert((net, histories.evidence.begin(id, first, from, limit)))
             }
         };
-        let Some((evidence, next)) = stories.evidence.go_on(reader, net, walk, slice)? else {
+        let Some((evidence, next)) = histories.evidence.read(reader, net, page, slice)? else {
             return Ok(None);
         };
         let seal = seal.as_ref().filter(|_| next.is_none());

@@ -5,11 +5,11 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::ids;
+use crate::loaded::quarantined;
 use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared;
 use crate::routes::shared::Refusals;
-use crate::told::tell_quarantine;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
@@ -170,7 +170,7 @@ impl From<Listed> for Execution {
             dialect: row.dialect,
             status: status(row.phase).to_owned(),
             held: row.held,
-            quarantined: row.quarantine.map(tell_quarantine),
+            quarantined: row.quarantine.map(quarantined),
             created_at: time(row.created_at),
             updated_at: time(row.at),
             completed_at: row.phase.is_ended().then(|| time(row.at)),

@@ -1,20 +1,19 @@
 //! `GET /api/v1/executions/{executionId}/logs`
 
-use super::lifecycle::{LogTeller, Told};
 use super::{TAG, stored_of};
 use crate::answers::{Answer, PAGE_BYTES_MAX};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
+use crate::histories::Histories;
 use crate::ids;
+use crate::journal_pages::{JournalCursor, PageRead};
+use crate::loaded::ReadError;
 use crate::problem::Problem;
 use crate::readers::Slice;
 use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared;
 use crate::routes::shared::Refusals;
-use crate::stories::Stories;
-use crate::told::TellError;
-use crate::walk::{self, Walk};
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,7 +25,7 @@ use windlass_artifact::json_bytes;
 use windlass_kernel::{ExecutionId, Millis, Net, StepId};
 use windlass_protocol::{Line, Stream};
 use windlass_store::{Position, Reader};
-use windlass_views::{NodeLabel, time};
+use windlass_views::{LifecycleLine, LogProjection, NodeLabel, time};
 
 const LIST: Paged = Paged { name: "logs", usual: 100, most: 1_000 };
 /// Chunks of the log, and lines of the journal, read at a time.
@@ -103,17 +102,18 @@ pub async fn logs(
     caller.may(Permission::View)?;
     app.answers.admit(&caller.tenant).await?;
     let id = ids::execution(&id)?;
-    let (wanted, stories) = (Wanted::of(&asked)?, app.stories.clone());
+    let (wanted, histories) = (Wanted::of(&asked)?, app.histories.clone());
     let (readers, answers) = (app.readers.of(&caller.tenant), app.answers.clone());
     let logs = readers.read_in_slices((Some(wanted), None), move |reader, (wanted, reading), slice| {
         if let Some(wanted) = wanted.take() {
             let stored = stored_of(reader, &caller, id)?;
-            let net = stories.net(reader, stored.state.head.net)?.ok_or(TellError::NoNet(id))?;
+            let net = histories.net(reader, stored.state.head.net)?.ok_or(ReadError::NoNet(id))?;
             let wanted = Wanted { debug: wanted.debug || stored.origin.options.debug, ..wanted };
             *reading = Some(Reading::new(wanted, id, net));
         }
-        let page =
-            reading.as_mut().map_or(Ok(None), |reading: &mut Reading| reading.go_on(reader, &stories, slice));
+        let page = reading
+            .as_mut()
+            .map_or(Ok(None), |reading: &mut Reading| reading.go_on(reader, &histories, slice));
         page?.map(|logs| answers.json(&caller.tenant, &logs)).transpose()
     });
     logs.await
@@ -122,7 +122,7 @@ pub async fn logs(
 /// Where reading goes on: in the journal, and in the log after a chunk and so many lines of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Place {
-    journal: walk::Place,
+    journal: JournalCursor,
     chunk: i64,
     lines: usize,
 }
@@ -199,28 +199,28 @@ struct Reading {
     /// How often it has read a page of each.
     pages: usize,
     /// A page of the journal that a slice left unfinished.
-    walk: Option<Walk<LogTeller>>,
+    page: Option<PageRead<LogProjection>>,
 }
 
 impl Reading {
     fn new(wanted: Wanted, id: ExecutionId, net: Arc<Net>) -> Reading {
-        Reading { place: wanted.from, wanted, id, net, logs: Vec::new(), bytes: 0, pages: 0, walk: None }
+        Reading { place: wanted.from, wanted, id, net, logs: Vec::new(), bytes: 0, pages: 0, page: None }
     }
 
     /// None when the slice is over first.
     fn go_on(
         &mut self,
         reader: &mut impl Reader,
-        stories: &Stories,
+        histories: &Histories,
         slice: Slice,
     ) -> Result<Option<Logs>, Problem> {
         while self.pages < PAGES_MAX {
-            let mut walk = self.walk.take().unwrap_or_else(|| {
-                let teller = LogTeller::new(self.id, &self.net);
-                stories.lines.begin(self.id, teller, self.place.journal, PAGE)
+            let mut page = self.page.take().unwrap_or_else(|| {
+                let first = LogProjection::new(self.id, &self.net);
+                histories.lines.begin(self.id, first, self.place.journal, PAGE)
             });
-            let Some((told, next)) = stories.lines.go_on(reader, &self.net, &mut walk, slice)? else {
-                self.walk = Some(walk);
+            let Some((told, next)) = histories.lines.read(reader, &self.net, &mut page, slice)? else {
+                self.page = Some(page);
                 return Ok(None);
             };
             self.pages += 1;
@@ -261,7 +261,7 @@ impl Reading {
     /// Goes on until the page is full, or one of both lists is to be read on.
     fn merge(
         &mut self,
-        mut told: VecDeque<Told>,
+        mut told: VecDeque<LifecycleLine>,
         mut lines: Lines,
         (more_told, more_lines): (bool, bool),
     ) -> Stop {
@@ -281,7 +281,10 @@ impl Reading {
                 }
                 false => {
                     let Some(told) = told.pop_front() else { return Stop::Over };
-                    (Place { journal: walk::Place::after(told.version), ..self.place }, self.of_journal(told))
+                    (
+                        Place { journal: JournalCursor::after(told.version), ..self.place },
+                        self.of_journal(told),
+                    )
                 }
             };
             if self.wanted.wants(&entry) {
@@ -305,7 +308,7 @@ impl Reading {
         label.map(|label| (label.id, label.name)).unzip()
     }
 
-    fn of_journal(&self, told: Told) -> (Millis, Entry) {
+    fn of_journal(&self, told: LifecycleLine) -> (Millis, Entry) {
         let (node_id, node_name) = self.label(told.step);
         let entry = Entry {
             id: format!("log_v{:024x}", told.version),
@@ -346,7 +349,7 @@ enum Stop {
 }
 
 /// At the same time what happened comes first, unless it is the end of what the line belongs to.
-fn is_before(line: &Line, told: &Told) -> bool {
+fn is_before(line: &Line, told: &LifecycleLine) -> bool {
     Millis(line.at) < told.at || told.is_end && Millis(line.at) == told.at
 }
 

@@ -1,15 +1,14 @@
 //! `POST /api/v1/executions/{executionId}/actions/{actionId}/complete`: a person ends an approval, or confirms work.
 
 use super::control::give;
-use super::{TAG, stored_of, told};
+use super::{TAG, stored_of, view_execution};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Sent;
-use crate::follow::label;
 use crate::ids;
+use crate::loaded::LoadedExecution;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
-use crate::told::Told;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
@@ -18,7 +17,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_kernel::net::Work;
 use windlass_kernel::{Fence, Input, ManualNote, ManualOutcome, RunId, RunState};
-use windlass_views::{execution_id, status};
+use windlass_views::{execution_id, label, status};
 
 const NOTES_MAX: usize = 10_000;
 const EVIDENCE_MAX: usize = 100;
@@ -74,9 +73,9 @@ pub async fn complete(
     let note = note(&caller, &asked)?;
     let (execution, step) = (ids::execution(&id)?, action.clone());
     let asking = caller.clone();
-    let (run, fence) = told(&app, &caller, &id, move |told| {
-        let found = waiting(told, &step)?;
-        may_answer(told, &asking, found.0)?;
+    let (run, fence) = view_execution(&app, &caller, &id, move |loaded| {
+        let found = waiting(loaded, &step)?;
+        may_answer(loaded, &asking, found.0)?;
         Ok::<_, Problem>(found)
     })
     .await??;
@@ -116,18 +115,18 @@ fn note(caller: &Caller, asked: &CompleteRequest) -> Result<ManualNote, Problem>
 }
 
 /// Where an approval names people, one of them or somebody who administers the tenant answers.
-fn may_answer(told: &Told<'_>, caller: &Caller, run: RunId) -> Result<(), Problem> {
-    let Some(RunState::Manual { output, .. }) = told.stored.state.run(run).map(|run| &run.state) else {
+fn may_answer(loaded: &LoadedExecution<'_>, caller: &Caller, run: RunId) -> Result<(), Problem> {
+    let Some(RunState::Manual { output, .. }) = loaded.stored.state.run(run).map(|run| &run.state) else {
         return Ok(());
     };
-    let step = told.stored.state.run(run).map(|run| told.net.step(run.step));
+    let step = loaded.stored.state.run(run).map(|run| loaded.net.step(run.step));
     let is_approval = step.is_some_and(|step| matches!(step.work, Work::Approval { .. }));
     if !is_approval {
         return Ok(());
     }
     // What is asked may be so long that it was set aside.
     let asked = match windlass_artifact::key(output) {
-        Some(key) => (told.sources.open)(key).ok_or_else(|| Problem::internal("what is asked is lost"))?,
+        Some(key) => (loaded.sources.open)(key).ok_or_else(|| Problem::internal("what is asked is lost"))?,
         None => output.clone(),
     };
     let Some(approvers) = asked["approvers"].as_array() else { return Ok(()) };
@@ -149,22 +148,22 @@ fn word(outcome: &ManualOutcome) -> &'static str {
 
 /// The step-run that waits for a person, `NODE` or in an iteration of a loop `NODE[0]`; else the one that a person ended
 /// last, so that the same again is found.
-fn waiting(told: &Told<'_>, name: &str) -> Result<(RunId, Fence), Problem> {
+fn waiting(loaded: &LoadedExecution<'_>, name: &str) -> Result<(RunId, Fence), Problem> {
     let bare = name.split_once('[').map_or(name, |(bare, _)| bare);
-    let Some(step) = told.net.find(name).or_else(|| told.net.find(bare)) else {
+    let Some(step) = loaded.net.find(name).or_else(|| loaded.net.find(bare)) else {
         return Err(Problem::not_found("action", name));
     };
-    let runs = told.stored.state.runs.iter().filter(|(_, run)| run.step == step);
+    let runs = loaded.stored.state.runs.iter().filter(|(_, run)| run.step == step);
     let open: Vec<(String, RunId, Fence)> = runs
         .filter_map(|(id, run)| match run.state {
             RunState::Manual { fence, .. } => {
-                Some((label(&told.net.step(step).name, &run.path.0), *id, fence))
+                Some((label(&loaded.net.step(step).name, &run.path.0), *id, fence))
             }
             _ => None,
         })
         .collect();
     let named: Vec<_> =
-        open.iter().filter(|(label, ..)| label == name || told.net.find(name).is_some()).collect();
+        open.iter().filter(|(label, ..)| label == name || loaded.net.find(name).is_some()).collect();
     match named[..] {
         [(_, run, fence)] => return Ok((*run, *fence)),
         [_, _, ..] => {
@@ -176,6 +175,6 @@ fn waiting(told: &Told<'_>, name: &str) -> Result<(RunId, Fence), Problem> {
         }
         [] => {}
     }
-    let ended = told.story.ended_by_hand(step);
+    let ended = loaded.history.ended_by_hand(step);
     ended.ok_or_else(|| Problem::conflict(format!("`{name}` does not wait for a person at the moment")))
 }

@@ -6,7 +6,6 @@ mod events;
 mod evidence;
 mod journal;
 pub(super) mod key;
-mod lifecycle;
 mod links;
 mod list;
 mod logs;
@@ -19,8 +18,6 @@ mod start;
 mod started;
 mod value;
 
-pub use events::EventTeller;
-pub use lifecycle::LogTeller;
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
 pub(super) use refused::unexpected;
@@ -30,11 +27,11 @@ pub use started::Estimates;
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};
+use crate::histories::HistoryRead;
 use crate::ids;
+use crate::loaded::{LoadedExecution, ReadError};
 use crate::problem::Problem;
 use crate::readers::Slice;
-use crate::stories::Telling;
-use crate::told::{TellError, Told};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -67,12 +64,12 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(manual::complete))
 }
 
-impl From<TellError> for Problem {
-    fn from(error: TellError) -> Problem {
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Problem {
         match error {
-            TellError::Gone(id) => missing(id),
-            TellError::Store(error) => error.into(),
-            TellError::NoNet(_) | TellError::Broken(..) => Problem::unreadable(error),
+            ReadError::Gone(id) => missing(id),
+            ReadError::Store(error) => error.into(),
+            ReadError::NoNet(_) | ReadError::Broken(..) => Problem::unreadable(error),
         }
     }
 }
@@ -91,47 +88,46 @@ pub(crate) fn missing(id: ExecutionId) -> Problem {
     Problem::not_found("execution", &windlass_views::execution_id(id))
 }
 
-/// What was reached in the first slice of a telling.
+/// What the first slice of a read came to.
 enum First<T, F> {
-    Told(T),
-    /// The story is long: it is folded in turns.
-    Long(Box<Telling>, F),
+    Viewed(T),
+    /// The history is long: it is folded in slices.
+    Long(Box<HistoryRead>, F),
 }
 
-/// The id of a path, and what is told of all that happened to its execution. A long story is folded in slices, and told
-/// where it was read.
-async fn told<T: Send + 'static>(
+/// Calls `view` with the execution of a path and its history, on the thread that read it. A long history is folded in
+/// slices.
+async fn view_execution<T: Send + 'static>(
     app: &App,
     caller: &Caller,
     id: &str,
-    tell: impl FnOnce(&Told<'_>) -> T + Send + 'static,
+    view: impl FnOnce(&LoadedExecution<'_>) -> T + Send + 'static,
 ) -> Result<T, Problem> {
     caller.may(Permission::View)?;
-    let (id, caller, stories) = (ids::execution(id)?, caller.clone(), app.stories.clone());
+    let (id, caller, histories) = (ids::execution(id)?, caller.clone(), app.histories.clone());
     let readers = app.readers.of(&caller.tenant);
     let first = readers.read(move |reader| {
-        let telling = stories.begin(stored_of(reader, &caller, id)?);
-        Ok::<_, Problem>(match stories.catch_up(reader, &telling, Slice::begin())? {
-            true => First::Told(stories.finish(reader, telling, tell)?),
-            false => First::Long(Box::new(telling), tell),
+        let read = histories.begin(stored_of(reader, &caller, id)?);
+        Ok::<_, Problem>(match histories.catch_up(reader, &read, Slice::begin())? {
+            true => First::Viewed(histories.finish(reader, read, view)?),
+            false => First::Long(Box::new(read), view),
         })
     });
-    let (telling, tell) = match first.await? {
-        First::Told(told) => return Ok(told),
-        First::Long(telling, tell) => (*telling, tell),
+    let (read, view) = match first.await? {
+        First::Viewed(viewed) => return Ok(viewed),
+        First::Long(read, view) => (*read, view),
     };
-    let stories = app.stories.clone();
-    let _turn = stories.turn(&telling).await;
-    let stories = app.stories.clone();
-    let fold = move |reader: &mut SqliteReader, state: &mut Option<(Telling, _)>, slice: Slice| {
-        let Some((telling, tell)) = state.take() else { return Ok(None) };
-        match stories.catch_up(reader, &telling, slice)? {
-            true => stories.finish(reader, telling, tell).map(Some),
+    let histories = app.histories.clone();
+    let _permit = app.histories.permit(&read).await;
+    let fold = move |reader: &mut SqliteReader, state: &mut Option<(HistoryRead, _)>, slice: Slice| {
+        let Some((read, view)) = state.take() else { return Ok(None) };
+        match histories.catch_up(reader, &read, slice)? {
+            true => histories.finish(reader, read, view).map(Some),
             false => {
-                *state = Some((telling, tell));
-                Ok::<_, TellError>(None)
+                *state = Some((read, view));
+                Ok::<_, ReadError>(None)
             }
         }
     };
-    readers.read_in_slices(Some((telling, tell)), fold).await
+    readers.read_in_slices(Some((read, view)), fold).await
 }

@@ -1,15 +1,15 @@
 //! One execution: all of it, how it stands, its picture.
 
 use super::links::Links;
-use super::{TAG, told};
+use super::{TAG, view_execution};
 use crate::answers::Answer;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::Params;
 use crate::ids;
+use crate::loaded::LoadedExecution;
 use crate::problem::Problem;
 use crate::routes::shared::Refusals;
-use crate::told::Told;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, header};
@@ -39,7 +39,7 @@ pub struct ExecutionResponse {
 
 /// An execution with its nodes, inputs, outputs and errors
 ///
-/// An answer has about ten megabytes at most. The newest results are told as they are; another value is told as
+/// An answer has about ten megabytes at most. The newest results are shown as they are; another value is shown as
 /// `{"$omitted": true, "bytes": N, "url": …}`, and `shortened` counts what is left out.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path, description = "`exec_…`, or the bare UUID")),
@@ -57,9 +57,9 @@ pub async fn get(
     loop {
         let tell = {
             let (app, caller, links) = (app.clone(), caller.clone(), links.clone());
-            move |told: &Told<'_>| written(&app, &caller, told, links, estimate)
+            move |loaded: &LoadedExecution<'_>| written(&app, &caller, loaded, links, estimate)
         };
-        match told(&app, &caller, &id, tell).await?? {
+        match view_execution(&app, &caller, &id, tell).await?? {
             Written::Answer(answer) => return Ok(answer),
             Written::NeedsEstimate(workflow) => {
                 estimate = Some(app.estimates.of(&app, &caller.tenant, workflow).await?);
@@ -78,19 +78,19 @@ enum Written {
 fn written(
     app: &App,
     caller: &Caller,
-    told: &Told<'_>,
+    loaded: &LoadedExecution<'_>,
     links: Links,
     estimate: Option<Option<u64>>,
 ) -> Result<Written, Problem> {
-    let began = told.story.started_at.filter(|_| told.story.ended_at.is_none());
-    let estimated = match (began, told.stored.origin.workflow) {
+    let began = loaded.history.started_at.filter(|_| loaded.history.ended_at.is_none());
+    let estimated = match (began, loaded.stored.origin.workflow) {
         (Some(began), Some(workflow)) => match estimate.or_else(|| app.estimates.known(workflow)) {
             Some(estimate) => estimate.map(|ms| time(began.plus(ms))),
             None => return Ok(Written::NeedsEstimate(workflow)),
         },
         _ => None,
     };
-    let response = ExecutionResponse { whole: told.response(), estimated_completion: estimated, links };
+    let response = ExecutionResponse { whole: loaded.response(), estimated_completion: estimated, links };
     app.answers.json(&caller.tenant, &response).map(Written::Answer)
 }
 
@@ -115,11 +115,11 @@ pub async fn status(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Json<Standing>, Problem> {
-    let standing = told(&app, &caller, &id, |told| Standing {
-        execution_id: execution_id(told.facts.execution),
-        status: execution_status(told.story.state.phase()),
-        progress: progress(told.net, told.story, &told.facts.leases),
-        waiting_for: waiting_for(told.net, told.story, &mut told.room()),
+    let standing = view_execution(&app, &caller, &id, |loaded| Standing {
+        execution_id: execution_id(loaded.facts.execution),
+        status: execution_status(loaded.history.state().phase()),
+        progress: progress(loaded.net, loaded.history, &loaded.facts.leases),
+        waiting_for: waiting_for(loaded.net, loaded.history, &mut loaded.room()),
     });
     Ok(Json(standing.await?))
 }
@@ -156,7 +156,7 @@ pub async fn graph(
         Some(Drawn::Dot) => (Format::Dot, "text/vnd.graphviz"),
         Some(Drawn::Svg) => (Format::Svg, "image/svg+xml"),
     };
-    let picture = told(&app, &caller, &id, move |told| told.picture(format)).await?;
+    let picture = view_execution(&app, &caller, &id, move |loaded| loaded.picture(format)).await?;
     let picture = picture.map_err(|large| Problem::invalid("format", large.to_string()))?;
     Ok(([(header::CONTENT_TYPE, kind)], picture).into_response())
 }

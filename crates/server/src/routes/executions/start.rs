@@ -5,16 +5,16 @@ use super::links::Links;
 use super::options::ExecuteRequest;
 use super::refused::unexpected;
 use super::started::{Accepted, Checked, Finished, Outcome, bad_inputs};
-use super::{TAG, stored_of, told};
+use super::{TAG, stored_of, view_execution};
 use crate::app::App;
 use crate::auth::{Caller, Pass, Permission};
 use crate::body::{collect, is_json, parse_aside};
 use crate::definitions::Current;
 use crate::ids;
+use crate::loaded::LoadedExecution;
 use crate::problem::{Detail, Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::routes::workflows::missing_children;
-use crate::told::Told;
 use crate::traces;
 use crate::versions::Version;
 use axum::Json;
@@ -286,8 +286,10 @@ async fn finished(
         return Ok(None);
     }
     let (answers, tenant) = (app.answers.clone(), caller.tenant.clone());
-    let tell = move |told: &Told<'_>| answers.json(&tenant, &Outcome::Finished(Box::new(Finished::of(told))));
-    match told(app, caller, &execution_id(id), tell).await? {
+    let tell = move |loaded: &LoadedExecution<'_>| {
+        answers.json(&tenant, &Outcome::Finished(Box::new(Finished::of(loaded))))
+    };
+    match view_execution(app, caller, &execution_id(id), tell).await? {
         Err(problem) if problem.status == StatusCode::TOO_MANY_REQUESTS => Ok(None),
         answer => answer.map(Some),
     }

@@ -1,13 +1,14 @@
-//! What whoever starts an execution is told.
+//! Answers to a start.
 
 use super::links::Links;
 use crate::app::App;
+use crate::cache::{Cache, CacheBounds};
+use crate::loaded::LoadedExecution;
 use crate::problem::Problem;
-use crate::told::Told;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use utoipa::ToSchema;
 use windlass_kernel::{ExecutionId, Millis};
@@ -20,8 +21,8 @@ use windlass_views::{
 const LOOKED_AT: usize = 100;
 /// An estimate is not looked up again for so long: a start must not wait for history.
 const FRESH: Duration = Duration::from_secs(10);
-/// Workflows whose estimates are kept.
-const KEPT_MAX: usize = 10_000;
+/// Workflows whose estimates are cached.
+const ESTIMATES: CacheBounds = CacheBounds { entries_max: 10_000, weight_max: u64::MAX };
 
 /// 202: it will run.
 #[derive(Debug, Serialize, ToSchema)]
@@ -77,8 +78,8 @@ pub struct Finished {
 }
 
 impl Finished {
-    pub fn of(told: &Told<'_>) -> Finished {
-        let whole = told.response();
+    pub fn of(loaded: &LoadedExecution<'_>) -> Finished {
+        let whole = loaded.response();
         let result = |node: NodeExecution| {
             let Course { status, output, error, .. } = node.course;
             (node.node_id, NodeResult { status, output, error })
@@ -129,15 +130,21 @@ pub enum Outcome {
 }
 
 /// How long workflows usually take, looked up seldom.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Estimates {
-    kept: Mutex<HashMap<WorkflowId, (Instant, Option<u64>)>>,
+    cached: Cache<WorkflowId, (Instant, Option<u64>)>,
+}
+
+impl Default for Estimates {
+    fn default() -> Estimates {
+        Estimates { cached: Cache::new(ESTIMATES) }
+    }
 }
 
 impl Estimates {
     /// What was looked up a moment ago: milliseconds, or None without a completed execution.
     pub fn known(&self, workflow: WorkflowId) -> Option<Option<u64>> {
-        let known = self.lock().get(&workflow).copied();
+        let known = self.cached.get(&workflow);
         known.filter(|(at, _)| at.elapsed() < FRESH).map(|(_, estimate)| estimate)
     }
 
@@ -150,16 +157,8 @@ impl Estimates {
         let readers = app.readers.of(tenant);
         let durations = readers.look(move |reader| reader.durations(&of, workflow, LOOKED_AT)).await?;
         let estimate = median(durations);
-        let mut kept = self.lock();
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        kept.insert(workflow, (Instant::now(), estimate));
+        self.cached.insert(workflow, (Instant::now(), estimate), 1);
         Ok(estimate)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<WorkflowId, (Instant, Option<u64>)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Stories over a real store, under an engine that goes on.
+//! Histories over a real store, under an engine that goes on.
 
-use super::Stories;
+use super::Histories;
 use crate::host::{new_workflow_id, now};
+use crate::loaded::ReadError;
 use crate::retention::Pruning;
-use crate::told::TellError;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -77,21 +77,21 @@ impl Rig {
     }
 }
 
-fn told(stories: &Stories, reader: &mut SqliteReader, id: ExecutionId) -> Value {
+fn told(histories: &Histories, reader: &mut SqliteReader, id: ExecutionId) -> Value {
     let stored = reader.load(id).unwrap().unwrap();
-    json!(stories.tell(reader, stored, |told| told.response()).unwrap())
+    json!(histories.view(reader, stored, |loaded| loaded.response()).unwrap())
 }
 
 #[test]
 fn readers_beside_each_other_see_what_is_on_disk_and_read_it_once() {
     let rig = Rig::new();
-    let (id, stories) = (rig.start(), Stories::default());
+    let (id, histories) = (rig.start(), Histories::default());
     let rows: u64 = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..4)
             .map(|_| {
                 scope.spawn(|| {
                     let mut reader = rig.reader();
-                    while told(&stories, &mut reader, id)["status"] != "completed" {}
+                    while told(&histories, &mut reader, id)["status"] != "completed" {}
                     reader.journal_rows_read()
                 })
             })
@@ -105,8 +105,8 @@ fn readers_beside_each_other_see_what_is_on_disk_and_read_it_once() {
     let journal = journal(&mut reader, id).unwrap();
     let whole = reader.journal_rows_read();
     assert!(whole > PATCHES.unsigned_abs() && rows <= whole, "{rows} rows read of {whole}");
-    let mut afresh = told(&Stories::default(), &mut reader, id);
-    assert_eq!(told(&stories, &mut reader, id), afresh);
+    let mut afresh = told(&Histories::default(), &mut reader, id);
+    assert_eq!(told(&histories, &mut reader, id), afresh);
     let net = compile(GATE).net.unwrap();
     assert_eq!(afresh["outputs"].take(), outputs(&net, &journal));
 }
@@ -120,6 +120,6 @@ fn what_was_forgotten_while_it_was_asked_for_is_gone() {
     let mut pruning = Pruning::of(rig.data(), rig.engine.handle()).unwrap();
     assert_eq!(pruning.run(now().plus(1)).unwrap().executions, 1);
     assert!(reader.load(id).unwrap().is_none());
-    let gone = Stories::default().tell(&mut reader, stored, |told| told.response());
-    assert!(matches!(gone, Err(TellError::Gone(found)) if found == id), "{gone:?}");
+    let gone = Histories::default().view(&mut reader, stored, |loaded| loaded.response());
+    assert!(matches!(gone, Err(ReadError::Gone(found)) if found == id), "{gone:?}");
 }

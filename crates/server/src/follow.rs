@@ -1,29 +1,26 @@
 //! Follows an execution from outside its engine: records and log lines as they reach the disk, in the order in which
 //! they happened.
 
-mod subject;
-mod witness;
-
-pub use subject::{Happened, Subject, label};
-pub use witness::Witness;
-
 use crate::trail::{Chunk, Trail};
 use anyhow::{Context, bail};
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
-use windlass_kernel::{Execution, ExecutionId, Millis, Net, RunId};
+use windlass_kernel::{Execution, ExecutionId, Millis, Net, Path, Record, RunId};
 use windlass_protocol::{Level, Stream};
 use windlass_store::Position;
-use windlass_views::{Leases, execution_id};
+use windlass_views::{
+    ExecutionChange, FiringChange, Leases, Occurrence, Timeline, TimelineEntry, execution_id,
+};
 
 pub struct Follower {
     trail: Box<dyn Trail>,
     id: ExecutionId,
     net: Net,
-    /// Step-runs stay there until their last lines have come.
-    witness: Witness,
+    timeline: Timeline,
+    /// Firings whose log lines may still come: those that live, and those that have ended since the last poll.
+    paths: BTreeMap<RunId, Path>,
     ended: Vec<RunId>,
     logs: Position,
     leases: Leases,
@@ -33,8 +30,14 @@ pub struct Follower {
 
 #[derive(Debug)]
 pub enum Seen {
-    Record(Box<Happened>),
+    Record(Box<FollowedRecord>),
     Line(LogLine),
+}
+
+#[derive(Debug)]
+pub struct FollowedRecord {
+    pub record: Record,
+    pub entry: TimelineEntry,
 }
 
 /// A line of a step's log.
@@ -61,7 +64,8 @@ impl Follower {
             trail,
             id,
             net,
-            witness: Witness::default(),
+            timeline: Timeline::default(),
+            paths: BTreeMap::new(),
             ended: Vec::new(),
             logs: Position(0),
             leases: Leases::new(),
@@ -75,7 +79,7 @@ impl Follower {
 
     /// As of the last record that was seen.
     pub fn state(&self) -> &Execution<'static> {
-        self.witness.state()
+        self.timeline.state()
     }
 
     /// What workers had of it when it was looked at last.
@@ -89,28 +93,29 @@ impl Follower {
         let mut told: VecDeque<LogLine> = self.early.drain(..).collect();
         let over = self.state().phase().is_ended();
         for line in lines {
-            if over || self.witness.knows(line.run) {
+            if over || self.paths.contains_key(&line.run) {
                 told.push_back(line);
             } else {
                 self.early.push(line);
             }
         }
         for run in self.ended.drain(..) {
-            self.witness.forget(run);
+            self.paths.remove(&run);
         }
-        self.ended.extend(records.iter().filter_map(Happened::ended_run));
+        self.ended.extend(records.iter().filter_map(|followed| followed.entry.ended_run()));
         Ok(merge(records, told))
     }
 
-    fn read(&mut self) -> anyhow::Result<(Vec<Happened>, Vec<LogLine>)> {
+    fn read(&mut self) -> anyhow::Result<(Vec<FollowedRecord>, Vec<LogLine>)> {
         let (mut records, mut lines) = (Vec::new(), Vec::new());
         loop {
             let stretch = self.trail.next(self.state().head.version, self.logs)?;
             self.leases = stretch.leases();
             for record in stretch.records {
-                let happened = self.witness.see(&self.net, record);
                 let broken = || format!("the journal of {} is broken", execution_id(self.id));
-                records.push(happened.with_context(broken)?);
+                let entry = self.timeline.advance(&self.net, &record).with_context(broken)?;
+                self.note_path(&entry);
+                records.push(FollowedRecord { record, entry });
             }
             for chunk in stretch.logs {
                 self.logs = Position(chunk.position);
@@ -122,8 +127,17 @@ impl Follower {
         }
     }
 
+    fn note_path(&mut self, entry: &TimelineEntry) {
+        if let Occurrence::Firing(firing, FiringChange::Fired { .. }) = &entry.occurrence {
+            self.paths.insert(firing.run, firing.path.clone());
+        }
+        if let Occurrence::Execution(ExecutionChange::Restarted { .. }) = &entry.occurrence {
+            self.paths.clear();
+        }
+    }
+
     fn lines(&self, chunk: Chunk, lines: &mut Vec<LogLine>) {
-        let path = self.witness.subject(chunk.run).map(|subject| subject.path.0.clone()).unwrap_or_default();
+        let path = self.paths.get(&chunk.run).map(|path| path.0.clone()).unwrap_or_default();
         lines.extend(chunk.lines.into_iter().map(|line| LogLine {
             run: chunk.run,
             step: chunk.step.clone(),
@@ -145,13 +159,11 @@ impl fmt::Debug for Follower {
 }
 
 /// By time, each in its own order. At the same time a record comes first, unless it ends what the line belongs to.
-fn merge(records: Vec<Happened>, mut lines: VecDeque<LogLine>) -> Vec<Seen> {
+fn merge(records: Vec<FollowedRecord>, mut lines: VecDeque<LogLine>) -> Vec<Seen> {
     let mut merged = Vec::with_capacity(records.len() + lines.len());
     for record in records {
-        let ends = record.ended_run();
-        let first = |line: &LogLine| {
-            line.at < record.record.at || ends == Some(line.run) && line.at == record.record.at
-        };
+        let (at, ends) = (record.entry.at, record.entry.ended_run());
+        let first = |line: &LogLine| line.at < at || ends == Some(line.run) && line.at == at;
         while let Some(line) = lines.pop_front_if(|line| first(line)) {
             merged.push(Seen::Line(line));
         }

@@ -1,20 +1,23 @@
 //! Playbooks driven through the kernel by hand, and what a subscriber is told of them.
 
-use super::Telling;
-use super::message::Message;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_dialects::compile;
 use windlass_kernel::*;
-use windlass_store::{CommitId, JournalRow, Position, StoredLog};
-use windlass_views::Leases;
+use windlass_views::{Leases, Message, MessageBuilder, Taken};
 
 const SHELL: &str = "tool: {kind: shell, command: ls}";
+
+/// A row of the journal, with its position among all rows of the store.
+struct Row {
+    position: i64,
+    records: Vec<Record>,
+}
 
 struct Driven {
     net: Arc<Net>,
     state: Execution<'static>,
-    rows: Vec<JournalRow>,
+    rows: Vec<Row>,
     now: i64,
 }
 
@@ -45,9 +48,8 @@ impl Driven {
         for record in &decision.records {
             evolve(&mut self.state, &self.net, record).expect("what was decided can be folded");
         }
-        let position = Position(self.rows.len() as i64 + 1);
-        let version = journal.len() as u64;
-        self.rows.push(JournalRow { position, commit: CommitId(1), version, records: decision.records });
+        let position = self.rows.len() as i64 + 1;
+        self.rows.push(Row { position, records: decision.records });
     }
 
     fn offered(&self) -> (RunId, Fence) {
@@ -83,13 +85,16 @@ impl Driven {
 
     /// What someone is told who was there from the beginning, or came later: it is the same.
     fn messages(&self) -> Vec<Message> {
-        let mut telling = Telling::new(self.net.clone());
-        self.rows.iter().flat_map(|row| telling.row(row).expect("the journal is whole")).collect()
+        build(&mut MessageBuilder::new(self.net.clone()), &self.rows)
     }
 
     fn told(&self) -> Vec<String> {
         self.messages().iter().map(brief).collect()
     }
+}
+
+fn build(builder: &mut MessageBuilder, rows: &[Row]) -> Vec<Message> {
+    rows.iter().flat_map(|row| builder.row(row.position, &row.records).expect("whole")).collect()
 }
 
 /// Type, node and status of a message.
@@ -198,15 +203,12 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
     let given = Given { now, random: 0, values: &values };
     let forked = fork(&failed.net, &journal, None, ExecutionId(8), None, &given).expect("it is forked");
     let state = replay(&failed.net, &forked.records).expect("it is whole");
-    let row = JournalRow { position: Position(1), commit: CommitId(1), version: 0, records: forked.records };
+    let row = Row { position: 1, records: forked.records };
     let again = Driven { net: failed.net, state, rows: vec![row], now: failed.now };
-    let leases = Leases::from([(
-        again.offered().0,
-        windlass_views::Taken { since: Millis(again.now), progress: None },
-    )]);
-    let mut telling = Telling::new(again.net.clone());
-    telling.row(&again.rows[0]).expect("whole");
-    let begun = telling.leased(&leases);
+    let leases = Leases::from([(again.offered().0, Taken { since: Millis(again.now), progress: None })]);
+    let mut builder = MessageBuilder::new(again.net.clone());
+    build(&mut builder, &again.rows);
+    let begun = builder.leased(&leases);
     let again = again.done(json!(1));
     let all = again.messages();
     nothing_is_missed(&all);
@@ -227,11 +229,11 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
 #[test]
 fn a_record_takes_two_numbers_at_most() {
     let driven = turning(3_000).done(json!(1));
-    let mut telling = Telling::new(driven.net.clone());
+    let mut builder = MessageBuilder::new(driven.net.clone());
     for row in &driven.rows {
-        let told = telling.row(row).expect("whole");
+        let told = builder.row(row.position, &row.records).expect("whole");
         // Starts are numbered by the row that gave them out.
-        let own = |number: u64| number.checked_sub(row.position.0.cast_unsigned() << 16);
+        let own = |number: u64| number.checked_sub(row.position.cast_unsigned() << 16);
         let highest = told.iter().filter_map(|message| own(message.sequence)).max().unwrap_or_default();
         let statuses = told.iter().filter(|message| brief(message).contains("status_update")).count();
         let bound = 2 * row.records.len() + statuses + 1;
@@ -243,17 +245,16 @@ fn a_record_takes_two_numbers_at_most() {
 #[test]
 fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
     let driven = Driven::start(&two_steps(), json!({}));
-    let mut telling = Telling::new(driven.net.clone());
-    let told: Vec<Message> = driven.rows.iter().flat_map(|row| telling.row(row).expect("whole")).collect();
+    let mut builder = MessageBuilder::new(driven.net.clone());
+    let told = build(&mut builder, &driven.rows);
     assert_eq!(told.last().map(brief), Some("status_update running 0".to_owned()));
-    let leases =
-        Leases::from([(driven.offered().0, windlass_views::Taken { since: Millis(1_250), progress: None })]);
-    let begun = telling.leased(&leases);
+    let leases = Leases::from([(driven.offered().0, Taken { since: Millis(1_250), progress: None })]);
+    let begun = builder.leased(&leases);
     assert_eq!(begun.iter().map(brief).collect::<Vec<_>>(), ["node_started a"]);
     assert_eq!(begun[0].at, Millis(1_250));
-    assert_eq!(telling.leased(&leases), []);
+    assert_eq!(builder.leased(&leases), []);
     let done = driven.done(json!(1));
-    let after = telling.row(&done.rows[1]).expect("whole");
+    let after = build(&mut builder, &done.rows[1..]);
     let briefly: Vec<String> = after.iter().map(brief).collect();
     assert_eq!(briefly, ["node_completed a", "status_update running 50"]);
     // Whoever was not there is told the same, under the same numbers.
@@ -338,17 +339,9 @@ fn iterations_of_a_steps_own_loop_are_told_by_the_loop_alone() {
 
 #[test]
 fn lines_of_a_log_are_told_with_their_level() {
-    let telling = Telling::new(Driven::start(&two_steps(), json!({})).net);
-    let lines = br#"[{"at":1000,"stream":"out","text":"hello"},{"at":1001,"stream":"err","text":"oh"}]"#;
-    let chunk = StoredLog {
-        position: Position(3),
-        run: RunId(1),
-        step: "a".into(),
-        attempt: 1,
-        lines: lines.to_vec(),
-    };
-    let told: Vec<Value> =
-        telling.log(&chunk).expect("lines").iter().map(|told| told.on_stream(ExecutionId(7))).collect();
+    let lines = r#"[{"at":1000,"stream":"out","text":"hello"},{"at":1001,"stream":"err","text":"oh"}]"#;
+    let messages = MessageBuilder::log(3, "a", serde_json::from_str(lines).expect("lines"));
+    let told: Vec<Value> = messages.iter().map(|told| told.on_stream(ExecutionId(7))).collect();
     assert_eq!(
         told[0],
         json!({
@@ -357,4 +350,41 @@ fn lines_of_a_log_are_told_with_their_level() {
         })
     );
     assert_eq!((&told[1]["data"]["level"], &told[1]["sequence"]), (&json!("warn"), &json!(3 * 65_536 + 2)));
+}
+
+/// A subscriber that continues at any row, with any message seen, gets the same as one that reads from the first row.
+#[test]
+fn wfl_20_a_subscriber_that_continues_at_a_checkpoint_gets_the_same_messages() {
+    let steps = format!(
+        "- step: s\n  next: {{spec: {{mode: inclusive}}, arcs: [{{step: a}}, {{step: b}}]}}\n\
+         - {{step: a, {SHELL}, loop: {{in: '{{{{ workload.xs }}}}', iterator: x}}, next: c}}\n\
+         - {{step: b, {SHELL}}}\n- {{step: c, {SHELL}}}\n"
+    );
+    let driven = Driven::start(&steps, json!({ "xs": [1, 2] }));
+    let leases =
+        Leases::from([(driven.offered().0, Taken { since: Millis(driven.now + 100), progress: None })]);
+    let driven = (1..=4).fold(driven, |driven, output| driven.done(json!(output)));
+    let whole = driven.messages();
+    for place in 1..driven.rows.len() {
+        let mut left = MessageBuilder::new(driven.net.clone());
+        build(&mut left, &driven.rows[..place]);
+        left.leased(&leases);
+        for last in whole.iter().map(|message| message.sequence).filter(|seen| *seen > left.newest()) {
+            let mut again = MessageBuilder::new(driven.net.clone());
+            build(&mut again, &driven.rows[..place]);
+            let mut other = left.for_another();
+            assert_eq!(other.leased(&leases), again.leased(&leases));
+            let (mut expected, mut found) =
+                (build(&mut again, &driven.rows[place..]), build(&mut other, &driven.rows[place..]));
+            assert_eq!(found, expected, "at row {place}");
+            expected.retain(|message| message.newer_than >= last);
+            found.retain(|message| message.newer_than >= last);
+            let missed = whole.iter().filter(|message| message.newer_than >= last);
+            let missed = missed.filter(|message| !brief(message).contains("_started"));
+            assert!(
+                missed.into_iter().all(|message| found.contains(message)),
+                "at row {place}, after {last}"
+            );
+        }
+    }
 }

@@ -1,14 +1,14 @@
-//! How much of an execution a story holds: the newest firings, and the newest of their values. What is let go of stays in
+//! How much of an execution a history holds: the newest firings, and the newest of their values. What is let go of stays in
 //! the journal; memory and answers do not grow with history.
 
-use super::Story;
+use super::History;
 use crate::firing::{End, Firing};
 use crate::kept::Kept;
 use std::collections::{BTreeMap, VecDeque};
 use windlass_artifact::json_bytes;
 use windlass_kernel::StepId;
 
-/// JSON of results and arguments that a story holds: thirty of the largest that are not set aside, and thousands of
+/// JSON of results and arguments that a history holds: thirty of the largest that are not set aside, and thousands of
 /// ordinary ones. An answer is made of them, so it is what a client reads at once, too.
 pub const VALUES_BYTES_MAX: usize = 2 << 20;
 /// JSON of firings without their values: about 20,000 of them.
@@ -16,7 +16,7 @@ pub const FIRINGS_BYTES_MAX: usize = 8 << 20;
 /// JSON of a firing without its values, its counters and its failure.
 const FIRING_BYTES: usize = 400;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Retention {
     /// Values that are held, the oldest first: firings by their order.
     values: VecDeque<(usize, Slot)>,
@@ -60,7 +60,7 @@ impl Firing {
     }
 }
 
-impl Story {
+impl History {
     /// Firings that have ended and are told in the journal alone.
     #[must_use]
     pub fn let_go(&self) -> u64 {
@@ -70,7 +70,7 @@ impl Story {
     /// Bytes that it holds, roughly.
     #[must_use]
     pub fn weight(&self) -> usize {
-        self.retention.values_bytes + self.retention.firings_bytes
+        self.retention.values_bytes + self.retention.firings_bytes + self.timeline.weight()
     }
 
     /// Notes a value of a firing, and lets go of older ones beyond the bound.

@@ -1,31 +1,29 @@
-//! Executions as they are told: everything that is known of one, read at once.
+//! One execution with everything that is known of it, read at once.
 
 use crate::feed::leases;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
-use windlass_kernel::{ExecutionId, Illegal, Net, Outputs};
+use windlass_kernel::{ExecutionId, Illegal, Net};
 use windlass_store::{Options, Quarantine, Reader, StoreError, Stored};
 use windlass_views::{
-    ExecutionView, Facts, Labels, Quarantined, ResultPlace, Room, Sources, Story, Workflow, response, time,
+    ExecutionView, Facts, History, Labels, Quarantined, Room, Sources, Workflow, response, time,
 };
 
-/// An execution with all that happened to it.
 #[derive(Debug)]
-pub struct Told<'s> {
+pub struct LoadedExecution<'s> {
     pub stored: Stored,
     pub net: &'s Net,
-    pub story: &'s Story,
-    pub outputs: &'s Outputs<ResultPlace>,
+    pub history: &'s History,
     pub facts: Facts,
     /// Values of its journal, and those that the journal names.
     pub sources: Sources<'s>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum TellError {
+pub enum ReadError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("execution {0} has just been forgotten")]
+    #[error("execution {0} has just been deleted")]
     Gone(ExecutionId),
     #[error("the net of execution {0} is missing: the data folder is damaged")]
     NoNet(ExecutionId),
@@ -33,32 +31,31 @@ pub enum TellError {
     Broken(ExecutionId, Illegal),
 }
 
-impl Told<'_> {
-    /// The object that stands for an execution everywhere.
+impl LoadedExecution<'_> {
+    /// Returns the view of the execution that every route answers with.
     #[must_use]
     pub fn response(&self) -> ExecutionView {
-        response(&self.facts, self.net, self.story, self.outputs, self.sources)
+        response(&self.facts, self.net, self.history, self.sources)
     }
 
-    /// Room for one answer about it.
+    /// Returns the space of one answer.
     #[must_use]
     pub fn room(&self) -> Room<'_> {
         Room::new(self.facts.execution, self.sources)
     }
 
-    /// Its net, coloured by what became of each step.
+    /// Draws its net, with each step coloured by its status.
     pub fn picture(&self, format: Format) -> Result<String, TooLarge> {
-        draw(self.net, Some(&marks(self.story, &self.facts.leases)), format)
+        draw(self.net, Some(&marks(self.history, &self.facts.leases)), format)
     }
 }
 
-/// As users are told.
-pub fn tell_quarantine(quarantine: Quarantine) -> Quarantined {
+pub fn quarantined(quarantine: Quarantine) -> Quarantined {
     let Quarantine { since, reason, deaths } = quarantine;
     Quarantined { reason, since: time(since), deaths }
 }
 
-/// What is known of an execution beside its journal.
+/// Reads what is known of an execution apart from its journal.
 pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreError> {
     let execution = stored.state.head.id;
     let definition = match stored.origin.definition {
@@ -74,7 +71,7 @@ pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreEr
     let Options { by, tags, correlation, debug, .. } = stored.origin.options.clone();
     let labels = Labels { by, tags, correlation, parent: stored.origin.parent, debug };
     let trigger = stored.origin.trigger.to_string();
-    let quarantined =
-        reader.suspect(execution)?.and_then(|suspect| suspect.quarantine()).map(tell_quarantine);
+    let suspect = reader.suspect(execution)?;
+    let quarantined = suspect.and_then(|suspect| suspect.quarantine()).map(quarantined);
     Ok(Facts { execution, workflow, trigger, leases: leases(reader, execution)?, labels, quarantined })
 }

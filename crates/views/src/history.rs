@@ -5,18 +5,24 @@ mod retention;
 pub use retention::{FIRINGS_BYTES_MAX, VALUES_BYTES_MAX};
 
 use crate::firing::{End, Firing};
-use crate::kept::Kept;
+use crate::kept::{Kept, ResultPlace};
+use crate::timeline::{
+    ExecutionChange, FiringChange, FiringRef, Occurrence, Timeline, TimelineEntry, TokenChange,
+};
 use retention::{Retention, Slot};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use windlass_kernel::{
-    Create, Event, Execution, ExecutionId, Failure, Fence, Gone, Illegal, Millis, Net, Record, Role, RunId,
-    StepId, TokenId, evolve,
+    Execution, ExecutionId, Failure, Fence, Gone, Illegal, Millis, Net, Outputs, Record, Role, RunId, StepId,
+    TokenId,
 };
 
-#[derive(Debug, Default)]
-pub struct Story {
-    /// As it stands after the last record.
-    pub state: Execution<'static>,
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    timeline: Timeline,
+    /// Results of the execution, by their place in the journal.
+    outputs: Outputs<ResultPlace>,
     pub created_at: Option<Millis>,
     pub started_at: Option<Millis>,
     pub ended_at: Option<Millis>,
@@ -37,7 +43,7 @@ pub struct Story {
     /// Since when a person is asked.
     asked: BTreeMap<RunId, Millis>,
     /// Who held it last, and why.
-    hold: Option<HoldStory>,
+    hold: Option<ExecutionHold>,
     /// What a person ended last, by step.
     manual: BTreeMap<StepId, (RunId, Fence)>,
     /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
@@ -47,7 +53,7 @@ pub struct Story {
 
 /// A hold of the whole execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HoldStory {
+pub struct ExecutionHold {
     pub at: Millis,
     pub by: String,
     pub reason: String,
@@ -55,26 +61,47 @@ pub struct HoldStory {
 
 /// A token that waits before a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GateStory {
+pub struct WaitingGate {
     pub step: StepId,
     pub since: Option<Millis>,
     pub deadline: Option<Millis>,
 }
 
-impl Story {
+impl History {
     /// Refuses a journal that does not belong to the net or is not whole.
-    pub fn of<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Result<Story, Illegal> {
-        let mut story = Story::default();
+    pub fn of<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Result<History, Illegal> {
+        let mut history = History::default();
         for record in journal {
-            story.fold(net, record)?;
+            history.fold(net, record)?;
         }
-        Ok(story)
+        Ok(history)
     }
 
-    /// Goes on with the next record.
-    pub fn fold(&mut self, net: &Net, record: &Record) -> Result<(), Illegal> {
-        self.note(record);
-        evolve(&mut self.state, net, record)
+    /// Folds the next record, and returns what happened. After an error the history must be dropped.
+    pub fn fold(&mut self, net: &Net, record: &Record) -> Result<TimelineEntry, Illegal> {
+        let entry = self.timeline.advance(net, record)?;
+        let place = &mut |index, value: &_| ResultPlace::of(entry.version, index, value);
+        self.outputs.note_with(record, place);
+        self.note(&entry);
+        Ok(entry)
+    }
+
+    /// Returns the state after the last record.
+    #[must_use]
+    pub fn state(&self) -> &Execution<'static> {
+        self.timeline.state()
+    }
+
+    /// Number of records that were folded.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.timeline.version()
+    }
+
+    /// Results of the execution so far.
+    #[must_use]
+    pub fn outputs(&self) -> &Outputs<ResultPlace> {
+        &self.outputs
     }
 
     /// Firings that are not a part of another one, in order; those of the newest generation (R11). Of very many, the
@@ -102,7 +129,11 @@ impl Story {
 
     /// Firings that have not ended, in order; it costs nothing that there were others before.
     pub fn live(&self) -> impl Iterator<Item = &Firing> {
-        self.state.runs.iter().filter_map(|(run, _)| self.firing(*run)).filter(|firing| firing.end.is_none())
+        self.state()
+            .runs
+            .iter()
+            .filter_map(|(run, _)| self.firing(*run))
+            .filter(|firing| firing.end.is_none())
     }
 
     /// Steps that completed, and steps that completed or were skipped.
@@ -127,8 +158,8 @@ impl Story {
     }
 
     #[must_use]
-    pub fn gates(&self) -> Vec<GateStory> {
-        let told = self.state.gated.iter().map(|((step, token), gate)| GateStory {
+    pub fn gates(&self) -> Vec<WaitingGate> {
+        let told = self.state().gated.iter().map(|((step, token), gate)| WaitingGate {
             step: *step,
             since: self.denied.get(token).copied(),
             deadline: gate.deadline,
@@ -144,7 +175,7 @@ impl Story {
 
     /// The newest hold; it may be released by now.
     #[must_use]
-    pub fn hold(&self) -> Option<&HoldStory> {
+    pub fn hold(&self) -> Option<&ExecutionHold> {
         self.hold.as_ref()
     }
 
@@ -169,96 +200,119 @@ impl Story {
         self.parts.get(&run).into_iter().flatten().filter_map(|place| self.firings.get(place))
     }
 
-    fn note(&mut self, record: &Record) {
-        let at = record.at;
-        match &record.event {
-            Event::Created(created) => {
-                self.created_at = Some(at);
-                self.retry_of = created.create.retry_of;
-                self.import(&created.create);
+    fn note(&mut self, entry: &TimelineEntry) {
+        let at = entry.at;
+        match &entry.occurrence {
+            Occurrence::Execution(change) => self.note_execution(change, entry),
+            Occurrence::Firing(firing, change) => self.note_firing(firing, change, entry),
+            Occurrence::Token(TokenChange::Denied { token, .. }) => drop(self.denied.insert(*token, at)),
+            Occurrence::Token(TokenChange::Discarded(_) | TokenChange::Admitted(_)) => {}
+            Occurrence::Cleared { dropped, .. } => {
+                dropped.iter().for_each(|(firing, how)| self.drop_run(firing.run, *how, at));
             }
-            Event::Forked(fork) => {
+        }
+    }
+
+    fn note_execution(&mut self, change: &ExecutionChange, entry: &TimelineEntry) {
+        let at = entry.at;
+        match change {
+            ExecutionChange::Created { retry_of, imports, .. } => {
+                self.created_at = Some(at);
+                self.retry_of = *retry_of;
+                self.import(imports, entry.version);
+            }
+            ExecutionChange::Forked { parent, .. } => {
                 self.created_at = Some(at);
                 self.started_at = self.started_at.map(|_| at);
-                self.retry_of = Some(fork.parent);
+                self.retry_of = Some(*parent);
             }
-            Event::Started { .. } => self.started_at = Some(at),
-            Event::Held { by, reason } => {
-                self.hold = Some(HoldStory { at, by: by.clone(), reason: reason.clone() });
+            ExecutionChange::Started => self.started_at = Some(at),
+            ExecutionChange::Held { by, reason } => {
+                self.hold = Some(ExecutionHold { at, by: by.clone(), reason: reason.clone() });
             }
-            Event::Draining { failure: Some(failure), .. } => self.failure = Some((failure.clone(), at)),
-            Event::Ended { failure, .. } => {
+            ExecutionChange::Draining { failure } => {
+                self.failure = failure.clone().map(|failure| (failure, at)).or(self.failure.take());
+            }
+            ExecutionChange::Ended { failure, .. } => {
                 self.ended_at = Some(at);
                 let decided = self.failure.take().map_or(at, |(_, decided)| decided);
                 self.failure = failure.clone().map(|failure| (failure, decided));
             }
-            Event::Restarted { .. } => self.begin_anew(),
-            Event::Denied { token, .. } => drop(self.denied.insert(*token, at)),
-            Event::Cleared(cleared) => {
-                for (run, _, how) in &cleared.dropped {
-                    self.drop_run(*run, *how, at);
-                }
-            }
-            event => self.note_run(event, at),
+            ExecutionChange::Restarted { .. } => self.begin_anew(),
+            ExecutionChange::Released { .. }
+            | ExecutionChange::Paused(_)
+            | ExecutionChange::Resumed
+            | ExecutionChange::Compensating
+            | ExecutionChange::Finalizing
+            | ExecutionChange::NotCompensated
+            | ExecutionChange::Patched { .. }
+            | ExecutionChange::Bookkeeping => {}
         }
     }
 
-    fn note_run(&mut self, event: &Event, at: Millis) {
-        let version = self.state.head.version;
-        match event {
-            Event::Fired { run, step, path, role, args, .. } => {
-                let firing = Firing::new(*run, *step, path.clone(), role.clone());
+    fn note_firing(&mut self, firing: &FiringRef, change: &FiringChange, entry: &TimelineEntry) {
+        let (run, at, version) = (firing.run, entry.at, entry.version);
+        match change {
+            FiringChange::Fired { args } => {
                 let args = args.as_ref().map(|args| Kept::new(version, 0, args));
-                self.push(Firing { fired_at: Some(at), args, ..firing });
+                self.push(Firing { fired_at: Some(at), args, ..Firing::new(firing) });
             }
-            Event::Skipped { run, step, path, reason, .. } => {
-                let mut firing = Firing::new(*run, *step, path.clone(), Role::Routed);
-                firing.end(End::Skipped(Some(*reason)), at, None);
-                self.push(firing);
+            FiringChange::Skipped(reason) => {
+                let mut skipped = Firing::new(firing);
+                skipped.end(End::Skipped(Some(*reason)), at, None);
+                self.push(skipped);
             }
-            Event::Offered { run, attempt, .. } | Event::ChildStarted { run, attempt, .. } => {
-                self.change(*run, |firing| firing.begin(*attempt, at));
+            FiringChange::Offered { attempt } | FiringChange::ChildStarted { attempt, .. } => {
+                self.change(run, |firing| firing.begin(*attempt, at));
             }
-            Event::Delayed { run, .. }
-            | Event::LoopStarted { run, .. }
-            | Event::AwaitingManual { run, .. } => {
-                if matches!(event, Event::AwaitingManual { .. }) {
-                    self.asked.insert(*run, at);
-                }
-                self.change(*run, |firing| firing.begin(firing.attempts.max(1), at));
+            FiringChange::Delayed { .. } | FiringChange::LoopStarted { .. } => self.begin_unoffered(run, at),
+            FiringChange::AwaitingManual { .. } => {
+                self.asked.insert(run, at);
+                self.begin_unoffered(run, at);
             }
-            Event::RetryScheduled { run, failure, .. } => {
-                self.change(*run, |firing| firing.fail(failure, at))
+            FiringChange::RetryScheduled { failure, .. } => {
+                self.change(run, |firing| firing.fail(failure, at))
             }
-            Event::Done { run, output, times, metadata, .. } => self.change(*run, |firing| {
+            FiringChange::Done { output, times, metadata } => self.change(run, |firing| {
                 firing.metadata.clone_from(metadata);
                 firing.output = Some(Kept::new(version, 0, output));
                 firing.end(End::Completed, at, times.as_ref());
             }),
-            Event::Failed { run, failure, handled, output, times, metadata, .. } => {
-                self.change(*run, |firing| {
+            FiringChange::Failed { failure, handled, output, times, metadata } => {
+                self.change(run, |firing| {
                     firing.fail(failure, at);
                     firing.metadata.clone_from(metadata);
                     firing.output = output.as_ref().map(|output| Kept::new(version, 0, output));
                     firing.end(End::Failed { handled: *handled }, at, times.as_ref());
                 })
             }
-            Event::Dropped { run, how, .. } => self.drop_run(*run, *how, at),
-            Event::CompletedManually { run, fence, .. } => {
-                let step = self.firing(*run).map(|firing| firing.step);
-                self.manual.extend(step.map(|step| (step, (*run, *fence))));
+            FiringChange::Dropped(how) => self.drop_run(run, *how, at),
+            FiringChange::CompletedManually { fence, .. } => {
+                self.manual.insert(firing.step, (run, *fence));
             }
-            _ => {}
+            FiringChange::Waiting { .. }
+            | FiringChange::Woken
+            | FiringChange::Lost
+            | FiringChange::Yielded { .. }
+            | FiringChange::IterationStarted
+            | FiringChange::IterationEnded
+            | FiringChange::ChildReturned
+            | FiringChange::AgentDecided
+            | FiringChange::Routed { .. } => {}
         }
     }
 
+    /// Work that begins without an offer.
+    fn begin_unoffered(&mut self, run: RunId, at: Millis) {
+        self.change(run, |firing| firing.begin(firing.attempts.max(1), at));
+    }
+
     /// Completed steps of an earlier execution are the first firings of this one, in their order.
-    fn import(&mut self, create: &Create) {
+    fn import(&mut self, imports: &[(StepId, Arc<Value>)], version: u64) {
         let mut run = RunId::first(1);
-        let version = self.state.head.version;
-        for (index, import) in create.imports.iter().enumerate() {
-            let mut firing = Firing::new(run, import.step, windlass_kernel::Path::default(), Role::Routed);
-            firing.output = Some(Kept::new(version, index, &import.output));
+        for (index, (step, output)) in imports.iter().enumerate() {
+            let mut firing = Firing::imported(run, *step);
+            firing.output = Some(Kept::new(version, index, output));
             firing.end = Some(End::Completed);
             self.push(firing);
             run = run.next();

@@ -1,11 +1,12 @@
 //! One message, and its form on a stream.
 
+use crate::entry::{NodeLabel, error};
+use crate::shapes::Progress;
+use crate::wire::{execution_id, time};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use windlass_artifact::json_bytes;
 use windlass_kernel::{ExecutionId, Failure, Millis};
-use windlass_store::Position;
-use windlass_views::{NodeLabel, Progress, error, execution_id, time};
 
 /// Messages that one row can tell. A record takes two numbers at most, and four more when the status changes; the engine
 /// bounds the records of a row, and what a fork took over is not numbered.
@@ -21,11 +22,11 @@ pub struct Message {
     /// Whoever has seen everything up to here has not seen this. A start that is told late is newer than its sequence.
     pub newer_than: u64,
     pub at: Millis,
-    pub tells: Tells,
+    pub body: MessageBody,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Tells {
+pub enum MessageBody {
     /// `began`: the execution has just started.
     Status {
         status: &'static str,
@@ -65,20 +66,26 @@ pub enum Tells {
 }
 
 /// The number of the n-th message that a row tells.
-pub(super) fn sequence(row: Position, index: u64) -> u64 {
-    row.0.cast_unsigned().saturating_mul(PER_ROW) + index.min(PER_ROW - 1)
+pub(super) fn sequence(position: i64, index: u64) -> u64 {
+    position.cast_unsigned().saturating_mul(PER_ROW) + index.min(PER_ROW - 1)
+}
+
+/// Returns the highest position of which no message has a higher number than `sequence`.
+#[must_use]
+pub fn position_before(sequence: u64) -> i64 {
+    (sequence / PER_ROW).saturating_sub(1).cast_signed()
 }
 
 impl Message {
     /// Bytes of its JSON, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let said = match &self.tells {
-            Tells::Status { .. } | Tells::NodeStarted { .. } => 0,
-            Tells::NodeCompleted { output, .. } => output.as_deref().map_or(0, json_bytes),
-            Tells::NodeFailed { failure, .. } => failure.message.len() + json_bytes(&failure.details),
-            Tells::Ended { outputs, .. } => json_bytes(outputs),
-            Tells::Log { text, .. } => text.len(),
+        let said = match &self.body {
+            MessageBody::Status { .. } | MessageBody::NodeStarted { .. } => 0,
+            MessageBody::NodeCompleted { output, .. } => output.as_deref().map_or(0, json_bytes),
+            MessageBody::NodeFailed { failure, .. } => failure.message.len() + json_bytes(&failure.details),
+            MessageBody::Ended { outputs, .. } => json_bytes(outputs),
+            MessageBody::Log { text, .. } => text.len(),
         };
         MESSAGE_BYTES + said
     }
@@ -87,12 +94,12 @@ impl Message {
     #[must_use]
     pub fn on_stream(&self, execution: ExecutionId) -> Value {
         let mut data = Map::new();
-        if !matches!(self.tells, Tells::Log { .. }) {
+        if !matches!(self.body, MessageBody::Log { .. }) {
             data.insert("executionId".into(), json!(execution_id(execution)));
         }
-        self.tells.describe(&mut data, self.at);
+        self.body.write_data(&mut data, self.at);
         json!({
-            "type": self.tells.name(),
+            "type": self.body.name(),
             "timestamp": time(self.at),
             "sequence": self.sequence,
             "data": data,
@@ -100,47 +107,47 @@ impl Message {
     }
 }
 
-impl Tells {
+impl MessageBody {
     fn name(&self) -> &'static str {
         match self {
-            Tells::Status { .. } => "status_update",
-            Tells::NodeStarted { .. } => "node_started",
-            Tells::NodeCompleted { .. } => "node_completed",
-            Tells::NodeFailed { .. } => "node_failed",
-            Tells::Ended { .. } => "execution_completed",
-            Tells::Log { .. } => "log",
+            MessageBody::Status { .. } => "status_update",
+            MessageBody::NodeStarted { .. } => "node_started",
+            MessageBody::NodeCompleted { .. } => "node_completed",
+            MessageBody::NodeFailed { .. } => "node_failed",
+            MessageBody::Ended { .. } => "execution_completed",
+            MessageBody::Log { .. } => "log",
         }
     }
 
-    fn describe(&self, data: &mut Map<String, Value>, at: Millis) {
+    fn write_data(&self, data: &mut Map<String, Value>, at: Millis) {
         let mut put = |key: &str, value: Value| drop(data.insert(key.to_owned(), value));
         match self {
-            Tells::Status { status, progress, .. } => {
+            MessageBody::Status { status, progress, .. } => {
                 put("status", json!(status));
                 put("progress", json!(progress));
             }
-            Tells::NodeStarted { node, .. } => {
+            MessageBody::NodeStarted { node, .. } => {
                 put("nodeId", json!(node.id));
                 put("nodeName", json!(node.name));
                 put("nodeType", json!(node.kind));
             }
-            Tells::NodeCompleted { node, duration_ms, output } => {
+            MessageBody::NodeCompleted { node, duration_ms, output } => {
                 put("nodeId", json!(node.id));
                 put("nodeName", json!(node.name));
                 put("duration", json!(duration_ms));
                 put("output", json!(output));
             }
-            Tells::NodeFailed { node, failure, retry_count, retries_max, .. } => {
+            MessageBody::NodeFailed { node, failure, retry_count, retries_max, .. } => {
                 put("nodeId", json!(node.id));
                 put("nodeName", json!(node.name));
                 put("error", attempt_error(failure, at, *retry_count, *retries_max));
             }
-            Tells::Ended { status, duration_ms, outputs, .. } => {
+            MessageBody::Ended { status, duration_ms, outputs, .. } => {
                 put("status", json!(status));
                 put("duration", json!(duration_ms));
                 put("outputs", outputs.clone());
             }
-            Tells::Log { level, node, text } => {
+            MessageBody::Log { level, node, text } => {
                 put("level", json!(level));
                 put("nodeId", json!(node));
                 put("message", json!(text));
@@ -150,7 +157,8 @@ impl Tells {
 }
 
 /// The error of an attempt: what the document shows, with what is known about trying again.
-pub(crate) fn attempt_error(failure: &Failure, at: Millis, retry_count: u32, retries_max: u32) -> Value {
+#[must_use]
+pub fn attempt_error(failure: &Failure, at: Millis, retry_count: u32, retries_max: u32) -> Value {
     let whole = error(failure, None, at, false);
     json!({
         "code": whole.code,

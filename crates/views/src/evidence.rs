@@ -5,16 +5,15 @@
 //! They form a chain: each holds the hash of the one before it. Who keeps the last hash elsewhere can see later that
 //! nothing before it was changed.
 
-mod ledger;
+mod projection;
 
-pub use ledger::Ledger;
+pub use projection::EvidenceProjection;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use windlass_kernel::Failure;
-use windlass_store::{AuditSeal, hex};
 
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -22,7 +21,7 @@ pub struct Evidence {
     /// Always 1.
     schema_version: u8,
     /// The execution and the entry's number in it, from 1.
-    evidence_id: String,
+    pub evidence_id: String,
     /// The execution that it happened in: of what a retry took over, the one before.
     run_id: String,
     /// The step; none for what is about the whole execution.
@@ -65,7 +64,7 @@ pub struct Evidence {
     previous_hash: Option<String>,
     /// SHA-256 of this entry without this field, as canonical JSON (RFC 8785), in hexadecimal digits.
     #[serde(skip_serializing_if = "String::is_empty")]
-    hash_sha256: String,
+    pub hash_sha256: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -115,40 +114,6 @@ pub enum Actor {
     System,
 }
 
-/// The end of a chain, signed by the server: who has only the entries cannot make another chain with an anchor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Anchor {
-    /// Names the key without revealing it.
-    pub key_id: String,
-    /// The last entry.
-    pub evidence_id: String,
-    /// Its hash.
-    pub hash_sha256: String,
-    /// HMAC-SHA-256 over both, in hexadecimal digits.
-    pub hmac: String,
-}
-
-impl Anchor {
-    #[must_use]
-    pub fn of(seal: &AuditSeal, last: &Evidence) -> Option<Anchor> {
-        let (evidence_id, hash_sha256) = (last.evidence_id.clone(), last.hash_sha256.clone());
-        let hmac = hex(&sign(seal, &evidence_id, &hash_sha256));
-        Some(Anchor { key_id: seal.id().to_owned(), evidence_id, hash_sha256, hmac })
-    }
-
-    /// Whether it was made with this key.
-    #[must_use]
-    pub fn is_by(&self, seal: &AuditSeal) -> bool {
-        let expected = hex(&sign(seal, &self.evidence_id, &self.hash_sha256));
-        subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), self.hmac.as_bytes()).into()
-    }
-}
-
-fn sign(seal: &AuditSeal, id: &str, hash: &str) -> [u8; 32] {
-    seal.sign(&[b"evidence", id.as_bytes(), hash.as_bytes()])
-}
-
 /// Whether an entry is what its hash says and follows the entry with that hash.
 pub fn check_entry(entry: &Value, previous: Option<&str>) -> Result<String, String> {
     let mut bare = entry.clone();
@@ -167,7 +132,7 @@ pub fn check_entry(entry: &Value, previous: Option<&str>) -> Result<String, Stri
 /// The rest of RFC 8785 holds already: keys are ASCII, and numbers are small and whole.
 fn hash(entry: &mut Value) -> String {
     entry.sort_all_objects();
-    hex(&Sha256::digest(entry.to_string()))
+    Sha256::digest(entry.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Evidence {

@@ -1,0 +1,180 @@
+//! Lists that follow from a journal, page by page. An item depends on the state before its record, so the state where a
+//! page ended is cached: the next page reads its own records only.
+
+use crate::answers::PAGE_BYTES_MAX;
+use crate::cache::{Cache, CacheBounds};
+use crate::loaded::ReadError;
+use crate::readers::Slice;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use windlass_kernel::{ExecutionId, Net, Record};
+use windlass_store::{JournalRow, PageBounds, Reader};
+use windlass_views::{Projection, Timeline};
+
+/// Checkpoints of one list of all executions.
+const CHECKPOINTS: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 32 << 20 };
+/// Rows read at a time: few at first, because one row may have more items than a page.
+const ROWS_MIN: usize = 4;
+const ROWS_MAX: usize = 256;
+/// Bytes read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// The place of an item: the number of records before its own, and its number among the items of that record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JournalCursor {
+    version: u64,
+    item: usize,
+}
+
+impl JournalCursor {
+    /// The place after all items of a record.
+    #[must_use]
+    pub fn after(version: u64) -> JournalCursor {
+        JournalCursor { version: version + 1, item: 0 }
+    }
+}
+
+impl fmt::Display for JournalCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.version, self.item)
+    }
+}
+
+impl FromStr for JournalCursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<JournalCursor, ()> {
+        let (version, item) = text.split_once('.').ok_or(())?;
+        let (Ok(version), Ok(item)) = (version.parse(), item.parse()) else { return Err(()) };
+        Ok(JournalCursor { version, item })
+    }
+}
+
+/// The state before a record.
+#[derive(Debug, Clone)]
+struct Checkpoint<P> {
+    timeline: Timeline,
+    projection: P,
+}
+
+/// The pages of one list, with checkpoints by execution and version.
+#[derive(Debug)]
+pub struct JournalPages<P> {
+    checkpoints: Cache<(ExecutionId, u64), Arc<Checkpoint<P>>>,
+}
+
+impl<P: Projection> Default for JournalPages<P> {
+    fn default() -> JournalPages<P> {
+        JournalPages { checkpoints: Cache::new(CHECKPOINTS) }
+    }
+}
+
+/// A page that is being read; it can be left between two records and continued.
+#[derive(Debug)]
+pub struct PageRead<P: Projection> {
+    id: ExecutionId,
+    from: JournalCursor,
+    limit: usize,
+    at: Checkpoint<P>,
+    items: Vec<P::Item>,
+    /// Of the items.
+    bytes: usize,
+    rows_max: usize,
+    is_end_kept: bool,
+}
+
+/// Items, and the place of the next one.
+pub type Items<P> = (Vec<<P as Projection>::Item>, Option<JournalCursor>);
+
+impl<P: Projection> JournalPages<P> {
+    /// Begins a page with at most `limit` items; the item that makes the page large is its last. `first` is the projection
+    /// before the first record.
+    pub fn begin(&self, id: ExecutionId, first: P, from: JournalCursor, limit: usize) -> PageRead<P> {
+        let known = self.checkpoints.last((id, 0)..=(id, from.version)).map(Arc::unwrap_or_clone);
+        let at = known.unwrap_or_else(|| Checkpoint { timeline: Timeline::default(), projection: first });
+        PageRead { id, from, limit, at, items: Vec::new(), bytes: 0, rows_max: ROWS_MIN, is_end_kept: false }
+    }
+
+    /// Continues a page. Returns None when the slice ends first.
+    pub fn read(
+        &self,
+        reader: &mut impl Reader,
+        net: &Net,
+        page: &mut PageRead<P>,
+        slice: Slice,
+    ) -> Result<Option<Items<P>>, ReadError> {
+        loop {
+            let version = page.at.timeline.version();
+            let bounds = PageBounds { rows_max: page.rows_max, bytes_max: READ_BYTES };
+            let journal = reader.journal_page(page.id, version, bounds)?;
+            page.rows_max = ROWS_MAX.min(page.rows_max * 2);
+            for record in records(journal.rows, version) {
+                if let Some(next) = self.add(net, page, &record)? {
+                    return Ok(Some((std::mem::take(&mut page.items), Some(next))));
+                }
+            }
+            if !journal.more {
+                return Ok(Some((std::mem::take(&mut page.items), None)));
+            }
+            if slice.is_over() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Adds the items of a record. Returns the place of the next item when the page is full.
+    fn add(
+        &self,
+        net: &Net,
+        page: &mut PageRead<P>,
+        record: &Record,
+    ) -> Result<Option<JournalCursor>, ReadError> {
+        let PageRead { id, from, limit, at, items, bytes, is_end_kept, .. } = page;
+        let version = at.timeline.version();
+        let is_full = |items: &Vec<P::Item>, bytes| items.len() == *limit || bytes >= PAGE_BYTES_MAX;
+        let full = is_full(items, *bytes);
+        if version > 0 && (version == from.version || full && !*is_end_kept) {
+            *is_end_kept = full;
+            let weight = at.timeline.weight() as u64;
+            self.checkpoints.insert((*id, version), Arc::new(at.clone()), weight);
+        }
+        let entry = at.timeline.advance(net, record).map_err(|illegal| ReadError::Broken(*id, illegal))?;
+        let found = at.projection.project(net, record, &entry).into_iter().enumerate();
+        let begin = if version == from.version { from.item } else { 0 };
+        for (number, item) in found.skip(begin).filter(|_| version >= from.version) {
+            if is_full(items, *bytes) {
+                return Ok(Some(JournalCursor { version, item: number }));
+            }
+            *bytes += P::bytes(&item);
+            items.push(item);
+        }
+        Ok(None)
+    }
+
+    /// Drops all checkpoints, after executions were deleted.
+    pub fn clear(&self) {
+        self.checkpoints.clear();
+    }
+}
+
+/// Records from a version on; the first row may begin before it.
+fn records(rows: Vec<JournalRow>, version: u64) -> impl Iterator<Item = Record> {
+    let seen = rows.first().map_or(0, |row| version.saturating_sub(row.version));
+    rows.into_iter().flat_map(|row| row.records).skip(usize::try_from(seen).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_it_was_written() {
+        for cursor in [JournalCursor::default(), JournalCursor { version: 20_000, item: 3 }] {
+            assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        }
+        for text in ["", "17", "x.y", "1.", ".1", "-1.0", "1.0.0"] {
+            assert_eq!(text.parse::<JournalCursor>(), Err(()), "{text}");
+        }
+    }
+}

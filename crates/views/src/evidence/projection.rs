@@ -1,0 +1,257 @@
+//! Derives evidence from a journal.
+
+use super::{Actor, Category, Classified, Evidence, Outcome};
+use crate::projection::Projection;
+use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
+use crate::wire::{execution_id, time};
+use windlass_kernel::{
+    ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Net, Outcome as Ended, Record, Times,
+};
+
+/// Lists the evidence of one execution.
+#[derive(Debug, Clone)]
+pub struct EvidenceProjection {
+    execution: ExecutionId,
+    correlation: String,
+    /// Whose records are being read: of what a retry took over, the execution before.
+    running: ExecutionId,
+    started_at: Option<Millis>,
+    count: u64,
+    last: Option<String>,
+}
+
+/// JSON of an entry without its texts, roughly.
+const ENTRY_BYTES: usize = 800;
+
+impl Projection for EvidenceProjection {
+    type Item = Evidence;
+
+    fn project(&mut self, net: &Net, _: &Record, entry: &TimelineEntry) -> Vec<Evidence> {
+        let at = entry.at;
+        let found = match &entry.occurrence {
+            Occurrence::Execution(change) => self.execution_evidence(change, at).into_iter().collect(),
+            Occurrence::Firing(firing, change) => {
+                self.firing_evidence(net, firing, change, at).into_iter().collect()
+            }
+            Occurrence::Token(_) => Vec::new(),
+            // Firings that had not ended when the outcome was decided.
+            Occurrence::Cleared { dropped, .. } => {
+                dropped.iter().map(|(firing, how)| self.action(net, firing, gone(*how), at)).collect()
+            }
+        };
+        found.into_iter().map(|entry| self.chain(entry)).collect()
+    }
+
+    fn bytes(entry: &Evidence) -> usize {
+        let refs: usize = entry.evidence_refs.iter().map(String::len).sum();
+        let said = entry.error.as_ref().map_or(0, |error| error.message.len());
+        ENTRY_BYTES + refs + said + entry.notes.as_ref().map_or(0, String::len)
+    }
+}
+
+impl EvidenceProjection {
+    #[must_use]
+    pub fn new(execution: ExecutionId, correlation: Option<&str>) -> EvidenceProjection {
+        EvidenceProjection {
+            execution,
+            correlation: correlation.map_or_else(|| execution_id(execution), str::to_owned),
+            running: execution,
+            started_at: None,
+            count: 0,
+            last: None,
+        }
+    }
+
+    fn execution_evidence(&mut self, change: &ExecutionChange, at: Millis) -> Option<Evidence> {
+        match change {
+            ExecutionChange::Created { id, .. } | ExecutionChange::Forked { id, .. } => {
+                self.running = *id;
+                None
+            }
+            ExecutionChange::Started => {
+                self.started_at = Some(at);
+                None
+            }
+            ExecutionChange::Held { by, reason } => {
+                Some(self.operator(Outcome::Held, by, at).with_notes(reason))
+            }
+            ExecutionChange::Released { by } => Some(self.operator(Outcome::Released, by, at)),
+            ExecutionChange::Patched { by, .. } => Some(self.operator(Outcome::Patched, by, at)),
+            ExecutionChange::Restarted { .. } => Some(self.system(Outcome::Restarted, None, at)),
+            ExecutionChange::Ended { outcome, failure } => Some(self.end(*outcome, failure.as_ref(), at)),
+            ExecutionChange::Paused(_)
+            | ExecutionChange::Resumed
+            | ExecutionChange::Draining { .. }
+            | ExecutionChange::Compensating
+            | ExecutionChange::Finalizing
+            | ExecutionChange::NotCompensated
+            | ExecutionChange::Bookkeeping => None,
+        }
+    }
+
+    fn firing_evidence(
+        &self,
+        net: &Net,
+        firing: &FiringRef,
+        change: &FiringChange,
+        at: Millis,
+    ) -> Option<Evidence> {
+        let action = |outcome, failure: Option<&Failure>, times: Option<&Times>| {
+            Some(self.action(net, firing, outcome, at).failing(failure).timed(times))
+        };
+        match change {
+            FiringChange::RetryScheduled { failure, .. } => {
+                action(Outcome::Failed, Some(failure), None).map(Evidence::not_terminal)
+            }
+            FiringChange::Lost => action(Outcome::Lost, None, None).map(Evidence::not_terminal),
+            FiringChange::CompletedManually { note, .. } => {
+                action(manual(&note.outcome), None, None).map(|entry| entry.by_person(note))
+            }
+            FiringChange::Done { times, .. } => action(Outcome::Succeeded, None, times.as_ref()),
+            FiringChange::Failed { failure, times, .. } => {
+                action(Outcome::Failed, Some(failure), times.as_ref())
+            }
+            FiringChange::Skipped(_) => action(Outcome::Skipped, None, None),
+            FiringChange::Dropped(how) => action(gone(*how), None, None),
+            FiringChange::Fired { .. }
+            | FiringChange::Waiting { .. }
+            | FiringChange::Woken
+            | FiringChange::Delayed { .. }
+            | FiringChange::Offered { .. }
+            | FiringChange::Yielded { .. }
+            | FiringChange::AwaitingManual { .. }
+            | FiringChange::LoopStarted { .. }
+            | FiringChange::IterationStarted
+            | FiringChange::IterationEnded
+            | FiringChange::ChildStarted { .. }
+            | FiringChange::ChildReturned
+            | FiringChange::AgentDecided
+            | FiringChange::Routed { .. } => None,
+        }
+    }
+
+    fn action(&self, net: &Net, firing: &FiringRef, outcome: Outcome, at: Millis) -> Evidence {
+        let mut entry = self.blank(Category::Action, outcome, at);
+        entry.action_id = Some(net.step(firing.step).name.clone());
+        entry.path.clone_from(&firing.path.0);
+        entry.attempt = firing.attempt.map(|attempt| attempt.number);
+        entry.started_at_iso = firing.attempt.map(|attempt| time(attempt.began_at));
+        entry
+    }
+
+    fn operator(&self, outcome: Outcome, by: &str, at: Millis) -> Evidence {
+        let entry = self.blank(Category::OperatorSurface, outcome, at).not_terminal();
+        Evidence { actor: Actor::user(by), ..entry }
+    }
+
+    fn system(&self, outcome: Outcome, failure: Option<&Failure>, at: Millis) -> Evidence {
+        self.blank(Category::System, outcome, at).not_terminal().failing(failure)
+    }
+
+    /// The failure of a cancelled execution names the user who cancelled it.
+    fn end(&self, outcome: Ended, failure: Option<&Failure>, at: Millis) -> Evidence {
+        let entry = self.system(ended(outcome), failure, at);
+        let by = failure
+            .filter(|_| outcome == Ended::Cancelled)
+            .and_then(|failure| failure.details["by"].as_str());
+        Evidence {
+            terminal: true,
+            started_at_iso: self.started_at.map(time),
+            actor: by.map_or(Actor::System, Actor::user),
+            ..entry
+        }
+    }
+
+    fn blank(&self, category: Category, outcome: Outcome, at: Millis) -> Evidence {
+        Evidence {
+            schema_version: 1,
+            evidence_id: String::new(),
+            run_id: execution_id(self.running),
+            action_id: None,
+            path: Vec::new(),
+            attempt: None,
+            category,
+            outcome,
+            terminal: true,
+            started_at_iso: None,
+            ended_at_iso: time(at),
+            error: None,
+            correlation_id: self.correlation.clone(),
+            actor: Actor::System,
+            summary: String::new(),
+            notes: None,
+            evidence_refs: Vec::new(),
+            previous_hash: None,
+            hash_sha256: String::new(),
+        }
+    }
+
+    fn chain(&mut self, mut entry: Evidence) -> Evidence {
+        self.count += 1;
+        entry.evidence_id = format!("{}.{}", execution_id(self.execution), self.count);
+        entry.summary = entry.summarised();
+        let entry = entry.chained(self.last.take());
+        self.last = Some(entry.hash_sha256.clone());
+        entry
+    }
+}
+
+impl Evidence {
+    fn failing(self, failure: Option<&Failure>) -> Evidence {
+        Evidence { error: failure.map(Classified::of), ..self }
+    }
+
+    /// The lease knows better than the offer when the work began.
+    fn timed(self, times: Option<&Times>) -> Evidence {
+        let started = times.map(|times| time(times.started_at));
+        Evidence { started_at_iso: started.or(self.started_at_iso.clone()), ..self }
+    }
+
+    fn not_terminal(self) -> Evidence {
+        Evidence { terminal: false, ..self }
+    }
+
+    fn with_notes(self, notes: &str) -> Evidence {
+        Evidence { notes: Some(notes.to_owned()).filter(|notes| !notes.is_empty()), ..self }
+    }
+
+    /// The step's own end follows as an entry of its own.
+    fn by_person(self, note: &ManualNote) -> Evidence {
+        let notes = note.notes.as_deref().unwrap_or_default();
+        let entry = self.not_terminal().with_notes(notes);
+        let evidence_refs = note.evidence.clone();
+        Evidence { category: Category::Approval, actor: Actor::user(&note.actor), evidence_refs, ..entry }
+    }
+
+    /// In words, without anything that came from outside but names of steps and codes of errors.
+    fn summarised(&self) -> String {
+        let what = self.action_id.as_deref().unwrap_or("the execution");
+        let attempt = self.attempt.map(|attempt| format!(", attempt {attempt}")).unwrap_or_default();
+        let code = self.error.as_ref().map(|error| format!(" ({})", error.code)).unwrap_or_default();
+        format!("{what}{attempt}: {:?}{code}", self.outcome)
+    }
+}
+
+fn manual(outcome: &ManualOutcome) -> Outcome {
+    match outcome {
+        ManualOutcome::Succeeded => Outcome::Succeeded,
+        ManualOutcome::Failed => Outcome::Failed,
+        ManualOutcome::Cancelled => Outcome::Cancelled,
+    }
+}
+
+fn gone(how: Gone) -> Outcome {
+    match how {
+        Gone::Skipped => Outcome::Skipped,
+        Gone::Cancelled | Gone::Abandoned => Outcome::Cancelled,
+    }
+}
+
+fn ended(outcome: Ended) -> Outcome {
+    match outcome {
+        Ended::Completed => Outcome::Succeeded,
+        Ended::Partial => Outcome::PartialSuccess,
+        Ended::Failed => Outcome::Failed,
+        Ended::Cancelled => Outcome::Cancelled,
+    }
+}

@@ -1,0 +1,364 @@
+//! Messages of the workflow document, made from the records of a journal, its log lines and the leases of workers. Streams
+//! and webhooks send the same messages: they are a function of what is stored, so a subscriber that reconnects misses none.
+
+mod message;
+
+pub use message::{Message, MessageBody, attempt_error, position_before};
+
+use crate::entry::NodeLabel;
+use crate::history::History;
+use crate::large::shared;
+use crate::response::{Leases, Taken, progress, status};
+use crate::shapes::Progress;
+use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
+use message::sequence;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times};
+use windlass_protocol::Line;
+
+/// Builds the messages of one execution, for one subscriber. It holds what is live, and no results of nodes.
+#[derive(Debug, Clone)]
+pub struct MessageBuilder {
+    net: Arc<Net>,
+    history: History,
+    /// The status that was reported last.
+    status: Option<&'static str>,
+    /// Percentage and completed nodes that were reported last.
+    progress: Option<(usize, usize)>,
+    /// Starts of the live firings.
+    starts: BTreeMap<RunId, Start>,
+    /// The highest `newer_than` that a message of the rows so far has, or could have.
+    newest: u64,
+}
+
+/// Work that was offered begins when a worker says so, and no record says when. The message has the number of the row
+/// that offered the work, which is the same for every subscriber.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    step: StepId,
+    attempt: u32,
+    /// None: an earlier execution offered it. It is numbered when it is reported or offered once more.
+    sequence: Option<u64>,
+    at: Millis,
+    /// A worker or another execution has been asked for it; before that it was only fired.
+    offered: bool,
+    reported: Reported,
+}
+
+/// Whether a start is reported. A lease reports it to one subscriber, a record to all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reported {
+    No,
+    ByLease,
+    ByRecord,
+}
+
+/// Messages of one row, numbered in their order.
+struct Row {
+    numbers: std::ops::RangeFrom<u64>,
+    position: i64,
+    messages: Vec<Message>,
+    /// The execution ends in this row: no subscriber can have seen the states on the way.
+    ends: bool,
+    newest: u64,
+}
+
+impl Row {
+    fn number(&mut self) -> u64 {
+        sequence(self.position, self.numbers.next().unwrap_or(u64::MAX))
+    }
+
+    fn push(&mut self, at: Millis, body: MessageBody) {
+        let sequence = self.message_number();
+        self.messages.push(Message { sequence, newer_than: sequence - 1, at, body });
+    }
+
+    /// The number of a message that is pushed now, or was sent to some subscribers before.
+    fn message_number(&mut self) -> u64 {
+        let number = self.number();
+        self.newest = number - 1;
+        number
+    }
+}
+
+impl MessageBuilder {
+    #[must_use]
+    pub fn new(net: Arc<Net>) -> MessageBuilder {
+        let (history, starts) = (History::default(), BTreeMap::new());
+        MessageBuilder { net, history, status: None, progress: None, starts, newest: 0 }
+    }
+
+    #[must_use]
+    pub fn net(&self) -> &Arc<Net> {
+        &self.net
+    }
+
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.history.state().phase().is_ended()
+    }
+
+    /// A subscriber that has seen a message with a higher number than this one needs no message of the rows so far.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Returns the builder for another subscriber that continues here. It has not seen the starts that leases reported.
+    #[must_use]
+    pub fn for_another(&self) -> MessageBuilder {
+        let mut other = self.clone();
+        for start in other.starts.values_mut().filter(|start| start.reported == Reported::ByLease) {
+            start.reported = Reported::No;
+        }
+        other
+    }
+
+    /// Returns the messages of the next row of the journal.
+    pub fn row(&mut self, position: i64, records: &[Record]) -> Result<Vec<Message>, Illegal> {
+        let ends = records.iter().any(|record| matches!(record.event, Event::Ended { .. }));
+        let mut row = Row { numbers: 1.., position, messages: Vec::new(), ends, newest: self.newest };
+        for record in records {
+            let entry = self.history.fold(&self.net, record)?;
+            self.add_record(&mut row, &entry);
+        }
+        if let Some(last) = records.last() {
+            self.add_progress(&mut row, last.at);
+        }
+        self.newest = row.newest;
+        Ok(row.messages)
+    }
+
+    /// Returns the messages of a chunk of the log of one step.
+    #[must_use]
+    pub fn log(position: i64, step: &str, lines: Vec<Line>) -> Vec<Message> {
+        let messages = lines.into_iter().zip(1..).map(|(line, index)| {
+            let sequence = sequence(position, index);
+            let (level, node) = (line.level().name(), step.to_owned());
+            let body = MessageBody::Log { level, node, text: line.text };
+            Message { sequence, newer_than: sequence - 1, at: Millis(line.at), body }
+        });
+        messages.collect()
+    }
+
+    /// Returns a message for each start that the leases report for the first time.
+    pub fn leased(&mut self, leases: &Leases) -> Vec<Message> {
+        let MessageBuilder { net, starts, .. } = self;
+        let begun = leases.iter().filter_map(|(run, at)| {
+            let start = starts.get_mut(run).filter(|start| start.reported == Reported::No)?;
+            let sequence = start.sequence?;
+            start.reported = Reported::ByLease;
+            // A subscriber that connects now may not have seen it, whatever its last message was.
+            Some(Message { sequence, newer_than: u64::MAX, at: at.since, body: started(net, start) })
+        });
+        begun.collect()
+    }
+
+    fn add_record(&mut self, row: &mut Row, entry: &TimelineEntry) {
+        let (at, began) =
+            (entry.at, matches!(entry.occurrence, Occurrence::Execution(ExecutionChange::Started)));
+        self.add_status(row, at, began);
+        match &entry.occurrence {
+            Occurrence::Execution(change) => self.add_execution_change(row, change, at),
+            Occurrence::Firing(firing, change) => self.add_firing_change(row, firing, change, at),
+            Occurrence::Token(_) => {}
+            Occurrence::Cleared { dropped, .. } => {
+                dropped.iter().for_each(|(firing, _)| self.forget(firing.run));
+            }
+        }
+    }
+
+    fn add_execution_change(&mut self, row: &mut Row, change: &ExecutionChange, at: Millis) {
+        match change {
+            ExecutionChange::Forked { .. } => self.restart_numbers(row, at),
+            ExecutionChange::Restarted { .. } => self.starts.clear(),
+            ExecutionChange::Ended { failure, .. } => self.add_end(row, failure.as_ref(), at),
+            ExecutionChange::Created { .. }
+            | ExecutionChange::Started
+            | ExecutionChange::Held { .. }
+            | ExecutionChange::Released { .. }
+            | ExecutionChange::Paused(_)
+            | ExecutionChange::Resumed
+            | ExecutionChange::Draining { .. }
+            | ExecutionChange::Compensating
+            | ExecutionChange::Finalizing
+            | ExecutionChange::NotCompensated
+            | ExecutionChange::Patched { .. }
+            | ExecutionChange::Bookkeeping => {}
+        }
+    }
+
+    fn add_firing_change(&mut self, row: &mut Row, firing: &FiringRef, change: &FiringChange, at: Millis) {
+        let run = firing.run;
+        match change {
+            FiringChange::Fired { .. } => self.begin(row, firing, (1, false), at),
+            FiringChange::Offered { attempt } => self.begin(row, firing, (*attempt, true), at),
+            FiringChange::ChildStarted { attempt, .. } => {
+                self.begin(row, firing, (*attempt, true), at);
+                self.add_start(row, run, None);
+            }
+            FiringChange::Delayed { .. } | FiringChange::LoopStarted { .. } => self.add_start(row, run, None),
+            FiringChange::AwaitingManual { times } => self.add_start(row, run, times.as_ref()),
+            FiringChange::RetryScheduled { failure, .. } => {
+                self.add_start(row, run, None);
+                self.add_failure(row, run, failure, at, false);
+            }
+            FiringChange::Done { times, .. } => self.add_done(row, run, times.as_ref(), at),
+            FiringChange::Failed { failure, times, .. } => {
+                self.add_start(row, run, times.as_ref());
+                self.add_failure(row, run, failure, at, true);
+                self.forget(run);
+            }
+            FiringChange::Dropped(_) | FiringChange::Skipped(_) => self.forget(run),
+            FiringChange::Waiting { .. }
+            | FiringChange::Woken
+            | FiringChange::Lost
+            | FiringChange::Yielded { .. }
+            | FiringChange::CompletedManually { .. }
+            | FiringChange::IterationStarted
+            | FiringChange::IterationEnded
+            | FiringChange::ChildReturned
+            | FiringChange::AgentDecided
+            | FiringChange::Routed { .. } => {}
+        }
+    }
+
+    fn forget(&mut self, run: RunId) {
+        self.starts.remove(&run);
+        self.history.forget(run);
+    }
+
+    /// Notes that an attempt begins; work that only continues has begun before. A part of a firing is not a node.
+    fn begin(&mut self, row: &mut Row, firing: &FiringRef, (attempt, offered): (u32, bool), at: Millis) {
+        if !firing.is_whole() {
+            return;
+        }
+        // The number is used in any case, so that numbers do not depend on what a lease reported.
+        let sequence = Some(row.number());
+        if self.starts.get(&firing.run).is_some_and(|start| start.offered && start.attempt >= attempt) {
+            return;
+        }
+        let (step, reported) = (firing.step, Reported::No);
+        self.starts.insert(firing.run, Start { step, attempt, sequence, at, offered, reported });
+    }
+
+    fn add_start(&mut self, row: &mut Row, run: RunId, times: Option<&Times>) {
+        let Some(start) = self.starts.get_mut(&run) else { return };
+        let number = row.message_number();
+        if start.reported == Reported::No {
+            let at = times.map_or(start.at, |times| times.started_at);
+            let (sequence, body) = (start.sequence.unwrap_or(number), started(&self.net, start));
+            row.messages.push(Message { sequence, newer_than: number - 1, at, body });
+        }
+        start.reported = Reported::ByRecord;
+    }
+
+    fn add_done(&mut self, row: &mut Row, run: RunId, times: Option<&Times>, at: Millis) {
+        self.add_start(row, run, times);
+        if let Some(firing) = self.history.firing(run).filter(|firing| firing.is_whole()) {
+            let node = NodeLabel::of(self.net.step(firing.step));
+            let execution = self.history.state().head.id;
+            // It has ended just now, so that its value is held.
+            let output = firing.output.as_ref().and_then(|output| output.value.as_ref());
+            let output = output.map(|output| shared(execution, output));
+            let duration_ms = firing.duration_ms();
+            row.push(at, MessageBody::NodeCompleted { node, duration_ms, output });
+        }
+        self.forget(run);
+    }
+
+    fn add_failure(&mut self, row: &mut Row, run: RunId, failure: &Failure, at: Millis, last: bool) {
+        let Some(firing) = self.history.firing(run).filter(|firing| firing.is_whole()) else { return };
+        let step = self.net.step(firing.step);
+        let body = MessageBody::NodeFailed {
+            node: NodeLabel::of(step),
+            failure: failure.clone(),
+            retry_count: firing.attempts.saturating_sub(1),
+            retries_max: step.retry.attempts_max.saturating_sub(1),
+            last,
+        };
+        row.push(at, body);
+    }
+
+    /// What an earlier execution did is neither reported nor numbered again: it is as long as that one was. Its open work
+    /// begins anew.
+    fn restart_numbers(&mut self, row: &mut Row, at: Millis) {
+        row.messages.clear();
+        (row.numbers, row.newest) = (1.., 0);
+        self.status = None;
+        for start in self.starts.values_mut() {
+            *start = Start { sequence: None, offered: false, reported: Reported::No, ..*start };
+        }
+        self.add_status(row, at, self.history.started_at.is_some());
+    }
+
+    /// `began`: the execution has started just now.
+    fn add_status(&mut self, row: &mut Row, at: Millis, began: bool) {
+        let now = status(self.history.state().phase());
+        if self.status == Some(now) || (row.ends && self.history.state().phase().is_ending()) {
+            return;
+        }
+        for passed in passed_through(self.status, now).iter().chain([&now]) {
+            let progress = self.progress_now();
+            row.push(at, MessageBody::Status { status: passed, progress, began: began && *passed == now });
+        }
+        self.status = Some(now);
+    }
+
+    fn add_progress(&mut self, row: &mut Row, at: Millis) {
+        let before = self.progress;
+        let progress = self.progress_now();
+        if let (false, Some(status)) = (before == self.progress || self.is_over(), self.status) {
+            row.push(at, MessageBody::Status { status, progress, began: false });
+        }
+    }
+
+    /// Leases say which node is the current one; that alone is no news.
+    fn progress_now(&mut self) -> Progress {
+        let begun = self.starts.iter().filter(|(_, start)| start.reported != Reported::No);
+        let leases: Leases =
+            begun.map(|(run, start)| (*run, Taken { since: start.at, progress: None })).collect();
+        let progress = progress(&self.net, &self.history, &leases);
+        self.progress = Some((progress.percentage, progress.completed_nodes));
+        progress
+    }
+
+    fn add_end(&mut self, row: &mut Row, failure: Option<&Failure>, at: Millis) {
+        let from = self.history.started_at.or(self.history.created_at).unwrap_or(at);
+        row.push(
+            at,
+            MessageBody::Ended {
+                status: status(self.history.state().phase()),
+                duration_ms: at.since(from),
+                outputs: Value::Null,
+                failure: failure.cloned(),
+            },
+        );
+    }
+}
+
+fn started(net: &Net, start: &Start) -> MessageBody {
+    MessageBody::NodeStarted { node: NodeLabel::of(net.step(start.step)), attempt: start.attempt }
+}
+
+/// States between two that follow each other in one commit, so that only the document's transitions are seen.
+fn passed_through(from: Option<&str>, to: &str) -> &'static [&'static str] {
+    match (from, to) {
+        (None, "queued") => &[],
+        (None, "initializing" | "cancelled") => &["queued"],
+        (None, "running" | "failed") => &["queued", "initializing"],
+        (None, _) => &["queued", "initializing", "running"],
+        (Some("queued"), "running" | "failed") => &["initializing"],
+        (Some("queued"), "completed" | "partial_success" | "paused") => &["initializing", "running"],
+        (Some("initializing"), "cancelled" | "completed" | "partial_success" | "paused") => &["running"],
+        (Some("paused"), "completed" | "failed" | "partial_success") => &["running"],
+        (Some(_), _) => &[],
+    }
+}
