@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
     ChildResult, Event, ExecutionId, Input, Millis, Need, Net, NetDigest, Outcome, Outputs, Phase, Record,
-    Rejected, RunId, StartWhen, Values,
+    Rejected, RunId, StartWhen, Values, any_of,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -146,7 +146,13 @@ impl Tally {
                 Event::Done { .. } => &mut self.steps_done,
                 Event::Failed { .. } => &mut self.steps_failed,
                 Event::RetryScheduled { .. } => &mut self.retries,
-                _ => continue,
+                any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                    Compensating Finalizing Restarted Continued Routed Denied Admitted Discarded Fired Skipped
+                    Waiting Woken Delayed Offered Lost Yielded AwaitingManual CompletedManually Dropped LoopStarted
+                    IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided] =>
+                {
+                    continue;
+                }
             };
             *place += 1;
         }

@@ -1,6 +1,7 @@
 //! What the journal says about values and answers that the live state does not hold. Stores keep the same
 //! facts in rows; this is how they follow from records.
 
+use crate::any_of;
 use crate::event::{Event, Record};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Need, Values, WorkResult};
@@ -49,7 +50,10 @@ pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
         }
         Event::Returned { run, fence, .. } => Some(((*run, *fence), Answer::Child)),
         Event::CompletedManually { run, fence, by } => Some(((*run, *fence), Answer::Manual((**by).clone()))),
-        _ => None,
+        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
+            Woken Delayed Offered Lost RetryScheduled AwaitingManual Done Failed Dropped LoopStarted
+            IterationStarted IterationEnded Patched ChildStarted NotCompensated AgentDecided Forked] => None,
     }
 }
 
@@ -61,7 +65,11 @@ fn output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
             let number = usize::try_from(wanted.number()).ok()?;
             created.create.imports.get(number).map(|import| import.output.clone())
         }
-        _ => None,
+        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
+            Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped
+            LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided
+            Forked] => None,
     }
 }
 
@@ -75,9 +83,9 @@ impl Values {
                     self.outputs.extend(found.map(|output| (*run, output)));
                 }
                 Need::Items(run) => {
-                    let found = journal.iter().rev().find_map(|record| match &record.event {
-                        Event::LoopStarted { run: id, items, .. } if id == run => items.clone(),
-                        _ => None,
+                    let found = journal.iter().rev().find_map(|record| {
+                        let Event::LoopStarted { run: id, items, .. } = &record.event else { return None };
+                        items.clone().filter(|_| id == run)
                     });
                     self.items.extend(found.map(|items| (*run, items)));
                 }
@@ -111,7 +119,11 @@ fn results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
             Event::IterationEnded { run, index, output: Some(output), .. } if *run == wanted => {
                 outputs.insert(*index, output.clone());
             }
-            _ => {}
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped
+                Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed
+                Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated
+                AgentDecided Forked] => {}
         }
     }
     outputs

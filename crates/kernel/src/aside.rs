@@ -1,6 +1,7 @@
 //! Large values of events are set aside: the journal holds references, and no value is too large for it. What was
 //! rendered here or came from outside may only look like a reference, and is set aside too.
 
+use crate::any_of;
 use crate::event::{AgentDecision, Event, TokenValue};
 use crate::input::{Report, WorkResult};
 use crate::step_run::{Patch, Role};
@@ -82,7 +83,10 @@ fn places(event: &mut Event) -> Vec<(&mut Arc<Value>, Source)> {
         Event::AgentDecided { decision: AgentDecision::Execute { args, .. }, .. } => {
             places.some(args, Source::Outside);
         }
-        _ => {}
+        any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+            Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Skipped Waiting Woken
+            Delayed Offered Lost CompletedManually Dropped IterationStarted Returned NotCompensated AgentDecided] =>
+            {}
     }
     places.0
 }

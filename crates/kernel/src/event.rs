@@ -18,11 +18,11 @@ pub struct Record {
     pub event: Event,
 }
 
-/// A pattern of the named events, whatever they carry: `events![Held Released]`. A match that ends in one instead of `_`
-/// does not compile until a new event is named in it.
+/// A pattern of the named variants, whatever they carry: `any_of![Event: Held Released]`. A match that ends in one
+/// instead of `_` does not compile until a new variant is named in it.
 #[macro_export]
-macro_rules! events {
-    ($($name:ident)+) => { $($crate::Event::$name { .. })|+ };
+macro_rules! any_of {
+    ($of:ident: $($name:ident)+) => { $($of::$name { .. })|+ };
 }
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Retry from a firing, for playbooks: the new execution has the old journal up to the event before the token
 //! was consumed, and goes on from there under its own name (R12).
 
+use crate::any_of;
 use crate::decide::{Draft, settle};
 use crate::event::{Event, Fork, Record};
 use crate::evolve::replay;
@@ -41,10 +42,8 @@ pub fn fork(
     let prefix = &journal[..firing(journal, at)?];
     let state = replay(net, prefix)?;
     // The firing may lie in what the old execution took over itself, before its own name.
-    let own = journal.iter().rev().find_map(|record| match &record.event {
-        Event::Forked(fork) => Some(fork.id),
-        _ => None,
-    });
+    let forked = |record: &Record| if let Event::Forked(fork) = &record.event { Some(fork.id) } else { None };
+    let own = journal.iter().rev().find_map(forked);
     let mut draft = Draft::new(&state, net, given);
     let fork = Fork {
         parent: own.unwrap_or(state.head.id),
@@ -77,7 +76,11 @@ fn firing(journal: &[Record], at: Option<RunId>) -> Result<usize, Rejected> {
                 failed = failed.or_else(|| fired.get(run).copied().flatten().map(|_| *run));
             }
             Event::Draining { .. } => decided = Some(position),
-            _ => {}
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Skipped Waiting
+                Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed
+                Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated
+                AgentDecided Forked] => {}
         }
     }
     let Some(run) = at.or(failed) else {

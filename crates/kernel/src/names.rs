@@ -1,5 +1,6 @@
 //! The journal's names for the outside. One record may be several public events, or none.
 
+use crate::any_of;
 use crate::event::{Event, Gone, TokenValue};
 use crate::execution::Execution;
 use crate::ids::RunId;
@@ -60,21 +61,8 @@ impl Event {
             Event::Returned { .. } => "child.ended",
             Event::NotCompensated { .. } => "compensation.not_run",
             Event::AgentDecided { .. } => "agent.decided",
-            Event::Assigned { .. }
-            | Event::TimeCame
-            | Event::Held { .. }
-            | Event::Released { .. }
-            | Event::StopAsked { .. }
-            | Event::Continued
-            | Event::Admitted { .. }
-            | Event::Woken { .. }
-            | Event::Lost { .. }
-            | Event::IterationStarted { .. }
-            | Event::Routed { .. }
-            | Event::Cleared(_)
-            | Event::Fired { .. }
-            | Event::Done { .. }
-            | Event::Failed { .. } => return None,
+            any_of![Event: Assigned TimeCame Held Released StopAsked Continued Admitted Woken Lost IterationStarted
+                Routed Cleared Fired Done Failed] => return None,
         })
     }
 }

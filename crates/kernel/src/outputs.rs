@@ -1,5 +1,6 @@
 //! What an ended execution gave: as a journal tells it, for its user and for the step-run that waits for it.
 
+use crate::any_of;
 use crate::event::{BranchEnd, Event, Record};
 use crate::ids::{RunId, StepId};
 use crate::input::ChildResult;
@@ -61,7 +62,11 @@ impl<R> Outputs<R> {
                 self.results.extend(self.fired.remove(run).map(|step| (step, keep(0, output))));
             }
             Event::Routed { step, end: BranchEnd::Well, .. } => drop(self.ends.insert(*step)),
-            _ => {}
+            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Continued Routed Denied Admitted Discarded Fired Skipped Waiting Woken
+                Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed Dropped
+                LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated
+                AgentDecided Forked] => {}
         }
     }
 

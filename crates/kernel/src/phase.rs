@@ -1,5 +1,6 @@
 //! The life cycle of an execution: one machine, one table (R6).
 
+use crate::any_of;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
@@ -100,16 +101,7 @@ impl Phase {
             (
                 Blank | Queued | Starting | Running | Paused | Draining | Compensating | Finalizing
                 | Ended(_),
-                Move::Create
-                | Move::Assign
-                | Move::Start
-                | Move::Pause
-                | Move::Resume
-                | Move::Drain
-                | Move::Compensate
-                | Move::Finalize
-                | Move::Restart { .. }
-                | Move::End(_),
+                any_of![Move: Create Assign Start Pause Resume Drain Compensate Finalize Restart End],
             ) => return None,
         })
     }

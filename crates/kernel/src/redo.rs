@@ -1,5 +1,6 @@
 //! Retry from a step, for every dialect but playbooks: what a new execution takes over from an ended one (R12).
 
+use crate::any_of;
 use crate::event::{Emission, Event, Import, Record};
 use crate::ids::{RunId, StepId};
 use crate::input::Rejected;
@@ -78,7 +79,11 @@ impl Past {
                 }
             }
             Event::Restarted { .. } => *self = Past::default(),
-            _ => {}
+            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Continued Denied Admitted Discarded Skipped Waiting Woken Delayed
+                Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed Dropped LoopStarted
+                IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided Forked] =>
+                {}
         }
     }
 

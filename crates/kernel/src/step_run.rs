@@ -1,5 +1,6 @@
 //! One firing of a step: its data per state, and the table of its moves.
 
+use crate::any_of;
 use crate::context::Context;
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId};
 use serde::{Deserialize, Serialize};
@@ -194,17 +195,7 @@ impl Kind {
             (Ready | Waiting | Delayed | Offered | Backoff | Manual | Child | Looping, Signal::Drop) => None,
             (
                 Ready | Waiting | Delayed | Offered | Backoff | Manual | Child | Looping,
-                Signal::Wait
-                | Signal::Wake
-                | Signal::Delay
-                | Signal::Offer
-                | Signal::Lose
-                | Signal::Reopen
-                | Signal::Return
-                | Signal::Retry
-                | Signal::AwaitManual
-                | Signal::Spawn
-                | Signal::Loop,
+                any_of![Signal: Wait Wake Delay Offer Lose Reopen Return Retry AwaitManual Spawn Loop],
             ) => return None,
         })
     }

@@ -84,6 +84,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests! { @each $place;
             versions_of_a_workflow_are_listed_newest_first
             workflows_are_listed_by_status_and_name_until_they_are_deleted
+            versions_of_older_compilers_are_listed_until_they_are_compiled_again
             the_holder_of_an_idempotency_key_is_found
             durations_are_those_of_completed_executions
             a_hook_belongs_to_one_workflow_of_a_tenant

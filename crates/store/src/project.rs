@@ -4,7 +4,7 @@ use crate::codec::encode;
 use crate::rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 use serde::Serialize;
 use windlass_kernel::{
-    Change, Changes, Delta, Event, Execution, Head, Kind, Millis, Net, Record, RunId, StepRun,
+    Change, Changes, Delta, Event, Execution, Head, Kind, Millis, Net, Record, RunId, StepRun, any_of,
 };
 
 /// Rows of a commit. Over `Changes::whole` of a replayed state, with its whole journal, they are all rows there are.
@@ -87,7 +87,11 @@ pub(crate) fn facts(net: &Net, records: &[Record]) -> Vec<RunId> {
     let of = |record: &Record| match &record.event {
         Event::Done { run, .. } if net.reads_outputs() => Some(*run),
         Event::LoopStarted { run, items: Some(_), .. } => Some(*run),
-        _ => None,
+        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
+            Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped
+            LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided
+            Forked] => None,
     };
     records.iter().filter_map(of).collect()
 }

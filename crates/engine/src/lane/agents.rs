@@ -8,7 +8,7 @@ use super::reading::Why;
 use crate::wake::{Answer, Lookup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_kernel::{AgentAsk, Event, ExecutionId, Input, Record, Rejected, RunId, StepId};
+use windlass_kernel::{AgentAsk, Event, ExecutionId, Input, Record, Rejected, RunId, StepId, any_of};
 use windlass_protocol as protocol;
 use windlass_protocol::AgentAnswer as Told;
 
@@ -182,7 +182,12 @@ fn ends(event: &Event) -> Vec<(RunId, Told)> {
         Event::Failed { run, failure, .. } => vec![(*run, Told::Failed(failure.clone()))],
         Event::Dropped { run, .. } => vec![(*run, Told::Cancelled)],
         Event::Cleared(cleared) => cleared.dropped.iter().map(|(run, ..)| (*run, Told::Cancelled)).collect(),
-        _ => Vec::new(),
+        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining StopAsked
+            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
+            Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually LoopStarted
+            IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided Forked] => {
+            Vec::new()
+        }
     }
 }
 
@@ -192,7 +197,8 @@ pub(super) fn refusal(rejected: &Rejected) -> Answer {
         Rejected::Malformed(_) | Rejected::UnknownStep(_) | Rejected::Conflict { .. } => {
             Told::Refused { why: rejected.to_string() }
         }
-        _ => Told::Stale,
+        any_of![Rejected: Needs Ended NotCreated Exists UnknownRun UnknownToken WrongGeneration StaleFence
+            OtherAnswer NotWaiting NotDue ContextTooLarge WrongNet Broken] => Told::Stale,
     })
 }
 

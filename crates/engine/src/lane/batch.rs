@@ -8,7 +8,7 @@ use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, Lookup, Refusal};
 use std::sync::Arc;
 use windlass_artifact::Artifact;
-use windlass_kernel::{Changes, ExecutionId, Fence, Net, Record, Rejected, RunId};
+use windlass_kernel::{Changes, ExecutionId, Fence, Net, Record, Rejected, RunId, any_of};
 use windlass_protocol as protocol;
 use windlass_store::{
     Applied, Commit, CommitId, Creation, DueTimer, Entry, Lease, LogChunk, Mail, MailId, Stop, Write, project,
@@ -162,7 +162,7 @@ impl<R> Batch<R> {
             Write::Lease(Lease { execution, .. })
             | Write::Log(LogChunk { execution, .. })
             | Write::Progress { execution, .. } => self.touched.push(*execution),
-            _ => {}
+            any_of![Write: Commit Define Net Checkpoint Accept Settle Fetched Stopped Entry] => {}
         }
         self.writes.push(write);
         self.thens.push(then);
@@ -268,7 +268,9 @@ impl<R> Lane<R> {
                     self.existed(building, &Refusal::Rejected(Rejected::Exists));
                 }
                 Some(Applied::Taken) => self.existed(building, &Refusal::KeyTaken),
-                _ => self.overtaken(building),
+                Some(any_of![Applied: Conflict Fenced Duplicate Done Defined Accepted HookTaken]) | None => {
+                    self.overtaken(building)
+                }
             }
         }
         let mut kept = Vec::new();
@@ -424,7 +426,7 @@ impl<R> Lane<R> {
                 });
                 live.waiting.into_iter().chain(awaits).collect()
             }
-            _ => Vec::new(),
+            Some(super::live::Place::Loading(_)) | None => Vec::new(),
         };
         let decided = building.decided.into_iter().chain(later.into_iter().flat_map(|later| later.decided));
         let answers = std::mem::take(&mut self.open.answers).into_iter();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Rejected, Role, RunId, Timer, Values, decide, has_templates, overlay,
+    Net, Rejected, Role, RunId, Timer, Values, any_of, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, WorkflowId, Write};
@@ -69,6 +69,17 @@ pub(super) enum What {
         run: RunId,
         fence: Fence,
     },
+}
+
+impl What {
+    /// Returns the answer to an input that no execution decides: a worker learns that its work is stale.
+    pub(super) fn refuse(&self, refusal: Refusal) -> Answer {
+        match self {
+            What::Report(_) => Answer::verdict(protocol::Verdict::Stale),
+            What::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
+            any_of![What: Input Create Fork Await Dispatch Again] => Answer::Refused(refusal),
+        }
+    }
 }
 
 /// A start whose whole inputs are being made.
@@ -317,7 +328,7 @@ impl<R> Lane<R> {
                 building.creation = Some(Creation { inputs, ..forking.creation.clone() });
                 building.records = Arc::new(std::mem::take(&mut forking.taken_over));
             }
-            _ => {}
+            any_of![What: Input Report Agent Await Dispatch Again] => {}
         }
         building.answered.extend(answers);
         let grace_ms = grace_ms(&pending.what);
@@ -394,7 +405,7 @@ impl<R> Lane<R> {
         let answer = match &pending.what {
             What::Report(_) => Answer::verdict(verdict(&rejected)),
             What::Agent(_) => super::agents::refusal(&rejected),
-            _ => Answer::Refused(Refusal::Rejected(rejected.clone())),
+            other => other.refuse(Refusal::Rejected(rejected.clone())),
         };
         self.mail_refused(&pending, &rejected);
         self.answer_when_written(id, pending, answer);
@@ -430,7 +441,8 @@ fn bound_depth(what: &mut What) -> Result<(), Rejected> {
 fn verdict(rejected: &Rejected) -> protocol::Verdict {
     match rejected {
         Rejected::OtherAnswer { .. } | Rejected::Malformed(_) => protocol::Verdict::Conflict,
-        _ => protocol::Verdict::Stale,
+        any_of![Rejected: Needs Ended NotCreated Exists Conflict UnknownRun UnknownStep UnknownToken WrongGeneration
+            StaleFence NotWaiting NotDue ContextTooLarge WrongNet Broken] => protocol::Verdict::Stale,
     }
 }
 
@@ -485,7 +497,11 @@ fn remember<R>(live: &mut Live<R>, decision: &Decision) {
             Event::IterationEnded { run, index, output: Some(output), .. } => {
                 values.results.entry(*run).or_default().outputs.insert(*index, output.clone());
             }
-            _ => {}
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped
+                Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed
+                Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated
+                AgentDecided Forked] => {}
         }
     }
 }
@@ -495,6 +511,6 @@ fn collected(net: &Net, state: &Execution<'_>, run: RunId) -> Option<(RunId, u32
     let run = state.run(run).filter(|run| net.step(run.step).collect)?;
     match run.role {
         Role::Iteration { of, index } => Some((of, index)),
-        _ => None,
+        Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => None,
     }
 }

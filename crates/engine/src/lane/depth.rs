@@ -1,7 +1,9 @@
 //! Values from outside that are nested too deep are refused before they are part of a decision: a journal must be
 //! readable, whatever was reported.
 
-use windlass_kernel::{AgentAsk, ChildResult, ErrorClass, Failure, Input, Outcome, Rejected, WorkResult};
+use windlass_kernel::{
+    AgentAsk, ChildResult, ErrorClass, Failure, Input, Outcome, Rejected, WorkResult, any_of,
+};
 use windlass_protocol::{TOO_DEEP, TOO_DEEP_CODE, is_too_deep};
 
 /// What ends a step becomes its failure; everything else is refused.
@@ -34,7 +36,12 @@ pub(super) fn bound(input: &mut Input) -> Result<(), Rejected> {
         Input::Create(create) => is_too_deep(&create.inputs),
         Input::Patch { patch, .. } => patch.values().any(|value| is_too_deep(value)),
         Input::Agent { ask: AgentAsk::Execute { args: Some(args), .. }, .. } => is_too_deep(args),
-        _ => false,
+        Input::Agent { ask: AgentAsk::Execute { args: None, .. }, .. }
+        | Input::Agent {
+            ask: AgentAsk::Skip { .. } | AgentAsk::Pause { .. } | AgentAsk::Fail { .. }, ..
+        }
+        | any_of![Input: Assign Begin StartFailed LeaseLost TimerDue RouteReady Complete Hold Resume Cancel Uploaded
+            Continue] => false,
     };
     if deep { Err(Rejected::Malformed(TOO_DEEP)) } else { Ok(()) }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use windlass_kernel::net::{LoopKind, Work};
 use windlass_kernel::{
     Cause, Decided, Execution, ExecutionId, Fence, Input, LeaseLost, LeaseUnit, Loss, Need, Phase, RunId,
-    RunState, StepRun, Timer,
+    RunState, StepRun, Timer, any_of,
 };
 use windlass_protocol as protocol;
 use windlass_store::{DueTimer, Lease, Session, Tenant, Write};
@@ -222,7 +222,7 @@ fn told<R>(live: &Live<R>, (of, index): (RunId, u32), needs: &mut Vec<Need>) -> 
     let spec = live.net.step(looping.step).repeat.as_ref()?;
     let total = match &looping.state {
         RunState::Looping(state) => state.total,
-        _ => None,
+        any_of![RunState: Ready Waiting Delayed Offered Backoff Manual Child] => None,
     };
     let item = match &spec.kind {
         LoopKind::ForEach { .. } => match live.values.items.get(&of) {

@@ -2,7 +2,7 @@
 
 use super::Lane;
 use std::sync::Arc;
-use windlass_kernel::{Create, Decision, Event, Execution, ExecutionId, Parent, Record};
+use windlass_kernel::{Create, Decision, Event, Execution, ExecutionId, Parent, Record, any_of};
 use windlass_store::{DueTimer, Letter};
 
 impl<R> Lane<R> {
@@ -51,7 +51,10 @@ impl<R> Lane<R> {
                 }
             }
             Event::Released { .. } => self.arm_all(id),
-            _ => {}
+            any_of![Event: Created Assigned TimeCame Started Held Paused Resumed Draining Cleared Compensating
+                Finalizing Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting Woken Delayed
+                Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped LoopStarted
+                IterationStarted IterationEnded Patched Returned NotCompensated AgentDecided Forked] => {}
         }
     }
 }

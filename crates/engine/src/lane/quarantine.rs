@@ -78,12 +78,7 @@ impl<R> Lane<R> {
             self.queue.left(tenant);
         }
         let Some(reply) = pending.reply else { return };
-        let answer = match pending.what {
-            What::Report(_) => Answer::verdict(protocol::Verdict::Stale),
-            What::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
-            _ => Answer::Refused(self.quarantine_refusal(id)),
-        };
-        self.answer(reply, answer);
+        self.answer(reply, pending.what.refuse(self.quarantine_refusal(id)));
     }
 
     pub(super) fn quarantine_refusal(&self, id: ExecutionId) -> Refusal {

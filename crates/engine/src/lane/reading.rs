@@ -10,7 +10,7 @@ use crate::ids::IdMap;
 use crate::wake::{Answer, Found, Lookup, ReadId, Refusal, Start};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use windlass_kernel::{Create, ExecutionId, Fence, Need, Net, RunId};
+use windlass_kernel::{Create, ExecutionId, Fence, Need, Net, RunId, any_of};
 use windlass_store::{MailId, Origin, StoreError, Stored, StoredDefinition, Tenant};
 
 /// Why something is looked up.
@@ -87,7 +87,7 @@ impl<R> Reads<R> {
             Why::Inputs(starting, _) => starting.start.origin.tenant == *tenant,
             Why::StartChild { origin, .. } => origin.tenant == *tenant,
             Why::ChildInputs(child) => child.origin.tenant == *tenant,
-            _ => false,
+            any_of![Why: Load Net Values ChildEnded Retry ToolEnd Report Room OffersOf InboxOf List] => false,
         };
         self.open.values().filter(begins).count()
     }
@@ -205,18 +205,12 @@ impl<R> Lane<R> {
             match &pending.what {
                 What::Dispatch { tenant, .. } => self.queue.left(tenant),
                 What::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
-                _ => {}
+                any_of![What: Input Report Agent Create Fork Await] => {}
             }
             let refusal = Refusal::NoExecution(id);
             self.settle_mail(pending.mail, Some(refusal.to_string()));
-            let Pending { what, reply, .. } = pending;
-            let answer = match what {
-                What::Report(_) => Answer::verdict(windlass_protocol::Verdict::Stale),
-                What::Agent(_) => Answer::agent(windlass_protocol::AgentAnswer::Stale),
-                _ => Answer::Refused(refusal),
-            };
-            if let Some(reply) = reply {
-                self.answer(reply, answer);
+            if let Some(reply) = pending.reply {
+                self.answer(reply, pending.what.refuse(refusal));
             }
         }
     }

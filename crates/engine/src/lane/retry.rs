@@ -12,7 +12,7 @@ use std::sync::Arc;
 use windlass_kernel::net::Join;
 use windlass_kernel::{
     Changes, Create, Decision, Event, ExecutionId, Forked, Given, Millis, Need, Net, Record, Rejected, Role,
-    RunId, StartWhen, StepId, Values, can_be_retried, fork, redo, replay,
+    RunId, StartWhen, StepId, Values, any_of, can_be_retried, fork, redo, replay,
 };
 use windlass_store::{Creation, Origin, Retry, RetryFrom};
 
@@ -246,7 +246,11 @@ fn firings(journal: &[Record], of: StepId) -> Vec<Firing> {
             Event::Failed { run, handled: false, .. } => {
                 found.iter_mut().filter(|firing| firing.run == *run).for_each(|firing| firing.failed = true);
             }
-            _ => {}
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped
+                Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done
+                Failed Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned
+                NotCompensated AgentDecided Forked] => {}
         }
     }
     found

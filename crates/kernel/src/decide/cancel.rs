@@ -1,6 +1,7 @@
 //! Draining and cancelling: the outcome is decided and everything that stood or waited goes, in one commit.
 
 use super::{Draft, finish, hold, start};
+use crate::any_of;
 use crate::event::{Cause, Cleared, Event, Gone};
 use crate::ids::RunId;
 use crate::input::{Cancel, Rejected};
@@ -91,7 +92,7 @@ fn ask_to_stop(d: &mut Draft<'_>, clear: Clear) -> Result<(), Rejected> {
         match run.state {
             RunState::Offered { fence } if told => leases.push((*id, fence)),
             RunState::Child { child, .. } => children.push(child),
-            _ => {}
+            any_of![RunState: Ready Waiting Delayed Offered Backoff Manual Looping] => {}
         }
     }
     if leases.is_empty() && children.is_empty() {

@@ -1,5 +1,6 @@
 //! The draft of a decision: the state as it will be, and the records that lead there.
 
+use crate::any_of;
 use crate::aside::lighten;
 use crate::event::{Event, Record};
 use crate::evolve::evolve;
@@ -71,7 +72,11 @@ impl<'a> Draft<'a> {
             Event::LoopStarted { run, items: Some(items), .. } => {
                 self.fresh.items.insert(*run, items.clone());
             }
-            _ => {}
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped
+                Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done
+                Failed Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned
+                NotCompensated AgentDecided Forked] => {}
         }
         evolve(&mut self.state, self.net, &record)?;
         self.records.push(record);

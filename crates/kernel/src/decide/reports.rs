@@ -9,10 +9,10 @@ use crate::net::Completion;
 use crate::step_run::{Patch, RunState};
 
 pub(super) fn report(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
-    let open = d.state.run(report.run).is_some_and(|run| match run.state {
-        RunState::Offered { fence } => fence == report.fence,
-        _ => false,
-    });
+    let open = d
+        .state
+        .run(report.run)
+        .is_some_and(|run| matches!(run.state, RunState::Offered { fence } if fence == report.fence));
     if open {
         return accept(d, report);
     }

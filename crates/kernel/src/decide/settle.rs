@@ -2,6 +2,7 @@
 //! or the end. Quiescence is counted, never searched for.
 
 use super::{Draft, cancel, finish, firing, hold, loops, working};
+use crate::any_of;
 use crate::event::{Cause, Event};
 use crate::ids::StepId;
 use crate::input::Rejected;
@@ -33,13 +34,7 @@ pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
             Phase::Finalizing if d.state.runs.is_empty() && !finish::uploads_are_awaited(d) => {
                 finish::end(d)?;
             }
-            Phase::Blank
-            | Phase::Queued
-            | Phase::Starting
-            | Phase::Draining
-            | Phase::Compensating
-            | Phase::Finalizing
-            | Phase::Ended(_) => return Ok(()),
+            any_of![Phase: Blank Queued Starting Draining Compensating Finalizing Ended] => return Ok(()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Step-runs at their end: what is counted, owed and remembered.
 
 use super::{Applied, runs, tokens};
+use crate::any_of;
 use crate::event::Gone;
 use crate::execution::{Execution, FAILURE_NOTES_MAX, FailureNote, Finale};
 use crate::ids::{Fence, Path, RunId, StepId};
@@ -37,12 +38,7 @@ fn retire(
             state.hungry.remove(&id);
             state.regions.remove(&(run.step, run.path.clone()));
         }
-        RunState::Waiting { .. }
-        | RunState::Delayed { .. }
-        | RunState::Offered { .. }
-        | RunState::Backoff { .. }
-        | RunState::Manual { .. }
-        | RunState::Child { .. } => {}
+        any_of![RunState: Waiting Delayed Offered Backoff Manual Child] => {}
     }
     *state.head.census.slot(kind) -= 1;
     Ok(run)

@@ -1,6 +1,7 @@
 //! Step-runs while they live.
 
 use super::{Applied, tokens};
+use crate::any_of;
 use crate::event::{AgentDecision, Delegated, TokenValue};
 use crate::execution::{Execution, Finale, Scope};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
@@ -179,11 +180,7 @@ pub(super) fn same_fence(run: &StepRun, fence: Option<Fence>) -> Applied {
         RunState::Offered { fence } | RunState::Manual { fence, .. } | RunState::Child { fence, .. } => {
             Some(*fence)
         }
-        RunState::Ready { .. }
-        | RunState::Waiting { .. }
-        | RunState::Delayed { .. }
-        | RunState::Backoff { .. }
-        | RunState::Looping(_) => None,
+        any_of![RunState: Ready Waiting Delayed Backoff Looping] => None,
     };
     if open == fence { Ok(()) } else { Err(format!("{fence:?} is not the open fence {open:?} (K3)")) }
 }

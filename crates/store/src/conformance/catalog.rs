@@ -3,7 +3,7 @@
 use super::world::{World, chain, definition};
 use super::{ServerSite, answered, commit, entry, reader, written};
 use crate::catalog::{Catalog as _, WorkflowQuery};
-use crate::commit::{Applied, Definition, Target, WorkflowId, Write};
+use crate::commit::{Applied, Definition, DefinitionId, StoredManifest, Target, WorkflowId, Write};
 use crate::entry::{Entry, WorkflowStatus};
 use crate::hooks::{HookClaim, HookReader as _, StoredHook};
 use crate::origin::Tenant;
@@ -177,4 +177,31 @@ pub fn a_hook_belongs_to_one_workflow_of_a_tenant<P: ServerSite>(place: &P) {
         reader(&store).find_definition(&Tenant::new("a"), &crate::Which::Id(WorkflowId(1)), None),
         Ok(None)
     );
+}
+
+pub fn versions_of_older_compilers_are_listed_until_they_are_compiled_again<P: ServerSite>(place: &P) {
+    let mut store = place.open();
+    let of = |compiler: u32, id| {
+        let manifest = StoredManifest { compiler, json: format!("{{\"by\":{compiler}}}") };
+        defined(Definition { manifest, ..define("a", id, "text") })
+    };
+    let applied = written(&mut store, &[of(3, 1), of(1, 2), of(2, 3), Write::Net(chain(2))]);
+    let ids: Vec<DefinitionId> = applied
+        .iter()
+        .filter_map(|one| if let Applied::Defined(id, ..) = one { Some(*id) } else { None })
+        .collect();
+    let outdated = |store: &P::Store, compiler, limit| -> Vec<DefinitionId> {
+        let found = reader(store).outdated_versions(compiler, limit).expect("versions");
+        found.into_iter().map(|version| version.id).collect()
+    };
+    assert_eq!(outdated(&store, 3, 9), [ids[1], ids[2]]);
+    assert_eq!((outdated(&store, 3, 1), outdated(&store, 1, 9)), (vec![ids[1]], vec![]));
+    let manifest = StoredManifest { compiler: 3, json: "{}".to_owned() };
+    let recompiled =
+        |definition| Entry::Recompiled { definition, net: chain(2).digest(), manifest: manifest.clone() };
+    assert_eq!(entry(&mut store, recompiled(ids[1])), Applied::Done);
+    assert_eq!(entry(&mut store, recompiled(DefinitionId(404))), Applied::Duplicate);
+    assert_eq!(outdated(&store, 3, 9), [ids[2]]);
+    let found = reader(&store).definition(ids[1]).expect("an answer").expect("it exists");
+    assert_eq!((found.net, found.manifest), (chain(2).digest(), manifest));
 }

@@ -6,7 +6,7 @@ use crate::origin::IdempotencyKey;
 use crate::rows::{Class, RunRow};
 use crate::store::StoreError;
 use std::collections::HashSet;
-use windlass_kernel::{ExecutionId, Fence, Millis, Phase, RunId};
+use windlass_kernel::{ExecutionId, Fence, Millis, Phase, RunId, any_of};
 
 /// Facts about the execution that a commit is for. Each is looked up when [`judge_commit`] asks for it.
 pub trait CommitFacts {
@@ -116,14 +116,9 @@ impl Refusals {
     pub fn record(&mut self, execution: ExecutionId, applied: Applied) {
         match applied {
             Applied::Committed(_) => {}
-            Applied::Done
-            | Applied::Defined(..)
-            | Applied::Accepted(_)
-            | Applied::Conflict
-            | Applied::Fenced
-            | Applied::Duplicate
-            | Applied::Taken
-            | Applied::HookTaken(_) => drop(self.0.insert(execution)),
+            any_of![Applied: Done Defined Accepted Conflict Fenced Duplicate Taken HookTaken] => {
+                self.0.insert(execution);
+            }
         }
     }
 }

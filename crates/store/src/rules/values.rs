@@ -3,7 +3,7 @@
 use crate::commit::Position;
 use crate::store::{JournalRow, PageBounds, StoreError};
 use std::collections::BTreeSet;
-use windlass_kernel::{Event, Fence, Need, Record, Role, RunId, Values, answer, events};
+use windlass_kernel::{Event, Fence, Need, Record, Role, RunId, Values, answer, any_of};
 
 /// Rows read of a journal at a time.
 const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
@@ -123,12 +123,10 @@ fn opened_fence(record: &Record) -> Option<Fence> {
         Event::Offered { fence, .. }
         | Event::ChildStarted { fence, .. }
         | Event::AwaitingManual { fence, .. } => Some(*fence),
-        events![
-            Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked Compensating
-            Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting Woken Delayed
-            Lost RetryScheduled Yielded CompletedManually Done Failed Dropped LoopStarted IterationStarted
-            IterationEnded Patched Returned NotCompensated AgentDecided Forked
-        ] => None,
+        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
+            Woken Delayed Lost RetryScheduled Yielded CompletedManually Done Failed Dropped LoopStarted
+            IterationStarted IterationEnded Patched Returned NotCompensated AgentDecided Forked] => None,
     }
 }
 
