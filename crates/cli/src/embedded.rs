@@ -28,7 +28,7 @@ pub fn in_folder(folder: Folder, workers: Workers) -> anyhow::Result<Embedded> {
 pub fn setup(workers: Workers) -> anyhow::Result<Setup> {
     let egress = if workers == Workers::None { Egress::default() } else { egress()? };
     let (secrets, variables) = (EngineSecrets::from_environment(), Variables::All);
-    // Who runs a file here may fill this disk; and sees that it stands still, and ends it.
+    // The person who runs a file may fill the disk of this machine, and can end a run that hangs.
     let database_quota = DatabaseQuota::default();
     Ok(Setup {
         workers,
@@ -44,7 +44,7 @@ pub fn setup(workers: Workers) -> anyhow::Result<Setup> {
     })
 }
 
-/// Who runs a file here may reach what this machine reaches; what no definition may reach stays closed.
+/// A definition that is run here may reach what this machine reaches, except addresses that are closed to every definition.
 fn egress() -> anyhow::Result<Egress> {
     let list = std::env::var("WINDLASS_EGRESS_ALLOW").unwrap_or_default();
     let local = Egress { allow_private: true, allow: Vec::new() };

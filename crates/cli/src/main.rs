@@ -1,20 +1,20 @@
-//! `windlass`: thin commands over the crates. Data goes to stdout, words to stderr.
+//! The command line: thin commands over the crates. Data is printed to stdout, messages to stderr.
 
 mod api;
 mod commands;
 mod data;
 mod embedded;
 mod exit;
+mod format;
 mod ids;
 mod progress;
 mod signals;
-mod words;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Small values are made on one thread and dropped on another all the time; this one is made for that.
+/// Values are allocated on one thread and freed on another all the time, which this allocator is made for.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -53,7 +53,7 @@ enum Command {
     /// One computation for the pool, in a process with limits of its own
     #[command(name = embedded::SANDBOX, hide = true)]
     Sandbox,
-    /// What scripts of workflow nodes ask through; see docs/nodes.md
+    /// Lets scripts of workflow nodes call the engine; see docs/nodes.md
     #[command(hide = true)]
     Node {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -62,8 +62,8 @@ enum Command {
 }
 
 impl Command {
-    /// Whoever named a server may think that all commands go there.
-    fn tell_of_place(&self) {
+    /// Reports that a command does not use the server that the environment names.
+    fn warn_if_local(&self) {
         let is_local = matches!(self, Command::Admin(_) | Command::Bench(_) | Command::Sim(_));
         if is_local && std::env::var_os(api::URL_VARIABLE).is_some_and(|url| !url.is_empty()) {
             progress::say(&format!("note: {} is set; this command works on this machine", api::URL_VARIABLE));
@@ -73,7 +73,7 @@ impl Command {
 
 fn main() -> ExitCode {
     let command = Cli::parse().command;
-    command.tell_of_place();
+    command.warn_if_local();
     let done = match command {
         Command::Run(run) => run.run(),
         Command::Serve(serve) => serve.run(),
@@ -87,9 +87,9 @@ fn main() -> ExitCode {
         Command::Admin(admin) => admin.run(),
         Command::Bench(bench) => bench.run(),
         Command::Sim(sim) => sim.run(),
-        Command::Supervise { argv } => commands::supervise::run(&argv),
-        Command::Sandbox => commands::sandbox::run(),
-        Command::Node { args } => commands::node::run(&args),
+        Command::Supervise { argv } => commands::internal::supervise(&argv),
+        Command::Sandbox => commands::internal::sandbox(),
+        Command::Node { args } => commands::internal::call_node(&args),
         Command::Completions { shell } => {
             // Made whole first: the generator panics when its writer fails, and a reader may hang up.
             let mut script = Vec::new();
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The reader of stdout has enough, and knows it.
+/// Whether the reader of stdout has closed it, which needs no report.
 fn is_hung_up(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<std::io::Error>();
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)

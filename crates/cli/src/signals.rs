@@ -20,7 +20,7 @@ pub fn listen() -> io::Result<Receiver<i32>> {
                 _ = terms.recv() => SignalKind::terminate().as_raw_value(),
             }
         };
-        // Whoever does not listen any more is about to end.
+        // A command that no longer listens is about to end.
         let _ = heard.send(next().await);
         std::process::exit(exit::of_signal(next().await).into());
     };

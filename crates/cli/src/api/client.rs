@@ -32,7 +32,7 @@ pub struct Client {
     /// Dropped after the connection, whose tasks it runs.
     runtime: Runtime,
     base: Url,
-    /// What a command has to add to reach the same place.
+    /// The flag with which a command reaches the same API.
     flag: String,
     /// None at a server's URL.
     folder: Option<FolderAccess>,
@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// What a command has to add to reach the same place.
+    /// The flag with which a command reaches the same API.
     pub fn flag(&self) -> &str {
         &self.flag
     }

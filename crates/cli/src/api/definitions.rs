@@ -15,7 +15,7 @@ pub fn newest_version(client: &Client, name: &str) -> Result<Option<(u32, String
     Ok(version.zip(workflow["source"].as_str().map(str::to_owned)))
 }
 
-/// Returns the ids of the workflows of exactly that name, the newest first; an id stands for itself.
+/// Returns the ids of the workflows of exactly that name, the newest first; an id is returned as it is.
 pub fn workflow_ids(client: &Client, name: &str) -> Result<Vec<String>, ApiError> {
     if matches!(Which::of(name), Which::Id(_)) {
         return Ok(vec![name.to_owned()]);

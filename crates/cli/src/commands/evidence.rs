@@ -1,12 +1,12 @@
 //! `windlass evidence`
 
 use crate::api::{ApiTarget, Need, get_evidence};
-use crate::commands::told::print_json;
+use crate::commands::report::print_json;
 use crate::data::Data;
 use crate::exit::{self, Usage};
+use crate::format::plain;
 use crate::ids;
 use crate::progress::say;
-use crate::words::plain;
 use anyhow::Context;
 use serde_json::Value;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Definitions that a definition starts, and those that they start: found beside its file, or registered before.
+//! Definitions that a definition starts, directly or not: files in its folder, or registered definitions.
 
 mod search;
 
@@ -12,19 +12,19 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 use windlass_dialects::{Child, Compiled, Diagnostic, compile};
 
-/// Definitions that one may lead to; more are a mistake.
+/// Maximum number of definitions that one may lead to.
 const MEMBERS_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub struct Family {
     members: Vec<Member>,
-    /// Children that are nowhere, with the text that names them.
+    /// Children that were not found, with the text that names them.
     nowhere: Vec<Nowhere>,
 }
 
 #[derive(Debug)]
 struct Member {
-    /// What it is called by whoever starts it, and registered as.
+    /// The name by which others start it and under which it is registered.
     name: String,
     source: Source,
     compiled: Compiled,
@@ -35,12 +35,12 @@ struct Nowhere {
     why: Diagnostic,
     /// The member that names it; None: the first definition.
     of: Option<usize>,
-    /// How the place is told.
+    /// The diagnostic with its place in the text.
     rendered: String,
 }
 
 impl Family {
-    /// Paths are relative to the folder of the first definition, so that a path means the same everywhere.
+    /// Finds all of them. Paths are relative to the folder of the first definition, so that a path means the same everywhere.
     pub fn of(compiled: &Compiled, source: &Source, target: &ApiTarget) -> anyhow::Result<Family> {
         let registered = &Registered { target, client: OnceCell::new() };
         let mut family = Family::default();
@@ -97,7 +97,7 @@ impl Family {
         found: &Found,
         registered: &Registered<'_>,
     ) -> anyhow::Result<Option<Diagnostic>> {
-        let told = |message: String, hint: &str| {
+        let with_hint = |message: String, hint: &str| {
             let mut why = child.nowhere.clone();
             (why.message, why.hint) = (message, Some(hint.to_owned()));
             Some(why)
@@ -110,11 +110,11 @@ impl Family {
                     "only the first {FILES_MAX} files of this folder were searched for that name: write the file's \
                      own path, without its ending"
                 );
-                return Ok(told(child.nowhere.message.clone(), &hint));
+                return Ok(with_hint(child.nowhere.message.clone(), &hint));
             }
             Found::Several(files) => {
                 let message = format!("several files here are called `{}`: {}", child.path, files.join(", "));
-                return Ok(told(message, "name the file itself, without its ending"));
+                return Ok(with_hint(message, "name the file itself, without its ending"));
             }
             Found::Registered => newest.map_or(0, |(version, _)| version),
             // What is registered already keeps its number; another text gets the next one.
@@ -125,13 +125,13 @@ impl Family {
         Ok(match child.version {
             Some(version) if version > has => {
                 let message = format!("playbook `{}` has {has} versions, so none is {version}", child.path);
-                told(message, "leave `version` out to start the newest")
+                with_hint(message, "leave `version` out to start the newest")
             }
             _ => None,
         })
     }
 
-    /// Everything it leads to is there and has no errors.
+    /// Whether everything that it leads to was found and has no errors.
     pub fn is_whole(&self) -> bool {
         self.nowhere.is_empty() && self.members.iter().all(|member| member.compiled.is_valid())
     }
@@ -148,7 +148,7 @@ impl Family {
         }
     }
 
-    /// How many there are, those of the first definition included.
+    /// Formats the counts of errors and warnings, those of the first definition included.
     pub fn problems(&self, root: &Compiled) -> String {
         let all = || self.members.iter().map(|member| &member.compiled).chain([root]);
         let errors = all().map(|compiled| compiled.errors().count()).sum::<usize>() + self.nowhere.len();
@@ -169,9 +169,9 @@ impl Family {
         self.nowhere.iter().filter(move |nowhere| nowhere.of == of).map(|nowhere| &nowhere.why)
     }
 
-    /// The children as objects.
-    pub fn told(&self) -> Vec<Value> {
-        let told = self.members.iter().enumerate().map(|(place, member)| {
+    /// Returns the children as objects of `validate --json`.
+    pub fn to_json(&self) -> Vec<Value> {
+        let members = self.members.iter().enumerate().map(|(place, member)| {
             let errors: Vec<_> = member.compiled.errors().chain(self.nowhere_of(Some(place))).collect();
             json!({
                 "path": member.name,
@@ -181,10 +181,10 @@ impl Family {
                 "warnings": member.compiled.warnings().collect::<Vec<_>>(),
             })
         });
-        told.collect()
+        members.collect()
     }
 
-    /// Each text under the name by which it is started.
+    /// Returns each text with the name by which it is started.
     pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
         self.members.iter().map(|member| (member.name.as_str(), member.source.text.as_str()))
     }

@@ -6,16 +6,14 @@ pub mod evidence;
 pub mod executions;
 mod family;
 pub mod graph;
-pub mod node;
+pub mod internal;
+mod report;
 pub mod run;
-pub mod sandbox;
 pub mod schema;
 pub mod secrets;
 pub mod serve;
 pub mod sim;
 mod source;
-pub mod supervise;
-mod told;
 pub mod validate;
 pub mod workflows;
 

@@ -1,12 +1,12 @@
 //! `windlass secrets`: values that steps may use and that are never shown.
 
 use super::counted;
-use super::told::print_json;
+use super::report::print_json;
 use crate::api::{ApiTarget, Client, Need};
 use crate::data::Data;
 use crate::exit::Usage;
+use crate::format::{plain, since};
 use crate::progress::say;
-use crate::words::{plain, since};
 use anyhow::Context;
 use clap::Subcommand;
 use reqwest::Method;

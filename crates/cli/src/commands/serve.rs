@@ -23,13 +23,13 @@ impl Serve {
         let settings = Settings::gather(&self.flags, variable).map_err(|bad| Usage::new(bad.to_string()))?;
         let data = Data::of(settings.data.clone());
         let is_first = !data.folder().join(OWNER_FILE).exists();
-        serve(settings, secrets, |server| tell(server, &data, is_first))?;
+        serve(settings, secrets, |server| report_start(server, &data, is_first))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What somebody needs to know who starts it; more, if it is the first time. The last line says that it is ready.
-fn tell(server: &Server, data: &Data, is_first: bool) {
+/// Prints how to reach the server; with first steps in a new folder. The last line says that it is ready.
+fn report_start(server: &Server, data: &Data, is_first: bool) {
     for warning in server.warnings() {
         say(&format!("warning: {warning}"));
     }
@@ -43,7 +43,7 @@ fn tell(server: &Server, data: &Data, is_first: bool) {
             }
             say(&format!("listening on {url}"));
         }
-        Err(error) => say(&format!("listening; the address cannot be told: {error}")),
+        Err(error) => say(&format!("listening on an unknown address: {error}")),
     }
 }
 

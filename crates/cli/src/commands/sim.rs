@@ -18,7 +18,7 @@ pub struct Sim {
     /// The first seed; a seed is a whole story
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many executions to simulate, one seed each; with --system at least so many, several in a seed
+    /// How many executions to simulate, one seed each; with --system a minimum, several in a seed
     #[arg(long, default_value_t = 1)]
     executions: u64,
     /// Simulate as many executions as this many seconds allow, instead of a number of them
@@ -86,7 +86,7 @@ impl Sim {
             let violations: Vec<_> = summary.violations.iter().zip(kept).map(|(violation, file)| {
                 json!({ "seed": violation.seed, "rule": violation.rule, "what": violation.what, "file": file })
             }).collect();
-            let told = json!({
+            let summary = json!({
                 "firstSeed": self.seed,
                 "executions": summary.executions,
                 "events": summary.events,
@@ -95,7 +95,7 @@ impl Sim {
                 "seconds": seconds,
                 "violations": violations,
             });
-            writeln!(out, "{told}")?;
+            writeln!(out, "{summary}")?;
             return Ok(());
         }
         for (end, count) in &summary.ends {
@@ -131,7 +131,10 @@ impl Sim {
             0 => writeln!(out, "no rule was broken")?,
             count => {
                 let seeds = counted(count, "seed");
-                writeln!(out, "{seeds} broke a rule; `windlass sim --seed N --tell` tells one")?;
+                writeln!(
+                    out,
+                    "{seeds} broke a rule; `windlass sim --seed N --tell` prints the events of one"
+                )?;
             }
         }
         Ok(())

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Source {
     pub text: String,
-    /// Where it stands; definitions that it starts stand beside it.
+    /// The folder of the file, in which definitions that it starts are searched for.
     pub folder: PathBuf,
-    /// What messages call it.
+    /// The name of the source in messages.
     pub shown: String,
 }
 

@@ -42,18 +42,18 @@ impl Validate {
 }
 
 fn print_json(compiled: &Compiled, family: &Family) -> anyhow::Result<()> {
-    let mut told = json!({
+    let mut report = json!({
         "valid": compiled.is_valid() && family.is_whole(),
         "dialect": compiled.dialect,
         "name": compiled.name,
         "errors": compiled.errors().chain(family.nowhere_of_root()).collect::<Vec<_>>(),
         "warnings": compiled.warnings().collect::<Vec<_>>(),
     });
-    let children = family.told();
+    let children = family.to_json();
     if !children.is_empty() {
-        told["children"] = Value::Array(children);
+        report["children"] = Value::Array(children);
     }
-    Ok(writeln!(std::io::stdout(), "{told}")?)
+    Ok(writeln!(std::io::stdout(), "{report}")?)
 }
 
 fn print(compiled: &Compiled, family: &Family, source: &Source) -> anyhow::Result<()> {

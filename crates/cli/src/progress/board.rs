@@ -1,6 +1,6 @@
 //! The steps of an execution as a list: one row a step, in the order in which they began.
 
-use crate::words::plain;
+use crate::format::plain;
 use std::collections::BTreeMap;
 use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times};
 use windlass_server::follow::LogLine;

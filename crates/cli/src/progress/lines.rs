@@ -1,7 +1,7 @@
 //! One line per change, for pipes and files.
 
 use super::say;
-use crate::words::{duration, log_line, sentence};
+use crate::format::{duration, log_line, sentence};
 use windlass_kernel::{Millis, Net};
 use windlass_server::follow::Seen;
 use windlass_views::{ExecutionChange, Occurrence, TimelineEntry};

@@ -4,7 +4,7 @@
 use super::board::{Board, Row, State};
 use super::{Style, TICK};
 use crate::embedded::now;
-use crate::words::{duration, failure};
+use crate::format::{duration, failure};
 use rustix::termios::tcgetwinsize;
 use std::io::{Write, stderr};
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! `windlass admin backup` and `restore`.
 
 use crate::commands::counted;
-use crate::commands::told::print_json;
+use crate::commands::report::print_json;
 use crate::data::Data;
 use crate::progress::say;
 use std::path::PathBuf;
@@ -33,23 +33,23 @@ pub struct Restore {
 
 impl Backup {
     pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        tell(&backup(data.folder(), &self.into)?, self.json, &format!("is in {}", self.into.display()))
+        report(&backup(data.folder(), &self.into)?, self.json, &format!("is in {}", self.into.display()))
     }
 }
 
 impl Restore {
     pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        let told = tell(
+        let reported = report(
             &restore(&self.from, data.folder())?,
             self.json,
             &format!("is in {}", data.folder().display()),
         );
         say("the master key is not part of a backup: without the old one, stored secrets cannot be opened");
-        told
+        reported
     }
 }
 
-fn tell(note: &Note, json: bool, place: &str) -> anyhow::Result<ExitCode> {
+fn report(note: &Note, json: bool, place: &str) -> anyhow::Result<ExitCode> {
     if json {
         print_json(&serde_json::to_value(note)?)?;
     } else {

@@ -1,7 +1,7 @@
 //! `windlass admin check`.
 
 use crate::commands::counted;
-use crate::commands::told::print_json;
+use crate::commands::report::print_json;
 use crate::data::Data;
 use crate::exit;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use windlass_store::AuditSeal;
 use windlass_store::check::{self, Problem, Report};
 use windlass_views::execution_id;
 
-/// How often a terminal is told how far the check is.
+/// Time between two progress lines on a terminal.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// Check that everything in the data folder is as it was written
@@ -61,7 +61,7 @@ fn audit_seal(data: &Data) -> anyhow::Result<Option<Arc<AuditSeal>>> {
     LocalVault::of(data.folder(), EngineSecrets::from_environment())?.audit_seal()
 }
 
-/// Tells a terminal now and then how much was seen.
+/// Reports progress on a terminal.
 fn progress() -> impl FnMut(&Report) {
     let mut next = stderr().is_terminal().then(Instant::now);
     move |report| {

@@ -1,7 +1,7 @@
 //! `windlass admin prune`.
 
 use crate::commands::counted;
-use crate::commands::told::print_json;
+use crate::commands::report::print_json;
 use crate::data::Data;
 use crate::embedded::{self, Workers, now};
 use crate::progress::say;
@@ -25,7 +25,7 @@ pub struct Prune {
     /// How long executions are kept after they ended
     #[arg(long, default_value = "30d", value_name = "TIME", value_parser = duration)]
     keep: Duration,
-    /// Only tell what would go
+    /// Only list what would be deleted
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object

@@ -1,12 +1,12 @@
 //! `windlass admin quarantine`: executions that are not worked on.
 
 use crate::api::{Client, Need};
-use crate::commands::told::print_json;
+use crate::commands::report::print_json;
 use crate::data::Data;
 use crate::embedded::now;
 use crate::exit::Usage;
 use crate::progress::say;
-use crate::{ids, words};
+use crate::{format, ids};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use windlass_engine::{Answer, Fatal, Folder, Now, give_alone};
@@ -20,7 +20,7 @@ use windlass_store::{
 };
 use windlass_views::{execution_id, time};
 
-/// What others are told about the process while it holds the folder.
+/// The name of this process for others while it holds the folder.
 const WHAT: &str = "windlass admin quarantine";
 const OWNER: &str = "owner";
 const CANCELLED: &str = "CANCELLED";
@@ -70,12 +70,12 @@ fn list(data: &Data, json: bool) -> anyhow::Result<()> {
     let suspects = data.read()?.suspects()?;
     let quarantined: Vec<&Suspect> = suspects.iter().filter(|one| one.quarantined_at.is_some()).collect();
     if json {
-        let told: Vec<Value> = quarantined.into_iter().map(told).collect();
-        return print_json(&json!({ "executions": told }));
+        let executions: Vec<Value> = quarantined.into_iter().map(to_json).collect();
+        return print_json(&json!({ "executions": executions }));
     }
     for one in &quarantined {
         let since = one.quarantined_at.map(time).unwrap_or_default();
-        println!("{}  {since}  {}", execution_id(one.execution), words::plain(&one.reason));
+        println!("{}  {since}  {}", execution_id(one.execution), format::plain(&one.reason));
     }
     if quarantined.is_empty() {
         say("no execution is quarantined");
@@ -83,7 +83,7 @@ fn list(data: &Data, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn told(suspect: &Suspect) -> Value {
+fn to_json(suspect: &Suspect) -> Value {
     json!({
         "executionId": execution_id(suspect.execution),
         "reason": suspect.reason,
@@ -182,7 +182,7 @@ fn cancel(data: &Data, id: &str, abandon: bool) -> anyhow::Result<()> {
 fn abandoned(held: &mut Held) -> anyhow::Result<()> {
     let mut writes = Vec::new();
     if let Some(parent) = held.standing.parent {
-        writes.extend(told_parent(&held.store, parent, held.execution)?);
+        writes.extend(notify_parent(&held.store, parent, held.execution)?);
     }
     let entry = Entry::Abandoned { execution: held.execution, at: now() };
     writes.push(Write::Entry(Box::new(entry.audited(held.audit("execution.abandon")))));
@@ -192,7 +192,7 @@ fn abandoned(held: &mut Held) -> anyhow::Result<()> {
 }
 
 /// A parent that waits for it learns that it is over.
-fn told_parent(store: &Sqlite, parent: ExecutionId, child: ExecutionId) -> anyhow::Result<Option<Write>> {
+fn notify_parent(store: &Sqlite, parent: ExecutionId, child: ExecutionId) -> anyhow::Result<Option<Write>> {
     let Some(stored) = store.reader()?.load(parent).ok().flatten() else { return Ok(None) };
     let mut waits = stored.state.runs.iter().filter_map(|(run, step_run)| match step_run.state {
         RunState::Child { fence, child: of, .. } if of == child => Some((*run, fence)),

@@ -1,8 +1,8 @@
 //! Commands that change an execution.
 
 use crate::api::Client;
+use crate::commands::report::{next_commands, print_json};
 use crate::commands::run::inputs::pair;
-use crate::commands::told::{moving_on, print_json};
 use crate::exit::Usage;
 use crate::ids;
 use crate::progress::say;
@@ -121,7 +121,7 @@ fn report_next_step(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyho
     match status {
         _ if !client.is_in_process() => {}
         "completed" | "failed" | "partial_success" | "cancelled" => {}
-        "paused" => say(&moving_on(client, id)?),
+        "paused" => say(&next_commands(client, id)?),
         _ => {
             let command = client.resume_command(id);
             say(&format!("no process runs it at the moment; carry on with:\n  {command}"));

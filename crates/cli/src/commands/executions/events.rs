@@ -2,7 +2,7 @@
 
 use super::watch::Watching;
 use crate::api::{Client, follow};
-use crate::commands::told::print_json;
+use crate::commands::report::print_json;
 use crate::ids;
 use serde_json::json;
 use std::io::Write;

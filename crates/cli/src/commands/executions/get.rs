@@ -2,9 +2,9 @@
 
 use crate::api::{Client, get_execution, get_picture};
 use crate::commands::graph::{Drawn, put};
-use crate::commands::told::{moving_on, print_json};
+use crate::commands::report::{next_commands, print_json};
+use crate::format::{duration, plain};
 use crate::ids;
-use crate::words::{duration, plain};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -46,7 +46,7 @@ impl Get {
         let mut text = page(&execution)?;
         let is_paused = execution["status"] == "paused";
         if is_paused {
-            writeln!(text, "\n{}", moving_on(client, id)?)?;
+            writeln!(text, "\n{}", next_commands(client, id)?)?;
         }
         std::io::stdout().write_all(text.as_bytes())?;
         if execution["completedAt"].is_null() && !is_paused {

@@ -1,8 +1,8 @@
 //! `windlass executions list`
 
 use crate::api::{Client, list_executions};
-use crate::commands::told::print_json;
-use crate::words::{plain, since};
+use crate::commands::report::print_json;
+use crate::format::{plain, since};
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use std::io::Write;

@@ -2,9 +2,9 @@
 
 use super::watch::Watching;
 use crate::api::{Client, follow};
-use crate::commands::told::{known_step, print_json};
+use crate::commands::report::{known_step, print_json};
+use crate::format::log_line;
 use crate::ids;
-use crate::words::log_line;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
@@ -72,7 +72,7 @@ fn as_json(id: ExecutionId, line: &LogLine) -> Value {
         Stream::Err => "stderr",
         Stream::Worker => "worker",
     };
-    let mut told = json!({
+    let mut entry = json!({
         "executionId": execution_id(id),
         "timestamp": time(line.at),
         "level": line.level.name(),
@@ -82,10 +82,10 @@ fn as_json(id: ExecutionId, line: &LogLine) -> Value {
         "data": { "stream": stream, "attempt": line.attempt },
     });
     if let Some(data) = line.data.as_deref() {
-        told["data"]["given"] = data.clone();
+        entry["data"]["given"] = data.clone();
     }
     if !line.path.is_empty() {
-        told["data"]["path"] = json!(line.path);
+        entry["data"]["path"] = json!(line.path);
     }
-    told
+    entry
 }

@@ -1,9 +1,9 @@
 //! `windlass executions retry`
 
 use crate::api::{Client, follow, get_execution};
+use crate::commands::report::known_step;
 use crate::commands::run::ending::Ending;
 use crate::commands::run::inputs::Inputs;
-use crate::commands::told::known_step;
 use crate::{ids, signals};
 use anyhow::Context;
 use reqwest::Method;

@@ -1,7 +1,7 @@
 //! `windlass executions watch`, and what all that follow have in common.
 
 use crate::api::{Client, follow, get_execution};
-use crate::commands::told::title;
+use crate::commands::report::title;
 use crate::progress::{Progress, TICK, say};
 use crate::{exit, ids};
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use super::wait::{Waited, wait};
 use crate::api::{ApiError, Client, get_execution, list_executions};
 use crate::commands::counted;
-use crate::commands::told::{print_json, tell_end};
+use crate::commands::report::{print_json, report_end};
 use crate::exit;
 use crate::progress::say;
 use crossbeam_channel::Receiver;
@@ -88,7 +88,7 @@ impl Ending<'_> {
             if self.json {
                 print_json(&get_execution(self.client, *id)?)?;
             } else if let [_] = ids {
-                tell_end(self.client, *id, status)?;
+                report_end(self.client, *id, status)?;
             } else {
                 writeln!(std::io::stdout(), "{} {status}", execution_id(*id))?;
             }

@@ -1,4 +1,4 @@
-//! The inputs of an execution that the command line says; they lie over the definition's defaults.
+//! Inputs from the command line, which replace the definition's defaults.
 
 use crate::exit::Usage;
 use serde_json::{Map, Value};
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_command_line_says_lies_over_the_defaults() {
+    fn given_inputs_replace_defaults() {
         check(None, &[], Ok(json!({ "n": 1, "db": { "host": "a", "port": 5 }, "list": [1, 2] })));
         check(
             Some(r#"{"db": {"host": "b"}, "list": [3], "new": null}"#),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_input_is_told() {
+    fn bad_inputs_are_refused() {
         check(None, &["n"], Err("--input needs KEY=VALUE, not `n`"));
         check(None, &["=1"], Err("--input needs KEY=VALUE"));
         check(Some("[1]"), &[], Err("--inputs must be a JSON object"));

@@ -1,7 +1,7 @@
 //! Waits for executions and shows their progress meanwhile.
 
 use crate::api::{Client, follow, get_execution};
-use crate::commands::told::title;
+use crate::commands::report::title;
 use crate::progress::{Progress, TICK, say};
 use anyhow::bail;
 use crossbeam_channel::Receiver;

@@ -41,7 +41,7 @@ impl Sim {
     }
 
     fn system_json(&self, summary: &Summary, kept: &[PathBuf], seconds: f64) -> serde_json::Value {
-        let told = |violation: &Violation, file: &PathBuf| json!({ "seed": violation.seed, "rule": violation.rule, "what": violation.what, "file": file });
+        let to_json = |violation: &Violation, file: &PathBuf| json!({ "seed": violation.seed, "rule": violation.rule, "what": violation.what, "file": file });
         let counts = &summary.counts;
         json!({
             "firstSeed": self.seed,
@@ -57,7 +57,7 @@ impl Sim {
             "mail": counts.mail,
             "ends": summary.ends,
             "seconds": seconds,
-            "violations": summary.violations.iter().zip(kept).map(|(violation, file)| told(violation, file)).collect::<Vec<_>>(),
+            "violations": summary.violations.iter().zip(kept).map(|(violation, file)| to_json(violation, file)).collect::<Vec<_>>(),
         })
     }
 
@@ -99,7 +99,10 @@ impl Sim {
             0 => writeln!(out, "no rule was broken")?,
             count => {
                 let seeds = counted(count as u64, "seed");
-                writeln!(out, "{seeds} broke a rule; `windlass sim --system --seed N --tell` tells one")?;
+                writeln!(
+                    out,
+                    "{seeds} broke a rule; `windlass sim --system --seed N --tell` prints the events of one"
+                )?;
             }
         }
         Ok(())

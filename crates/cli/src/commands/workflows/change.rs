@@ -2,8 +2,8 @@
 
 use super::find;
 use crate::api::Client;
+use crate::commands::report::print_json;
 use crate::commands::source::Source;
-use crate::commands::told::print_json;
 use crate::progress::say;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -96,8 +96,8 @@ pub struct Delete {
 impl Create {
     pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let source = Source::read(&self.file)?;
-        let told = client.json(client.request(Method::POST, &["workflows"]).definition(&source.text))?;
-        registered(&told, self.json)
+        let workflow = client.json(client.request(Method::POST, &["workflows"]).definition(&source.text))?;
+        print_registered(&workflow, self.json)
     }
 }
 
@@ -109,17 +109,17 @@ impl Update {
         if let Some(version) = self.after {
             asked = asked.with("if-match", format!("\"{version}\""));
         }
-        registered(&client.json(asked)?, self.json)
+        print_registered(&client.json(asked)?, self.json)
     }
 }
 
 impl Status {
     pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let id = find(client, &self.workflow)?;
-        let told =
+        let workflow =
             client.send(Method::PATCH, &["workflows", &id], &json!({ "status": self.status.name() }))?;
         match self.json {
-            true => print_json(&told),
+            true => print_json(&workflow),
             false => Ok(writeln!(std::io::stdout(), "{id} {}", self.status.name())?),
         }
     }
@@ -129,7 +129,7 @@ impl Duplicate {
     pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let id = find(client, &self.workflow)?;
         let asked = self.name.as_ref().map_or(json!({}), |name| json!({ "name": name }));
-        registered(&client.send(Method::POST, &["workflows", &id, "duplicate"], &asked)?, self.json)
+        print_registered(&client.send(Method::POST, &["workflows", &id, "duplicate"], &asked)?, self.json)
     }
 }
 
@@ -147,15 +147,15 @@ impl Delete {
     }
 }
 
-fn registered(told: &Value, as_json: bool) -> anyhow::Result<()> {
+fn print_registered(workflow: &Value, as_json: bool) -> anyhow::Result<()> {
     let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
     if as_json {
-        return print_json(told);
+        return print_json(workflow);
     }
-    for warning in told["warnings"].as_array().into_iter().flatten() {
+    for warning in workflow["warnings"].as_array().into_iter().flatten() {
         let at = warning["line"].as_u64().map(|line| format!("line {line}: ")).unwrap_or_default();
         say(&format!("warning: {at}{}", text(warning, "message")));
     }
-    let (id, name, version) = (text(told, "id"), text(told, "name"), &told["version"]);
+    let (id, name, version) = (text(workflow, "id"), text(workflow, "name"), &workflow["version"]);
     Ok(writeln!(std::io::stdout(), "{id}  version {version}  {name}")?)
 }

@@ -2,8 +2,8 @@
 
 use super::find;
 use crate::api::{Client, list_workflows};
-use crate::commands::told::print_json;
-use crate::words::{plain, since};
+use crate::commands::report::print_json;
+use crate::format::{plain, since};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -16,7 +16,7 @@ pub struct List {
     /// Only those with this in their name
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// At most so many
+    /// Maximum number of workflows
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Print one JSON object
@@ -75,24 +75,24 @@ impl List {
 impl Get {
     pub fn run(&self, client: &Client) -> anyhow::Result<()> {
         let id = find(client, &self.workflow)?;
-        let told = match self.version {
+        let workflow = match self.version {
             None => client.get(&["workflows", &id], &[])?,
             Some(version) => client.get(&["workflows", &id, "versions", &version.to_string()], &[])?,
         };
         if self.json {
-            return print_json(&told);
+            return print_json(&workflow);
         }
         let mut out = std::io::stdout().lock();
-        let source = text(&told, "source");
+        let source = text(&workflow, "source");
         if !self.source {
-            writeln!(out, "{}", text(&told, "id"))?;
+            writeln!(out, "{}", text(&workflow, "id"))?;
             for (label, key) in [("name", "name"), ("dialect", "dialect"), ("status", "status")] {
-                if told[key].is_string() {
-                    writeln!(out, "  {label:8} {}", plain(text(&told, key)))?;
+                if workflow[key].is_string() {
+                    writeln!(out, "  {label:8} {}", plain(text(&workflow, key)))?;
                 }
             }
-            writeln!(out, "  {:8} {}", "version", told["version"])?;
-            writeln!(out, "  {:8} {}\n", "net", text(&told, "netDigest"))?;
+            writeln!(out, "  {:8} {}", "version", workflow["version"])?;
+            writeln!(out, "  {:8} {}\n", "net", text(&workflow, "netDigest"))?;
         }
         Ok(write!(out, "{source}{}", if source.ends_with('\n') { "" } else { "\n" })?)
     }
@@ -127,6 +127,6 @@ impl Versions {
     }
 }
 
-fn text<'v>(told: &'v Value, key: &str) -> &'v str {
-    told[key].as_str().unwrap_or("-")
+fn text<'v>(workflow: &'v Value, key: &str) -> &'v str {
+    workflow[key].as_str().unwrap_or("-")
 }

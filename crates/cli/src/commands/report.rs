@@ -1,4 +1,4 @@
-//! Executions as commands print them.
+//! Reports about executions that several commands print.
 
 use crate::api::{Client, follow, get_execution};
 use crate::exit::Usage;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use windlass_kernel::{Execution, ExecutionId, Net, RunState, StepId};
 use windlass_views::{execution_id, gate_keys};
 
-/// One JSON value on a line of stdout.
+/// Prints a JSON value on one line of stdout.
 pub fn print_json(value: &Value) -> anyhow::Result<()> {
     Ok(writeln!(std::io::stdout(), "{value}")?)
 }
@@ -24,58 +24,58 @@ pub fn known_step(net: &Net, name: &str) -> Result<(), Usage> {
     Err(Usage::new(format!("the definition has no step `{name}`")).hint(hint))
 }
 
-/// The line that stands over everything told of an execution.
-pub fn title(told: &Value) -> String {
-    let id = told["executionId"].as_str().unwrap_or_default();
-    match told["workflowName"].as_str() {
-        Some(name) => format!("{id}: {name}, version {}", told["workflowVersion"]),
+/// Formats the headline of an execution.
+pub fn title(execution: &Value) -> String {
+    let id = execution["executionId"].as_str().unwrap_or_default();
+    match execution["workflowName"].as_str() {
+        Some(name) => format!("{id}: {name}, version {}", execution["workflowVersion"]),
         None => id.to_owned(),
     }
 }
 
-/// After the wait for one execution: what it gave, or how it goes on.
-pub fn tell_end(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyhow::Result<()> {
+/// Prints the outputs of an execution that has ended, or the commands that carry a paused one on.
+pub fn report_end(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyhow::Result<()> {
     match status {
         "completed" | "partial_success" => {
             let outputs = &get_execution(client, id)?["outputs"];
             writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(outputs)?)?;
         }
-        "paused" => say(&moving_on(client, id)?),
+        "paused" => say(&next_commands(client, id)?),
         _ => {}
     }
     Ok(())
 }
 
-/// What a paused execution waits for, with the commands that move it on.
-pub fn moving_on(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<String> {
+/// Formats what a paused execution waits for, with the commands that carry it on.
+pub fn next_commands(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<String> {
     let mut follower = follow(client, id)?;
     follower.poll()?;
-    Ok(how_to_move_on(follower.net(), follower.state(), client))
+    Ok(format_next_commands(follower.net(), follower.state(), client))
 }
 
-fn how_to_move_on(net: &Net, state: &Execution<'_>, client: &Client) -> String {
+fn format_next_commands(net: &Net, state: &Execution<'_>, client: &Client) -> String {
     let (id, flag) = (execution_id(state.head.id), client.flag());
     if state.head.held {
         return format!("it is held; release it with:\n  windlass executions resume {id}{flag}");
     }
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     let gates: BTreeSet<StepId> = state.gated.keys().map(|(step, _)| *step).collect();
     for step in &gates {
         let keys: Vec<String> = gate_keys(net, *step).iter().map(|key| format!("{key}=…")).collect();
         let keys = if keys.is_empty() { "KEY=VALUE".to_owned() } else { keys.join(" ") };
         let name = &net.step(*step).name;
-        told.push(format!("step {name} waits at its gate; open it with:"));
-        told.push(format!("  windlass executions patch {id} {keys}{flag}"));
+        lines.push(format!("step {name} waits at its gate; open it with:"));
+        lines.push(format!("  windlass executions patch {id} {keys}{flag}"));
     }
     let manual = state.runs.values().filter(|run| matches!(run.state, RunState::Manual { .. }));
     let manual: BTreeSet<StepId> = manual.map(|run| run.step).collect();
     for step in &manual {
         let name = &net.step(*step).name;
-        told.push(format!("step {name} waits for a person; answer with:"));
-        told.push(format!(
+        lines.push(format!("step {name} waits for a person; answer with:"));
+        lines.push(format!(
             "  windlass executions approve {id} {name}{flag}\n  windlass executions reject {id} {name}{flag}"
         ));
     }
-    told.push(format!("then carry on with:\n  {}", client.resume_command(state.head.id)));
-    told.join("\n")
+    lines.push(format!("then carry on with:\n  {}", client.resume_command(state.head.id)));
+    lines.join("\n")
 }
