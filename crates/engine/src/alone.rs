@@ -38,6 +38,7 @@ pub fn give_alone<S: Store>(
                 // What the lane would do next is for the process that takes the folder.
                 Effect::Read(..)
                 | Effect::SessionOpen(..)
+                | Effect::Serve(..)
                 | Effect::Order(..)
                 | Effect::SessionOver(_)
                 | Effect::Changed(_)

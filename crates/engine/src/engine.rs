@@ -6,6 +6,7 @@ use crate::hands::{Hand, Hands};
 use crate::ids::IdMap;
 use crate::lane::{Config, InputsCheck, Lane};
 use crate::reading::look_up;
+use crate::resources::{ResourceRequest, Resources};
 use crate::wake::{Answer, Effect, Fatal, Found, InputsLookup, Lookup, Now, ReadId, Request, Wake};
 use crossbeam_channel::{Receiver, Sender, bounded, never, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,6 +27,8 @@ const REQUESTS_PER_TURN_MAX: usize = 512;
 const WRITES_ON_THE_SPOT_MAX: usize = 8;
 /// Threads that make and check inputs of starts: one more than a tenant may hold.
 const INPUTS_THREADS: usize = 2;
+/// Threads that serve resources to workers. They mostly wait for the disk, and a tenant may hold all but one.
+const RESOURCE_THREADS: usize = 5;
 /// The loop looks at the clock at least this often.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -107,6 +110,9 @@ impl Engine {
         let readers = (0..INPUTS_THREADS).map(|_| store.reader()).collect::<Result<Vec<_>, _>>()?;
         let inputs = FairThreads::start("inputs", readers, WaitingMax::UNBOUNDED);
         let inputs = inputs.map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
+        let serving = FairThreads::start("resources", vec![(); RESOURCE_THREADS], WaitingMax::UNBOUNDED);
+        let serving = serving.map_err(|error| StoreError::Io(format!("cannot start a thread: {error}")))?;
+        let resources = config.resources.clone();
         let reading = spawn("reader", move || answer_lookups(reader, &to_read, &events, &*reading_hand));
         let began = Instant::now();
         let recovered = Arc::new(AtomicBool::new(false));
@@ -123,6 +129,8 @@ impl Engine {
             inputs,
             found,
             check,
+            resources,
+            serving,
             sessions: IdMap::default(),
             recovered: recovered.clone(),
             began,
@@ -279,6 +287,8 @@ struct Turn<S: Store> {
     inputs: FairThreads<S::Reader>,
     found: Sender<Happened<S>>,
     check: InputsCheck,
+    resources: Arc<dyn Resources>,
+    serving: FairThreads<()>,
     sessions: IdMap<SessionId, ReplyTo>,
     recovered: Arc<AtomicBool>,
     began: Instant,
@@ -388,6 +398,7 @@ impl<S: Store> Turn<S> {
                     }
                 }
                 Effect::SessionOver(session) => drop(self.sessions.remove(&session)),
+                Effect::Serve(request, asker) => self.serve(request, asker),
                 Effect::Changed(executions) => {
                     if let Some(watch) = &self.watch {
                         watch(&executions);
@@ -437,6 +448,13 @@ impl<S: Store> Turn<S> {
             let _ = found.send(Happened::Found(id, made.unwrap_or_else(|_| failed())));
         };
         let submitted = self.inputs.submit(&tenant, 0, Box::new(make));
+        debug_assert_eq!(submitted, Ok(()), "what waits for these threads has no bound");
+    }
+
+    fn serve(&self, request: ResourceRequest, asker: Asker) {
+        let (tenant, resources) = (request.tenant.clone(), self.resources.clone());
+        let serve = move |(): &mut ()| asker.answer(Answer::resource(resources.serve(request)));
+        let submitted = self.serving.submit(&tenant, 0, Box::new(serve));
         debug_assert_eq!(submitted, Ok(()), "what waits for these threads has no bound");
     }
 

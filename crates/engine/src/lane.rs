@@ -33,6 +33,7 @@ pub(crate) use agents::end_of;
 
 use crate::hands::Hands;
 use crate::ids::new_execution_id;
+use crate::resources::{NoResources, Resources};
 use crate::wake::{Answer, Effect, Fatal, Load, Lookup, Now, ReadId, Request, Tally, Wake};
 use batch::Batch;
 use deciding::{Asker, Pending, Rest, What};
@@ -64,6 +65,7 @@ pub struct Config {
     pub check_inputs: InputsCheck,
     /// What the engine's threads have in hand is published here.
     pub hands: Hands,
+    pub resources: Arc<dyn Resources>,
     /// Executions that are not worked on, as the store has them.
     pub quarantined: Vec<(ExecutionId, Quarantine)>,
 }
@@ -111,6 +113,7 @@ impl Default for Config {
             watched: false,
             check_inputs: InputsCheck::default(),
             hands: Hands::default(),
+            resources: Arc::new(NoResources),
             quarantined: Vec::new(),
         }
     }
@@ -287,15 +290,19 @@ impl<R> Lane<R> {
             Call::Agent(call) => self.agent(*call, reply),
             Call::Progress(progress) => self.progress(progress, reply),
             Call::Log(log) => self.log(log, reply),
+            Call::Resource(call) => self.serve_resource(*call, reply),
         }
     }
 
     /// Results of workers are still accepted while the lane stops.
     fn call_late(&mut self, call: Call, reply: R) {
         match call {
-            Call::Leave(_) | Call::Report(_) | Call::Checkpoint(_) | Call::Progress(_) | Call::Log(_) => {
-                self.call(call, reply);
-            }
+            Call::Leave(_)
+            | Call::Report(_)
+            | Call::Checkpoint(_)
+            | Call::Progress(_)
+            | Call::Log(_)
+            | Call::Resource(_) => self.call(call, reply),
             Call::Register(_) | Call::Beat(_) | Call::Agent(_) => self.answer(reply, Answer::Stopping),
         }
     }

@@ -11,6 +11,7 @@ mod ids;
 mod lane;
 mod private;
 mod reading;
+mod resources;
 mod wake;
 
 pub use alone::give_alone;
@@ -22,6 +23,7 @@ pub use ids::new_execution_id;
 pub use lane::{Config, InputsCheck, Lane};
 pub use private::make_private;
 pub use reading::{journal, look_up};
+pub use resources::{ResourceRequest, Resources};
 pub use wake::{
     Answer, ChildReading, Defaults, Effect, Fatal, Found, InputsLookup, Limits, Load, Lookup, NotRetried,
     Now, OpenLimits, Past, ReadId, Refusal, Request, Share, SlotLimits, Start, Tally, Wake,

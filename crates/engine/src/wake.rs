@@ -1,6 +1,7 @@
 //! Everything that wakes a lane, and everything it wants done: two closed enums. A simulator sends the same values
 //! that the threads of a real engine do.
 
+use crate::resources::ResourceRequest;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
@@ -47,6 +48,8 @@ pub enum Effect<R> {
     Order(protocol::SessionId, protocol::Order),
     /// The session is over: no order for it follows.
     SessionOver(protocol::SessionId),
+    /// A worker needs something that the engine does not hold; its call is answered with a [`protocol::Reply::Resource`].
+    Serve(ResourceRequest, R),
     /// To these executions something has happened that is on disk.
     Changed(Vec<ExecutionId>),
     /// Everything is answered and on disk.
@@ -272,6 +275,10 @@ pub enum Answer {
 }
 
 impl Answer {
+    pub(crate) fn resource(reply: protocol::ResourceReply) -> Answer {
+        Answer::Reply(protocol::Reply::Resource(Box::new(reply)))
+    }
+
     pub(crate) fn verdict(verdict: protocol::Verdict) -> Answer {
         Answer::Reply(protocol::Reply::Verdict(verdict))
     }

@@ -8,10 +8,12 @@
 //! | [`Call::Register`] | [`Reply::Registered`], then a [`Reply::Order`] for each order, until the session is over |
 //! | [`Call::Beat`], [`Call::Leave`], [`Call::Report`], [`Call::Checkpoint`], [`Call::Progress`], [`Call::Log`] | [`Reply::Verdict`] |
 //! | [`Call::Agent`] | [`Reply::Agent`] |
+//! | [`Call::Resource`] | [`Reply::Resource`] |
 //!
 //! Calls of one kind arrive in the order they were made, and the log of a unit before its report. A reply is sent after
 //! what it confirms is on disk. A call without a reply counts as lost: the worker makes it again.
 
+use crate::resource::{ResourceCall, ResourceReply};
 use crate::work::{Checkpoint, Log, Progress, Report, SessionId, Unit, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,8 +38,10 @@ pub enum Call {
     Agent(Box<AgentCall>),
     /// Only the newest progress matters: a lost one is not sent again.
     Progress(Progress),
-    /// The reply says that there is room for more.
+    /// The reply says that the next one may be sent.
     Log(Log),
+    /// Request for something that the engine holds for the unit.
+    Resource(Box<ResourceCall>),
 }
 
 /// Message of the engine to a worker.
@@ -48,6 +52,7 @@ pub enum Reply {
     Order(Order),
     Verdict(Verdict),
     Agent(Box<AgentAnswer>),
+    Resource(Box<ResourceReply>),
     /// Why the call can never be accepted.
     Refused(Box<Failure>),
 }

@@ -2,6 +2,7 @@
 
 mod call;
 mod pipeline;
+mod resource;
 mod tools;
 mod work;
 
@@ -10,6 +11,10 @@ pub use call::{
 };
 pub use pipeline::{
     Action, Backoff, Key, KeyScope, KeySource, Node, OnUnmatched, Pipeline, Provider, Rule, Task,
+};
+pub use resource::{
+    Body, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceCall, ResourceReply, Rights, SecretValue,
+    Variables,
 };
 pub use tools::{COMMON_FIELDS, Tool, ToolField, ToolRow, field, idle};
 pub use windlass_failure::{ErrorClass, Failure};

@@ -3,6 +3,7 @@
 //! Each of them names its offer by a [`Unit`]. A message under a fence that is no longer open changes nothing and is
 //! answered with [`crate::Verdict::Stale`].
 
+use crate::resource::NoRoom;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -51,6 +52,9 @@ pub struct Work {
     /// Debug lines are wanted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
+    /// Storage that the tenant lacked at the dispatch. A tenant over its quota has its work failed at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_room: Option<NoRoom>,
 }
 
 /// Values as of the dispatch.
@@ -180,6 +184,13 @@ pub struct Line {
 }
 
 impl Line {
+    /// Last line of a log that is cut off, with the reason.
+    #[must_use]
+    pub fn end_of_log(at: i64, why: &str) -> Line {
+        let text = format!("what follows is not kept: {why}");
+        Line { at, stream: Stream::Worker, text, level: Some(Level::Warn), data: None }
+    }
+
     /// What a program says beside its output need not be an error; what the worker says is for whoever looks closely.
     #[must_use]
     pub fn level(&self) -> Level {

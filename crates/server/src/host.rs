@@ -4,7 +4,7 @@ use crate::descriptors;
 use crate::engine_secrets::{EngineSecrets, deny_inspection};
 use crate::hooks;
 use crate::hub::Hub;
-use crate::memories::SharedMemory;
+use crate::resources::FolderResources;
 use crate::rights::{TenantRights, Variables};
 use crate::storage::{Storage, StorageLimits};
 use crate::vault::{LocalVault, SharedVault};
@@ -13,21 +13,19 @@ use crate::watchdog::{self, Pulse, Vitals, Watchdog};
 use anyhow::{Context, anyhow};
 use crossbeam_channel::{Receiver, bounded, select};
 use std::hash::{BuildHasher, RandomState};
-use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use windlass_artifact::Artifact;
 use windlass_engine::{
     Answer, Config, Engine, Fatal, Folder, Handle, InputsCheck, Limits, OpenLimits, Request, Share,
     SlotLimits, Watch, make_private, new_execution_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::sqlite::Sqlite;
-use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, Tenant, Usages, WorkflowId};
+use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, WorkflowId};
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
-use windlass_worker::{Artifacts, Inherited, NoRoom, OwnCommand, Pool, PoolConfig};
+use windlass_worker::{Inherited, OwnCommand, Pool, PoolConfig};
 
 /// The subcommand that supervisors of programs are started with.
 pub const SUPERVISE: &str = "supervise";
@@ -97,7 +95,6 @@ impl Embedded {
         let tenants = store.reader()?.tenants()?;
         let (usages, data) = (store.usages(), folder.path().to_owned());
         let storage = Arc::new(Storage::new(usages.clone(), setup.storage, data, &tenants));
-        let artifacts = Arc::new(Kept { files: store.artifacts(), usages, storage: storage.clone() });
         let limits = limits(setup.shares, &tenants);
         let rights = Arc::new(TenantRights::new(setup.variables, &tenants));
         let watch = setup.hub.map(|hub| -> Watch { Box::new(move |ids| hub.changed(ids)) });
@@ -113,8 +110,17 @@ impl Embedded {
         seal.iter().for_each(|seal| store.seal_audit(seal.clone()));
         let (vitals, last) = Vitals::open(folder.path())?;
         let quarantined = watchdog::judge(&mut store, &last)?;
+        let resources = FolderResources {
+            vault: vault.clone(),
+            rights: rights.clone(),
+            storage: storage.clone(),
+            artifacts: store.artifacts(),
+            usages,
+            memories: Mutex::new(Sqlite::read_only(&Folder::store(folder.path()))?),
+        };
         let config = Config {
             seed: seed(),
+            resources: Arc::new(resources),
             check_inputs,
             hands: vitals.of_engine(),
             quarantined,
@@ -139,10 +145,8 @@ impl Embedded {
             watchdog,
         };
         match setup.workers {
-            Workers::Pool => embedded.work(artifacts, setup.egress, setup.database_quota, None)?,
-            Workers::Slots(slots) => {
-                embedded.work(artifacts, setup.egress, setup.database_quota, Some(slots))?
-            }
+            Workers::Pool => embedded.work(setup.egress, setup.database_quota, None)?,
+            Workers::Slots(slots) => embedded.work(setup.egress, setup.database_quota, Some(slots))?,
             Workers::None => {}
         }
         Ok(embedded)
@@ -150,7 +154,6 @@ impl Embedded {
 
     fn work(
         &mut self,
-        artifacts: Arc<Kept>,
         egress: Egress,
         database_quota: DatabaseQuota,
         slots: Option<u32>,
@@ -161,17 +164,14 @@ impl Embedded {
         let own = |name: &str| OwnCommand { program: program.clone(), args: vec![name.into()] };
         let (supervisor, sandbox) = (own(SUPERVISE), own(SANDBOX));
         let worker = format!("process {}", std::process::id());
-        let mut config = PoolConfig::new(worker, supervisor, sandbox, artifacts);
+        let mut config = PoolConfig::new(worker, supervisor, sandbox);
         config.helper = Some(program);
         config.cache = self.folder.path().join("cache");
         config.folders = Some(self.folder.path().join("work"));
         // A sandbox process works in another folder.
         config.databases = Some(std::path::absolute(self.folder.path().join("databases"))?);
         config.database_quota = database_quota;
-        config.memory = Arc::new(SharedMemory::of(self.folder.path(), self.engine.handle())?);
         config.egress = egress;
-        config.vault = self.vault.clone();
-        config.rights = self.rights.clone();
         config.slots = slots.unwrap_or(config.slots);
         config.hand = self.vitals.of_pool();
         let engine = self.engine.handle();
@@ -335,29 +335,4 @@ pub fn new_id() -> ExecutionId {
 /// The system's randomness, as the standard library draws it for its maps.
 pub fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
-}
-
-/// The pool keeps large values where the engine looks for them.
-#[derive(Debug)]
-struct Kept {
-    files: windlass_store::Artifacts,
-    usages: Arc<Usages>,
-    storage: Arc<Storage>,
-}
-
-impl Artifacts for Kept {
-    fn keep(&self, tenant: &str, artifact: &Artifact) -> io::Result<()> {
-        let tenant = Tenant::new(tenant);
-        let added = self.files.keep(&tenant, artifact).map_err(io::Error::other)?;
-        self.usages.add_artifacts(&tenant, added);
-        Ok(())
-    }
-
-    fn read(&self, tenant: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
-        self.files.read(&Tenant::new(tenant), key).map_err(io::Error::other)
-    }
-
-    fn no_room(&self, tenant: &str) -> Option<NoRoom> {
-        self.storage.no_room(&Tenant::new(tenant))
-    }
 }

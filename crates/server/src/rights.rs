@@ -4,33 +4,13 @@ use crate::problem::Problem;
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 use windlass_dialects::ProgramUse;
+use windlass_protocol::Rights;
+pub use windlass_protocol::Variables;
 use windlass_store::{StoredTenant, Tenant};
-use windlass_worker::Rights;
-
-/// Variables of this process that the tenant `default` may read as secrets. They are of whoever runs the server: other
-/// tenants have none of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Variables {
-    All,
-    /// Names, or beginnings of names with a star.
-    Listed(Vec<String>),
-}
-
-impl Variables {
-    fn have(&self, name: &str) -> bool {
-        let fits = |listed: &String| match listed.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
-            None => listed == name,
-        };
-        match self {
-            Variables::All => true,
-            Variables::Listed(listed) => listed.iter().any(fits),
-        }
-    }
-}
 
 #[derive(Debug)]
 pub struct TenantRights {
+    /// Variables of this process that the tenant `default` may read. Other tenants may read none of them.
     variables: Variables,
     /// Who is not here may not; the tenant `default` may, unless it is here.
     programs: RwLock<BTreeMap<Tenant, bool>>,
@@ -53,7 +33,7 @@ impl TenantRights {
     /// A 403 that names the first step of a definition that runs one, for a tenant that may not.
     pub fn check(&self, tenant: &Tenant, programs: &[ProgramUse]) -> Result<(), Problem> {
         let Some(ProgramUse { step, tool }) = programs.first() else { return Ok(()) };
-        if self.may_run_programs(&tenant.0) {
+        if self.of(tenant).programs {
             return Ok(());
         }
         Err(Problem::forbidden(format!(
@@ -63,15 +43,13 @@ impl TenantRights {
     }
 }
 
-impl Rights for TenantRights {
-    fn may_run_programs(&self, tenant: &str) -> bool {
-        let tenant = Tenant::new(tenant);
+impl TenantRights {
+    /// Rights of a tenant as of now.
+    pub fn of(&self, tenant: &Tenant) -> Rights {
+        let is_default = *tenant == Tenant::default();
+        let variables = if is_default { self.variables.clone() } else { Variables::Listed(Vec::new()) };
         let programs = self.programs.read().unwrap_or_else(PoisonError::into_inner);
-        programs.get(&tenant).copied().unwrap_or(tenant == Tenant::default())
-    }
-
-    fn may_read_variable(&self, tenant: &str, name: &str) -> bool {
-        *tenant == *Tenant::default().0 && self.variables.have(name)
+        Rights { programs: programs.get(tenant).copied().unwrap_or(is_default), variables }
     }
 }
 
@@ -90,7 +68,7 @@ mod tests {
     #[test]
     fn only_the_first_tenant_runs_programs_unless_it_is_said() {
         let rights = TenantRights::new(Variables::All, &[tenant("tnt_1", true), tenant("tnt_2", false)]);
-        let may = |id: &str| rights.may_run_programs(id);
+        let may = |id: &str| rights.of(&Tenant::new(id)).programs;
         assert_eq!(["default", "tnt_1", "tnt_2", "tnt_3", ""].map(may), [true, true, false, false, false]);
         rights.learn(&tenant("default", false));
         rights.learn(&tenant("tnt_2", true));
@@ -101,11 +79,12 @@ mod tests {
     fn variables_are_of_whoever_runs_the_server() {
         let listed = Variables::Listed(vec!["TOKEN".to_owned(), "APP_*".to_owned()]);
         let rights = TenantRights::new(listed, &[tenant("tnt_1", true)]);
-        let may = |name: &str| rights.may_read_variable("default", name);
+        let may = |name: &str| rights.of(&Tenant::default()).variables.contain(name);
         assert_eq!(["TOKEN", "APP_", "APP_KEY"].map(may), [true; 3]);
         assert_eq!(["TOKENS", "TOKE", "APP", "MY_APP_KEY", "HOME", ""].map(may), [false; 6]);
-        assert!(!rights.may_read_variable("tnt_1", "TOKEN"));
+        let of_other = |rights: &TenantRights, name| rights.of(&Tenant::new("tnt_1")).variables.contain(name);
+        assert!(!of_other(&rights, "TOKEN"));
         let all = TenantRights::new(Variables::All, &[]);
-        assert!(all.may_read_variable("default", "HOME") && !all.may_read_variable("tnt_1", "HOME"));
+        assert!(all.of(&Tenant::default()).variables.contain("HOME") && !of_other(&all, "HOME"));
     }
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
+use windlass_protocol::NoRoom;
 use windlass_store::{StoredTenant, Tenant, Usage, Usages};
-use windlass_worker::NoRoom;
 
 /// How long an answer of the disk is believed. A tenant cannot fill a reserve of hundreds of megabytes in it.
 const FRESH: Duration = Duration::from_secs(1);

@@ -11,13 +11,13 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Folder, FolderError};
+use windlass_protocol::{ErrorClass, Failure};
 use windlass_secrets::{
     KEY_VARIABLE, Keyring, Marks, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name, check_value,
     open, rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
 use windlass_store::{Audit, AuditSeal, SEAL_KEY_BYTES, Secrets, StoreError, StoredSecret, Tenant, Wrapped};
-use windlass_worker::{Vault, VaultError};
 
 /// The server's own secret that marks are made under.
 const MARKS: &str = ".marks";
@@ -315,23 +315,24 @@ impl SharedVault {
         })
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, LocalVault> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Vault for SharedVault {
-    fn open(&self, tenant: &str, name: &str) -> Result<Zeroizing<String>, VaultError> {
-        let missing = || VaultError::Missing(name.to_owned());
+    /// Opens a secret of the tenant for one of its steps.
+    pub(crate) fn open_for_step(&self, tenant: &Tenant, name: &str) -> Result<Zeroizing<String>, Failure> {
+        let missing = || {
+            let message = format!("there is no secret `{name}`: store it with `windlass secrets set {name}`");
+            Failure::new(ErrorClass::Validation, "RESOURCE_NOT_FOUND", message)
+        };
         if is_own(name) {
             return Err(missing());
         }
-        self.lock().open(&Tenant::new(tenant), name).map_err(|error| unusable(&error))?.ok_or_else(missing)
+        let opened = self.lock().open(tenant, name);
+        let unusable =
+            |error: anyhow::Error| Failure::new(ErrorClass::Auth, "SECRET_UNUSABLE", format!("{error:#}"));
+        opened.map_err(unusable)?.ok_or_else(missing)
     }
-}
 
-fn unusable(error: &anyhow::Error) -> VaultError {
-    VaultError::Unusable(format!("{error:#}"))
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LocalVault> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn text(value: Zeroizing<Vec<u8>>) -> anyhow::Result<Zeroizing<String>> {

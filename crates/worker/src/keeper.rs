@@ -4,11 +4,10 @@
 //! what else the tenant keeps secret: what is redacted in a step's output says something about the values it is
 //! searched for, so a step must not be searched for values that it has no right to.
 
+use crate::claim::Claim;
 use crate::excerpt::{settle, settle_value};
 use crate::failure::{failure, invalid};
 use crate::pipeline::CallResult;
-use crate::rights::Rights;
-use crate::vault::{Vault, VaultError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,9 +32,7 @@ pub(crate) const LARGE: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    tenant: String,
-    vault: Arc<dyn Vault>,
-    rights: Arc<dyn Rights>,
+    claim: Claim,
     known: Mutex<Known>,
 }
 
@@ -77,15 +74,15 @@ impl Known {
 }
 
 impl Keeper {
-    pub(crate) fn new(tenant: String, vault: Arc<dyn Vault>, rights: Arc<dyn Rights>) -> Keeper {
-        Keeper { tenant, vault, rights, known: Mutex::default() }
+    pub(crate) fn new(claim: Claim) -> Keeper {
+        Keeper { claim, known: Mutex::default() }
     }
 
     /// What a handle stands for: the name of a secret, or a variable of the worker.
-    pub(crate) fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+    pub(crate) async fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         let value = match handle.strip_prefix(ENVIRONMENT) {
-            Some(variable) => self.variable(variable)?,
-            None => self.vault.open(&self.tenant, handle).map_err(|error| refused(&error))?,
+            Some(variable) => self.variable(variable).await?,
+            None => self.claim.open_secret(handle).await?,
         };
         let mut known = self.lock();
         known.learn(value.clone())?;
@@ -94,12 +91,12 @@ impl Keeper {
     }
 
     /// Opens what an earlier worker opened for the same work. A secret that is no longer there gives no step a value.
-    pub(crate) fn open_again(&self, cursor: &Value) -> Result<(), Box<Failure>> {
+    pub(crate) async fn open_again(&self, cursor: &Value) -> Result<(), Box<Failure>> {
         // A run that waited for another execution has its own part inside.
         let cursor = cursor.get("then").unwrap_or(cursor);
         let handles = cursor.get(OPENED).and_then(Value::as_array).into_iter().flatten();
         for handle in handles.filter_map(Value::as_str) {
-            match self.open(handle) {
+            match self.open(handle).await {
                 Err(failure) if failure.code == LIMIT => return Err(failure),
                 Ok(_) | Err(_) => {}
             }
@@ -107,8 +104,8 @@ impl Keeper {
         Ok(())
     }
 
-    fn variable(&self, name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
-        if self.rights.may_read_variable(&self.tenant, name) {
+    async fn variable(&self, name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+        if self.claim.rights().await?.variables.contain(name) {
             return variable_of_worker(name);
         }
         // Whether there is such a variable is not told either.
@@ -117,11 +114,6 @@ impl Keeper {
              variable in the setting `env-secrets` of the server"
         );
         Err(failure(ErrorClass::Policy, "PERMISSION_DENIED", message))
-    }
-
-    /// Asked before every call.
-    pub(crate) fn may_run_programs(&self) -> bool {
-        self.rights.may_run_programs(&self.tenant)
     }
 
     /// Adds values that were obtained with secrets, such as tokens.
@@ -173,13 +165,6 @@ fn variable_of_worker(name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
     check_value(&value)
         .map_err(|error| invalid(format!("the variable `{name}` cannot be a secret: {error}")))?;
     Ok(value)
-}
-
-fn refused(error: &VaultError) -> Box<Failure> {
-    match error {
-        VaultError::Missing(_) => failure(ErrorClass::Validation, "RESOURCE_NOT_FOUND", error.to_string()),
-        VaultError::Unusable(_) => failure(ErrorClass::Auth, "SECRET_UNUSABLE", error.to_string()),
-    }
 }
 
 /// Redacts what a call came to, before rules see it.
@@ -264,26 +249,28 @@ pub(crate) fn redact_cursor(keeper: &Keeper, cursor: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_protocol::{
+        Call, Reply, ReplyTo, ResourceAsk, ResourceReply, Rights, SecretValue, Unit, Variables,
+    };
 
+    /// A keeper of a unit whose secrets have their own names as values.
     fn keeper() -> Keeper {
-        Keeper::new("default".to_owned(), Arc::new(Named), Arc::new(crate::rights::EveryRight))
+        let port = |call, mut reply: ReplyTo| {
+            let Call::Resource(call) = call else { panic!("only secrets are opened here") };
+            let answer = match call.ask {
+                ResourceAsk::OpenSecret { name } => ResourceReply::Secret(SecretValue(Zeroizing::new(name))),
+                _ => ResourceReply::Rights(Rights { programs: true, variables: Variables::All }),
+            };
+            reply(Reply::Resource(Box::new(answer)));
+        };
+        Keeper::new(Claim { unit: Unit { execution: 1, run: 1, fence: 1 }, port: Arc::new(port) })
     }
 
-    /// Every secret is its own name.
-    #[derive(Debug)]
-    struct Named;
-
-    impl Vault for Named {
-        fn open(&self, _: &str, name: &str) -> Result<Zeroizing<String>, VaultError> {
-            Ok(Zeroizing::new(name.to_owned()))
-        }
-    }
-
-    #[test]
-    fn a_cursor_keeps_its_own_words_loses_values_and_names_what_was_opened() {
+    #[tokio::test]
+    async fn a_cursor_keeps_its_own_words_loses_values_and_names_what_was_opened() {
         let keeper = keeper();
         for name in ["the-results", "fetch-me"] {
-            keeper.open(name).unwrap();
+            keeper.open(name).await.unwrap();
         }
         let mut cursor = json!({
             "version": 1, "at": "fetch-me", "tries": { "fetch-me": 1 }, "calls": 1,
@@ -298,14 +285,14 @@ mod tests {
         assert_eq!(cursor, expected);
         // Another worker that carries on knows them from the start.
         let later = self::keeper();
-        later.open_again(&cursor).unwrap();
+        later.open_again(&cursor).await.unwrap();
         assert_eq!(later.redactor().text("the-results"), "[redacted]");
     }
 
     #[tokio::test]
     async fn a_report_and_a_call_lose_values_wherever_they_are() {
         let keeper = keeper();
-        keeper.open("hunter22").unwrap();
+        keeper.open("hunter22").await.unwrap();
         let mut failed = failure(ErrorClass::Unknown, "X", "hunter22 is wrong");
         failed.details = json!({ "stderr": "hunter22", "hunter22": 1 });
         let mut called = CallResult { outcome: Err(failed.clone()), facts: Default::default() };
@@ -315,7 +302,7 @@ mod tests {
         let large = Ok(json!([vec!["x"; LARGE], "hunter22"])).into();
         let called = redact_call(keeper.redactor(), large).await;
         assert_eq!(called.outcome.unwrap()[1], "[redacted]");
-        let unit = windlass_protocol::Unit { execution: 1, run: 1, fence: 1 };
+        let unit = Unit { execution: 1, run: 1, fence: 1 };
         for outcome in [
             Outcome::Failed(*failed),
             Outcome::Done { output: json!(["hunter22"]) },
@@ -333,27 +320,27 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_unit_is_given_a_bounded_number_and_size_of_values() {
+    #[tokio::test]
+    async fn a_unit_is_given_a_bounded_number_and_size_of_values() {
         let many = keeper();
         for number in 0..VALUES_MAX {
-            many.open(&format!("value-number-{number}")).unwrap();
+            many.open(&format!("value-number-{number}")).await.unwrap();
         }
-        let refused = many.open("one-value-more").unwrap_err();
+        let refused = many.open("one-value-more").await.unwrap_err();
         assert!(refused.code == LIMIT && refused.message.contains("128 values"), "{}", refused.message);
         let large = keeper();
         for number in 0..4 {
-            large.open(&format!("{number}{}", "x".repeat(VALUE_MAX - 1))).unwrap();
+            large.open(&format!("{number}{}", "x".repeat(VALUE_MAX - 1))).await.unwrap();
         }
-        assert_eq!(large.open("one-value-more").unwrap_err().code, LIMIT);
+        assert_eq!(large.open("one-value-more").await.unwrap_err().code, LIMIT);
         assert_eq!(keeper().learn([Zeroizing::new("x".repeat(VALUE_MAX + 1))]).unwrap_err().code, LIMIT);
     }
 
-    #[test]
-    fn the_engines_own_variables_are_not_opened() {
+    #[tokio::test]
+    async fn the_engines_own_variables_are_not_opened() {
         let keeper = keeper();
         for variable in ENGINE_VARIABLES {
-            let refused = keeper.open(&variable_handle(variable)).unwrap_err();
+            let refused = keeper.open(&variable_handle(variable)).await.unwrap_err();
             assert!(refused.message.contains("the engine's own"), "{}", refused.message);
         }
     }

@@ -36,6 +36,8 @@ const UNSAID: Duration = Duration::from_secs(300);
 pub(crate) const LOCKED: &str = "keychain_error";
 
 type Fields = Map<String, Value>;
+/// Values of secrets by their handles.
+type Opened<'h> = BTreeMap<&'h str, Zeroizing<String>>;
 
 /// All entries by name, as templates see them.
 pub(crate) async fn resolve(
@@ -89,44 +91,54 @@ struct Maker<'m> {
 impl Maker<'_> {
     async fn made(&self, halt: &Halt) -> Result<Fields, Box<Failure>> {
         match &self.key.source {
-            KeySource::Fields { fields } => self.fields(fields),
+            KeySource::Fields { fields } => self.fields(fields).await,
             KeySource::Secret { provider, name } => {
-                let text = self.open(*provider, name)?;
+                let text = self.open(*provider, name).await?;
                 Ok(credential(&text))
             }
             KeySource::Named { provider, fields } => {
-                let field = |(field, name): (&String, &Value)| {
-                    Ok((field.clone(), json!(*self.open(*provider, name)?)))
-                };
-                fields.iter().map(field).collect()
+                let mut opened = Fields::new();
+                for (field, name) in fields {
+                    opened.insert(field.clone(), json!(*self.open(*provider, name).await?));
+                }
+                Ok(opened)
             }
             KeySource::OAuth2 { .. } => self.token(halt).await,
         }
     }
 
-    fn open(&self, provider: Provider, name: &Value) -> Result<Zeroizing<String>, Box<Failure>> {
+    async fn open(&self, provider: Provider, name: &Value) -> Result<Zeroizing<String>, Box<Failure>> {
         let rendered = self.rendered("the name of a secret", name)?;
         let Some(name) = rendered.as_str().filter(|name| !name.is_empty()) else {
             return Err(invalid(format!("the name of a secret is a text, not {rendered}")));
         };
         match provider {
-            Provider::Windlass => self.desk.open(name),
-            Provider::Env => self.desk.open(&variable_handle(name)),
+            Provider::Windlass => self.desk.open(name).await,
+            Provider::Env => self.desk.open(&variable_handle(name)).await,
         }
-    }
-
-    fn fields(&self, fields: &Fields) -> Result<Fields, Box<Failure>> {
-        fields.iter().map(|(name, value)| Ok((name.clone(), self.field(name, value)?))).collect()
     }
 
     /// Handles are honoured everywhere in an entry: the definition put them there.
-    fn field(&self, name: &str, value: &Value) -> Result<Value, Box<Failure>> {
+    async fn fields(&self, fields: &Fields) -> Result<Fields, Box<Failure>> {
+        let mut opened = BTreeMap::new();
+        for handle in fields.values().flat_map(handles) {
+            opened.insert(handle, self.desk.open(handle).await?);
+        }
+        let field = |(name, value): (&String, &Value)| Ok((name.clone(), self.field(name, value, &opened)?));
+        fields.iter().map(field).collect()
+    }
+
+    fn field(&self, name: &str, value: &Value, opened: &Opened<'_>) -> Result<Value, Box<Failure>> {
         if let Some(handle) = windlass_artifact::secret(value) {
-            return Ok(json!(*self.desk.open(handle)?));
+            return Ok(opened.get(handle).map_or(Value::Null, |value| json!(**value)));
         }
         match value {
-            Value::Object(fields) => self.fields(fields).map(Value::Object),
-            Value::Array(items) => items.iter().map(|item| self.field(name, item)).collect(),
+            Value::Object(fields) => {
+                let field =
+                    |(name, value): (&String, &Value)| Ok((name.clone(), self.field(name, value, opened)?));
+                fields.iter().map(field).collect::<Result<Fields, _>>().map(Value::Object)
+            }
+            Value::Array(items) => items.iter().map(|item| self.field(name, item, opened)).collect(),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 self.rendered(&format!("`{name}`"), value)
             }
@@ -153,9 +165,9 @@ impl Maker<'_> {
         let mut config = Map::from_iter([
             ("url".to_owned(), self.rendered("`endpoint`", endpoint)?),
             ("method".to_owned(), json!(method)),
-            ("headers".to_owned(), Value::Object(self.fields(headers)?)),
+            ("headers".to_owned(), Value::Object(self.fields(headers).await?)),
         ]);
-        let data = self.fields(data)?;
+        let data = self.fields(data).await?;
         self.desk.kit.keeper.learn(secrets(&data))?;
         config.insert(if method == "GET" { "params" } else { "form" }.to_owned(), Value::Object(data));
         let call = Call {
@@ -187,6 +199,18 @@ impl Maker<'_> {
             }
         };
         (of, self.key.name.clone())
+    }
+}
+
+/// Handles anywhere in a value.
+fn handles(value: &Value) -> Vec<&str> {
+    if let Some(handle) = windlass_artifact::secret(value) {
+        return vec![handle];
+    }
+    match value {
+        Value::Object(fields) => fields.values().flat_map(handles).collect(),
+        Value::Array(items) => items.iter().flat_map(handles).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     }
 }
 

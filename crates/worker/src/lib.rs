@@ -9,7 +9,7 @@
 //! | [`supervisor`] | the process that ends all that a program of a step started |
 //! | [`sandbox`] | processes for statements and paths of strangers |
 
-mod artifacts;
+mod claim;
 mod command;
 pub mod egress;
 mod excerpt;
@@ -20,27 +20,20 @@ mod hand;
 mod inherited;
 mod keeper;
 mod keychain;
-mod memory;
 pub mod node;
 mod pipeline;
 mod pool;
 mod process;
-mod rights;
 pub mod sandbox;
 pub mod session;
 mod stream;
 pub mod supervisor;
 mod tools;
-mod vault;
 
-pub use artifacts::{Artifacts, NoRoom};
 pub use command::OwnCommand;
 pub use hand::Hand;
 pub use inherited::Inherited;
-pub use memory::{Found, Memory, MemoryError, NoMemory, Remembered, Wanted};
 pub use pipeline::{CALLS_MAX, Call, CallResult, DELAY_MAX_MS, Next, PAUSE_MAX_MS, Run};
 pub use pool::{CHUNK_MAX, Pinger, Pool, PoolConfig, PoolError, Port, default_slots};
-pub use rights::{EveryRight, Rights};
 pub use stream::{LINE_MAX, TAIL_MAX};
 pub use tools::GRACE_MS;
-pub use vault::{NoVault, Vault, VaultError};

@@ -51,6 +51,8 @@ impl<R> Default for Batch<R> {
 pub(super) enum Then<R> {
     Nothing,
     Verdict(R),
+    /// A worker's value is on disk.
+    Stored(R),
     Defined(R, Arc<Net>),
     /// Work goes out to a worker that took it from the queue.
     Deliver(protocol::SessionId, Box<protocol::Work>),
@@ -345,6 +347,9 @@ impl<R> Lane<R> {
     fn wrote(&mut self, then: Then<R>, result: Option<Applied>) {
         match (then, result) {
             (Then::Nothing | Then::Kept(_), _) => {}
+            (Then::Stored(reply), _) => {
+                self.answer(reply, Answer::resource(protocol::ResourceReply::Stored));
+            }
             (Then::Released(id, reply), _) => self.released(id, reply),
             (Then::LookAgain(lookup, list), _) => self.read_list(lookup, list),
             (Then::Verdict(reply), Some(Applied::Done)) => {

@@ -113,6 +113,7 @@ impl<R> Lane<R> {
                 tenant: live.origin.tenant.to_string(),
                 workflow: live.origin.workflow.map(|workflow| workflow.to_string()),
                 debug: live.origin.options.debug,
+                no_room: self.config.resources.no_room(&live.origin.tenant),
             })
         })
     }

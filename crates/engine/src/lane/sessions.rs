@@ -7,6 +7,7 @@ use super::deciding::{Pending, What};
 use super::dispatch::{Cursor, parts, unit};
 use super::reading::Why;
 use crate::ids::IdMap;
+use crate::resources::ResourceRequest;
 use crate::wake::{Answer, Effect, Lookup};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +17,9 @@ use windlass_kernel::{
     WorkResult,
 };
 use windlass_protocol as protocol;
-use windlass_store::{LogChunk, Offer, Progress, Session as StoredSession, Stop, Tenant, Write};
+use windlass_store::{
+    Entry, LogChunk, Offer, Progress, Session as StoredSession, Stop, StoredMemory, Tenant, Write,
+};
 
 /// Between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
@@ -69,6 +72,8 @@ struct Held {
     told: bool,
     /// On the steady clock: when the order went out. None: it is not on disk yet.
     sent: Option<u64>,
+    /// Its log was cut off because the tenant has no room.
+    log_ends: bool,
 }
 
 impl Sessions {
@@ -241,7 +246,7 @@ impl Sessions {
 impl Held {
     fn new(tenant: Tenant, at: Millis) -> Held {
         let (cursor, checkpoint, stop, sent) = (None, 0, None, None);
-        Held { tenant, at, cursor, checkpoint, stop, lent: false, told: false, sent }
+        Held { tenant, at, cursor, checkpoint, stop, lent: false, told: false, sent, log_ends: false }
     }
 }
 
@@ -495,13 +500,45 @@ impl<R> Lane<R> {
         self.open.write(write, Then::Verdict(reply));
     }
 
-    pub(super) fn log(&mut self, log: protocol::Log, reply: R) {
+    pub(super) fn log(&mut self, mut log: protocol::Log, reply: R) {
         let (execution, run, _) = parts(log.unit);
+        let Some(held) = self.sessions.held_mut(log.unit) else {
+            return self.answer_verdict(reply, protocol::Verdict::Stale);
+        };
+        if let Some(no_room) = self.config.resources.no_room(&held.tenant) {
+            if std::mem::replace(&mut held.log_ends, true) {
+                let refused = protocol::Reply::Refused(Box::new(no_room.failure()));
+                return self.answer(reply, Answer::Reply(refused));
+            }
+            log.lines = vec![protocol::Line::end_of_log(self.now.wall.0, no_room.message())];
+        }
         // Plain data: there is no error that writing it could meet.
         let lines = serde_json::to_vec(&log.lines).unwrap_or_default();
         let chunk =
             LogChunk { execution, run, step: log.step, attempt: log.attempt, lines, at: self.now.wall };
         self.open.write(Write::Log(chunk), Then::Verdict(reply));
+    }
+
+    /// Only the session that holds the unit is served, and for the tenant of its execution.
+    pub(super) fn serve_resource(&mut self, call: protocol::ResourceCall, reply: R) {
+        let Some(held) = self.sessions.held_mut(call.unit) else {
+            return self.answer(reply, Answer::resource(protocol::ResourceReply::Stale));
+        };
+        let (execution, ..) = parts(call.unit);
+        let tenant = held.tenant.clone();
+        // An execution that a worker has a part of stays in memory.
+        let workflow = self.executions.get(execution).and_then(|live| live.origin.workflow);
+        match (call.ask, workflow) {
+            (protocol::ResourceAsk::StoreMemory { key, value }, Some(workflow)) => {
+                let (value, at) = (value.to_string(), self.now.wall);
+                let memory = StoredMemory { tenant, workflow, key, value, at };
+                self.open
+                    .write(Write::Entry(Box::new(Entry::Remember(Box::new(memory)))), Then::Stored(reply));
+            }
+            (ask, workflow) => {
+                self.effects.push(Effect::Serve(ResourceRequest { tenant, workflow, ask }, reply));
+            }
+        }
     }
 }
 

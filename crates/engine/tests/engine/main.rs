@@ -4,6 +4,7 @@
 mod agents;
 mod by_hand;
 mod memory;
+mod resources;
 mod retry;
 mod rig;
 mod shares;

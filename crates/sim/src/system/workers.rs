@@ -185,6 +185,7 @@ impl World {
             | Reply::Registered(_)
             | Reply::Verdict(_)
             | Reply::Agent(_)
+            | Reply::Resource(_)
             | Reply::Refused(_) => None,
         };
         if let (Some(work), Some(process)) = (&run, &mut self.workers[worker].process) {

@@ -17,12 +17,12 @@ mod workspace;
 pub(crate) use meter::Meter;
 pub(crate) use workspace::{Outputs, Workspace};
 
+use crate::claim::Claim;
 use crate::failure::{failure, invalid};
 use crate::halt::Halt;
+use crate::keychain;
 use crate::pipeline::execution_id;
-use crate::pool::Port;
 use crate::tools::Kit;
-use crate::{artifacts, keychain};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -70,7 +70,7 @@ pub(crate) struct NodeDesk {
     pub(crate) meter: Meter,
     state: Mutex<Map<String, Value>>,
     asks: mpsc::Sender<Ask>,
-    port: Port,
+    claim: Claim,
 }
 
 impl fmt::Debug for NodeDesk {
@@ -86,11 +86,11 @@ impl NodeDesk {
         work: Work,
         ctx: Map<String, Value>,
         asks: mpsc::Sender<Ask>,
-        port: Port,
+        claim: Claim,
     ) -> NodeDesk {
         let of_state = |(key, value): (String, Value)| Some((key.strip_prefix(STATE)?.to_owned(), value));
         let state = Mutex::new(ctx.into_iter().filter_map(of_state).collect());
-        NodeDesk { node, work, meter: Meter::default(), state, asks, port }
+        NodeDesk { node, work, meter: Meter::default(), state, asks, claim }
     }
 
     pub(crate) fn work(&self) -> &Work {
@@ -150,12 +150,12 @@ impl NodeDesk {
     }
 
     /// Values of the node's secrets under the names it uses. The keeper knows them from here on, and redacts them.
-    pub(crate) fn credentials(&self, kit: &Kit) -> Result<BTreeMap<String, Value>, Box<Failure>> {
-        let open = |(name, secret): (&String, &String)| {
-            let value = kit.keeper.open(secret)?;
-            Ok((name.clone(), keychain::stored(&value)))
-        };
-        self.node.credentials.iter().map(open).collect()
+    pub(crate) async fn credentials(&self, kit: &Kit) -> Result<BTreeMap<String, Value>, Box<Failure>> {
+        let mut opened = BTreeMap::new();
+        for (name, secret) in &self.node.credentials {
+            opened.insert(name.clone(), keychain::stored(&*kit.keeper.open(secret).await?));
+        }
+        Ok(opened)
     }
 
     pub(crate) async fn get_state(&self, kit: &Kit, key: &str) -> Result<Value, Box<Failure>> {
@@ -197,19 +197,11 @@ impl NodeDesk {
         mut halt: Halt,
     ) -> Result<AgentAnswer, Box<Failure>> {
         loop {
-            let (reply, answer) = oneshot::channel();
-            let asked = AgentCall { unit: self.work.unit, call: call.clone(), ask: ask.clone() };
-            let mut reply = Some(reply);
-            let heard = move |answer| {
-                if let (Reply::Agent(answer), Some(reply)) = (answer, reply.take()) {
-                    let _ = reply.send(*answer);
-                }
-            };
-            (self.port)(Call::Agent(Box::new(asked)), Box::new(heard));
+            let call = AgentCall { unit: self.work.unit, call: call.clone(), ask: ask.clone() };
             tokio::select! {
-                answer = answer => match answer {
-                    Ok(answer) => return Ok(answer),
-                    Err(_) => sleep(ASK_AGAIN).await,
+                reply = self.claim.call(Call::Agent(Box::new(call))) => match reply {
+                    Some(Reply::Agent(answer)) => return Ok(*answer),
+                    _ => sleep(ASK_AGAIN).await,
                 },
                 _ = halt.pulled() => return Err(failure(ErrorClass::Unknown, "STOPPED", "the agent was stopped")),
             }
@@ -236,7 +228,7 @@ impl NodeDesk {
 /// The value, or what it refers to.
 pub(crate) async fn whole(kit: &Kit, value: &Value) -> Result<Value, Box<Failure>> {
     let Some(key) = windlass_artifact::key(value) else { return Ok(value.clone()) };
-    let loaded = artifacts::load(&kit.artifacts, vec![key.to_owned()]).await?;
+    let loaded = kit.claim.load(vec![key.to_owned()]).await?;
     let bytes = loaded.into_iter().find_map(|(_, bytes)| bytes);
     let value = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     value.ok_or_else(|| crate::pipeline::not_available(key))

@@ -53,7 +53,7 @@ impl Workspace {
         context.insert("workflowInputs".to_owned(), node.workload(&desk.kit).await?);
         context.insert("config".to_owned(), Value::Object(node.node.config.clone()));
         context.insert("env".to_owned(), json!(node.node.env));
-        let credentials = json!(node.credentials(&desk.kit)?);
+        let credentials = json!(node.credentials(&desk.kit).await?);
         let (helper, folders) = (desk.kit.helper.clone(), desk.kit.folders.clone());
         let written = move || write(&folders, &context, &inputs, &credentials, helper.as_deref());
         let dir = beside(written).await.map_err(|error| unusable(&error))?;

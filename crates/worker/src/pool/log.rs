@@ -1,7 +1,6 @@
 //! Log lines of one unit on their way to the engine: gathered into chunks, and held back when the engine is slow.
 
-use super::Port;
-use crate::artifacts::TenantArtifacts;
+use crate::claim::Claim;
 use crate::excerpt::settle;
 use crate::halt::Halt;
 use crate::keeper::Keeper;
@@ -100,7 +99,7 @@ fn now_ms() -> i64 {
 }
 
 pub(super) struct Pump {
-    port: Port,
+    claim: Claim,
     lines: mpsc::Receiver<Vec<Line>>,
     room: Arc<Semaphore>,
     /// A chunk without its lines.
@@ -113,7 +112,6 @@ pub(super) struct Pump {
 
 /// Where the log of an attempt ends before the attempt does.
 struct Ends {
-    artifacts: TenantArtifacts,
     sent: usize,
     /// A last line says why.
     is_noted: bool,
@@ -122,35 +120,26 @@ struct Ends {
 impl Ends {
     /// Drops lines that there is no room for. The first ones are replaced by a line that says why.
     fn admit(&mut self, lines: Vec<Line>, bytes: usize) -> Vec<Line> {
-        let no_room = self.artifacts.no_room().map(|no_room| no_room.message().to_owned());
-        let too_long = (self.sent + bytes > LOG_MAX)
-            .then(|| format!("the log of an attempt has at most {} MiB", LOG_MAX / (1024 * 1024)));
-        let Some(why) = no_room.or(too_long) else {
+        if self.sent + bytes <= LOG_MAX {
             self.sent += bytes;
             return lines;
-        };
+        }
         if std::mem::replace(&mut self.is_noted, true) {
             return Vec::new();
         }
-        let text = format!("what follows is not kept: {why}");
-        vec![Line { at: now_ms(), stream: Stream::Worker, text, level: Some(Level::Warn), data: None }]
+        let limit = LOG_MAX / (1024 * 1024);
+        vec![Line::end_of_log(now_ms(), &format!("the log of an attempt has at most {limit} MiB"))]
     }
 }
 
-pub(super) fn log(
-    port: Port,
-    keeper: Arc<Keeper>,
-    artifacts: TenantArtifacts,
-    work: &Work,
-    halt: Halt,
-) -> (Lines, Pump) {
+pub(super) fn log(claim: Claim, keeper: Arc<Keeper>, work: &Work, halt: Halt) -> (Lines, Pump) {
     let (sender, lines) = mpsc::channel(QUEUE);
     let head = Log { unit: work.unit, step: work.step.clone(), attempt: work.attempt, lines: Vec::new() };
     let room = Arc::new(Semaphore::new(UNANSWERED_MAX));
-    let ends = Ends { artifacts, sent: 0, is_noted: false };
+    let ends = Ends { sent: 0, is_noted: false };
     (
         Lines { sender, keeper, debug: work.debug },
-        Pump { port, lines, room, head, halt, is_deaf: false, ends },
+        Pump { claim, lines, room, head, halt, is_deaf: false, ends },
     )
 }
 
@@ -190,7 +179,7 @@ impl Pump {
         if let Some(room) = self.room().await {
             let log = Log { lines, ..self.head.clone() };
             let mut room = Some(room);
-            (self.port)(Call::Log(log), Box::new(move |_| drop(room.take())));
+            (self.claim.port)(Call::Log(log), Box::new(move |_| drop(room.take())));
         }
     }
 

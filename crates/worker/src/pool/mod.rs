@@ -9,7 +9,7 @@ mod unit;
 pub use log::CHUNK_MAX;
 pub(crate) use log::Lines;
 
-use crate::artifacts::{Artifacts, TenantArtifacts};
+use crate::claim::{Claim, first_reply};
 use crate::command::OwnCommand;
 use crate::egress::Egress;
 use crate::failure::failure;
@@ -17,12 +17,9 @@ use crate::halt::{Puller, halt};
 use crate::hand::{Hand, Unwatched, in_hand};
 use crate::keeper::{self, Keeper};
 use crate::keychain::Tokens;
-use crate::memory::{Memory, NoMemory};
-use crate::rights::{EveryRight, Rights};
 use crate::sandbox::{DatabaseQuota, Sandbox};
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
 use crate::tools::{Clients, GRACE_MS, Kit, TenantBounds};
-use crate::vault::{NoVault, Vault};
 use serde_json::Map;
 use std::collections::BTreeMap;
 use std::env::temp_dir;
@@ -67,18 +64,11 @@ pub struct PoolConfig {
     pub sandbox: OwnCommand,
     /// Where requests of tasks may go to. A new one allows no private ranges.
     pub egress: Egress,
-    pub artifacts: Arc<dyn Artifacts>,
-    /// Where steps find their secrets; there are none unless one is given.
-    pub vault: Arc<dyn Vault>,
-    /// What steps may do on this machine; everything unless it is said.
-    pub rights: Arc<dyn Rights>,
     /// The program that scripts of nodes ask through, called with `node`: see [`crate::node::helper`].
     pub helper: Option<PathBuf>,
     /// Where nodes have their folders, which hold values of secrets. It is the pool's own: what an earlier process left
     /// there when it was killed is removed at the start. None: the system's folder for such things.
     pub folders: Option<PathBuf>,
-    /// What workflows remember; nothing unless one is given.
-    pub memory: Arc<dyn Memory>,
     /// Where SQLite databases of nodes are kept, in a folder for each tenant; None: nowhere.
     pub databases: Option<PathBuf>,
     /// Room for them; no limit unless one is given.
@@ -98,31 +88,18 @@ pub fn default_slots() -> u32 {
 
 impl PoolConfig {
     #[must_use]
-    pub fn new(
-        worker: impl Into<String>,
-        supervisor: OwnCommand,
-        sandbox: OwnCommand,
-        artifacts: Arc<dyn Artifacts>,
-    ) -> PoolConfig {
-        let slots = default_slots();
-        let (egress, vault) = (Egress::default(), Arc::new(NoVault));
+    pub fn new(worker: impl Into<String>, supervisor: OwnCommand, sandbox: OwnCommand) -> PoolConfig {
         let cache = temp_dir().join(format!("windlass-cache-{}", rustix::process::getuid().as_raw()));
-        let (worker, grace_ms, helper) = (worker.into(), GRACE_MS, None);
-        let (memory, databases, folders) = (Arc::new(NoMemory), None, None);
         PoolConfig {
-            worker,
-            slots,
-            grace_ms,
+            worker: worker.into(),
+            slots: default_slots(),
+            grace_ms: GRACE_MS,
             supervisor,
             sandbox,
-            egress,
-            artifacts,
-            vault,
-            rights: Arc::new(EveryRight),
-            helper,
-            folders,
-            memory,
-            databases,
+            egress: Egress::default(),
+            helper: None,
+            folders: None,
+            databases: None,
             database_quota: DatabaseQuota::default(),
             cache,
             hand: Arc::new(Unwatched),
@@ -163,13 +140,9 @@ impl Pool {
         let kits = Kits {
             supervisor: config.supervisor,
             sandbox: config.sandbox,
-            artifacts: config.artifacts,
             clients: Arc::new(Clients::new(config.egress)),
-            vault: config.vault,
-            rights: config.rights,
             helper: config.helper,
             folders: emptied(config.folders)?,
-            memory: config.memory,
             databases: config.databases,
             database_quota: config.database_quota,
             cache: std::path::absolute(config.cache)?,
@@ -268,10 +241,8 @@ impl Floor {
     /// An engine that does not answer finds out by itself that the session is gone.
     async fn leave(&self) {
         let Some(session) = self.session.id() else { return };
-        let (answered, answer) = oneshot::channel();
-        let mut answered = Some(answered);
-        let reply = move |reply| drop(answered.take().map(|answered| answered.send(reply)));
-        (self.port)(Call::Leave(session), Box::new(reply));
+        let (reply_to, answer) = first_reply();
+        (self.port)(Call::Leave(session), reply_to);
         let _ = timeout(Duration::from_millis(LAST_ANSWERS_MS), answer).await;
     }
 
@@ -339,11 +310,11 @@ impl Floor {
 
     fn start(&mut self, work: Work) {
         let unit = work.unit;
-        let kit = self.kits.for_unit(&work.tenant);
+        let claim = Claim { unit, port: Arc::clone(&self.port) };
+        let kit = self.kits.for_unit(&work.tenant, claim);
         let (puller, halt) = halt();
         let (proceed, kept) = mpsc::channel(1);
         let wires = Wires {
-            port: Arc::clone(&self.port),
             inputs: self.inputs.clone(),
             proceed: kept,
             kit: Arc::clone(&kit),
@@ -360,13 +331,9 @@ impl Floor {
 struct Kits {
     supervisor: OwnCommand,
     sandbox: OwnCommand,
-    artifacts: Arc<dyn Artifacts>,
     clients: Arc<Clients>,
-    vault: Arc<dyn Vault>,
-    rights: Arc<dyn Rights>,
     helper: Option<PathBuf>,
     folders: PathBuf,
-    memory: Arc<dyn Memory>,
     databases: Option<PathBuf>,
     database_quota: DatabaseQuota,
     cache: PathBuf,
@@ -378,26 +345,21 @@ struct Kits {
 }
 
 impl Kits {
-    fn for_unit(&mut self, tenant: &str) -> Arc<Kit> {
+    fn for_unit(&mut self, tenant: &str, claim: Claim) -> Arc<Kit> {
         self.tokens.retain(|_, tokens| Arc::strong_count(tokens) > 1 || !tokens.is_empty());
         self.bounds.retain(|_, bounds| Arc::strong_count(bounds) > 1);
         let tokens = Arc::clone(self.tokens.entry(tenant.to_owned()).or_default());
         let bounds = Arc::clone(self.bounds.entry(tenant.to_owned()).or_default());
         Arc::new(Kit {
             supervisor: self.supervisor.clone(),
-            artifacts: TenantArtifacts::new(tenant, Arc::clone(&self.artifacts)),
             sandbox: Sandbox::new(self.sandbox.clone()),
             bounds,
             clients: Arc::clone(&self.clients),
-            keeper: Arc::new(Keeper::new(
-                tenant.to_owned(),
-                Arc::clone(&self.vault),
-                Arc::clone(&self.rights),
-            )),
+            keeper: Arc::new(Keeper::new(claim.clone())),
+            claim,
             tokens,
             helper: self.helper.clone(),
             folders: self.folders.clone(),
-            memory: Arc::clone(&self.memory),
             databases: self.databases.clone(),
             database_quota: self.database_quota,
             cache: self.cache.clone(),

@@ -1,8 +1,6 @@
 //! One unit of work: its pipeline driven over real tools and real time.
 
-use super::Port;
 use super::log::{Lines, Pump, log};
-use crate::artifacts::{self, NoRoom};
 use crate::failure;
 use crate::halt::{Halt, limited};
 use crate::keeper;
@@ -17,8 +15,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use windlass_protocol::{
-    Call, ErrorClass, Failure, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit, Work,
-    is_too_deep,
+    Call, ErrorClass, Failure, NoRoom, Outcome, Progress, Report, Stream, TOO_DEEP, TOO_DEEP_CODE, Unit,
+    Work, is_too_deep,
 };
 
 /// Questions of a call that wait; whoever asks more waits itself.
@@ -28,7 +26,6 @@ pub(super) type Result = Option<Box<Report>>;
 
 /// The unit's lines to the pool.
 pub(super) struct Wires {
-    pub(super) port: Port,
     pub(super) inputs: mpsc::UnboundedSender<Input>,
     /// One word per checkpoint that is kept.
     pub(super) proceed: mpsc::Receiver<()>,
@@ -40,13 +37,12 @@ pub(super) struct Wires {
 pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     let (unit, timeout_ms) = (work.unit, work.timeout_ms);
     let kit = Arc::clone(&wires.kit);
-    let (lines, pump): (Lines, Pump) =
-        log(Arc::clone(&wires.port), Arc::clone(&kit.keeper), kit.artifacts.clone(), &work, halt.clone());
+    let (lines, pump): (Lines, Pump) = log(kit.claim.clone(), Arc::clone(&kit.keeper), &work, halt.clone());
     let mut run = Run::begin(work);
     let (sender, mut asks) = mpsc::channel(ASKS);
-    let node = run.node().map(|node| {
-        NodeDesk::new(node.clone(), run.work().clone(), run.ctx(), sender, Arc::clone(&wires.port))
-    });
+    let node = run
+        .node()
+        .map(|node| NodeDesk::new(node.clone(), run.work().clone(), run.ctx(), sender, kit.claim.clone()));
     let mut desk = Desk::new(run.work(), lines, Arc::clone(&kit), node);
     let grace_ms = wires.grace_ms;
     let work = async {
@@ -62,7 +58,7 @@ pub(super) async fn run(work: Work, mut wires: Wires, halt: Halt) -> Result {
     match timeout_ms {
         Some(limit_ms) if driven.timed_out => {
             let failed = failure::timeout(&format!("step `{}`", run.work().step), limit_ms);
-            match artifacts::keep(&kit.artifacts, run.take_unkept()).await {
+            match kit.claim.keep(run.take_unkept()).await {
                 Ok(()) => Some(run.report_now(Outcome::Failed(*failed))),
                 Err(failure) => Some(without_patch(&run, *failure)),
             }
@@ -80,11 +76,12 @@ async fn drive(
     mut halt: Halt,
 ) -> Result {
     // What runs on for a tenant without room would only add to what it uses. A full disk is no fault of the step's own.
-    if let Some(no_room @ NoRoom::Quota(_)) = wires.kit.artifacts.no_room() {
-        return Some(run.report_now(Outcome::Failed(*no_room.failure())));
+    if let Some(no_room @ NoRoom::Quota(_)) = &run.work().no_room {
+        return Some(run.report_now(Outcome::Failed(no_room.failure())));
     }
-    let earlier = run.work().cursor.clone();
-    if let Err(failure) = earlier.as_deref().map_or(Ok(()), |cursor| desk.kit.keeper.open_again(cursor)) {
+    if let Some(cursor) = run.work().cursor.clone()
+        && let Err(failure) = desk.kit.keeper.open_again(&cursor).await
+    {
         return Some(run.report_now(Outcome::Failed(*failure)));
     }
     if let Err(mut failure) = unlock(run, desk, &halt).await {
@@ -96,16 +93,16 @@ async fn drive(
             Next::Report(report) => return Some(report),
             Next::Open(handles) => {
                 for handle in handles {
-                    let value = desk.open(&handle);
+                    let value = desk.open(&handle).await;
                     run.opened(handle, value);
                 }
             }
-            Next::Load(keys) => match artifacts::load(&wires.kit.artifacts, keys).await {
+            Next::Load(keys) => match wires.kit.claim.load(keys).await {
                 Ok(values) => run.loaded(values),
                 Err(failure) => return Some(run.report_now(Outcome::Failed(*failure))),
             },
             Next::Keep(made) => {
-                if let Err(failure) = artifacts::keep(&wires.kit.artifacts, made).await {
+                if let Err(failure) = wires.kit.claim.keep(made).await {
                     return Some(without_patch(run, *failure));
                 }
             }
@@ -180,10 +177,10 @@ async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &
         Ask::Progress { step, percentage } => {
             let progress =
                 Progress { unit, step: wires.kit.keeper.redactor().text(&step).into_owned(), percentage };
-            return (wires.port)(Call::Progress(progress), Box::new(|_| ()));
+            return (wires.kit.claim.port)(Call::Progress(progress), Box::new(|_| ()));
         }
     };
-    if artifacts::keep(&wires.kit.artifacts, run.take_unkept()).await.is_ok()
+    if wires.kit.claim.keep(run.take_unkept()).await.is_ok()
         && kept(run.cursor(), wires, unit, halt).await.is_some()
     {
         // Whoever asked may have been stopped.

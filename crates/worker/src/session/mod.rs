@@ -215,6 +215,7 @@ impl Session {
                 | Reply::Order(_)
                 | Reply::Verdict(_)
                 | Reply::Agent(_)
+                | Reply::Resource(_)
                 | Reply::Refused(_),
             ) => {}
         }

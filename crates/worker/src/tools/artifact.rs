@@ -10,7 +10,6 @@
 
 use super::Desk;
 use super::fields::Fields;
-use crate::artifacts::load;
 use crate::failure::invalid;
 use crate::pipeline::not_available;
 use serde_json::{Map, Value, json};
@@ -30,7 +29,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Valu
                        and are read where they stand";
         return Err(invalid(message));
     };
-    let loaded = load(&desk.kit.artifacts, vec![key.to_owned()]).await?;
+    let loaded = desk.kit.claim.load(vec![key.to_owned()]).await?;
     match loaded.into_iter().next() {
         Some((key, Some(bytes))) => Ok(json!({ ARTIFACT: key, "bytes": bytes.len() })),
         _ => Err(not_available(key)),

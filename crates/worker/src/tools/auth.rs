@@ -17,30 +17,32 @@ pub(super) enum Auth {
 const NAMES: [&str; 2] = ["credential", "secret"];
 
 impl Auth {
-    pub(super) fn read(value: &Value, desk: &Desk) -> Result<Auth, Box<Failure>> {
+    pub(super) async fn read(value: &Value, desk: &Desk) -> Result<Auth, Box<Failure>> {
         match value {
-            Value::String(name) => Auth::named(name, desk),
-            Value::Object(fields) => Auth::given(fields, desk),
+            Value::String(name) => Auth::named(name, desk).await,
+            Value::Object(fields) => Auth::given(fields, desk).await,
             _ => Err(invalid("`auth` is the name of a secret or a map of its fields")),
         }
     }
 
-    fn named(name: &str, desk: &Desk) -> Result<Auth, Box<Failure>> {
-        match desk.credential(name)? {
+    async fn named(name: &str, desk: &Desk) -> Result<Auth, Box<Failure>> {
+        match desk.credential(name).await? {
             Value::String(text) => Ok(Auth::Text(text)),
             Value::Object(fields) => Ok(Auth::Fields(flat(fields))),
             _ => Err(invalid(format!("the secret `{}` is neither a text nor a map", shown(name)))),
         }
     }
 
-    fn given(fields: &Map<String, Value>, desk: &Desk) -> Result<Auth, Box<Failure>> {
+    async fn given(fields: &Map<String, Value>, desk: &Desk) -> Result<Auth, Box<Failure>> {
         let name = NAMES.iter().find_map(|key| fields.get(*key)?.as_str());
         let own = fields.iter().filter(|(key, _)| !NAMES.contains(&key.as_str()));
         let own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
-        let mut found = match name.map(|name| Auth::named(name, desk)).transpose()? {
+        let mut found = match name {
             None => Map::new(),
-            Some(Auth::Fields(fields)) => fields,
-            Some(Auth::Text(text)) => Map::from_iter([("value".to_owned(), Value::String(text))]),
+            Some(name) => match Auth::named(name, desk).await? {
+                Auth::Fields(fields) => fields,
+                Auth::Text(text) => Map::from_iter([("value".to_owned(), Value::String(text))]),
+            },
         };
         found.extend(flat(own));
         Ok(Auth::Fields(found))

@@ -51,7 +51,7 @@ use windlass_protocol::{ErrorClass, Failure};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult {
-    let request = match Request::read(&call.config, desk, &key(call, desk)) {
+    let request = match Request::read(&call.config, desk, &key(call, desk)).await {
         Ok(request) => request,
         Err(failure) => return Err(failure).into(),
     };

@@ -7,14 +7,12 @@
 
 use super::Desk;
 use super::fields::Fields;
-use crate::failure::{failure, invalid};
-use crate::memory::{MemoryError, Remembered, Wanted};
+use crate::claim::unexpected;
+use crate::failure::invalid;
 use crate::pipeline::Call;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
-use tokio::task::spawn_blocking;
-use windlass_protocol::{ErrorClass, Failure, Tool};
+use windlass_protocol::{Failure, Memory, MemorySearch, ResourceAsk, ResourceReply, Tool};
 
 const KEY_MAX: usize = 255;
 const VALUE_MAX: usize = 256 * 1024;
@@ -35,10 +33,8 @@ pub(super) async fn store(call: &Call, desk: &Desk) -> Result<Value, Box<Failure
     if size > VALUE_MAX {
         return Err(invalid(format!("`value` of memory_store has {size} bytes, and {VALUE_MAX} at most")));
     }
-    let (tenant, workflow) = owner(desk, "memory_store")?;
-    let memory = Arc::clone(&desk.kit.memory);
-    let remembered = Remembered { tenant, workflow, key: key.clone(), value };
-    beside(move || memory.store(remembered)).await?;
+    needs_workflow(desk, "memory_store")?;
+    desk.kit.claim.ask(ResourceAsk::StoreMemory { key: key.clone(), value }).await?;
     Ok(json!({ "key": key, "stored": true }))
 }
 
@@ -53,14 +49,15 @@ pub(super) async fn search(call: &Call, desk: &Desk) -> Result<Value, Box<Failur
             usize::try_from(number.ok_or_else(wanted)?).unwrap_or(LIMIT)
         }
     };
-    let (tenant, workflow) = owner(desk, "memory_search")?;
+    needs_workflow(desk, "memory_search")?;
     let words = fields.text("query")?.unwrap_or_default();
     let words = words.split_whitespace().map(str::to_owned).collect();
-    let wanted =
-        Wanted { tenant, workflow, key: fields.text("key")?, prefix: fields.text("prefix")?, words, limit };
-    let memory = Arc::clone(&desk.kit.memory);
-    let found = beside(move || memory.search(&wanted)).await?;
-    let item = |found: &crate::memory::Found| {
+    let search = MemorySearch { key: fields.text("key")?, prefix: fields.text("prefix")?, words, limit };
+    let found = match desk.kit.claim.ask(ResourceAsk::SearchMemory(search)).await? {
+        ResourceReply::Memories(found) => found,
+        other => return Err(unexpected(&other)),
+    };
+    let item = |found: &Memory| {
         let at = Timestamp::from_millisecond(found.at).map(|at| at.to_string()).unwrap_or_default();
         Map::from_iter([
             ("key".to_owned(), json!(found.key)),
@@ -72,21 +69,9 @@ pub(super) async fn search(call: &Call, desk: &Desk) -> Result<Value, Box<Failur
     Ok(json!({ "count": items.len(), "items": items }))
 }
 
-fn owner(desk: &Desk, tool: &str) -> Result<(String, String), Box<Failure>> {
-    let work = desk.node(tool)?.work();
-    let missing =
-        || invalid(format!("`{tool}` remembers for a workflow, and this execution belongs to none"));
-    Ok((work.tenant.clone(), work.workflow.clone().ok_or_else(missing)?))
-}
-
-async fn beside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, MemoryError> + Send + 'static,
-) -> Result<T, Box<Failure>> {
-    let done = spawn_blocking(work).await.unwrap_or_else(|error| Err(MemoryError(error.to_string())));
-    done.map_err(|error| {
-        let mut failed =
-            failure(ErrorClass::Unknown, "MEMORY_UNAVAILABLE", format!("memories cannot be used: {error}"));
-        failed.retryable = Some(true);
-        failed
-    })
+fn needs_workflow(desk: &Desk, tool: &str) -> Result<(), Box<Failure>> {
+    match desk.node(tool)?.work().workflow {
+        Some(_) => Ok(()),
+        None => Err(invalid(format!("`{tool}` stores for a workflow, and this execution belongs to none"))),
+    }
 }

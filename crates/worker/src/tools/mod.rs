@@ -16,14 +16,13 @@ mod secrets;
 mod shell;
 mod sql;
 
-use crate::artifacts::TenantArtifacts;
+use crate::claim::Claim;
 use crate::command::OwnCommand;
 use crate::failure;
 use crate::footprint::{Room, Share};
 use crate::halt::{Halt, limited};
 use crate::keeper::Keeper;
 use crate::keychain::{Tokens, stored};
-use crate::memory::Memory;
 use crate::node::NodeDesk;
 use crate::pipeline::{Call, CallResult, execution_id};
 use crate::pool::Lines;
@@ -65,7 +64,7 @@ pub(crate) struct TenantBounds {
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) supervisor: OwnCommand,
-    pub(crate) artifacts: TenantArtifacts,
+    pub(crate) claim: Claim,
     pub(crate) clients: Arc<Clients>,
     pub(crate) keeper: Arc<Keeper>,
     /// Of the tenant.
@@ -74,7 +73,6 @@ pub(crate) struct Kit {
     pub(crate) helper: Option<PathBuf>,
     /// Where nodes have their folders.
     pub(crate) folders: PathBuf,
-    pub(crate) memory: Arc<dyn Memory>,
     /// Where databases of nodes are, by tenant.
     pub(crate) databases: Option<PathBuf>,
     pub(crate) database_quota: DatabaseQuota,
@@ -118,10 +116,10 @@ impl Desk {
     }
 
     /// What `auth: NAME` of a tool means, a text or a map of fields: the keychain entry of that name, or the secret.
-    pub(crate) fn credential(&self, name: &str) -> Result<Value, Box<Failure>> {
+    pub(crate) async fn credential(&self, name: &str) -> Result<Value, Box<Failure>> {
         match self.keychain.get(name) {
             Some(entry) => Ok(entry.clone()),
-            None => self.open(name).map(|text| stored(&text)),
+            None => self.open(name).await.map(|text| stored(&text)),
         }
     }
 
@@ -136,8 +134,8 @@ impl Desk {
     }
 
     /// A secret of the tenant whose work it is.
-    pub(crate) fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
-        self.kit.keeper.open(handle)
+    pub(crate) async fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+        self.kit.keeper.open(handle).await
     }
 }
 
@@ -146,8 +144,12 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     let Some(tool) = Tool::named(&call.kind) else {
         return Err(unknown(&call.kind)).into();
     };
-    if tool.row().runs_programs && !desk.kit.keeper.may_run_programs() {
-        return Err(denied(&call.kind)).into();
+    if tool.row().runs_programs {
+        match desk.kit.claim.rights().await {
+            Ok(rights) if rights.programs => {}
+            Ok(_) => return Err(denied(&call.kind)).into(),
+            Err(failure) => return Err(failure).into(),
+        }
     }
     // What the last call gave has been set aside.
     desk.share.release();
@@ -173,7 +175,7 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::Python => python::run(call, desk, halt).await,
         Tool::Http => http::run(call, desk, halt).await,
         Tool::Postgres => postgres::run(call, desk, halt).await,
-        Tool::Secrets => secrets::run(&call.config, desk).into(),
+        Tool::Secrets => secrets::run(&call.config, desk).await.into(),
         Tool::Llm => model::llm::run(call, desk, halt).await.into(),
         Tool::AiAgent => model::agent::run(call, desk, halt).await.into(),
         Tool::MemoryStore => memory::store(call, desk).await.into(),

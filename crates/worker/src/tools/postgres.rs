@@ -47,7 +47,7 @@ use windlass_protocol::ErrorClass;
 const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
-    let order = match Order::read(&call.config, desk) {
+    let order = match Order::read(&call.config, desk).await {
         Ok(order) => order,
         Err(failure) => return Err(failure).into(),
     };

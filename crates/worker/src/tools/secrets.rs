@@ -15,7 +15,7 @@ use windlass_artifact::SECRET;
 use windlass_protocol::{Failure, Tool};
 
 /// It is opened once, so that one that is missing fails here, where it is named.
-pub(super) fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box<Failure>> {
+pub(super) async fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box<Failure>> {
     Fields::of(Tool::Secrets, config)?;
     let Some(name) = config.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) else {
         return Err(invalid("`secrets` needs `name`, the name of a secret"));
@@ -25,7 +25,7 @@ pub(super) fn run(config: &Map<String, Value>, desk: &Desk) -> Result<Value, Box
         Some(Some("env")) => variable_handle(name),
         Some(other) => return Err(unknown_provider(other.unwrap_or("that is no text"))),
     };
-    desk.open(&handle)?;
+    desk.open(&handle).await?;
     Ok(json!({ "value": { SECRET: handle } }))
 }
 

@@ -4,14 +4,13 @@ use crate::sandbox::sandbox_command;
 use crate::supervisor::supervisor_command;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use windlass_artifact::Artifact;
 use windlass_protocol::*;
+use windlass_secrets::Zeroizing;
 use windlass_worker::egress::Egress;
-use windlass_worker::{Artifacts, CHUNK_MAX, Pool, PoolConfig};
+use windlass_worker::{CHUNK_MAX, Pool, PoolConfig};
 
 /// Nothing here takes so long unless it is broken.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,6 +37,16 @@ pub struct Engine {
     orders: Mutex<Option<ReplyTo>>,
     heard: Mutex<Option<Sender<Heard>>>,
     held_back: Mutex<Option<Vec<ReplyTo>>>,
+    stored: Mutex<Stored>,
+}
+
+/// What the engine holds for units, by tenant.
+#[derive(Default)]
+struct Stored {
+    /// Tenant and workflow of every unit that was ordered.
+    owners: BTreeMap<Unit, (String, Option<String>)>,
+    artifacts: BTreeMap<(String, String), Vec<u8>>,
+    memories: Vec<((String, Option<String>), Memory)>,
 }
 
 impl Engine {
@@ -83,6 +92,10 @@ impl Engine {
             Call::Agent(call) => {
                 let answer = Box::new(move |answer| reply(Reply::Agent(Box::new(answer))));
                 self.tell(Heard::Agent(*call, answer));
+            }
+            Call::Resource(call) => {
+                let served = self.stored.lock().unwrap().serve(*call);
+                reply(Reply::Resource(Box::new(served)));
             }
             Call::Progress(progress) => {
                 reply(ACCEPTED);
@@ -144,19 +157,49 @@ impl Told {
     }
 }
 
-/// Artifacts that live as long as the worker.
-#[derive(Debug, Default)]
-pub struct Memory(Mutex<BTreeMap<(String, String), Vec<u8>>>);
-
-impl Artifacts for Memory {
-    fn keep(&self, tenant: &str, artifact: &Artifact) -> io::Result<()> {
-        self.0.lock().unwrap().insert((tenant.to_owned(), artifact.key.clone()), artifact.bytes.clone());
-        Ok(())
+impl Stored {
+    fn serve(&mut self, call: ResourceCall) -> ResourceReply {
+        let Some(owner) = self.owners.get(&call.unit).cloned() else { return ResourceReply::Stale };
+        let tenant = owner.0.clone();
+        match call.ask {
+            ResourceAsk::GetRights => {
+                ResourceReply::Rights(Rights { programs: true, variables: Variables::All })
+            }
+            ResourceAsk::OpenSecret { name } => open_secret(&tenant, &name),
+            ResourceAsk::PutArtifact { key, body } => {
+                self.artifacts.insert((tenant, key), body.bytes);
+                ResourceReply::Stored
+            }
+            ResourceAsk::GetArtifact { key } => {
+                ResourceReply::Artifact(self.artifacts.get(&(tenant, key)).cloned().map(Body::from))
+            }
+            ResourceAsk::StoreMemory { key, value } => {
+                self.memories.push((owner, Memory { key, value, at: 0 }));
+                ResourceReply::Stored
+            }
+            ResourceAsk::SearchMemory(search) => {
+                let own = self.memories.iter().filter(|(of, _)| *of == owner).map(|(_, memory)| memory);
+                let prefix = search.prefix.unwrap_or_default();
+                let found = own.filter(|memory| memory.key.starts_with(&prefix)).take(search.limit);
+                ResourceReply::Memories(found.cloned().collect())
+            }
+        }
     }
+}
 
-    fn read(&self, tenant: &str, key: &str) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.0.lock().unwrap().get(&(tenant.to_owned(), key.to_owned())).cloned())
-    }
+/// One secret for each of two tenants, under one name.
+fn open_secret(tenant: &str, name: &str) -> ResourceReply {
+    let value = match (tenant, name) {
+        ("default", "api-key") => "hunter22-default",
+        ("tnt_b", "api-key") => "hunter22-other",
+        _ => {
+            return ResourceReply::Failed(Failure::of_code(
+                "RESOURCE_NOT_FOUND",
+                format!("there is no secret `{name}`"),
+            ));
+        }
+    };
+    ResourceReply::Secret(SecretValue(Zeroizing::new(value.to_owned())))
 }
 
 impl Shop {
@@ -172,8 +215,7 @@ impl Shop {
     pub fn with(change: impl FnOnce(PoolConfig) -> PoolConfig) -> Shop {
         let (sender, heard) = channel();
         let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), ..Engine::default() });
-        let artifacts = Arc::new(Memory::default());
-        let config = change(PoolConfig::new("test", supervisor_command(), sandbox_command(), artifacts));
+        let config = change(PoolConfig::new("test", supervisor_command(), sandbox_command()));
         let port = Arc::clone(&engine);
         let pool = Pool::start(config, Arc::new(move |call, reply| port.take(call, reply))).unwrap();
         let shop = Shop { engine, pool: Some(pool), heard };
@@ -186,6 +228,10 @@ impl Shop {
     }
 
     pub fn order(&self, order: Order) {
+        if let Order::Run(work) = &order {
+            let owner = (work.tenant.clone(), work.workflow.clone());
+            self.engine.stored.lock().unwrap().owners.insert(work.unit, owner);
+        }
         (self.engine.orders.lock().unwrap().as_mut().unwrap())(Reply::Order(order));
     }
 
@@ -261,6 +307,7 @@ pub fn pipeline(spec: Value) -> Work {
         tenant: "default".into(),
         workflow: None,
         debug: false,
+        no_room: None,
     }
 }
 

@@ -6,27 +6,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
 use windlass_protocol::{Level, Line, Order, Outcome, Stream, Verdict, Work};
-use windlass_secrets::Zeroizing;
-use windlass_worker::egress::Egress;
-use windlass_worker::{Found, Memory, MemoryError, PoolConfig, Remembered, Vault, VaultError, Wanted};
-
-/// One secret for each of two tenants, under one name.
-#[derive(Debug)]
-struct TwoTenants;
-
-impl Vault for TwoTenants {
-    fn open(&self, tenant: &str, name: &str) -> Result<Zeroizing<String>, VaultError> {
-        match (tenant, name) {
-            ("default", "api-key") => Ok(Zeroizing::new("hunter22-default".to_owned())),
-            ("tnt_b", "api-key") => Ok(Zeroizing::new("hunter22-other".to_owned())),
-            _ => Err(VaultError::Missing(name.to_owned())),
-        }
-    }
-}
+use windlass_worker::PoolConfig;
 
 fn shop() -> Shop {
-    let egress = Egress { allow_private: true, allow: vec![] };
-    Shop::with(|config| PoolConfig { egress, vault: Arc::new(TwoTenants), ..config })
+    Shop::open()
 }
 
 /// A node of one task.
@@ -543,31 +526,9 @@ fn data_nodes_ask_rows_and_files_with_sql_and_reach_nothing_else() {
     refused(json!({ "query": endless, "timeout_seconds": 0.2 }), "NETWORK_TIMEOUT");
 }
 
-/// Memories of one process.
-#[derive(Debug, Default)]
-struct Notebook(std::sync::Mutex<Vec<Remembered>>);
-
-impl Memory for Notebook {
-    fn store(&self, memory: Remembered) -> Result<(), MemoryError> {
-        self.0.lock().unwrap().push(memory);
-        Ok(())
-    }
-
-    fn search(&self, wanted: &Wanted) -> Result<Vec<Found>, MemoryError> {
-        let all = self.0.lock().unwrap();
-        let own = all.iter().filter(|one| one.tenant == wanted.tenant && one.workflow == wanted.workflow);
-        let own = own.filter(|one| wanted.prefix.as_ref().is_none_or(|prefix| one.key.starts_with(prefix)));
-        Ok(own
-            .map(|one| Found { key: one.key.clone(), value: one.value.clone(), at: 0 })
-            .take(wanted.limit)
-            .collect())
-    }
-}
-
 #[test]
 fn memory_nodes_keep_values_for_their_workflow_without_secrets() {
-    let vault = Arc::new(TwoTenants);
-    let shop = Shop::with(|config| PoolConfig { memory: Arc::new(Notebook::default()), vault, ..config });
+    let shop = shop();
     let of = |number, tool: &str, config: Value| numbered(number, node(tool, tool, config));
     let value = json!({ "n": 1, "k": "{{ keychain.api.token }}" });
     let mut storing = of(1, "memory_store", json!({ "key": "user:ann", "value": value }));

@@ -31,6 +31,7 @@ pub fn work(spec: Value) -> Work {
         tenant: "default".into(),
         workflow: None,
         debug: false,
+        no_room: None,
     }
 }
 

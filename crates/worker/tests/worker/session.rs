@@ -28,6 +28,7 @@ pub fn work(unit: Unit) -> Box<Work> {
         tenant: "default".into(),
         workflow: None,
         debug: false,
+        no_room: None,
     })
 }
 

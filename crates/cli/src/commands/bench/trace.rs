@@ -215,6 +215,7 @@ mod tests {
                 tenant,
                 workflow,
                 debug,
+                no_room: None,
             };
             self.trace.ordered(&Order::Run(Box::new(work)));
         }

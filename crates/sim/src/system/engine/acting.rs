@@ -28,6 +28,9 @@ impl World {
                 }
                 Ok(())
             }
+            Effect::Serve(request, _) => {
+                Err(Broken::new("protocol", format!("no simulated worker asks for {request:?}")))
+            }
             // Nobody watches here.
             Effect::Changed(_) => Ok(()),
             Effect::Stopped => self.stopped(),
@@ -92,7 +95,8 @@ impl World {
                 | Call::Report(_)
                 | Call::Agent(_)
                 | Call::Progress(_)
-                | Call::Log(_),
+                | Call::Log(_)
+                | Call::Resource(_),
                 _,
             ) => {
                 return Err(Broken::new("protocol", format!("a worker's {call:?} was answered {reply:?}")));

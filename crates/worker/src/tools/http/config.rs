@@ -54,7 +54,11 @@ impl Limits {
 }
 
 impl Request {
-    pub(super) fn read(config: &Map<String, Value>, desk: &Desk, key: &str) -> Result<Request, Box<Failure>> {
+    pub(super) async fn read(
+        config: &Map<String, Value>,
+        desk: &Desk,
+        key: &str,
+    ) -> Result<Request, Box<Failure>> {
         let fields = Fields::of(Tool::Http, config)?;
         let mut request = Request {
             method: method(fields)?,
@@ -73,7 +77,7 @@ impl Request {
         };
         request.put_content(fields)?;
         if let Some(auth) = fields.given("auth") {
-            auth::apply(&Auth::read(auth, desk)?, &mut request)?;
+            auth::apply(&Auth::read(auth, desk).await?, &mut request)?;
         }
         if !request.method.is_safe() {
             let key = HeaderValue::from_str(key).map_err(|_| invalid("the idempotency key is no header"))?;

@@ -39,10 +39,13 @@ pub(super) struct Place {
 }
 
 impl Order {
-    pub(super) fn read(config: &Map<String, Value>, desk: &Desk) -> Result<Order, Box<Failure>> {
+    pub(super) async fn read(config: &Map<String, Value>, desk: &Desk) -> Result<Order, Box<Failure>> {
         let fields = Fields::of(Tool::Postgres, config)?;
         let auth = fields.one_of(&["auth", "credential"])?;
-        let auth = auth.map(|(_, auth)| Auth::read(auth, desk)).transpose()?;
+        let auth = match auth {
+            Some((_, auth)) => Some(Auth::read(auth, desk).await?),
+            None => None,
+        };
         Ok(Order {
             place: place(config, auth)?,
             statements: statements(fields)?,

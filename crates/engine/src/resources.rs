@@ -1,0 +1,50 @@
+//! What workers reach through the engine and the engine does not hold itself.
+
+use std::fmt::Debug;
+use windlass_protocol::{ErrorClass, Failure, NoRoom, ResourceAsk, ResourceReply, Rights, Variables};
+use windlass_store::{Tenant, WorkflowId};
+
+/// Serves secrets, rights, large values and memories to units that workers hold. The lane has checked the fence, and the
+/// tenant is the one of the unit's execution.
+pub trait Resources: Debug + Send + Sync {
+    /// Returns why nothing more can be stored for the tenant, if so. Called for every dispatch: it must be quick and must
+    /// not wait.
+    fn no_room(&self, tenant: &Tenant) -> Option<NoRoom>;
+
+    /// Serves one request. May wait: it is called from threads that tenants share in turn.
+    fn serve(&self, request: ResourceRequest) -> ResourceReply;
+}
+
+#[derive(Debug)]
+pub struct ResourceRequest {
+    pub tenant: Tenant,
+    pub workflow: Option<WorkflowId>,
+    pub ask: ResourceAsk,
+}
+
+/// Resources of an engine without any: every right, and nothing stored.
+#[derive(Debug)]
+pub(crate) struct NoResources;
+
+impl Resources for NoResources {
+    fn no_room(&self, _: &Tenant) -> Option<NoRoom> {
+        None
+    }
+
+    fn serve(&self, request: ResourceRequest) -> ResourceReply {
+        match request.ask {
+            ResourceAsk::GetRights => {
+                ResourceReply::Rights(Rights { programs: true, variables: Variables::All })
+            }
+            ResourceAsk::GetArtifact { .. } => ResourceReply::Artifact(None),
+            ResourceAsk::SearchMemory(_) => ResourceReply::Memories(Vec::new()),
+            ResourceAsk::OpenSecret { .. }
+            | ResourceAsk::PutArtifact { .. }
+            | ResourceAsk::StoreMemory { .. } => ResourceReply::Failed(Failure::new(
+                ErrorClass::Validation,
+                "RESOURCE_NOT_FOUND",
+                "this engine stores no secrets and no values",
+            )),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What this process serves to its workers: secrets, rights, large values and memories of a data folder.
+
+use crate::rights::TenantRights;
+use crate::storage::Storage;
+use crate::vault::SharedVault;
+use std::sync::{Arc, Mutex, PoisonError};
+use windlass_artifact::Artifact;
+use windlass_engine::{ResourceRequest, Resources};
+use windlass_protocol::{
+    Body, ErrorClass, Failure, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceReply, SecretValue,
+};
+use windlass_store::sqlite::SqliteReader;
+use windlass_store::{
+    Artifacts, Memories, MemoryQuery, StoreError, StoredMemory, Tenant, Usages, WorkflowId,
+};
+
+#[derive(Debug)]
+pub(crate) struct FolderResources {
+    pub vault: Arc<SharedVault>,
+    pub rights: Arc<TenantRights>,
+    pub storage: Arc<Storage>,
+    pub artifacts: Artifacts,
+    pub usages: Arc<Usages>,
+    pub memories: Mutex<SqliteReader>,
+}
+
+impl Resources for FolderResources {
+    fn no_room(&self, tenant: &Tenant) -> Option<NoRoom> {
+        self.storage.no_room(tenant)
+    }
+
+    fn serve(&self, request: ResourceRequest) -> ResourceReply {
+        let ResourceRequest { tenant, workflow, ask } = request;
+        let served = match ask {
+            ResourceAsk::GetRights => Ok(ResourceReply::Rights(self.rights.of(&tenant))),
+            ResourceAsk::OpenSecret { name } => self
+                .vault
+                .open_for_step(&tenant, &name)
+                .map(|value| ResourceReply::Secret(SecretValue(value))),
+            ResourceAsk::PutArtifact { key, body } => self.put(&tenant, Artifact { key, bytes: body.bytes }),
+            ResourceAsk::GetArtifact { key } => self.get(&tenant, &key),
+            ResourceAsk::SearchMemory(search) => self.search(tenant, workflow, search),
+            // The engine stores memories of workflows itself.
+            ResourceAsk::StoreMemory { .. } => Err(no_workflow()),
+        };
+        served.unwrap_or_else(ResourceReply::Failed)
+    }
+}
+
+impl FolderResources {
+    fn put(&self, tenant: &Tenant, artifact: Artifact) -> Result<ResourceReply, Failure> {
+        if let Some(no_room) = self.storage.no_room(tenant) {
+            return Err(no_room.failure());
+        }
+        let added = self.artifacts.keep(tenant, &artifact);
+        let added = added.map_err(|error| large_value("ARTIFACT_NOT_KEPT", "stored", &error))?;
+        self.usages.add_artifacts(tenant, added);
+        Ok(ResourceReply::Stored)
+    }
+
+    fn get(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Failure> {
+        let read = self.artifacts.read(tenant, key);
+        let read = read.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
+        Ok(ResourceReply::Artifact(read.map(Body::from)))
+    }
+
+    fn search(
+        &self,
+        tenant: Tenant,
+        workflow: Option<WorkflowId>,
+        search: MemorySearch,
+    ) -> Result<ResourceReply, Failure> {
+        let MemorySearch { key, prefix, words, limit } = search;
+        let workflow = workflow.ok_or_else(no_workflow)?;
+        let query = MemoryQuery { tenant, workflow, key, prefix, words, limit };
+        let mut reader = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = reader.memories(&query).map_err(|error| no_memory(&error.to_string()))?;
+        let found: Result<Vec<Memory>, Failure> = found.into_iter().map(memory).collect();
+        found.map(ResourceReply::Memories)
+    }
+}
+
+fn memory(stored: StoredMemory) -> Result<Memory, Failure> {
+    let value = serde_json::from_str(&stored.value)
+        .map_err(|error| no_memory(&format!("the memory `{}` cannot be parsed: {error}", stored.key)))?;
+    Ok(Memory { key: stored.key, value, at: stored.at.0 })
+}
+
+fn large_value(code: &str, done: &str, error: &StoreError) -> Failure {
+    Failure::new(ErrorClass::Transport, code, format!("a large value cannot be {done}: {error}"))
+}
+
+fn no_workflow() -> Failure {
+    no_memory("the execution belongs to no workflow")
+}
+
+fn no_memory(why: &str) -> Failure {
+    let message = format!("memories cannot be used: {why}");
+    Failure { retryable: Some(true), ..Failure::new(ErrorClass::Unknown, "MEMORY_UNAVAILABLE", message) }
+}

@@ -1,0 +1,109 @@
+//! The claim of one unit: what its worker may ask the engine for while it holds the unit.
+
+use crate::failure::failure;
+use crate::pool::Port;
+use std::fmt;
+use tokio::sync::oneshot;
+use windlass_artifact::Artifact;
+use windlass_protocol::{
+    Call, ErrorClass, Failure, Reply, ReplyTo, ResourceAsk, ResourceCall, ResourceReply, Rights, Unit,
+};
+use windlass_secrets::Zeroizing;
+
+#[derive(Clone)]
+pub(crate) struct Claim {
+    pub(crate) unit: Unit,
+    pub(crate) port: Port,
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Claim").field(&self.unit).finish()
+    }
+}
+
+impl Claim {
+    /// Makes a call and returns its first reply; `None` when the call is lost.
+    pub(crate) async fn call(&self, call: Call) -> Option<Reply> {
+        let (reply_to, reply) = first_reply();
+        (self.port)(call, reply_to);
+        reply.await.ok()
+    }
+
+    pub(crate) async fn ask(&self, ask: ResourceAsk) -> Result<ResourceReply, Box<Failure>> {
+        let call = Call::Resource(Box::new(ResourceCall { unit: self.unit, ask }));
+        match self.call(call).await {
+            Some(Reply::Resource(reply)) => match *reply {
+                ResourceReply::Failed(failure) => Err(Box::new(failure)),
+                ResourceReply::Stale => Err(unavailable("the work was given to another worker")),
+                reply @ (ResourceReply::Rights(_)
+                | ResourceReply::Secret(_)
+                | ResourceReply::Artifact(_)
+                | ResourceReply::Memories(_)
+                | ResourceReply::Stored) => Ok(reply),
+            },
+            Some(
+                Reply::Registered(_)
+                | Reply::Order(_)
+                | Reply::Verdict(_)
+                | Reply::Agent(_)
+                | Reply::Refused(_),
+            )
+            | None => Err(unavailable("the engine did not answer")),
+        }
+    }
+
+    /// Rights of the tenant as of now: one that was withdrawn is gone at once.
+    pub(crate) async fn rights(&self) -> Result<Rights, Box<Failure>> {
+        match self.ask(ResourceAsk::GetRights).await? {
+            ResourceReply::Rights(rights) => Ok(rights),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub(crate) async fn open_secret(&self, name: &str) -> Result<Zeroizing<String>, Box<Failure>> {
+        match self.ask(ResourceAsk::OpenSecret { name: name.to_owned() }).await? {
+            ResourceReply::Secret(value) => Ok(value.0),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Returns the bytes behind each key.
+    pub(crate) async fn load(
+        &self,
+        keys: Vec<String>,
+    ) -> Result<Vec<(String, Option<Vec<u8>>)>, Box<Failure>> {
+        let mut loaded = Vec::with_capacity(keys.len());
+        for key in keys {
+            match self.ask(ResourceAsk::GetArtifact { key: key.clone() }).await? {
+                ResourceReply::Artifact(body) => loaded.push((key, body.map(|body| body.bytes))),
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// Stores large values before anything refers to them.
+    pub(crate) async fn keep(&self, made: Vec<Artifact>) -> Result<(), Box<Failure>> {
+        for Artifact { key, bytes } in made {
+            self.ask(ResourceAsk::PutArtifact { key, body: bytes.into() }).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Callback that passes the first reply on.
+pub(crate) fn first_reply() -> (ReplyTo, oneshot::Receiver<Reply>) {
+    let (sender, receiver) = oneshot::channel();
+    let mut sender = Some(sender);
+    (Box::new(move |reply| drop(sender.take().map(|sender| sender.send(reply)))), receiver)
+}
+
+fn unavailable(why: &str) -> Box<Failure> {
+    let message = format!("{why}, so nothing can be read or stored for this step; it may be retried");
+    failure(ErrorClass::Transport, "ENGINE_UNAVAILABLE", message)
+}
+
+pub(crate) fn unexpected(reply: &ResourceReply) -> Box<Failure> {
+    failure(ErrorClass::Unknown, "WORKER_DEFECT", format!("the engine sent an unexpected reply: {reply:?}"))
+}
