@@ -125,6 +125,23 @@ fn the_kernel_stays_small() {
     );
 }
 
+/// Names of what opens stored secrets. A process that runs steps gets values of the unit at hand and nothing else (K9).
+const KEYS: [&str; 6] =
+    ["Keyring", "MasterKeys", "KEY_VARIABLE", "Sealed", "windlass_secrets::open", "LocalVault"];
+
+#[test]
+fn workers_have_no_master_key() {
+    let mut found = Vec::new();
+    for part in ["protocol", "worker"] {
+        let files = sources(part);
+        assert!(!files.is_empty(), "no source of `{part}` was found");
+        for (file, text) in files {
+            found.extend(KEYS.iter().filter(|key| text.contains(**key)).map(|key| format!("{file}: {key}")));
+        }
+    }
+    assert!(found.is_empty(), "a worker could open stored secrets itself:\n{}", found.join("\n"));
+}
+
 /// One dependency as its manifest names it; `dev` is for tests and benches only.
 #[derive(Debug, Clone)]
 struct Edge {

@@ -193,10 +193,8 @@ fn open_secret(tenant: &str, name: &str) -> ResourceReply {
         ("default", "api-key") => "hunter22-default",
         ("tnt_b", "api-key") => "hunter22-other",
         _ => {
-            return ResourceReply::Failed(Failure::of_code(
-                "RESOURCE_NOT_FOUND",
-                format!("there is no secret `{name}`"),
-            ));
+            let message = format!("there is no secret `{name}`: store it with `windlass secrets set {name}`");
+            return ResourceReply::Failed(Failure::of_code("RESOURCE_NOT_FOUND", message));
         }
     };
     ResourceReply::Secret(SecretValue(Zeroizing::new(value.to_owned())))
