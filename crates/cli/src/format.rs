@@ -1,7 +1,7 @@
 //! Words for people: durations, failures, what happened.
 
 use crate::embedded::now;
-use windlass_kernel::{Failure, Millis, Net, PauseReason, Phase, Role, Times};
+use windlass_kernel::{Failure, Millis, Net, PauseReason, Phase, Role, Times, any_of};
 use windlass_protocol::Stream;
 use windlass_server::follow::LogLine;
 use windlass_views::{
@@ -99,14 +99,9 @@ fn execution_sentence(change: &ExecutionChange) -> Option<String> {
             let why = why.as_ref().map(|why| format!(": {}", failure(why))).unwrap_or_default();
             format!("{}{why}", status(Phase::Ended(*outcome)))
         }
-        ExecutionChange::Created { .. }
-        | ExecutionChange::Paused(PauseReason::Held)
-        | ExecutionChange::Resumed
-        | ExecutionChange::Draining { .. }
-        | ExecutionChange::Compensating
-        | ExecutionChange::Finalizing
-        | ExecutionChange::NotCompensated
-        | ExecutionChange::Bookkeeping => return None,
+        ExecutionChange::Paused(PauseReason::Held)
+        | any_of![ExecutionChange: Created Resumed Draining Compensating Finalizing NotCompensated
+            Bookkeeping] => return None,
     })
 }
 
@@ -138,14 +133,8 @@ fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Opt
         FiringChange::AwaitingManual { .. } => "waits for a person to complete it".to_owned(),
         FiringChange::Skipped(_) => "skipped".to_owned(),
         FiringChange::Dropped(_) => "cancelled".to_owned(),
-        FiringChange::Fired { .. }
-        | FiringChange::Woken
-        | FiringChange::CompletedManually { .. }
-        | FiringChange::IterationStarted
-        | FiringChange::IterationEnded
-        | FiringChange::ChildReturned
-        | FiringChange::AgentDecided
-        | FiringChange::Routed { .. } => return None,
+        any_of![FiringChange: Fired Woken CompletedManually IterationStarted IterationEnded ChildReturned
+            AgentDecided Routed] => return None,
     })
 }
 

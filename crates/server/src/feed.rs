@@ -9,8 +9,8 @@ use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Illegal, Net, RunId};
 use windlass_store::{JournalPage, JournalRow, PageBounds, Position, Reader, StoreError, StoredLog};
 use windlass_views::{
-    Leases, Message, MessageBody, MessageBuilder, NodeProgress, Room, Sources, Taken, ValuePlace,
-    position_before, told_outputs,
+    AnswerBudget, LeaseInfo, Leases, Message, MessageBody, MessageBuilder, NodeProgress, Sources, ValuePlace,
+    position_before, show_outputs,
 };
 
 /// Rows, and likewise chunks, read at a time: what one subscriber holds in memory, but for a row that is larger.
@@ -216,8 +216,8 @@ impl Feed {
             if let MessageBody::Ended { outputs, .. } = &mut message.body {
                 let reader = RefCell::new(&mut *reader);
                 let read = |place: &ValuePlace| value_at(&mut **reader.borrow_mut(), self.execution, place);
-                let mut room = Room::new(self.execution, Sources { open: &|_| None, read: &read });
-                *outputs = told_outputs(self.builder.net(), self.builder.history().outputs(), &mut room);
+                let mut budget = AnswerBudget::new(self.execution, Sources { open: &|_| None, read: &read });
+                *outputs = show_outputs(self.builder.net(), self.builder.history().outputs(), &mut budget);
             }
         }
     }
@@ -235,7 +235,7 @@ pub fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, Store
                 step: progress.step.clone(),
                 percentage: progress.percentage,
             });
-            leases.extend(since.map(|since| (offer.run, Taken { since, progress })));
+            leases.extend(since.map(|since| (offer.run, LeaseInfo { since, progress })));
         }
         match offers.last() {
             Some(last) if offers.len() >= OFFERS => after = last.run,

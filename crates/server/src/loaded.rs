@@ -6,7 +6,7 @@ use windlass_dialects::graph::{Format, TooLarge, draw, marks};
 use windlass_kernel::{ExecutionId, Illegal, Net};
 use windlass_store::{Options, Quarantine, Reader, StoreError, Stored};
 use windlass_views::{
-    ExecutionView, Facts, History, Labels, Quarantined, Room, Sources, Workflow, response, time,
+    AnswerBudget, ExecutionView, Facts, History, Labels, Quarantined, Sources, Workflow, response, time,
 };
 
 #[derive(Debug)]
@@ -40,8 +40,8 @@ impl LoadedExecution<'_> {
 
     /// Returns the space of one answer.
     #[must_use]
-    pub fn room(&self) -> Room<'_> {
-        Room::new(self.facts.execution, self.sources)
+    pub fn budget(&self) -> AnswerBudget<'_> {
+        AnswerBudget::new(self.facts.execution, self.sources)
     }
 
     /// Draws its net, with each step coloured by its status.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use windlass_kernel::{ExecutionId, Millis, NetSpec, Record, RunId};
 use windlass_protocol::Line;
 use windlass_store::{JournalPage, PageBounds, Position, Reader, StoreError, StoredLog};
-use windlass_views::{Leases, NodeProgress, Taken};
+use windlass_views::{LeaseInfo, Leases, NodeProgress};
 
 /// Rows of the journal, and chunks of the log, in one stretch: a few hundred kilobytes as a rule, and a megabyte of each.
 const PAGE: PageBounds = PageBounds { rows_max: 200, bytes_max: 1 << 20 };
@@ -97,7 +97,9 @@ impl Stretch {
             net,
             records: records.skip(usize::try_from(seen).unwrap_or(usize::MAX)).collect(),
             logs: chunks.into_iter().map(Chunk::of).collect::<Result<_, _>>()?,
-            leases: leases.map(|(run, Taken { since, progress })| Lease { run, since, progress }).collect(),
+            leases: leases
+                .map(|(run, LeaseInfo { since, progress })| Lease { run, since, progress })
+                .collect(),
             more,
         })
     }
@@ -109,7 +111,7 @@ impl Stretch {
 
     #[must_use]
     pub fn leases(&self) -> Leases {
-        let taken = |lease: &Lease| Taken { since: lease.since, progress: lease.progress.clone() };
+        let taken = |lease: &Lease| LeaseInfo { since: lease.since, progress: lease.progress.clone() };
         self.leases.iter().map(|lease| (lease.run, taken(lease))).collect()
     }
 }

@@ -1,12 +1,12 @@
 //! An entry of `nodeExecutions`.
 //!
 //! One entry is one firing: one token that a step consumed. The iterations of a step's own loop consume none, so they
-//! are told inside their loop's entry (`iterations`), and counting entries counts firings. Steps of a body of several
+//! are listed inside their loop's entry (`iterations`), and counting entries counts firings. Steps of a body of several
 //! steps have entries of their own, with `path`: the iteration numbers from the outermost loop inwards, from 0.
 
 use crate::firing::{End, Firing};
 use crate::history::History;
-use crate::large::Room;
+use crate::large::AnswerBudget;
 use crate::response::{Facts, Leases};
 use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution};
 use crate::wire::time;
@@ -16,7 +16,7 @@ use windlass_kernel::net::{Step, Work};
 use windlass_kernel::{ErrorClass, Failure, Kind, Millis, Net, SkipReason};
 use windlass_protocol::Pipeline;
 
-/// How the document names a step everywhere.
+/// The names of a step in the workflow document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeLabel {
     pub id: String,
@@ -35,24 +35,26 @@ impl NodeLabel {
     }
 }
 
-/// None: there is no room for it. Ask for the newest first.
+/// Builds the entry of a firing, if the answer has space for it. Ask for the newest first.
 pub(crate) fn entry(
     net: &Net,
     history: &History,
     facts: &Facts,
     firing: &Firing,
-    room: &mut Room<'_>,
+    budget: &mut AnswerBudget<'_>,
 ) -> Option<NodeExecution> {
     let step = net.step(firing.step);
     let NodeLabel { id, name, kind } = NodeLabel::of(step);
-    if !room.takes(firing, id.len() + name.len() + kind.len()) {
+    if !budget.take_firing(firing, id.len() + name.len() + kind.len()) {
         return None;
     }
     let parts = history.iterations(firing.run).rev().filter(|_| step.repeat.is_some());
     let mut iterations: Vec<Iteration> = parts
         .filter_map(|part| {
             let index = part.path.index();
-            room.takes(part, 0).then(|| Iteration { index, course: course(net, history, facts, part, room) })
+            budget
+                .take_firing(part, 0)
+                .then(|| Iteration { index, course: course(net, history, facts, part, budget) })
         })
         .collect();
     iterations.reverse();
@@ -62,13 +64,19 @@ pub(crate) fn entry(
         node_type: kind,
         firing: firing.number,
         path: firing.path.0.clone(),
-        course: course(net, history, facts, firing, room),
+        course: course(net, history, facts, firing, budget),
         iterations,
-        compensation: history.hook(firing.run).map(|hook| course(net, history, facts, hook, room)),
+        compensation: history.hook(firing.run).map(|hook| course(net, history, facts, hook, budget)),
     })
 }
 
-fn course(net: &Net, history: &History, facts: &Facts, firing: &Firing, room: &mut Room<'_>) -> Course {
+fn course(
+    net: &Net,
+    history: &History,
+    facts: &Facts,
+    firing: &Firing,
+    budget: &mut AnswerBudget<'_>,
+) -> Course {
     let taken = facts.leases.get(&firing.run).filter(|_| firing.end.is_none());
     let leased = taken.map(|taken| taken.since);
     Course {
@@ -77,7 +85,7 @@ fn course(net: &Net, history: &History, facts: &Facts, firing: &Firing, room: &m
         completed_at: firing.ended_at.map(time),
         duration: firing.duration_ms(),
         retry_count: firing.attempts.saturating_sub(1),
-        output: firing.output.as_ref().map(|output| room.held(output)),
+        output: firing.output.as_ref().map(|output| budget.show(output)),
         metadata: metadata(firing),
         error: node_error(net, history, firing, facts.labels.debug),
         progress: taken.and_then(|taken| taken.progress.clone()),
@@ -88,7 +96,7 @@ fn course(net: &Net, history: &History, facts: &Facts, firing: &Firing, room: &m
     }
 }
 
-/// Statuses of the workflow document.
+/// Returns the status of a node in the workflow document.
 #[must_use]
 pub fn node_status(history: &History, leases: &Leases, firing: &Firing) -> &'static str {
     match firing.end {
@@ -128,7 +136,7 @@ fn node_error(net: &Net, history: &History, firing: &Firing, debug: bool) -> Opt
     }
 }
 
-/// A loop that goes because something in its body failed has failed itself.
+/// A loop that is cancelled because a step of its body failed has failed itself.
 fn failed_inside(net: &Net, history: &History, firing: &Firing) -> bool {
     let around = |step| std::iter::successors(net.step(step).region, |outer| net.step(*outer).region);
     let failed = |inner: &Firing| {
@@ -140,7 +148,7 @@ fn failed_inside(net: &Net, history: &History, firing: &Firing) -> bool {
     !stopped && net.step(firing.step).repeat.is_some() && history.whole().any(failed)
 }
 
-/// The document's ExecutionError. Where in the code it arose is told to who debugs only.
+/// Builds the document's ExecutionError. The stack is shown with `debugMode` only.
 #[must_use]
 pub fn error(failure: &Failure, node: Option<&NodeLabel>, at: Millis, debug: bool) -> ExecutionError {
     let mut details = failure.details.as_object().cloned().unwrap_or_default();
@@ -158,7 +166,7 @@ pub fn error(failure: &Failure, node: Option<&NodeLabel>, at: Millis, debug: boo
     }
 }
 
-/// The document's categories of errors.
+/// Returns the document's category of an error.
 #[must_use]
 pub fn category(failure: &Failure) -> &'static str {
     match (failure.class, failure.code.as_str()) {
@@ -175,15 +183,15 @@ pub fn category(failure: &Failure) -> &'static str {
     }
 }
 
-/// Of the node contract. How long it took is the firing's own, whatever its worker says.
+/// Returns the metadata of the node contract. The duration is that of the firing, whatever its worker reports.
 fn metadata(firing: &Firing) -> Option<Map<String, Value>> {
     let counted = firing.metadata.as_deref()?.as_object()?;
-    let mut told = Map::new();
-    told.extend(firing.duration_ms().map(|duration| ("duration".to_owned(), json!(duration))));
-    told.extend(
+    let mut metadata = Map::new();
+    metadata.extend(firing.duration_ms().map(|duration| ("duration".to_owned(), json!(duration))));
+    metadata.extend(
         counted.iter().filter(|(key, _)| *key != "duration").map(|(key, value)| (key.clone(), value.clone())),
     );
-    Some(told)
+    Some(metadata)
 }
 
 pub(crate) fn skip_reason(reason: SkipReason) -> &'static str {
@@ -194,7 +202,7 @@ pub(crate) fn skip_reason(reason: SkipReason) -> &'static str {
     }
 }
 
-/// The tool's kind; `pipeline` when a step has several kinds.
+/// Returns the kind of the tool; `pipeline` for several kinds.
 fn node_type(step: &Step) -> String {
     let spec = match &step.work {
         Work::Pure { .. } => return "noop".to_owned(),
@@ -212,7 +220,7 @@ fn node_type(step: &Step) -> String {
     }
 }
 
-/// Entries of nodes that have not fired: they may, until the execution has ended.
+/// Lists entries for the nodes that have not fired; they may until the execution has ended.
 pub(crate) fn not_reached<'n>(
     net: &'n Net,
     history: &'n History,
@@ -232,7 +240,7 @@ pub(crate) fn not_reached<'n>(
     })
 }
 
-/// Status of a node that has not fired.
+/// Returns the status of a node that has not fired.
 #[must_use]
 pub fn unreached_status(history: &History) -> &'static str {
     if history.state().phase().is_ended() { "skipped" } else { "pending" }

@@ -1,9 +1,8 @@
-//! What shows, afterwards, what was done and how it came out: an entry for every attempt, for every end of a step and of
-//! the execution, and for everything that a person did to it. Entries are a function of the journal, so they are the
-//! same whenever they are asked for.
+//! Evidence: an entry for every attempt, for every end of a step and of the execution, and for every action of a person.
+//! Entries are a function of the journal, so they are the same each time.
 //!
-//! They form a chain: each holds the hash of the one before it. Who keeps the last hash elsewhere can see later that
-//! nothing before it was changed.
+//! They form a chain: each holds the hash of the one before it. An auditor who keeps the last hash elsewhere can verify
+//! later that no entry before it was changed.
 
 mod projection;
 

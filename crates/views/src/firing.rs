@@ -1,6 +1,6 @@
 //! One firing of a step, as the journal tells it.
 
-use crate::kept::Kept;
+use crate::kept::HeldValue;
 use crate::timeline::{FiringRef, is_whole};
 use serde_json::Value;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub struct Firing {
     pub step: StepId,
     pub path: Path,
     pub role: Role,
-    pub args: Option<Kept>,
+    pub args: Option<HeldValue>,
     /// Among the firings of its step, from 1; 0 for an iteration or a hook, which belong to another firing.
     pub number: u32,
     /// Attempts begun.
@@ -25,7 +25,7 @@ pub struct Firing {
     pub ended_at: Option<Millis>,
     /// None while it lives.
     pub end: Option<End>,
-    pub output: Option<Kept>,
+    pub output: Option<HeldValue>,
     /// What its worker counted, at its end.
     pub metadata: Option<Arc<Value>>,
     /// The newest, whether a retry follows or not.

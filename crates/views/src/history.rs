@@ -1,11 +1,11 @@
-//! The journal of an execution, folded into what its user wants to know: all at once, or record by record as they come.
+//! The journal of an execution, folded into its firings, times, results and gates.
 
 mod retention;
 
 pub use retention::{FIRINGS_BYTES_MAX, VALUES_BYTES_MAX};
 
 use crate::firing::{End, Firing};
-use crate::kept::{Kept, ResultPlace};
+use crate::kept::{HeldValue, ResultPlace};
 use crate::timeline::{
     ExecutionChange, FiringChange, FiringRef, Occurrence, Timeline, TimelineEntry, TokenChange,
 };
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
     Execution, ExecutionId, Failure, Fence, Gone, Illegal, Millis, Net, Outputs, Record, Role, RunId, StepId,
-    TokenId,
+    TokenId, any_of,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -36,15 +36,15 @@ pub struct History {
     /// Iterations of a loop and the hook of a firing, by the firing they belong to.
     parts: BTreeMap<RunId, BTreeSet<usize>>,
     numbers: BTreeMap<StepId, u32>,
-    /// Failed firings that were let go of.
+    /// Failed firings that were evicted.
     failures: BTreeMap<StepId, u32>,
     retention: Retention,
     denied: BTreeMap<TokenId, Millis>,
     /// Since when a person is asked.
     asked: BTreeMap<RunId, Millis>,
-    /// Who held it last, and why.
+    /// The newest hold.
     hold: Option<ExecutionHold>,
-    /// What a person ended last, by step.
+    /// The last firing that a person ended, by step.
     manual: BTreeMap<StepId, (RunId, Fence)>,
     /// Steps that completed at least once, and those that were at least skipped: a later firing takes nothing back.
     completed: BTreeSet<StepId>,
@@ -68,7 +68,7 @@ pub struct WaitingGate {
 }
 
 impl History {
-    /// Refuses a journal that does not belong to the net or is not whole.
+    /// Folds a whole journal. Refuses one that does not belong to the net or is incomplete.
     pub fn of<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Result<History, Illegal> {
         let mut history = History::default();
         for record in journal {
@@ -104,21 +104,21 @@ impl History {
         &self.outputs
     }
 
-    /// Firings that are not a part of another one, in order; those of the newest generation (R11). Of very many, the
-    /// newest, and the newest of every step.
+    /// Lists the firings that are not a part of another one, in order; those of the newest generation (R11). Of very many,
+    /// these are the newest, and the newest of every step.
     pub fn whole(&self) -> impl DoubleEndedIterator<Item = &Firing> {
         self.firings.values().filter(|firing| firing.is_whole())
     }
 
-    /// How often a step has fired, whether its firings are held or not.
+    /// Number of firings of a step, held or evicted.
     #[must_use]
     pub fn fired(&self, step: StepId) -> u32 {
         self.numbers.get(&step).copied().unwrap_or_default()
     }
 
-    /// Failed firings of a step that are not held any more.
+    /// Number of failed firings of a step that were evicted.
     #[must_use]
-    pub fn failures_let_go(&self, step: StepId) -> u32 {
+    pub fn evicted_failures(&self, step: StepId) -> u32 {
         self.failures.get(&step).copied().unwrap_or_default()
     }
 
@@ -127,7 +127,7 @@ impl History {
         self.places.get(&run).and_then(|place| self.firings.get(place))
     }
 
-    /// Firings that have not ended, in order; it costs nothing that there were others before.
+    /// Lists the firings that have not ended, in order. The cost does not grow with those that have.
     pub fn live(&self) -> impl Iterator<Item = &Firing> {
         self.state()
             .runs
@@ -136,13 +136,12 @@ impl History {
             .filter(|firing| firing.end.is_none())
     }
 
-    /// Steps that completed, and steps that completed or were skipped.
+    /// Returns the number of steps that completed, and of steps that completed or were skipped.
     pub(super) fn progress(&self) -> (usize, usize) {
         (self.completed.len(), self.settled.len())
     }
 
-    /// Lets go of a firing that has ended. Whoever tells each end once needs it no more, and need not hold what grows
-    /// with history.
+    /// Removes a firing that has ended, for a reader that reports each end once.
     pub fn forget(&mut self, run: RunId) {
         let place = self.places.remove(&run);
         let firing = place.and_then(|place| self.firings.remove(&place));
@@ -159,38 +158,38 @@ impl History {
 
     #[must_use]
     pub fn gates(&self) -> Vec<WaitingGate> {
-        let told = self.state().gated.iter().map(|((step, token), gate)| WaitingGate {
+        let gates = self.state().gated.iter().map(|((step, token), gate)| WaitingGate {
             step: *step,
             since: self.denied.get(token).copied(),
             deadline: gate.deadline,
         });
-        told.collect()
+        gates.collect()
     }
 
-    /// The firing of a step that a person ended last, and the fence that was answered.
+    /// Returns the last firing of a step that a person ended, and the fence of the answer.
     #[must_use]
-    pub fn ended_by_hand(&self, step: StepId) -> Option<(RunId, Fence)> {
+    pub fn last_manual_end(&self, step: StepId) -> Option<(RunId, Fence)> {
         self.manual.get(&step).copied()
     }
 
-    /// The newest hold; it may be released by now.
+    /// Returns the newest hold, which may have been released.
     #[must_use]
     pub fn hold(&self) -> Option<&ExecutionHold> {
         self.hold.as_ref()
     }
 
-    /// Since when a person is asked about a firing.
+    /// Returns when a person was asked about a firing.
     #[must_use]
     pub fn asked_at(&self, run: RunId) -> Option<Millis> {
         self.asked.get(&run).copied()
     }
 
-    /// Iterations of a loop, in order.
+    /// Lists the iterations of a loop, in order.
     pub fn iterations(&self, of: RunId) -> impl DoubleEndedIterator<Item = &Firing> {
         self.parts_of(of).filter(|firing| matches!(firing.role, Role::Iteration { .. }))
     }
 
-    /// What undoes the firing.
+    /// Returns the compensation of a firing.
     #[must_use]
     pub fn hook(&self, of: RunId) -> Option<&Firing> {
         self.parts_of(of).find(|firing| matches!(firing.role, Role::Hook { .. }))
@@ -238,15 +237,9 @@ impl History {
                 let decided = self.failure.take().map_or(at, |(_, decided)| decided);
                 self.failure = failure.clone().map(|failure| (failure, decided));
             }
-            ExecutionChange::Restarted { .. } => self.begin_anew(),
-            ExecutionChange::Released { .. }
-            | ExecutionChange::Paused(_)
-            | ExecutionChange::Resumed
-            | ExecutionChange::Compensating
-            | ExecutionChange::Finalizing
-            | ExecutionChange::NotCompensated
-            | ExecutionChange::Patched { .. }
-            | ExecutionChange::Bookkeeping => {}
+            ExecutionChange::Restarted { .. } => self.reset(),
+            any_of![ExecutionChange: Released Paused Resumed Compensating Finalizing NotCompensated
+                Patched Bookkeeping] => {}
         }
     }
 
@@ -254,7 +247,7 @@ impl History {
         let (run, at, version) = (firing.run, entry.at, entry.version);
         match change {
             FiringChange::Fired { args } => {
-                let args = args.as_ref().map(|args| Kept::new(version, 0, args));
+                let args = args.as_ref().map(|args| HeldValue::new(version, 0, args));
                 self.push(Firing { fired_at: Some(at), args, ..Firing::new(firing) });
             }
             FiringChange::Skipped(reason) => {
@@ -275,14 +268,14 @@ impl History {
             }
             FiringChange::Done { output, times, metadata } => self.change(run, |firing| {
                 firing.metadata.clone_from(metadata);
-                firing.output = Some(Kept::new(version, 0, output));
+                firing.output = Some(HeldValue::new(version, 0, output));
                 firing.end(End::Completed, at, times.as_ref());
             }),
             FiringChange::Failed { failure, handled, output, times, metadata } => {
                 self.change(run, |firing| {
                     firing.fail(failure, at);
                     firing.metadata.clone_from(metadata);
-                    firing.output = output.as_ref().map(|output| Kept::new(version, 0, output));
+                    firing.output = output.as_ref().map(|output| HeldValue::new(version, 0, output));
                     firing.end(End::Failed { handled: *handled }, at, times.as_ref());
                 })
             }
@@ -290,15 +283,8 @@ impl History {
             FiringChange::CompletedManually { fence, .. } => {
                 self.manual.insert(firing.step, (run, *fence));
             }
-            FiringChange::Waiting { .. }
-            | FiringChange::Woken
-            | FiringChange::Lost
-            | FiringChange::Yielded { .. }
-            | FiringChange::IterationStarted
-            | FiringChange::IterationEnded
-            | FiringChange::ChildReturned
-            | FiringChange::AgentDecided
-            | FiringChange::Routed { .. } => {}
+            any_of![FiringChange: Waiting Woken Lost Yielded IterationStarted IterationEnded
+                ChildReturned AgentDecided Routed] => {}
         }
     }
 
@@ -312,7 +298,7 @@ impl History {
         let mut run = RunId::first(1);
         for (index, (step, output)) in imports.iter().enumerate() {
             let mut firing = Firing::imported(run, *step);
-            firing.output = Some(Kept::new(version, index, output));
+            firing.output = Some(HeldValue::new(version, index, output));
             firing.end = Some(End::Completed);
             self.push(firing);
             run = run.next();
@@ -329,7 +315,7 @@ impl History {
                 let number = self.numbers.entry(firing.step).or_default();
                 *number += 1;
                 firing.number = *number;
-                self.succeed_newest(firing.step);
+                self.replace_newest(firing.step);
             }
         }
         let run = firing.run;
@@ -370,7 +356,7 @@ impl History {
         self.change(run, |firing| firing.end(end, at, None));
     }
 
-    fn begin_anew(&mut self) {
+    fn reset(&mut self) {
         self.started_at = None;
         self.failure = None;
         self.firings.clear();
@@ -378,7 +364,7 @@ impl History {
         self.parts.clear();
         self.numbers.clear();
         self.failures.clear();
-        self.hold_nothing();
+        self.release_all();
         self.denied.clear();
         self.asked.clear();
         self.manual.clear();

@@ -1,12 +1,11 @@
-//! Values of a journal, held in memory as long as there is room for them. The place of each is known, so that what was let
-//! go of can be read again.
+//! Values of a journal. Some are held in memory; the place of each is known, so that an evicted one can be read again.
 
 use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Weak};
 use windlass_artifact::json_bytes;
-use windlass_kernel::Event;
+use windlass_kernel::{Event, any_of};
 
 /// Where a value is in a journal: the number of its record, and its own among the values of that record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +22,7 @@ impl ValuePlace {
         ValuePlace { version, index, bytes: json_bytes(value) }
     }
 
-    /// As it is written in an address; its size is not in it.
+    /// Returns the address of the value, which does not have its size.
     #[must_use]
     pub fn address(&self) -> ValueAddress {
         ValueAddress { version: self.version, index: self.index }
@@ -57,20 +56,22 @@ impl ValueAddress {
     /// Returns the value in the record that the address names. A history makes addresses for values of these events.
     #[must_use]
     pub fn value_in(&self, event: &Event) -> Option<Arc<Value>> {
-        if let Event::Created(created) = event {
-            return created.create.imports.get(self.index).map(|import| import.output.clone());
+        let first = |value: &Arc<Value>| (self.index == 0).then(|| value.clone());
+        match event {
+            Event::Created(created) => Some(created.create.imports.get(self.index)?.output.clone()),
+            Event::Done { output, .. } => first(output),
+            Event::Failed { output: value, .. } | Event::Fired { args: value, .. } => first(value.as_ref()?),
+            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Skipped Waiting Woken
+                Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Dropped LoopStarted
+                IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided Forked] => {
+                None
+            }
         }
-        if let Event::Done { output, .. } = event {
-            return Some(output.clone()).filter(|_| self.index == 0);
-        }
-        let (Event::Failed { output: value, .. } | Event::Fired { args: value, .. }) = event else {
-            return None;
-        };
-        value.clone().filter(|_| self.index == 0)
     }
 }
 
-/// A result by its place. The value is at hand as long as someone else holds it.
+/// A result by its place. The value is available as long as it is held elsewhere.
 #[derive(Debug, Clone)]
 pub struct ResultPlace {
     pub place: ValuePlace,
@@ -88,20 +89,20 @@ impl ResultPlace {
     }
 }
 
-/// A value of a journal, or where it can be read.
+/// A value of a journal, or the place where it can be read.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct HeldValue {
     pub place: ValuePlace,
-    /// None: it was let go of.
+    /// None after it was evicted.
     pub value: Option<Arc<Value>>,
 }
 
-impl Kept {
-    pub(crate) fn new(version: u64, index: usize, value: &Arc<Value>) -> Kept {
-        Kept { place: ValuePlace::of(version, index, value), value: Some(value.clone()) }
+impl HeldValue {
+    pub(crate) fn new(version: u64, index: usize, value: &Arc<Value>) -> HeldValue {
+        HeldValue { place: ValuePlace::of(version, index, value), value: Some(value.clone()) }
     }
 
-    /// Lets go of the value; returns the bytes that are free again.
+    /// Evicts the value and returns the bytes that are freed.
     pub(crate) fn drop_value(&mut self) -> usize {
         self.value.take().map_or(0, |_| self.place.bytes)
     }

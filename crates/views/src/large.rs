@@ -1,9 +1,9 @@
-//! Large values as they are told. What was set aside is a reference in the journal; inputs and outputs are told as they are
-//! up to a bound. What is beyond a bound is told by its size and the place where it can be had whole.
+//! Large values in answers. A value that was set aside is a reference in the journal; inputs and outputs are shown whole up
+//! to a bound. A value beyond a bound is replaced by its size and the URL where it can be read.
 
 use crate::firing::Firing;
 use crate::history::FIRINGS_BYTES_MAX;
-use crate::kept::{Kept, ResultPlace, ValuePlace};
+use crate::kept::{HeldValue, ResultPlace, ValuePlace};
 use crate::shapes::Shortened;
 use crate::wire::execution_id;
 use serde_json::{Map, Value, json};
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use windlass_artifact::{json_bytes, key};
 use windlass_kernel::ExecutionId;
 
-/// JSON of the inputs that one execution is told with, and likewise of its outputs, of its context and of what it asks
+/// Bytes of JSON that an answer shows of the inputs, and likewise of the outputs, of the context and of questions to
 /// people. An answer stays within what clients read at once.
-pub const TOLD_BYTES_MAX: u64 = 1 << 20;
-/// Things that an execution waits for, as it is told. People do not answer more at once.
+pub const SHOWN_BYTES_MAX: u64 = 1 << 20;
+/// Number of entries in `waitingFor`. People do not answer more at once.
 pub(crate) const WAITING_MAX: usize = 1_000;
 
-/// The key of what stands for a value that is not told.
+/// The key that marks a value as omitted.
 const OMITTED: &str = "$omitted";
 
 /// Returns the value of an artifact by its key, if it is there.
@@ -26,7 +26,7 @@ pub type Open<'o> = dyn Fn(&str) -> Option<Arc<Value>> + 'o;
 /// Returns a value of the execution's journal, if it is there.
 pub type ReadValue<'o> = dyn Fn(&ValuePlace) -> Option<Arc<Value>> + 'o;
 
-/// Where values come from that are not in memory.
+/// Reads values that are not in memory.
 #[derive(Clone, Copy)]
 pub struct Sources<'o> {
     pub open: &'o Open<'o>,
@@ -39,17 +39,17 @@ impl std::fmt::Debug for Sources<'_> {
     }
 }
 
-/// A reference with the place of its value; any other value as it is.
+/// Returns a reference with the URL of its value, and any other value unchanged.
 #[must_use]
 pub fn reference(execution: ExecutionId, value: &Value) -> Value {
-    let mut told = value.clone();
+    let mut shown = value.clone();
     if let Some(key) = key(value) {
-        told["url"] = json!(format!("{}/artifacts/{key}", of_execution(execution)));
+        shown["url"] = json!(format!("{}/artifacts/{key}", execution_url(execution)));
     }
-    told
+    shown
 }
 
-/// The same for a value that is shared.
+/// Does the same as [`reference`] for a shared value.
 #[must_use]
 pub fn shared(execution: ExecutionId, value: &Arc<Value>) -> Arc<Value> {
     match key(value) {
@@ -58,24 +58,24 @@ pub fn shared(execution: ExecutionId, value: &Arc<Value>) -> Arc<Value> {
     }
 }
 
-/// A value of the journal by its size and its place.
+/// Returns the mark for an omitted value of the journal.
 #[must_use]
 pub fn omitted(execution: ExecutionId, place: &ValuePlace) -> Value {
-    let url = format!("{}/values/{}", of_execution(execution), place.address());
+    let url = format!("{}/values/{}", execution_url(execution), place.address());
     json!({ OMITTED: true, "bytes": place.bytes, "url": url })
 }
 
-/// A value whose place in the journal is not known.
+/// Returns the mark for an omitted value whose place in the journal is not known.
 fn omitted_somewhere(execution: ExecutionId, bytes: usize) -> Value {
-    json!({ OMITTED: true, "bytes": bytes, "url": format!("{}/journal", of_execution(execution)) })
+    json!({ OMITTED: true, "bytes": bytes, "url": format!("{}/journal", execution_url(execution)) })
 }
 
-fn of_execution(execution: ExecutionId) -> String {
+fn execution_url(execution: ExecutionId) -> String {
     format!("/api/v1/executions/{}", execution_id(execution))
 }
 
-/// The room of one answer about an execution: what is told whole, and what had to be left out.
-pub struct Room<'o> {
+/// Limits the size of one answer about an execution, and counts what it omits.
+pub struct AnswerBudget<'o> {
     execution: ExecutionId,
     sources: Sources<'o>,
     firings_left: usize,
@@ -83,40 +83,40 @@ pub struct Room<'o> {
 }
 
 /// Bytes that are left for values of one kind.
-pub struct Share(u64);
+pub struct ValueBudget(u64);
 
-impl Default for Share {
-    fn default() -> Share {
-        Share(TOLD_BYTES_MAX)
+impl Default for ValueBudget {
+    fn default() -> ValueBudget {
+        ValueBudget(SHOWN_BYTES_MAX)
     }
 }
 
-impl Share {
+impl ValueBudget {
     fn take(&mut self, bytes: u64) -> bool {
         let left = self.0.checked_sub(bytes);
         left.inspect(|left| self.0 = *left).is_some()
     }
 }
 
-impl<'o> Room<'o> {
+impl<'o> AnswerBudget<'o> {
     #[must_use]
-    pub fn new(execution: ExecutionId, sources: Sources<'o>) -> Room<'o> {
-        let shortened = Shortened::new(format!("{}/journal", of_execution(execution)));
-        Room { execution, sources, firings_left: FIRINGS_BYTES_MAX, shortened }
+    pub fn new(execution: ExecutionId, sources: Sources<'o>) -> AnswerBudget<'o> {
+        let shortened = Shortened::new(format!("{}/journal", execution_url(execution)));
+        AnswerBudget { execution, sources, firings_left: FIRINGS_BYTES_MAX, shortened }
     }
 
-    /// What had to be left out; None when all is told.
+    /// Returns what was omitted; None when the answer is complete.
     pub(crate) fn shortened(self) -> Option<Shortened> {
         let Shortened { values, node_executions, .. } = &self.shortened;
         (*values > 0 || *node_executions > 0).then_some(self.shortened)
     }
 
-    pub(crate) fn leave_out_firings(&mut self, count: u64) {
+    pub(crate) fn omit_firings(&mut self, count: u64) {
         self.shortened.node_executions += count;
     }
 
-    /// Whether a firing is told. Ask for the newest first.
-    pub(crate) fn takes(&mut self, firing: &Firing, label_bytes: usize) -> bool {
+    /// Returns whether the answer has space for a firing. Ask for the newest first.
+    pub(crate) fn take_firing(&mut self, firing: &Firing, label_bytes: usize) -> bool {
         match self.firings_left.checked_sub(firing.weight() + label_bytes) {
             Some(left) => self.firings_left = left,
             None => {
@@ -128,59 +128,58 @@ impl<'o> Room<'o> {
         true
     }
 
-    /// A value of a firing: the history holds as many as are told.
-    pub fn held(&mut self, kept: &Kept) -> Arc<Value> {
-        match &kept.value {
+    /// Shows a value of a firing. The history bounds how many of them are held.
+    pub fn show(&mut self, held: &HeldValue) -> Arc<Value> {
+        match &held.value {
             Some(value) => shared(self.execution, value),
-            None => Arc::new(self.omit(&kept.place)),
+            None => Arc::new(self.omit(&held.place)),
         }
     }
 
-    /// Inputs: a reference as what it stands for.
-    pub(crate) fn tell(&mut self, share: &mut Share, value: &Value) -> Value {
+    /// Shows inputs, with a reference replaced by its value.
+    pub(crate) fn show_inputs(&mut self, values: &mut ValueBudget, value: &Value) -> Value {
         if key(value).is_none() {
             let bytes = json_bytes(value);
-            return match share.take(bytes as u64) {
+            return match values.take(bytes as u64) {
                 true => value.clone(),
                 false => self.omit_somewhere(bytes),
             };
         }
-        self.open(share, value).unwrap_or_else(|| reference(self.execution, value))
+        self.open(values, value).unwrap_or_else(|| reference(self.execution, value))
     }
 
-    /// A result in the journal; a reference as what it stands for.
-    pub fn read(&mut self, share: &mut Share, result: &ResultPlace) -> Value {
+    /// Shows a result of the journal, with a reference replaced by its value.
+    pub fn show_result(&mut self, values: &mut ValueBudget, result: &ResultPlace) -> Value {
         let place = &result.place;
         let read = || result.held().or_else(|| (self.sources.read)(place));
-        let found = share.take(place.bytes as u64).then(read).flatten();
+        let found = values.take(place.bytes as u64).then(read).flatten();
         match found {
             None => self.omit(place),
             Some(value) if key(&value).is_some() => {
-                self.open(share, &value).unwrap_or_else(|| reference(self.execution, &value))
+                self.open(values, &value).unwrap_or_else(|| reference(self.execution, &value))
             }
             Some(value) => Arc::unwrap_or_clone(value),
         }
     }
 
-    /// The context. A reference stays one.
-    pub fn context(&mut self, ctx: &BTreeMap<String, Arc<Value>>) -> Map<String, Value> {
-        let mut share = Share::default();
-        let told = ctx.iter().map(|(key, value)| (key.clone(), self.refer(&mut share, value)));
-        told.collect()
+    /// Shows the context, with references as they are.
+    pub fn show_context(&mut self, ctx: &BTreeMap<String, Arc<Value>>) -> Map<String, Value> {
+        let mut values = ValueBudget::default();
+        ctx.iter().map(|(key, value)| (key.clone(), self.show_reference(&mut values, value))).collect()
     }
 
-    /// A value that stays a reference if it is one.
-    pub(crate) fn refer(&mut self, share: &mut Share, value: &Value) -> Value {
+    /// Shows a value, with a reference as it is.
+    pub(crate) fn show_reference(&mut self, values: &mut ValueBudget, value: &Value) -> Value {
         let bytes = json_bytes(value);
-        match share.take(bytes as u64) {
+        match values.take(bytes as u64) {
             true => reference(self.execution, value),
             false => self.omit_somewhere(bytes),
         }
     }
 
-    fn open(&self, share: &mut Share, value: &Value) -> Option<Value> {
+    fn open(&self, values: &mut ValueBudget, value: &Value) -> Option<Value> {
         let bytes = value["bytes"].as_u64()?;
-        let fits = share.take(bytes);
+        let fits = values.take(bytes);
         fits.then(|| (self.sources.open)(key(value)?)).flatten().map(Arc::unwrap_or_clone)
     }
 
@@ -200,14 +199,14 @@ impl<'o> Room<'o> {
     }
 }
 
-impl std::fmt::Debug for Room<'_> {
+impl std::fmt::Debug for AnswerBudget<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Room").field("shortened", &self.shortened).finish_non_exhaustive()
+        f.debug_struct("AnswerBudget").field("shortened", &self.shortened).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Share {
+impl std::fmt::Debug for ValueBudget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Share({})", self.0)
+        write!(f, "ValueBudget({})", self.0)
     }
 }

@@ -22,13 +22,13 @@ pub use evidence::{
 };
 pub use firing::{End, Firing};
 pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, VALUES_BYTES_MAX, WaitingGate};
-pub use kept::{Kept, ResultPlace, ValueAddress, ValuePlace};
-pub use large::{Open, ReadValue, Room, Share, Sources, TOLD_BYTES_MAX, reference, shared};
+pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};
+pub use large::{AnswerBudget, Open, ReadValue, SHOWN_BYTES_MAX, Sources, ValueBudget, reference, shared};
 pub use lifecycle::{LifecycleLine, LogProjection};
 pub use projection::{EventProjection, Projection, PublicEvent};
 pub use response::{
-    DialectView, Facts, Labels, Leases, Taken, ViewInput, Workflow, execution_status, progress, response,
-    status, told_outputs,
+    DialectView, Facts, Labels, LeaseInfo, Leases, ViewInput, Workflow, execution_status, progress, response,
+    show_outputs, status,
 };
 pub use shapes::{
     Course, ExecutionError, ExecutionStatus, ExecutionView, Iteration, Metadata, NodeExecution, NodeMetadata,

@@ -9,7 +9,7 @@ use crate::wire::{execution_id, time};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_artifact::json_bytes;
-use windlass_kernel::{ExecutionId, Failure, ManualOutcome, Millis, Net, Outcome, Record, StepId};
+use windlass_kernel::{ExecutionId, Failure, ManualOutcome, Millis, Net, Outcome, Record, StepId, any_of};
 use windlass_protocol::Level;
 
 /// JSON of a line without its text and data, roughly.
@@ -75,14 +75,8 @@ impl LogProjection {
                 let data = failure.as_ref().map_or(json!({}), |failure| json!({ "code": failure.code }));
                 line(level, &text, data)
             }
-            ExecutionChange::Paused(_)
-            | ExecutionChange::Resumed
-            | ExecutionChange::Draining { .. }
-            | ExecutionChange::Compensating
-            | ExecutionChange::Finalizing
-            | ExecutionChange::NotCompensated
-            | ExecutionChange::Patched { .. }
-            | ExecutionChange::Bookkeeping => None,
+            any_of![ExecutionChange: Paused Resumed Draining Compensating Finalizing NotCompensated
+                Patched Bookkeeping] => None,
         }
     }
 }
@@ -121,20 +115,8 @@ fn firing_line(firing: &FiringRef, change: &FiringChange, at: Millis) -> Option<
             let data = json!({ "outcome": outcome(&note.outcome), "by": note.actor });
             line(Level::Info, "A person answered", data)
         }
-        FiringChange::Fired { .. }
-        | FiringChange::Done { .. }
-        | FiringChange::Waiting { .. }
-        | FiringChange::Woken
-        | FiringChange::Delayed { .. }
-        | FiringChange::Offered { .. }
-        | FiringChange::Yielded { .. }
-        | FiringChange::Dropped(_)
-        | FiringChange::LoopStarted { .. }
-        | FiringChange::IterationStarted
-        | FiringChange::IterationEnded
-        | FiringChange::ChildReturned
-        | FiringChange::AgentDecided
-        | FiringChange::Routed { .. } => None,
+        any_of![FiringChange: Fired Done Waiting Woken Delayed Offered Yielded Dropped LoopStarted
+            IterationStarted IterationEnded ChildReturned AgentDecided Routed] => None,
     }
 }
 

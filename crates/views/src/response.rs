@@ -1,11 +1,10 @@
-//! The workflow document's WorkflowExecutionResponse, for an execution of any dialect. `links` are not in it: only a
-//! server has something that they could lead to.
+//! The workflow document's WorkflowExecutionResponse, for an execution of any dialect. The server adds `links`.
 
 use crate::entry::{NodeLabel, entry, error, node_status, not_reached};
 use crate::firing::{End, Firing};
 use crate::history::History;
 use crate::kept::ResultPlace;
-use crate::large::{Room, Share, Sources, TOLD_BYTES_MAX};
+use crate::large::{AnswerBudget, SHOWN_BYTES_MAX, Sources, ValueBudget};
 use crate::shapes::{
     ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined,
 };
@@ -15,16 +14,16 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis, Net, Outcome, Outputs, Phase, RunId, StepId};
 
-/// Offers that a worker has.
-pub type Leases = BTreeMap<RunId, Taken>;
+/// Firings that a worker has begun with.
+pub type Leases = BTreeMap<RunId, LeaseInfo>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct LeaseInfo {
     pub since: Millis,
     pub progress: Option<NodeProgress>,
 }
 
-/// What was said about an execution when it was started.
+/// Options of a start that a view shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Labels {
     /// Who started it.
@@ -36,7 +35,7 @@ pub struct Labels {
     pub debug: bool,
 }
 
-/// What is known of an execution beside its journal.
+/// What is known of an execution apart from its journal.
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub execution: ExecutionId,
@@ -64,7 +63,7 @@ pub struct DialectView {
     /// Whether `nodeExecutions` also lists the nodes that have not fired.
     pub lists_unreached: bool,
     /// Builds the field `view`.
-    pub build: fn(&ViewInput<'_>, &mut Room<'_>) -> Value,
+    pub build: fn(&ViewInput<'_>, &mut AnswerBudget<'_>) -> Value,
 }
 
 impl DialectView {
@@ -85,19 +84,18 @@ pub struct ViewInput<'a> {
     pub firings: usize,
 }
 
-/// The execution as one object: its history and its outputs are of the same records. Inputs and outputs are told as far as
-/// `sources` have them and [`TOLD_BYTES_MAX`](super::TOLD_BYTES_MAX) allows; firings and their values as far as the history
-/// holds them.
+/// Builds the view of an execution. Inputs and outputs are shown as far as `sources` have them and [`SHOWN_BYTES_MAX`]
+/// allows; firings and their values as far as the history holds them.
 #[must_use]
 pub fn response(facts: &Facts, net: &Net, history: &History, sources: Sources<'_>) -> ExecutionView {
     let phase = history.state().phase();
     let workflow = facts.workflow.as_ref();
     let dialect = workflow.and_then(|workflow| workflow.dialect);
     let from = history.started_at.or(history.created_at);
-    let mut room = Room::new(facts.execution, sources);
-    room.leave_out_firings(history.let_go());
+    let mut budget = AnswerBudget::new(facts.execution, sources);
+    budget.omit_firings(history.evicted());
     let mut node_executions: Vec<_> =
-        history.whole().rev().filter_map(|firing| entry(net, history, facts, firing, &mut room)).collect();
+        history.whole().rev().filter_map(|firing| entry(net, history, facts, firing, &mut budget)).collect();
     node_executions.reverse();
     let firings = node_executions.len();
     if dialect.is_some_and(|dialect| dialect.lists_unreached) {
@@ -115,33 +113,33 @@ pub fn response(facts: &Facts, net: &Net, history: &History, sources: Sources<'_
         completed_at: history.ended_at.map(time),
         duration: history.ended_at.and_then(|to| Some(to.since(from?))),
         progress: progress(net, history, &facts.leases),
-        inputs: room.tell(&mut Share::default(), &history.state().head.inputs),
+        inputs: budget.show_inputs(&mut ValueBudget::default(), &history.state().head.inputs),
         outputs: match phase.is_ended() {
-            true => told_outputs(net, history.outputs(), &mut room),
+            true => show_outputs(net, history.outputs(), &mut budget),
             false => Value::Null,
         },
         node_executions,
-        waiting_for: waiting_for(net, history, &mut room),
+        waiting_for: waiting_for(net, history, &mut budget),
         quarantined: facts.quarantined.clone(),
         errors: errors(net, history, facts.labels.debug),
         metadata: metadata(facts, history),
         dialect: dialect.map(|dialect| dialect.name),
         view: dialect.map_or(Value::Null, |dialect| {
             let input = ViewInput { net, history, leases: &facts.leases, firings };
-            (dialect.build)(&input, &mut room)
+            (dialect.build)(&input, &mut budget)
         }),
-        shortened: room.shortened(),
+        shortened: budget.shortened(),
     }
 }
 
-/// What an execution gave, as far as there is room for it.
+/// Shows the outputs of an execution, as far as the answer has space.
 #[must_use]
-pub fn told_outputs(net: &Net, outputs: &Outputs<ResultPlace>, room: &mut Room<'_>) -> Value {
-    let mut share = Share::default();
-    outputs.value_with(net, &mut |place| room.read(&mut share, place))
+pub fn show_outputs(net: &Net, outputs: &Outputs<ResultPlace>, budget: &mut AnswerBudget<'_>) -> Value {
+    let mut values = ValueBudget::default();
+    outputs.value_with(net, &mut |place| budget.show_result(&mut values, place))
 }
 
-/// Statuses of the workflow document.
+/// Returns the status of the workflow document for a phase.
 #[must_use]
 pub fn execution_status(phase: Phase) -> ExecutionStatus {
     match phase {
@@ -158,14 +156,14 @@ pub fn execution_status(phase: Phase) -> ExecutionStatus {
     }
 }
 
-/// The same as a word.
+/// Returns the status of the workflow document for a phase, as a word.
 #[must_use]
 pub fn status(phase: Phase) -> &'static str {
     execution_status(phase).word()
 }
 
-/// Settled steps among all steps of the definition: never falls, and is whole only at the end. A routed execution leaves
-/// steps out, so it may jump there.
+/// Counts the settled steps among all steps of the definition. The percentage never falls, and is 100 only at the end; an
+/// execution that skips branches may jump there.
 #[must_use]
 pub fn progress(net: &Net, history: &History, leases: &Leases) -> Progress {
     let (completed, settled) = history.progress();
@@ -178,7 +176,7 @@ pub fn progress(net: &Net, history: &History, leases: &Leases) -> Progress {
     Progress { percentage, completed_nodes: completed, total_nodes: total, current_node }
 }
 
-/// What runs; else what waits for its turn; else what waits for a person.
+/// Returns the step that runs, or else waits for its turn, or else waits for a person.
 fn current(history: &History, leases: &Leases) -> Option<StepId> {
     let live = || history.live().filter(|firing| firing.is_whole());
     let runs = live().filter(|firing| node_status(history, leases, firing) == "running").last();
@@ -186,16 +184,16 @@ fn current(history: &History, leases: &Leases) -> Option<StepId> {
     runs.or_else(|| live().last()).map(|firing| firing.step).or_else(gate)
 }
 
-/// Failures that nothing handled, and what ended the execution if that is none of them. Those beyond a bound are with their
-/// nodes alone.
+/// Lists the failures that nothing handled, and the failure of the execution if it is none of them. Those beyond a bound
+/// are listed with their nodes only.
 fn errors(net: &Net, history: &History, debug: bool) -> Vec<ExecutionError> {
     let unhandled = history.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
-    let mut left = TOLD_BYTES_MAX as usize;
+    let mut left = SHOWN_BYTES_MAX as usize;
     let mut fits = |firing: &Firing| {
         let rest = left.checked_sub(firing.weight());
         rest.inspect(|rest| left = *rest).is_some()
     };
-    let mut told: Vec<ExecutionError> = unhandled
+    let mut errors: Vec<ExecutionError> = unhandled
         .filter(|firing| fits(firing))
         .filter_map(|firing| {
             let label = NodeLabel::of(net.step(firing.step));
@@ -203,12 +201,12 @@ fn errors(net: &Net, history: &History, debug: bool) -> Vec<ExecutionError> {
         })
         .collect();
     if let Some((failure, at)) = &history.failure {
-        let same = |told: &ExecutionError| told.code == failure.code && told.message == failure.message;
-        if !told.iter().any(same) {
-            told.push(error(failure, None, *at, debug));
+        let same = |known: &ExecutionError| known.code == failure.code && known.message == failure.message;
+        if !errors.iter().any(same) {
+            errors.push(error(failure, None, *at, debug));
         }
     }
-    told
+    errors
 }
 
 fn metadata(facts: &Facts, history: &History) -> Metadata {

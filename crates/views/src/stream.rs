@@ -8,14 +8,14 @@ pub use message::{Message, MessageBody, attempt_error, position_before};
 use crate::entry::NodeLabel;
 use crate::history::History;
 use crate::large::shared;
-use crate::response::{Leases, Taken, progress, status};
+use crate::response::{LeaseInfo, Leases, progress, status};
 use crate::shapes::Progress;
 use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 use message::sequence;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times};
+use windlass_kernel::{Event, Failure, Illegal, Millis, Net, Record, RunId, StepId, Times, any_of};
 use windlass_protocol::Line;
 
 /// Builds the messages of one execution, for one subscriber. It holds what is live, and no results of nodes.
@@ -180,18 +180,8 @@ impl MessageBuilder {
             ExecutionChange::Forked { .. } => self.restart_numbers(row, at),
             ExecutionChange::Restarted { .. } => self.starts.clear(),
             ExecutionChange::Ended { failure, .. } => self.add_end(row, failure.as_ref(), at),
-            ExecutionChange::Created { .. }
-            | ExecutionChange::Started
-            | ExecutionChange::Held { .. }
-            | ExecutionChange::Released { .. }
-            | ExecutionChange::Paused(_)
-            | ExecutionChange::Resumed
-            | ExecutionChange::Draining { .. }
-            | ExecutionChange::Compensating
-            | ExecutionChange::Finalizing
-            | ExecutionChange::NotCompensated
-            | ExecutionChange::Patched { .. }
-            | ExecutionChange::Bookkeeping => {}
+            any_of![ExecutionChange: Created Started Held Released Paused Resumed Draining Compensating
+                Finalizing NotCompensated Patched Bookkeeping] => {}
         }
     }
 
@@ -217,16 +207,8 @@ impl MessageBuilder {
                 self.forget(run);
             }
             FiringChange::Dropped(_) | FiringChange::Skipped(_) => self.forget(run),
-            FiringChange::Waiting { .. }
-            | FiringChange::Woken
-            | FiringChange::Lost
-            | FiringChange::Yielded { .. }
-            | FiringChange::CompletedManually { .. }
-            | FiringChange::IterationStarted
-            | FiringChange::IterationEnded
-            | FiringChange::ChildReturned
-            | FiringChange::AgentDecided
-            | FiringChange::Routed { .. } => {}
+            any_of![FiringChange: Waiting Woken Lost Yielded CompletedManually IterationStarted
+                IterationEnded ChildReturned AgentDecided Routed] => {}
         }
     }
 
@@ -324,7 +306,7 @@ impl MessageBuilder {
     fn progress_now(&mut self) -> Progress {
         let begun = self.starts.iter().filter(|(_, start)| start.reported != Reported::No);
         let leases: Leases =
-            begun.map(|(run, start)| (*run, Taken { since: start.at, progress: None })).collect();
+            begun.map(|(run, start)| (*run, LeaseInfo { since: start.at, progress: None })).collect();
         let progress = progress(&self.net, &self.history, &leases);
         self.progress = Some((progress.percentage, progress.completed_nodes));
         progress

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use windlass_kernel::{
     Args, Cleared, Event, Execution, ExecutionId, Failure, Fence, Gone, Illegal, ManualNote, Millis, Net,
     Outcome, Patch, Path, PauseReason, Record, Role, RunId, SkipReason, StepId, Times, TokenId, TokenValue,
-    evolve,
+    any_of, evolve,
 };
 
 /// Bytes of one live firing or token in memory, roughly.
@@ -399,18 +399,8 @@ impl Timeline {
             FiringChange::Done { .. } | FiringChange::Failed { .. } | FiringChange::Dropped(_) => {
                 self.times.remove(&run);
             }
-            FiringChange::Skipped(_)
-            | FiringChange::Waiting { .. }
-            | FiringChange::Woken
-            | FiringChange::Lost
-            | FiringChange::RetryScheduled { .. }
-            | FiringChange::Yielded { .. }
-            | FiringChange::CompletedManually { .. }
-            | FiringChange::IterationStarted
-            | FiringChange::IterationEnded
-            | FiringChange::ChildReturned
-            | FiringChange::AgentDecided
-            | FiringChange::Routed { .. } => {}
+            any_of![FiringChange: Skipped Waiting Woken Lost RetryScheduled Yielded CompletedManually
+                IterationStarted IterationEnded ChildReturned AgentDecided Routed] => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::format::plain;
 use std::collections::BTreeMap;
-use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times};
+use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times, any_of};
 use windlass_server::follow::LogLine;
 use windlass_views::{ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange};
 
@@ -85,19 +85,8 @@ impl Board {
         match change {
             ExecutionChange::Started => self.started_at = Some(at),
             ExecutionChange::Restarted { .. } => *self = Board::default(),
-            ExecutionChange::Created { .. }
-            | ExecutionChange::Forked { .. }
-            | ExecutionChange::Held { .. }
-            | ExecutionChange::Released { .. }
-            | ExecutionChange::Paused(_)
-            | ExecutionChange::Resumed
-            | ExecutionChange::Draining { .. }
-            | ExecutionChange::Compensating
-            | ExecutionChange::Finalizing
-            | ExecutionChange::NotCompensated
-            | ExecutionChange::Ended { .. }
-            | ExecutionChange::Patched { .. }
-            | ExecutionChange::Bookkeeping => {}
+            any_of![ExecutionChange: Created Forked Held Released Paused Resumed Draining Compensating
+                Finalizing NotCompensated Ended Patched Bookkeeping] => {}
         }
     }
 
@@ -161,10 +150,7 @@ impl Row {
                 self.state = State::Retrying;
                 self.last = plain(&failure.message);
             }
-            FiringChange::Waiting { .. }
-            | FiringChange::Delayed { .. }
-            | FiringChange::Yielded { .. }
-            | FiringChange::Lost => self.state = State::Waiting,
+            any_of![FiringChange: Waiting Delayed Yielded Lost] => self.state = State::Waiting,
             FiringChange::AwaitingManual { .. } => self.state = State::Gated,
             FiringChange::Done { times, .. } => {
                 self.timed(times.as_ref());
@@ -176,12 +162,8 @@ impl Row {
                 self.ended(State::Failed, at);
             }
             FiringChange::Dropped(_) => self.ended(State::Cancelled, at),
-            FiringChange::Woken
-            | FiringChange::CompletedManually { .. }
-            | FiringChange::IterationStarted
-            | FiringChange::ChildReturned
-            | FiringChange::AgentDecided
-            | FiringChange::Routed { .. } => {}
+            any_of![FiringChange: Woken CompletedManually IterationStarted ChildReturned AgentDecided
+                Routed] => {}
         }
     }
 

@@ -63,7 +63,7 @@ pub fn marks(history: &History, leases: &Leases) -> Marks {
             "skipped" => State::Skipped,
             _ => State::Waiting,
         };
-        let (firings, failures) = (history.fired(firing.step), history.failures_let_go(firing.step));
+        let (firings, failures) = (history.fired(firing.step), history.evicted_failures(firing.step));
         let mark = marks.entry(firing.step).or_insert(Mark { state, firings, failures });
         mark.state = state;
         mark.failures += u32::from(matches!(firing.end, Some(End::Failed { .. })));

@@ -3,21 +3,23 @@
 
 use serde_json::{Value, json};
 use windlass_kernel::{Kind, Net, Outcome, Phase};
-use windlass_views::{DialectView, End, Firing, History, Room, ViewInput, WaitingGate, gate_keys, time};
+use windlass_views::{
+    AnswerBudget, DialectView, End, Firing, History, ViewInput, WaitingGate, gate_keys, time,
+};
 
 pub(crate) const VIEW: DialectView =
     DialectView { name: "playbook", lists_unreached: false, build: build_view };
 
 /// `steps` are those of the newest firings, which `nodeExecutions` has, too.
-fn build_view(input: &ViewInput<'_>, room: &mut Room<'_>) -> Value {
+fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
     let ViewInput { net, history, firings, .. } = *input;
     let head = &history.state().head;
     let mut steps: Vec<_> =
-        history.whole().rev().take(firings).map(|f| step(net, history, f, room)).collect();
+        history.whole().rev().take(firings).map(|f| step(net, history, f, budget)).collect();
     steps.reverse();
     json!({
         "status": status(history.state().phase()),
-        "ctx": room.context(&head.ctx),
+        "ctx": budget.show_context(&head.ctx),
         "steps": steps,
         "gates": history.gates().iter().map(|found| gate(net, found)).collect::<Vec<_>>(),
         "branches": { "well": head.counts.branches_well, "failed": head.counts.branches_failed },
@@ -39,7 +41,7 @@ fn status(phase: Phase) -> &'static str {
 }
 
 /// `event` is what the arcs of the step saw; a live firing has none yet.
-fn step(net: &Net, history: &History, firing: &Firing, room: &mut Room<'_>) -> Value {
+fn step(net: &Net, history: &History, firing: &Firing, budget: &mut AnswerBudget<'_>) -> Value {
     let is_loop = net.step(firing.step).repeat.is_some();
     let (status, event) = match firing.end {
         Some(End::Completed) if is_loop => ("done", Some("loop.done")),
@@ -57,7 +59,7 @@ fn step(net: &Net, history: &History, firing: &Firing, room: &mut Room<'_>) -> V
         told["handled"] = json!(handled);
     }
     if let Some(args) = &firing.args {
-        told["args"] = (*room.held(args)).clone();
+        told["args"] = (*budget.show(args)).clone();
     }
     told
 }

@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use windlass_kernel::net::FailureMode;
 use windlass_kernel::{Net, StepId};
-use windlass_views::{DialectView, Firing, Room, ViewInput, node_status, status, unreached_status};
+use windlass_views::{AnswerBudget, DialectView, Firing, ViewInput, node_status, status, unreached_status};
 
 pub(crate) const VIEW: DialectView =
     DialectView { name: "workflow", lists_unreached: true, build: build_view };
 
-fn build_view(input: &ViewInput<'_>, room: &mut Room<'_>) -> Value {
+fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
     let ViewInput { net, history, leases, .. } = *input;
     let newest: BTreeMap<StepId, &Firing> = history.whole().map(|firing| (firing.step, firing)).collect();
     let nodes = net.steps().map(|(id, step)| {
@@ -26,7 +26,7 @@ fn build_view(input: &ViewInput<'_>, room: &mut Room<'_>) -> Value {
         "status": status(history.state().phase()),
         "failureMode": failure_mode(net),
         "nodes": nodes.collect::<Map<_, _>>(),
-        "ctx": room.context(&history.state().head.ctx),
+        "ctx": budget.show_context(&history.state().head.ctx),
     })
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_dialects::compile;
 use windlass_kernel::*;
-use windlass_views::{Leases, Message, MessageBuilder, Taken};
+use windlass_views::{LeaseInfo, Leases, Message, MessageBuilder};
 
 const SHELL: &str = "tool: {kind: shell, command: ls}";
 
@@ -205,7 +205,7 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
     let state = replay(&failed.net, &forked.records).expect("it is whole");
     let row = Row { position: 1, records: forked.records };
     let again = Driven { net: failed.net, state, rows: vec![row], now: failed.now };
-    let leases = Leases::from([(again.offered().0, Taken { since: Millis(again.now), progress: None })]);
+    let leases = Leases::from([(again.offered().0, LeaseInfo { since: Millis(again.now), progress: None })]);
     let mut builder = MessageBuilder::new(again.net.clone());
     build(&mut builder, &again.rows);
     let begun = builder.leased(&leases);
@@ -248,7 +248,7 @@ fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
     let mut builder = MessageBuilder::new(driven.net.clone());
     let told = build(&mut builder, &driven.rows);
     assert_eq!(told.last().map(brief), Some("status_update running 0".to_owned()));
-    let leases = Leases::from([(driven.offered().0, Taken { since: Millis(1_250), progress: None })]);
+    let leases = Leases::from([(driven.offered().0, LeaseInfo { since: Millis(1_250), progress: None })]);
     let begun = builder.leased(&leases);
     assert_eq!(begun.iter().map(brief).collect::<Vec<_>>(), ["node_started a"]);
     assert_eq!(begun[0].at, Millis(1_250));
@@ -362,7 +362,7 @@ fn wfl_20_a_subscriber_that_continues_at_a_checkpoint_gets_the_same_messages() {
     );
     let driven = Driven::start(&steps, json!({ "xs": [1, 2] }));
     let leases =
-        Leases::from([(driven.offered().0, Taken { since: Millis(driven.now + 100), progress: None })]);
+        Leases::from([(driven.offered().0, LeaseInfo { since: Millis(driven.now + 100), progress: None })]);
     let driven = (1..=4).fold(driven, |driven, output| driven.done(json!(output)));
     let whole = driven.messages();
     for place in 1..driven.rows.len() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windlass_dialects::{Dialect, compile};
 use windlass_kernel::*;
 use windlass_views::{
-    Facts, History, Labels, Leases, Sources, Taken, ValuePlace, Workflow, execution_status, progress,
+    Facts, History, Labels, LeaseInfo, Leases, Sources, ValuePlace, Workflow, execution_status, progress,
     response, status,
 };
 
@@ -179,7 +179,7 @@ fn an_offer_is_pending_until_a_worker_has_it() {
     let driven = Driven::start(&two_steps(), json!({}));
     assert_eq!(entries(&driven.told()), ["a 1 pending"]);
     let (run, _) = driven.offered();
-    let told = driven.told_with(Leases::from([(run, Taken { since: Millis(1_250), progress: None })]));
+    let told = driven.told_with(Leases::from([(run, LeaseInfo { since: Millis(1_250), progress: None })]));
     assert_eq!(entries(&told), ["a 1 running"]);
     assert_eq!(told["nodeExecutions"][0]["startedAt"], "1970-01-01T00:00:01.250Z");
     let progress = json!({ "percentage": 0, "completedNodes": 0, "totalNodes": 2, "currentNode": "a" });

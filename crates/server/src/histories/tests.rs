@@ -1,6 +1,7 @@
 //! Histories over a real store, under an engine that goes on.
 
 use super::Histories;
+use crate::feed::Feed;
 use crate::host::{new_workflow_id, now};
 use crate::loaded::ReadError;
 use crate::retention::Pruning;
@@ -12,6 +13,7 @@ use windlass_engine::{Answer, Engine, Folder, Request, Start, journal};
 use windlass_kernel::{Cancel, ExecutionId, Input, Patch, outputs};
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{Definition, Reader, StoredManifest, Target, Tenant};
+use windlass_views::Message;
 
 /// It ends when somebody has patched `go` often enough.
 const GATE: &str = "metadata: {name: gate}\nworkflow:\n- step: g\n  spec: {policy: {admit: {rules: \
@@ -122,4 +124,41 @@ fn what_was_forgotten_while_it_was_asked_for_is_gone() {
     assert!(reader.load(id).unwrap().is_none());
     let gone = Histories::default().view(&mut reader, stored, |loaded| loaded.response());
     assert!(matches!(gone, Err(ReadError::Gone(found)) if found == id), "{gone:?}");
+}
+
+/// Reads a feed until there is nothing more at the moment.
+fn messages(feed: &mut Feed, reader: &mut SqliteReader, histories: &Histories) -> Vec<Message> {
+    let mut messages = Vec::new();
+    loop {
+        let page = feed.read(reader, &histories.feeds).unwrap();
+        messages.extend(page.messages);
+        if page.over || !page.more {
+            return messages;
+        }
+    }
+}
+
+#[test]
+fn wfl_20_a_subscriber_that_reconnects_reads_only_the_rows_since() {
+    let rig = Rig::new();
+    let (id, mut reader, histories) = (rig.start(), rig.reader(), Histories::default());
+    let net = Arc::new(compile(GATE).net.unwrap());
+    let mut feed = histories.feeds.open(id, net.clone(), 0);
+    let first = messages(&mut feed, &mut reader, &histories);
+    let seen = first.iter().map(|message| message.sequence).max().unwrap();
+    (1..PATCHES).for_each(|go| rig.patch(id, go));
+    assert_eq!(messages(&mut feed, &mut reader, &histories), []);
+    histories.feeds.keep(&feed);
+    rig.patch(id, PATCHES);
+    let mut continued = |histories: &Histories| {
+        let before = reader.journal_rows_read();
+        let mut feed = histories.feeds.open(id, net.clone(), seen);
+        let found = messages(&mut feed, &mut reader, histories);
+        (found, reader.journal_rows_read() - before)
+    };
+    let (found, rows) = continued(&histories);
+    let (expected, all_rows) = continued(&Histories::default());
+    assert_eq!(found, expected);
+    assert!(rows < 10 && all_rows > PATCHES.unsigned_abs(), "{rows} rows read of {all_rows}");
+    assert!(!found.is_empty() && found.iter().all(|message| message.sequence > seen), "{found:?}");
 }

@@ -6,6 +6,7 @@ use crate::timeline::{ExecutionChange, FiringChange, FiringRef, Occurrence, Time
 use crate::wire::{execution_id, time};
 use windlass_kernel::{
     ExecutionId, Failure, Gone, ManualNote, ManualOutcome, Millis, Net, Outcome as Ended, Record, Times,
+    any_of,
 };
 
 /// Lists the evidence of one execution.
@@ -79,13 +80,8 @@ impl EvidenceProjection {
             ExecutionChange::Patched { by, .. } => Some(self.operator(Outcome::Patched, by, at)),
             ExecutionChange::Restarted { .. } => Some(self.system(Outcome::Restarted, None, at)),
             ExecutionChange::Ended { outcome, failure } => Some(self.end(*outcome, failure.as_ref(), at)),
-            ExecutionChange::Paused(_)
-            | ExecutionChange::Resumed
-            | ExecutionChange::Draining { .. }
-            | ExecutionChange::Compensating
-            | ExecutionChange::Finalizing
-            | ExecutionChange::NotCompensated
-            | ExecutionChange::Bookkeeping => None,
+            any_of![ExecutionChange: Paused Resumed Draining Compensating Finalizing NotCompensated
+                Bookkeeping] => None,
         }
     }
 
@@ -113,20 +109,9 @@ impl EvidenceProjection {
             }
             FiringChange::Skipped(_) => action(Outcome::Skipped, None, None),
             FiringChange::Dropped(how) => action(gone(*how), None, None),
-            FiringChange::Fired { .. }
-            | FiringChange::Waiting { .. }
-            | FiringChange::Woken
-            | FiringChange::Delayed { .. }
-            | FiringChange::Offered { .. }
-            | FiringChange::Yielded { .. }
-            | FiringChange::AwaitingManual { .. }
-            | FiringChange::LoopStarted { .. }
-            | FiringChange::IterationStarted
-            | FiringChange::IterationEnded
-            | FiringChange::ChildStarted { .. }
-            | FiringChange::ChildReturned
-            | FiringChange::AgentDecided
-            | FiringChange::Routed { .. } => None,
+            any_of![FiringChange: Fired Waiting Woken Delayed Offered Yielded AwaitingManual LoopStarted
+                IterationStarted IterationEnded ChildStarted ChildReturned AgentDecided
+                Routed] => None,
         }
     }
 

@@ -1,15 +1,15 @@
-//! How much of an execution a history holds: the newest firings, and the newest of their values. What is let go of stays in
-//! the journal; memory and answers do not grow with history.
+//! Bounds on what a history holds: the newest firings, and the newest of their values. Evicted ones stay in the journal;
+//! memory and answers do not grow with the journal.
 
 use super::History;
 use crate::firing::{End, Firing};
-use crate::kept::Kept;
+use crate::kept::HeldValue;
 use std::collections::{BTreeMap, VecDeque};
 use windlass_artifact::json_bytes;
 use windlass_kernel::StepId;
 
-/// JSON of results and arguments that a history holds: thirty of the largest that are not set aside, and thousands of
-/// ordinary ones. An answer is made of them, so it is what a client reads at once, too.
+/// Bytes of JSON of results and arguments that a history holds: thirty of the largest that are not set aside, and
+/// thousands of ordinary ones. An answer shows all of them, so it is also what a client reads at once.
 pub const VALUES_BYTES_MAX: usize = 2 << 20;
 /// JSON of firings without their values: about 20,000 of them.
 pub const FIRINGS_BYTES_MAX: usize = 8 << 20;
@@ -24,9 +24,9 @@ pub(super) struct Retention {
     /// Firings that have ended, in that order.
     ended: VecDeque<usize>,
     firings_bytes: usize,
-    /// Firings whose turn to be let go of has come, and which stay because they are the newest of their step.
+    /// Firings that would be evicted if they were not the newest of their step.
     newest: BTreeMap<StepId, usize>,
-    let_go: u64,
+    evicted: u64,
 }
 
 /// Which value of a firing.
@@ -37,7 +37,7 @@ pub(super) enum Slot {
 }
 
 impl Firing {
-    fn slot(&mut self, slot: Slot) -> &mut Option<Kept> {
+    fn slot(&mut self, slot: Slot) -> &mut Option<HeldValue> {
         match slot {
             Slot::Args => &mut self.args,
             Slot::Output => &mut self.output,
@@ -56,15 +56,15 @@ impl Firing {
     }
 
     fn values_held(&self) -> usize {
-        [&self.args, &self.output].into_iter().flatten().map(Kept::bytes_held).sum()
+        [&self.args, &self.output].into_iter().flatten().map(HeldValue::bytes_held).sum()
     }
 }
 
 impl History {
-    /// Firings that have ended and are told in the journal alone.
+    /// Number of ended firings that were evicted.
     #[must_use]
-    pub fn let_go(&self) -> u64 {
-        self.retention.let_go
+    pub fn evicted(&self) -> u64 {
+        self.retention.evicted
     }
 
     /// Bytes that it holds, roughly.
@@ -73,7 +73,7 @@ impl History {
         self.retention.values_bytes + self.retention.firings_bytes + self.timeline.weight()
     }
 
-    /// Notes a value of a firing, and lets go of older ones beyond the bound.
+    /// Notes a value of a firing, and evicts older ones beyond the bound.
     pub(super) fn hold_value(&mut self, place: usize, slot: Slot) {
         let Some(held) = self.firings.get_mut(&place).and_then(|firing| firing.slot(slot).as_ref()) else {
             return;
@@ -92,28 +92,28 @@ impl History {
         }
     }
 
-    /// Notes that a firing has ended, and lets go of older ones beyond the bound.
+    /// Notes that a firing has ended, and evicts older ones beyond the bound.
     pub(super) fn hold_ended(&mut self, place: usize) {
         let Some(firing) = self.firings.get(&place) else { return };
         self.retention.firings_bytes += firing.weight();
         self.retention.ended.push_back(place);
         while self.retention.firings_bytes > FIRINGS_BYTES_MAX && self.retention.ended.len() > 1 {
             let Some(oldest) = self.retention.ended.pop_front() else { return };
-            self.let_go_of(oldest);
+            self.evict(oldest);
         }
         if self.retention.ended.len() > 2 * self.firings.len() + 64 {
             self.retention.ended.retain(|place| self.firings.contains_key(place));
         }
     }
 
-    /// A step has fired again: its firing before that may be let go of.
-    pub(super) fn succeed_newest(&mut self, step: StepId) {
+    /// Evicts the firing before, if it was kept only because it was the newest of its step.
+    pub(super) fn replace_newest(&mut self, step: StepId) {
         if let Some(place) = self.retention.newest.remove(&step) {
-            self.let_go_of(place);
+            self.evict(place);
         }
     }
 
-    /// Counts a firing that is removed.
+    /// Subtracts a firing that is removed.
     pub(super) fn release(&mut self, firing: &Firing) {
         let held = firing.values_held();
         self.retention.values_bytes = self.retention.values_bytes.saturating_sub(held);
@@ -122,12 +122,12 @@ impl History {
         }
     }
 
-    pub(super) fn hold_nothing(&mut self) {
+    pub(super) fn release_all(&mut self) {
         self.retention = Retention::default();
     }
 
-    /// The newest firing of each step stays: it says how the step stands.
-    fn let_go_of(&mut self, place: usize) {
+    /// Evicts a firing, unless it is the newest of its step, which has the status of the step.
+    fn evict(&mut self, place: usize) {
         let Some(firing) = self.firings.get(&place) else { return };
         let is_newest = firing.is_whole() && self.numbers.get(&firing.step) == Some(&firing.number);
         if is_newest {
@@ -139,7 +139,7 @@ impl History {
         if failed {
             *self.failures.entry(step).or_default() += 1;
         }
-        self.retention.let_go += 1;
+        self.retention.evicted += 1;
         self.forget(run);
     }
 }

@@ -175,6 +175,6 @@ fn waiting(loaded: &LoadedExecution<'_>, name: &str) -> Result<(RunId, Fence), P
         }
         [] => {}
     }
-    let ended = loaded.history.ended_by_hand(step);
+    let ended = loaded.history.last_manual_end(step);
     ended.ok_or_else(|| Problem::conflict(format!("`{name}` does not wait for a person at the moment")))
 }
