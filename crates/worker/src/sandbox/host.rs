@@ -23,7 +23,7 @@ use windlass_protocol::{ErrorClass, Failure};
 /// of the tenant wait.
 const PLACES_MIN: usize = 2;
 
-/// What a failure may have, beside the result.
+/// Room for a failure, in addition to the result.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;
 
 /// Starts sandbox processes.

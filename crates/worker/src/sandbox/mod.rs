@@ -3,7 +3,7 @@
 //!
 //! The process is the worker's own program with a hidden subcommand that calls [`run`]. It has no environment, no open
 //! files but its three streams, and limits on memory, CPU time and files that it sets before it reads its job. A
-//! computation that exceeds a limit, crashes or hangs ends its own process and fails its step; the worker goes on.
+//! computation that exceeds a limit, crashes or hangs ends its own process and fails its step; the worker continues.
 //!
 //! | file | holds |
 //! |---|---|
@@ -13,8 +13,6 @@
 //! | `paths.rs` | the job JSONPath |
 //! | `sql/` | the job SQLite |
 
-#[cfg(test)]
-mod fuzz;
 mod host;
 mod limits;
 mod paths;
@@ -41,3 +39,7 @@ pub(crate) enum Job {
     /// Answers with a list for each path: the values it finds.
     FindPaths { paths: Vec<String>, data: Value },
 }
+
+#[cfg(test)]
+#[path = "../../tests/sandbox_fuzz/mod.rs"]
+mod fuzz;

@@ -123,7 +123,7 @@ fn configure(conn: &Connection) -> rusqlite::Result<()> {
         conn.set_limit(limit, value)?;
     }
     // Temporary tables and sorting stay in memory, where they are counted. Space of deleted rows is given back to the
-    // file system, and so to the tenant's other databases. A file that somebody wrote by hand is checked as it is read.
+    // file system, and so to the tenant's other databases. A file that was written by hand is checked as it is read.
     conn.execute_batch(&format!(
         "PRAGMA hard_heap_limit = {HEAP_BYTES}; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0; \
          PRAGMA cell_size_check = ON; PRAGMA auto_vacuum = FULL"

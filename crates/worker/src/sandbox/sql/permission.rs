@@ -4,7 +4,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Functions of SQLite that only compute. Missing on purpose: `load_extension` and `fts3_tokenizer`, which take addresses
-/// and code, and those that tell of the library or of files.
+/// and code, and those that reveal the library or files.
 const FUNCTIONS: &[&str] = &[
     // Values and texts.
     "->",

@@ -1,4 +1,4 @@
-//! Rows that a node gives, as tables that exist for one statement.
+//! Rows from a node, as tables that exist for one statement.
 
 use super::Statement;
 use super::statement::trouble;

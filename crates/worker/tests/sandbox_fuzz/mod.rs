@@ -2,7 +2,7 @@
 
 mod outside;
 mod paths;
-#[path = "../../../../dialects/tests/fuzz/random.rs"]
+#[path = "../../../dialects/tests/fuzz/random.rs"]
 mod random;
 mod sql;
 mod statements;
