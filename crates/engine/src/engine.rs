@@ -1,5 +1,5 @@
-//! A lane on threads: the loop, the writer, the reader. While a large batch is on its way to the disk the loop goes
-//! on deciding; a small one it writes itself, which is over before another thread would have begun.
+//! A lane on threads: the loop, the writer, the reader. While a large batch is on its way to the disk the loop
+//! continues to decide; a small one it writes itself, which is over before another thread would have begun.
 
 use crate::fair::{FairThreads, WaitingMax};
 use crate::hands::{Hand, Hands};
@@ -18,12 +18,12 @@ use windlass_kernel::{ExecutionId, Millis};
 use windlass_protocol::{Call, Reply, ReplyTo, SessionId};
 use windlass_store::{Applied, Store, StoreError, Write};
 
-/// Requests that wait for the loop; whoever asks more waits until there is room.
+/// Maximum number of requests that wait for the loop; further callers wait until there is room.
 const REQUESTS_MAX: usize = 4_096;
 /// Requests taken in one turn before what was decided is handed to the disk.
 const REQUESTS_PER_TURN_MAX: usize = 512;
 /// A batch up to this size is written by the loop itself when nothing else waits and no more than this is expected:
-/// handing it over costs more than deciding beside it would save.
+/// handing it over costs more than deciding meanwhile would save.
 const WRITES_ON_THE_SPOT_MAX: usize = 8;
 /// Threads that make and check inputs of starts: one more than a tenant may hold.
 const INPUTS_THREADS: usize = 2;
@@ -32,7 +32,8 @@ const RESOURCE_THREADS: usize = 5;
 /// The loop looks at the clock at least this often.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// Told the executions that something happened to, after it is on disk. Called from the engine's thread: it must be quick.
+/// Callback with the executions that something happened to, after it is on disk. It is called from the engine's thread and
+/// must be quick.
 pub type Watch = Box<dyn Fn(&[ExecutionId]) + Send>;
 
 /// Message for the loop.
@@ -89,7 +90,7 @@ impl Engine {
         Engine::start_with(store, Config { seed, ..Config::default() }, None)
     }
 
-    /// The same as it is configured, and with someone who is told what changes.
+    /// Starts an engine with a configuration, and with a callback for changes.
     pub fn start_with<S: Store>(
         store: S,
         config: Config,
@@ -99,7 +100,7 @@ impl Engine {
         let (requests, asked) = bounded(REQUESTS_MAX);
         let late = asked.clone();
         let (stop, stopped) = bounded(1);
-        let (told, ended) = bounded(1);
+        let (has_ended, ended) = bounded(1);
         let (events, happened) = unbounded();
         let (batches, to_write) = bounded(1);
         let (lookups, to_read) = unbounded();
@@ -138,10 +139,10 @@ impl Engine {
         };
         let looping = spawn("lane", move || {
             let fatal = catch_unwind(AssertUnwindSafe(|| turn.run())).unwrap_or(Some(Fatal::Died));
-            // Whoever asks after the end learns it from a reply that is dropped.
+            // A caller after the end learns it from a reply that is dropped.
             spawn("late", move || late.iter().for_each(drop));
             // Several may wait for the end, and each must hear of it, now or later.
-            spawn("told", move || while told.send(fatal.clone()).is_ok() {});
+            spawn("ended", move || while has_ended.send(fatal.clone()).is_ok() {});
         });
         let handle = Handle { requests, recovered };
         Ok(Engine { handle, stop, threads: vec![looping, writer, reading], ended })
@@ -152,7 +153,7 @@ impl Engine {
         self.handle.clone()
     }
 
-    /// Told when the engine has ended, with the reason if it was not asked to; as often as somebody listens.
+    /// Receives a message when the engine has ended, with the reason if it was not asked to. Every receiver gets it.
     #[must_use]
     pub fn ended(&self) -> &Receiver<Option<Fatal>> {
         &self.ended
@@ -232,7 +233,7 @@ fn write_batches<S: Store>(
     }
 }
 
-/// How long the disk takes for a batch is what everyone waits for, so it is measured where there is someone to tell.
+/// How long the disk takes for a batch is what everyone waits for, so it is measured.
 fn written<S: Store>(store: &mut S, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
     let began = Instant::now();
     let result = store.write(batch);
@@ -260,7 +261,7 @@ fn answer_lookups<S: Store>(
     }
 }
 
-/// A thread that panics says so: whoever waits for its answer would wait for ever.
+/// Reports a thread that panics: its callers would wait for ever.
 struct LastWords<'e, S>(&'static str, &'e Sender<Happened<S>>);
 
 impl<S> Drop for LastWords<'_, S> {
@@ -302,7 +303,7 @@ impl<S: Store> Turn<S> {
             if self.lane.is_recovered() {
                 self.recovered.store(true, Ordering::Release);
             }
-            // Decisions are over: what follows is nobody's in particular.
+            // Decisions are over: what follows belongs to no single execution.
             self.hand.work();
             if let Some(end) = self.act() {
                 return end;
@@ -344,7 +345,7 @@ impl<S: Store> Turn<S> {
                 self.hand.work();
                 match asked {
                     Ok(asked) => self.take(asked),
-                    // Every handle is gone: nobody can ask for anything any more.
+                    // Every handle is gone: no request can follow.
                     Err(_) => self.wake(Wake::Stop),
                 }
             }
@@ -417,7 +418,7 @@ impl<S: Store> Turn<S> {
         None
     }
 
-    /// Comes last: nobody who can be told something waits for the disk.
+    /// Comes last, so that no answer waits for the disk.
     fn write(&mut self, batch: Vec<Write>) {
         let expects_more = self.lane.in_flight() > WRITES_ON_THE_SPOT_MAX;
         if expects_more || !self.asked.is_empty() || !self.happened.is_empty() {

@@ -87,7 +87,7 @@ impl<C: Send + 'static> FairThreads<C> {
         Ok(threads)
     }
 
-    /// Enqueues work of a tenant that holds so many bytes while it waits.
+    /// Enqueues work of a tenant; `bytes` is the memory that it holds while it waits.
     pub fn submit(&self, tenant: &Tenant, bytes: usize, job: Job<C>) -> Result<(), Refused> {
         let mut state = self.shared.lock();
         let WaitingMax { tenant: each, total } = self.shared.max;

@@ -1,4 +1,4 @@
-//! The data folder: who holds it, and where things lie in it. The lock dies with its process, so whoever gets it
+//! The data folder: its holder, and its layout. The lock dies with its process, so whoever gets it
 //! knows that the last holder is gone.
 
 use crate::private::{make_private, tighten};
@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long somebody who only asks may have the lock, and how many of them are waited for.
+/// How long a process that only reads the holder may have the lock, and how many of them are waited for.
 const ASKER: Duration = Duration::from_millis(2);
 const ASKERS_MAX: u32 = 10;
 
@@ -68,7 +68,7 @@ impl Folder {
         }
     }
 
-    /// Where the store of a folder lies, held or not.
+    /// Returns the path of the store of a folder.
     #[must_use]
     pub fn store(path: &Path) -> PathBuf {
         path.join("windlass.db")
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_holder_is_told_who_is_first() {
+    fn a_second_holder_learns_who_is_first() {
         let folder = tempfile::tempdir().unwrap();
         let first = Folder::hold(folder.path(), "windlass run a.yaml").unwrap();
         let error = Folder::hold(folder.path(), "windlass serve").unwrap_err().to_string();
@@ -121,19 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_for_the_holder_is_told_and_holds_nothing() {
+    fn reading_the_holder_takes_no_lock() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Folder::holder(&folder.path().join("missing")).unwrap(), None);
         let first = Folder::hold(folder.path(), "windlass serve").unwrap();
-        let told = Folder::holder(folder.path()).unwrap().unwrap();
-        assert!(told.contains("windlass serve"), "{told}");
+        let holder = Folder::holder(folder.path()).unwrap().unwrap();
+        assert!(holder.contains("windlass serve"), "{holder}");
         drop(first);
         assert_eq!(Folder::holder(folder.path()).unwrap(), None);
         Folder::hold(folder.path(), "windlass run").unwrap();
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_told_with_its_path() {
+    fn the_error_of_a_folder_that_cannot_be_made_names_its_path() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = Folder::hold(&file.path().join("data"), "windlass run").unwrap_err().to_string();
         assert!(error.contains("data"), "{error}");

@@ -1,5 +1,5 @@
-//! What each thread of the engine has in hand. After a crash, and when a thread does not come to an end, somebody must
-//! know which execution it was.
+//! What each thread of the engine has in hand. After a crash, and when a thread hangs, an operator must
+//! learn which execution it was.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Default for Hands {
     }
 }
 
-/// A hand that nobody looks at.
+/// A hand that is not watched.
 #[derive(Debug)]
 struct Unwatched;
 

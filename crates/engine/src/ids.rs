@@ -1,4 +1,4 @@
-//! Ids of executions, and maps by ids. Ids are random or counted, and nobody outside decides which of them are kept, so a hash that only
+//! Ids of executions, and maps by ids. Ids are random or counted, and no outsider decides which of them are kept, so a hash that only
 //! spreads them is enough; it is the same in every run.
 
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use windlass_kernel::{ExecutionId, Millis};
 
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
-/// A UUID of version 7: ordered by time, so new executions lie together on disk.
+/// A UUID of version 7: ordered by time, so new executions are close together on disk.
 #[must_use]
 pub fn new_execution_id(wall: Millis, random: u128) -> ExecutionId {
     let time = u128::from(u64::try_from(wall.0).unwrap_or(0)) << 80;

@@ -1,5 +1,5 @@
 //! A lane: one loop that owns its executions. It is a machine without threads, disk or clock: [`Lane::wake`] takes
-//! one wake-up and the time, [`Lane::take_effects`] gives what must be done.
+//! one wake-up and the time, [`Lane::take_effects`] returns what must be done.
 //!
 //! Inputs are decided at once on the state in memory, which runs ahead of the disk. What was decided collects in the
 //! open batch; when the batch before it is on disk, it is written as a whole, and only then answers, orders and mail
@@ -222,7 +222,7 @@ impl<R> Lane<R> {
         self.open.is_full()
     }
 
-    /// Pieces of work that workers have: so many reports may come at any moment.
+    /// Number of units that workers hold, each of which may be reported at any moment.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.sessions.held()
@@ -261,7 +261,7 @@ impl<R> Lane<R> {
                 self.answer(reply, Answer::Accepted);
             }
             Request::Keep(entries) => self.keep(entries, reply),
-            Request::Load => self.tell_load(reply),
+            Request::Load => self.report_load(reply),
         }
     }
 
@@ -307,7 +307,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Rows beside executions, all of them in one transaction.
+    /// Writes rows of other tables, all of them in one transaction.
     fn keep(&mut self, entries: Vec<Entry>, reply: R) {
         if entries.is_empty() {
             return self.answer(reply, Answer::Kept(Vec::new()));
@@ -315,7 +315,7 @@ impl<R> Lane<R> {
         self.open.keep(entries, reply);
     }
 
-    fn tell_load(&mut self, reply: R) {
+    fn report_load(&mut self, reply: R) {
         let load = Load {
             queued: self.queue.len(),
             in_flight: self.sessions.held(),

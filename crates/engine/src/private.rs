@@ -33,7 +33,7 @@ pub fn make_private() -> u32 {
 }
 
 /// Takes away the rights of others to a data folder that an earlier version made. A folder that holds other things, too, is
-/// somebody's own: it keeps its mode, and only what is ours in it changes.
+/// a user's own: it keeps its mode, and only what is ours in it changes.
 pub(crate) fn tighten(folder: &Path) -> io::Result<()> {
     if fs::metadata(folder)?.mode() & OTHERS == 0 {
         return Ok(());
@@ -54,7 +54,7 @@ pub(crate) fn tighten(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// What is in a folder that nobody else may enter need not be looked at.
+/// The content of a folder that no other user may enter need not be checked.
 fn restrict(path: &Path) -> io::Result<()> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,

@@ -14,7 +14,7 @@ use windlass_store::{
     StoreError, Stored, StoredDefinition, StoredMail, Tenant, Which, WorkflowId, Write,
 };
 
-/// Time as a lane is told it. Instants in journals come from the wall; leases are counted on a clock that no one sets.
+/// Time as a lane gets it. Instants in journals come from the wall clock; leases are counted on a clock that no one sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     pub wall: Millis,
@@ -97,9 +97,9 @@ pub enum Request {
     Limit(Limits),
     /// Answered when the execution has ended or only people can move it.
     Await(ExecutionId),
-    /// Answered when it has ended or is paused, whoever paused it.
+    /// Answered when it has ended or is paused for any reason.
     AwaitPause(ExecutionId),
-    /// Rows beside executions: all of them or, after a crash, none.
+    /// Rows of other tables than executions: all of them or, after a crash, none.
     Keep(Vec<Entry>),
     /// How much there is to do.
     Load,
@@ -124,7 +124,7 @@ pub struct Load {
     pub tally: Tally,
 }
 
-/// What commits have told since the start.
+/// Counts of what was committed since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     pub started: u64,
@@ -201,7 +201,7 @@ impl Share {
 }
 
 impl SlotLimits {
-    /// Of so many slots.
+    /// Returns the slots that the tenant may hold, out of `slots`.
     #[must_use]
     pub fn of(&self, tenant: &Tenant, slots: usize) -> usize {
         match self.own.get(tenant) {
@@ -458,9 +458,9 @@ pub enum Found {
     Past(Option<Box<Past>>),
     End(Option<protocol::AgentAnswer>),
     Result(Option<ChildResult>),
-    /// The page did not hold it; the journal goes on at this version.
+    /// The page did not hold it; the journal continues at this version.
     EndLater(u64),
-    /// The journal goes on.
+    /// The journal continues.
     ResultLater(Box<ChildReading>),
     Due(Vec<DueTimer>),
     Offers(Vec<Offer>),

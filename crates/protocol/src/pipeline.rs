@@ -3,7 +3,7 @@
 //! Nothing in it is rendered: the worker renders a task's templates when the task starts, and a rule's when the rule
 //! matched. Templates see `workload`, `ctx`, `args`, `iter`, `keychain`, `execution_id`, results of earlier steps by
 //! name and of earlier tasks by label, `_prev` and `_attempt`. Rules see `outcome` too, and the same value as
-//! `output`, where `data` stands for `result`.
+//! `output`, where `data` is another name of `result`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -24,10 +24,10 @@ pub struct Pipeline {
     /// Resolved before the first task, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keychain: Vec<Key>,
-    /// Of the first step: when its keychain cannot be resolved, no step after it runs either.
+    /// Set for the first step: when its keychain cannot be resolved, no later step runs either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unlocks: bool,
-    /// Of workflows: programs get a context, and their results follow the node contract.
+    /// Set for workflows: programs get a context, and their results follow the node contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<Box<Node>>,
 }
@@ -47,7 +47,7 @@ pub struct Task {
     pub rules: Vec<Rule>,
     #[serde(default)]
     pub on_unmatched: OnUnmatched,
-    /// Of one try.
+    /// Time for one try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -113,13 +113,13 @@ pub enum Backoff {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Key {
     pub name: String,
-    /// Whose it is when it is kept for all of its executions.
+    /// Playbook that owns it when it is kept for all executions.
     pub playbook: String,
     pub scope: KeyScope,
     pub source: KeySource,
 }
 
-/// How long what was fetched is kept.
+/// Lifetime of a fetched token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyScope {
@@ -127,11 +127,11 @@ pub enum KeyScope {
     Playbook,
 }
 
-/// Where the fields come from. Texts may be templates.
+/// Source of the fields. Texts may be templates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum KeySource {
-    /// As they stand; a handle is the value of its secret.
+    /// Literal fields; a handle is replaced by the value of its secret.
     Fields { fields: Map<String, Value> },
     /// One secret: a JSON object has its fields, any other text is a token.
     Secret { provider: Provider, name: Value },
@@ -149,7 +149,7 @@ pub enum KeySource {
     },
 }
 
-/// Who knows a secret by its name.
+/// Source of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
@@ -166,7 +166,7 @@ pub struct Node {
     pub name: String,
     /// The node's type: `http_api`, `code`, …
     pub kind: String,
-    /// As it is written, before templates are rendered.
+    /// Configuration before templates are rendered.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub config: Map<String, Value>,
     /// Names the node uses, and the stored secrets behind them. Values are never here.

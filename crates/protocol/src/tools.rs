@@ -1,12 +1,12 @@
 //! The table of tools. Dialects check documents against it, workers run what it lists, and the server asks it who starts
 //! programs. A tool is a row here, a file in the worker and a section of docs/tools.md.
 
-/// What is known of a tool without running it.
+/// Description of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolRow {
     pub kind: &'static str,
     pub about: &'static str,
-    /// A document gives at least one of them.
+    /// A document has at least one of them.
     pub needs: &'static [&'static str],
     /// Its own fields. Every tool has those of [`COMMON_FIELDS`] as well.
     pub fields: &'static [ToolField],

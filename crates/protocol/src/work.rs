@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_failure::Failure;
 
-/// A lease not renewed for this long is lost.
+/// Time until a lease is lost that is not renewed.
 pub const LEASE_TTL_MS: u64 = 30_000;
 
 /// One offer of one step-run.
@@ -21,7 +21,7 @@ pub struct Unit {
     pub fence: u64,
 }
 
-/// A worker process as the engine knows it; it has a new one each time it registers.
+/// Registration of a worker process; it has a new one each time it registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionId(pub u64);
 
@@ -37,13 +37,13 @@ pub struct Work {
     /// The step's own description of the work; a [`crate::Pipeline`] for playbooks.
     pub spec: Arc<Value>,
     pub scope: Scope,
-    /// Where an earlier lease of this attempt left off.
+    /// State that an earlier lease of this attempt stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Arc<Value>>,
-    /// Of the whole attempt.
+    /// Time for the whole attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Whose execution it is.
+    /// Tenant of the execution.
     #[serde(default)]
     pub tenant: String,
     /// The id of its workflow: 32 hexadecimal digits.
@@ -95,7 +95,7 @@ pub struct Report {
     /// Context keys to set.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub patch: Map<String, Value>,
-    /// What the work counted: `tokensUsed`, `apiCalls`, …
+    /// Counts of the work: `tokensUsed`, `apiCalls`, …
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -109,12 +109,12 @@ pub enum Outcome {
     Failed(Failure),
     /// It was asked to stop and did.
     Stopped,
-    /// It waits longer than it may hold a slot, and goes on at the cursor.
+    /// It waits longer than it may hold a slot, and continues at the cursor.
     Later {
         delay_ms: u64,
         cursor: Value,
     },
-    /// It waits for another execution, holds no slot meanwhile, and goes on at the cursor with what came of it.
+    /// It waits for another execution, holds no slot meanwhile, and continues at the cursor with its result.
     Child {
         definition: Value,
         inputs: Value,
@@ -126,11 +126,11 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Returned {
     pub child: ChildEnd,
-    /// As the work left it.
+    /// Cursor that the work left.
     pub then: Value,
 }
 
-/// What another execution came to.
+/// Result of another execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildEnd {
     pub execution: String,
@@ -142,7 +142,7 @@ pub struct ChildEnd {
     pub failure: Option<Failure>,
 }
 
-/// Where a pipeline stands (R14); kept with the lease.
+/// State of a pipeline (R14), stored with the lease.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub unit: Unit,
@@ -151,7 +151,7 @@ pub struct Checkpoint {
     pub cursor: Arc<Value>,
 }
 
-/// How far a piece of work has come, as it says itself.
+/// Progress that the work reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     pub unit: Unit,
@@ -175,10 +175,10 @@ pub struct Line {
     pub at: i64,
     pub stream: Stream,
     pub text: String,
-    /// Where its writer named one; else it follows from the stream.
+    /// Level that its writer named; otherwise it follows from the stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
-    /// What its writer gave beside the text.
+    /// Further data from its writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Arc<Value>>,
 }
@@ -191,7 +191,7 @@ impl Line {
         Line { at, stream: Stream::Worker, text, level: Some(Level::Warn), data: None }
     }
 
-    /// What a program says beside its output need not be an error; what the worker says is for whoever looks closely.
+    /// Returns its level. A program's error stream need not hold errors, and remarks of the worker are details.
     #[must_use]
     pub fn level(&self) -> Level {
         self.level.unwrap_or(match self.stream {
@@ -228,7 +228,7 @@ impl Level {
 pub enum Stream {
     Out,
     Err,
-    /// Said by the worker itself: a task began, a retry follows; or by a node through its logger.
+    /// Lines of the worker itself (a task began, a retry follows), or of a node's logger.
     Worker,
 }
 

@@ -95,7 +95,7 @@ impl Egress {
     }
 }
 
-/// The address, and the ones that it stands for: an IPv6 address can be a way to an IPv4 address.
+/// The address, and the ones that it represents: an IPv6 address can be a way to an IPv4 address.
 fn forms(address: IpAddr) -> Vec<IpAddr> {
     let IpAddr::V6(six) = address else { return vec![address] };
     let four = |high: u16, low: u16| {
@@ -249,7 +249,7 @@ impl Resolve for Resolver {
 mod tests {
     use super::*;
 
-    fn told(egress: &Egress, address: &str) -> &'static str {
+    fn verdict_on(egress: &Egress, address: &str) -> &'static str {
         match egress.check(address.parse().unwrap()) {
             Ok(()) => "allowed",
             Err(Refused { why: Why::Never(_), .. }) => "never",
@@ -259,7 +259,7 @@ mod tests {
 
     fn check(expected: &str, addresses: &[&str]) {
         for address in addresses {
-            assert_eq!(told(&Egress::default(), address), expected, "{address}");
+            assert_eq!(verdict_on(&Egress::default(), address), expected, "{address}");
         }
     }
 
@@ -299,7 +299,7 @@ mod tests {
         check("never", &NEVER);
         let open = Egress { allow_private: true, allow: vec![] }.allowing("0.0.0.0/0,::/0").unwrap();
         for address in NEVER {
-            assert_eq!(told(&open, address), "never", "{address}");
+            assert_eq!(verdict_on(&open, address), "never", "{address}");
         }
     }
 
@@ -327,19 +327,19 @@ mod tests {
     fn private_addresses_are_reached_when_that_is_closed() {
         check("private", &PRIVATE);
         let open = Egress { allow_private: true, allow: vec![] };
-        PRIVATE.iter().for_each(|address| assert_eq!(told(&open, address), "allowed", "{address}"));
+        PRIVATE.iter().for_each(|address| assert_eq!(verdict_on(&open, address), "allowed", "{address}"));
     }
 
     #[test]
     fn a_list_opens_its_ranges_and_no_other() {
         let some = Egress::default().allowing("10.1.0.0/16, 192.168.0.7,fd12::/16").unwrap();
         for address in ["10.1.2.3", "192.168.0.7", "fd12::9", "8.8.8.8"] {
-            assert_eq!(told(&some, address), "allowed", "{address}");
+            assert_eq!(verdict_on(&some, address), "allowed", "{address}");
         }
         for address in ["10.2.0.1", "192.168.0.8", "fd13::9", "127.0.0.1"] {
-            assert_eq!(told(&some, address), "private", "{address}");
+            assert_eq!(verdict_on(&some, address), "private", "{address}");
         }
-        assert_eq!(told(&some, "169.254.169.254"), "never");
+        assert_eq!(verdict_on(&some, "169.254.169.254"), "never");
         assert_eq!(Egress::default().allowing("10.0.0.0/33"), Err(BadRange("10.0.0.0/33".to_owned())));
         assert_eq!(Egress::default().allowing("localhost"), Err(BadRange("localhost".to_owned())));
         assert_eq!(Egress::default().allowing(" , "), Ok(Egress::default()));
@@ -348,8 +348,8 @@ mod tests {
     #[test]
     fn a_mapped_address_is_opened_by_the_range_it_stands_for() {
         let some = Egress::default().allowing("127.0.0.1").unwrap();
-        assert_eq!(told(&some, "::ffff:127.0.0.1"), "allowed");
-        assert_eq!(told(&some, "::ffff:127.0.0.2"), "private");
+        assert_eq!(verdict_on(&some, "::ffff:127.0.0.1"), "allowed");
+        assert_eq!(verdict_on(&some, "::ffff:127.0.0.2"), "private");
     }
 
     #[test]

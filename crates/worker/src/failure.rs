@@ -16,7 +16,7 @@ pub(crate) fn invalid(message: impl Into<String>) -> Box<Failure> {
     failure(ErrorClass::Validation, "INVALID_CONFIGURATION", message)
 }
 
-/// `place` says where the expression stands.
+/// `place` names the part of the definition that has the expression.
 pub(crate) fn expression(place: &str, source: &Value, error: &dyn std::fmt::Display) -> Box<Failure> {
     let source = source.as_str().map_or_else(|| source.to_string(), str::to_owned);
     let message = format!("{place} cannot be evaluated: {error}, in `{}`", shown(&source));
@@ -28,7 +28,7 @@ pub(crate) fn timeout(what: &str, limit_ms: u64) -> Box<Failure> {
     failure(ErrorClass::Timeout, "NETWORK_TIMEOUT", message)
 }
 
-/// Tells which task failed, beside what the tool says.
+/// Adds the label of the task to the details.
 pub(crate) fn in_task(mut failure: Box<Failure>, label: &str) -> Box<Failure> {
     match &mut failure.details {
         Value::Object(details) => {
@@ -63,7 +63,7 @@ pub(crate) fn kind(failure: &Failure) -> &'static str {
         (_, ErrorClass::Transient5xx) => "server_error",
         (_, ErrorClass::Transport) => "connection",
         (_, ErrorClass::Auth | ErrorClass::Policy) => "auth",
-        _ => "unknown",
+        (_, ErrorClass::Validation | ErrorClass::Unknown) => "unknown",
     }
 }
 

@@ -1,4 +1,4 @@
-//! How running work is told to end.
+//! Asks running work to end.
 
 use std::time::Duration;
 use tokio::sync::watch;
@@ -42,7 +42,7 @@ impl Halt {
                 self.heard = order;
                 order.unwrap_or_default()
             }
-            // Nobody is left who could pull it.
+            // The puller is gone, so it can never be pulled.
             Err(_) => std::future::pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! What the pool's thread has in hand. After a crash, and when the thread does not come to an end, somebody must know
+//! What the pool's thread has in hand. After a crash, and when the thread hangs, an operator must learn
 //! which work it was.
 
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ pub trait Hand: Debug + Send + Sync {
     fn rest(&self);
 }
 
-/// A hand that nobody looks at.
+/// A hand that is not watched.
 #[derive(Debug)]
 pub(crate) struct Unwatched;
 

@@ -78,7 +78,7 @@ impl Keeper {
         Keeper { claim, known: Mutex::default() }
     }
 
-    /// What a handle stands for: the name of a secret, or a variable of the worker.
+    /// Returns the value of a handle: of a secret by its name, or of a variable of the worker.
     pub(crate) async fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         let value = match handle.strip_prefix(ENVIRONMENT) {
             Some(variable) => self.variable(variable).await?,
@@ -90,7 +90,7 @@ impl Keeper {
         Ok(value)
     }
 
-    /// Opens what an earlier worker opened for the same work. A secret that is no longer there gives no step a value.
+    /// Opens what an earlier worker opened for the same work. A secret that was deleted meanwhile is skipped.
     pub(crate) async fn open_again(&self, cursor: &Value) -> Result<(), Box<Failure>> {
         // A run that waited for another execution has its own part inside.
         let cursor = cursor.get("then").unwrap_or(cursor);
@@ -108,7 +108,7 @@ impl Keeper {
         if self.claim.rights().await?.variables.contain(name) {
             return variable_of_worker(name);
         }
-        // Whether there is such a variable is not told either.
+        // The message does not reveal whether the variable exists.
         let message = format!(
             "definitions of this tenant may not read the variable `{name}`; store the value as a secret, or list the \
              variable in the setting `env-secrets` of the server"

@@ -94,7 +94,7 @@ impl Tail {
 mod tests {
     use super::*;
 
-    /// Pushed in pieces of every size, it gives the same lines.
+    /// Checks that pieces of every size result in the same lines.
     fn check(bytes: &[u8], expected: &[&str]) {
         for size in [1, 2, 3, 7, 1000, 16 * 1024, bytes.len().max(1)] {
             let mut lines = Vec::new();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{AgentAsk, Event, ExecutionId, Input, Record, Rejected, RunId, StepId, any_of};
 use windlass_protocol as protocol;
-use windlass_protocol::AgentAnswer as Told;
+use windlass_protocol::AgentAnswer;
 
 /// Calls that wait. Nothing here is on disk: a worker that takes over asks again.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl<R> Lane<R> {
         self.give(execution, Pending { what, reply: Some(reply), mail: None, audit: None });
     }
 
-    /// The decision is on disk, now or since an earlier ask. Whoever asked waits for what it began.
+    /// The decision is on disk, now or since an earlier ask. The caller waits for what it began.
     pub(super) fn agent_noted(&mut self, id: ExecutionId, input: &Input, reply: R) {
         let Input::Agent { run, fence, call, ask } = input else { return };
         let agent = unit(id, *run, *fence);
@@ -77,15 +77,17 @@ impl<R> Lane<R> {
             Some(_) if matches!(ask, AgentAsk::Pause { .. }) && self.is_held_on_disk(id) => {
                 self.wait(agent, Awaits::HoldEnd, reply);
             }
-            Some(_) => self.answer(reply, Answer::agent(Told::Noted)),
+            Some(_) => self.answer(reply, Answer::agent(AgentAnswer::Noted)),
             // An agent that failed the execution has ended with it.
-            None if matches!(ask, AgentAsk::Fail { .. }) => self.answer(reply, Answer::agent(Told::Noted)),
+            None if matches!(ask, AgentAsk::Fail { .. }) => {
+                self.answer(reply, Answer::agent(AgentAnswer::Noted))
+            }
             None => {
                 let what = What::Agent(Box::new(input.clone()));
                 let pending = Pending { what, reply: Some(reply), mail: None, audit: None };
                 match live {
                     // What ended the agent meanwhile may not be on disk yet.
-                    Some(_) => self.answer_when_written(id, pending, Answer::agent(Told::Stale)),
+                    Some(_) => self.answer_when_written(id, pending, Answer::agent(AgentAnswer::Stale)),
                     // It has left memory, which says nothing of the agent.
                     None => self.give(id, pending),
                 }
@@ -117,13 +119,19 @@ impl<R> Lane<R> {
         [self.open.records_of(id), syncing].into_iter().flatten().map(|records| records.as_slice())
     }
 
-    pub(super) fn tool_end_found(&mut self, agent: protocol::Unit, tool: RunId, end: Option<Told>, reply: R) {
+    pub(super) fn tool_end_found(
+        &mut self,
+        agent: protocol::Unit,
+        tool: RunId,
+        end: Option<AgentAnswer>,
+        reply: R,
+    ) {
         match end {
-            Some(told) => self.answer(reply, Answer::agent(told)),
+            Some(answer) => self.answer(reply, Answer::agent(answer)),
             None => {
                 let (execution, ..) = parts(agent);
                 let what = format!("step-run {tool:?} is not alive, and no record ends it");
-                self.answer(reply, Answer::agent(Told::Stale));
+                self.answer(reply, Answer::agent(AgentAnswer::Stale));
                 self.quarantine(execution, what);
             }
         }
@@ -136,31 +144,33 @@ impl<R> Lane<R> {
     }
 
     /// These records are on disk.
-    pub(super) fn tell_agents(&mut self, id: ExecutionId, records: &[Record]) {
+    pub(super) fn answer_agents(&mut self, id: ExecutionId, records: &[Record]) {
         if !self.agents.waiting.contains_key(&id) {
             return;
         }
         for record in records {
             match &record.event {
                 event if ends_hold(event) => {
-                    self.tell(id, &Told::Noted, |awaits| awaits == Awaits::HoldEnd);
+                    self.answer_waiting(id, &AgentAnswer::Noted, |awaits| awaits == Awaits::HoldEnd);
                 }
-                Event::Ended { .. } | Event::Restarted { .. } => self.tell(id, &Told::Stale, |_| true),
+                Event::Ended { .. } | Event::Restarted { .. } => {
+                    self.answer_waiting(id, &AgentAnswer::Stale, |_| true)
+                }
                 event => {
-                    for (run, told) in ends(event) {
-                        self.tell(id, &told, |awaits| awaits == Awaits::End(run));
+                    for (run, answer) in ends(event) {
+                        self.answer_waiting(id, &answer, |awaits| awaits == Awaits::End(run));
                     }
                 }
             }
         }
     }
 
-    fn tell(&mut self, id: ExecutionId, told: &Told, wanted: impl Fn(Awaits) -> bool) {
+    fn answer_waiting(&mut self, id: ExecutionId, answer: &AgentAnswer, wanted: impl Fn(Awaits) -> bool) {
         for waiting in self.agents.take(id, wanted) {
             if !self.agents.waits(waiting.agent) {
                 self.sessions.take_back(waiting.agent);
             }
-            self.answer(waiting.reply, Answer::agent(told.clone()));
+            self.answer(waiting.reply, Answer::agent(answer.clone()));
         }
     }
 }
@@ -171,17 +181,19 @@ fn ends_hold(event: &Event) -> bool {
 }
 
 /// How a step-run ended, if these records say so.
-pub(crate) fn end_of(records: &[Record], wanted: RunId) -> Option<Told> {
+pub(crate) fn end_of(records: &[Record], wanted: RunId) -> Option<AgentAnswer> {
     let mut all = records.iter().flat_map(|record| ends(&record.event));
-    all.find(|(run, _)| *run == wanted).map(|(_, told)| told)
+    all.find(|(run, _)| *run == wanted).map(|(_, answer)| answer)
 }
 
-fn ends(event: &Event) -> Vec<(RunId, Told)> {
+fn ends(event: &Event) -> Vec<(RunId, AgentAnswer)> {
     match event {
-        Event::Done { run, output, .. } => vec![(*run, Told::Done { output: Arc::clone(output) })],
-        Event::Failed { run, failure, .. } => vec![(*run, Told::Failed(failure.clone()))],
-        Event::Dropped { run, .. } => vec![(*run, Told::Cancelled)],
-        Event::Cleared(cleared) => cleared.dropped.iter().map(|(run, ..)| (*run, Told::Cancelled)).collect(),
+        Event::Done { run, output, .. } => vec![(*run, AgentAnswer::Done { output: Arc::clone(output) })],
+        Event::Failed { run, failure, .. } => vec![(*run, AgentAnswer::Failed(failure.clone()))],
+        Event::Dropped { run, .. } => vec![(*run, AgentAnswer::Cancelled)],
+        Event::Cleared(cleared) => {
+            cleared.dropped.iter().map(|(run, ..)| (*run, AgentAnswer::Cancelled)).collect()
+        }
         any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining StopAsked
             Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
             Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually LoopStarted
@@ -195,10 +207,10 @@ fn ends(event: &Event) -> Vec<(RunId, Told)> {
 pub(super) fn refusal(rejected: &Rejected) -> Answer {
     Answer::agent(match rejected {
         Rejected::Malformed(_) | Rejected::UnknownStep(_) | Rejected::Conflict { .. } => {
-            Told::Refused { why: rejected.to_string() }
+            AgentAnswer::Refused { why: rejected.to_string() }
         }
         any_of![Rejected: Needs Ended NotCreated Exists UnknownRun UnknownToken WrongGeneration StaleFence
-            OtherAnswer NotWaiting NotDue ContextTooLarge WrongNet Broken] => Told::Stale,
+            OtherAnswer NotWaiting NotDue ContextTooLarge WrongNet Broken] => AgentAnswer::Stale,
     })
 }
 

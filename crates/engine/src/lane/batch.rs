@@ -16,7 +16,7 @@ use windlass_store::{
 
 /// Inputs of one execution in one commit: a thousand reports cost a few commits, and no commit is huge.
 const INPUTS_PER_COMMIT_MAX: usize = 256;
-/// A commit takes no further input when it has so many records. With those of the last input, which the limits of a net
+/// A commit with this many records takes no further input. With those of the last input, which the limits of a net
 /// bound to a few per firing, they stay below what a reader can number in one row: 2^16 messages.
 const RECORDS_PER_COMMIT_MAX: usize = 8_192;
 /// Writes in one transaction: what a disk takes in a few tens of milliseconds.
@@ -33,7 +33,7 @@ pub(super) struct Batch<R> {
     pub answers: Vec<(ExecutionId, Pending<R>, Answer)>,
     /// Executions with inputs that wait for the next batch.
     pub deferred: Vec<ExecutionId>,
-    /// Executions that something happens to beside their commits.
+    /// Executions that change outside of their commits.
     touched: Vec<ExecutionId>,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Then<R> {
     /// A worker's value is on disk.
     Stored(R),
     Defined(R, Arc<Net>),
-    /// Work goes out to a worker that took it from the queue.
+    /// Sends queued work to its worker.
     Deliver(protocol::SessionId, Box<protocol::Work>),
     /// One of several entries; the last of them is answered for all.
     Kept(Option<R>),
@@ -84,7 +84,7 @@ pub(super) struct Building<R> {
     pub orders: Vec<(protocol::SessionId, protocol::Order)>,
     /// Offers for the queue.
     pub queued: Vec<(RunId, Fence)>,
-    /// Offers that nobody has and nobody wants any more.
+    /// Offers without a worker that are withdrawn.
     pub withdrawn: Vec<(RunId, Fence)>,
     pub timers: Vec<DueTimer>,
     /// It has mail for other executions.
@@ -253,7 +253,7 @@ impl<R> Lane<R> {
         let Some(batch) = self.syncing.take() else { return };
         let stands = applied.iter().take(batch.commits.len()).all(|one| matches!(one, Applied::Committed(_)));
         if stands && self.open.is_complete() {
-            // What was decided meanwhile stands on this batch: the disk need not wait until everyone is told.
+            // What was decided meanwhile is based on this batch: the disk need not wait for the answers.
             self.flush();
         }
         if self.config.watched {
@@ -300,7 +300,7 @@ impl<R> Lane<R> {
         for (pending, answer) in building.decided {
             self.reply_to(id, pending, answer);
         }
-        self.tell_agents(id, &building.records);
+        self.answer_agents(id, &building.records);
         for (session, order) in building.orders {
             self.give_order(session, order);
         }
@@ -319,7 +319,7 @@ impl<R> Lane<R> {
     fn give_order(&mut self, session: protocol::SessionId, order: protocol::Order) {
         match &order {
             protocol::Order::Run(work) => self.sessions.sent(work.unit, self.now.steady),
-            protocol::Order::Stop { unit, .. } => self.sessions.told(*unit),
+            protocol::Order::Stop { unit, .. } => self.sessions.stop_sent(*unit),
             protocol::Order::Unknown => {}
         }
         self.effects.push(Effect::Order(session, order));
@@ -372,7 +372,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// One commit less is on its way; an execution that rests is told to those who wait for it.
+    /// One commit less is on its way; callers that wait for the execution to rest are answered.
     fn caught_up(&mut self, id: ExecutionId) {
         let Some(live) = self.executions.get_mut(id) else { return };
         live.unwritten = live.unwritten.saturating_sub(1);

@@ -27,11 +27,11 @@ pub(super) struct Pending<R> {
     pub reply: Option<R>,
     /// The inbox row it came from.
     pub mail: Option<MailId>,
-    /// Goes into the commit that does it: what changes nothing needs nobody who did it.
+    /// Written with the commit of the change; a request that changes nothing is not audited.
     pub audit: Option<Box<Audit>>,
 }
 
-/// Whoever asks for a new execution.
+/// Caller that asks for a new execution.
 #[derive(Debug)]
 pub(super) struct Asker<R> {
     pub reply: Option<R>,
@@ -39,12 +39,12 @@ pub(super) struct Asker<R> {
     pub audit: Option<Box<Audit>>,
 }
 
-/// When somebody who waits for an execution is told.
+/// State of an execution that a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     /// Ended, or only people can move it. What is held waits for its release.
     ForPeople,
-    /// Ended or paused, whoever paused it.
+    /// Ended, or paused for any reason.
     Paused,
 }
 
@@ -161,7 +161,7 @@ impl<R> Lane<R> {
         self.open.write(Write::Define(definition), Then::Defined(reply, net));
     }
 
-    /// A new execution; the store tells if its id was taken.
+    /// Creates an execution; the store refuses an id that exists.
     pub(super) fn create(&mut self, net: &Arc<Net>, create: Create, origin: Arc<Origin>, asker: Asker<R>) {
         let (id, inputs) = (create.id, create.inputs.clone());
         let creation = Creation { origin: origin.clone(), net: net.digest(), inputs, at: self.now.wall };
@@ -205,7 +205,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Whatever waits goes on until something is in the way again.
+    /// Continues with inputs that wait, until one is blocked again.
     pub(super) fn resume(&mut self, id: ExecutionId) {
         while let Some(live) = self.executions.get_mut(id)
             && !live.blocked
@@ -292,7 +292,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// Where an attempt stands whose time is up.
+    /// Returns the cursor of an attempt whose time is up.
     fn checkpoint_of(&self, id: ExecutionId, pending: &Pending<R>) -> Option<((RunId, Fence), Arc<Value>)> {
         let What::Input(input) = &pending.what else { return None };
         let Input::TimerDue(Timer::Attempt { run, fence }) = **input else { return None };
@@ -353,9 +353,9 @@ impl<R> Lane<R> {
         let syncing = self.syncing.as_ref().and_then(|batch| batch.records_of(id));
         for records in [self.open.records_of(id), syncing].into_iter().flatten() {
             let mut part = Values::default();
-            // What iterations gave is told by more than these records.
-            let told = |need: &&Need| !matches!(need, Need::Results(_));
-            part.load(records, &needs.iter().filter(told).cloned().collect::<Vec<_>>());
+            // Results of iterations are in more than these records.
+            let is_here = |need: &&Need| !matches!(need, Need::Results(_));
+            part.load(records, &needs.iter().filter(is_here).cloned().collect::<Vec<_>>());
             // That there is no answer in one of them says nothing about the other.
             part.answers.retain(|_, answer| answer.is_some());
             take_over(&mut found, part);
@@ -374,7 +374,7 @@ impl<R> Lane<R> {
     pub(super) fn values_found(&mut self, id: ExecutionId, needs: &[Need], mut found: Values) {
         for need in needs {
             match need {
-                // Nothing was answered under that fence, or nobody keeps what is referred to.
+                // Nothing was answered under that fence, or its value is not stored any more.
                 Need::Answer(run, fence) => drop(found.answers.entry((*run, *fence)).or_default()),
                 Need::Artifact(key) => drop(found.artifacts.entry(key.clone()).or_default()),
                 Need::Output(_) | Need::Items(_) if !holds(&found, need) => {

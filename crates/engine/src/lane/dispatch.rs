@@ -34,7 +34,7 @@ impl<R> Lane<R> {
         }
     }
 
-    /// A new offer goes to a free slot in its own commit, if nobody waits longer and its values are at hand.
+    /// Gives a new offer to a free slot in its own commit, if no other waits longer and its values are in memory.
     pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         let Some(tenant) = self.executions.get(id).map(|live| live.origin.tenant.clone()) else { return };
         self.queue.slots = self.sessions.slots();
@@ -164,7 +164,7 @@ fn scope<R>(live: &Live<R>, run: &StepRun, spec: &Value) -> Result<protocol::Sco
         absent.extend(inputs_named_like_steps(live, &steps, &mut needs));
     }
     let iteration = live.state.iteration_of(&live.net, run);
-    let iter = iteration.and_then(|lap| told(live, lap, &mut needs));
+    let iter = iteration.and_then(|lap| describe_iteration(live, lap, &mut needs));
     let around = around(live, run, &mut needs);
     if !needs.is_empty() {
         return Err(needs);
@@ -213,12 +213,16 @@ fn around<R>(live: &Live<R>, run: &StepRun, needs: &mut Vec<Need>) -> Vec<(Strin
             continue;
         };
         let name = live.net.step(looping.step).name.clone();
-        around.extend(told(live, lap, needs).map(|iter| (name, iter)));
+        around.extend(describe_iteration(live, lap, needs).map(|iter| (name, iter)));
     }
     around
 }
 
-fn told<R>(live: &Live<R>, (of, index): (RunId, u32), needs: &mut Vec<Need>) -> Option<protocol::Iter> {
+fn describe_iteration<R>(
+    live: &Live<R>,
+    (of, index): (RunId, u32),
+    needs: &mut Vec<Need>,
+) -> Option<protocol::Iter> {
     let looping = live.state.run(of)?;
     let spec = live.net.step(looping.step).repeat.as_ref()?;
     let total = match &looping.state {

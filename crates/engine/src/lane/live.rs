@@ -9,7 +9,7 @@ use windlass_store::{DefinitionId, Origin, WorkflowId};
 
 /// Outputs and loop lists of one execution kept for its next decisions; beyond this they are read again.
 const VALUES_MAX: usize = 256;
-/// Large values of one execution kept for its next decisions: a loop goes through its list step by step.
+/// Large values of one execution kept for its next decisions: a loop reads its list step by step.
 const ARTIFACTS_MAX: usize = 4;
 /// Compiled nets kept; beyond this they are read and checked again.
 const NETS_MAX: usize = 512;
@@ -60,8 +60,8 @@ impl<R> Live<R> {
         }
     }
 
-    /// The open offer that a report answers. One that is only said again answers none, even where the execution goes
-    /// on with what it left half way.
+    /// The open offer that a report answers. One that is only said again answers none, even where the execution
+    /// continues with what it left half way.
     pub fn answered_by(&self, what: &What) -> Option<(RunId, Fence)> {
         let What::Report(input) = what else { return None };
         let Input::Report(report) = &**input else { return None };

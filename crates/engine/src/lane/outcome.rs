@@ -1,4 +1,4 @@
-//! What records mean outside their execution: offers, stops, children, mail, timers. All of it goes into the commit.
+//! What records mean outside their execution: offers, stops, children, mail, timers. All of it is part of the commit.
 
 use super::Lane;
 use std::sync::Arc;

@@ -36,7 +36,7 @@ impl Quarantined {
 }
 
 impl<R> Lane<R> {
-    /// Nothing more is done for this execution. What was decided before stands and is written.
+    /// Does nothing more for this execution. Earlier decisions are still written.
     pub(super) fn quarantine(&mut self, id: ExecutionId, reason: String) {
         self.quarantine_and(id, reason, Then::Nothing);
     }
@@ -137,7 +137,7 @@ impl<R> Lane<R> {
                 self.answer(reply, Answer::verdict(protocol::Verdict::Stale));
                 self.quarantine(parts(report.unit).0, what);
             }
-            // A list goes on without the execution as soon as the row says that it is quarantined.
+            // A list continues without the execution as soon as the row says that it is quarantined.
             (Why::List(lookup, why), StoreError::Unreadable { execution, .. })
                 if !self.quarantined.holds(execution) =>
             {

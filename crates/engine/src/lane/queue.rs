@@ -100,7 +100,7 @@ impl Queue {
         Some((tenant, offer))
     }
 
-    /// The place of the tenant whose turn it is. Nobody has less than nothing, so no more tenants are looked at than
+    /// Returns the position of the tenant whose turn it is. No tenant has less than none, so no more tenants are looked at than
     /// have slots, and one.
     fn next(&self, held: Held<'_>) -> Option<usize> {
         let mut least: Option<(usize, usize)> = None;
@@ -138,7 +138,7 @@ impl Queue {
         self.limits = limits;
     }
 
-    /// Nobody waits longer than an offer of the tenant that comes now, and it may have one more slot.
+    /// Whether no offer waits longer than a new one of the tenant, and the tenant may have one more slot.
     pub fn lets_pass(&self, tenant: &Tenant, held: Held<'_>) -> bool {
         self.all_leaving == 0
             && self.has(tenant, held) < self.limits.of(tenant, self.slots)
@@ -193,7 +193,7 @@ mod tests {
         (0..9).for_each(|number| queue.push(&busy, Priority::Critical, offer(number)));
         (10..14).for_each(|number| queue.push(&other, Priority::Low, offer(number)));
         let mut at_work = AtWork::from([(busy.clone(), 6)]);
-        // Slots come free of `busy`, one after the other; what is taken out goes to work at once.
+        // Slots come free of `busy`, one after the other; an offer that is taken begins at once.
         let mut taken = Vec::new();
         for _ in 0..4 {
             *at_work.get_mut(&busy).unwrap() -= 1;
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Whatever comes and goes: whoever gets a slot had the fewest of all that waited and may have one.
+    /// In every order of events, a slot is given to the tenant with the fewest among those that wait and may have one.
     #[test]
     fn no_slot_ever_goes_to_a_tenant_that_has_more_than_another_that_waits() {
         let tenants: Vec<Tenant> = ["a", "b", "c", "d"].map(Tenant::new).into();

@@ -92,7 +92,7 @@ impl<R> Reads<R> {
         self.open.values().filter(begins).count()
     }
 
-    /// Somebody's input cannot be decided before it is found.
+    /// An input cannot be decided before it is found.
     pub fn are_awaited(&self) -> bool {
         self.open.values().any(|why| match why {
             Why::Load(_) | Why::Net(..) | Why::Values(..) | Why::Start(..) | Why::Inputs(..) => true,

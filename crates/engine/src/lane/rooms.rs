@@ -22,7 +22,7 @@ pub(super) enum Starter<R> {
 }
 
 /// Of each tenant that has a limit and has begun something: how many of its executions are open at the most. Refused
-/// beginnings are counted, too, so the number is looked up before anybody is turned away.
+/// beginnings are counted, too, so the number is looked up before a start is refused.
 #[derive(Debug)]
 pub(super) struct Rooms<R> {
     limits: OpenLimits,
@@ -84,7 +84,7 @@ impl<R> Rooms<R> {
 }
 
 impl<R> Lane<R> {
-    /// Goes on with it if the tenant may have one more open execution.
+    /// Continues with the start if the tenant may have one more open execution.
     pub(super) fn begin_in_room(&mut self, tenant: &Tenant, starter: Starter<R>) {
         match self.rooms.take(tenant) {
             Place::Taken => self.begin(starter),

@@ -24,7 +24,7 @@ use windlass_store::{
 /// Between TERM and KILL.
 const STOP_GRACE_MS: u64 = 5_000;
 
-/// How long work that this puts an end to has for it. Whoever forces it leaves no time.
+/// Returns the grace for work that this input stops. A forced cancel leaves none.
 pub(super) fn grace_ms(what: &What) -> u64 {
     match what {
         What::Input(input) if matches!(&**input, Input::Cancel(cancel) if cancel.force) => 0,
@@ -51,7 +51,7 @@ pub(super) struct Sessions {
 struct Session {
     slots: u32,
     holds: BTreeMap<protocol::Unit, Held>,
-    /// Of these, so many wait for others and have lent their slot.
+    /// Number of these that wait for others and have lent their slot.
     lent: usize,
     /// On the steady clock.
     expires: u64,
@@ -68,8 +68,8 @@ struct Held {
     stop: Option<u64>,
     /// It waits for others, and they may have its slot.
     lent: bool,
-    /// The decision to stop is on disk.
-    told: bool,
+    /// The order to stop was sent, after the decision was on disk.
+    stop_sent: bool,
     /// On the steady clock: when the order went out. None: it is not on disk yet.
     sent: Option<u64>,
     /// Its log was cut off because the tenant has no room.
@@ -122,9 +122,9 @@ impl Sessions {
     }
 
     /// The order to stop is out.
-    pub fn told(&mut self, unit: protocol::Unit) {
+    pub fn stop_sent(&mut self, unit: protocol::Unit) {
         if let Some(held) = self.held_mut(unit) {
-            held.told = true;
+            held.stop_sent = true;
         }
     }
 
@@ -140,7 +140,7 @@ impl Sessions {
         self.set_lent(unit, true);
     }
 
-    /// It goes on at once, also where its slot is taken: a session may have more than its slots for a while.
+    /// The unit continues at once, even if its slot is taken: a session may exceed its slots for a while.
     pub fn take_back(&mut self, unit: protocol::Unit) {
         self.set_lent(unit, false);
     }
@@ -208,7 +208,7 @@ impl Sessions {
         Some(id)
     }
 
-    /// The slot is free; tells since when it was held, and whether it was to stop.
+    /// Frees the slot; returns since when it was held, and whether it was to stop.
     pub fn release(&mut self, unit: protocol::Unit) -> Option<(protocol::SessionId, Millis, bool)> {
         let id = self.let_go(unit)?;
         let held = self.change(id, |session| session.release(unit))??;
@@ -246,7 +246,7 @@ impl Sessions {
 impl Held {
     fn new(tenant: Tenant, at: Millis) -> Held {
         let (cursor, checkpoint, stop, sent) = (None, 0, None, None);
-        Held { tenant, at, cursor, checkpoint, stop, lent: false, told: false, sent, log_ends: false }
+        Held { tenant, at, cursor, checkpoint, stop, lent: false, stop_sent: false, sent, log_ends: false }
     }
 }
 
@@ -303,7 +303,7 @@ impl<R> Lane<R> {
             let missed = !listed && held.sent.is_some_and(|sent| sent <= overdue);
             match held.stop {
                 // A worker answers for what it does not have, too: it has stopped.
-                Some(grace_ms) if held.told && (listed || missed) => {
+                Some(grace_ms) if held.stop_sent && (listed || missed) => {
                     let stop = protocol::Order::Stop { unit: *unit, grace_ms };
                     self.effects.push(Effect::Order(beat.session, stop));
                 }
@@ -396,7 +396,7 @@ impl<R> Lane<R> {
         self.open.write(Write::Stopped(stop), Then::Nothing);
     }
 
-    /// Work that nobody wants any more: its worker is told, and holds its slot until it says that it has stopped.
+    /// Stops work that is no longer wanted: its worker holds the slot until it reports that the work has stopped.
     pub(super) fn ask_to_stop(&mut self, id: ExecutionId, (run, fence): (RunId, Fence), grace_ms: u64) {
         let unit = unit(id, run, fence);
         if self.retract(unit) {
@@ -413,7 +413,7 @@ impl<R> Lane<R> {
         building.orders.push((session, protocol::Order::Stop { unit, grace_ms }));
     }
 
-    /// A lease that is still in the open batch is taken out of it: nobody has heard of it.
+    /// Removes a lease that is still in the open batch: no worker has heard of it.
     fn retract(&mut self, unit: protocol::Unit) -> bool {
         let (execution, run, fence) = parts(unit);
         if self.open.unlease(unit) {
@@ -428,7 +428,7 @@ impl<R> Lane<R> {
         building.leases.len() < before
     }
 
-    /// Nobody has it, so nobody has to stop; an execution that drains must not wait for a worker to take it first.
+    /// Withdraws an offer without a worker; an execution that drains must not wait for one to take it.
     fn withdraw(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         let state = self.executions.get(id).and_then(|live| live.state.run(run)).map(|run| &run.state);
         let is_open = matches!(state, Some(RunState::Offered { fence: open }) if *open == fence);
@@ -459,7 +459,7 @@ impl<R> Lane<R> {
         let (execution, run, fence) = parts(report.unit);
         let released = self.sessions.release(report.unit);
         if report.outcome == protocol::Outcome::Stopped && released.is_some_and(|(_, _, asked)| !asked) {
-            // Nobody asked it to stop: the worker gave it up when its lease seemed to end.
+            // The engine did not ask for it: the worker gave it up when its lease seemed to end.
             let unit = LeaseUnit::Run { run, fence };
             let lost = Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor });
             let what = What::Report(Box::new(lost));
@@ -490,12 +490,12 @@ impl<R> Lane<R> {
         self.open.write(Write::Checkpoint { execution, run, fence, cursor }, Then::Verdict(reply));
     }
 
-    pub(super) fn progress(&mut self, told: protocol::Progress, reply: R) {
-        let (execution, run, fence) = parts(told.unit);
-        if self.sessions.held_mut(told.unit).is_none() {
+    pub(super) fn progress(&mut self, progress: protocol::Progress, reply: R) {
+        let (execution, run, fence) = parts(progress.unit);
+        if self.sessions.held_mut(progress.unit).is_none() {
             return self.answer_verdict(reply, protocol::Verdict::Stale);
         }
-        let progress = Progress { step: told.step, percentage: told.percentage.min(100) };
+        let progress = Progress { step: progress.step, percentage: progress.percentage.min(100) };
         let write = Write::Progress { execution, run, fence, progress };
         self.open.write(write, Then::Verdict(reply));
     }
@@ -542,7 +542,7 @@ impl<R> Lane<R> {
     }
 }
 
-/// A worker gave up what the last process had given it, and nobody asked it to: that is a loss, as recovery reports it when
+/// A worker gave up what the last process had given it without being asked: that is a loss, as recovery reports it when
 /// it comes to the offer.
 pub(super) fn given_back(what: &What, rejected: &Rejected) -> Option<What> {
     let (What::Report(input), Rejected::NotWaiting { .. }) = (what, rejected) else { return None };

@@ -27,7 +27,7 @@ pub(super) struct Timers {
     until: Option<Millis>,
     /// Being read: timers up to there that come meanwhile are armed as well.
     reading: Option<Millis>,
-    /// Where the read goes on.
+    /// Position of the next page.
     after: Option<DueTimer>,
     /// On the steady clock.
     next_read: u64,
@@ -38,7 +38,7 @@ impl Timers {
     pub fn arm(&mut self, timer: DueTimer) {
         let known = self.until.max(self.reading);
         let attempt = matches!(timer.timer, windlass_kernel::Timer::Attempt { .. });
-        // Attempts' timers lie with the lease, not in a row of their own.
+        // Timers of attempts are stored with the lease, not in a row of their own.
         if attempt || known.is_some_and(|known| timer.at <= known) {
             self.armed.insert(timer);
         }

@@ -1,4 +1,4 @@
-//! What a node counts: told as the metadata of its firing.
+//! Counters of a node, reported as the metadata of its firing.
 
 use serde_json::{Map, Number, Value, json};
 use std::sync::{Mutex, MutexGuard, PoisonError};

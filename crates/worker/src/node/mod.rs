@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `meter.rs` | what a node counts |
-//! | `output.rs` | the node contract: what a program gives, as a result or a failure |
+//! | `output.rs` | the node contract: outputs of programs, as results or failures |
 //! | `workspace.rs` | the folder of one attempt: `context/`, `outputs/`, the clients of the languages |
 //! | `socket.rs` | what programs ask through the folder's socket |
 //! | `helper.rs` | the same for shell scripts: the program that asks for them |
@@ -53,7 +53,7 @@ pub(crate) enum Ask {
         value: Value,
         kept: oneshot::Sender<()>,
     },
-    /// Where a call stands, so that another worker goes on from there. Answered when it is on disk.
+    /// State of a call, from which another worker can continue. Answered when it is on disk.
     Remember {
         memo: Value,
         kept: oneshot::Sender<()>,
@@ -97,10 +97,10 @@ impl NodeDesk {
         &self.work
     }
 
-    /// What programs and agents are told of where they are.
+    /// Identity of the node, as programs and agents see it.
     pub(crate) fn identity(&self) -> Map<String, Value> {
         let Node { id, name, kind, .. } = &self.node;
-        let told = json!({
+        let identity = json!({
             "executionId": format!("exec_{}", execution_id(&self.work)),
             "workflowId": self.work.workflow.as_ref().map(|id| format!("wf_{id}")),
             "tenantId": self.work.tenant,
@@ -111,7 +111,7 @@ impl NodeDesk {
             "path": self.work.path,
             "debug": self.work.debug,
         });
-        told.as_object().cloned().unwrap_or_default()
+        identity.as_object().cloned().unwrap_or_default()
     }
 
     /// What a program calls its inputs: those of the execution, over them the fields of what the only node before it
@@ -201,7 +201,14 @@ impl NodeDesk {
             tokio::select! {
                 reply = self.claim.call(Call::Agent(Box::new(call))) => match reply {
                     Some(Reply::Agent(answer)) => return Ok(*answer),
-                    _ => sleep(ASK_AGAIN).await,
+                    Some(
+                        Reply::Registered(_)
+                        | Reply::Order(_)
+                        | Reply::Verdict(_)
+                        | Reply::Resource(_)
+                        | Reply::Refused(_),
+                    )
+                    | None => sleep(ASK_AGAIN).await,
                 },
                 _ = halt.pulled() => return Err(failure(ErrorClass::Unknown, "STOPPED", "the agent was stopped")),
             }
@@ -209,7 +216,7 @@ impl NodeDesk {
     }
 
     pub(crate) async fn progress(&self, step: String, percentage: u8) {
-        // Nobody is left to be told when the unit has ended.
+        // A unit that has ended receives no more progress.
         let _ = self.asks.send(Ask::Progress { step, percentage }).await;
     }
 

@@ -10,7 +10,7 @@ use windlass_protocol::Failure;
 const FIELDS: [&str; 4] = ["success", "data", "error", "metadata"];
 
 /// What a program gave, as the node's data or its failure. What it says it used is counted.
-pub(crate) fn told(given: Value, meter: &Meter) -> Result<Value, Box<Failure>> {
+pub(crate) fn read_output(given: Value, meter: &Meter) -> Result<Value, Box<Failure>> {
     let Some(success) = is_contract(&given) else { return Ok(given) };
     let Value::Object(mut fields) = given else { return Ok(Value::Null) };
     for name in [TOKENS_USED, API_CALLS] {
@@ -50,14 +50,14 @@ mod tests {
     use serde_json::json;
 
     fn check(given: Value, expected: Value) {
-        let told = match told(given.clone(), &Meter::default()) {
+        let read = match read_output(given.clone(), &Meter::default()) {
             Ok(data) => json!({ "data": data }),
             Err(failure) => {
                 json!({ "class": failure.class, "code": failure.code, "message": failure.message,
                     "retryable": failure.retryable })
             }
         };
-        assert_eq!(told, expected, "{given}");
+        assert_eq!(read, expected, "{given}");
     }
 
     #[test]
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn wfl_23_wfl_24_a_failure_has_the_class_of_its_code_and_the_flag_of_the_node() {
         let failed = |error: Value| json!({ "success": false, "error": error });
-        let told = |class: &str, code: &str, message: &str, retryable: Value| json!({ "class": class, "code": code, "message": message, "retryable": retryable });
+        let failed_with = |class: &str, code: &str, message: &str, retryable: Value| json!({ "class": class, "code": code, "message": message, "retryable": retryable });
         for (code, class) in [
             ("NETWORK_TIMEOUT", "timeout"),
             ("RATE_LIMIT_EXCEEDED", "rate_limit"),
@@ -87,14 +87,17 @@ mod tests {
             ("INVALID_CONFIGURATION", "validation"),
             ("MY_OWN", "unknown"),
         ] {
-            check(failed(json!({ "code": code, "message": "m" })), told(class, code, "m", Value::Null));
+            check(
+                failed(json!({ "code": code, "message": "m" })),
+                failed_with(class, code, "m", Value::Null),
+            );
         }
         let flagged = json!({ "code": "MY_OWN", "message": "m", "retryable": true });
-        check(failed(flagged), told("unknown", "MY_OWN", "m", json!(true)));
-        check(failed(json!("just words")), told("unknown", "NODE_FAILED", "just words", Value::Null));
+        check(failed(flagged), failed_with("unknown", "MY_OWN", "m", json!(true)));
+        check(failed(json!("just words")), failed_with("unknown", "NODE_FAILED", "just words", Value::Null));
         check(
             failed(Value::Null),
-            told("unknown", "NODE_FAILED", "the node says that it failed", Value::Null),
+            failed_with("unknown", "NODE_FAILED", "the node says that it failed", Value::Null),
         );
     }
 
@@ -102,7 +105,7 @@ mod tests {
     fn wfl_23_what_a_node_says_it_used_is_counted() {
         let meter = Meter::default();
         let given = json!({ "success": true, "metadata": { "duration": 9, "tokensUsed": 5, "apiCalls": 2 } });
-        told(given, &meter).unwrap();
+        read_output(given, &meter).unwrap();
         assert_eq!(json!(meter.take()), json!({ "tokensUsed": 5, "apiCalls": 2 }));
     }
 }

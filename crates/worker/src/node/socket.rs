@@ -79,14 +79,14 @@ async fn client(stream: UnixStream, desk: &Desk, node: &NodeDesk) -> io::Result<
         if line.is_empty() {
             return Ok(());
         }
-        let told = if line.len() as u64 > LINE_MAX {
+        let answer = if line.len() as u64 > LINE_MAX {
             Err(format!("a request has at most {LINE_MAX} bytes"))
         } else {
             answer(&line, desk, node).await
         };
         let over = line.len() as u64 > LINE_MAX;
-        let told = told.map_or_else(|error| json!({ "error": error }), |value| json!({ "ok": value }));
-        write.write_all(format!("{told}\n").as_bytes()).await?;
+        let answer = answer.map_or_else(|error| json!({ "error": error }), |value| json!({ "ok": value }));
+        write.write_all(format!("{answer}\n").as_bytes()).await?;
         if over {
             return Ok(());
         }

@@ -4,7 +4,7 @@
 //! context/context.json      who it is, its inputs and its config as they are rendered
 //! context/inputs.json       the inputs alone
 //! context/credentials.json  values of its secrets
-//! outputs/                  what it gives: result.json, or files
+//! outputs/                  its results: result.json, or files
 //! lib/                      the module `windlass` for python and javascript
 //! bin/windlass-node         the same for shell scripts
 //! abort                     there when it must stop
@@ -64,7 +64,7 @@ impl Workspace {
         Ok(Workspace { dir, _door: door, listener, env })
     }
 
-    /// What the node's own `env` says lies over it.
+    /// Returns the environment, with the node's own `env` over it.
     pub(crate) fn env(&self, own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let mut env = self.env.clone();
         env.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -100,7 +100,7 @@ impl Workspace {
         let folder = self.dir.path().join("outputs");
         let read = beside(move || read_outputs(&folder)).await.map_err(|error| unusable(&error))?;
         match read? {
-            Found::Result(given) => output::told(given, &node.meter).map(Outputs::Result),
+            Found::Result(given) => output::read_output(given, &node.meter).map(Outputs::Result),
             Found::Files(files) => Ok(Outputs::Files(files)),
         }
     }

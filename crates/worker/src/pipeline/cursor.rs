@@ -1,4 +1,4 @@
-//! Where a run stands: all of it that changes, so that another worker can go on from here (R14).
+//! State of a run: everything that changes, so that another worker can continue from it (R14).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -39,7 +39,7 @@ pub(super) struct Cursor {
     /// Keys of `ctx` that no report has carried yet.
     #[serde(default)]
     pub(super) unsent: BTreeSet<String>,
-    /// Where the call at the cursor stands, in the words of its tool.
+    /// State of the call at the cursor, in the format of its tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) memo: Option<Value>,
     /// What calls counted.
@@ -88,7 +88,7 @@ impl Cursor {
         self.ctx.extend(fields);
     }
 
-    /// What the context is to be told with the next report.
+    /// Context keys for the next report.
     pub(super) fn patch(&self) -> Map<String, Value> {
         self.unsent.iter().filter_map(|key| Some((key.clone(), self.ctx.get(key)?.clone()))).collect()
     }

@@ -4,7 +4,7 @@
 //! begin ─▶ advance ─▶ Call ─▶ answer ─▶ advance ─▶ Keep, Checkpoint ─▶ advance ─▶ Wait ─▶ advance ─▶ … ─▶ Report
 //! ```
 //! Where a template reads a large value that is not at hand, `advance` says Load first.
-//! Everything a run has learned is in its cursor: a run that begins with it goes on as if nothing had happened.
+//! Everything a run has learned is in its cursor: a run that begins with it continues as if nothing had happened.
 
 mod cursor;
 mod opened;
@@ -34,10 +34,10 @@ use windlass_secrets::{Redactor, Zeroizing};
 /// iterations are step-runs of their own.
 pub const CALLS_MAX: u32 = 10_000;
 
-/// A longer pause gives the slot back and comes due as a timer.
+/// A longer pause releases the slot and comes due as a timer.
 pub const PAUSE_MAX_MS: u64 = 5_000;
 
-/// A growing delay stops here: a month is longer than anybody waits for a retry.
+/// A growing delay stops here: no retry is worth more than a month of waiting.
 pub const DELAY_MAX_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// The kind of a task that is another execution.
@@ -68,7 +68,7 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallResult {
     pub outcome: Result<Value, Box<Failure>>,
-    /// What rules see in `outcome` beside status, result and error: `http`, …
+    /// Further fields of `outcome` in rules: `http`, …
     pub facts: Map<String, Value>,
 }
 
@@ -84,9 +84,9 @@ pub enum Next {
     Open(Vec<String>),
     /// To be answered with `loaded`: templates read what is behind these keys.
     Load(Vec<String>),
-    /// To be on disk before the run goes on: what it says next refers to them.
+    /// Artifacts to store before the run continues: its next output refers to them.
     Keep(Vec<Artifact>),
-    /// Where the run stands, to be remembered before it goes on.
+    /// Cursor of the run, to be stored before it continues.
     Checkpoint(Value),
     /// To be answered with `answer`. Asked again before that, it is the same call.
     Call(Box<Call>),
@@ -109,14 +109,14 @@ pub struct Run {
     /// Takes values out of what the run writes down.
     redactor: Arc<Redactor>,
     stage: Stage,
-    /// The cursor has moved since it was last told.
+    /// The cursor has moved since it was last stored.
     moved: bool,
 }
 
 /// What the run does next.
 #[derive(Debug)]
 enum Stage {
-    /// Goes to the cursor of an earlier worker, or to the start.
+    /// Starts a run, at the cursor of an earlier worker if there is one.
     Begin,
     /// The task at the cursor has its turn.
     Task,
@@ -218,7 +218,7 @@ impl Run {
         self.stage = Stage::Answered { args, called };
     }
 
-    /// What a handle stands for, or why it cannot be known; then the task that reads it cannot be called.
+    /// Takes the value of a handle, or the reason why it cannot be opened; then the task that reads it cannot be called.
     pub fn opened(&mut self, handle: String, value: Result<Zeroizing<String>, Box<Failure>>) {
         match value {
             Ok(value) => self.opened.put(handle, value),
@@ -226,7 +226,7 @@ impl Run {
         }
     }
 
-    /// What is to be resolved before it goes on.
+    /// Keychain entries to resolve before the first task.
     #[must_use]
     pub fn keychain(&self) -> &[Key] {
         &self.pipeline.keychain
@@ -286,13 +286,13 @@ impl Run {
         self.work.scope.ctx.clone().into_iter().chain(written).collect()
     }
 
-    /// A running call writes to the context. What it refers to is kept first, then where the run stands.
+    /// A running call writes to the context. What it refers to is stored first, then the cursor.
     pub fn write(&mut self, key: String, value: Value) {
         let fields = self.shelf.lighten_all(Map::from_iter([(key, value)]));
         self.cursor.write_ctx(fields);
     }
 
-    /// A running call says where it stands.
+    /// A running call stores its own state.
     pub fn remember(&mut self, memo: Value) {
         self.cursor.memo = Some(memo);
     }

@@ -1,4 +1,4 @@
-//! Secrets that templates of a call read. A handle is honoured where one can stand, in a value itself or in its field
+//! Secrets that templates of a call read. A handle is honoured in a value itself or in its field
 //! `value`, and only while a tool's configuration is rendered; anywhere else it stays what it is.
 
 use serde_json::Value;

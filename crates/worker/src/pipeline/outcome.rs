@@ -29,20 +29,20 @@ fn said(result: Value) -> Box<Failure> {
     failed
 }
 
-/// `{status: "ok", result}` or `{status: "error", error}`, with `meta` and what the tool tells beside it (`http`, …).
-pub(super) fn told(called: &CallResult, tool: &str, attempt: u32) -> Value {
-    let mut told = called.facts.clone();
+/// `{status: "ok", result}` or `{status: "error", error}`, with `meta` and the facts of the tool (`http`, …).
+pub(super) fn describe(called: &CallResult, tool: &str, attempt: u32) -> Value {
+    let mut described = called.facts.clone();
     let (status, key, value) = match &called.outcome {
         Ok(result) => ("ok", "result", result.clone()),
         Err(failure) => ("error", "error", error(failure, tool, &called.facts)),
     };
-    told.insert("status".to_owned(), json!(status));
-    told.insert(key.to_owned(), value);
-    told.insert("meta".to_owned(), json!({ "attempt": attempt }));
-    Value::Object(told)
+    described.insert("status".to_owned(), json!(status));
+    described.insert(key.to_owned(), value);
+    described.insert("meta".to_owned(), json!({ "attempt": attempt }));
+    Value::Object(described)
 }
 
-/// Facts of the tool that say more about an error: where they stand, and their name in the error.
+/// Facts of the tool that explain an error: their path, and their name in the error.
 const EVIDENCE: [(&str, &str, &str); 3] = [
     ("http", "status", "http_status"),
     ("pg", "code", "pg_code"),
@@ -72,7 +72,7 @@ fn error(failure: &Failure, tool: &str, facts: &Map<String, Value>) -> Value {
     error
 }
 
-/// What stands under a task's label once control has moved on: its result, or how it failed.
+/// Value under a task's label once control has moved on: its result, or its failure.
 pub(super) fn kept(called: CallResult, tool: &str) -> Value {
     match called.outcome {
         Ok(result) => result,
@@ -83,7 +83,7 @@ pub(super) fn kept(called: CallResult, tool: &str) -> Value {
 /// The step's output, and whether its parts are our own.
 ///
 /// With one task it is what the task came to. With several it is an object: the fields of the last result that
-/// succeeded (a result that is no object stands under `result`), `status: "ok"` unless that result has a `status` of
+/// succeeded (a result that is no object is under `result`), `status: "ok"` unless that result has a `status` of
 /// its own, and `results` with what every task came to by its label. So `{{ step.field }}` and
 /// `{{ step.results.label.field }}` can both be read.
 pub(super) fn output(

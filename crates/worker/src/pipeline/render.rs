@@ -8,7 +8,7 @@ use windlass_expr::{Expr, Template};
 
 type Fields = Map<String, Value>;
 
-/// `place` is the part of the pipeline that the fields stand in.
+/// `place` is the part of the pipeline that has the fields.
 pub(super) fn fields(view: &View<'_>, fields: &Fields, place: &str) -> Result<Fields, Trouble> {
     fields.iter().map(|(key, value)| Ok((key.clone(), field(view, key, value, place)?))).collect()
 }

@@ -24,11 +24,11 @@ impl Run {
         let Stage::Answered { args, called } = &self.stage else { return Ok(Action::Fail) };
         let task = self.task(&self.cursor.at)?;
         let try_number = self.cursor.tries[&task.label];
-        let told = outcome::told(called, &task.kind, try_number);
+        let described = outcome::describe(called, &task.kind, try_number);
         let mut view = View::new(&self.work, &self.cursor, &self.shelf);
         view.args = Some(args).filter(|args| !args.is_null());
         view.task = Some((&task.label, try_number));
-        view.outcome = Some(&told);
+        view.outcome = Some(&described);
         let Some(rule) = matching(task, &view)? else { return Ok(unmatched(task, called)) };
         let place = format!("a rule of task `{}`", task.label);
         let mut set_ctx = render::fields(&view, &rule.set_ctx, &format!("`set_ctx` in {place}"))?;

@@ -1,7 +1,7 @@
 //! What templates and rules of a pipeline see.
 //!
 //! Roots: `workload`, `ctx`, `args` (also `input`), `iter`, `steps`, `results`, `execution_id`, `_prev`, `_task`,
-//! `_attempt`, and in rules `outcome` (also `output`). A bare name is looked for among the names that the definition gives,
+//! `_attempt`, and in rules `outcome` (also `output`). A bare name is looked for among the names of the definition,
 //! and then, as in guards, among the keys that callers choose: the step's own result once it has one, results of its tasks,
 //! arguments, iteration, steps and tasks, `job.uuid`; context, workload. The name of a step or a task that has no result is
 //! undefined, whatever a caller sends.
@@ -74,7 +74,7 @@ impl<'r> View<'r> {
         }
     }
 
-    /// A result as it is stored. A handle in it is ours: what came from outside and looks like one stands elsewhere, and
+    /// A result as it is stored. A handle in it is ours: what came from outside and looks like one is elsewhere, and
     /// what is read through a reference is never asked.
     fn revealed(&self, value: &'r Value) -> Cow<'r, Value> {
         match self.secrets {
@@ -112,7 +112,7 @@ impl<'r> View<'r> {
         around.find(|(_, iter)| iter.name == name).map(|(_, iter)| Cow::Borrowed(&iter.item))
     }
 
-    /// Where a loop around stands.
+    /// Current iteration of a loop around the step.
     fn around(&self, name: &str) -> Option<Value> {
         let (_, iter) = self.work.scope.around.iter().find(|(step, _)| step == name)?;
         let last = iter.total.map(|total| iter.index + 1 == total);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use windlass_artifact::{Artifact, Source, key, set_aside};
 use windlass_protocol::{ErrorClass, Failure};
 
-/// Memory of the values at hand; beyond this they are loaded again. A run that goes through many pages holds a few of them.
+/// Memory of the values at hand; beyond this they are loaded again. A run over many pages holds a few of them.
 const LOADED_MEMORY_MAX: u64 = 64 << 20;
 
 /// Why something cannot be done now.
@@ -53,7 +53,7 @@ impl Shelf {
         }
     }
 
-    /// The value, or the reference that stands for it from now on.
+    /// Returns the value, or the reference that replaces it from now on.
     pub(super) fn lighten(&mut self, value: Value, source: Source) -> Value {
         let Some((reference, artifact)) = set_aside(&value, source, self.inline_bytes) else { return value };
         self.make_room(&artifact.bytes);
@@ -77,7 +77,7 @@ impl Shelf {
         self.loaded.insert(key, value.map(Arc::new));
     }
 
-    /// What is asked for together has room together: nothing goes while it is being collected.
+    /// Values that are loaded together stay together: none is evicted while they are collected.
     fn make_room(&mut self, json: &[u8]) {
         // What is nested too deep to be counted is as good as large.
         let memory = estimate(json).unwrap_or(LOADED_MEMORY_MAX);

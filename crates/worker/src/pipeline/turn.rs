@@ -1,4 +1,4 @@
-//! A task's turn: from where the run stands to the call that is asked for, or to the other execution it waits for.
+//! A task's turn: from the cursor of the run to the next call, or to the other execution it waits for.
 
 use super::cursor::Cursor;
 use super::scope::{Secrets, View};

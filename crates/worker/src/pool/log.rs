@@ -22,13 +22,13 @@ const GATHER: Duration = Duration::from_millis(100);
 /// Chunks without an answer: enough to keep a disk busy, few enough to be held for every slot.
 const UNANSWERED_MAX: usize = 4;
 
-/// Data beside a line; what is longer is no remark any more, and is left out.
+/// Maximum size of the data of a line; longer data is left out.
 const DATA_MAX: usize = 16 * 1024;
 
-/// Text of the whole log of an attempt: a program that writes without end must not fill the disk, and nobody reads more.
+/// Text of the whole log of an attempt: a program that writes without end must not fill the disk.
 const LOG_MAX: usize = 64 * 1024 * 1024;
 
-/// What a line costs beside its text.
+/// Overhead of a line beyond its text.
 const LINE_COST: usize = 32;
 
 /// Reads that wait to be gathered.
@@ -60,7 +60,7 @@ impl Lines {
         let at = now_ms();
         let lines =
             texts.into_iter().map(|text| Line { at, stream, text, level: None, data: None }).collect();
-        // The reader lives as long as the unit, so nobody is left to miss them.
+        // The reader lives as long as the unit.
         let _ = self.sender.send(lines).await;
     }
 
@@ -175,7 +175,7 @@ impl Pump {
         if lines.is_empty() {
             return;
         }
-        // To a deaf engine they are lost. Whoever writes them is not kept from ending.
+        // Lines for an engine that does not answer are lost, so that their writer can end.
         if let Some(room) = self.room().await {
             let log = Log { lines, ..self.head.clone() };
             let mut room = Some(room);

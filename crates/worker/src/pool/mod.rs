@@ -1,6 +1,6 @@
 //! The in-process pool: the session and the pipelines over threads, processes and the clock.
 //!
-//! One thread with one loop. Everything that can happen comes in as an [`Input`]; units are tasks beside the loop that talk
+//! One thread with one loop. Everything that can happen comes in as an [`Input`]; units are tasks next to the loop that talk
 //! to it in the same words.
 
 mod log;
@@ -47,7 +47,7 @@ pub type Port = Arc<dyn Fn(Call, ReplyTo) + Send + Sync>;
 /// that steps that do compute still share them well.
 const SLOTS_PER_CORE: u32 = 4;
 
-/// Pings that wait for the pool's thread; whoever asks while so many wait knows the answer.
+/// Maximum number of pings that wait for the pool's thread; more would learn nothing new.
 const PINGS: usize = 16;
 
 #[derive(Debug, Clone)]
@@ -157,7 +157,7 @@ impl Pool {
             .on_thread_unpark(move || unparking.work())
             .build()?;
         let (pings, pinged) = mpsc::channel(PINGS);
-        // Nobody can be made to wait here. It stays short: there are `slots` units at most, and each has one message on
+        // Unbounded, because the engine's thread must not wait. It stays short: there are `slots` units at most, and each has one message on
         // its way.
         let (inputs, received) = mpsc::unbounded_channel();
         let register = Register { protocol: PROTOCOL_VERSION, worker: config.worker, slots: config.slots };
@@ -278,7 +278,7 @@ impl Floor {
                 Some(Box::new(Report { unit, outcome, patch: Map::new(), metadata: Map::new() }))
             }
         };
-        // The one way out: whatever the unit says, no value goes with it.
+        // The one way out: no value of a secret leaves with a report.
         if let Some(report) = &mut report {
             keeper::redact_report(&local.kit.keeper, report);
         }
@@ -371,7 +371,7 @@ impl Kits {
 /// A process that was killed could not tidy up.
 fn emptied(folders: Option<PathBuf>) -> io::Result<PathBuf> {
     let Some(folders) = folders else { return Ok(temp_dir()) };
-    // Programs are told where they are, and start elsewhere.
+    // Programs get the path and start in another directory.
     let folders = std::path::absolute(folders)?;
     match fs::remove_dir_all(&folders) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

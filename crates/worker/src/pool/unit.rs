@@ -19,7 +19,7 @@ use windlass_protocol::{
     Work, is_too_deep,
 };
 
-/// Questions of a call that wait; whoever asks more waits itself.
+/// Requests of a call that wait; a call that sends more waits.
 const ASKS: usize = 16;
 
 pub(super) type Result = Option<Box<Report>>;
@@ -116,7 +116,7 @@ async fn drive(
             Next::Call(call) => {
                 announce(run.tasks(), &call, &desk.lines).await;
                 let mut called = called(&call, run, desk, asks, wires, unit, &mut halt).await;
-                // Whoever ran out of time tells what it used until then.
+                // A call that ran out of time still counts.
                 desk.node.iter().for_each(|node| run.count(node.meter.take()));
                 if halt.is_pulled() {
                     return None;
@@ -161,7 +161,7 @@ async fn called(
     }
 }
 
-/// What cannot be kept is not answered: the work was stopped, and whoever asked learns that.
+/// Without an answer the call learns that the work was stopped and nothing was stored.
 async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &mut Halt) {
     let asked = match ask {
         Ask::SetState { key, mut value, kept } => {
@@ -183,12 +183,12 @@ async fn granted(ask: Ask, run: &mut Run, wires: &mut Wires, unit: Unit, halt: &
     if wires.kit.claim.keep(run.take_unkept()).await.is_ok()
         && kept(run.cursor(), wires, unit, halt).await.is_some()
     {
-        // Whoever asked may have been stopped.
+        // The call may have been stopped.
         let _ = asked.send(());
     }
 }
 
-/// Also for a pipeline without tasks, and for one that goes on where another worker left off.
+/// Resolves the keychain, also for a pipeline without tasks and for one that continues at a cursor.
 async fn unlock(run: &mut Run, desk: &mut Desk, halt: &Halt) -> std::result::Result<(), Box<Failure>> {
     if let Some(why) = run.work().scope.ctx.get(LOCKED).filter(|_| !run.unlocks()) {
         return Err(keychain::locked(why));

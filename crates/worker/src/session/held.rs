@@ -34,7 +34,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     Report,
-    /// Its lease is lost, or nobody is to be told.
+    /// Its lease is lost, or the worker shuts down.
     Nothing,
 }
 
@@ -79,7 +79,7 @@ impl Session {
         }
         let known = self.held.contains_key(&unit);
         if !known && self.closing.is_none() && self.recent.contains(&unit) {
-            // It ended here, perhaps unheard: whoever orders it again must know that it is not here any more.
+            // It ended here, and its report may be lost: the engine must know that it does not run here any more.
             return self.report(now, stopped(unit), lease_from);
         }
         let of_run = Unit { fence: u64::MIN, ..unit }..=Unit { fence: u64::MAX, ..unit };

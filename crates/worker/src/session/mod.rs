@@ -2,7 +2,7 @@
 //! what to do. Messages may be lost, doubled, late or out of order; what is sent is sent again until it is answered.
 //!
 //! Three promises: an offer is begun at most once here; work whose lease may have ended is dead before it ends; two
-//! leases of one step-run never run beside each other in one worker.
+//! leases of one step-run never run at the same time in one worker.
 
 mod held;
 mod recent;
@@ -150,7 +150,7 @@ impl Session {
         }
     }
 
-    /// `now` is in milliseconds and never falls; its zero is anybody's choice.
+    /// `now` is in milliseconds and never falls; its zero is arbitrary.
     pub fn handle(&mut self, now: u64, input: Input) -> Vec<Output> {
         match input {
             Input::Tick => {}
@@ -190,7 +190,7 @@ impl Session {
         self.held.keys().copied()
     }
 
-    /// After a shutdown: nothing runs any more, and nobody has to be told anything.
+    /// After a shutdown: nothing runs any more, and every report is answered.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closing.is_some() && self.held.is_empty()
@@ -257,7 +257,7 @@ impl Session {
         }
     }
 
-    /// Whoever answers so does not know this session: all it has is lost.
+    /// The engine does not know this session: everything it holds is lost.
     fn forgotten(&mut self) {
         self.link = Link::Emptying;
         self.beats.clear();
@@ -305,7 +305,7 @@ impl Session {
         }
     }
 
-    /// Each time under a new number: what comes for an earlier one is from a session nobody listens to.
+    /// Registers under a new number each time: replies to an earlier one belong to a session that is abandoned.
     fn send_register(&mut self, now: u64, again: Again) {
         let number = self.number();
         self.link = Link::Registering { number, sent_at: now, again };

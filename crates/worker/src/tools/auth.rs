@@ -1,4 +1,4 @@
-//! `auth` of a task: an object as it stands, or the name of a secret that holds one.
+//! `auth` of a task: an object, or the name of a secret that holds one.
 
 use super::Desk;
 use crate::failure::{invalid, shown};
@@ -13,7 +13,7 @@ pub(super) enum Auth {
     Fields(Map<String, Value>),
 }
 
-/// Keys that name a secret inside of an object; what stands beside them wins over the secret's own fields.
+/// Keys that name a secret inside of an object; the other keys override the secret's own fields.
 const NAMES: [&str; 2] = ["credential", "secret"];
 
 impl Auth {

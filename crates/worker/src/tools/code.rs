@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `language` | `python` or `javascript` (run by `node`) |
 //! | `code` | the source |
-//! | `input_variables` | each is a name of the code, and stands in `ctx.inputs` |
+//! | `input_variables` | each is a name of the code, and a key of `ctx.inputs` |
 //! | `output_variable` | the name that holds the result; `result` by default |
 //! | `timeout_seconds` | of one try |
 //! | `memory_limit_mb` | python: of the address space; javascript: of the heap |
@@ -109,7 +109,7 @@ fn limits(code: &Code) -> (Option<String>, Option<String>) {
 
 fn result(answer: Answer, language: Language, node: &NodeDesk) -> Result<Value, Box<Failure>> {
     match answer {
-        Answer::Result(given) => output::told(given, &node.meter),
+        Answer::Result(given) => output::read_output(given, &node.meter),
         Answer::Unset(()) => Ok(Value::Null),
         Answer::NotJson(message) => Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message)),
         Answer::NoLibrary(message) => Err(failure::invalid(message)),

@@ -8,7 +8,7 @@ use tokio::task::spawn_blocking;
 use windlass_expr::Expr;
 use windlass_protocol::{ErrorClass, Failure, Tool};
 
-/// Between looks at whether anybody still wants to know.
+/// Items between two checks whether the work was stopped.
 const BREATH: usize = 256;
 
 pub(super) async fn run(config: &Map<String, Value>, halt: Halt) -> Result<Value, Box<Failure>> {
@@ -22,7 +22,7 @@ struct Question {
     items: Vec<Value>,
     iterator: String,
     condition: Expr,
-    /// What the condition reads beside the item.
+    /// Other values that the condition reads.
     names: Map<String, Value>,
 }
 

@@ -19,7 +19,7 @@
 //! | `args`, `input` | for templates of the other fields |
 //!
 //! The result is `{status_code, headers, url, elapsed, data}`: `data` is JSON when the answer says so, a text when it is
-//! one, and `{"$base64": …}` otherwise. Every answer gives the fact `http: {status, headers}`. A status beyond 2xx is an
+//! one, and `{"$base64": …}` otherwise. Every answer has the fact `http: {status, headers}`. A status beyond 2xx is an
 //! error, classed by it. Where requests may go to is said in [`crate::egress`].
 //!
 //! Requests that may change something carry `Idempotency-Key`, the same on every try of the same call.
@@ -71,7 +71,7 @@ pub(super) async fn run(call: &Call, desk: &Desk, mut halt: Halt) -> CallResult 
     };
     lines::after(&request, call, desk, &called, began.elapsed()).await;
     if let (Ok(result), Some(mapping)) = (&mut called.outcome, &request.mapping) {
-        match mapping.of(result["data"].take(), &request.told(), desk, halt).await {
+        match mapping.of(result["data"].take(), &request.describe(), desk, halt).await {
             Ok(mapped) => result["data"] = mapped,
             Err(failure) => called.outcome = Err(failure),
         }
@@ -103,7 +103,7 @@ fn key(call: &Call, desk: &Desk) -> String {
 
 fn too_slow(request: &Request, limit: Duration) -> Box<Failure> {
     let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-    failure::timeout(&request.told(), limit_ms)
+    failure::timeout(&request.describe(), limit_ms)
 }
 
 fn stopped() -> Box<Failure> {

@@ -37,10 +37,10 @@ use windlass_secrets::Zeroizing;
 /// Between TERM and KILL when a task takes too long or leaves processes behind.
 pub const GRACE_MS: u64 = 5_000;
 
-/// Who calls, and what a tool may use beside its configuration.
+/// Caller of a tool, and everything that a tool may use.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    /// Told to processes in their environment.
+    /// Passed to processes in their environment.
     pub(crate) names: [(&'static str, String); 4],
     attempt: u32,
     pub(crate) lines: Lines,

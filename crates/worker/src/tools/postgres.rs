@@ -2,7 +2,7 @@
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `command` or `query` | the text; several statements stand with `;` between them |
+//! | `command` or `query` | the text; several statements are separated by `;` |
 //! | `commands` | a list of texts or of `{command, params}` |
 //! | `params` | a list for `$1`, `$2`, …; for one statement |
 //! | `auth` or `credential` | the name of a secret, or a map of the fields below |

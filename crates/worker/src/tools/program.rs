@@ -220,7 +220,7 @@ impl Output {
         texts
     }
 
-    /// Takes what is held, beside the pool's only thread if there is much to search.
+    /// Takes the held output, on another thread than the pool's if there is much to search.
     async fn search(&mut self, take: fn(&mut windlass_secrets::Stream) -> Vec<u8>) -> Vec<u8> {
         if self.redacted.held() < LARGE {
             return take(&mut self.redacted);

@@ -15,7 +15,7 @@
 //! called with those of the arguments that it takes. Without any of them it is `{status: "success", message}`. It must
 //! be JSON. An exception is an error with the fact `py: {exception_type, traceback}`. What the code prints is in the log.
 //!
-//! Arguments may hold secrets: they pass through a file in a directory that only this user can open, and stand neither
+//! Arguments may hold secrets: they pass through a file in a directory that only this user can open, and are neither
 //! in the environment nor among the arguments of the process.
 
 mod config;

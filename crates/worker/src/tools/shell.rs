@@ -32,7 +32,7 @@ pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) ->
     let script = Script::read(config)?;
     match &desk.node {
         Some(node) => in_node(&script, desk, node, halt).await,
-        None => told(script.program(&script.env, script.cwd.as_deref()).run(desk, halt).await?),
+        None => read_result(script.program(&script.env, script.cwd.as_deref()).run(desk, halt).await?),
     }
 }
 
@@ -42,14 +42,14 @@ async fn in_node(script: &Script, desk: &Desk, node: &NodeDesk, halt: Halt) -> R
     let cwd = script.cwd.as_deref().or(workspace.path().to_str());
     let env = workspace.env(&script.env);
     let ended = code::in_context(&script.program(&env, cwd), &workspace, desk, node, halt).await?;
-    let mut told = told(ended)?;
+    let mut result = read_result(ended)?;
     match workspace.outputs(node).await? {
         Outputs::Result(result) => Ok(result),
         Outputs::Files(files) => {
             if !files.is_empty() {
-                told["files"] = Value::Object(files);
+                result["files"] = Value::Object(files);
             }
-            Ok(told)
+            Ok(result)
         }
     }
 }
@@ -61,29 +61,29 @@ impl Script {
     }
 }
 
-fn told(ended: Ended) -> Result<Value, Box<Failure>> {
+fn read_result(ended: Ended) -> Result<Value, Box<Failure>> {
     let Ended { status, mut out, mut err } = ended;
     let max = if status.success() { TAIL_MAX } else { ERROR_TAIL_MAX };
     let ((stdout, cut_out), (stderr, cut_err)) = (out.text(max), err.text(max));
     let last_words = stderr.lines().rev().find(|line| !line.trim().is_empty()).map(shown);
-    let mut told = json!({ "exit_code": status.code(), "stdout": stdout, "stderr": stderr });
+    let mut result = json!({ "exit_code": status.code(), "stdout": stdout, "stderr": stderr });
     if cut_out || cut_err {
-        told["truncated"] = json!(true);
+        result["truncated"] = json!(true);
     }
     if status.success() {
-        return Ok(told);
+        return Ok(result);
     }
     let mut failure = match (status.code(), status.signal()) {
         (Some(code), _) => exited(code),
         (None, signal) => {
-            told["signal"] = json!(signal);
+            result["signal"] = json!(signal);
             killed(signal)
         }
     };
     if let Some(words) = last_words {
         failure.message = format!("{}: {words}", failure.message);
     }
-    failure.details = told;
+    failure.details = result;
     Err(failure)
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn python(packages: &[String], desk: &Desk, halt: Halt) -> Resu
         .map_err(|error| unusable(&cache, &error))?;
     let place = cache.join(digest(&key_of(packages.join("\n").as_bytes())).unwrap_or_default());
     let interpreter = place.join("bin/python");
-    // Whoever comes second waits for the first and finds it made.
+    // A second caller waits for the first and finds the environment.
     let _making = desk.kit.venvs.lock().await;
     if interpreter.exists() {
         return Ok(interpreter);
@@ -34,7 +34,7 @@ pub(super) async fn python(packages: &[String], desk: &Desk, halt: Halt) -> Resu
     Ok(interpreter)
 }
 
-/// Made beside its place and moved there when it is whole.
+/// Creates it in a temporary folder and moves it into place when it is complete.
 async fn make(
     cache: &Path,
     place: &Path,
@@ -81,8 +81,8 @@ fn said(ended: Ended) -> Option<String> {
     if status.success() {
         return None;
     }
-    let told = [err.text(ERROR_TAIL_MAX).0, out.text(ERROR_TAIL_MAX).0];
-    let words = told.iter().flat_map(|text| text.lines().rev()).find(|line| !line.trim().is_empty());
+    let output = [err.text(ERROR_TAIL_MAX).0, out.text(ERROR_TAIL_MAX).0];
+    let words = output.iter().flat_map(|text| text.lines().rev()).find(|line| !line.trim().is_empty());
     Some(words.map_or_else(|| format!("{status}"), shown))
 }
 

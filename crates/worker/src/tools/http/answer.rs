@@ -23,12 +23,12 @@ const EXCERPT_MAX: usize = 4 * 1024;
 /// What is read of any answer before there has to be room for it.
 const SMALL: usize = 256 * 1024;
 
-/// Nobody waits a year because a server says so.
+/// Longest delay that a server can ask for.
 const RETRY_AFTER_MAX_S: u64 = 365 * 24 * 60 * 60;
 
 pub(super) struct Answer(pub(super) Response);
 
-pub(super) async fn told(answer: Answer, hop: &Request, began: Instant, share: &Share) -> CallResult {
+pub(super) async fn read_answer(answer: Answer, hop: &Request, began: Instant, share: &Share) -> CallResult {
     let Answer(response) = answer;
     let (status, headers) = (response.status(), response.headers().clone());
     let facts = json!({ "status": status.as_u16(), "headers": listed(&headers) });
@@ -87,7 +87,7 @@ async fn extend(
     Ok(true)
 }
 
-/// As much as comes; an error is told even when its body is cut off. Enough is read to find a secret across the cut.
+/// Reads as much as arrives; an error is reported even when its body is cut off. Enough is read to find a secret across the cut.
 async fn read_excerpt(mut response: Response, hop: &Request) -> String {
     let mut body = Vec::new();
     while body.len() <= EXCERPT_MAX + LOOKAHEAD
@@ -103,7 +103,7 @@ fn beginning(body: &[u8]) -> String {
 }
 
 fn too_large(hop: &Request) -> Box<Failure> {
-    let (asked, max) = (hop.told(), hop.response_max);
+    let (asked, max) = (hop.describe(), hop.response_max);
     let message = match max {
         RESPONSE_MAX_MOST.. => {
             format!("the answer to {asked} is larger than {max} bytes, the most that a worker takes")
@@ -145,7 +145,7 @@ fn is_json(kind: &str) -> bool {
 }
 
 fn unusable(hop: &Request, error: &Unusable, excerpt: String) -> Box<Failure> {
-    let asked = hop.told();
+    let asked = hop.describe();
     match error {
         Unusable::NoJson(error) => {
             let message = format!("the answer to {asked} says that it is JSON, and is not: {error}");
@@ -161,16 +161,16 @@ fn unusable(hop: &Request, error: &Unusable, excerpt: String) -> Box<Failure> {
     }
 }
 
-/// One text per name; several lines of a name stand one after the other.
+/// One text per name; several lines of a name are joined.
 fn listed(headers: &HeaderMap) -> Value {
     let mut listed: Map<String, Value> = Map::new();
     for (name, value) in headers {
         let value = String::from_utf8_lossy(value.as_bytes());
-        let told = match listed.get(name.as_str()).and_then(Value::as_str) {
+        let text = match listed.get(name.as_str()).and_then(Value::as_str) {
             Some(earlier) => format!("{earlier}, {value}"),
             None => value.into_owned(),
         };
-        listed.insert(name.as_str().to_owned(), Value::String(told));
+        listed.insert(name.as_str().to_owned(), Value::String(text));
     }
     Value::Object(listed)
 }
@@ -187,7 +187,7 @@ fn by_status(status: StatusCode, headers: &HeaderMap, body: &str, hop: &Request)
         _ => (ErrorClass::Validation, "VALIDATION_ERROR"),
     };
     let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
-    let message = format!("{} was answered with {}{reason}", hop.told(), status.as_u16());
+    let message = format!("{} was answered with {}{reason}", hop.describe(), status.as_u16());
     let mut failed = failure(class, code, message);
     failed.retry_after_ms = retry_after_ms(headers, Timestamp::now());
     failed.details = json!({ "status_code": status.as_u16(), "url": hop.shown_url(), "body": body });
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_told_by_its_content_type() {
+    fn json_is_recognised_by_its_content_type() {
         for kind in ["application/json", "application/json; charset=utf-8", "application/problem+json"] {
             assert!(is_json(kind), "{kind}");
         }

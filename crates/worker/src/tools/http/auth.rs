@@ -13,7 +13,7 @@ const TOKENS: [&str; 4] = ["token", "access_token", "bearer_token", "value"];
 const KEYS: [&str; 4] = ["value", "api_key", "key", "token"];
 const HEADERS: [&str; 4] = ["header", "header_name", "key_name", "name"];
 
-/// Where an API key goes unless it is said.
+/// Default header of an API key.
 const KEY_HEADER: &str = "X-API-Key";
 
 pub(super) fn apply(auth: &Auth, request: &mut Request) -> Result<(), Box<Failure>> {
@@ -66,7 +66,7 @@ fn needed(auth: &Auth, keys: &[&str], name: &str) -> Result<String, Box<Failure>
     auth.field(keys).ok_or_else(|| invalid(format!("`auth` of http has no `{name}`")))
 }
 
-/// A header that the task gives itself stays.
+/// A header of the task itself has precedence.
 fn put(request: &mut Request, name: HeaderName, value: &str) -> Result<(), Box<Failure>> {
     let value = HeaderValue::from_str(value.trim());
     let mut value = value.map_err(|_| invalid("`auth` of http has characters that no header can have"))?;

@@ -25,7 +25,7 @@ pub(super) struct Request {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Vec<u8>>,
-    /// Headers that say who asks, beside the well-known ones.
+    /// Further headers that identify the caller.
     pub(super) secret: Vec<HeaderName>,
     /// The parameter that does.
     pub(super) secret_param: Option<String>,
@@ -87,7 +87,7 @@ impl Request {
     }
 
     /// For messages: the query and the user may be secret.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!("{} {}", self.method, place(&self.url))
     }
 

@@ -18,7 +18,7 @@ use windlass_protocol::{ErrorClass, Failure};
 
 const HOPS_MAX: usize = 10;
 
-/// Headers that say who asks, whoever wrote them.
+/// Headers that identify the caller.
 const SECRET: [HeaderName; 6] = [
     AUTHORIZATION,
     COOKIE,
@@ -37,7 +37,7 @@ pub(super) async fn exchange(request: &Request, clients: &Clients, share: &Share
     let mut hop = request.clone();
     match answered(&mut hop, &client, clients).await {
         Err(failure) => Err(failure).into(),
-        Ok(response) => answer::told(response, &hop, began, share).await,
+        Ok(response) => answer::read_answer(response, &hop, began, share).await,
     }
 }
 
@@ -52,7 +52,7 @@ async fn answered(hop: &mut Request, client: &Client, clients: &Clients) -> Resu
             None => return Ok(Answer(response)),
         }
     }
-    let message = format!("{} was redirected more than {HOPS_MAX} times", hop.told());
+    let message = format!("{} was redirected more than {HOPS_MAX} times", hop.describe());
     Err(failure(ErrorClass::Validation, "TOO_MANY_REDIRECTS", message))
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn in_time<T>(
 ) -> Result<T, Box<Failure>> {
     let Some(limit) = limit else { return Ok(work.await) };
     let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-    timeout(limit, work).await.map_err(|_| failure::timeout(&hop.told(), limit_ms))
+    timeout(limit, work).await.map_err(|_| failure::timeout(&hop.describe(), limit_ms))
 }
 
 /// The next request, if the answer asks for one.
@@ -87,7 +87,8 @@ fn redirect(hop: &Request, response: &Response) -> Result<Option<Request>, Box<F
     let target = target.filter(|url| ["http", "https"].contains(&url.scheme()) && url.has_host());
     let Some(url) = target else {
         let location = shown(&String::from_utf8_lossy(location.as_bytes()));
-        let message = format!("{} was redirected to `{location}`, which is no address for it", hop.told());
+        let message =
+            format!("{} was redirected to `{location}`, which is no address for it", hop.describe());
         return Err(failure(ErrorClass::Validation, "BAD_REDIRECT", message));
     };
     let mut next = Request { url, ..hop.clone() };
@@ -130,7 +131,7 @@ pub(super) fn broken(hop: &Request, error: reqwest::Error) -> Box<Failure> {
         return not_allowed(hop, refused);
     }
     let root = causes().last().map(|cause| shown(&cause.to_string())).unwrap_or_default();
-    let message = format!("{} failed: {root}", hop.told());
+    let message = format!("{} failed: {root}", hop.describe());
     if error.is_builder() {
         return failure::invalid(message);
     }

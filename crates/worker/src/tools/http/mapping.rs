@@ -12,7 +12,7 @@ use serde_json_path::JsonPath;
 use std::time::Duration;
 use windlass_protocol::{ErrorClass, Failure};
 
-/// Longer than any path that somebody writes.
+/// Maximum length of a path.
 const PATH_BYTES_MAX: usize = 4 * 1024;
 /// Paths of one mapping: more are no mapping but a copy.
 const PATHS_MAX: usize = 256;
@@ -208,8 +208,10 @@ mod tests {
 
     /// The value of the only path; None when it is for the sandbox.
     fn followed(path: &str, data: &Value) -> Result<Option<Value>, (String, String)> {
-        let told = |failure: Box<Failure>| (failure.code, failure.message);
-        Path::read(path, "response_mapping").and_then(|path| path.follow(data, "GET x")).map_err(told)
+        let code_and_message = |failure: Box<Failure>| (failure.code, failure.message);
+        Path::read(path, "response_mapping")
+            .and_then(|path| path.follow(data, "GET x"))
+            .map_err(code_and_message)
     }
 
     #[test]
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_or_finds_nothing_is_told() {
+    fn a_bad_path_or_one_that_finds_nothing_is_an_error() {
         let data = json!({ "a": 1, "b": 2 });
         let check = |path: &str, code: &str, words: &str| {
             let (found, message) = followed(path, &data).unwrap_err();

@@ -46,7 +46,7 @@ fn to(location: &str) -> String {
     format!("HTTP/1.1 302 Found\r\nconnection: close\r\ncontent-length: 0\r\nlocation: {location}\r\n\r\n")
 }
 
-/// Each lookup gives the next list of addresses, the last one for ever. The names are remembered.
+/// Each lookup returns the next list of addresses, the last one for ever. The names are remembered.
 struct World {
     clients: Clients,
     asked: Arc<Mutex<Vec<String>>>,
@@ -88,7 +88,7 @@ impl World {
     }
 }
 
-fn told(called: &CallResult) -> String {
+fn outcome_of(called: &CallResult) -> String {
     match &called.outcome {
         Ok(result) => format!("ok {}", result["data"]),
         Err(failure) => format!("{} {}", failure.class.name(), failure.code),
@@ -101,21 +101,21 @@ async fn a_name_is_as_good_as_the_address_it_resolves_to() {
     let url = format!("http://innocent.example:{port}/");
     for refused in [METADATA, "fe80::1", "0.0.0.0", "::ffff:169.254.169.254"] {
         let called = world(true, &[&[refused]]).get(&url).await;
-        assert_eq!(told(&called), "policy EGRESS_REFUSED", "{refused}");
+        assert_eq!(outcome_of(&called), "policy EGRESS_REFUSED", "{refused}");
         let message = called.outcome.unwrap_err().message;
         assert!(message.contains(&format!("GET {url} is not made: the address {refused} is")), "{message}");
     }
     let called = world(false, &[&[LOOPBACK]]).get(&url).await;
-    assert_eq!(told(&called), "policy EGRESS_REFUSED");
+    assert_eq!(outcome_of(&called), "policy EGRESS_REFUSED");
     assert_eq!(connections.load(Ordering::SeqCst), 0);
-    assert_eq!(told(&world(true, &[&[LOOPBACK]]).get(&url).await), "ok \"hi\"");
+    assert_eq!(outcome_of(&world(true, &[&[LOOPBACK]]).get(&url).await), "ok \"hi\"");
 }
 
 #[tokio::test]
 async fn of_several_addresses_only_the_allowed_are_connected_to() {
     let (port, _) = server(vec![ok()]).await;
     let world = world(true, &[&[METADATA, LOOPBACK, "fe80::1"]]);
-    assert_eq!(told(&world.get(&format!("http://mixed.example:{port}/")).await), "ok \"hi\"");
+    assert_eq!(outcome_of(&world.get(&format!("http://mixed.example:{port}/")).await), "ok \"hi\"");
 }
 
 #[tokio::test]
@@ -123,9 +123,9 @@ async fn a_name_that_changes_its_address_is_checked_at_every_connection_and_aske
     let (port, connections) = server(vec![ok(), ok()]).await;
     let world = world(true, &[&[LOOPBACK], &[METADATA]]);
     let url = format!("http://rebinding.example:{port}/");
-    assert_eq!(told(&world.get(&url).await), "ok \"hi\"", "what was checked is what was connected to");
+    assert_eq!(outcome_of(&world.get(&url).await), "ok \"hi\"", "what was checked is what was connected to");
     assert_eq!(world.lookups().len(), 1);
-    assert_eq!(told(&world.get(&url).await), "policy EGRESS_REFUSED");
+    assert_eq!(outcome_of(&world.get(&url).await), "policy EGRESS_REFUSED");
     assert_eq!((world.lookups().len(), connections.load(Ordering::SeqCst)), (2, 1));
 }
 
@@ -134,7 +134,7 @@ async fn a_redirect_to_a_name_is_checked_like_any_other() {
     let (port, connections) = server(vec![to("http://other.example/latest/meta-data"), ok()]).await;
     let world = world(true, &[&[LOOPBACK], &[METADATA]]);
     let called = world.get(&format!("http://first.example:{port}/")).await;
-    assert_eq!(told(&called), "policy EGRESS_REFUSED");
+    assert_eq!(outcome_of(&called), "policy EGRESS_REFUSED");
     assert_eq!(world.lookups(), ["first.example", "other.example"]);
     assert_eq!(connections.load(Ordering::SeqCst), 1);
 }
@@ -142,7 +142,7 @@ async fn a_redirect_to_a_name_is_checked_like_any_other() {
 #[tokio::test]
 async fn a_name_without_an_address_is_a_failed_connection() {
     let called = world(true, &[&[]]).get("http://nowhere.example/").await;
-    assert_eq!(told(&called), "transport CONNECTION_RESET");
+    assert_eq!(outcome_of(&called), "transport CONNECTION_RESET");
     assert!(called.facts.is_empty(), "nobody answered");
     assert_eq!(called.outcome.unwrap_err().details, json!(null));
 }

@@ -16,7 +16,7 @@
 //! | `tool_timeout_ms` | how long one call is waited for |
 //! | `return_intermediate_steps` | the calls and what came of them are part of the result |
 //! | `tools` | nodes it may run: `{step, node, name, description, parameters}` |
-//! | `connections`, `descriptions` | what it is told of the workflow around it |
+//! | `connections`, `descriptions` | the workflow around it |
 //!
 //! The result is `{text, iterations, toolCalls, finishReason}` and `intermediateSteps`.
 
@@ -48,7 +48,7 @@ const TOOL: &str = "ai_agent";
 /// node has attempts.
 const TRIES: u32 = 3;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// Who has to wait longer gives its slot back: the attempt fails, and the next one goes on here.
+/// Longest wait that keeps the slot. Beyond it the attempt fails, and the next one continues here.
 const TRY_AGAIN_MAX: Duration = Duration::from_millis(PAUSE_MAX_MS);
 
 pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
@@ -59,7 +59,7 @@ pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Resul
         Some(memo) => State::read(memo)?,
         None => State::new(node.work().attempt, prompt::opening(&model, &config, call, desk, node).await?),
     };
-    // What was counted before is told with the rest.
+    // Counts of earlier attempts are part of the report.
     node.meter.add(TOKENS_USED, state.tokens);
     node.meter.add(API_CALLS, state.requests);
     let toolbox = Toolbox::new(&config);
@@ -88,7 +88,7 @@ impl Agent<'_> {
                 }
                 self.keep(&state).await?;
             } else if let Some(text) = state.last_words() {
-                return Ok(self.told(&state, text));
+                return Ok(self.result(&state, text));
             } else {
                 self.within_limits(&state)?;
                 let answer = self.asked(&mut state).await?;
@@ -169,16 +169,16 @@ impl Agent<'_> {
         }
     }
 
-    fn told(&self, state: &State, text: &str) -> Value {
-        let mut told = json!({ "text": text, "iterations": state.rounds, "toolCalls": state.made.len(),
+    fn result(&self, state: &State, text: &str) -> Value {
+        let mut result = json!({ "text": text, "iterations": state.rounds, "toolCalls": state.made.len(),
             "finishReason": state.finish });
         if self.config.return_steps {
             let step = |made: &Made| {
                 json!({ "iteration": made.round, "tool": made.tool, "arguments": made.arguments,
                 "result": made.result })
             };
-            told["intermediateSteps"] = state.made.iter().map(step).collect();
+            result["intermediateSteps"] = state.made.iter().map(step).collect();
         }
-        told
+        result
     }
 }

@@ -1,4 +1,4 @@
-//! What a model answered: whole, or piece by piece. Fields that nobody knows are passed over.
+//! What a model answered: whole, or piece by piece. Unknown fields are ignored.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -149,7 +149,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// The data of one event; gives the text that it brought.
+    /// Takes the data of one event and returns its text.
     pub(super) fn push(&mut self, data: &str) -> Result<String, String> {
         if data.trim() == "[DONE]" {
             self.over = true;
@@ -204,7 +204,7 @@ impl Pieces {
 }
 
 impl Answer {
-    /// As a message of the conversation that goes on.
+    /// Returns the answer as a message of the conversation.
     pub(super) fn message(&self) -> Value {
         let mut message = Map::new();
         message.insert("role".to_owned(), json!("assistant"));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told() {
+    fn a_malformed_answer_is_an_error() {
         for (body, expected) in [
             ("<html>", "expected value"),
             ("{}", "missing field `choices`"),

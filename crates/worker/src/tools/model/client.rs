@@ -1,4 +1,4 @@
-//! One request to a model. It goes where requests of definitions may go, and nowhere else.
+//! One request to a model, under the same egress rules as every request of a definition.
 
 use super::Model;
 use super::answer::{Answer, Pieces, whole};
@@ -18,7 +18,7 @@ use windlass_secrets::{LOOKAHEAD, Redactor};
 
 /// A model that says nothing for so long is not going to.
 const SILENCE: Duration = Duration::from_secs(120);
-/// An answer is text that somebody reads.
+/// Maximum size of an answer, which is text for people.
 const ANSWER_MAX: usize = 8 * 1024 * 1024;
 /// What an error holds of the answer.
 const EXCERPT_MAX: usize = 2 * 1024;
@@ -109,7 +109,7 @@ impl Model {
         whole(&body).map_err(|error| self.not_understood(&error, &body, redactor))
     }
 
-    /// Its text goes to the log line by line while it comes.
+    /// Writes its text to the log, line by line while it arrives.
     async fn streamed(&self, mut response: Response, desk: &Desk) -> Result<Answer, Box<Failure>> {
         let redactor = desk.kit.keeper.redactor();
         let (mut pieces, mut rest, mut line, mut length) = (Pieces::default(), Vec::new(), String::new(), 0);
@@ -166,8 +166,8 @@ impl Model {
             500..=599 => (ErrorClass::Transient5xx, "PROVIDER_ERROR"),
             _ => (ErrorClass::Validation, "VALIDATION_ERROR"),
         };
-        let told: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let words = told["error"]["message"].as_str().or(told["error"].as_str());
+        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let words = answer["error"]["message"].as_str().or(answer["error"].as_str());
         let words = words.map(|words| shown(&redactor.text(words)));
         let words = words.map(|words| format!(": {words}")).unwrap_or_default();
         let message = format!("the model at {} answered with {}{words}", self.place(), status.as_u16());

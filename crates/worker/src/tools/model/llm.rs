@@ -25,14 +25,14 @@ pub(in crate::tools) async fn run(call: &Call, desk: &Desk, halt: Halt) -> Resul
     };
     let schema = checked(&format).await?;
     let answer = model.ask(body(&model, &format)?, desk, node, halt).await?;
-    // What is told of it may be cut, and half a secret would not be found.
+    // It may be truncated later, and half a secret would not be found.
     let text = desk.kit.keeper.redactor().text(&answer.text.unwrap_or_default()).into_owned();
-    let mut told = json!({ "text": text, "model": answer.model, "finishReason": answer.finish,
+    let mut result = json!({ "text": text, "model": answer.model, "finishReason": answer.finish,
         "usage": usage(answer.usage) });
     if let Format::Json(_) = &format {
-        told["json"] = aside(move || parsed(&text, schema.as_ref())).await?;
+        result["json"] = aside(move || parsed(&text, schema.as_ref())).await?;
     }
-    Ok(told)
+    Ok(result)
 }
 
 enum Format {

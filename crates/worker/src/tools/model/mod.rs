@@ -7,7 +7,7 @@
 //! | `api_key` | sent as a bearer token |
 //! | `temperature`, `max_tokens`, `top_p`, `frequency_penalty`, `presence_penalty` | as the protocol has them |
 //! | `system_prompt`, `user_prompt` | what is said first |
-//! | `stream` | its answer is told line by line in the log while it comes |
+//! | `stream` | its answer is logged line by line while it arrives |
 
 pub(super) mod agent;
 mod answer;

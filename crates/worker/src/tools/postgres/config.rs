@@ -33,7 +33,7 @@ pub(super) struct Statement {
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) config: Config,
-    /// Whether it is looked at who answers, not only that nobody listens.
+    /// Whether the identity of the server is verified, not only the connection encrypted.
     pub(super) verifies: bool,
     pub(super) schema: Option<String>,
 }
@@ -111,7 +111,7 @@ fn result_max(fields: Fields<'_>) -> Result<usize, Box<Failure>> {
     number.ok_or_else(|| fields.is_not("max_result_bytes", "a number of bytes", given))
 }
 
-/// The task's own fields lie over those of the secret.
+/// The task's own fields override those of the secret.
 fn place(config: &Map<String, Value>, auth: Option<Auth>) -> Result<Place, Box<Failure>> {
     let mut all = match auth {
         None => Map::new(),

@@ -30,7 +30,7 @@ impl From<Box<Failure>> for Trouble {
 impl From<Error> for Trouble {
     fn from(error: Error) -> Trouble {
         match error.as_db_error() {
-            Some(told) => Trouble::told(told),
+            Some(error) => Trouble::of_server(error),
             None if error.is_closed() || is_io(&error) => Trouble::connecting(error),
             None => failure(ErrorClass::Unknown, "DB_ERROR", cause(&error)).into(),
         }
@@ -41,7 +41,7 @@ impl Trouble {
     /// What is no answer of a server is trouble on the way to it.
     pub(super) fn connecting(error: Error) -> Trouble {
         match error.as_db_error() {
-            Some(told) => Trouble::told(told),
+            Some(error) => Trouble::of_server(error),
             None => failure(
                 ErrorClass::Transport,
                 "DB_CONNECTION",
@@ -51,11 +51,11 @@ impl Trouble {
         }
     }
 
-    fn told(told: &DbError) -> Trouble {
-        let state = told.code().code();
+    fn of_server(error: &DbError) -> Trouble {
+        let state = error.code().code();
         let (class, code) = classed(state);
-        let mut failed = failure(class, code, format!("postgres says: {} ({state})", shown(told.message())));
-        failed.details = details(told, state);
+        let mut failed = failure(class, code, format!("postgres says: {} ({state})", shown(error.message())));
+        failed.details = details(error, state);
         Trouble { failure: failed, sqlstate: Some(state.to_owned()) }
     }
 
@@ -87,20 +87,20 @@ fn classed(state: &str) -> (ErrorClass, &'static str) {
     }
 }
 
-fn details(told: &DbError, state: &str) -> Value {
-    let position = told.position().and_then(|position| match position {
+fn details(error: &DbError, state: &str) -> Value {
+    let position = error.position().and_then(|position| match position {
         ErrorPosition::Original(at) => Some(at.to_string()),
         ErrorPosition::Internal { .. } => None,
     });
     let parts = [
         ("sqlstate", Some(state.to_owned())),
-        ("detail", told.detail().map(shown)),
-        ("hint", told.hint().map(shown)),
+        ("detail", error.detail().map(shown)),
+        ("hint", error.hint().map(shown)),
         ("position", position),
-        ("schema", told.schema().map(str::to_owned)),
-        ("table", told.table().map(str::to_owned)),
-        ("column", told.column().map(str::to_owned)),
-        ("constraint", told.constraint().map(str::to_owned)),
+        ("schema", error.schema().map(str::to_owned)),
+        ("table", error.table().map(str::to_owned)),
+        ("column", error.column().map(str::to_owned)),
+        ("constraint", error.constraint().map(str::to_owned)),
     ];
     let given = parts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::String(value?))));
     Value::Object(given.collect::<Map<_, _>>())
@@ -111,9 +111,9 @@ fn is_io(error: &Error) -> bool {
 }
 
 fn cause(error: &Error) -> String {
-    let told = std::error::Error::source(error)
+    let message = std::error::Error::source(error)
         .map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
-    shown(&told)
+    shown(&message)
 }
 
 pub(super) fn invalid(message: String) -> Box<Failure> {

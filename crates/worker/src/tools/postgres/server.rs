@@ -35,7 +35,7 @@ impl Session {
         let (client, connection) = config.connect(tls.clone()).await.map_err(Trouble::connecting)?;
         let mut carrier = JoinSet::new();
         carrier.spawn(async move {
-            // Who waits for an answer is told of the error, too.
+            // The query that waits for an answer gets the error, too.
             let _ = connection.await;
         });
         let session = Session { client, tls, carrier };
@@ -89,7 +89,7 @@ fn config(verifies: bool) -> Result<ClientConfig, rustls::Error> {
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// `prefer` and `require` mean what they mean to every other client: nobody listens, and it is not looked at who answers.
+/// `prefer` and `require` mean what they mean to every other client: encryption without a check of the server's identity.
 #[derive(Debug)]
 struct AnyServer(Arc<CryptoProvider>);
 

@@ -124,17 +124,17 @@ fn timestamp(raw: &[u8], has_zone: bool) -> Option<Value> {
         micros => micros,
     };
     let at = Timestamp::from_microsecond(micros.checked_add(EPOCH_US)?).ok()?;
-    let told = if has_zone { at.to_string() } else { at.to_zoned(TimeZone::UTC).datetime().to_string() };
-    Some(json!(told))
+    let text = if has_zone { at.to_string() } else { at.to_zoned(TimeZone::UTC).datetime().to_string() };
+    Some(json!(text))
 }
 
 fn clock(micros: i64) -> Option<Value> {
     let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
-    let told = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let text = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     Some(json!(if fraction == 0 {
-        told
+        text
     } else {
-        format!("{told}.{fraction:06}").trim_end_matches('0').to_owned()
+        format!("{text}.{fraction:06}").trim_end_matches('0').to_owned()
     }))
 }
 
@@ -161,13 +161,13 @@ fn interval(raw: &[u8]) -> Option<Value> {
 /// Family, bits, whether it is a network, length, address.
 fn address(raw: &[u8]) -> Option<Value> {
     let [_, bits, is_cidr, _, address @ ..] = raw else { return None };
-    let (told, whole) = match address.len() {
+    let (text, whole) = match address.len() {
         4 => (Ipv4Addr::from(<[u8; 4]>::try_from(address).ok()?).to_string(), 32),
         16 => (Ipv6Addr::from(<[u8; 16]>::try_from(address).ok()?).to_string(), 128),
         _ => return None,
     };
     let shows_bits = *is_cidr != 0 || *bits != whole;
-    Some(json!(if shows_bits { format!("{told}/{bits}") } else { told }))
+    Some(json!(if shows_bits { format!("{text}/{bits}") } else { text }))
 }
 
 /// Dimensions, flags and type, then length and lower bound of each dimension, then the elements one after the other.

@@ -9,7 +9,7 @@ use windlass_protocol::{Failure, Tool};
 
 pub(super) const TOOL: &str = "python";
 
-/// How tracebacks call code that stands in the definition.
+/// Name of inline code in tracebacks.
 const INLINE: &str = "<code>";
 
 #[derive(Debug, PartialEq)]
@@ -131,8 +131,8 @@ mod tests {
 
     fn check(config: Value, expected: Result<Source, &str>) {
         let read = Program::read(config.as_object().unwrap());
-        let told = read.map(|program| program.source).map_err(|failure| failure.message);
-        assert_eq!(told, expected.map_err(str::to_owned), "{config}");
+        let source = read.map(|program| program.source).map_err(|failure| failure.message);
+        assert_eq!(source, expected.map_err(str::to_owned), "{config}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What worker and interpreter tell each other: files in a directory that only this user can open, and that is gone
+//! Exchange between worker and interpreter: files in a directory that only this user can open, and that is gone
 //! when the task is.
 
 use super::config::{Program, Source, TOOL};
@@ -116,7 +116,7 @@ fn answer(dir: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// One byte more than allowed tells that there is more.
+/// One byte more than allowed shows that there is more.
 fn bounded(file: File, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(max + 1).read_to_end(&mut bytes)?;

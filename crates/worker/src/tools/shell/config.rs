@@ -14,7 +14,7 @@ pub(super) struct Script {
     pub(super) text: String,
     pub(super) cwd: Option<String>,
     pub(super) env: BTreeMap<String, String>,
-    /// What a node gives its script beside what came before it.
+    /// Variables of a node, over the outputs of the nodes before it.
     pub(super) variables: Value,
 }
 
@@ -60,8 +60,8 @@ mod tests {
 
     fn check(config: Value, expected: Result<(&str, &str), &str>) {
         let read = Script::read(config.as_object().unwrap());
-        let told = read.as_ref().map(|script| (script.shell.as_str(), script.text.as_str()));
-        assert_eq!(told.map_err(|failure| failure.message.as_str()), expected, "{config}");
+        let script = read.as_ref().map(|script| (script.shell.as_str(), script.text.as_str()));
+        assert_eq!(script.map_err(|failure| failure.message.as_str()), expected, "{config}");
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
     fn the_environment_is_text() {
         let config = json!({ "command": "x", "env": { "A": "a", "N": 1, "L": [1], "none": null } });
         let script = Script::read(config.as_object().unwrap()).unwrap();
-        let told: Vec<(&str, &str)> = script.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        assert_eq!(told, [("A", "a"), ("L", "[1]"), ("N", "1")]);
+        let env: Vec<(&str, &str)> = script.env.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(env, [("A", "a"), ("L", "[1]"), ("N", "1")]);
     }
 }

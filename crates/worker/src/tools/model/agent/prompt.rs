@@ -8,7 +8,7 @@ use crate::tools::Desk;
 use serde_json::{Map, Value, json};
 use windlass_protocol::Failure;
 
-/// What is told of one value: enough to know what it is, and room for others.
+/// Maximum size of one value in the prompt: enough to recognise it, and room for others.
 const VALUE_MAX: usize = 4 * 1024;
 
 const TOOLS: &str = "You run nodes of a workflow. Each tool is a node; call the ones you need, with their inputs, and \

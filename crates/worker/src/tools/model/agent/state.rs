@@ -1,4 +1,4 @@
-//! Where an agent stands: its conversation and its counts. All of it is kept, so that another worker goes on.
+//! State of an agent: its conversation and its counts. All of it is stored, so that another worker can continue.
 
 use super::super::answer::{Answer, ToolCall};
 use crate::failure::failure;
@@ -70,7 +70,7 @@ impl State {
         calls.into_iter().flatten().map(call).collect()
     }
 
-    /// Of a call of the newest answer: the same in every attempt that goes on with this conversation.
+    /// Of a call of the newest answer: the same in every attempt that continues this conversation.
     pub(super) fn name(&self, index: usize) -> String {
         format!("{}.{}.{index}", self.began, self.rounds)
     }

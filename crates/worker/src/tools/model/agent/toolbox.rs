@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use windlass_protocol::{AgentAnswer, AgentAsk, ErrorClass, Failure};
 
-/// What the model is told of one result.
+/// Maximum size of one result in the conversation.
 const RESULT_MAX: usize = 32 * 1024;
 /// Names of functions, as servers of models take them.
 const NAME_MAX: usize = 64;
@@ -57,7 +57,7 @@ impl Toolbox {
         Toolbox { nodes, ids, patience: config.tool_timeout }
     }
 
-    /// As the model is told of them.
+    /// Returns the functions as the model gets them.
     pub(super) fn described(&self) -> Value {
         let nodes = self.nodes.iter().map(|(name, tool)| {
             let label = tool.name.as_deref().unwrap_or(&tool.node);
@@ -80,7 +80,7 @@ impl Toolbox {
         nodes.chain(own).collect()
     }
 
-    /// What the model is told came of it. `Err` ends the agent.
+    /// Returns the result for the model. `Err` ends the agent.
     pub(super) async fn call(
         &self,
         call: &ToolCall,
@@ -95,7 +95,7 @@ impl Toolbox {
         };
         let gives_up = match &ask {
             AgentAsk::Fail { failure } => Some(failure.clone()),
-            _ => None,
+            AgentAsk::Execute { .. } | AgentAsk::Skip { .. } | AgentAsk::Pause { .. } => None,
         };
         let waits = matches!(ask, AgentAsk::Execute { .. });
         let asked = node.call(name, ask, halt.clone());
@@ -113,7 +113,7 @@ impl Toolbox {
         };
         match (gives_up, answer) {
             (Some(failure), AgentAnswer::Noted) => Err(Box::new(failure)),
-            (_, answer) => told(answer, desk).await,
+            (_, answer) => describe_answer(answer, desk).await,
         }
     }
 
@@ -173,7 +173,7 @@ fn given_up(args: &Value, desk: &Desk) -> Failure {
     failed
 }
 
-async fn told(answer: AgentAnswer, desk: &Desk) -> Result<Value, Box<Failure>> {
+async fn describe_answer(answer: AgentAnswer, desk: &Desk) -> Result<Value, Box<Failure>> {
     Ok(match answer {
         AgentAnswer::Done { output } => {
             let output = whole(&desk.kit, &output).await?;
