@@ -1,7 +1,8 @@
-//! docs/cli.md names every command, docs/tools.md every tool of playbooks with its fields.
+//! docs/cli.md names every command, docs/server.md every code of errors, docs/tools.md every tool of playbooks with its fields.
 
 use std::process::Command;
 use windlass_protocol::Tool;
+use windlass_server::problem::ProblemCode;
 
 /// Commands as the program's help lists them.
 fn listed(path: &[&str]) -> Vec<String> {
@@ -32,6 +33,18 @@ fn every_command_stands_in_the_table() {
             assert!(is_told, "`{command} {name}` is missing in docs/cli.md");
         }
     }
+}
+
+#[test]
+fn the_table_of_errors_is_that_of_the_code() {
+    let page = include_str!("../../../docs/server.md");
+    let rows: Vec<&str> =
+        page.lines().skip_while(|line| *line != "| status | code | meaning |").skip(2).collect();
+    for (row, code) in rows.iter().zip(ProblemCode::ALL) {
+        let expected = format!("| {} | `{}` | {} |", code.status().as_u16(), code.name(), code.meaning());
+        assert_eq!(*row, expected, "docs/server.md, section Errors");
+    }
+    assert!(!rows[ProblemCode::ALL.len()].starts_with('|'), "docs/server.md has a code that does not exist");
 }
 
 #[test]

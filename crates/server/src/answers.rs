@@ -252,7 +252,7 @@ mod tests {
         let first = answers.json(&tenant("a"), &text).unwrap();
         assert_eq!(lock(&answers.held)[&tenant("a")], 3 * PART + 2);
         let second = answers.json(&tenant("a"), &text).expect_err("no room for a second");
-        assert_eq!((second.status.as_u16(), second.retry_after_seconds), (429, Some(RETRY_SECONDS)));
+        assert_eq!((second.status().as_u16(), second.retry_after_seconds), (429, Some(RETRY_SECONDS)));
         assert!(answers.json(&tenant("a"), &"small").is_ok(), "a small one is never refused");
         assert!(answers.json(&tenant("b"), &text).is_ok(), "another tenant is not concerned");
         let body = first.into_body().collect().await.unwrap().to_bytes();

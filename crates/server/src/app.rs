@@ -8,7 +8,7 @@ use crate::definitions::Definitions;
 use crate::histories::Histories;
 use crate::hub::Hub;
 use crate::limits::RateLimits;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use crate::readers::Readers;
 use crate::rights::TenantRights;
 use crate::routes::Estimates;
@@ -20,7 +20,6 @@ use crate::vault::SharedVault;
 use crate::versions::Versions;
 use crate::watchdog::Pulse;
 use crate::webhook_secrets::WebhookSecrets;
-use axum::http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -170,7 +169,7 @@ impl App {
         }
         if self.storage.is_disk_full() {
             let message = "the disk has less than its reserve free: nothing new is started or stored";
-            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", message));
+            return Err(Problem::new(ProblemCode::DiskFull, message));
         }
         let answers = async {
             self.ask(Request::Load).await?;

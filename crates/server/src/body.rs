@@ -2,12 +2,12 @@
 //! out of range: each is refused with the place where it stands.
 
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub async fn collect(body: Body, app: &App) -> Result<Bytes, Problem> {
         Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
         Err(_) => {
             let message = "the body did not come in time";
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", message))
+            Err(Problem::new(ProblemCode::RequestTimeout, message))
         }
     }
 }
@@ -214,7 +214,7 @@ mod tests {
     fn check(body: &[u8], path: &str, message: &str) {
         let problem = parse::<Outer>(body).expect_err("it is refused");
         let told = String::from_utf8_lossy(body).into_owned();
-        assert_eq!(problem.status, StatusCode::BAD_REQUEST, "{told}");
+        assert_eq!(problem.status(), axum::http::StatusCode::BAD_REQUEST, "{told}");
         assert_eq!(problem.details[0].path, path, "{told}: {problem:?}");
         assert!(problem.message.contains(message), "{told}: {}", problem.message);
     }

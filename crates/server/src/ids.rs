@@ -72,7 +72,7 @@ mod tests {
         let digits = "019000000000700080000000000000ff";
         assert_eq!(execution(&format!("exec_{digits}")).map(|id| id.to_string()), Ok(digits.to_owned()));
         for text in ["", "exec_", "exec_1", &format!("wf_{digits}"), &format!("exec_+{}", &digits[1..])] {
-            assert_eq!(execution(text).map_err(|problem| problem.status.as_u16()), Err(404), "{text}");
+            assert_eq!(execution(text).map_err(|problem| problem.status().as_u16()), Err(404), "{text}");
         }
     }
 

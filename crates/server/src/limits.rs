@@ -136,7 +136,7 @@ mod tests {
         let take = |ms: u64| limits.take(requests("a"), rate, start + Duration::from_millis(ms));
         assert!((0..3).all(|_| take(0).is_ok()));
         let refused = take(0).expect_err("the burst is over");
-        assert_eq!((refused.status.as_u16(), refused.retry_after_seconds), (429, Some(1)));
+        assert_eq!((refused.status().as_u16(), refused.retry_after_seconds), (429, Some(1)));
         assert!(take(50).is_err());
         assert!(take(100).is_ok());
         assert!(take(100).is_err());

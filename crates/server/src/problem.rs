@@ -1,4 +1,4 @@
-//! What went wrong with a request, as its sender is told: a stable code, a sentence, and the places in what was sent.
+//! Errors of requests: a stable code, a message, and the places in the request that are wrong.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -9,36 +9,95 @@ use utoipa::ToSchema;
 use windlass_dialects::Diagnostic;
 use windlass_store::StoreError;
 
-/// After so many seconds it is worth asking again when the server has too much to do.
+/// Seconds after which a request to a busy server may be repeated.
 const BUSY_RETRY_SECONDS: u64 = 1;
 
-/// The code of answers about an execution that is not worked on.
-pub const QUARANTINED: &str = "EXECUTION_QUARANTINED";
+/// Defines the codes of errors: their status, and their line in docs/server.md.
+macro_rules! problem_codes {
+    ($($variant:ident $code:literal $status:ident $meaning:literal,)*) => {
+        /// The stable code of an error.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ProblemCode {
+            $($variant,)*
+        }
+
+        impl ProblemCode {
+            pub const ALL: &[ProblemCode] = &[$(ProblemCode::$variant,)*];
+
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(ProblemCode::$variant => $code,)*
+                }
+            }
+
+            #[must_use]
+            pub fn status(self) -> StatusCode {
+                match self {
+                    $(ProblemCode::$variant => StatusCode::$status,)*
+                }
+            }
+
+            /// What the code means, for the documentation.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(ProblemCode::$variant => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+problem_codes! {
+    Validation "VALIDATION_ERROR" BAD_REQUEST "the request, or a field of it, is not valid",
+    InvalidDefinition "INVALID_DEFINITION" BAD_REQUEST "the definition has errors; each is a detail with line and column",
+    Unauthenticated "AUTHENTICATION_FAILED" UNAUTHORIZED "there is no token, or the token is not valid any more",
+    Forbidden "PERMISSION_DENIED" FORBIDDEN "the role of the token may not do this",
+    NotFound "RESOURCE_NOT_FOUND" NOT_FOUND "the resource does not exist, or belongs to another tenant",
+    MethodNotAllowed "METHOD_NOT_ALLOWED" METHOD_NOT_ALLOWED "the route does not have this method",
+    RequestTimeout "REQUEST_TIMEOUT" REQUEST_TIMEOUT "the body of the request did not arrive in time",
+    Conflict "CONFLICT" CONFLICT "the state of the resource does not allow this",
+    ExecutionEnded "EXECUTION_ENDED" CONFLICT "the execution has ended",
+    Quarantined "EXECUTION_QUARANTINED" CONFLICT "the execution is quarantined: it is not run until an operator releases it",
+    WorkflowNotActive "WORKFLOW_NOT_ACTIVE" CONFLICT "only an active workflow can be started",
+    DefinitionInvalid "DEFINITION_INVALID" CONFLICT "the stored definition is not valid for this release; register it anew",
+    IdempotencyKeyReused "IDEMPOTENCY_KEY_REUSED" CONFLICT "the idempotency key was used with another request",
+    LimitExceeded "LIMIT_EXCEEDED" CONFLICT "the tenant has as many of these as it may have",
+    PreconditionFailed "PRECONDITION_FAILED" PRECONDITION_FAILED "the workflow has a newer version than the one in `If-Match`",
+    PayloadTooLarge "PAYLOAD_TOO_LARGE" PAYLOAD_TOO_LARGE "the request is larger than the limit",
+    UnsupportedMediaType "UNSUPPORTED_MEDIA_TYPE" UNSUPPORTED_MEDIA_TYPE "the content type is not JSON or YAML",
+    UpgradeRequired "UPGRADE_REQUIRED" UPGRADE_REQUIRED "the route is a WebSocket",
+    RateLimited "RATE_LIMIT_EXCEEDED" TOO_MANY_REQUESTS "a limit of the tenant is reached; retry after `Retry-After` seconds",
+    Internal "INTERNAL_ERROR" INTERNAL_SERVER_ERROR "a defect of the server; its log has the reason",
+    Unavailable "SERVICE_UNAVAILABLE" SERVICE_UNAVAILABLE "the server starts, stops or is overloaded; retry after `Retry-After` seconds",
+    DiskFull "DISK_FULL" SERVICE_UNAVAILABLE "the disk has less than its reserve free; nothing new is started or stored",
+    QuotaExceeded "QUOTA_EXCEEDED" INSUFFICIENT_STORAGE "the tenant uses all of its storage",
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    pub status: StatusCode,
-    pub code: &'static str,
+    pub code: ProblemCode,
     pub message: String,
     pub details: Vec<Detail>,
     pub retry_after_seconds: Option<u64>,
 }
 
-/// One place in what was sent, and what is wrong there.
+/// One place in the request, and what is wrong there.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Detail {
-    /// The field: `options.retryPolicy.maxRetries`; of a definition the place in the document.
+    /// The field, as in `options.retryPolicy.maxRetries`; in a definition the place in the document.
     pub path: String,
     pub message: String,
-    /// Of a definition: the line, counted from 1.
+    /// The line in a definition, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, nullable = false)]
     pub line: Option<usize>,
-    /// Of a definition: the column in characters, counted from 1.
+    /// The column in a definition, in characters, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, nullable = false)]
     pub column: Option<usize>,
-    /// Of a definition: the stable code of this kind of problem.
+    /// The stable code of a problem in a definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub code: Option<String>,
@@ -74,7 +133,7 @@ impl From<&Diagnostic> for Detail {
     }
 }
 
-/// The body of every answer that is not a success.
+/// The body of every error response.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Refused {
     pub error: RefusedError,
@@ -89,8 +148,13 @@ pub struct RefusedError {
 }
 
 impl Problem {
-    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Problem {
-        Problem { status, code, message: message.into(), details: Vec::new(), retry_after_seconds: None }
+    pub fn new(code: ProblemCode, message: impl Into<String>) -> Problem {
+        Problem { code, message: message.into(), details: Vec::new(), retry_after_seconds: None }
+    }
+
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.code.status()
     }
 
     #[must_use]
@@ -105,90 +169,83 @@ impl Problem {
         self
     }
 
-    /// 400: a field of what was sent is not as it must be.
+    /// A field of the request is not valid.
     pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Problem {
         let message = message.into();
         Problem::bad_request(message.clone()).at(path, message)
     }
 
-    /// 400 that no single field is to blame for.
+    /// The request is not valid, and no single field is the reason.
     pub fn bad_request(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", message)
+        Problem::new(ProblemCode::Validation, message)
     }
 
-    /// 400: the definition has errors; each is a detail with its place in the text.
+    /// The definition has errors; each is a detail with its place in the text.
     pub fn definition<'d>(errors: impl Iterator<Item = &'d Diagnostic>) -> Problem {
         let details: Vec<Detail> = errors.map(Detail::from).collect();
         let first = details.first().map_or("it cannot be read", |detail| detail.message.as_str());
         let message = format!("the definition has errors: {first}");
-        let mut problem = Problem::new(StatusCode::BAD_REQUEST, "INVALID_DEFINITION", message);
+        let mut problem = Problem::new(ProblemCode::InvalidDefinition, message);
         problem.details = details;
         problem
     }
 
-    /// 401.
     pub fn unauthenticated(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::UNAUTHORIZED, "AUTHENTICATION_FAILED", message)
+        Problem::new(ProblemCode::Unauthenticated, message)
     }
 
-    /// 403.
     pub fn forbidden(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::FORBIDDEN, "PERMISSION_DENIED", message)
+        Problem::new(ProblemCode::Forbidden, message)
     }
 
-    /// 404; the same whether it never was or is another tenant's.
+    /// The resource does not exist. The answer is the same if it belongs to another tenant.
     pub fn not_found(what: &str, id: &str) -> Problem {
         let shown: String = id.chars().take(100).collect();
-        Problem::new(StatusCode::NOT_FOUND, "RESOURCE_NOT_FOUND", format!("there is no {what} `{shown}`"))
+        Problem::new(ProblemCode::NotFound, format!("there is no {what} `{shown}`"))
     }
 
-    /// 409.
     pub fn conflict(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::CONFLICT, "CONFLICT", message)
+        Problem::new(ProblemCode::Conflict, message)
     }
 
-    /// 413.
     pub fn too_large(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", message)
+        Problem::new(ProblemCode::PayloadTooLarge, message)
     }
 
-    /// 415.
     pub fn unsupported(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", message)
+        Problem::new(ProblemCode::UnsupportedMediaType, message)
     }
 
-    /// 429.
     pub fn too_many(message: impl Into<String>, seconds: u64) -> Problem {
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "RATE_LIMIT_EXCEEDED", message).retry_after(seconds)
+        Problem::new(ProblemCode::RateLimited, message).retry_after(seconds)
     }
 
-    /// 503: it was not done, and may be asked again.
+    /// Nothing was done; the request may be repeated.
     pub fn unavailable(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", message)
-            .retry_after(BUSY_RETRY_SECONDS)
+        Problem::new(ProblemCode::Unavailable, message).retry_after(BUSY_RETRY_SECONDS)
     }
 
-    /// 409: what is stored of one execution cannot be read. The others are not concerned.
+    /// The stored data of one execution cannot be read; others are not affected.
     pub fn unreadable(reason: impl fmt::Display) -> Problem {
         tracing::error!(%reason, "an execution cannot be read");
         let message = format!(
-            "what is stored of this execution cannot be read: {reason}. It is not worked on; an operator finds more \
-             with `windlass admin check` and ends it with `windlass admin quarantine cancel`"
+            "the stored data of this execution cannot be read: {reason}. It is not run; an operator can examine it \
+             with `windlass admin check` and end it with `windlass admin quarantine cancel`"
         );
-        Problem::new(StatusCode::CONFLICT, QUARANTINED, message)
+        Problem::new(ProblemCode::Quarantined, message)
     }
 
-    /// 500: our fault. The reason is for the log, not for the sender.
+    /// A defect of the server. The reason is logged and not sent to the client.
     pub fn internal(reason: impl fmt::Display) -> Problem {
         tracing::error!(%reason, "a request failed");
-        let message = "something went wrong in the server; its log says what";
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message)
+        let message = "an internal error occurred; the log of the server has the reason";
+        Problem::new(ProblemCode::Internal, message)
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.code, self.message)
+        write!(f, "{}: {}", self.code.name(), self.message)
     }
 }
 
@@ -205,8 +262,9 @@ impl From<StoreError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Problem { status, code, message, details, retry_after_seconds } = self;
-        let error = RefusedError { code: code.to_owned(), message, details };
+        let Problem { code, message, details, retry_after_seconds } = self;
+        let status = code.status();
+        let error = RefusedError { code: code.name().to_owned(), message, details };
         let mut response = (status, Json(Refused { error })).into_response();
         if let Some(seconds) = retry_after_seconds {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -215,7 +273,7 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if matches!(status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
-            // The rest of the body is not read, so nothing can follow it.
+            // The rest of the body is not read, so no other request can follow on the connection.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response

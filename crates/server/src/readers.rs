@@ -217,9 +217,9 @@ mod tests {
         let all = |readers: &Readers, count: usize| -> Vec<_> {
             let one = |number| {
                 let readers = readers.clone();
-                tokio::spawn(
-                    async move { readers.look(move |_| Ok(number)).await.map_err(|p| p.status.as_u16()) },
-                )
+                tokio::spawn(async move {
+                    readers.look(move |_| Ok(number)).await.map_err(|p| p.status().as_u16())
+                })
             };
             (0..count).map(one).collect()
         };

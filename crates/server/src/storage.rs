@@ -1,8 +1,7 @@
 //! How much of the disk tenants may use, and what of it is left for the engine. What a tenant has is counted by the store
 //! with every write; here it is compared.
 
-use crate::problem::Problem;
-use axum::http::StatusCode;
+use crate::problem::{Problem, ProblemCode};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -96,11 +95,9 @@ impl Storage {
     pub fn check(&self, tenant: &Tenant) -> Result<(), Problem> {
         match self.no_room(tenant) {
             None => Ok(()),
-            Some(NoRoom::Quota(message)) => {
-                Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, "QUOTA_EXCEEDED", message))
-            }
+            Some(NoRoom::Quota(message)) => Err(Problem::new(ProblemCode::QuotaExceeded, message)),
             Some(NoRoom::Disk(message)) => {
-                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "DISK_FULL", message);
+                let problem = Problem::new(ProblemCode::DiskFull, message);
                 Err(problem.retry_after(RETRY_SECONDS))
             }
         }

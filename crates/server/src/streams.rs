@@ -69,7 +69,8 @@ mod tests {
     fn a_tenant_has_its_limit_and_all_have_that_of_the_server() {
         let streams = Streams::new(3);
         let take = |tenant: &str| streams.take(&Tenant::new(tenant), Some(2));
-        let status = |taken: Result<StreamPlace, Problem>| taken.expect_err("it is refused").status.as_u16();
+        let status =
+            |taken: Result<StreamPlace, Problem>| taken.expect_err("it is refused").status().as_u16();
         let first = take("a").unwrap();
         let _second = take("a").unwrap();
         assert_eq!(status(take("a")), 429);

@@ -2,9 +2,8 @@
 
 use crate::engine_secrets::EngineSecrets;
 use crate::host::now;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use anyhow::{Context, bail};
-use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use serde_json::json;
@@ -308,7 +307,7 @@ impl SharedVault {
                 return Problem::bad_request(refused.to_string());
             }
             if let Some(many) = error.downcast_ref::<TooManySecrets>() {
-                return Problem::new(StatusCode::CONFLICT, "LIMIT_EXCEEDED", many.to_string());
+                return Problem::new(ProblemCode::LimitExceeded, many.to_string());
             }
             tracing::error!(error = format!("{error:#}"), "the vault could not be used");
             Problem::unavailable("the stored secrets cannot be used at the moment; the server's log says why")

@@ -4,8 +4,7 @@
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::cache::{Cache, CacheBounds};
-use crate::problem::{Detail, Problem};
-use axum::http::StatusCode;
+use crate::problem::{Detail, Problem, ProblemCode};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -207,7 +206,7 @@ impl Version {
                 let message = format!(
                     "the schema of the inputs cannot be used: {problem}; upload a version with a simpler schema"
                 );
-                Err(Problem::new(StatusCode::CONFLICT, "DEFINITION_INVALID", message.clone())
+                Err(Problem::new(ProblemCode::DefinitionInvalid, message.clone())
                     .at(format!("inputs schema at {}", problem.pointer), message))
             }
         }

@@ -22,10 +22,10 @@ pub(crate) use executions::stored_of;
 pub use executions::{Estimates, ExecutionFilter, ListedExecution};
 
 use crate::app::App;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use axum::Json;
 use axum::Router;
-use axum::http::{StatusCode, Uri};
+use axum::http::Uri;
 use std::sync::Arc;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -100,5 +100,5 @@ async fn nowhere(uri: Uri) -> Problem {
 
 async fn no_method() -> Problem {
     let message = "this route does not have that method";
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message)
+    Problem::new(ProblemCode::MethodNotAllowed, message)
 }

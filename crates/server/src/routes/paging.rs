@@ -93,7 +93,7 @@ mod tests {
         let (other, bad) = (OTHER.next(Some(1)).cursor.unwrap(), LIST.next(Some("x")).cursor.unwrap());
         for wrong in ["", "abc", "%%", "17", &other, &bad] {
             let problem = LIST.place(Some(wrong), number).expect_err("it is refused");
-            let (status, path) = (problem.status.as_u16(), problem.details[0].path.as_str());
+            let (status, path) = (problem.status().as_u16(), problem.details[0].path.as_str());
             assert_eq!((status, path), (400, "cursor"), "{wrong}");
         }
     }

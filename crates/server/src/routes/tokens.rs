@@ -6,7 +6,7 @@ use crate::auth::{Caller, Permission, Role, Token, User};
 use crate::body::Sent;
 use crate::host::now;
 use crate::ids;
-use crate::problem::{Problem, Refused};
+use crate::problem::{Problem, ProblemCode, Refused};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -109,7 +109,7 @@ async fn create_token(
     if usable >= TOKENS_MAX {
         let message =
             format!("the tenant has {usable} tokens, and {TOKENS_MAX} are allowed; revoke some first");
-        return Err(Problem::new(StatusCode::CONFLICT, "LIMIT_EXCEEDED", message));
+        return Err(Problem::new(ProblemCode::LimitExceeded, message));
     }
     let token = Token::random().map_err(Problem::internal)?;
     let stored = stored(&caller, &tenant, &asked, &token)?;

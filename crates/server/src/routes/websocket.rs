@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::host::now;
 use crate::ids;
-use crate::problem::{Problem, Refused};
+use crate::problem::{Problem, ProblemCode, Refused};
 use crate::stream::Live;
 use crate::streams::StreamPlace;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
@@ -73,7 +73,7 @@ enum End {
 
 impl From<Problem> for End {
     fn from(problem: Problem) -> End {
-        let code = match problem.status.as_u16() {
+        let code = match problem.status().as_u16() {
             401 => code::NOT_AUTHENTICATED,
             403 => code::FORBIDDEN,
             404 => code::NOT_FOUND,
@@ -101,8 +101,7 @@ async fn websocket(
 ) -> Result<Response, Problem> {
     let id = ids::execution(&id)?;
     let upgrade = upgrade.map_err(|rejection| {
-        let status = axum::http::StatusCode::UPGRADE_REQUIRED;
-        Problem::new(status, "UPGRADE_REQUIRED", format!("this is a WebSocket: {}", rejection.body_text()))
+        Problem::new(ProblemCode::UpgradeRequired, format!("this is a WebSocket: {}", rejection.body_text()))
     })?;
     let upgrade = upgrade
         .max_message_size(HEARD_MAX)

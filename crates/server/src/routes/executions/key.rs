@@ -4,9 +4,9 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::body::parse;
 use crate::host::now;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemCode};
 use crate::webhooks::canonical::canonical;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use windlass_kernel::{ExecutionId, Millis};
@@ -62,7 +62,7 @@ pub async fn begun_before(
         Some((id, first)) if first == request => Ok(Some(id)),
         Some(_) => {
             let message = "this idempotency key was used with another request; use another key";
-            Err(Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", message))
+            Err(Problem::new(ProblemCode::IdempotencyKeyReused, message))
         }
         None => Ok(None),
     }

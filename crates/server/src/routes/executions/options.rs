@@ -235,7 +235,7 @@ mod tests {
     fn what_makes_no_sense_is_refused_with_its_place() {
         let check = |options: Value, path: &str| {
             let problem = read(options.clone()).expect_err("it is refused");
-            assert_eq!(problem.status.as_u16(), 400, "{options}");
+            assert_eq!(problem.status().as_u16(), 400, "{options}");
             assert_eq!(problem.details[0].path, path, "{options}: {}", problem.message);
         };
         check(json!({ "timeout": 0 }), "options.timeout");

@@ -1,8 +1,7 @@
 //! What the engine refuses, as a sender is told: conflicts are 409, what can never be is 400.
 
 use super::missing;
-use crate::problem::{Problem, QUARANTINED};
-use axum::http::StatusCode;
+use crate::problem::{Problem, ProblemCode};
 use windlass_engine::{Answer, NotRetried, Refusal};
 use windlass_kernel::Rejected;
 
@@ -17,9 +16,9 @@ impl From<Refusal> for Problem {
             Refusal::NoExecution(id) => missing(id),
             Refusal::NoDefinition => Problem::not_found("workflow", "of this execution"),
             Refusal::HookTaken(_) => Problem::conflict(message),
-            Refusal::KeyTaken => Problem::new(StatusCode::CONFLICT, "IDEMPOTENCY_KEY_REUSED", message),
+            Refusal::KeyTaken => Problem::new(ProblemCode::IdempotencyKeyReused, message),
             Refusal::BadInputs(_) => Problem::invalid("inputs", message),
-            Refusal::Quarantined { .. } => Problem::new(StatusCode::CONFLICT, QUARANTINED, message),
+            Refusal::Quarantined { .. } => Problem::new(ProblemCode::Quarantined, message),
             Refusal::NoRoom { .. } => Problem::too_many(message, ROOM_RETRY_SECONDS),
             Refusal::NotQuarantined(_) => Problem::conflict(message),
             Refusal::Unreadable(_) => Problem::internal(message),
@@ -30,7 +29,7 @@ impl From<Refusal> for Problem {
 
 fn of_rejected(rejected: &Rejected, message: String) -> Problem {
     match rejected {
-        Rejected::Ended(_) => Problem::new(StatusCode::CONFLICT, "EXECUTION_ENDED", message),
+        Rejected::Ended(_) => Problem::new(ProblemCode::ExecutionEnded, message),
         Rejected::Conflict { .. }
         | Rejected::Exists
         | Rejected::StaleFence { .. }
@@ -38,7 +37,7 @@ fn of_rejected(rejected: &Rejected, message: String) -> Problem {
         | Rejected::NotWaiting { .. }
         | Rejected::NotDue { .. } => Problem::conflict(message),
         Rejected::ContextTooLarge { .. } => Problem::too_large(message),
-        Rejected::NotCreated => Problem::new(StatusCode::NOT_FOUND, "RESOURCE_NOT_FOUND", message),
+        Rejected::NotCreated => Problem::new(ProblemCode::NotFound, message),
         Rejected::UnknownRun(_)
         | Rejected::UnknownStep(_)
         | Rejected::UnknownToken(_)

@@ -12,7 +12,7 @@ use crate::body::{collect, is_json, parse_aside};
 use crate::definitions::Current;
 use crate::ids;
 use crate::loaded::LoadedExecution;
-use crate::problem::{Detail, Problem, Refused};
+use crate::problem::{Detail, Problem, ProblemCode, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use crate::routes::workflows::missing_children;
 use crate::traces;
@@ -119,7 +119,7 @@ async fn active(app: &App, caller: &Caller, workflow: WorkflowId) -> Result<Arc<
         WorkflowStatus::Active => Ok(current),
         status => {
             let message = format!("the workflow is {}; make it active first", status.name());
-            Err(Problem::new(StatusCode::CONFLICT, "WORKFLOW_NOT_ACTIVE", message))
+            Err(Problem::new(ProblemCode::WorkflowNotActive, message))
         }
     }
 }
@@ -165,7 +165,7 @@ async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), P
     let own = caller.clone();
     let found =
         app.readers.of(&caller.tenant).read(move |reader| stored_of(reader, &own, parent).map(drop)).await;
-    found.map_err(|problem| match problem.status {
+    found.map_err(|problem| match problem.status() {
         StatusCode::NOT_FOUND => Problem::invalid("options.parentExecutionId", problem.message),
         _ => problem,
     })
@@ -290,7 +290,7 @@ async fn finished(
         answers.json(&tenant, &Outcome::Finished(Box::new(Finished::of(loaded))))
     };
     match view_execution(app, caller, &execution_id(id), tell).await? {
-        Err(problem) if problem.status == StatusCode::TOO_MANY_REQUESTS => Ok(None),
+        Err(problem) if problem.status() == StatusCode::TOO_MANY_REQUESTS => Ok(None),
         answer => answer.map(Some),
     }
 }

@@ -9,7 +9,7 @@ use crate::auth::{Caller, Pass, Permission, Role};
 use crate::body::collect;
 use crate::hooks::address;
 use crate::limits::Counted;
-use crate::problem::{Problem, Refused};
+use crate::problem::{Problem, ProblemCode, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use axum::Json;
 use axum::extract::{Path, RawQuery, Request, State};
@@ -113,7 +113,7 @@ async fn hooks(app: &App, tenant: &Tenant, path: &str) -> Result<Vec<StoredHook>
 
 fn other_method() -> Problem {
     let message = "the hook is for another method";
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message)
+    Problem::new(ProblemCode::MethodNotAllowed, message)
 }
 
 /// A caller without a token has limits of its own: it cannot use up the requests of the tenant's users.

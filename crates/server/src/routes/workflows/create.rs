@@ -8,7 +8,7 @@ use crate::body::MaySend;
 use crate::hooks;
 use crate::host::now;
 use crate::ids;
-use crate::problem::{Detail, Problem};
+use crate::problem::{Detail, Problem, ProblemCode};
 use crate::routes::shared::{BodyRefusals, Refusals, named};
 use crate::versions::stored_manifest;
 use axum::Json;
@@ -159,7 +159,7 @@ pub(super) async fn register(
 pub(super) fn changed_meanwhile() -> Problem {
     let message =
         "the workflow was changed or deleted meanwhile; get it, and send the change again with its ETag";
-    Problem::new(StatusCode::PRECONDITION_FAILED, "PRECONDITION_FAILED", message)
+    Problem::new(ProblemCode::PreconditionFailed, message)
 }
 
 /// Those of the definition, and those about definitions that it starts and the tenant does not have yet.
