@@ -81,6 +81,20 @@ pub enum Part {
     Owed = 9,
 }
 
+impl Part {
+    pub const ALL: [Part; 9] = [
+        Part::Arrived,
+        Part::Gated,
+        Part::Join,
+        Part::Ready,
+        Part::Hungry,
+        Part::Scope,
+        Part::Region,
+        Part::Latest,
+        Part::Owed,
+    ];
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartRow {
     pub part: Part,

@@ -31,15 +31,18 @@ pub trait Reader: Send + 'static {
     /// The live state of an execution, from its rows.
     fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError>;
 
-    /// Journal rows of an execution, from the row that holds version `from` on.
+    /// Returns journal rows of an execution, from the row that holds version `from` on.
     fn journal(
         &mut self,
         execution: ExecutionId,
         from: u64,
         limit: usize,
-    ) -> Result<Vec<JournalRow>, StoreError>;
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        let bounds = PageBounds { rows_max: limit, bytes_max: usize::MAX };
+        Ok(self.journal_page(execution, from, bounds)?.rows)
+    }
 
-    /// The same rows within bounds of number and size; at least one, if there is one.
+    /// Returns the same rows within bounds of number and size; at least one, if there is one.
     fn journal_page(
         &mut self,
         execution: ExecutionId,

@@ -84,7 +84,7 @@ impl Access for SqliteReader {
                    ORDER BY created_at, id";
         query_all(&self.conn, sql, [], |row| {
             Ok(StoredTenant {
-                id: row.tenant(0)?,
+                id: row.read(0)?,
                 name: row.get(1)?,
                 limits: TenantLimits {
                     rate_limit: row.get(2)?,
@@ -96,8 +96,8 @@ impl Access for SqliteReader {
                     storage: row.get::<_, Option<i64>>(11)?.map(|bytes| bytes.max(0).unsigned_abs()),
                 },
                 programs: row.get(6)?,
-                created_at: row.time(7)?,
-                updated_at: row.time(8)?,
+                created_at: row.read(7)?,
+                updated_at: row.read(8)?,
             })
         })
     }
@@ -124,14 +124,14 @@ impl Access for SqliteReader {
 fn read_token(row: &Row<'_>) -> Result<StoredToken, StoreError> {
     Ok(StoredToken {
         id: row.get(0)?,
-        tenant: row.tenant(1)?,
+        tenant: row.read(1)?,
         name: row.get(2)?,
         role: row.get(3)?,
         digest: row.get(4)?,
         created_by: row.get(5)?,
-        created_at: row.time(6)?,
-        expires_at: row.optional_time(7)?,
-        revoked_at: row.optional_time(8)?,
-        last_used_at: row.optional_time(9)?,
+        created_at: row.read(6)?,
+        expires_at: row.read(7)?,
+        revoked_at: row.read(8)?,
+        last_used_at: row.read(9)?,
     })
 }

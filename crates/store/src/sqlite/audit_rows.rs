@@ -41,8 +41,8 @@ fn newest_seal(conn: &Connection, tenant: &Tenant) -> Result<Option<Vec<u8>>, St
 
 pub(super) fn read_audit(row: &Row<'_>) -> Result<StoredAudit, StoreError> {
     let audit = Audit {
-        tenant: row.tenant(1)?,
-        at: row.time(2)?,
+        tenant: row.read(1)?,
+        at: row.read(2)?,
         actor: row.get(3)?,
         role: row.get(4)?,
         action: row.get(5)?,
@@ -57,7 +57,7 @@ impl SqliteReader {
     pub fn check_audit(&mut self, seal: &AuditSeal) -> Result<Vec<Problem>, StoreError> {
         self.at_once(|conn| {
             let owners = "SELECT tenant FROM audit UNION SELECT tenant FROM audit_heads ORDER BY 1";
-            let owners = query_all(conn, owners, [], |row| row.tenant(0))?;
+            let owners = query_all(conn, owners, [], |row| row.read(0))?;
             let mut problems = Vec::new();
             for owner in owners {
                 let what = check_tenant(conn, seal, &owner)?;

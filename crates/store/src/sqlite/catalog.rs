@@ -4,7 +4,7 @@ use super::SqliteReader;
 use super::columns::{Columns as _, ENDED, limit, workflow_bytes};
 use super::statements::{query_all, query_first};
 use crate::catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
-use crate::commit::{DefinitionId, StoredManifest, WorkflowId};
+use crate::commit::{StoredManifest, WorkflowId};
 use crate::entry::WorkflowStatus;
 use crate::origin::{IdempotencyKey, Tenant};
 use crate::rules::{KeyHolder, holds_key};
@@ -57,15 +57,15 @@ const DEFINITION: &str = "SELECT d.id, d.name, d.version, d.dialect, d.source, d
 
 fn read_definition(row: &Row<'_>) -> Result<StoredDefinition, StoreError> {
     Ok(StoredDefinition {
-        id: DefinitionId(row.get(0)?),
+        id: row.read(0)?,
         name: row.get(1)?,
         version: row.get(2)?,
         dialect: row.get(3)?,
         source: row.get(4)?,
         workload: row.json(5, "the workload of a definition")?,
-        net: row.net(6)?,
-        workflow: row.workflow(7)?,
-        tenant: row.tenant(8)?,
+        net: row.read(6)?,
+        workflow: row.read(7)?,
+        tenant: row.read(8)?,
         manifest: StoredManifest { compiler: row.get(9)?, json: row.get(10)? },
     })
 }
@@ -80,13 +80,13 @@ fn read_workflow(row: &Row<'_>) -> Result<StoredWorkflow, StoreError> {
     let status = WorkflowStatus::of(status)
         .ok_or_else(|| StoreError::Corrupt(format!("`{status}` is not the status of a workflow")))?;
     Ok(StoredWorkflow {
-        id: row.workflow(0)?,
+        id: row.read(0)?,
         name: row.get(1)?,
         status,
-        created_at: row.time(3)?,
-        updated_at: row.time(4)?,
+        created_at: row.read(3)?,
+        updated_at: row.read(4)?,
         version: row.get(5)?,
-        definition: DefinitionId(row.get(6)?),
+        definition: row.read(6)?,
         dialect: row.get(7)?,
     })
 }
@@ -144,11 +144,11 @@ impl Catalog for SqliteReader {
             query_all(conn, sql, [key, before, limit(count)], |row| {
                 Ok(StoredVersion {
                     version: row.get(0)?,
-                    definition: DefinitionId(row.get(1)?),
+                    definition: row.read(1)?,
                     name: row.get(2)?,
                     dialect: row.get(3)?,
-                    net: row.net(4)?,
-                    at: row.time(5)?,
+                    net: row.read(4)?,
+                    at: row.read(5)?,
                 })
             })
         })
@@ -165,8 +165,8 @@ impl Catalog for SqliteReader {
                    WHERE w.tenant = ?1 AND w.id = ?2 AND i.key = ?3";
         let values = params![tenant.0, workflow_bytes(workflow), key.key];
         let found = query_first(&self.conn, sql, values, |row| {
-            let holder = KeyHolder { phase: row.phase(2)?, at: row.time(3)? };
-            Ok((row.execution(0)?, row.get(1)?, holder))
+            let holder = KeyHolder { phase: row.read(2)?, at: row.read(3)? };
+            Ok((row.read(0)?, row.get(1)?, holder))
         })?;
         let held = found.filter(|(.., holder)| holds_key(holder, key));
         Ok(held.map(|(execution, request, _)| (execution, request)))

@@ -89,7 +89,7 @@ impl Chain<'_> {
     fn step(&self, position: i64, near: u64) -> Result<(Link, Option<i64>), StoreError> {
         let sql = "SELECT version, before FROM journal WHERE position = ?1 AND execution = ?2";
         let found = query_first(self.conn, sql, [position, self.key], |row| {
-            Ok((Link { position, version: row.unsigned(0)? }, row.get(1)?))
+            Ok((Link { position, version: row.read(0)? }, row.get(1)?))
         })?;
         let missing = || self.damage(near, format!("a row after it, at position {position}, is missing"));
         Ok(found.ok_or_else(missing)?)
@@ -98,7 +98,7 @@ impl Chain<'_> {
     fn mark(&self, sql: &str, version: u64) -> Result<Option<Link>, StoreError> {
         let version = i64::try_from(version).unwrap_or(i64::MAX);
         query_first(self.conn, sql, [self.key, version], |row| {
-            Ok(Link { position: row.get(0)?, version: row.unsigned(1)? })
+            Ok(Link { position: row.get(0)?, version: row.read(1)? })
         })
     }
 
@@ -141,5 +141,5 @@ impl JournalLookup for Chain<'_> {
 pub(super) fn read_sealed(row: &Row<'_>) -> Result<(Position, u64, CommitId, Sealed), StoreError> {
     let commit = CommitId(u128::from_be_bytes(row.get(2)?));
     let sealed = Sealed { format: row.get(3)?, checksum: row.get(4)?, bytes: row.get(5)? };
-    Ok((Position(row.get(0)?), row.unsigned(1)?, commit, sealed))
+    Ok((Position(row.get(0)?), row.read(1)?, commit, sealed))
 }

@@ -94,7 +94,7 @@ impl Audit for SqliteReader {
         self.at_once(|conn| {
             let after = after.map_or(Ok(i64::MIN), |id| find_cursor(conn, id))?;
             let sql = "SELECT id FROM executions WHERE key > ?1 ORDER BY key LIMIT ?2";
-            query_all(conn, sql, [after, limit(count)], |row| row.execution(0))
+            query_all(conn, sql, [after, limit(count)], |row| row.read(0))
         })
     }
 
@@ -115,7 +115,7 @@ impl Audit for SqliteReader {
                    ORDER BY j.position LIMIT ?2";
         query_all(&self.conn, sql, params![after.0, limit(count)], |row| {
             let (position, version, commit, sealed) = chain::read_sealed(row)?;
-            let execution = row.optional_execution(6)?;
+            let execution = row.read(6)?;
             Ok(SealedRow { position, execution, version, commit, sealed })
         })
     }
@@ -146,9 +146,9 @@ impl Audit for SqliteReader {
 fn read_creation(row: &Row<'_>) -> Result<Creation, StoreError> {
     Ok(Creation {
         origin: Arc::new(read_origin(row, read_options(row)?)?),
-        net: row.net(ORIGIN_COLUMNS)?,
+        net: row.read(ORIGIN_COLUMNS)?,
         inputs: Arc::new(row.json(ORIGIN_COLUMNS + 1, "its inputs")?),
-        at: row.time(ORIGIN_COLUMNS + 2)?,
+        at: row.read(ORIGIN_COLUMNS + 2)?,
     })
 }
 
@@ -166,7 +166,7 @@ fn find_strays(
             Value::Text(text) => text,
             other => format!("{other:?}"),
         };
-        let execution = row.optional_execution(1)?;
+        let execution = row.read(1)?;
         Ok(Problem { execution, version: None, table, what: format!("row {which} {what}") })
     })
 }

@@ -1,10 +1,11 @@
 //! Ids, phases and values as columns.
 
-use crate::commit::WorkflowId;
+use crate::commit::{DefinitionId, Session, WorkflowId};
 use crate::origin::{Priority, Tenant};
 use crate::rows::{Class, Part};
 use crate::store::StoreError;
 use rusqlite::Row;
+use rusqlite::types::ValueRef;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_kernel::{ExecutionId, Fence, Millis, NetDigest, Outcome, Phase, RunId};
@@ -30,50 +31,21 @@ pub(super) fn phase_number(phase: Phase) -> i64 {
     }
 }
 
-fn phase(number: i64) -> Result<Phase, StoreError> {
-    Ok(match number {
-        0 => Phase::Blank,
-        1 => Phase::Queued,
-        2 => Phase::Starting,
-        3 => Phase::Running,
-        4 => Phase::Paused,
-        5 => Phase::Draining,
-        6 => Phase::Compensating,
-        7 => Phase::Finalizing,
-        ENDED => Phase::Ended(Outcome::Completed),
-        11 => Phase::Ended(Outcome::Partial),
-        12 => Phase::Ended(Outcome::Failed),
-        13 => Phase::Ended(Outcome::Cancelled),
-        _ => return Err(StoreError::Undecodable(format!("{number} is not the number of a phase"))),
-    })
-}
-
-fn part(number: i64) -> Result<Part, StoreError> {
-    Ok(match number {
-        1 => Part::Arrived,
-        2 => Part::Gated,
-        3 => Part::Join,
-        4 => Part::Ready,
-        5 => Part::Hungry,
-        6 => Part::Scope,
-        7 => Part::Region,
-        8 => Part::Latest,
-        9 => Part::Owed,
-        _ => {
-            return Err(StoreError::Undecodable(format!(
-                "{number} is not the number of a table of the state"
-            )));
-        }
-    })
-}
-
-fn class(number: i64) -> Result<Class, StoreError> {
-    match number {
-        OFFERED => Ok(Class::Offered),
-        1 => Ok(Class::Other),
-        _ => Err(StoreError::Undecodable(format!("{number} is not the number of a class of step-runs"))),
-    }
-}
+/// Phases in the order of their numbers.
+const PHASES: [Phase; 12] = [
+    Phase::Blank,
+    Phase::Queued,
+    Phase::Starting,
+    Phase::Running,
+    Phase::Paused,
+    Phase::Draining,
+    Phase::Compensating,
+    Phase::Finalizing,
+    Phase::Ended(Outcome::Completed),
+    Phase::Ended(Outcome::Partial),
+    Phase::Ended(Outcome::Failed),
+    Phase::Ended(Outcome::Cancelled),
+];
 
 pub(super) fn id_bytes(id: ExecutionId) -> [u8; 16] {
     id.0.to_be_bytes()
@@ -93,107 +65,95 @@ pub(super) fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("stored values are plain data")
 }
 
-fn parse<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::Undecodable(format!("{what} cannot be read: {error}")))
+/// A type of the store that is a column.
+pub(super) trait Column: Sized {
+    fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError>;
 }
 
-/// Reads columns of a row as the types of the store.
+impl<T: Column> Column for Option<T> {
+    fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError> {
+        match row.get_ref(column)? {
+            ValueRef::Null => Ok(None),
+            _ => T::read(row, column).map(Some),
+        }
+    }
+}
+
+/// Columns by the type that SQLite stores and the function that makes the value of it.
+macro_rules! columns {
+    ($($type:ty: $stored:ty, $make:expr;)*) => {
+        $(impl Column for $type {
+            fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError> {
+                let make: fn($stored) -> Self = $make;
+                Ok(make(row.get(column)?))
+            }
+        })*
+    };
+}
+
+columns! {
+    Millis: i64, Millis;
+    ExecutionId: [u8; 16], |bytes| ExecutionId(u128::from_be_bytes(bytes));
+    WorkflowId: [u8; 16], |bytes| WorkflowId(u128::from_be_bytes(bytes));
+    DefinitionId: i64, DefinitionId;
+    RunId: i64, |number| RunId(number.cast_unsigned());
+    Fence: i64, |number| Fence(number.cast_unsigned());
+    Session: i64, |number| Session(number.cast_unsigned());
+    NetDigest: [u8; 32], NetDigest;
+    u64: i64, i64::cast_unsigned;
+}
+
+/// Columns that are one of a few numbers.
+macro_rules! numbered {
+    ($($type:ty, $what:literal, $all:expr, $number:expr;)*) => {
+        $(impl Column for $type {
+            fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError> {
+                let (number, number_of): (i64, fn(Self) -> i64) = (row.get(column)?, $number);
+                let unknown = || StoreError::Undecodable(format!("{number} is not the number of {}", $what));
+                $all.into_iter().find(|value| number_of(*value) == number).ok_or_else(unknown)
+            }
+        })*
+    };
+}
+
+numbered! {
+    Phase, "a phase", PHASES, phase_number;
+    Part, "a table of the state", Part::ALL, |part| part as i64;
+    Class, "a class of step-runs", [Class::Offered, Class::Other], |class| class as i64;
+    Priority, "a priority", Priority::ALL, |priority| priority as i64;
+}
+
+impl Column for Tenant {
+    fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError> {
+        row.text(column).map(Tenant::new)
+    }
+}
+
+/// Reads columns of a row as types of the store.
 pub(super) trait Columns {
-    fn unsigned(&self, column: usize) -> Result<u64, StoreError>;
+    fn read<T: Column>(&self, column: usize) -> Result<T, StoreError>;
     fn text(&self, column: usize) -> Result<&str, StoreError>;
-    fn time(&self, column: usize) -> Result<Millis, StoreError>;
-    fn optional_time(&self, column: usize) -> Result<Option<Millis>, StoreError>;
-    fn execution(&self, column: usize) -> Result<ExecutionId, StoreError>;
-    fn optional_execution(&self, column: usize) -> Result<Option<ExecutionId>, StoreError>;
-    fn workflow(&self, column: usize) -> Result<WorkflowId, StoreError>;
-    fn optional_workflow(&self, column: usize) -> Result<Option<WorkflowId>, StoreError>;
-    fn run(&self, column: usize) -> Result<RunId, StoreError>;
-    fn fence(&self, column: usize) -> Result<Option<Fence>, StoreError>;
-    fn net(&self, column: usize) -> Result<NetDigest, StoreError>;
-    fn tenant(&self, column: usize) -> Result<Tenant, StoreError>;
-    fn priority(&self, column: usize) -> Result<Priority, StoreError>;
-    fn phase(&self, column: usize) -> Result<Phase, StoreError>;
-    fn part(&self, column: usize) -> Result<Part, StoreError>;
-    fn class(&self, column: usize) -> Result<Class, StoreError>;
     /// `what` names the value in the error that reports unreadable JSON.
     fn json<T: DeserializeOwned>(&self, column: usize, what: &str) -> Result<T, StoreError>;
     fn optional_json<T: DeserializeOwned>(&self, column: usize, what: &str) -> Result<Option<T>, StoreError>;
 }
 
 impl Columns for Row<'_> {
-    fn unsigned(&self, column: usize) -> Result<u64, StoreError> {
-        Ok(self.get::<_, i64>(column)?.cast_unsigned())
+    fn read<T: Column>(&self, column: usize) -> Result<T, StoreError> {
+        T::read(self, column)
     }
 
     fn text(&self, column: usize) -> Result<&str, StoreError> {
         Ok(self.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
     }
 
-    fn time(&self, column: usize) -> Result<Millis, StoreError> {
-        Ok(Millis(self.get(column)?))
-    }
-
-    fn optional_time(&self, column: usize) -> Result<Option<Millis>, StoreError> {
-        Ok(self.get::<_, Option<i64>>(column)?.map(Millis))
-    }
-
-    fn execution(&self, column: usize) -> Result<ExecutionId, StoreError> {
-        Ok(ExecutionId(u128::from_be_bytes(self.get(column)?)))
-    }
-
-    fn optional_execution(&self, column: usize) -> Result<Option<ExecutionId>, StoreError> {
-        Ok(self.get::<_, Option<_>>(column)?.map(|bytes| ExecutionId(u128::from_be_bytes(bytes))))
-    }
-
-    fn workflow(&self, column: usize) -> Result<WorkflowId, StoreError> {
-        Ok(WorkflowId(u128::from_be_bytes(self.get(column)?)))
-    }
-
-    fn optional_workflow(&self, column: usize) -> Result<Option<WorkflowId>, StoreError> {
-        Ok(self.get::<_, Option<_>>(column)?.map(|bytes| WorkflowId(u128::from_be_bytes(bytes))))
-    }
-
-    fn run(&self, column: usize) -> Result<RunId, StoreError> {
-        self.unsigned(column).map(RunId)
-    }
-
-    fn fence(&self, column: usize) -> Result<Option<Fence>, StoreError> {
-        Ok(self.get::<_, Option<i64>>(column)?.map(|fence| Fence(fence.cast_unsigned())))
-    }
-
-    fn net(&self, column: usize) -> Result<NetDigest, StoreError> {
-        Ok(NetDigest(self.get(column)?))
-    }
-
-    fn tenant(&self, column: usize) -> Result<Tenant, StoreError> {
-        self.text(column).map(Tenant::new)
-    }
-
-    fn priority(&self, column: usize) -> Result<Priority, StoreError> {
-        let number: i64 = self.get(column)?;
-        let found = Priority::ALL.into_iter().find(|priority| *priority as i64 == number);
-        found.ok_or_else(|| StoreError::Undecodable(format!("{number} is not the number of a priority")))
-    }
-
-    fn phase(&self, column: usize) -> Result<Phase, StoreError> {
-        phase(self.get(column)?)
-    }
-
-    fn part(&self, column: usize) -> Result<Part, StoreError> {
-        part(self.get(column)?)
-    }
-
-    fn class(&self, column: usize) -> Result<Class, StoreError> {
-        class(self.get(column)?)
-    }
-
     fn json<T: DeserializeOwned>(&self, column: usize, what: &str) -> Result<T, StoreError> {
-        parse(self.text(column)?, what)
+        serde_json::from_str(self.text(column)?)
+            .map_err(|error| StoreError::Undecodable(format!("{what} cannot be read: {error}")))
     }
 
     fn optional_json<T: DeserializeOwned>(&self, column: usize, what: &str) -> Result<Option<T>, StoreError> {
-        let text: Option<String> = self.get(column)?;
-        text.map(|text| parse(&text, what)).transpose()
+        let is_null = self.get_ref(column)? == ValueRef::Null;
+        if is_null { Ok(None) } else { self.json(column, what).map(Some) }
     }
 }

@@ -7,7 +7,7 @@ use super::mail;
 use super::state::{must_change_one, refresh_run, write_part};
 use super::statements::execute;
 use super::write::Transaction;
-use crate::commit::{Applied, Commit, Creation, Lease, MailId, Position, Session, Stop};
+use crate::commit::{Applied, Commit, Creation, Lease, MailId, Position, Stop};
 use crate::journal::seal;
 use crate::origin::IdempotencyKey;
 use crate::rows::{Class, HeadRow, LiveRun, RunRow};
@@ -121,9 +121,7 @@ fn find_offer(
 ) -> Result<Option<OfferFacts>, StoreError> {
     let mut rows = statement.query([OFFERED, key, run.0.cast_signed()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let session: Option<i64> = row.get(1)?;
-    let session = session.map(|session| Session(session.cast_unsigned()));
-    Ok(Some(OfferFacts { fence: row.fence(0)?, session }))
+    Ok(Some(OfferFacts { fence: row.read(0)?, session: row.read(1)? }))
 }
 
 impl<'c> Commits<'c> {

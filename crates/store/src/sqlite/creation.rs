@@ -3,7 +3,7 @@
 use super::columns::{Columns as _, id_bytes, json};
 use super::outbox;
 use super::statements::{execute, query_first};
-use crate::commit::{Creation, DefinitionId};
+use crate::commit::Creation;
 use crate::origin::{IdempotencyKey, Options, Origin};
 use crate::rules::KeyHolder;
 use crate::store::StoreError;
@@ -22,11 +22,11 @@ pub(super) fn read_options(row: &Row<'_>) -> Result<Options, StoreError> {
 pub(super) fn read_origin(row: &Row<'_>, options: Options) -> Result<Origin, StoreError> {
     Ok(Origin {
         options,
-        tenant: row.tenant(1)?,
-        definition: row.get::<_, Option<i64>>(2)?.map(DefinitionId),
-        workflow: row.optional_workflow(3)?,
+        tenant: row.read(1)?,
+        definition: row.read(2)?,
+        workflow: row.read(3)?,
         trigger: row.get::<_, String>(4)?.into(),
-        parent: row.optional_execution(5)?,
+        parent: row.read(5)?,
         key: None,
     })
 }
@@ -82,6 +82,6 @@ pub(super) fn find_key_holder(
     let sql = "SELECT h.phase, h.at FROM idempotency i JOIN heads h ON h.key = i.execution \
                WHERE i.workflow = (SELECT workflow FROM definitions WHERE id = ?1) AND i.key = ?2";
     query_first(conn, sql, params![definition.0, key.key], |row| {
-        Ok(KeyHolder { phase: row.phase(0)?, at: row.time(1)? })
+        Ok(KeyHolder { phase: row.read(0)?, at: row.read(1)? })
     })
 }

@@ -87,7 +87,7 @@ const WORKFLOW: &str = "SELECT w.key, w.id, \
 impl Lookups<'_> {
     fn find(&self, which: &str, values: impl Params) -> Result<Option<WorkflowFacts<i64>>, StoreError> {
         let read =
-            |row: &Row<'_>| Ok(WorkflowFacts { key: row.get(0)?, id: row.workflow(1)?, newest: row.get(2)? });
+            |row: &Row<'_>| Ok(WorkflowFacts { key: row.get(0)?, id: row.read(1)?, newest: row.get(2)? });
         query_first(self.conn, &format!("{WORKFLOW} {which}"), values, read)
     }
 }
@@ -109,7 +109,7 @@ impl DefinitionFacts for Lookups<'_> {
             "SELECT id FROM definitions WHERE workflow = ?1 AND version = ?2 AND net = ?3 AND source = ?4";
         let Definition { net, source, .. } = self.definition;
         let values = params![workflow.key, workflow.newest, net.digest().0, source];
-        query_first(self.conn, sql, values, |row| Ok(DefinitionId(row.get(0)?)))
+        query_first(self.conn, sql, values, |row| Ok(row.read(0)?))
     }
 
     fn hook_owner(&mut self, claim: &HookClaim) -> Result<Option<WorkflowId>, StoreError> {

@@ -99,16 +99,16 @@ fn read_listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
     );
     let found = query_first(conn, &sql, [key], |row| {
         Ok(Listed {
-            execution: row.execution(AT)?,
+            execution: row.read(AT)?,
             // An execution that cannot be read is quarantined when it is loaded; a list shows the others all the same.
             origin: read_origin(row, read_options(row).unwrap_or_default())?,
             name: row.get(AT + 1)?,
             version: row.get(AT + 2)?,
             dialect: row.get(AT + 3)?,
             held: row.get(AT + 4)?,
-            created_at: row.time(AT + 5)?,
-            at: row.time(AT + 6)?,
-            phase: row.phase(AT + 7)?,
+            created_at: row.read(AT + 5)?,
+            at: row.read(AT + 6)?,
+            phase: row.read(AT + 7)?,
             quarantine: read_quarantine(row, AT + 8)?,
         })
     })?;
@@ -116,6 +116,6 @@ fn read_listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
 }
 
 fn read_quarantine(row: &Row<'_>, at: usize) -> Result<Option<Quarantine>, StoreError> {
-    let Some(since) = row.optional_time(at)? else { return Ok(None) };
+    let Some(since) = row.read(at)? else { return Ok(None) };
     Ok(Some(Quarantine { since, reason: row.get(at + 1)?, deaths: row.get(at + 2)? }))
 }

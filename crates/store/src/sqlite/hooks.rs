@@ -18,7 +18,7 @@ pub(super) fn find_owner(
 ) -> Result<Option<WorkflowId>, StoreError> {
     let sql = "SELECT w.id FROM hooks h JOIN workflows w ON w.key = h.workflow \
                WHERE h.tenant = ?1 AND h.path = ?2 AND h.method = ?3";
-    query_first(conn, sql, params![of.0, claim.path, claim.method], |row| row.workflow(0))
+    query_first(conn, sql, params![of.0, claim.path, claim.method], |row| row.read(0))
 }
 
 /// Gives these claims and no others to a workflow whose definition was stored. The claims are free.
@@ -84,7 +84,7 @@ impl HookReader for SqliteReader {
                    JOIN workflows w ON w.key = h.workflow WHERE h.tenant = ?1 AND h.path = ?2";
         query_all(&self.conn, sql, params![of.0, path], |row| {
             let claim = HookClaim { method: row.get(1)?, path: row.get(2)?, require_auth: row.get(3)? };
-            Ok(StoredHook { workflow: row.workflow(0)?, claim })
+            Ok(StoredHook { workflow: row.read(0)?, claim })
         })
     }
 
@@ -94,7 +94,7 @@ impl HookReader for SqliteReader {
                    AND d.version = (SELECT max(version) FROM definitions WHERE workflow = w.key) \
                    ORDER BY u.workflow LIMIT ?1";
         query_all(&self.conn, sql, [limit(count)], |row| {
-            Ok(UnreadHooks { workflow: row.workflow(0)?, tenant: row.tenant(1)?, manifest: row.get(2)? })
+            Ok(UnreadHooks { workflow: row.read(0)?, tenant: row.read(1)?, manifest: row.get(2)? })
         })
     }
 }

@@ -49,7 +49,7 @@ impl Keys {
             return Ok(Some(owned));
         }
         let sql = "SELECT key, tenant FROM executions WHERE id = ?1";
-        let found = query_first(conn, sql, [id_bytes(id)], |row| Ok((row.get(0)?, row.tenant(1)?)))?;
+        let found = query_first(conn, sql, [id_bytes(id)], |row| Ok((row.get(0)?, row.read(1)?)))?;
         Ok(found.map(|(key, tenant)| self.put(id, key, &tenant)))
     }
 

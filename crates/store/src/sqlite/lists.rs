@@ -2,14 +2,14 @@
 
 use super::columns::{Columns as _, OFFERED, limit};
 use super::statements::{find_cursor, find_key, query_all, query_first};
-use crate::commit::{Lease, Position, Session, Stop};
+use crate::commit::{Lease, Position, Stop};
 use crate::store::{Offer, StoreError, StoredLog};
 use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Fence, RunId};
 
 fn find_id(conn: &Connection, key: i64) -> Result<ExecutionId, StoreError> {
-    let found = query_first(conn, "SELECT id FROM executions WHERE key = ?1", [key], |row| row.execution(0))?;
+    let found = query_first(conn, "SELECT id FROM executions WHERE key = ?1", [key], |row| row.read(0))?;
     found.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
 }
 
@@ -46,27 +46,22 @@ pub(super) fn offers_of(
 }
 
 fn offer(row: &Row<'_>) -> Result<Offer, StoreError> {
-    let execution = row.execution(7)?;
+    let execution = row.read(7)?;
     read_offer(execution, row).map_err(|error| error.of_execution(execution))
 }
 
 fn read_offer(execution: ExecutionId, row: &Row<'_>) -> Result<Offer, StoreError> {
-    let (run, fence) = (row.run(0)?, Fence(row.unsigned(1)?));
-    let session: Option<i64> = row.get(2)?;
-    let lease = match session {
-        Some(session) => Some(Lease {
-            execution,
-            run,
-            fence,
-            session: Session(session.cast_unsigned()),
-            claimed_at: row.time(3)?,
-            started_at: row.optional_time(4)?,
-        }),
+    let (run, fence): (RunId, Fence) = (row.read(0)?, row.read(1)?);
+    let lease = match row.read(2)? {
+        Some(session) => {
+            let (claimed_at, started_at) = (row.read(3)?, row.read(4)?);
+            Some(Lease { execution, run, fence, session, claimed_at, started_at })
+        }
         None => None,
     };
     let cursor = row.optional_json(5, "a cursor")?.map(Arc::new);
     let progress = row.optional_json(6, "the progress of an offer")?;
-    let (tenant, priority) = (row.tenant(8)?, row.priority(9)?);
+    let (tenant, priority) = (row.read(8)?, row.read(9)?);
     Ok(Offer { execution, run, fence, lease, cursor, progress, tenant, priority })
 }
 
@@ -93,9 +88,9 @@ pub(super) fn stops(conn: &Connection, after: Option<&Stop>, count: usize) -> Re
     query_all(conn, STOPS, params![key, run, fence, limit(count)], |row| {
         Ok(Stop {
             execution: find_id(conn, row.get(0)?)?,
-            run: row.run(1)?,
-            fence: Fence(row.unsigned(2)?),
-            session: Session(row.unsigned(3)?),
+            run: row.read(1)?,
+            fence: row.read(2)?,
+            session: row.read(3)?,
         })
     })
 }
@@ -113,7 +108,7 @@ pub(super) fn logs(
     query_all(conn, LOGS, params![key, after.0, limit(count)], |row| {
         Ok(StoredLog {
             position: Position(row.get(0)?),
-            run: row.run(1)?,
+            run: row.read(1)?,
             step: row.get(2)?,
             attempt: row.get(3)?,
             lines: row.get(4)?,

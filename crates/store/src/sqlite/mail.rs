@@ -78,7 +78,7 @@ pub(super) fn inbox(
 ) -> Result<Vec<StoredMail>, StoreError> {
     let after = after.map_or(i64::MIN, |mail| mail.0);
     query_all(conn, INBOX, params![after, limit(count)], |row| {
-        let to = row.execution(1)?;
+        let to = row.read(1)?;
         let letter = row.json(2, "mail").map_err(|error| error.of_execution(to))?;
         Ok(StoredMail { id: MailId(row.get(0)?), to, letter, answered: row.get(3)? })
     })

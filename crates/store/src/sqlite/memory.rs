@@ -39,7 +39,7 @@ impl Memories for SqliteReader {
         while let Some(row) = rows.next()?.filter(|_| found.len() < *limit) {
             let (tenant, workflow) = (tenant.clone(), *workflow);
             let memory =
-                StoredMemory { tenant, workflow, key: row.get(0)?, value: row.get(1)?, at: row.time(2)? };
+                StoredMemory { tenant, workflow, key: row.get(0)?, value: row.get(1)?, at: row.read(2)? };
             if query.matches_words(&memory) {
                 found.push(memory);
             }

@@ -22,7 +22,7 @@ pub(super) fn add(conn: &Connection, new: &NewDeliveries) -> Result<usize, Store
     let sql = "SELECT t.execution, e.tenant, t.number, t.given_up FROM tellers t \
                CROSS JOIN executions e ON e.key = t.execution WHERE e.id = ?1";
     let found = query_first(conn, sql, [id_bytes(new.execution)], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.unsigned(2)?, row.get(3)?))
+        Ok((row.get(0)?, row.get(1)?, row.read(2)?, row.get(3)?))
     })?;
     let Some((key, tenant, last, given_up)): Option<(i64, String, u64, Option<String>)> = found else {
         return Ok(0);
@@ -65,7 +65,7 @@ fn read_statuses(
         let status = DeliveryStatus {
             state: read_state(row.text(2)?)?,
             attempts: row.get(3)?,
-            due: row.optional_time(4)?,
+            due: row.read(4)?,
             answer: row.get(5)?,
             error: row.get(6)?,
         };
@@ -158,7 +158,7 @@ impl Outbox for SqliteReader {
     fn told(&mut self, execution: ExecutionId, event: &str) -> Result<Vec<u64>, StoreError> {
         let sql = "SELECT message FROM deliveries \
                    WHERE execution = (SELECT key FROM executions WHERE id = ?1) AND event = ?2";
-        query_all(&self.conn, sql, params![id_bytes(execution), event], |row| row.unsigned(0))
+        query_all(&self.conn, sql, params![id_bytes(execution), event], |row| row.read(0))
     }
 
     fn deliveries(&mut self, query: &DeliveryQuery) -> Result<Vec<StoredDelivery>, StoreError> {
@@ -186,12 +186,12 @@ fn read_teller(row: &Row<'_>) -> Result<Option<Teller>, StoreError> {
     let Some(webhook) = options.webhook else { return Ok(None) };
     Ok(Some(Teller {
         place: row.get(0)?,
-        execution: row.execution(1)?,
-        tenant: row.tenant(2)?,
-        workflow: row.optional_workflow(3)?,
+        execution: row.read(1)?,
+        tenant: row.read(2)?,
+        workflow: row.read(3)?,
         webhook,
-        seen: row.unsigned(5)?,
-        number: row.unsigned(6)?,
+        seen: row.read(5)?,
+        number: row.read(6)?,
     }))
 }
 
@@ -204,20 +204,20 @@ fn read_delivery(row: &Row<'_>) -> Result<StoredDelivery, StoreError> {
     let options: Options = row.json(2, "options")?;
     Ok(StoredDelivery {
         place: row.get(0)?,
-        execution: row.execution(1)?,
+        execution: row.read(1)?,
         url: options.webhook.map(|webhook| webhook.url).unwrap_or_default(),
         delivery: NewDelivery {
-            number: row.unsigned(3)?,
-            message: row.unsigned(4)?,
+            number: row.read(3)?,
+            message: row.read(4)?,
             event: row.get(5)?,
             body: row.get(6)?,
         },
         state: read_state(row.text(7)?)?,
         attempts: row.get(8)?,
-        due: row.optional_time(9)?,
+        due: row.read(9)?,
         answer: row.get(10)?,
         error: row.get(11)?,
-        created_at: row.time(12)?,
-        updated_at: row.time(13)?,
+        created_at: row.read(12)?,
+        updated_at: row.read(13)?,
     })
 }

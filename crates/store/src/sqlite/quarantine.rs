@@ -46,10 +46,10 @@ pub(super) fn find_suspect(conn: &Connection, execution: ExecutionId) -> Result<
 
 fn read_suspect(row: &Row<'_>) -> Result<Suspect, StoreError> {
     Ok(Suspect {
-        execution: row.execution(0)?,
-        version: row.unsigned(1)?,
+        execution: row.read(0)?,
+        version: row.read(1)?,
         deaths: row.get(2)?,
-        quarantined_at: row.optional_time(3)?,
+        quarantined_at: row.read(3)?,
         reason: row.get(4)?,
     })
 }
@@ -65,8 +65,8 @@ impl Quarantined for SqliteReader {
         let read = |row: &Row<'_>| {
             Ok(Standing {
                 version: row.get::<_, Option<i64>>(0)?.unwrap_or_default().cast_unsigned(),
-                tenant: row.tenant(1)?,
-                parent: row.optional_execution(2)?,
+                tenant: row.read(1)?,
+                parent: row.read(2)?,
             })
         };
         query_first(&self.conn, sql, [id_bytes(execution)], read)

@@ -13,8 +13,8 @@ use crate::quarantine::Suspect;
 use crate::rows::Rows;
 use crate::rules::{artifact_keys, load_values};
 use crate::store::{
-    DueTimer, JournalPage, JournalRow, Listed, Offer, PageBounds, Query, Reader, StoreError, Stored,
-    StoredDefinition, StoredLog, StoredMail, Which,
+    DueTimer, JournalPage, Listed, Offer, PageBounds, Query, Reader, StoreError, Stored, StoredDefinition,
+    StoredLog, StoredMail, Which,
 };
 use rusqlite::{Connection, params};
 use std::path::Path;
@@ -57,7 +57,7 @@ impl SqliteReader {
     /// Returns the tenant of an execution, if that exists.
     fn find_owner(&mut self, execution: ExecutionId) -> Result<Option<Tenant>, StoreError> {
         let sql = "SELECT tenant FROM executions WHERE id = ?1";
-        query_first(&self.conn, sql, [id_bytes(execution)], |row| row.tenant(0))
+        query_first(&self.conn, sql, [id_bytes(execution)], |row| row.read(0))
     }
 
     /// Reads rows of one execution, if that exists.
@@ -92,7 +92,7 @@ impl Reader for SqliteReader {
             );
             let found = query_first(conn, &sql, [key], |row| {
                 let inputs = Arc::new(row.json(ORIGIN_COLUMNS, "its list of inputs")?);
-                let net = row.net(ORIGIN_COLUMNS + 1)?;
+                let net = row.read(ORIGIN_COLUMNS + 1)?;
                 Ok(Stored {
                     state: assemble(execution, net, inputs, &head, ctx.as_deref(), &runs, &parts)?,
                     origin: Arc::new(read_origin(row, read_options(row)?)?),
@@ -100,16 +100,6 @@ impl Reader for SqliteReader {
             })?;
             found.ok_or_else(vanished)
         })
-    }
-
-    fn journal(
-        &mut self,
-        execution: ExecutionId,
-        from: u64,
-        limit: usize,
-    ) -> Result<Vec<JournalRow>, StoreError> {
-        let bounds = PageBounds { rows_max: limit, bytes_max: usize::MAX };
-        Ok(self.journal_page(execution, from, bounds)?.rows)
     }
 
     fn journal_page(

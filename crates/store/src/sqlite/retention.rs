@@ -135,13 +135,12 @@ fn walk_forgettable(
     let mut statement = conn.prepare_cached(ENDED_FACTS)?;
     let mut rows = statement.query([ended_before.0, ENDED])?;
     while let Some(row) = rows.next()? {
-        let has_parent = row.get::<_, Option<i64>>(2)?.is_some();
         let facts = EndedFacts {
-            phase: row.phase(0)?,
-            at: row.time(1)?,
-            parent: has_parent.then(|| row.phase(2)).transpose()?,
+            phase: row.read(0)?,
+            at: row.read(1)?,
+            parent: row.read(2)?,
             has_open_mail: row.get(3)?,
-            newest_answer: row.optional_time(4)?,
+            newest_answer: row.read(4)?,
             has_deliveries: row.get(5)?,
         };
         if may_forget(&facts, ended_before) && !take(&facts, row)? {
@@ -162,7 +161,7 @@ impl Retention for SqliteReader {
                 let sql = "SELECT name FROM definitions WHERE id = ?1";
                 let definition = [row.get::<_, Option<i64>>(8)?];
                 let name = query_first(conn, sql, definition, |row| Ok(row.get(0)?))?;
-                let (execution, tenant) = (row.execution(6)?, row.tenant(7)?);
+                let (execution, tenant) = (row.read(6)?, row.read(7)?);
                 found.push(Forgettable { execution, tenant, name, phase: *phase, ended_at: *at });
                 Ok(true)
             })
@@ -211,7 +210,7 @@ pub(super) fn referenced(conn: &Connection) -> Result<References, StoreError> {
             if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(1)? {
                 let keys = find_keys(bytes);
                 if !keys.is_empty() {
-                    found.entry(row.tenant(0)?).or_default().extend(keys);
+                    found.entry(row.read(0)?).or_default().extend(keys);
                 }
             }
         }

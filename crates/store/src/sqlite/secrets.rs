@@ -130,7 +130,7 @@ fn read_secret(row: &Row<'_>) -> Result<StoredSecret, StoreError> {
         version: row.get(2)?,
         key: row.get(3)?,
         sealed: row.get(4)?,
-        created_at: row.time(5)?,
-        updated_at: row.time(6)?,
+        created_at: row.read(5)?,
+        updated_at: row.read(6)?,
     })
 }

@@ -72,11 +72,11 @@ pub(super) fn read_head(conn: &Connection, key: i64) -> Result<HeadRow, StoreErr
     let sql = "SELECT version, phase, held, at, due, goes_on, state FROM heads WHERE key = ?1";
     let found = query_first(conn, sql, [key], |row| {
         Ok(HeadRow {
-            version: row.unsigned(0)?,
-            phase: row.phase(1)?,
+            version: row.read(0)?,
+            phase: row.read(1)?,
             held: row.get(2)?,
-            at: row.time(3)?,
-            due: row.optional_time(4)?,
+            at: row.read(3)?,
+            due: row.read(4)?,
             goes_on: row.get(5)?,
             state: row.get(6)?,
         })
@@ -92,20 +92,20 @@ pub(super) fn read_runs(conn: &Connection, key: i64) -> Result<Vec<(RunId, LiveR
     // The key begins with the class, so each class is one short range.
     let sql = "SELECT class, run, fence, due, state FROM step_runs WHERE class IN (0, 1) AND execution = ?1";
     query_all(conn, sql, [key], |row| {
-        let (class, fence) = (row.class(0)?, row.fence(2)?);
-        Ok((row.run(1)?, LiveRun { class, fence, due: row.optional_time(3)?, state: row.get(4)? }))
+        let (class, fence) = (row.read(0)?, row.read(2)?);
+        Ok((row.read(1)?, LiveRun { class, fence, due: row.read(3)?, state: row.get(4)? }))
     })
 }
 
 pub(super) fn read_parts(conn: &Connection, key: i64) -> Result<Vec<PartRow>, StoreError> {
     let sql = "SELECT part, key, due, value FROM parts WHERE execution = ?1";
     query_all(conn, sql, [key], |row| {
-        let (part, due) = (row.part(0)?, row.optional_time(2)?);
+        let (part, due) = (row.read(0)?, row.read(2)?);
         Ok(PartRow { part, key: row.get(1)?, due, value: Some(row.get(3)?) })
     })
 }
 
 pub(super) fn read_facts(conn: &Connection, key: i64) -> Result<Vec<(RunId, Position)>, StoreError> {
     let sql = "SELECT run, position FROM facts WHERE execution = ?1";
-    query_all(conn, sql, [key], |row| Ok((row.run(0)?, Position(row.get(1)?))))
+    query_all(conn, sql, [key], |row| Ok((row.read(0)?, Position(row.get(1)?))))
 }

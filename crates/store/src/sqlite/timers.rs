@@ -51,9 +51,9 @@ fn read_heads(
     count: usize,
 ) -> Result<Found, StoreError> {
     query_all(conn, HEADS_DUE, [until.0, after.due.0, after.execution, limit(count)], |row| {
-        let (due, table, execution) = (row.time(0)?, after.table, row.get(1)?);
+        let (due, table, execution) = (row.read(0)?, after.table, row.get(1)?);
         let place = TimerPlace { due, table, execution, row: Vec::new() };
-        Ok(timed(place, row.execution(3)?, head_timer(row.phase(2)?)))
+        Ok(timed(place, row.read(3)?, head_timer(row.read(2)?)))
     })
 }
 
@@ -66,11 +66,11 @@ fn read_runs(
     let run = <[u8; 8]>::try_from(after.row.as_slice()).map_or(i64::MIN, i64::from_be_bytes);
     let values = [until.0, after.due.0, after.execution, run, ENDED, limit(count)];
     query_all(conn, RUNS_DUE, values, |row| {
-        let (run, execution) = (row.run(2)?, row.execution(4)?);
+        let (run, execution) = (row.read(2)?, row.read(4)?);
         let state = row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?;
         let timer = run_timer(run, state).map_err(|error| error.of_execution(execution))?;
         let key = run.0.to_be_bytes().to_vec();
-        let (due, table) = (row.time(0)?, after.table);
+        let (due, table) = (row.read(0)?, after.table);
         Ok(timed(TimerPlace { due, table, execution: row.get(1)?, row: key }, execution, timer))
     })
 }
@@ -83,9 +83,9 @@ fn read_gates(
 ) -> Result<Found, StoreError> {
     let values = params![until.0, after.due.0, after.execution, after.row, ENDED, limit(count)];
     query_all(conn, GATES_DUE, values, |row| {
-        let (key, execution): (Vec<u8>, _) = (row.get(2)?, row.execution(3)?);
+        let (key, execution): (Vec<u8>, _) = (row.get(2)?, row.read(3)?);
         let timer = gate_timer(&key).map_err(|error| error.of_execution(execution))?;
-        let (due, table) = (row.time(0)?, after.table);
+        let (due, table) = (row.read(0)?, after.table);
         Ok(timed(TimerPlace { due, table, execution: row.get(1)?, row: key }, execution, timer))
     })
 }

@@ -18,7 +18,7 @@ pub(super) fn load(conn: &Connection) -> Result<BTreeMap<Tenant, Usage>, StoreEr
             definitions: row.get(4)?,
             memories: row.get(5)?,
         };
-        Ok((row.tenant(0)?, usage))
+        Ok((row.read(0)?, usage))
     })?;
     Ok(rows.into_iter().collect())
 }

@@ -29,16 +29,6 @@ impl Reader for DiskReader {
         Ok(Some(Stored { state: rows.state(execution)?, origin: Arc::new(disk.origin(&rows.creation)) }))
     }
 
-    fn journal(
-        &mut self,
-        execution: ExecutionId,
-        from: u64,
-        limit: usize,
-    ) -> Result<Vec<JournalRow>, StoreError> {
-        let bounds = PageBounds { rows_max: limit, bytes_max: usize::MAX };
-        Ok(self.journal_page(execution, from, bounds)?.rows)
-    }
-
     fn journal_page(
         &mut self,
         execution: ExecutionId,

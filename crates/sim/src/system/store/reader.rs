@@ -75,15 +75,6 @@ impl Reader for SystemReader {
         of!(self, load(execution))
     }
 
-    fn journal(
-        &mut self,
-        execution: ExecutionId,
-        from: u64,
-        limit: usize,
-    ) -> Result<Vec<JournalRow>, StoreError> {
-        of!(self, journal(execution, from, limit))
-    }
-
     fn journal_page(
         &mut self,
         execution: ExecutionId,
