@@ -1,18 +1,18 @@
-//! Who may do what: tenants, tokens, and the record of what was done. Rows beside executions, kept for a server.
+//! Tenants, tokens and the audit log of a server.
 
 use crate::origin::Tenant;
 use crate::store::{Reader, StoreError};
 use serde_json::Value;
 use windlass_kernel::Millis;
 
-/// What a server reads of its tenants and their users.
+/// Reads tenants, tokens and the audit log.
 pub trait Access: Reader {
     fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError>;
 
-    /// Of all tenants, those that were revoked included.
+    /// Returns the tokens of all tenants, including revoked ones.
     fn tokens(&mut self) -> Result<Vec<StoredToken>, StoreError>;
 
-    /// Newest first.
+    /// Returns audit rows, the newest first.
     fn audit(&mut self, query: &AuditQuery) -> Result<Vec<StoredAudit>, StoreError>;
 }
 
@@ -61,7 +61,7 @@ pub struct StoredToken {
     pub last_used_at: Option<Millis>,
 }
 
-/// Who asks for a change.
+/// The caller who requests a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
     /// `user_…`, or the subject of a JWT.
@@ -69,8 +69,8 @@ pub struct Author {
     pub role: String,
 }
 
-/// Something that somebody did. It is written by the transaction that does it: what is there was done, and what was done is
-/// there. What changes nothing, such as a refused request, is written alone.
+/// An action of a caller. It is written by the transaction that changes something: the change and its audit row exist
+/// together or not at all. An action that changes nothing, such as a refused request, is written alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Audit {
     pub tenant: Tenant,
@@ -103,7 +103,7 @@ pub struct AuditQuery {
     pub target: Option<String>,
     pub since: Option<Millis>,
     pub until: Option<Millis>,
-    /// Only what lies before this.
+    /// Only rows before this number.
     pub before: Option<i64>,
     pub limit: usize,
 }

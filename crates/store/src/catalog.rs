@@ -1,4 +1,4 @@
-//! What a server reads of workflows beside what an engine needs.
+//! Workflows and their versions, as a server reads them.
 
 use crate::commit::{DefinitionId, WorkflowId};
 use crate::entry::WorkflowStatus;

@@ -1,6 +1,6 @@
 //! Whether a store is what its journals say (K1). Every journal row is opened, every execution replayed and its rows
-//! made again and compared. Nothing is skipped silently and nothing stops the check: what is wrong is told with its
-//! place, and the check goes on.
+//! made again and compared. Nothing is skipped silently and nothing stops the check: every problem is reported with its
+//! place, and the check continues.
 
 mod compare;
 
@@ -19,15 +19,15 @@ const PAGE: usize = 256;
 const PROBLEMS_MAX: usize = 10_000;
 /// Nets kept at hand.
 const NETS_MAX: usize = 256;
-/// An execution that is written while it is checked is read on; after so many rounds it is taken as it is.
+/// Rounds of reading an execution that is written while it is checked; after them it is taken as it is.
 const ROUNDS_MAX: usize = 100;
 
-/// What a check must see beside what every reader sees.
+/// Reads what only a check needs.
 pub trait Audit: Reader {
-    /// What the medium finds wrong with itself, in its own words.
+    /// Returns problems that the medium finds in itself, in its own words.
     fn medium(&mut self) -> Result<Vec<String>, StoreError>;
 
-    /// Executions in the order of the store.
+    /// Returns executions in the order of the store.
     fn executions(
         &mut self,
         after: Option<ExecutionId>,
@@ -36,13 +36,13 @@ pub trait Audit: Reader {
 
     fn creation(&mut self, execution: ExecutionId) -> Result<Option<Creation>, StoreError>;
 
-    /// Journal rows of all executions in the order of their positions, as they lie there.
+    /// Returns journal rows of all executions in the order of their positions, as they are stored.
     fn sealed(&mut self, after: Position, limit: usize) -> Result<Vec<SealedRow>, StoreError>;
 
-    /// Which journal rows are said to hold a step-run's values.
+    /// Returns which journal rows hold the values of step-runs.
     fn facts(&mut self, execution: ExecutionId) -> Result<Vec<(RunId, Position)>, StoreError>;
 
-    /// Rows that belong to nothing: of executions that are not there, or leases without an offer.
+    /// Returns rows without an owner: of executions that do not exist, or leases without an offer.
     fn strays(&mut self, limit: usize) -> Result<Vec<Problem>, StoreError>;
 }
 
@@ -50,7 +50,7 @@ pub trait Audit: Reader {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedRow {
     pub position: Position,
-    /// None: of an execution that is not there.
+    /// None if the execution does not exist.
     pub execution: Option<ExecutionId>,
     pub version: u64,
     pub commit: CommitId,
@@ -126,18 +126,18 @@ struct Check<'a, A> {
     store: &'a mut A,
     report: Report,
     nets: BTreeMap<NetDigest, Option<Arc<Net>>>,
-    /// Journal rows told as damaged.
+    /// Journal rows reported as damaged.
     damaged: BTreeSet<(ExecutionId, u64)>,
-    /// The last journal row when the check began; what is committed later is not counted.
+    /// The last journal row when the check began; later commits are not counted.
     last: Position,
-    /// Journal rows up to there that a replay came by.
+    /// Journal rows up to there that a replay read.
     walked: u64,
-    /// Executions whose replay did not come to the end of the journal.
+    /// Executions whose replay did not reach the end of the journal.
     broken_off: BTreeSet<ExecutionId>,
 }
 
 impl<A: Audit> Check<'_, A> {
-    fn tell(
+    fn report_problem(
         &mut self,
         execution: Option<ExecutionId>,
         version: Option<u64>,
@@ -147,7 +147,7 @@ impl<A: Audit> Check<'_, A> {
         self.report.add(Problem { execution, version, table, what });
     }
 
-    /// What could be read. Damage is told; that nothing can be read at all ends the check.
+    /// Returns what could be read. Damage is reported; a store that cannot be read at all ends the check.
     fn read<T>(
         &mut self,
         of: Option<ExecutionId>,
@@ -157,16 +157,16 @@ impl<A: Audit> Check<'_, A> {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(StoreError::Corrupt(what) | StoreError::Undecodable(what)) => {
-                self.tell(of, None, table, what);
+                self.report_problem(of, None, table, what);
                 Ok(None)
             }
             Err(StoreError::Unreadable { execution, what }) => {
-                self.tell(Some(execution), None, table, what);
+                self.report_problem(Some(execution), None, table, what);
                 Ok(None)
             }
             Err(StoreError::Damaged(damage)) => {
                 if self.damaged.insert((damage.execution, damage.version)) {
-                    self.tell(Some(damage.execution), Some(damage.version), "journal", damage.what);
+                    self.report_problem(Some(damage.execution), Some(damage.version), "journal", damage.what);
                 }
                 Ok(None)
             }
@@ -177,7 +177,7 @@ impl<A: Audit> Check<'_, A> {
     fn medium(&mut self) -> Result<(), StoreError> {
         let found = self.store.medium();
         for what in self.read(None, "file", found)?.unwrap_or_default() {
-            self.tell(None, None, "file", what);
+            self.report_problem(None, None, "file", what);
         }
         Ok(())
     }
@@ -200,13 +200,13 @@ impl<A: Audit> Check<'_, A> {
         self.report.journal_rows += 1;
         let Some(execution) = row.execution else {
             let what = format!("the row at position {} belongs to no execution", row.position.0);
-            return self.tell(None, Some(row.version), "journal", what);
+            return self.report_problem(None, Some(row.version), "journal", what);
         };
         match open(execution, row.version, row.commit, &row.sealed) {
             Ok(records) => self.report.records += records.len() as u64,
             Err(damage) => {
                 self.damaged.insert((execution, row.version));
-                self.tell(Some(execution), Some(row.version), "journal", damage.what);
+                self.report_problem(Some(execution), Some(row.version), "journal", damage.what);
             }
         }
     }
@@ -250,29 +250,29 @@ impl<A: Audit> Check<'_, A> {
                 let facts = self.store.facts(id);
                 let facts = self.read(Some(id), "facts", facts)?.unwrap_or_default();
                 let found = replay.differences(&creation, &rows, facts);
-                found.into_iter().for_each(|(table, what)| self.tell(Some(id), None, table, what));
+                found.into_iter().for_each(|(table, what)| self.report_problem(Some(id), None, table, what));
                 return self.artifacts(id, &replay.artifacts);
             }
         }
         let what = "its version is beyond the end of its journal".to_owned();
-        self.tell(Some(id), Some(replay.state.head.version), "heads", what);
+        self.report_problem(Some(id), Some(replay.state.head.version), "heads", what);
         Ok(())
     }
 
-    /// Everything that the journal refers to is there, and is what it was.
+    /// Reports artifacts that the journal refers to and that are missing or changed.
     fn artifacts(&mut self, id: ExecutionId, keys: &BTreeSet<String>) -> Result<(), StoreError> {
         for key in keys {
             let found = self.store.values(id, &[Need::Artifact(key.clone())]);
             let found = self.read(Some(id), "artifacts", found)?.unwrap_or_default();
             if !matches!(found.artifacts.get(key), Some(Some(_))) {
                 let what = format!("{key} is not there, or is not what it was");
-                self.tell(Some(id), None, "artifacts", what);
+                self.report_problem(Some(id), None, "artifacts", what);
             }
         }
         Ok(())
     }
 
-    /// Reads on to the end of the journal. False: something is wrong with it and has been told.
+    /// Reads to the end of the journal. Returns false after a problem was reported.
     fn replay(&mut self, id: ExecutionId, replay: &mut Replay) -> Result<bool, StoreError> {
         loop {
             let page = self.store.journal(id, replay.state.head.version, PAGE);
@@ -284,7 +284,7 @@ impl<A: Audit> Check<'_, A> {
                 self.walked += u64::from(row.position <= self.last);
                 let version = row.version;
                 if let Err(what) = replay.take(row) {
-                    self.tell(Some(id), Some(version), "journal", what);
+                    self.report_problem(Some(id), Some(version), "journal", what);
                     return Ok(false);
                 }
             }
@@ -302,12 +302,12 @@ impl<A: Audit> Check<'_, A> {
         }
         let net = self.nets.get(&digest).cloned().flatten();
         if net.is_none() {
-            self.tell(Some(of), None, "nets", "its net is not in the store".to_owned());
+            self.report_problem(Some(of), None, "nets", "its net is not in the store".to_owned());
         }
         Ok(net)
     }
 
-    /// Rows of the journal that no replay came by: they are there, but nothing leads to them.
+    /// Reports journal rows that no replay read: they exist, but nothing leads to them.
     fn unreached(&mut self) -> Result<(), StoreError> {
         if self.walked == self.report.journal_rows {
             return Ok(());
@@ -334,7 +334,7 @@ impl<A: Audit> Check<'_, A> {
             *expected += records.len() as u64;
         } else {
             let what = format!("a second row for this version, at position {}", row.position.0);
-            self.tell(Some(execution), Some(row.version), "journal", what);
+            self.report_problem(Some(execution), Some(row.version), "journal", what);
         }
     }
 
@@ -346,7 +346,7 @@ impl<A: Audit> Check<'_, A> {
     }
 }
 
-/// An execution as its journal tells it.
+/// An execution as it follows from its journal.
 struct Replay {
     net: Arc<Net>,
     state: Execution<'static>,

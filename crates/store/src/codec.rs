@@ -70,7 +70,7 @@ fn place(state: &mut Execution<'static>, row: &PartRow) -> Result<(), StoreError
 }
 
 impl RunRow {
-    /// Of a whole state: the row as it stands.
+    /// Returns the row of a step-run that is live after the commit.
     #[must_use]
     pub fn standing(&self) -> Option<(RunId, &LiveRun)> {
         self.after.as_ref().map(|row| (self.run, row))

@@ -11,15 +11,16 @@ use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{Create, ExecutionId, Fence, Input, Millis, Net, NetDigest, Record, RunId};
 
-/// Chosen by the writer, kept with the journal row: whoever lost the answer can learn whether it was written.
+/// Id of a commit, chosen by the writer and kept with the journal row: a writer that lost the answer can find out whether
+/// the commit was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(pub u128);
 
-/// Place of a journal row among all rows of all executions; rises with every commit.
+/// Position of a journal row among the rows of all executions; rises with every commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub i64);
 
-/// Place of a row in the inbox; rises.
+/// Number of a letter in the inbox; rises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MailId(pub i64);
 
@@ -47,34 +48,34 @@ pub enum Write {
     Define(Box<Definition>),
     /// Another net of a definition that is there: lowered with what one start asked for.
     Net(Arc<Net>),
-    /// A worker takes an offer that stood in the queue, or says that it has begun with one it has.
+    /// A worker takes an offer from the queue, or reports that it has begun with one it holds.
     Lease(Lease),
-    /// Where the pipeline of a leased offer stands (R14).
+    /// The cursor of the pipeline of a leased offer (R14).
     Checkpoint {
         execution: ExecutionId,
         run: RunId,
         fence: Fence,
         cursor: Arc<Value>,
     },
-    /// How far the work of a leased offer says that it has come.
+    /// Progress that the worker of a leased offer reports.
     Progress {
         execution: ExecutionId,
         run: RunId,
         fence: Fence,
         progress: Progress,
     },
-    /// An input for an execution, to be decided by whoever owns it.
+    /// An input for an execution, decided by the engine that owns it.
     Accept(Mail),
-    /// The end of mail that changed nothing: refused, or accepted without a record. It is not given again.
+    /// Ends a letter that led to no commit: it was refused, or accepted without a record.
     Settle {
         mail: MailId,
         refused: Option<String>,
     },
-    /// Whoever waited for the answer of this mail has it; the row goes.
+    /// The answer of a letter was fetched; its row is deleted.
     Fetched {
         mail: MailId,
     },
-    /// What had to stop has stopped (R7).
+    /// A stop obligation is fulfilled (R7).
     Stopped(Stop),
     Log(LogChunk),
     Entry(Box<Entry>),
@@ -142,7 +143,7 @@ pub struct Definition {
     pub author: Option<Author>,
 }
 
-/// What a compiler knows about a definition beside its Net. The store does not look into it.
+/// What a compiler knows about a definition in addition to its Net. The store does not look into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredManifest {
     /// Number of the compiler; 0 for definitions without a manifest.
@@ -258,18 +259,18 @@ pub struct LogChunk {
     pub at: Millis,
 }
 
-/// What became of one write of a batch.
+/// The outcome of one write of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     Committed(Position),
-    /// A lease, a checkpoint, a refusal, a stop or log lines: it is there.
+    /// Another write than a commit is stored.
     Done,
     /// A definition, new or known.
     Defined(DefinitionId, u32, WorkflowId),
     Accepted(MailId),
-    /// Someone else wrote this execution meanwhile, or an earlier commit of it in the batch was refused.
+    /// Another writer was faster, or an earlier commit of the execution in the batch was refused.
     Conflict,
-    /// The fence is not the open one, its lease is someone else's, or there is no such execution.
+    /// The fence is not the open one, another session has the lease, or there is no such execution.
     Fenced,
     /// It was written before: the execution exists, the mail was settled, the work had stopped.
     Duplicate,

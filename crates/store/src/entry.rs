@@ -1,5 +1,5 @@
-//! Rows beside executions: what a server keeps for its tenants. They are written in the engine's own batches, so that
-//! the disk has one writer, and are no part of any decision.
+//! Rows that belong to no execution's state: what a server keeps for its tenants. They are written in the engine's own
+//! batches, so that the disk has one writer, and no decision depends on them.
 
 use crate::access::{Audit, StoredTenant, StoredToken};
 use crate::commit::{DefinitionId, StoredManifest, WorkflowId};
@@ -13,14 +13,14 @@ use windlass_kernel::{ExecutionId, Millis, NetDigest};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
-    /// Another state of a workflow; `Duplicate` when the tenant has none of that id.
+    /// Sets the status of a workflow; `Duplicate` when the tenant has none of that id.
     WorkflowStatus {
         tenant: Tenant,
         workflow: WorkflowId,
         status: WorkflowStatus,
         at: Millis,
     },
-    /// It is found no more; its executions stay. `Duplicate` when the tenant has none of that id.
+    /// Deletes a workflow; its executions stay. `Duplicate` when the tenant has none of that id.
     WorkflowDeleted {
         tenant: Tenant,
         workflow: WorkflowId,
@@ -40,57 +40,58 @@ pub enum Entry {
         hooks: Vec<HookClaim>,
         at: Millis,
     },
-    /// An ended execution is not there any more; `Duplicate` when it is not there or has not ended.
+    /// Hides an ended execution until its rows are deleted; `Duplicate` when it does not exist or has not ended.
     Forget {
         execution: ExecutionId,
     },
-    /// At most so many rows of forgotten executions go; `Duplicate` when there are none left.
+    /// Deletes at most this many rows of forgotten executions; `Duplicate` when there are none left.
     Clear {
         rows: usize,
     },
-    /// Bytes of artifacts that tenants have, counted anew after a sweep.
+    /// Replaces the bytes of artifacts counted for each tenant, after a sweep.
     ArtifactsCounted {
         left: BTreeMap<Tenant, u64>,
     },
-    /// An execution is suspected or quarantined, or what is known of it has changed.
+    /// Marks an execution as suspected or quarantined, or changes that mark.
     Suspect(Box<Suspect>),
-    /// An execution is worked on again, and nothing is held against it. `Duplicate` when nothing was.
+    /// Removes the mark of an execution; `Duplicate` when it had none.
     Released {
         execution: ExecutionId,
     },
-    /// A quarantined execution whose rows cannot be read is over: it is listed as cancelled, and nothing of it is done
-    /// any more. Its journal stays as it is. `Duplicate` when it is not there or has ended.
+    /// Ends a quarantined execution whose rows cannot be read: it is listed as cancelled, and no work of it is found. Its
+    /// journal stays as it is. `Duplicate` when it does not exist or has ended.
     Abandoned {
         execution: ExecutionId,
         at: Millis,
     },
-    /// A workflow remembers a value; that of a key that is there is replaced.
+    /// Stores a value that a workflow remembers, in place of an earlier one under the same key.
     Remember(Box<StoredMemory>),
-    /// `Duplicate` when somebody else has made some meanwhile.
+    /// Adds deliveries; `Duplicate` when another process has added some meanwhile.
     Deliveries(Box<NewDeliveries>),
     Tried(Box<Try>),
-    /// Everything of the execution that is not acknowledged, and what comes after it until a redelivery.
+    /// Gives up all deliveries of an execution that are pending, and those that are added until a redelivery.
     GivenUp {
         execution: ExecutionId,
         why: String,
         at: Millis,
     },
-    /// Everything is told. `Duplicate` when something still waits.
+    /// Closes the outbox of an execution; `Duplicate` when a delivery is pending.
     ToldAll {
         execution: ExecutionId,
     },
-    /// Once more, and at once; what comes after it is not given up any more. `Duplicate` when the tenant has no such delivery.
+    /// Sends a delivery once more, at once; those added after it are sent again, too. `Duplicate` when the tenant has no such
+    /// delivery.
     Redeliver {
         tenant: Tenant,
         execution: ExecutionId,
         number: u64,
         at: Millis,
     },
-    /// A new tenant, or another name and other limits of one that is there.
+    /// Adds a tenant, or changes the name and the limits of one.
     Tenant(Box<StoredTenant>),
-    /// `Duplicate` when there is one of that id or digest.
+    /// Adds a token; `Duplicate` when there is one of that id or digest.
     Token(Box<StoredToken>),
-    /// It opens nothing any more. `Duplicate` when the tenant has none of that id, or it was revoked before.
+    /// Revokes a token; `Duplicate` when the tenant has none of that id, or it was revoked before.
     TokenRevoked {
         tenant: Tenant,
         id: String,
@@ -100,9 +101,9 @@ pub enum Entry {
         id: String,
         at: Millis,
     },
-    /// Something that changed nothing and is to be known: a refused request, a secret that was read.
+    /// Records an action that changed nothing: a refused request, a secret that was read.
     Audit(Box<Audit>),
-    /// An entry that somebody asked for. Who it was is written with it, and only if it took effect.
+    /// An entry that a caller requested. It is audited in the same transaction, and only if it takes effect.
     Audited {
         entry: Box<Entry>,
         audit: Box<Audit>,
@@ -110,14 +111,14 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// The same, with the one who asked for it.
+    /// Returns the same entry with the record of who requested it.
     #[must_use]
     pub fn audited(self, audit: Audit) -> Entry {
         Entry::Audited { entry: Box::new(self), audit: Box::new(audit) }
     }
 }
 
-/// What the author of a workflow says about it.
+/// Status of a workflow, as its author sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WorkflowStatus {
     Draft,

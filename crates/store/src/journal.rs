@@ -1,5 +1,5 @@
 //! The stored form of records: the one promise that lasts. Readable JSON, a format number, a checksum over the
-//! bytes and over where they belong, so that a row that was cut, flipped or moved is told and never read past.
+//! bytes and over where they belong, so that a row that was cut, flipped or moved is reported and never skipped.
 
 use crate::commit::CommitId;
 use crate::store::Damage;

@@ -1,42 +1,42 @@
-//! Events on their way to whoever asked for them with a start. Rows beside executions, kept for a server.
+//! Deliveries of events to the webhook that a start named.
 
 use crate::commit::WorkflowId;
 use crate::origin::{Tenant, Webhook};
 use crate::store::{Reader, StoreError};
 use windlass_kernel::{ExecutionId, Millis};
 
-/// What a server reads of deliveries.
+/// Reads deliveries.
 pub trait Outbox: Reader {
-    /// Executions that may still have something to tell, in the order of their creation, after that one.
+    /// Returns executions whose outbox is open, in the order of their creation, after a place.
     fn tellers(&mut self, after: i64, limit: usize) -> Result<Vec<Teller>, StoreError>;
 
     fn teller(&mut self, execution: ExecutionId) -> Result<Option<Teller>, StoreError>;
 
-    /// Deliveries of an execution that nobody has acknowledged, the lowest number first.
+    /// Returns pending deliveries of an execution, the lowest number first.
     fn pending(&mut self, execution: ExecutionId, limit: usize) -> Result<Vec<StoredDelivery>, StoreError>;
 
-    /// Messages of an execution that deliveries of this event were made of.
+    /// Returns the messages of an execution that deliveries of this event were made from.
     fn told(&mut self, execution: ExecutionId, event: &str) -> Result<Vec<u64>, StoreError>;
 
-    /// Newest first.
+    /// Returns deliveries, the newest first.
     fn deliveries(&mut self, query: &DeliveryQuery) -> Result<Vec<StoredDelivery>, StoreError>;
 
-    /// Deliveries that nobody has acknowledged, of all tenants, counted up to the bound.
+    /// Counts pending deliveries of all tenants up to a bound.
     fn backlog(&mut self, bound: usize) -> Result<usize, StoreError>;
 }
 
-/// An execution that somebody wants to hear of.
+/// An execution that was started with a webhook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Teller {
-    /// Its place among the tellers.
+    /// Place among all such executions.
     pub place: i64,
     pub execution: ExecutionId,
     pub tenant: Tenant,
     pub workflow: Option<WorkflowId>,
     pub webhook: Webhook,
-    /// Messages up to this one were looked at.
+    /// The last message that deliveries were made from.
     pub seen: u64,
-    /// Deliveries that were made of them.
+    /// Number of the last delivery.
     pub number: u64,
 }
 
@@ -44,14 +44,14 @@ pub struct Teller {
 pub struct NewDelivery {
     /// Counts the deliveries of an execution, from 1.
     pub number: u64,
-    /// The message that it tells.
+    /// The message that is delivered.
     pub message: u64,
     pub event: String,
-    /// What is sent, but for its signature.
+    /// The body that is sent; its signature is a header.
     pub body: String,
 }
 
-/// Events of an execution that are to be delivered, and how far its messages were looked at: all of it or nothing.
+/// New deliveries of an execution, and the last message they were made from: all of it is written, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewDeliveries {
     pub execution: ExecutionId,
@@ -64,7 +64,7 @@ pub struct NewDeliveries {
 pub enum DeliveryState {
     Pending,
     Delivered,
-    /// Nobody tries again, unless somebody asks for it.
+    /// It is not tried again, unless a redelivery is requested.
     GivenUp,
 }
 
@@ -87,17 +87,17 @@ impl DeliveryState {
     }
 }
 
-/// What came of a try.
+/// Result of one attempt to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Try {
     pub execution: ExecutionId,
     pub number: u64,
     pub state: DeliveryState,
-    /// Tries so far.
+    /// Number of attempts so far.
     pub attempts: u32,
-    /// When the next one is due.
+    /// Time of the next attempt.
     pub due: Option<Millis>,
-    /// The status that the receiver answered with.
+    /// Status code of the receiver's answer.
     pub answer: Option<u16>,
     pub error: Option<String>,
     pub at: Millis,
@@ -105,7 +105,7 @@ pub struct Try {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDelivery {
-    /// Its place among all deliveries.
+    /// Place among all deliveries.
     pub place: i64,
     pub execution: ExecutionId,
     pub url: String,

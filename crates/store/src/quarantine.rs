@@ -1,37 +1,37 @@
-//! Executions that are not worked on: those that took the process down again and again, and those whose rows cannot be
-//! read. A row beside the execution, no phase of it: its journal stays as it is.
+//! Executions that are not worked on: those that crashed the process repeatedly, and those whose rows cannot be read. The
+//! mark is a row of its own and no phase: the journal of the execution stays as it is.
 
 use crate::origin::Tenant;
 use crate::store::{Reader, StoreError};
 use windlass_kernel::{ExecutionId, Millis};
 
-/// Deaths of a process with the same execution in hand, without progress between them, until it is quarantined. Once is
-/// chance and twice may be: a machine that runs out of memory kills whatever is there.
+/// Crashes of the process while it works on the same execution, without progress between them, until the execution is
+/// quarantined. One or two may be chance: a machine that runs out of memory kills any process.
 pub const DEATHS_MAX: u32 = 3;
 
-/// An execution that was in hand when a process died, or that is quarantined.
+/// An execution that the process worked on when it crashed, or that is quarantined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
     pub execution: ExecutionId,
-    /// Version of the execution at its newest death; one that has risen since then has made progress.
+    /// Version of the execution at the newest crash; a higher version since then is progress.
     pub version: u64,
     pub deaths: u32,
-    /// None: it is suspected, and worked on.
+    /// None while it is only suspected, and worked on.
     pub quarantined_at: Option<Millis>,
     pub reason: String,
 }
 
-/// Why and since when an execution is not worked on.
+/// The reason why an execution is not worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarantine {
     pub since: Millis,
     pub reason: String,
-    /// Deaths of the process that led to it; 0 where its rows cannot be read.
+    /// Number of crashes that led to it; 0 if its rows cannot be read.
     pub deaths: u32,
 }
 
 impl Suspect {
-    /// None while it is only suspected.
+    /// Returns None while the execution is only suspected.
     #[must_use]
     pub fn quarantine(&self) -> Option<Quarantine> {
         let Suspect { quarantined_at, reason, deaths, .. } = self;
@@ -40,14 +40,14 @@ impl Suspect {
 }
 
 pub trait Quarantined: Reader {
-    /// Every execution in the table, suspected or quarantined, by its id.
+    /// Returns every execution that is suspected or quarantined, in the order of ids.
     fn suspects(&mut self) -> Result<Vec<Suspect>, StoreError>;
 
-    /// What is known of an execution without reading its state. None: there is no such execution.
+    /// Returns what is known of an execution without reading its state; None if it does not exist.
     fn standing(&mut self, execution: ExecutionId) -> Result<Option<Standing>, StoreError>;
 }
 
-/// What is known of an execution whose state may be unreadable.
+/// Facts about an execution whose state may be unreadable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     pub version: u64,

@@ -1,4 +1,4 @@
-//! Forgetting what has ended long ago: which executions may go, and which artifacts nothing refers to any more.
+//! Retention: which executions may be deleted, and which artifacts are still referred to.
 
 use crate::artifacts::References;
 use crate::origin::Tenant;
@@ -6,13 +6,13 @@ use crate::store::{Reader, StoreError};
 use windlass_kernel::{ExecutionId, Millis, Phase};
 
 pub trait Retention: Reader {
-    /// Executions that ended before then and that nobody needs any more, the longest ended first.
+    /// Returns executions that ended before a time and may be deleted, the longest ended first.
     fn forgettable(&mut self, ended_before: Millis, limit: usize) -> Result<Vec<Forgettable>, StoreError>;
 
-    /// How many there are.
+    /// Counts them.
     fn count_forgettable(&mut self, ended_before: Millis) -> Result<u64, StoreError>;
 
-    /// Keys of all artifacts that anything in the store names, by the tenant whose row it is.
+    /// Returns the keys of all artifacts that rows of the store refer to, by the tenant of the row.
     fn referenced(&mut self) -> Result<References, StoreError>;
 }
 

@@ -43,7 +43,7 @@ impl Default for HeadRow {
     }
 }
 
-/// Where a live step-run's row lies: what has to be found at once after a crash lies together.
+/// The table part that a live step-run is in: rows that must be found at once after a crash are next to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     Offered = 0,
@@ -53,7 +53,7 @@ pub enum Class {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRow {
     pub run: RunId,
-    /// Where the row lies before this commit, if it is there.
+    /// The class of the row before this commit, if it exists.
     pub before: Option<Class>,
     /// None: it has ended.
     pub after: Option<LiveRun>,

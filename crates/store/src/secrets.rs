@@ -4,10 +4,10 @@ use crate::access::Audit;
 use crate::store::StoreError;
 use windlass_kernel::Millis;
 
-/// Whose secrets they are where nobody says.
+/// The tenant of secrets for which none is given.
 pub const TENANT: &str = "default";
 
-/// One secret as it lies there.
+/// One secret as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSecret {
     pub tenant: String,
@@ -36,8 +36,8 @@ pub struct Wrapped {
     pub sealed: Vec<u8>,
 }
 
-/// Secrets of all tenants, beside whoever else writes. Every call stands alone; what it changed is on disk before it
-/// returns, and after an `Err` nothing of it is.
+/// Secrets of all tenants. Other processes may write at the same time. Each call is one transaction: its change is on disk
+/// before it returns, and an `Err` changes nothing.
 pub trait Secrets: Send {
     /// Puts the first version, or the one after the version that is there. False when another version is there:
     /// nothing was written then. Who asked for it is written with it.
@@ -48,11 +48,11 @@ pub trait Secrets: Send {
     /// Of one tenant or of all, in the order of tenants and names.
     fn all(&mut self, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError>;
 
-    /// Whether it was there. If it was, who asked for it is written with it.
+    /// Returns whether the secret existed. If it did, the deletion is audited in the same transaction.
     fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> Result<bool, StoreError>;
 
-    /// Gives every secret to `change` and puts what it makes of it, all of it or nothing. An error of `change` ends it.
-    /// Says how many there are.
+    /// Replaces every secret by what `change` makes of it, all of them or none. An error of `change` ends it. Returns how
+    /// many secrets there are.
     fn rewrap<E: From<StoreError>>(
         &mut self,
         change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,

@@ -1,4 +1,4 @@
-//! The port to the disk: one writer, readers beside it.
+//! The port to the disk: one writer and any number of readers.
 
 use crate::commit::{
     Applied, CommitId, DefinitionId, Lease, Letter, MailId, Position, Progress, Stop, StoredManifest,
@@ -13,22 +13,22 @@ use windlass_kernel::{
     Execution, ExecutionId, Fence, Millis, Need, Net, NetDigest, Phase, Record, RunId, Timer, Values,
 };
 
-/// The one that writes.
+/// The writer of a store.
 pub trait Store: Send + 'static {
     type Reader: Reader;
 
-    /// Writes a batch in order, as one transaction, and answers for each. After `Ok` a crash loses none of what was
-    /// answered as written. `Err`: the outcome is unknown, and the writer must not go on.
+    /// Writes a batch in order, as one transaction, and returns the outcome of each write. After `Ok` a crash loses nothing
+    /// that was answered as written. After `Err` the outcome is unknown, and the writer must not continue.
     fn write(&mut self, batch: &[Write]) -> Result<Vec<Applied>, StoreError>;
 
-    /// A reader that sees everything that was answered before it reads.
+    /// Returns a reader that sees everything that was answered before it reads.
     fn reader(&self) -> Result<Self::Reader, StoreError>;
 }
 
-/// Reads what is durable. Every list has a bound and goes on after an entry it gave; every call stands alone and sees
-/// one moment.
+/// Reads what is durable. Every list has a bound and continues after an entry of an earlier page; every call sees one
+/// moment.
 pub trait Reader: Send + 'static {
-    /// The live state of an execution, from its rows.
+    /// Returns the live state of an execution, from its rows.
     fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError>;
 
     /// Returns journal rows of an execution, from the row that holds version `from` on.
@@ -50,13 +50,13 @@ pub trait Reader: Send + 'static {
         bounds: PageBounds,
     ) -> Result<JournalPage, StoreError>;
 
-    /// Values a decision needs, as far as the store has them; an artifact that is not there is told as such.
+    /// Returns values that a decision needs, as far as the store has them; a missing artifact is an entry of None.
     fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError>;
 
     fn net(&mut self, digest: NetDigest) -> Result<Option<Net>, StoreError>;
 
-    /// Timers that are due until then, the earliest first, after the given place. Those that run: a hold lets only the
-    /// execution's own come due.
+    /// Returns timers that are due until a time, the earliest first, after a given one. A hold stops all but the
+    /// execution's own timer.
     fn due(
         &mut self,
         after: Option<&DueTimer>,
@@ -64,11 +64,11 @@ pub trait Reader: Send + 'static {
         limit: usize,
     ) -> Result<Vec<DueTimer>, StoreError>;
 
-    /// Open offers in (execution, run) order of the store, leased or not.
+    /// Returns open offers in (execution, run) order of the store, leased or not.
     fn offers(&mut self, after: Option<(ExecutionId, RunId)>, limit: usize)
     -> Result<Vec<Offer>, StoreError>;
 
-    /// Open offers of one execution, after a step-run; none when there is no such execution.
+    /// Returns open offers of one execution, after a step-run; none when there is no such execution.
     fn offers_of(
         &mut self,
         execution: ExecutionId,
@@ -76,15 +76,15 @@ pub trait Reader: Send + 'static {
         limit: usize,
     ) -> Result<Vec<Offer>, StoreError>;
 
-    /// Executions whose newest commit was cut short and goes on by itself (`HeadRow::goes_on`).
+    /// Returns executions whose newest commit was cut short and continues without an input (`HeadRow::goes_on`).
     fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
 
-    /// Stop obligations that nobody has fulfilled (R7).
+    /// Returns stop obligations that are not fulfilled (R7).
     fn stops(&mut self, after: Option<&Stop>, limit: usize) -> Result<Vec<Stop>, StoreError>;
 
     fn inbox(&mut self, after: Option<MailId>, limit: usize) -> Result<Vec<StoredMail>, StoreError>;
 
-    /// Open mail to one execution, oldest first.
+    /// Returns open mail to one execution, the oldest first.
     fn inbox_of(&mut self, to: ExecutionId, limit: usize) -> Result<Vec<StoredMail>, StoreError> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
@@ -99,18 +99,18 @@ pub trait Reader: Send + 'static {
         }
     }
 
-    /// What became of mail that somebody waits for: None while it is open, then `Ok` or why it was refused. Mail that
-    /// nobody waits for, or whose answer was fetched, is an error.
+    /// Returns the answer of a letter: None while it is open, then `Ok` or why it was refused. A letter that wants no
+    /// answer, or whose answer was fetched, is an error.
     fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError>;
 
     fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError>;
 
-    /// What is held against an execution, if anything. A store that quarantines nothing knows of none.
+    /// Returns the quarantine mark of an execution, if it has one.
     fn suspect(&mut self, _execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
         Ok(None)
     }
 
-    /// How many executions of a tenant have not ended, counted up to this number.
+    /// Counts executions of a tenant that have not ended, up to a bound.
     fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
         let query = Query {
             tenant: Some(tenant.clone()),
@@ -123,7 +123,7 @@ pub trait Reader: Send + 'static {
 
     fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError>;
 
-    /// A definition that the tenant has: that version, or the newest.
+    /// Returns a version of a workflow that the tenant has; the newest if none is given.
     fn find_definition(
         &mut self,
         tenant: &Tenant,
@@ -131,7 +131,7 @@ pub trait Reader: Send + 'static {
         version: Option<u32>,
     ) -> Result<Option<StoredDefinition>, StoreError>;
 
-    /// Log chunks of an execution after a place.
+    /// Returns log chunks of an execution after a position.
     fn logs(
         &mut self,
         execution: ExecutionId,
@@ -139,16 +139,16 @@ pub trait Reader: Send + 'static {
         limit: usize,
     ) -> Result<Vec<StoredLog>, StoreError>;
 
-    /// All rows of an execution as they lie there, for checking (K1): in the form `project` gives over a whole state.
+    /// Returns all rows of an execution, for checking (K1), in the form that `project` makes of a whole state.
     fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError>;
 }
 
-/// Mail read at a time when that of one execution is looked for.
+/// Letters read at a time in search of those to one execution.
 const INBOX_PAGE: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    #[error("the disk is full: {0}. What was answered is safe; free some space and start again")]
+    #[error("the disk is full: {0}. Everything that was answered is safe; free some space and start again")]
     Full(String),
     #[error("the store cannot be read or written: {0}")]
     Io(String),
@@ -156,7 +156,7 @@ pub enum StoreError {
     Corrupt(String),
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// Bytes of a row are not what was written. Readers of one execution name it: see `Unreadable`.
+    /// The bytes of a row are not what was written. Readers of one execution name it: see `Unreadable`.
     #[error("the store is damaged: {0}")]
     Undecodable(String),
     /// Rows of this execution are not what was written; those of others are not concerned.
@@ -169,7 +169,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The one execution whose rows cannot be read; None where the whole store is in doubt.
+    /// Returns the one execution whose rows cannot be read; None where the whole store is in doubt.
     #[must_use]
     pub fn unreadable(&self) -> Option<ExecutionId> {
         match self {
@@ -183,7 +183,7 @@ impl StoreError {
         }
     }
 
-    /// The same error, of rows that belong to this execution.
+    /// Returns the same error, of rows that belong to this execution.
     #[must_use]
     pub fn of_execution(self, execution: ExecutionId) -> StoreError {
         match self {
@@ -208,7 +208,7 @@ pub struct Stored {
     pub origin: Arc<Origin>,
 }
 
-/// How a definition is asked for.
+/// A reference to a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
     Id(WorkflowId),
@@ -216,11 +216,11 @@ pub enum Which {
     Name(String),
 }
 
-/// What stands before an id where people write it.
+/// Prefix of the id of a workflow in texts.
 const ID_PREFIX: &str = "wf_";
 
 impl Which {
-    /// An id as people write it, or else a name.
+    /// Parses an id; any other text is a name.
     #[must_use]
     pub fn of(text: &str) -> Which {
         let digits = text.strip_prefix(ID_PREFIX).filter(|digits| digits.len() == 32);
@@ -240,7 +240,7 @@ impl std::fmt::Display for Which {
     }
 }
 
-/// How much is read at a time. Rows are as large as what tenants put into them.
+/// Bounds of one page. Rows are as large as the values that tenants put into them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageBounds {
     pub rows_max: usize,
@@ -292,10 +292,10 @@ pub struct StoredMail {
     pub answered: bool,
 }
 
-/// Newest first, from before the given execution.
+/// A list of executions, the newest first, from before a given one.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// None: of every tenant.
+    /// None lists executions of every tenant.
     pub tenant: Option<Tenant>,
     pub workflow: Option<WorkflowId>,
     pub status: Option<Status>,
@@ -310,7 +310,7 @@ pub struct Query {
     pub limit: usize,
 }
 
-/// Phases as a list is filtered by them.
+/// The phases of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Not ended.
@@ -328,7 +328,7 @@ pub struct Listed {
     pub dialect: Option<String>,
     pub phase: Phase,
     pub held: bool,
-    /// It is not worked on.
+    /// Present while it is not worked on.
     pub quarantine: Option<Quarantine>,
     pub created_at: Millis,
     /// Time of the newest event.

@@ -1,5 +1,5 @@
-//! Bytes that tenants use. They are counted by the writes that add or remove them, in the same transaction, so that asking
-//! costs no sum over rows.
+//! Bytes that tenants use. They are counted by the writes that add or remove them, in the same transaction, so that no
+//! query has to sum over rows.
 
 use crate::origin::Tenant;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl Usage {
     }
 }
 
-/// A length as a change.
+/// Returns a length as a change.
 pub(crate) fn bytes(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
@@ -54,7 +54,7 @@ impl UsageChanges {
     }
 }
 
-/// What all tenants use, as far as this process knows: what the store has counted, and artifacts that were kept since.
+/// Bytes of all tenants that this process knows of: those the store has counted, and artifacts kept since.
 #[derive(Debug, Default)]
 pub struct Usages {
     known: Mutex<Known>,
@@ -77,8 +77,8 @@ impl Usages {
         self.lock().all.get(tenant).copied().unwrap_or_default()
     }
 
-    /// Artifacts are files, kept before what refers to them: the next batch counts them in the store. A crash before that
-    /// loses the count, which the next sweep of artifacts makes good.
+    /// Counts an artifact that was kept. Artifacts are files, kept before the rows that refer to them: the next batch counts
+    /// them in the store. A crash before that loses the count until the next sweep of artifacts.
     pub fn add_artifacts(&self, tenant: &Tenant, bytes: u64) {
         let change = Usage { artifacts: i64::try_from(bytes).unwrap_or(i64::MAX), ..Usage::default() };
         let mut known = self.lock();
@@ -86,12 +86,12 @@ impl Usages {
         known.unwritten.add(tenant, change);
     }
 
-    /// Takes what a batch has to count beside its own changes.
+    /// Takes the changes that the next batch counts in addition to its own.
     pub(crate) fn take_unwritten(&self) -> UsageChanges {
         std::mem::take(&mut self.lock().unwritten)
     }
 
-    /// Counts the own changes of a batch that was written.
+    /// Counts the changes of a batch that was written.
     pub(crate) fn add(&self, changes: &UsageChanges) {
         let mut known = self.lock();
         for (tenant, change) in &changes.0 {
@@ -99,7 +99,7 @@ impl Usages {
         }
     }
 
-    /// Artifacts were counted anew.
+    /// Replaces the bytes of artifacts.
     pub(crate) fn set_artifacts(&self, left: &BTreeMap<Tenant, u64>) {
         for (tenant, usage) in &mut self.lock().all {
             usage.artifacts = left.get(tenant).map_or(0, |bytes| i64::try_from(*bytes).unwrap_or(i64::MAX));

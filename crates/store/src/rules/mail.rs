@@ -1,4 +1,4 @@
-//! Letters: each is consumed once, and answered if somebody waits for it.
+//! Letters: each is consumed once, and answered if another process waits for the answer.
 
 /// The row of a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

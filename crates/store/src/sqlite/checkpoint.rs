@@ -1,6 +1,6 @@
-//! Keeps the write-ahead log short. Copying it into the database takes long and is done beside the writer, on a
-//! thread of its own; but the log can begin anew only when nothing in it is left to copy, and under load something
-//! always is. So the writer copies the small rest itself, between two batches.
+//! Keeps the write-ahead log short. A thread of its own copies it into the database, which takes long, while the writer
+//! continues. But the log can restart only when nothing in it is left to copy, and under load something always is. So
+//! the writer copies the small rest itself, between two batches.
 
 use super::connect;
 use crate::store::StoreError;
@@ -13,21 +13,20 @@ use std::time::Duration;
 /// Lengths of the log, in pages of 4 KiB.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
-    /// From here on it is copied. Pages that are written again and again are copied once, so a longer log is less
-    /// work; but the disk takes longer for each copy, and all commits wait behind it: with 32 MiB one in twenty
-    /// executions met such a wait of 30 ms, with 8 MiB the waits are below 10 ms.
+    /// Length from which on the log is copied. Pages that are written repeatedly are copied once, so a longer log is less
+    /// work; but each copy takes longer, and all commits wait for it: with 32 MiB one in twenty executions waited 30 ms,
+    /// with 8 MiB the waits are below 10 ms.
     pub(super) start: i64,
-    /// At most so much is left to the writer.
+    /// Maximum length that is left to the writer.
     pub(super) rest: i64,
-    /// If the thread does not get ahead of the writer, the writer copies all that is left.
+    /// Length from which on the writer copies all that is left, because the thread is too slow.
     pub(super) soft: i64,
-    /// From here on readers are waited for longer. One that looks at an old state for minutes (a copy of the whole
-    /// store) keeps the log from beginning anew; then it grows, which is no reason to stop.
+    /// Length from which on the writer waits longer for readers. A reader that sees an old state for minutes (a copy of the
+    /// whole store) keeps the log from restarting; then the log grows, and writing continues.
     pub(super) long: i64,
 }
 
-/// Readers that are at it when the writer copies the rest are waited for so long. They take less, and those that come
-/// later are not in the way.
+/// Maximum time that the writer waits for readers when it copies the rest. Most take less, and later ones do not matter.
 const READERS_WAIT: Duration = Duration::from_millis(5);
 
 const READERS_WAIT_LONG: Duration = Duration::from_millis(100);
@@ -41,16 +40,16 @@ pub(super) struct Checkpoints {
     wake: Option<SyncSender<()>>,
     done: Receiver<Result<(), StoreError>>,
     thread: Option<JoinHandle<()>>,
-    /// The thread is at it.
+    /// The thread is copying.
     running: bool,
-    /// Length of the log when the writer last tried to begin it anew.
+    /// Length of the log when the writer last tried to restart it.
     tried_at: i64,
 }
 
 /// Pages in the log, and how many of them are copied.
 #[derive(Debug, Clone, Copy)]
 struct Log {
-    /// Less than none: nothing was done, another process copies.
+    /// Negative when another process is copying.
     pages: i64,
     copied: i64,
 }
@@ -59,23 +58,24 @@ impl Checkpoints {
     pub(super) fn start(path: &Path, bounds: Bounds) -> Result<Checkpoints, StoreError> {
         let conn = connect::open_writer(path)?;
         let (wake, woken) = sync_channel::<()>(1);
-        let (tell, done) = sync_channel(1);
+        let (report, done) = sync_channel(1);
         let thread = thread::Builder::new().name("checkpoints".into()).spawn(move || {
             while woken.recv().is_ok() {
-                if tell.send(copy(&conn, "PASSIVE").map(drop)).is_err() {
+                if report.send(copy(&conn, "PASSIVE").map(drop)).is_err() {
                     return;
                 }
             }
         });
-        let thread =
-            thread.map_err(|error| StoreError::Io(format!("a thread cannot be started: {error}")))?;
+        let thread = thread.map_err(|error| {
+            StoreError::Io(format!("the thread that copies the write-ahead log cannot be started: {error}"))
+        })?;
         let (wake, thread) = (Some(wake), Some(thread));
         Ok(Checkpoints { bounds, wake, done, thread, running: false, tried_at: 0 })
     }
 
-    /// Before a batch: tells what the thread met, and keeps the log within its bounds.
+    /// Keeps the log within its bounds. Called before a batch; returns an error of the thread.
     pub(super) fn keep_short(&mut self, conn: &Connection) -> Result<(), StoreError> {
-        self.look_after_thread()?;
+        self.check_thread()?;
         let Bounds { start, rest, soft, long } = self.bounds;
         let log = copy(conn, "NOOP")?;
         if log.pages < start {
@@ -88,15 +88,15 @@ impl Checkpoints {
         if log.pages - log.copied > rest && log.pages < soft {
             return self.wake();
         }
-        // A reader that is in the way is not waited for before every batch; the longer the log, the less often.
+        // The writer does not wait for a slow reader before every batch; the longer the log, the less often.
         if self.tried_at == 0 || log.pages - self.tried_at >= rest.max(log.pages / 8) {
             self.tried_at = log.pages;
-            begin_anew(conn, if log.pages < long { READERS_WAIT } else { READERS_WAIT_LONG })?;
+            restart_log(conn, if log.pages < long { READERS_WAIT } else { READERS_WAIT_LONG })?;
         }
         Ok(())
     }
 
-    fn look_after_thread(&mut self) -> Result<(), StoreError> {
+    fn check_thread(&mut self) -> Result<(), StoreError> {
         if !self.running {
             return Ok(());
         }
@@ -115,10 +115,10 @@ impl Checkpoints {
         if self.running { Ok(()) } else { Err(gone()) }
     }
 
-    /// At a clean end: everything is in the database file, the log is empty.
+    /// Copies everything into the database file and empties the log, at a clean end.
     pub(super) fn close(&mut self, conn: &Connection) {
         self.stop();
-        // Whoever reads or writes at this moment keeps the log; the next to close it copies it.
+        // A process that reads or writes at this moment keeps the log; the last one to close the store copies it.
         let emptied = conn.busy_timeout(Duration::ZERO).map_err(StoreError::from);
         let _ = emptied.and_then(|()| copy(conn, "TRUNCATE"));
     }
@@ -135,8 +135,8 @@ fn gone() -> StoreError {
     StoreError::Io("the thread that copies the write-ahead log has ended".to_owned())
 }
 
-/// Copies what is left, waits for readers of the log, and lets the next batch write it from its beginning.
-fn begin_anew(conn: &Connection, wait: Duration) -> Result<(), StoreError> {
+/// Copies the rest, waits for readers of the log, and lets the next batch write the log from its beginning.
+fn restart_log(conn: &Connection, wait: Duration) -> Result<(), StoreError> {
     conn.busy_timeout(wait)?;
     let log = copy(conn, "RESTART");
     conn.busy_timeout(connect::BUSY_WAIT)?;

@@ -46,7 +46,7 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         let conn = Connection::open_with_flags(path, flags)?;
         conn.busy_timeout(BUSY_WAIT)?;
         conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        // A plan must not depend on bound values: SQLite would prepare a cached statement anew for every other value.
+        // A plan must not depend on bound values: SQLite would prepare a cached statement again for every new value.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(conn)
     };

@@ -33,7 +33,7 @@ pub(super) fn read_origin(row: &Row<'_>, options: Options) -> Result<Origin, Sto
 
 pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> Result<i64, StoreError> {
     let origin = &*creation.origin;
-    // SQLite would give the number of a forgotten execution again, when that was the newest.
+    // SQLite would reuse the number of a forgotten execution if that was the newest.
     conn.prepare_cached(
         "INSERT INTO executions (key, id, definition, net, parent, trigger, inputs, created_at, tenant, workflow, \
          priority, correlation, options) VALUES (\

@@ -80,7 +80,7 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> Result<(), StoreError> 
         return Ok(());
     }
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    // Another process may have been faster: only now nobody else writes.
+    // Another process may have been faster: only now no other process writes.
     let result =
         applied(conn, path).and_then(|done| (done..KNOWN).try_for_each(|done| apply_next(conn, done)));
     match result {

@@ -1,4 +1,4 @@
-//! The embedded store: one SQLite file in WAL mode, one writer, readers beside it.
+//! The embedded store: one SQLite file in WAL mode, with one writer and any number of readers.
 
 mod access;
 mod audit_rows;
@@ -55,12 +55,12 @@ pub struct Sqlite {
     usages: Arc<Usages>,
     seal: Option<Arc<AuditSeal>>,
     checkpoints: Checkpoints,
-    /// After a failed write nothing is known of the disk; only a new opening finds out.
+    /// After a failed write the state of the disk is unknown until the store is opened again.
     failed: Option<StoreError>,
 }
 
 impl Sqlite {
-    /// Opens a store, makes it if there is none, and brings its schema up to date. One written by a newer version is
+    /// Opens a store, creates it if there is none, and brings its schema up to date. A store written by a newer version is
     /// refused before anything is changed.
     pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
         Sqlite::open_within(path, BOUNDS)
@@ -80,13 +80,13 @@ impl Sqlite {
         Ok(Sqlite { path, conn, artifacts, keys, usages, seal: None, checkpoints, failed: None })
     }
 
-    /// Reads beside whoever writes; nothing is made or changed.
+    /// Opens an existing store for reading only, also while another process writes.
     pub fn read_only(path: &Path) -> Result<SqliteReader, StoreError> {
         connect::inspect_existing(path)?;
         SqliteReader::open(path)
     }
 
-    /// A copy of an existing store as it is at one moment, into a file that is not there yet. Whoever writes goes on
+    /// Copies an existing store as it is at one moment into a file that does not exist yet. Other processes may write
     /// meanwhile.
     pub fn copy(path: &Path, into: &Path) -> Result<(), StoreError> {
         connect::inspect_existing(path)?;
@@ -96,7 +96,7 @@ impl Sqlite {
         sync.map_err(|error| StoreError::Io(format!("{}: {error}", into.display())))
     }
 
-    /// What a commit refers to, for those who make references before they report.
+    /// Returns the artifacts, for workers that make references before they report.
     #[must_use]
     pub fn artifacts(&self) -> Artifacts {
         self.artifacts.clone()
@@ -107,19 +107,19 @@ impl Sqlite {
         self.seal = Some(seal);
     }
 
-    /// What tenants use, kept up to date by every write.
+    /// Returns the bytes that tenants use, kept up to date by every write.
     #[must_use]
     pub fn usages(&self) -> Arc<Usages> {
         self.usages.clone()
     }
 
-    /// The artifacts of the store at this path.
+    /// Returns the artifacts of the store at this path.
     #[must_use]
     pub fn artifacts_beside(path: &Path) -> Artifacts {
         beside(path)
     }
 
-    /// What a transaction refers to is on disk before it; without the transaction nothing refers to it.
+    /// Keeps the artifacts of a batch before its transaction begins, so that no committed row refers to a missing one.
     fn keep_artifacts(&mut self, batch: &[Write]) -> Result<(), StoreError> {
         let commits = || {
             batch
@@ -144,7 +144,7 @@ impl Sqlite {
     }
 }
 
-/// Artifacts lie in a folder beside the file.
+/// Returns the artifacts in the folder next to the file.
 pub(crate) fn beside(path: &Path) -> Artifacts {
     Artifacts::in_folder(path.with_file_name("artifacts"))
 }
@@ -179,7 +179,7 @@ impl Drop for Sqlite {
         if self.failed.is_none() {
             return self.checkpoints.close(&self.conn);
         }
-        // What the disk did with the failed write is not known: the log is left as it is.
+        // The outcome of the failed write is unknown: the log is left as it is.
         self.checkpoints.stop();
         let _ = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }

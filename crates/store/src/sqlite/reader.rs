@@ -1,4 +1,4 @@
-//! Reads beside the writer. Each call is one transaction, so what it sees belongs together.
+//! Readers that run concurrently with the writer. Each call is one transaction and sees one moment.
 
 use super::chain::Chain;
 use super::columns::{Columns as _, id_bytes};

@@ -66,7 +66,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Adds a condition; `?` in it stands for the value.
+    /// Adds a condition; `?` in it is the value.
     pub(super) fn add(&mut self, sql: &str, value: impl Into<Value>) {
         self.values.push(value.into());
         self.sql.push(sql.replace('?', &format!("?{}", self.values.len())));
