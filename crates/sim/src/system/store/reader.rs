@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, RunId, Values};
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
-    DefinitionId, DueTimer, JournalPage, JournalRow, Listed, MailId, Offer, PageBounds, Position, Query,
-    Reader, Rows, Stop, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
+    DefinitionId, DueTimer, JournalPage, Listed, MailId, Offer, PageBounds, Position, Query, Reader, Rows,
+    Stop, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
 };
 
 #[derive(Debug)]
