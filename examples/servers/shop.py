@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A small shop to practise on: pages of items, a server that stumbles, one that is in a hurry, one that wants a key.
+"""A small HTTP server for the examples: pages of items, a route that fails once, one with a rate limit, one with a key.
 
     python3 examples/servers/shop.py --port 8900
 
-Without --port it takes a free one. The first line it prints is its address.
+Without --port the server uses a free port. It prints its address in the first line.
 
     GET  /items?page=1   five items a page, `next` is the next page or null; page 2 answers 503 the first time
     GET  /limited        answers 429 with `Retry-After: 1` to the first caller, then the price
-    GET  /orders         the orders, for those who send `Authorization: Bearer open-sesame`
+    GET  /orders         the orders; requires `Authorization: Bearer open-sesame`
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Shop(BaseHTTPRequestHandler):
         self.answer(200, {"orders": [{"id": 1, "total": 12}, {"id": 2, "total": 30}]})
 
     def stumbles(self, what):
-        """True the first time it is asked."""
+        """Returns True on the first call."""
         first = what not in stumbled
         stumbled.add(what)
         return first
