@@ -17,8 +17,6 @@ mod read;
 mod source;
 mod table;
 mod text;
-#[cfg(test)]
-mod toy;
 pub mod workflow;
 
 pub use diagnostic::{DIAGNOSTICS_MAX, Diagnostic, Severity};

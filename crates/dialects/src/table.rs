@@ -1,5 +1,8 @@
 //! The table of dialects: one row holds everything that the rest of the program knows about a dialect.
 
+#[cfg(test)]
+mod tests;
+
 use crate::diagnostic::Problems;
 use crate::document::Node;
 use crate::manifest::Lowered;

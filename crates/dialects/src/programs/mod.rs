@@ -1,10 +1,10 @@
 //! Texts in the languages of programs, with values in them. A value reaches a program as data wherever it is written in
 //! the text: the shell gets it through the environment, Python as a literal. Every dialect uses these functions.
 
-#[cfg(test)]
-mod fuzz;
 mod python;
 mod shell;
+#[cfg(test)]
+mod tests;
 mod written;
 
 pub(crate) use python::python;

@@ -1,5 +1,6 @@
 //! Definitions in, diagnostics or Nets out.
 
+mod diagnostics;
 mod documented;
 mod documents;
 mod graph;
