@@ -1,4 +1,4 @@
-//! What is wrong with a definition, told so that its author can act: what, where, how to repair it.
+//! Problems of a definition, worded for its author: what is wrong, where, and how to repair it.
 
 use crate::document::Node;
 use crate::graph::text::columns;
@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Problems kept of one document. Who has this many mends some and asks again.
+/// Maximum number of problems that are kept for one document.
 pub const DIAGNOSTICS_MAX: usize = 100;
 
-/// Characters of a message or hint.
+/// Maximum number of characters of a message or hint.
 const MESSAGE_MAX: usize = 400;
 
-/// Characters of a source line that are shown.
+/// Maximum number of characters of a source line that are shown.
 const SHOWN_MAX: usize = 120;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl Diagnostic {
         self.severity == Severity::Error
     }
 
-    /// The problem with the source line it is on.
+    /// Formats the problem with the source line it is on.
     #[must_use]
     pub fn render(&self, source: &str, file: &str) -> String {
         let severity = if self.is_error() { "error" } else { "warning" };
@@ -70,14 +70,14 @@ impl Diagnostic {
     }
 }
 
-/// The part of a line around a column, and how many shown characters stand before it.
+/// Returns the part of a line around a column, and the number of shown characters before it.
 fn excerpt(line: &str, column: usize) -> (String, usize) {
     let from = if column < SHOWN_MAX { 0 } else { column - SHOWN_MAX / 2 };
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     (line.chars().skip(from).take(SHOWN_MAX).map(plain).collect(), column - from)
 }
 
-/// Collects problems while a document is read; each is placed by a range of bytes.
+/// Collects problems while a document is read; each has a range of bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: Vec<Found>,
@@ -93,7 +93,7 @@ struct Found {
 }
 
 impl Problems {
-    /// More would not be kept, so nothing costly need be done to word them.
+    /// Whether further problems are dropped, so that wording them would be wasted.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= DIAGNOSTICS_MAX
     }
@@ -111,25 +111,25 @@ impl Problems {
         hint: impl Into<Option<String>>,
     ) {
         let severity = if code.starts_with('W') { Severity::Warning } else { Severity::Error };
-        // An error is never lost to warnings: what is valid must not hang on their number.
+        // Warnings never displace an error: whether a definition is valid must not depend on their number.
         if !self.is_full() || (severity == Severity::Error && !self.has_errors()) {
             let (message, hint) = (legible(&message.into()), hint.into().map(|hint| legible(&hint)));
             self.found.push(Found { severity, code, message, at: at.clone(), hint });
         }
     }
 
-    /// Sorted by position.
-    pub(crate) fn told(mut self, source: &str, root: Option<&Node>) -> Vec<Diagnostic> {
+    /// Returns the problems sorted by position.
+    pub(crate) fn into_diagnostics(mut self, source: &str, root: Option<&Node>) -> Vec<Diagnostic> {
         self.found.sort_by(|a, b| (a.at.start, a.severity, a.code).cmp(&(b.at.start, b.severity, b.code)));
         let mut lines = Lines { source, at: 0, line: 1, start: 0 };
-        let mut told: Vec<Diagnostic> =
-            self.found.into_iter().map(|found| tell(found, &mut lines, root)).collect();
-        told.dedup();
-        told
+        let mut diagnostics: Vec<Diagnostic> =
+            self.found.into_iter().map(|found| diagnostic(found, &mut lines, root)).collect();
+        diagnostics.dedup();
+        diagnostics
     }
 }
 
-/// Names in a message are the author's: they neither steer a terminal nor fill it.
+/// Makes a message safe to print: names in it are the author's, and must neither control a terminal nor fill it.
 fn legible(message: &str) -> String {
     let plain = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut shown: String = message.chars().take(MESSAGE_MAX).map(plain).collect();
@@ -139,7 +139,7 @@ fn legible(message: &str) -> String {
     shown
 }
 
-fn tell(found: Found, lines: &mut Lines<'_>, root: Option<&Node>) -> Diagnostic {
+fn diagnostic(found: Found, lines: &mut Lines<'_>, root: Option<&Node>) -> Diagnostic {
     let start = floor(lines.source, found.at.start);
     let (line, column) = lines.place(start);
     let text = lines.source.get(start..floor(lines.source, found.at.end)).unwrap_or_default();
@@ -160,7 +160,7 @@ fn floor(source: &str, at: usize) -> usize {
     (0..=at.min(source.len())).rev().find(|at| source.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Walks through a text once, for places in rising order.
+/// Finds lines and columns of positions in rising order, in one pass over the text.
 struct Lines<'s> {
     source: &'s str,
     at: usize,

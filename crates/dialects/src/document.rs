@@ -77,7 +77,7 @@ impl Node {
             Kind::Null => "nothing",
             Kind::Bool(_) => "a boolean",
             Kind::Number(_) => "a number",
-            Kind::Text(_) => "text",
+            Kind::Text(_) => "a string",
             Kind::List(_) => "a list",
             Kind::Map(_) => "a map",
         }
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// The path of what stands at a place: `workflow[1].step`. An empty range means all that begins there.
+    /// Returns the path of the value at a position: `workflow[1].step`. An empty range means the largest value that begins there.
     pub(crate) fn path_to(&self, place: &Range<usize>) -> String {
         let at = place.start;
         let mut path = String::new();

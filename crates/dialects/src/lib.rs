@@ -107,7 +107,7 @@ impl Dialects<'_> {
             _ => Lowered::default(),
         };
         let net = lowered.net.filter(|_| !problems.has_errors());
-        let diagnostics = problems.told(text, root.as_ref());
+        let diagnostics = problems.into_diagnostics(text, root.as_ref());
         let warnings = diagnostics.iter().filter(|diagnostic| !diagnostic.is_error()).cloned().collect();
         let mut manifest = Manifest { warnings, ..lowered.manifest }.with_net(net.as_ref());
         source::redact(&mut manifest, &lowered.written);

@@ -1,4 +1,4 @@
-//! What the compiler knows about a definition beside its Net. It is stored with the version, so that a start, a hook, a
+//! What the compiler knows about a definition in addition to its Net. It is stored with the version, so that a start, a hook, a
 //! dry run and a check of rights need not compile again.
 
 use crate::diagnostic::Diagnostic;

@@ -1,4 +1,4 @@
-//! Reading typed values out of a document's tree. What does not fit is told and left out.
+//! Reads typed values from a document's tree. A value that does not fit is reported and left out.
 
 use crate::diagnostic::Problems;
 use crate::document::{Entry, Kind, Node};
@@ -9,7 +9,7 @@ use windlass_expr::Read;
 pub(crate) use windlass_protocol::{ToolField as Key, field as key};
 use windlass_secrets::Marks;
 
-/// A name and where it stands.
+/// A name and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
     pub(crate) text: String,
@@ -31,11 +31,11 @@ pub(crate) struct Reader<'s, 'p> {
     pub(crate) marks: Option<&'s Marks>,
 }
 
-/// How bad a key is that nobody knows.
+/// Severity of an unknown key.
 #[derive(Clone, Copy)]
 pub(crate) enum Unknown {
     Error,
-    /// An extension of someone else's.
+    /// It may be an extension of another program.
     Warning,
 }
 
@@ -92,7 +92,7 @@ impl Reader<'_, '_> {
                 None
             }
             _ => {
-                self.mismatch(node, what, "text");
+                self.mismatch(node, what, "a string");
                 None
             }
         }
@@ -154,7 +154,7 @@ impl Reader<'_, '_> {
         if found.is_none() {
             let hint = "write seconds as a number, or \"500ms\", \"30s\", \"2m\", \"1h\"; at most 365 days"
                 .to_owned();
-            self.problems.add("E0101", &first_line(node), format!("{what} is no duration"), Some(hint));
+            self.problems.add("E0101", &first_line(node), format!("{what} is not a duration"), Some(hint));
         }
         found.map(|ms| ms as u64)
     }
@@ -204,7 +204,7 @@ impl Reader<'_, '_> {
         self.problems.add(code, &entry.at, format!("{what} has no key `{}`", entry.key), hint);
     }
 
-    /// Keys that authors bring from elsewhere: each is refused and told where its meaning is found here.
+    /// Refuses keys that authors know from other engines, with a hint at what to write instead.
     pub(crate) fn elsewhere<'n>(
         &mut self,
         entries: &'n [Entry],
@@ -224,7 +224,7 @@ impl Reader<'_, '_> {
         kept
     }
 
-    /// A value that goes by several names.
+    /// Returns a value that has several names.
     pub(crate) fn aliased<'n>(&mut self, node: &'n Node, keys: &[&str]) -> Option<&'n Node> {
         let mut found = node.entries().iter().filter(|entry| keys.contains(&entry.key.as_str()));
         let first = found.next()?;
@@ -254,7 +254,7 @@ fn duration(text: &str) -> Option<f64> {
 
 fn type_hint(node: &Node, wanted: &str) -> Option<String> {
     match (&node.kind, wanted) {
-        (Kind::Bool(_) | Kind::Number(_), "text") => Some("put it in quotes".to_owned()),
+        (Kind::Bool(_) | Kind::Number(_), "a string") => Some("put it in quotes".to_owned()),
         (Kind::Text(text), "true or false") => {
             let word = if ["yes", "on", "1", "true"].contains(&text.as_str()) { "true" } else { "false" };
             Some(format!("write `{word}`, without quotes"))
@@ -266,7 +266,7 @@ fn type_hint(node: &Node, wanted: &str) -> Option<String> {
     }
 }
 
-/// Where a long value begins: underlining all of it helps nobody.
+/// Returns the first line of a value: underlining all of a long one does not help.
 pub(crate) fn first_line(node: &Node) -> Range<usize> {
     match node.kind {
         Kind::Map(_) | Kind::List(_) => node.at.start..node.at.start,

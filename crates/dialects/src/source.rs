@@ -1,4 +1,4 @@
-//! A definition's text without the secrets that stand in it.
+//! A definition's text without the secrets in it.
 
 use crate::manifest::Manifest;
 use crate::playbook::keychain::plain;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use windlass_artifact::SECRET;
 use windlass_secrets::{Marks, Redactor, Zeroizing};
 
-/// A value that stood in a definition, and the name it is stored under.
+/// A secret that was written into a definition, and the name it is stored under.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Literal {
     pub secret: String,
@@ -24,14 +24,14 @@ impl fmt::Debug for Literal {
 /// A value that was written into the definition.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// Where it stands in the text.
+    /// Its position in the text.
     pub(crate) at: Range<usize>,
     pub(crate) secret: String,
     pub(crate) value: String,
 }
 
-/// The name that a value in that place is stored under. With a mark it is a name of this value alone: another definition
-/// of the same name, and another version of this one, have their own.
+/// Returns the name that a value in that place is stored under. With marks no other value has that name: another
+/// definition of the same name, and another version of this one, have their own.
 pub(crate) fn named(marks: Option<&Marks>, place: &str, value: &str) -> String {
     let place = plain(place);
     match marks {
@@ -47,7 +47,7 @@ pub(crate) fn literals(written: Vec<Written>) -> Vec<Literal> {
         .collect()
 }
 
-/// With a handle where each value stood. A value may stand in a comment or in another place as well: there it is
+/// Returns the text with a handle in place of each value. Where a value occurs elsewhere, in a comment for example, it is
 /// redacted.
 pub(crate) fn stored(text: &str, written: &[Written]) -> String {
     if written.is_empty() {
@@ -72,7 +72,7 @@ pub(crate) fn redact(manifest: &mut Manifest, written: &[Written]) {
     }
 }
 
-/// A line is shown as a whole, and what stands in its comment with it.
+/// Returns the text with stars in place of each value. Lines are shown as a whole, so comments are masked as well.
 pub(crate) fn shown(text: &str, written: &[Written]) -> String {
     let masked = replaced(text, written, |_, value| stars(value));
     written.iter().fold(masked, |masked, found| masked.replace(&found.value, &stars(&found.value)))
@@ -88,7 +88,7 @@ fn replaced(text: &str, written: &[Written], with: impl Fn(&Written, &str) -> St
     let mut kept = String::with_capacity(text.len());
     let mut at = 0;
     for found in ordered {
-        // An alias stands where its anchor was written, which is replaced once.
+        // An alias has the position of its anchor, which is replaced once.
         let Some(value) = text.get(found.at.clone()).filter(|_| found.at.start >= at) else { continue };
         kept.push_str(&text[at..found.at.start]);
         kept.push_str(&with(found, value));

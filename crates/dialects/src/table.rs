@@ -82,7 +82,7 @@ impl<'t> Dialects<'t> {
             Some(Dialect { name, .. }) => {
                 ("E0006", format!("this is a definition of the dialect `{name}`, which is not supported yet"))
             }
-            None => ("E0005", format!("this is no definition: {} without steps", root.noun())),
+            None => ("E0005", format!("this is not a definition: {} without steps", root.noun())),
         };
         let shapes = self.supported().map(|dialect| format!("a {} has {}", dialect.name, dialect.shape));
         let hint = shapes.collect::<Vec<_>>().join("; ");

@@ -1,4 +1,4 @@
-//! Expressions and templates of a definition, compiled where they stand.
+//! Compiles expressions and templates of a definition; errors have their position in the text.
 
 use crate::document::{Entry, Kind, Node, json_map};
 use crate::names;

@@ -82,7 +82,7 @@ fn a_child_that_is_nowhere_is_told_with_its_place_before_anything_runs() {
     ));
     let told = place.windlass(&["run", "play.yaml"]).expect(2);
     let told = told.says("error[E0119]: there is no playbook `middle`").says("play.yaml:7:");
-    told.says("= hint: save it as `middle.yaml` beside this file").says("nothing was run");
+    told.says("= hint: save it as `middle.yaml` in the folder of this file").says("nothing was run");
     assert!(place.lines("told").is_empty() && !place.path("data").exists());
     // One that a child names is told at the child's line.
     place.write("middle.yaml", &named("middle", "middle", &starts("leaf")));

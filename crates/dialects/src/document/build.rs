@@ -39,7 +39,7 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
             Ok((event, span)) => builder.take(&event, range(&span)),
             Err(error) => {
                 let at = error.marker().byte_offset().unwrap_or(text.len());
-                // A tab is told where it stands, not after it.
+                // A tab is reported at its position, not after it.
                 let tabs =
                     text.get(..at).map_or(0, |before| before.len() - before.trim_end_matches('\t').len());
                 Err(Stop {
@@ -241,7 +241,7 @@ impl<'t, 'p> Builder<'t, 'p> {
 
     fn alias(&mut self, anchor: usize, at: Range<usize>) -> Result<(), Stop> {
         let Some(Anchored { node, weight }) = self.anchors.get(&anchor) else {
-            let message = "an alias cannot stand inside what it names".to_owned();
+            let message = "an alias cannot be inside the value that it names".to_owned();
             return Err(Stop { code: "E0004", at, message });
         };
         let (weight, repeats) = (*weight, depth(node));
@@ -284,14 +284,14 @@ impl<'t, 'p> Builder<'t, 'p> {
             Kind::Text(text) => text.clone(),
             Kind::Null | Kind::Bool(_) | Kind::Number(_) => node.json().to_string(),
             Kind::List(_) | Kind::Map(_) => {
-                let message = "a key must be text, not a list or map".to_owned();
+                let message = "a key must be a string, not a list or map".to_owned();
                 return Err(Stop { code: "E0004", at: node.at, message });
             }
         };
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         if !open.keys.insert(key.clone()) {
             let hint = "a map has each key once; remove or rename one".to_owned();
-            self.problems.add("E0003", &node.at, format!("key `{key}` is there twice"), Some(hint));
+            self.problems.add("E0003", &node.at, format!("key `{key}` is defined twice"), Some(hint));
         }
         open.key = Some((key, node.at));
         Ok(())

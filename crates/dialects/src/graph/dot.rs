@@ -26,7 +26,7 @@ pub(super) fn write(picture: &Picture) -> String {
 }
 
 fn attributes(node: &Node) -> String {
-    let mark = node.mark.map(|mark| mark.told());
+    let mark = node.mark.map(|mark| mark.label());
     let lines = std::iter::once(&node.name).chain(&node.captions).chain(mark.as_ref());
     let label: Vec<String> = lines.map(|line| for_dot(line)).collect();
     let shape = match node.shape {
@@ -34,15 +34,15 @@ fn attributes(node: &Node) -> String {
         Shape::Child => "box3d",
         Shape::Pure | Shape::Work => "box",
     };
-    let mut told = format!("shape={shape}, label=\"{}\"", label.join("\\n"));
+    let mut attributes = format!("shape={shape}, label=\"{}\"", label.join("\\n"));
     if node.is_final {
-        told.push_str(", peripheries=2");
+        attributes.push_str(", peripheries=2");
     }
     if let Some(mark) = node.mark {
         let (fill, stroke) = colours(mark.state);
-        let _ = write!(told, ", fillcolor=\"{fill}\", color=\"{stroke}\"");
+        let _ = write!(attributes, ", fillcolor=\"{fill}\", color=\"{stroke}\"");
     }
-    told
+    attributes
 }
 
 fn arrow(edge: &Edge) -> String {

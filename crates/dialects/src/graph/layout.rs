@@ -1,7 +1,7 @@
 //! Places for nodes and ways for edges, in layers from top to bottom.
 //!
-//! Edges that close a cycle are turned round while layers are found. Nodes stand on even ranks; every edge passes a point
-//! on each rank between its ends, and its label has the first odd rank for itself, so that no label lies on anything.
+//! Edges that close a cycle are turned round while layers are found. Nodes are on even ranks; every edge passes a point
+//! on each rank between its ends, and its label has the first odd rank for itself, so that no label covers anything.
 //! Ranks are ordered by sweeps of the barycenter, then every point is pulled towards its neighbours.
 
 /// What is to be placed.
@@ -44,7 +44,7 @@ const GAP_RANK: f64 = 34.0;
 const MARGIN: f64 = 24.0;
 const SWEEPS: usize = 12;
 const PULLS: usize = 24;
-/// Points on ranks between the ends of edges. Beyond, edges go straight: nobody reads such a picture closely.
+/// Points on ranks between the ends of edges. Beyond it edges are straight lines: such a picture is too large to be read closely.
 const POINTS_MAX: usize = 60_000;
 
 /// A box, or the point at which an edge passes a rank.
@@ -58,7 +58,7 @@ struct Spot {
     x: f64,
 }
 
-/// `last` stands under everything else, unless links say where it stands.
+/// `last` is placed under everything else, unless links place it.
 pub(super) fn layout(boxes: &[Box], links: &[Link], entries: &[usize], last: Option<usize>) -> Layout {
     let back = turned(boxes.len(), links, entries);
     let mut ranks = ranks(boxes.len(), links, &back);
@@ -211,7 +211,7 @@ fn sweep(spots: &[Spot], order: &mut [Vec<usize>]) {
     }
 }
 
-/// Every spot goes to the middle of its neighbours, as far as those beside it let it.
+/// Moves every spot to the middle of its neighbours, as far as the spots next to it allow.
 fn pull(spots: &mut [Spot], order: &[Vec<usize>]) {
     for rank in order {
         let mut x = 0.0;

@@ -7,7 +7,7 @@ use windlass_views::{End, History, Leases, node_status};
 /// By step; a step that was never reached has none.
 pub type Marks = BTreeMap<StepId, Mark>;
 
-/// How the newest firing stands, and how many there were.
+/// State of the newest firing, and number of firings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub state: State,
@@ -42,7 +42,7 @@ impl State {
 
 impl Mark {
     /// `completed`, or `3 times, failed 1, running`.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn label(&self) -> String {
         let word = self.state.word();
         match (self.firings, self.failures) {
             (0 | 1, _) => word.to_owned(),

@@ -21,7 +21,7 @@ pub(super) fn write(picture: &Picture) -> String {
 }
 
 fn body(node: &Node) -> String {
-    let mark = node.mark.map(|mark| mark.told());
+    let mark = node.mark.map(|mark| mark.label());
     let lines = std::iter::once(&node.name).chain(&node.captions).chain(mark.as_ref());
     let text: Vec<String> = lines.map(|line| for_mermaid(line)).collect();
     let text = text.join("<br/>");

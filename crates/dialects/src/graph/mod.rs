@@ -47,7 +47,7 @@ impl std::error::Error for TooLarge {}
 const STEPS_MAX: usize = 2_000;
 const ARCS_MAX: usize = 5_000;
 
-/// The Net as text of a format; with marks, coloured by them. Only SVG has a bound: the others are laid out by whoever
+/// Draws the Net as text of a format, coloured by the marks if there are any. Only SVG has a bound: the others are laid out by the program that
 /// shows them.
 pub fn draw(net: &Net, marks: Option<&Marks>, format: Format) -> Result<String, TooLarge> {
     if format == Format::Svg {
@@ -74,9 +74,9 @@ const GUARD_MAX: usize = 44;
 struct Picture {
     nodes: Vec<Node>,
     edges: Vec<Edge>,
-    /// Where the first tokens stand.
+    /// Whether the first tokens are there.
     entries: Vec<usize>,
-    /// Whether it tells of an execution.
+    /// Whether it shows an execution.
     marked: bool,
 }
 

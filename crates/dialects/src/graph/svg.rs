@@ -1,4 +1,4 @@
-//! A picture that stands alone: no script, no font, no file beside it; readable on light and on dark paper.
+//! A picture in one file, without scripts and fonts, readable on light and on dark paper.
 
 use super::layout::{Box, Layout, Link, Point, Way, layout};
 use super::marks::State;
@@ -63,11 +63,11 @@ fn head(layout: &Layout) -> String {
 
 fn lines(node: &Node) -> Vec<String> {
     let mut lines = node.captions.clone();
-    lines.extend(node.mark.map(|mark| mark.told()));
+    lines.extend(node.mark.map(|mark| mark.label()));
     lines
 }
 
-/// A box with a self loop has room beside it on both sides, so that it stands in the middle of its place.
+/// A box with a self loop has room on both sides, so that it stays in the middle of its place.
 fn size(picture: &Picture, place: usize) -> Box {
     let (width, height) = inner_size(&picture.nodes[place]);
     let labels = picture.edges.iter().filter(|edge| edge.from == place && edge.to == place).map(|edge| {

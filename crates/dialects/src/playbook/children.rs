@@ -16,12 +16,12 @@ pub(super) fn children(playbook: &Playbook, source: &str, root: &Node) -> Vec<Ch
 
 fn child(def: &TaskDef, source: &str, root: &Node) -> Option<Child> {
     let path = path(def)?;
-    let mut told = Problems::default();
+    let mut problems = Problems::default();
     let hint = format!(
-        "save it as `{path}.yaml` beside this file, or give that as `metadata.path` to a playbook in this folder"
+        "save it as `{path}.yaml` in the folder of this file, or write that as `metadata.path` of a playbook in this folder"
     );
-    told.add("E0119", &def.at, format!("there is no playbook `{path}`"), hint);
-    let nowhere = told.told(source, Some(root)).pop()?;
+    problems.add("E0119", &def.at, format!("there is no playbook `{path}`"), hint);
+    let nowhere = problems.into_diagnostics(source, Some(root)).pop()?;
     Some(Child { path: path.to_owned(), version: version(def).ok().flatten(), nowhere })
 }
 

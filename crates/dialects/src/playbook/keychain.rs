@@ -43,7 +43,7 @@ pub(super) fn keychain(
     for entry in reader.list(node, "`keychain`").unwrap_or_default() {
         let Some(def) = key(entry, playbook, reader, written) else { continue };
         if found.iter().any(|other| other.name.text == def.name.text) {
-            let message = format!("keychain entry `{}` is there twice", def.name.text);
+            let message = format!("keychain entry `{}` is defined twice", def.name.text);
             reader.error("E0112", &def.name.at, message, "rename one".to_owned());
         }
         found.push(def);
@@ -318,7 +318,7 @@ fn fields<const N: usize>(fields: [(&str, Value); N]) -> KeySource {
     KeySource::Fields { fields: fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect() }
 }
 
-/// The part of a secret's name that stands for the playbook; one without a name is known by its text.
+/// Returns the part of a secret's name that names the playbook; one without a name is known by its text.
 pub(crate) fn place(name: Option<&str>, source: &str) -> String {
     match name {
         Some(name) => plain(name),

@@ -36,7 +36,7 @@ const STORED: &[Key] = &[
     key("provider", "`windlass` or `env`"),
 ];
 
-/// Kinds of keychain entries, and what each has beside that.
+/// Kinds of keychain entries, and the keys that each has in addition.
 pub(crate) const KEYCHAIN: [(&str, &[Key]); 9] = [
     ("bearer", &[key("token", "The token")]),
     ("static", &[key("map", "The fields")]),
@@ -50,8 +50,8 @@ pub(crate) const KEYCHAIN: [(&str, &[Key]); 9] = [
             key("key", "The key"),
             key("value", "Another name of `key`"),
             key("api_key", "Another name of `key`"),
-            key("header", "The header it goes into"),
-            key("in", "Where it goes into"),
+            key("header", "The header that holds it"),
+            key("in", "The part of the request that holds it"),
         ],
     ),
     ("credential", STORED),
@@ -80,8 +80,8 @@ pub(crate) const KEYCHAIN: [(&str, &[Key]); 9] = [
 
 pub(crate) const METADATA: &[Key] = &[
     key("name", "Executions are found by it"),
-    key("path", "Where the playbook stands in a catalog: `folder/name`"),
-    key("version", "Any text; versions are counted by themselves"),
+    key("path", "Place of the playbook in a catalog: `folder/name`"),
+    key("version", "Any text; versions are numbered automatically"),
     key("description", "For people"),
     key("labels", "For people and tools"),
     key("tags", "For people and tools"),
@@ -127,9 +127,9 @@ pub(crate) const EXECUTOR_POLICY: &[Key] = &[
 pub(crate) const RESULTS: &[Key] = &[
     key(
         "inline_max_bytes",
-        "A longer result, argument or context value is kept beside the journal; 65536 by default",
+        "A longer result, argument or context value is stored outside of the journal; 65536 by default",
     ),
-    idle("reference_first", "Large results always stand as references here", "remove it"),
+    idle("reference_first", "Large results are always references here", "remove it"),
 ];
 
 pub(crate) const DEFAULTS: &[Key] = &[
@@ -145,9 +145,9 @@ pub(crate) const STEP: &[Key] = &[
     key("input", "Another name of `args`"),
     key("loop", "Runs the pipeline once for each item of a list"),
     key("tool", "One tool, or a list of them: the pipeline that a worker runs"),
-    key("set_ctx", "Written to the context after the last task and before the arcs are asked"),
+    key("set_ctx", "Written to the context after the last task and before the arcs are evaluated"),
     key("set", "Another name of `set_ctx`, whose keys may begin with `ctx.`"),
-    key("next", "Where control goes when the step has ended"),
+    key("next", "The steps that follow when this one has ended"),
 ];
 
 pub(crate) const STEP_SPEC: &[Key] = &[
@@ -187,13 +187,13 @@ pub(crate) const RULE: &[Key] = &[
 ];
 
 pub(crate) const LOOP: &[Key] = &[
-    key("in", "A list, or a template that gives one"),
+    key("in", "A list, or a template that returns one"),
     key("iterator", "The name of the item: `{{ iter.NAME }}`"),
     key("spec", "Order and number of iterations at a time"),
 ];
 
 pub(crate) const LOOP_SPEC: &[Key] = &[
-    key("mode", "One after the other, or side by side"),
+    key("mode", "One after the other, or in parallel"),
     key("max_in_flight", "Iterations at a time, when the mode is `parallel`; 10 if it is left out"),
     key("policy", "Placement of other engines; a hint"),
 ];
@@ -201,7 +201,7 @@ pub(crate) const LOOP_SPEC: &[Key] = &[
 pub(crate) const LOOP_POLICY: &[Key] = &[key("exec", "`local` or `distributed`; a hint")];
 
 pub(crate) const NEXT: &[Key] =
-    &[key("spec", "How arcs are chosen"), key("arcs", "The arcs, asked in their order")];
+    &[key("spec", "How arcs are chosen"), key("arcs", "The arcs, evaluated in their order")];
 
 pub(crate) const NEXT_SPEC: &[Key] =
     &[key("mode", "`exclusive` takes the first arc that matches, `inclusive` every one")];
@@ -234,7 +234,7 @@ pub(crate) const TASK_POLICY: &[Key] = &[
     key("rules", "The first rule that matches the outcome decides"),
     key(
         "on_unmatched",
-        "What follows when no rule matches; else an error fails the step and a success goes on",
+        "What follows when no rule matches; else an error fails the step and a success continues",
     ),
     key("mode", "Only `exclusive`"),
 ];
@@ -260,14 +260,14 @@ pub(crate) const WORKBOOK_ENTRY: &[Key] = &[
 const WAITS: &str = "How other engines wait for the playbook";
 const WAITS_HINT: &str = "remove it: the task waits for the playbook, and its result is the playbook's";
 
-/// Tools that start or stand for something else; no worker runs them.
+/// Tools that start or name something else; no worker runs them.
 const CALLS: [ToolRow; 2] = [
     ToolRow {
         kind: "playbook",
         about: "Another playbook, as an execution of its own",
         needs: &["path", "catalog_id"],
         fields: &[
-            field("path", "The playbook, as a file beside this one or as it was registered"),
+            field("path", "The playbook, as a file in this folder or as it was registered"),
             field("catalog_id", "Another name of `path`"),
             field("version", "The number of a registered version, or `latest`"),
             field("payload", "Another name of `args`"),
@@ -317,7 +317,7 @@ pub(crate) const TEMPLATES: [(&str, Templates); 2] =
 
 pub(crate) const ON_DENY: [(&str, OnDeny); 2] = [("wait", OnDeny::Wait), ("discard", OnDeny::Discard)];
 
-/// Whether iterations stand side by side.
+/// Whether iterations run in parallel.
 pub(crate) const LOOP_MODES: [(&str, bool); 2] = [("sequential", false), ("parallel", true)];
 
 pub(crate) const ROUTER_MODES: [(&str, RouterMode); 2] =

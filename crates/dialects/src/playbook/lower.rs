@@ -76,7 +76,7 @@ fn step(playbook: &Playbook, def: &StepDef, ids: &Ids<'_>) -> Step {
     step
 }
 
-/// Something reads the results of the loop, or all that it gives.
+/// Whether something reads the results of the loop, or its whole output.
 fn wants_results(playbook: &Playbook, name: &str) -> bool {
     let wants = |read: &Read| match (read.root.as_str(), read.key.as_deref()) {
         ("steps", key) => key.is_none_or(|key| key == name),

@@ -14,7 +14,7 @@ use windlass_protocol::Task;
 pub(super) struct Playbook {
     pub(super) name: Option<String>,
     pub(super) keychain: Vec<KeyDef>,
-    /// Values that stood in the keychain.
+    /// Secrets that were written into the keychain.
     pub(super) written: Vec<Written>,
     pub(super) path: Option<String>,
     pub(super) executor: Executor,
@@ -24,7 +24,7 @@ pub(super) struct Playbook {
 }
 
 impl Playbook {
-    /// The step that the first token goes to.
+    /// The step that gets the first token.
     pub(super) fn entry(&self) -> Option<&StepDef> {
         let named = self.executor.entry_step.as_ref();
         self.steps.iter().find(|step| named.is_none_or(|name| name.text == step.name.text))
@@ -68,7 +68,7 @@ pub(super) struct ArcDef {
 }
 
 impl StepDef {
-    /// Everything its expressions read, wherever they stand.
+    /// Returns everything that its expressions read.
     pub(super) fn reads(&self) -> impl Iterator<Item = &Read> {
         let tasks = self.tasks.iter().flat_map(|task| &task.reads);
         let arcs = self.arcs.iter().flat_map(ArcDef::reads);
@@ -86,7 +86,7 @@ impl ArcDef {
 #[derive(Debug, Clone)]
 pub(super) struct TaskDef {
     pub(super) task: Task,
-    /// Where a problem with the whole task is told.
+    /// Position of a problem with the whole task.
     pub(super) at: Range<usize>,
     /// What templates of the configuration and of the rules read.
     pub(super) reads: Vec<Read>,

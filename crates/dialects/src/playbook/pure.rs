@@ -6,13 +6,13 @@ use windlass_expr::{Read, Template};
 use windlass_kernel::net::{PatchEntry, Work};
 use windlass_protocol::{Action, OnUnmatched};
 
-/// Names that only a worker gives a value.
+/// Names that have a value only in a worker.
 const WORKERS: [&str; 12] = [
     "outcome", "output", "_prev", "_task", "_attempt", "results", "result", "response", "error", "keychain",
     "loop", "input",
 ];
 
-/// What the kernel tells of an iteration, beside the item.
+/// What the kernel knows about an iteration, apart from the item.
 const ITERATION: [&str; 6] = ["index", "first", "last", "_index", "_first", "_last"];
 
 /// The step's work, when no worker is needed for it.
@@ -57,9 +57,9 @@ fn needs_worker(step: &StepDef, read: &Read) -> bool {
     let own_result = root == step.name.text
         || (root == "steps" && read.key.as_ref().is_none_or(|key| *key == step.name.text));
     let label = step.tasks.iter().any(|task| task.task.label == root);
-    let told = |key: &str| {
+    let is_known = |key: &str| {
         ITERATION.contains(&key) || step.repeat.as_ref().is_some_and(|repeat| repeat.iterator == key)
     };
-    let iteration = root == "iter" && !read.key.as_deref().is_some_and(told);
+    let iteration = root == "iter" && !read.key.as_deref().is_some_and(is_known);
     WORKERS.contains(&root) || own_args || own_field || own_result || label || iteration
 }

@@ -22,13 +22,8 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn new(source: &str, place: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    pub(crate) fn new(source: &str, place: impl Into<String>, hint: impl Into<String>) -> Refusal {
         Refusal { source: source.to_owned(), place: place.into(), hint: hint.into() }
-    }
-
-    /// A refusal for a reason that is not in the text.
-    pub(crate) fn beside(source: &str, place: &str, hint: &str) -> Refusal {
-        Refusal::new(source, place, hint)
     }
 
     /// The text to look for in the definition.

@@ -16,10 +16,11 @@ fn child(node: &NodeDef, source: &str, root: &Node) -> Option<Child> {
     debug_assert_eq!(node.kind.kind, Kind::Workflow);
     let path =
         definition.get("path")?.as_str().filter(|path| !path.contains("{{") && wire_id(path).is_none())?;
-    let mut told = Problems::default();
-    let hint = format!("save it as `{path}.yaml` or `{path}.json` beside this file, or register it before");
-    told.add("E0119", &node.id.at, format!("there is no workflow `{path}`"), hint);
-    let nowhere = told.told(source, Some(root)).pop()?;
+    let mut problems = Problems::default();
+    let hint =
+        format!("save it as `{path}.yaml` or `{path}.json` in the folder of this file, or register it first");
+    problems.add("E0119", &node.id.at, format!("there is no workflow `{path}`"), hint);
+    let nowhere = problems.into_diagnostics(source, Some(root)).pop()?;
     let version = definition.get("version").and_then(|version| u32::try_from(version.as_u64()?).ok());
     Some(Child { path: path.to_owned(), version, nowhere })
 }

@@ -8,7 +8,7 @@ use crate::read::{Key, Reader, Unknown, first_line, key};
 use windlass_expr::{Expr, Read, Template};
 use windlass_schemas::Schema;
 
-/// What every type of node may have beside its own fields.
+/// Fields that every type of node may have.
 const EVERYWHERE: [&str; 3] = ["retryPolicy", "retry", "timeoutMs"];
 
 /// A field with a value: editors write down empty ones, too.
@@ -140,18 +140,18 @@ impl Checked<'_, '_, '_> {
 
     fn schema(&mut self, node: &Node, label: &str) {
         let Some(schema) = schema_of(node) else {
-            let message = format!("{label} is no JSON Schema");
+            let message = format!("{label} is not a JSON Schema");
             let hint = "write an object: `{type: object, properties: {...}}`".to_owned();
             self.reader.error("E0101", &first_line(node), message, hint);
             return;
         };
         if let Err(problem) = Schema::new(&schema) {
-            let message = format!("{label} is no usable JSON Schema: {problem}");
+            let message = format!("{label} is not a usable JSON Schema: {problem}");
             self.reader.error("E0140", &first_line(at_pointer(node, &problem.pointer)), message, None);
         }
     }
 
-    /// Every text of a tree, compiled where it stands.
+    /// Compiles every string of a tree.
     pub(super) fn templates(&mut self, node: &Node) {
         if let Kind::Text(text) = &node.kind {
             match Template::compile(&serde_json::Value::String(text.clone())) {

@@ -18,7 +18,7 @@ pub(super) fn declared(config: &Node, what: &str, reader: &mut Reader<'_, '_>) -
         let Some(secret) = reader.text(value, &format!("`{key}` in `credentials` of {what}")) else {
             continue;
         };
-        // Around the name of a secret braces may stand, as where it is read.
+        // The name of a secret may have braces around it, as in a template.
         let secret = super::config::bare(secret);
         if check_name(secret).is_err() {
             let message = format!("`{secret}` cannot be the name of a secret");
@@ -30,7 +30,7 @@ pub(super) fn declared(config: &Node, what: &str, reader: &mut Reader<'_, '_>) -
     found
 }
 
-/// A configuration as it may be stored: with handles where secrets stood.
+/// Returns a configuration in its stored form: with handles in place of secrets.
 pub(super) fn without(config: &Node, written: &[Written]) -> Map<String, Value> {
     fn kept(node: &Node, written: &[Written]) -> Value {
         if let Some(found) = written.iter().find(|found| found.at == node.at) {

@@ -19,7 +19,7 @@ pub(crate) struct Field {
     pub(crate) needed: bool,
 }
 
-/// What may stand in a field. Texts may hold templates unless it is said otherwise.
+/// Shape of the value of a field. Strings may hold templates unless the shape says otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     Any,
@@ -28,7 +28,7 @@ pub(crate) enum Shape {
     Code,
     /// An expression, with or without braces around it.
     Expression,
-    /// A list, or an expression that gives one.
+    /// A list, or an expression that returns one.
     Values,
     Whole(u32, u32),
     Number(f64, f64),
@@ -114,10 +114,10 @@ impl NodeKind {
 }
 
 pub(crate) const ROOT: &[Key] = &[
-    key("id", "Known to whoever drew the workflow; versions are counted by themselves"),
+    key("id", "For the program that drew the workflow; versions are numbered automatically"),
     key("name", "Executions and other workflows find it by this"),
     key("description", "For people"),
-    key("version", "For people; versions are counted by themselves"),
+    key("version", "For people; versions are numbered automatically"),
     key("nodes", "What is done"),
     key("edges", "What follows what"),
     key("settings", "What holds for the whole execution"),
@@ -127,7 +127,7 @@ pub(crate) const ROOT: &[Key] = &[
     key("metadata", "For people and tools"),
 ];
 
-/// A node. What a drawing keeps beside this is left alone.
+/// A node. Other keys that editors write are ignored.
 pub(crate) const NODE: &[Key] = &[
     key("id", "Unique; expressions read its output as `nodes['ID'].output`"),
     key("type", "What kind of node it is, unless `nodeType` says so"),
@@ -141,7 +141,7 @@ pub(crate) const NODE: &[Key] = &[
     key("retryPolicy", "When and how often it is tried again"),
     key("retry", "Another name of `retryPolicy`"),
     key("timeoutMs", "Milliseconds that one try may take"),
-    key("parameters", "JSON Schema of what an agent gives it; templates see it as `args`"),
+    key("parameters", "JSON Schema of the arguments that an agent passes; templates read them as `args`"),
 ];
 
 /// What drawings keep with nodes.
@@ -175,7 +175,7 @@ pub(crate) const DRAWN_NODE: &[&str] = &[
 ];
 
 pub(crate) const EDGE: &[Key] = &[
-    key("id", "For whoever drew it"),
+    key("id", "For the program that drew it"),
     key("source", "The node it leaves"),
     key("target", "The node it leads to"),
     key("sourceHandle", "Which of the node's exits it leaves by"),

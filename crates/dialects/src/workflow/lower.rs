@@ -106,7 +106,7 @@ impl Lowering<'_> {
         step
     }
 
-    /// Something reads what the iterations gave, or nothing comes after the loop and they are what it gives.
+    /// Whether something reads the results of the iterations, or they are the output because nothing follows the loop.
     fn wants_results(&self, place: usize) -> bool {
         let all = |read: &windlass_expr::Read| OUTPUTS.contains(&read.root.as_str()) && read.key.is_none();
         let reads = self.workflow.nodes.iter().flat_map(|node| &node.seen);
@@ -130,7 +130,7 @@ impl Lowering<'_> {
         };
         let usual = Retry { attempts_max: tries.unwrap_or(self.retry.attempts_max), ..self.retry.clone() };
         let policy = node.retry.clone().unwrap_or(usual);
-        // What an agent was told and what it did is not undone by a model that was busy.
+        // A busy model does not undo what an agent has done so far.
         Retry { resumes: node.kind.kind == Kind::AiAgent, ..policy }
     }
 
@@ -215,23 +215,23 @@ impl Lowering<'_> {
         let owned = self.plan.tools.get(&place).map(Vec::as_slice).unwrap_or_default();
         let tool = |place: &usize| {
             let node = &nodes[*place];
-            let mut told = json!({
+            let mut tool = json!({
                 "step": id(*place).0,
                 "node": node.id.text,
                 "name": node.title,
                 "description": described(node),
             });
             if let Some(parameters) = &node.parameters {
-                told["parameters"] = parameters.clone();
+                tool["parameters"] = parameters.clone();
             }
-            told
+            tool
         };
         let edge = |edge: &super::model::EdgeDef| {
-            let mut told = json!({ "source": edge.source.text, "target": edge.target.text });
+            let mut connection = json!({ "source": edge.source.text, "target": edge.target.text });
             if let Some(handle) = &edge.handle {
-                told["sourceHandle"] = json!(handle.text);
+                connection["sourceHandle"] = json!(handle.text);
             }
-            told
+            connection
         };
         let descriptions: Map<String, Value> =
             nodes.iter().map(|node| (node.id.text.clone(), json!(described(node)))).collect();

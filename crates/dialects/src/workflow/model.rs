@@ -17,7 +17,7 @@ pub(super) struct Workflow {
     pub(super) nodes: Vec<NodeDef>,
     pub(super) edges: Vec<EdgeDef>,
     pub(super) settings: Settings,
-    /// Values that stood where secrets belong.
+    /// Secrets that were written into the definition.
     pub(super) written: Vec<Written>,
     /// JSON Schema of the inputs.
     pub(super) inputs: Option<Value>,
@@ -45,13 +45,13 @@ pub(super) struct NodeDef {
     /// Name in the node to stored secret.
     pub(super) credentials: BTreeMap<String, String>,
     pub(super) env: Map<String, Value>,
-    /// JSON Schema of what an agent gives it.
+    /// JSON Schema of the arguments that an agent passes to it.
     pub(super) parameters: Option<Value>,
     pub(super) retry: Option<Retry>,
     pub(super) timeout_ms: Option<u64>,
 }
 
-/// A name that an expression reads, and where the expression stands.
+/// A name that an expression reads, and the position of the expression.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) read: Read,
@@ -78,7 +78,7 @@ pub(super) enum Form {
         timeout_ms: Option<u64>,
     },
     Task(TaskForm),
-    /// It could not be read; that was told.
+    /// It could not be read; a problem was reported.
     Broken,
 }
 

@@ -201,7 +201,7 @@ fn kind(
     kind
 }
 
-/// What a drawing keeps beside the language is left alone; what nobody knows is told.
+/// Keys that editors write are ignored; unknown keys are reported.
 fn drawn(entries: &[Entry], what: &str, drawn: &[&str], keys: &[Key], reader: &mut Reader<'_, '_>) {
     let ours = entries.iter().filter(|entry| !drawn.contains(&entry.key.as_str()));
     reader.known(ours, what, keys, Unknown::Warning);

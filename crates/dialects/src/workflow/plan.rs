@@ -141,8 +141,8 @@ fn cycles(workflow: &Workflow, plan: &Plan, problems: &mut Problems) {
     let Some(first) = left.first() else { return };
     let shown: Vec<String> = left.iter().take(NAMED_MAX).map(|name| format!("`{}`", name.text)).collect();
     let more = if left.len() > NAMED_MAX { ", …" } else { "" };
-    let message = format!("the edges lead in a circle through {}{more}", shown.join(", "));
-    let hint = "what is done again goes behind the handle `body` of a `loop` node".to_owned();
+    let message = format!("the edges form a cycle through {}{more}", shown.join(", "));
+    let hint = "connect what is to be repeated to the handle `body` of a `loop` node".to_owned();
     problems.add("E0149", &first.at, message, hint);
 }
 
@@ -163,7 +163,7 @@ fn entries(workflow: &Workflow, plan: &Plan, problems: &mut Problems) {
         let node = &workflow.nodes[place];
         if node.kind.kind != Kind::Trigger {
             let message =
-                format!("no edge leads to node `{}`: it starts at once, beside the trigger", node.id.text);
+                format!("no edge leads to node `{}`: it starts at once, with the trigger", node.id.text);
             problems.add("W0202", &node.id.at, message, "add an edge to it, or remove it".to_owned());
         }
     }

@@ -16,7 +16,7 @@ pub(super) const OUTPUTS: [&str; 2] = ["nodes", "steps"];
 /// Roots that every expression sees.
 const ROOTS: [&str; 10] =
     ["inputs", "workload", "nodes", "steps", "ctx", "args", "iter", "execution_id", "job", "keychain"];
-/// What an iteration tells, what a handled failure hands on, and the request of a hook.
+/// Names that an iteration, a handled failure and the request of a hook set.
 const TOLD: [&str; 10] =
     ["index", "first", "last", "_index", "_first", "_last", "loop_index", "error", "range", HOOK];
 
@@ -112,7 +112,7 @@ fn unknown(
         }
         return;
     }
-    // An agent gives its tools arguments of any name.
+    // An agent passes arguments of any name to its tools.
     if names.knows(root) || node.credentials.contains_key(root) || plan.on_demand.contains(&place) {
         return;
     }
@@ -142,7 +142,7 @@ fn unknown(
     }
 }
 
-/// A name that the trigger gives to an input, and that means a node.
+/// Reports inputs whose bare name means a node.
 fn ambiguous(read: &Read, at: &std::ops::Range<usize>, names: &Names<'_>, problems: &mut Problems) {
     let root = read.root.as_str();
     if names.index.contains_key(root) && names.inputs.contains(root) && !names.iterators.contains(root) {
@@ -159,7 +159,7 @@ struct Order<'o> {
 }
 
 impl Order<'_> {
-    /// A node that runs later, beside or inside a loop has no output yet, or several.
+    /// A node that runs later, in parallel or inside a loop has no output yet, or several.
     fn check(&self, reader: usize, of: usize, at: &std::ops::Range<usize>, problems: &mut Problems) {
         let name = |place: usize| &self.workflow.nodes[place].id.text;
         let loops_around =

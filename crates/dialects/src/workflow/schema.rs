@@ -76,7 +76,7 @@ pub(crate) fn schema() -> Value {
 fn node() -> Value {
     let mut node = open(NODE, node_value);
     node["required"] = json!(["id"]);
-    // By type, wherever type and configuration stand.
+    // By type, in both shapes of a node.
     let rules: Vec<Value> = NODE_TYPES.iter().flat_map(by_type).collect();
     node["allOf"] = Value::Array(rules);
     node

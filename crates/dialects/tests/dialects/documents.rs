@@ -28,7 +28,7 @@ fn what_is_not_yaml_is_told_with_its_place() {
         "workflow: [{step: a}]\n---\nb: 1\n",
         &["E0004 2:1 : a file holds one document; this is the second"],
     );
-    check("? [a, b]\n: c\n", &["E0004 1:3 : a key must be text, not a list or map"]);
+    check("? [a, b]\n: c\n", &["E0004 1:3 : a key must be a string, not a list or map"]);
     check(
         "workflow: !mine [{step: a}]\nmetadata: {name: t}",
         &[
@@ -43,7 +43,7 @@ fn duplicate_keys_are_errors_at_the_second_one() {
     check(
         &playbook("- step: a\n  desc: x\n  tool: {kind: noop}\n  desc: y"),
         &[
-            "E0003 6:3 workflow[0].desc: key `desc` is there twice (a map has each key once; remove or rename one)",
+            "E0003 6:3 workflow[0].desc: key `desc` is defined twice (a map has each key once; remove or rename one)",
         ],
     );
 }
@@ -119,7 +119,7 @@ fn the_dialect_is_found_by_the_shape_and_others_are_refused() {
     check(
         "a: 1",
         &[
-            "E0005 1:1 : this is no definition: a map without steps (a playbook has a list `workflow` whose entries have a name `step`; a workflow has `nodes` and `edges`)",
+            "E0005 1:1 : this is not a definition: a map without steps (a playbook has a list `workflow` whose entries have a name `step`; a workflow has `nodes` and `edges`)",
         ],
     );
 }

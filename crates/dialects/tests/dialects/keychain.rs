@@ -37,9 +37,9 @@ fn pbk_25_what_is_wrong_with_an_entry_is_told_where_it_stands() {
         "[{name: k, kind: static, map: {}}, {name: k, kind: static, map: {}}, {kind: static}, x]",
         STEP,
         &[
-            "E0112 2:53 keychain[1].name: keychain entry `k` is there twice (rename one)",
+            "E0112 2:53 keychain[1].name: keychain entry `k` is defined twice (rename one)",
             "E0102 2:80 keychain[2]: a keychain entry has no `name` (add `name: ...`)",
-            "E0101 2:96 keychain[3]: a keychain entry must be a map, not text (write `key: value`, one line each)",
+            "E0101 2:96 keychain[3]: a keychain entry must be a map, not a string (write `key: value`, one line each)",
         ],
     );
     let kinds = "bearer, static, basic, api_key, credential, secret, env, secret_manager, oauth2";
@@ -91,7 +91,7 @@ fn pbk_25_entries_see_earlier_ones_and_inputs_only() {
         "[{name: b, kind: bearer, token: '{{ keychain.a.token }}'}, {name: a, kind: secret}]",
         STEP,
         &[
-            "E0132 2:19 keychain[0].name: keychain entry `b` reads `a`, which is no entry before it (put `a` before `b`)",
+            "E0132 2:19 keychain[0].name: keychain entry `b` reads `a`, which is not an entry before it (put `a` before `b`)",
         ],
     );
     refused(
@@ -105,7 +105,7 @@ fn pbk_25_entries_see_earlier_ones_and_inputs_only() {
         "[{name: b, kind: bearer, token: '{{ workload.token }}'}]",
         STEP,
         &[
-            "W0230 2:19 keychain[0].name: keychain entry `b` reads `workload`, and inputs are stored as they are given (store the value with `windlass secrets set NAME` and name it: `kind: secret`)",
+            "W0230 2:19 keychain[0].name: keychain entry `b` reads `workload`; inputs are stored as plain text (store the value with `windlass secrets set NAME` and name it: `kind: secret`)",
         ],
     );
 }
@@ -115,7 +115,7 @@ fn pbk_25_only_fields_of_tools_read_the_keychain() {
     let key = "[{name: k, kind: secret}]";
     let place = "(read it in the field of the tool that needs it: `{{ keychain.NAME.FIELD }}`)";
     let told = |at: &str, what: &str| {
-        format!("E0133 {at}: {what} cannot read the keychain: what they give is stored {place}")
+        format!("E0133 {at}: {what} cannot read the keychain: their values are stored {place}")
     };
     let cases = [
         (

@@ -246,7 +246,7 @@ fn keys_of_other_versions_are_told_their_place() {
             "E0106 5:10 workflow[0].spec.next_mode: `spec` of a step has no `next_mode` (use `next: {spec: {mode: ...}}`)",
             "E0106 6:22 workflow[0].tool.eval: a tool has no `eval` (use `spec.policy.rules` of the task)",
             "E0106 6:32 workflow[0].tool.retry: a tool has no `retry` (use a rule: `spec.policy.rules` with `then: {do: retry, attempts: 3}`)",
-            "E0106 7:36 workflow[0].next.arcs[0].set: an arc has no `set` (write the context with `set_ctx` of the step; what is for the next step alone goes into `args`)",
+            "E0106 7:36 workflow[0].next.arcs[0].set: an arc has no `set` (write the context with `set_ctx` of the step; pass what only the next step needs in `args`)",
         ],
     );
 }
@@ -267,7 +267,7 @@ fn pbk_01_defaults_of_inputs_may_be_templates_of_the_start() {
         &[
             "W0209 2:15 workload.q: `q` stays text: `iter` is not known when an execution starts (a default may read other inputs, `execution_id` and `job.uuid`; write `{% raw %}...{% endraw %}` for text with braces)",
             "E0114 2:44 workload.b: bad expression: unexpected end of variable block (an expression is `{{ ... }}` as in Jinja: `{{ workload.count > 3 }}`)",
-            "E0119 2:49 workload.c: input `c` needs itself, or another input that needs it (give one of them a value that is no template)",
+            "E0119 2:49 workload.c: input `c` needs itself, or another input that needs it (write a value that is not a template for one of them)",
         ],
     );
 }

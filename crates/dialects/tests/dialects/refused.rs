@@ -45,9 +45,9 @@ fn pbk_01_a_playbook_needs_a_list_of_steps() {
     check(
         "metadata: {name: t}\nworkflow: [a, {desc: x}, {step: 1}]",
         &[
-            "E0101 2:12 workflow[0]: a step must be a map, not text (write `key: value`, one line each)",
+            "E0101 2:12 workflow[0]: a step must be a map, not a string (write `key: value`, one line each)",
             "E0102 2:15 workflow[1]: a step has no `step` (add `step: ...`)",
-            "E0101 2:33 workflow[2].step: `step` of a step must be text, not a number (put it in quotes)",
+            "E0101 2:33 workflow[2].step: `step` of a step must be a string, not a number (put it in quotes)",
         ],
     );
 }
@@ -57,11 +57,11 @@ fn pbk_01_the_sections_have_types() {
     check(
         "metadata: t\nkind: Job\nworkload: [1]\nkeychain: {}\nexecutor: local\nworkflow: [{step: a, next: []}]",
         &[
-            "E0101 1:11 metadata: `metadata` must be a map, not text (write `key: value`, one line each)",
+            "E0101 1:11 metadata: `metadata` must be a map, not a string (write `key: value`, one line each)",
             "E0108 2:7 kind: kind `Job` does not exist (use `Playbook`)",
             "E0101 3:11 workload: `workload` must be a map, not a list (write `key: value`, one line each)",
             "E0101 4:11 keychain: `keychain` must be a list, not a map (write `- item`, one line each, or `[...]`)",
-            "E0101 5:11 executor: `executor` must be a map, not text (write `key: value`, one line each)",
+            "E0101 5:11 executor: `executor` must be a map, not a string (write `key: value`, one line each)",
         ],
     );
 }
@@ -93,9 +93,9 @@ fn pbk_14_pbk_16_executor_policies_are_checked() {
     check(
         "metadata: {name: t}\nexecutor:\n  spec:\n    no_next_is_error: \"yes\"\n    failure: fast\n    final_failure: 1\n    pending_gates: skip\n    entry: a\nworkflow: [{step: a, next: []}]",
         &[
-            "E0101 4:23 executor.spec.no_next_is_error: `no_next_is_error` must be true or false, not text (write `true`, without quotes)",
+            "E0101 4:23 executor.spec.no_next_is_error: `no_next_is_error` must be true or false, not a string (write `true`, without quotes)",
             "E0108 5:14 executor.spec.failure: failure policy `fast` does not exist (use `fail_on_any` or `fail_fast` or `partial`)",
-            "E0101 6:20 executor.spec.final_failure: policy of the final step must be text, not a number (put it in quotes)",
+            "E0101 6:20 executor.spec.final_failure: policy of the final step must be a string, not a number (put it in quotes)",
             "E0108 7:20 executor.spec.pending_gates: policy of gates `skip` does not exist (use `wait` or `complete`)",
             "E0103 8:5 executor.spec.entry: `executor.spec` has no key `entry` (known here: `entry_step`, `final_step`, `no_next_is_error`, `failure`, `final_failure`, `pending_gates`, `templates`, `policy`)",
         ],
@@ -189,7 +189,7 @@ fn pbk_27_a_malformed_arc_is_rejected() {
             "E0102 4:17 workflow[0].next.arcs[0]: an arc has no `step` (add `step: ...`)",
             "E0103 4:38 workflow[0].next.arcs[1].whn: an arc has no key `whn` (did you mean `when`?)",
             "E0101 4:63 workflow[0].next.arcs[2].args: `args` of an arc must be a map, not a number (write `key: value`, one line each)",
-            "E0101 4:67 workflow[0].next.arcs[3]: an arc of step `a` must be text, not a number (put it in quotes)",
+            "E0101 4:67 workflow[0].next.arcs[3]: an arc of step `a` must be a string, not a number (put it in quotes)",
         ],
     );
     workflow(
@@ -233,7 +233,7 @@ fn pbk_05_pbk_27_a_malformed_admission_rule_is_rejected() {
     workflow(
         &admit("{rules: [{when: x, then: {allow: \"no\"}}], on_deny: drop}"),
         &[
-            "E0101 7:47 workflow[0].spec.policy.admit.rules[0].then.allow: `allow` must be true or false, not text (write `false`, without quotes)",
+            "E0101 7:47 workflow[0].spec.policy.admit.rules[0].then.allow: `allow` must be true or false, not a string (write `false`, without quotes)",
             "E0108 7:65 workflow[0].spec.policy.admit.on_deny: `on_deny` `drop` does not exist (use `wait` or `discard`)",
         ],
     );
@@ -281,13 +281,13 @@ fn pbk_27_a_malformed_task_rule_is_rejected() {
     rule(
         "{else: {then: {do: retry, attempts: many}}}",
         &[
-            "E0101 9:47 workflow[0].tool.spec.policy.rules[0].else.then.attempts: `attempts` must be a number, not text (write it in digits; it cannot be a template)",
+            "E0101 9:47 workflow[0].tool.spec.policy.rules[0].else.then.attempts: `attempts` must be a number, not a string (write it in digits; it cannot be a template)",
         ],
     );
     rule(
         "{else: {then: {do: retry, delay: soon}}}",
         &[
-            r#"E0101 9:44 workflow[0].tool.spec.policy.rules[0].else.then.delay: `delay` is no duration (write seconds as a number, or "500ms", "30s", "2m", "1h"; at most 365 days)"#,
+            r#"E0101 9:44 workflow[0].tool.spec.policy.rules[0].else.then.delay: `delay` is not a duration (write seconds as a number, or "500ms", "30s", "2m", "1h"; at most 365 days)"#,
         ],
     );
     rule(
@@ -305,7 +305,7 @@ fn pbk_27_a_malformed_task_rule_is_rejected() {
     rule(
         "just text",
         &[
-            "E0101 9:11 workflow[0].tool.spec.policy.rules[0]: a rule must be a map, not text (write `key: value`, one line each)",
+            "E0101 9:11 workflow[0].tool.spec.policy.rules[0]: a rule must be a map, not a string (write `key: value`, one line each)",
         ],
     );
 }
@@ -360,7 +360,9 @@ fn a_tool_needs_a_kind_that_exists() {
     );
     workflow(
         "- step: a\n  tool: shell",
-        &["E0101 4:9 workflow[0].tool: a tool must be a map, not text (write `key: value`, one line each)"],
+        &[
+            "E0101 4:9 workflow[0].tool: a tool must be a map, not a string (write `key: value`, one line each)",
+        ],
     );
 }
 
@@ -391,7 +393,7 @@ fn a_tool_has_only_its_own_fields() {
 fn labels_are_unique_in_a_pipeline() {
     workflow(
         "- step: a\n  tool: [{name: x, kind: noop}, {x: {kind: noop}}]",
-        &["E0112 4:34 workflow[0].tool[1].x: task `x` is there twice (rename one)"],
+        &["E0112 4:34 workflow[0].tool[1].x: task `x` is defined twice (rename one)"],
     );
 }
 
@@ -420,7 +422,7 @@ fn pbk_25_a_workbook_call_needs_an_entry() {
         book,
         &[
             "E0116 4:23 workbook[1].tool: workbook entry `again` calls the workbook (call that entry from the step instead)",
-            "E0112 5:10 workbook[2].name: workbook entry `greet` is there twice (rename one)",
+            "E0112 5:10 workbook[2].name: workbook entry `greet` is defined twice (rename one)",
             "E0116 8:9 workflow[0].tool: the workbook has no entry `great` (did you mean `greet`?)",
         ],
     );
@@ -445,7 +447,7 @@ fn pbk_23_a_loop_needs_a_list_an_iterator_and_sound_numbers() {
     workflow(
         &repeat("{in: items, iterator: i}"),
         &[
-            r#"E0101 5:14 workflow[0].loop.in: a loop cannot go over text (write a list, or `"{{ workload.items }}"` for one that is known later)"#,
+            r#"E0101 5:14 workflow[0].loop.in: a loop cannot iterate over a string (write a list, or `"{{ workload.items }}"` for one that is known later)"#,
         ],
     );
     workflow(
@@ -457,7 +459,7 @@ fn pbk_23_a_loop_needs_a_list_an_iterator_and_sound_numbers() {
     workflow(
         &repeat("{in: [1], iterator: i, spec: {mode: parallel, max_in_flight: two}}"),
         &[
-            "E0101 5:70 workflow[0].loop.spec.max_in_flight: `max_in_flight` must be a number, not text (write it in digits; it cannot be a template)",
+            "E0101 5:70 workflow[0].loop.spec.max_in_flight: `max_in_flight` must be a number, not a string (write it in digits; it cannot be a template)",
         ],
     );
     workflow(
@@ -473,8 +475,8 @@ fn a_timeout_is_a_duration() {
     workflow(
         "- {step: a, next: [], spec: {timeout: soon}}\n- {step: b, next: a, spec: {timeout: -1}}",
         &[
-            r#"E0101 3:39 workflow[0].spec.timeout: `timeout` is no duration (write seconds as a number, or "500ms", "30s", "2m", "1h"; at most 365 days)"#,
-            r#"E0101 4:38 workflow[1].spec.timeout: `timeout` is no duration (write seconds as a number, or "500ms", "30s", "2m", "1h"; at most 365 days)"#,
+            r#"E0101 3:39 workflow[0].spec.timeout: `timeout` is not a duration (write seconds as a number, or "500ms", "30s", "2m", "1h"; at most 365 days)"#,
+            r#"E0101 4:38 workflow[1].spec.timeout: `timeout` is not a duration (write seconds as a number, or "500ms", "30s", "2m", "1h"; at most 365 days)"#,
         ],
     );
 }

@@ -56,7 +56,7 @@ fn a_rule_after_else_is_warned_of() {
     workflow(
         "- step: a\n  tool:\n    kind: noop\n    spec:\n      policy:\n        rules:\n        - {else: {do: continue}}\n        - {when: x, then: {do: fail}}",
         &[
-            "W0204 10:11 workflow[0].tool.spec.policy.rules[1]: a rule after `else` is never asked (move `else` to the end)",
+            "W0204 10:11 workflow[0].tool.spec.policy.rules[1]: a rule after `else` is never evaluated (move `else` to the end)",
         ],
     );
 }

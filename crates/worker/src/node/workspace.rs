@@ -179,7 +179,7 @@ fn read_outputs(folder: &Path) -> io::Result<Result<Found, Box<Failure>>> {
         return Ok(match bytes.map(|bytes| serde_json::from_slice(&bytes)) {
             Some(Ok(given)) => Ok(Found::Result(given)),
             Some(Err(error)) => {
-                let message = format!("outputs/result.json is no JSON: {error}");
+                let message = format!("outputs/result.json is not JSON: {error}");
                 Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message))
             }
             None => Err(too_large()),

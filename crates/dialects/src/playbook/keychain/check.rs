@@ -51,7 +51,8 @@ fn entry(def: &KeyDef, earlier: &[KeyDef], problems: &mut Problems) {
             ("workload" | "execution_id", _) | (ROOT, None) => {}
             (ROOT, Some(key)) if earlier.iter().any(|other| other.name.text == *key) => {}
             (ROOT, Some(key)) => {
-                let message = format!("keychain entry `{name}` reads `{key}`, which is no entry before it");
+                let message =
+                    format!("keychain entry `{name}` reads `{key}`, which is not an entry before it");
                 let hint = if problems.is_full() {
                     None
                 } else {
@@ -67,8 +68,7 @@ fn entry(def: &KeyDef, earlier: &[KeyDef], problems: &mut Problems) {
         }
     }
     if def.reads.iter().any(|read| read.root == "workload") {
-        let message =
-            format!("keychain entry `{name}` reads `workload`, and inputs are stored as they are given");
+        let message = format!("keychain entry `{name}` reads `workload`; inputs are stored as plain text");
         let hint = "store the value with `windlass secrets set NAME` and name it: `kind: secret`".to_owned();
         problems.add("W0230", at, message, Some(hint));
     }
@@ -126,7 +126,7 @@ fn forbidden(at: &Range<usize>, place: &str, problems: &mut Problems) {
     problems.add(
         "E0133",
         at,
-        format!("{place} cannot read the keychain: what they give is stored"),
+        format!("{place} cannot read the keychain: their values are stored"),
         Some(hint),
     );
 }
@@ -182,7 +182,7 @@ fn read_by_rules(task: &Task) -> Vec<Read> {
 }
 
 fn reads(fields: &Map<String, Value>) -> Vec<Read> {
-    // What does not compile was told when it was read.
+    // Errors of expressions were reported when they were read.
     Template::compile(&Value::Object(fields.clone())).map_or_else(|_| Vec::new(), |t| t.reads().to_vec())
 }
 

@@ -1,4 +1,4 @@
-//! From the tree to the model: the root and the executor here, steps and tools beside.
+//! From the tree to the model: the root and the executor.
 
 mod next;
 mod program;
@@ -72,7 +72,7 @@ fn name(root: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {
     reader.text(found, "the playbook's name").map(str::to_owned)
 }
 
-/// What other playbooks may call it, beside its name.
+/// Another name by which playbooks may start it.
 fn path(root: &Node) -> Option<String> {
     present(present(root, "metadata")?, "path")?.text().map(str::to_owned)
 }
@@ -95,7 +95,7 @@ fn required(node: &Node, key: &str, what: &str, reader: &mut Reader<'_, '_>) -> 
 
 fn unique(names: &mut BTreeMap<String, ()>, name: &Name, what: &str, reader: &mut Reader<'_, '_>) {
     if names.insert(name.text.clone(), ()).is_some() {
-        let message = format!("{what} `{}` is there twice", name.text);
+        let message = format!("{what} `{}` is defined twice", name.text);
         reader.error("E0112", &name.at, message, "rename one".to_owned());
     }
 }

@@ -9,8 +9,8 @@ use windlass_kernel::net::RouterMode;
 
 /// Arcs of other versions of the language write the context.
 const ELSEWHERE: [(&str, &str); 2] = [
-    ("set", "write the context with `set_ctx` of the step; what is for the next step alone goes into `args`"),
-    ("set_ctx", "write `set_ctx` beside `next`; what is for the next step alone goes into `args`"),
+    ("set", "write the context with `set_ctx` of the step; pass what only the next step needs in `args`"),
+    ("set_ctx", "write `set_ctx` in the step; pass what only the next step needs in `args`"),
 ];
 
 pub(super) type Routes = (RouterMode, Vec<ArcDef>);

@@ -66,7 +66,11 @@ impl<'t> Tool<'t, '_, '_> {
         let Some((_, first)) = bound.values.first() else { return };
         if env.is_some_and(|env| !env.is_map() && !env.is_null()) {
             let hint = "write `env` as a map: values become variables of it";
-            return self.refuse(key, node, &Refusal::beside(first, "beside an `env` that is no map", hint));
+            return self.refuse(
+                key,
+                node,
+                &Refusal::new(first, "together with an `env` that is not a map", hint),
+            );
         }
         let env = self.config.entry("env").or_insert_with(|| json!({}));
         if env.is_null() {
@@ -144,7 +148,7 @@ impl<'t> Tool<'t, '_, '_> {
     }
 }
 
-/// The script as the worker puts it together. What is no text is told when it runs.
+/// Returns the script as the worker puts it together. A value that is not a string fails when it runs.
 fn script(node: &Node) -> Option<String> {
     let line = |node: &Node| match &node.kind {
         Kind::Text(text) => Some(text.clone()),

@@ -86,7 +86,7 @@ pub(super) fn else_is_last(rules: &[Node], reader: &mut Reader<'_, '_>) {
     let last = rules.iter().position(|rule| rule.get("else").is_some());
     for rule in last.map_or(&[][..], |last| &rules[last + 1..]) {
         let hint = "move `else` to the end".to_owned();
-        reader.error("W0204", &first_line(rule), "a rule after `else` is never asked", hint);
+        reader.error("W0204", &first_line(rule), "a rule after `else` is never evaluated", hint);
     }
 }
 

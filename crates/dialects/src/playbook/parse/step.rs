@@ -127,7 +127,12 @@ fn items(node: &Node, reader: &mut Reader<'_, '_>) -> Option<Template> {
         Kind::Text(text) if text.contains("{{") || text.contains("{%") => reader.template(node),
         _ => {
             let hint = "write a list, or `\"{{ workload.items }}\"` for one that is known later".to_owned();
-            reader.error("E0101", &first_line(node), format!("a loop cannot go over {}", node.noun()), hint);
+            reader.error(
+                "E0101",
+                &first_line(node),
+                format!("a loop cannot iterate over {}", node.noun()),
+                hint,
+            );
             None
         }
     }

@@ -170,7 +170,7 @@ pub(super) fn known_kind(kind: &Node, reader: &mut Reader<'_, '_>) -> Option<Str
     None
 }
 
-/// Fields that stand under `spec`, where they are not given beside it. A timeout in parts is the tool's own affair.
+/// Moves fields from `spec` to the tool, unless the tool has them. A timeout in parts is a field of the tool.
 fn lifted(node: &Node, spec: Option<&Node>) -> Vec<Entry> {
     let entries = spec.map(Node::entries).unwrap_or_default().iter();
     let is_field = |entry: &&Entry| {

@@ -16,7 +16,7 @@ pub(super) fn workload(node: &Node, reader: &mut Reader<'_, '_>) -> Map<String, 
         && let Some(entry) = entries.iter().find(|entry| entry.key == *first)
     {
         let message = format!("input `{first}` needs itself, or another input that needs it");
-        let hint = "give one of them a value that is no template".to_owned();
+        let hint = "write a value that is not a template for one of them".to_owned();
         reader.error("E0119", &entry.at, message, hint);
     }
     json_map(entries)

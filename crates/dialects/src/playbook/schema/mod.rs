@@ -1,4 +1,4 @@
-//! The language as a JSON Schema, for editors: what may stand where, with descriptions and completions.
+//! The language as a JSON Schema, for editors, with descriptions and completions.
 //!
 //! Made of the same tables that the parser reads by. The schema refuses nothing that the parser accepts; the parser sees
 //! more, such as names that lead nowhere.
@@ -19,13 +19,13 @@ pub(crate) fn schema() -> Value {
         "required": ["workflow"],
     });
     merge(&mut schema, head);
-    // Data that other versions of the language keep in `vars` goes elsewhere here.
+    // Other versions of the language have data in `vars`; here it has other places.
     schema["properties"]["vars"] = json!(false);
     schema["$defs"] = parts::definitions();
     schema
 }
 
-/// What stands under each key of a map, in any order. The tables and these lists must name the same keys.
+/// The value under each key of a map, in any order. The tables and these lists must name the same keys.
 type Values = Vec<(&'static str, Value)>;
 
 /// A map with these keys and no other.
@@ -44,7 +44,7 @@ fn open(keys: &[Key], values: &Values) -> Value {
     let properties: Map<String, Value> = keys.iter().map(property).collect();
     debug_assert!(
         values.iter().all(|(name, _)| properties.contains_key(*name)),
-        "a value stands under a key that the language does not have"
+        "a value has a key that the language does not have"
     );
     json!({ "type": "object", "properties": properties })
 }

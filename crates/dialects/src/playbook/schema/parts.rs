@@ -11,7 +11,7 @@ use crate::playbook::language::{
 };
 use serde_json::{Map, Value, json};
 
-/// A definition of its own: the keys of the map, what stands under them, whether others may stand beside them.
+/// A definition of the schema: the keys of a map, their values, and whether other keys are allowed.
 struct Part {
     name: &'static str,
     keys: &'static [Key],
@@ -126,7 +126,7 @@ fn parts() -> Vec<Part> {
     ]
 }
 
-/// Values that stand at many places.
+/// Values that occur in many places.
 fn scalars() -> [(String, Value); 6] {
     let seconds = "Seconds, or text with a unit: `500ms`, `30s`, `2m`, `1h`, `1d`";
     let condition = "An expression: `{{ ctx.count > 3 }}`, with or without the braces, or true or false";

@@ -14,7 +14,7 @@ pub(super) fn tool() -> Value {
     })
 }
 
-/// A tool alone. What a field of its own may hold is the tool's affair, and fields may stand under `spec`.
+/// One tool. The tool itself checks the values of its own fields, which may also be under `spec`.
 pub(super) fn one() -> Value {
     let mut schema = open(TOOL, &values());
     schema["required"] = json!(["kind"]);

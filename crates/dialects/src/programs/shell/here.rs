@@ -41,7 +41,7 @@ impl EndWord {
     fn add(&mut self, sign: char, next: Option<char>) -> usize {
         self.written.push(sign);
         match (sign, self.quote, next) {
-            // A line that goes on.
+            // A line that continues.
             ('\\', None | Some('"'), Some('\n')) => return self.escape('\n', ""),
             ('\\', None, Some(next)) => {
                 self.literal = true;

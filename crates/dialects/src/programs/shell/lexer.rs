@@ -124,7 +124,7 @@ impl<'p> Lexer<'p> {
         }
     }
 
-    /// Reads other signs, then goes on with these.
+    /// Reads other signs, then continues with these.
     pub(super) fn within<T>(&mut self, signs: Vec<Sign>, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
         let (outer, at) = (std::mem::replace(&mut self.signs, signs), std::mem::take(&mut self.at));
         let read = read(self);

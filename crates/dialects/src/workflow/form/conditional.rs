@@ -7,7 +7,7 @@ use crate::workflow::model::{Conditional, Form};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Conditions of one node. All of them stand in one expression.
+/// Maximum number of conditions of one node: all of them become one expression.
 const CONDITIONS_MAX: usize = 64;
 
 struct Condition {

@@ -10,7 +10,7 @@ use windlass_protocol::{Action, Backoff, Rule};
 
 /// Tries after the first one, where retrying is asked for and no number is given.
 const RETRIES: u32 = 3;
-/// Before the second try of a request that goes on in spite of errors.
+/// Delay before the second try of a request that completes in spite of errors.
 const DELAY_MS: u64 = 1_000;
 
 pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
@@ -87,7 +87,7 @@ fn pairs(node: &Node) -> Map<String, Value> {
     found
 }
 
-/// None: it was told why it cannot be.
+/// `None`: a problem was reported.
 fn body(
     maker: &mut Maker<'_, '_, '_>,
     config: &mut Map<String, Value>,
@@ -137,16 +137,15 @@ fn json_of(node: &Node, text: &str, maker: &mut Maker<'_, '_, '_>) -> Option<Val
     let what = format!("`body` of {}", maker.what);
     match serde_json::from_str::<Value>(text) {
         Ok(value) if has_expression_as_key(&value) => {
-            let hint =
-                "keys stand as they are written; give the body as one expression: `{{ {inputs.key: 1} }}`";
+            let hint = "keys are not templates; write the body as one expression: `{{ {inputs.key: 1} }}`";
             maker.trouble(node, format!("{what} has an expression as a key"), hint);
             None
         }
         Ok(value) => Some(value),
         Err(error) => {
-            let hint = "write JSON; an expression stands in quotes, and a text that is one expression alone keeps the type \
-                        of its value: `{\"n\": \"{{ inputs.n }}\"}`";
-            maker.trouble(node, format!("{what} is no JSON: {error}"), hint);
+            let hint = "write JSON; put an expression in quotes; a string that is one expression keeps the type of \
+                        its value: `{\"n\": \"{{ inputs.n }}\"}`";
+            maker.trouble(node, format!("{what} is not JSON: {error}"), hint);
             None
         }
     }

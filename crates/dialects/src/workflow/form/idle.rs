@@ -1,5 +1,4 @@
-//! Fields that are read and change nothing, because of what stands beside them: their author expects something, and is
-//! told.
+//! Warnings about fields that have no effect because of other fields: their author expects something.
 
 use super::Maker;
 use crate::workflow::config::given;
@@ -30,7 +29,7 @@ fn idle(kind: Kind, maker: &Maker<'_, '_, '_>) -> Vec<Idle> {
             }
         }
         Kind::Loop if any_of("loopType", &["while", "do_while"]) => {
-            let counts = "such a loop asks its condition and has no items";
+            let counts = "such a loop repeats by its condition and has no items";
             found.push(("dataSource", counts, "use `for_each`, or leave it out"));
             found.push(("maxParallel", "its iterations follow each other", "leave it out"));
             if maker.get("condition").is_some() {
@@ -44,7 +43,7 @@ fn idle(kind: Kind, maker: &Maker<'_, '_, '_>) -> Vec<Idle> {
         Kind::Loop => {
             found.push((
                 "condition",
-                "only `while` and `do_while` ask it",
+                "only `while` and `do_while` use it",
                 "use `breakCondition`, or another `loopType`",
             ));
             if !maker.flag("parallelExecution") {
@@ -61,12 +60,12 @@ fn idle(kind: Kind, maker: &Maker<'_, '_, '_>) -> Vec<Idle> {
             let gates = maker.get("conditions").map(|list| list.items().iter()).into_iter().flatten();
             let mut gates = gates.filter_map(|item| given(item, "logicGate")?.text());
             if gates.any(|gate| gate == other) {
-                let why = "with this `evaluationMode` no `logicGate` is asked";
+                let why = "with this `evaluationMode` `logicGate` is ignored";
                 found.push(("conditions", why, "write `evaluationMode: custom`, or leave `logicGate` out"));
             }
         }
         Kind::Llm if !has("outputFormat", "json") => {
-            found.push(("jsonSchema", "the answer is no JSON", "add `outputFormat: json`"));
+            found.push(("jsonSchema", "the answer is not JSON", "add `outputFormat: json`"));
         }
         Kind::Code if has("language", "javascript") => {
             found.push(("pipDependencies", "they are packages of Python", "leave it out"));

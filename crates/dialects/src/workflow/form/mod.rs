@@ -1,4 +1,4 @@
-//! What each type of node does, out of its checked configuration. What could not be read has been told.
+//! Makes the form of each type of node from its checked configuration. Problems with single fields were reported before.
 
 mod ai;
 mod conditional;
@@ -26,7 +26,7 @@ pub(super) struct Maker<'f, 's, 'p> {
     pub(super) reader: &'f mut Reader<'s, 'p>,
     pub(super) written: &'f mut Vec<Written>,
     pub(super) config: &'f Node,
-    /// The part of secrets' names that stands for the node.
+    /// The part of secrets' names that names the node.
     pub(super) place: String,
     pub(super) keychain: Vec<Key>,
     /// For messages.
@@ -86,7 +86,7 @@ impl<'f> Maker<'f, '_, '_> {
         self.get(name).is_some_and(|node| matches!(node.kind, Is::Bool(true)))
     }
 
-    /// What is no such number has been told.
+    /// Returns a whole number; anything else was reported before.
     fn whole(&self, name: &str) -> Option<u32> {
         match &self.get(name)?.kind {
             Is::Number(number) => u32::try_from(number.as_u64()?).ok(),
@@ -110,7 +110,7 @@ impl<'f> Maker<'f, '_, '_> {
     /// What is made of several fields must be a template as a whole, too.
     fn is_sound(&mut self, value: &Value) -> bool {
         let Err(error) = Template::compile(value) else { return true };
-        // Each field was compiled where it stands: what is wrong with one is told there.
+        // Each field was compiled by itself: a problem with one was reported at its position.
         if self.reader.problems.has_errors() {
             return false;
         }
@@ -234,7 +234,8 @@ fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     config.insert("code".to_owned(), json!(raw(text)));
     let meant = |source: &String| READ_BY_EXPRESSIONS.iter().any(|root| source.starts_with(root));
     if let Some(source) = put_in(text).filter(meant) {
-        let message = format!("`code` of {} is no template: `{{{{ {source} }}}}` stays as it is", maker.what);
+        let message =
+            format!("`code` of {} is not a template: `{{{{ {source} }}}}` is left unchanged", maker.what);
         let hint = "name the value in `inputVariables`, or read `inputs`".to_owned();
         let at = maker.reader.spot(program, &source);
         maker.reader.error("W0244", &at, message, hint);
@@ -258,7 +259,7 @@ fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     Some(Form::Task(TaskForm { tool: "code", config, timeout_ms, ..TaskForm::default() }))
 }
 
-/// The first expression of a text that gives something the author did not write.
+/// Returns the first expression of a text that reads a value.
 fn put_in(text: &str) -> Option<String> {
     pieces(text).into_iter().find_map(|piece| match piece {
         Piece::Expression(source) => {
@@ -292,7 +293,7 @@ fn variables(node: &Node) -> Map<String, Value> {
     items.iter().filter_map(variable).collect()
 }
 
-/// The worker asks the condition of every item. Names beside the item are rendered once, before.
+/// The worker evaluates the condition for every item. Names other than the item are rendered once, before.
 fn filter(maker: &Maker<'_, '_, '_>) -> Option<Form> {
     let items = value_of(maker.get("dataSource")?);
     let condition = maker.get("condition")?;

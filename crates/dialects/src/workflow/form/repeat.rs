@@ -10,7 +10,7 @@ use windlass_kernel::net::LoopKind;
 
 /// Iterations at a time, where nothing is said.
 const PARALLEL: u32 = 10;
-/// Iterations of a loop that goes on while something holds, where nothing is said.
+/// Maximum number of iterations of a `while` loop that does not set one.
 const WHILE_MAX: u32 = 1_000;
 
 pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
@@ -32,7 +32,7 @@ pub(super) fn form(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
             // What ends it is asked after each iteration.
             let going = going.or_else(|| break_source.as_ref().map(|_| "true".to_owned()));
             let Some(going) = going else {
-                let message = format!("{} does not say how long it goes on", maker.what);
+                let message = format!("{} has no condition", maker.what);
                 let config = maker.config;
                 maker.trouble(config, message, "add `condition`, or `breakCondition`");
                 return None;
@@ -78,7 +78,7 @@ fn items(maker: &mut Maker<'_, '_, '_>, max: Option<u32>) -> Option<Value> {
     let Some(node) = maker.get("dataSource") else {
         let message = format!("{} has no `dataSource`", maker.what);
         let config = maker.config;
-        maker.trouble(config, message, "add it: a list, or an expression that gives one");
+        maker.trouble(config, message, "add it: a list, or an expression that returns one");
         return None;
     };
     Some(match (&node.kind, max) {
@@ -94,7 +94,7 @@ fn times(maker: &mut Maker<'_, '_, '_>, max: Option<u32>) -> Option<Value> {
         (Some(node), None) => Some(value_of(node)),
         (None, Some(max)) => Some(json!(max)),
         (None, None) => {
-            let message = format!("{} does not say how often", maker.what);
+            let message = format!("{} has no number of iterations", maker.what);
             let config = maker.config;
             maker.trouble(config, message, "add `maxIterations`");
             None

@@ -1,4 +1,4 @@
-//! Secrets of a node: handles stand for them, and literals move into the encrypted store.
+//! Secrets of a node: handles take their place, and literals move into the encrypted store.
 
 use super::Maker;
 use crate::document::Node;

@@ -91,7 +91,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
         also: &["http_request"],
         kind: Kind::HttpApi,
         category: "integration",
-        about: "Asks a server",
+        about: "Sends a request to a server",
         fields: &[
             needed("url", Shape::Text, "http or https"),
             field(
@@ -115,7 +115,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
                     needed(
                         "type",
                         Shape::Choice(&["none", "basic", "bearer", "apikey"]),
-                        "How it says who asks",
+                        "Method of authentication",
                     ),
                     field("username", Shape::Text, "Of basic"),
                     field("password", Shape::Secret, "Of basic"),
@@ -123,7 +123,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
                     field("apiKey", Shape::Secret, "Of apikey"),
                     field("apiKeyHeader", Shape::Text, "The header of the key; X-API-Key by default"),
                 ]),
-                "Who asks",
+                "Authentication of the request",
             ),
             field("responseMapping", Shape::Any, "JSONPath into the answer, or a map of name to JSONPath"),
             field(
@@ -199,7 +199,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
                         "How it joins those before it, with evaluationMode custom",
                     ),
                 ]),
-                "What is asked, in this order",
+                "The conditions, evaluated in this order",
             ),
             field("defaultBranch", Shape::Text, "The branch that is taken when no condition holds"),
             field(
@@ -231,9 +231,13 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             field(
                 "maxIterations",
                 Shape::Whole(1, 1_000_000),
-                "for_each: the first so many items; count: how many times, or at most so many; while: more fail the node",
+                "for_each: number of items to process; count: number of iterations; while: limit, more iterations fail the node",
             ),
-            field("condition", Shape::Expression, "while and do_while: it goes on as long as this holds"),
+            field(
+                "condition",
+                Shape::Expression,
+                "while and do_while: the loop continues as long as this is true",
+            ),
             field("breakCondition", Shape::Expression, "Asked after an iteration: no further one begins"),
             field(
                 "continueCondition",
@@ -275,7 +279,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             needed(
                 "duration",
                 Shape::Any,
-                "A number, a text like `5m`, or an expression that gives a number",
+                "A number, a string like `5m`, or an expression that returns a number",
             ),
             field(
                 "unit",
@@ -292,7 +296,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
         category: "flow",
         about: "Waits for a person to approve or reject",
         fields: &[
-            field("message", Shape::Text, "What is asked"),
+            field("message", Shape::Text, "The question"),
             field(
                 "approvers",
                 Shape::Texts,
@@ -303,7 +307,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
         handles: &[
             handle("approved", Exit::Done, "Somebody approved"),
             handle("output", Exit::Done, "Somebody approved"),
-            handle("rejected", Exit::Error, "Somebody rejected, or nobody answered in time"),
+            handle("rejected", Exit::Error, "The request was rejected, or not answered in time"),
             ERROR,
         ],
     },
@@ -365,7 +369,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             field("topP", Shape::Number(0.0, 1.0), "Nucleus sampling"),
             field("frequencyPenalty", Shape::Number(-2.0, 2.0), "Against repetition"),
             field("presencePenalty", Shape::Number(-2.0, 2.0), "For new topics"),
-            needed("userPromptTemplate", Shape::Text, "What is asked"),
+            needed("userPromptTemplate", Shape::Text, "The prompt"),
             field("outputFormat", Shape::Choice(&["text", "json", "markdown"]), "text by default"),
             field("jsonSchema", Shape::Schema, "What the answer must fit, with outputFormat json"),
             field("enableStreaming", Shape::Flag, "Tell the answer while it comes"),
@@ -429,7 +433,7 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
             field("key", Shape::Text, "Exactly this name"),
             field("prefix", Shape::Text, "Names that begin with this"),
             field("query", Shape::Text, "Words that the name or the value has"),
-            field("limit", Shape::Whole(1, 1_000), "At most so many"),
+            field("limit", Shape::Whole(1, 1_000), "Maximum number of results"),
         ],
         handles: PLAIN,
     },
@@ -438,11 +442,11 @@ pub(crate) const NODE_TYPES: &[NodeKind] = &[
 /// What every node that asks a language model has.
 const MODEL: [Field; 8] = [
     field("provider", Shape::Text, "Whose model: openai, openrouter, ollama, or any with `baseUrl`"),
-    field("baseUrl", Shape::Text, "Where chat completions are asked for, without `/chat/completions`"),
+    field("baseUrl", Shape::Text, "Address of the chat completions, without `/chat/completions`"),
     needed("model", Shape::Text, "Its name"),
     field("apiKey", Shape::Secret, "The key: `{{ NAME }}` of a stored secret"),
     field("apiKeyVariableId", Shape::Text, "The name of the stored secret that is the key"),
     field("temperature", Shape::Number(0.0, 2.0), "0 is the most predictable; 0.7 by default"),
     field("maxTokens", Shape::Whole(1, 10_000_000), "Of one answer"),
-    field("systemPrompt", Shape::Text, "What the model is told first"),
+    field("systemPrompt", Shape::Text, "The first message to the model"),
 ];

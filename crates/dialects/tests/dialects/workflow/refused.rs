@@ -39,8 +39,8 @@ fn a_workflow_needs_nodes_and_each_of_them_an_id_and_a_known_type() {
             "E0102 2:3 nodes[0]: a node has no `id` (add `id: ...`)",
             "E0102 3:3 nodes[1]: node `a` has no `type` (known types: trigger, http_api, code, data, conditional, loop, filter, delay, approval, shell, workflow, llm, ai_agent, memory_store, memory_search)",
             "E0144 4:17 nodes[2].type: there is no node type `trigr` (did you mean `trigger`? known types: trigger, http_api, code, data, conditional, loop, filter, delay, approval, shell, workflow, llm, ai_agent, memory_store, memory_search)",
-            "E0101 5:17 nodes[3].type: `type` of node `c` must be text, not a number (put it in quotes)",
-            "E0101 6:3 nodes[4]: a node must be a map, not text (write `key: value`, one line each)",
+            "E0101 5:17 nodes[3].type: `type` of node `c` must be a string, not a number (put it in quotes)",
+            "E0101 6:3 nodes[4]: a node must be a map, not a string (write `key: value`, one line each)",
         ],
     );
 }
@@ -56,7 +56,7 @@ fn fields_that_do_not_exist_do_not_fit_or_are_missing_are_told() {
         &[
             "E0102 3:32 nodes[0].config: node `a` has no `command` (add `command`: The script; a value in it is one word, never a part of the program)",
             "E0103 3:33 nodes[0].config.comand: `config` of node `a` has no key `comand` (did you mean `command`?)",
-            "E0101 3:53 nodes[0].config.timeout: `timeout` of node `a` is no duration (write seconds as a number, or \"500ms\", \"30s\", \"2m\", \"1h\"; at most 365 days)",
+            "E0101 3:53 nodes[0].config.timeout: `timeout` of node `a` is not a duration (write seconds as a number, or \"500ms\", \"30s\", \"2m\", \"1h\"; at most 365 days)",
             "E0108 4:52 nodes[1].config.method: method `FETCH` does not exist (use `GET` or `POST` or `PUT` or `PATCH` or `DELETE` or `HEAD` or `OPTIONS`)",
             "E0118 4:68 nodes[1].config.retries: `retries` of node `b` must be a whole number from 0 to 100",
             "E0101 4:81 nodes[1].config.headers: `headers` of node `b` must be a map, not a number (write `key: value`, one line each)",
@@ -102,7 +102,7 @@ fn ids_are_unique_and_edges_make_no_circle() {
         &["start: trigger", "a: delay {duration: 1}", "b: delay {duration: 1}"],
         &["start -> a", "a -> b", "b -> a"],
         &[
-            "E0149 4:8 nodes[1].id: the edges lead in a circle through `a`, `b` (what is done again goes behind the handle `body` of a `loop` node)",
+            "E0149 4:8 nodes[1].id: the edges form a cycle through `a`, `b` (connect what is to be repeated to the handle `body` of a `loop` node)",
         ],
     );
 }
@@ -201,9 +201,9 @@ fn conditions_and_loops_say_what_they_need() {
         ],
         &["l.body -> a", "m.body -> a", "n.body -> a", "o.body -> a"],
         &[
-            "E0142 3:31 nodes[0].config: node `l` has no `dataSource` (add it: a list, or an expression that gives one)",
-            "E0142 4:31 nodes[1].config: node `m` does not say how often (add `maxIterations`)",
-            "E0142 5:31 nodes[2].config: node `n` does not say how long it goes on (add `condition`, or `breakCondition`)",
+            "E0142 3:31 nodes[0].config: node `l` has no `dataSource` (add it: a list, or an expression that returns one)",
+            "E0142 4:31 nodes[1].config: node `m` has no number of iterations (add `maxIterations`)",
+            "E0142 5:31 nodes[2].config: node `n` has no condition (add `condition`, or `breakCondition`)",
             "E0142 6:31 nodes[3].config: node `o` cannot run iterations at the same time (each one decides whether another follows; leave `parallelExecution` out)",
             "E0148 10:3 edges[1]: the edge from `m` to `a` crosses the border of the body of `l` (a body is entered by the handle `body` of its loop; what comes after it leaves the loop by `done`)",
             "E0148 11:3 edges[2]: the edge from `n` to `a` crosses the border of the body of `l` (a body is entered by the handle `body` of its loop; what comes after it leaves the loop by `done`)",
@@ -218,7 +218,7 @@ fn a_schema_of_inputs_must_be_one() {
         &["a: trigger {manualConfig: {inputPayload: {type: objekt}}}"],
         &[],
         &[
-            "E0140 3:71 nodes[0].config.manualConfig.inputPayload.type: `inputPayload` of node `a` is no usable JSON Schema: \"objekt\" is not valid under any of the schemas listed in the 'anyOf' keyword",
+            "E0140 3:71 nodes[0].config.manualConfig.inputPayload.type: `inputPayload` of node `a` is not a usable JSON Schema: \"objekt\" is not valid under any of the schemas listed in the 'anyOf' keyword",
         ],
     );
 }
@@ -260,8 +260,8 @@ fn a_body_that_is_said_to_be_json_is_json() {
         ],
         &[],
         &[
-            "E0142 3:75 nodes[0].config.body: `body` of node `a` is no JSON: key must be a string at line 1 column 8 (write JSON; an expression stands in quotes, and a text that is one expression alone keeps the type of its value: `{\"n\": \"{{ inputs.n }}\"}`)",
-            "E0142 4:75 nodes[1].config.body: `body` of node `b` has an expression as a key (keys stand as they are written; give the body as one expression: `{{ {inputs.key: 1} }}`)",
+            "E0142 3:75 nodes[0].config.body: `body` of node `a` is not JSON: key must be a string at line 1 column 8 (write JSON; put an expression in quotes; a string that is one expression keeps the type of its value: `{\"n\": \"{{ inputs.n }}\"}`)",
+            "E0142 4:75 nodes[1].config.body: `body` of node `b` has an expression as a key (keys are not templates; write the body as one expression: `{{ {inputs.key: 1} }}`)",
         ],
     );
 }

@@ -139,7 +139,7 @@ fn values_in_statements_and_in_code_are_warned_of() {
     check(
         "name: t\nnodes:\n- {id: a, type: code, config: {language: python, code: \"x = '{{ inputs.x }}'\"}}\n",
         &[
-            "W0244 3:65 nodes[0].config.code: `code` of node `a` is no template: `{{ inputs.x }}` stays as it is (name the value in `inputVariables`, or read `inputs`)",
+            "W0244 3:65 nodes[0].config.code: `code` of node `a` is not a template: `{{ inputs.x }}` is left unchanged (name the value in `inputVariables`, or read `inputs`)",
         ],
     );
     check(

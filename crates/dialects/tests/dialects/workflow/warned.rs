@@ -14,7 +14,7 @@ fn a_node_that_no_edge_leads_to_starts_at_once() {
         &["start: trigger", "a: delay {duration: 1}"],
         &[],
         &[
-            "W0202 4:8 nodes[1].id: no edge leads to node `a`: it starts at once, beside the trigger (add an edge to it, or remove it)",
+            "W0202 4:8 nodes[1].id: no edge leads to node `a`: it starts at once, with the trigger (add an edge to it, or remove it)",
         ],
     );
     warned(&["a: delay {duration: 1}", "b: delay {duration: 1}"], &["a -> b"], &[]);
@@ -133,7 +133,7 @@ fn a_field_that_changes_nothing_is_told() {
     check(
         "a: loop {loopType: while, condition: 'false', dataSource: [1]}",
         "dataSource",
-        "such a loop asks its condition and has no items",
+        "such a loop repeats by its condition and has no items",
     );
     check(
         "a: loop {loopType: for_each, dataSource: [1], maxParallel: 3}",
@@ -143,17 +143,17 @@ fn a_field_that_changes_nothing_is_told() {
     check(
         "a: loop {loopType: count, maxIterations: 2, condition: 'true'}",
         "condition",
-        "only `while` and `do_while` ask it",
+        "only `while` and `do_while` use it",
     );
     check(
         "a: conditional {conditions: [{id: x, variable: inputs.x, operator: is_empty, logicGate: OR}]}",
         "conditions",
-        "with this `evaluationMode` no `logicGate` is asked",
+        "with this `evaluationMode` `logicGate` is ignored",
     );
     check(
         "a: llm {model: m, userPromptTemplate: x, jsonSchema: {type: object}}",
         "jsonSchema",
-        "the answer is no JSON",
+        "the answer is not JSON",
     );
     check(
         "a: code {language: javascript, code: 'return 1', pipDependencies: [requests]}",

@@ -5,7 +5,7 @@
 
 mod code;
 mod interpreter;
-#[path = "../../../tests/fuzz/random.rs"]
+#[path = "../../../../tests/fuzz/random.rs"]
 mod random;
 mod scripts;
 mod shells;
