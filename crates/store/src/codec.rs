@@ -1,7 +1,7 @@
 //! Bytes of state rows. They are derived from the journal and can be made again, so their form is compact and may
 //! change with a migration; what is promised for ever is the journal's.
 
-use crate::rows::{HeadRow, LiveRun, Part, PartRow, RunRow};
+use crate::rows::{HeadRow, LiveRun, Part, PartRow};
 use crate::store::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -67,12 +67,4 @@ fn place(state: &mut Execution<'static>, row: &PartRow) -> Result<(), StoreError
         Part::Owed => put!(owed),
     };
     Ok(())
-}
-
-impl RunRow {
-    /// Returns the row of a step-run that is live after the commit.
-    #[must_use]
-    pub fn standing(&self) -> Option<(RunId, &LiveRun)> {
-        self.after.as_ref().map(|row| (self.run, row))
-    }
 }

@@ -6,7 +6,7 @@ use crate::commit::{DefinitionId, StoredManifest, WorkflowId};
 use crate::hooks::HookClaim;
 use crate::memory::StoredMemory;
 use crate::origin::Tenant;
-use crate::outbox::{NewDeliveries, Try};
+use crate::outbox::{DeliveryAttempt, NewDeliveries};
 use crate::quarantine::Suspect;
 use std::collections::BTreeMap;
 use windlass_kernel::{ExecutionId, Millis, NetDigest};
@@ -68,7 +68,7 @@ pub enum Entry {
     Remember(Box<StoredMemory>),
     /// Adds deliveries; `Duplicate` when another process has added some meanwhile.
     Deliveries(Box<NewDeliveries>),
-    Tried(Box<Try>),
+    DeliveryAttempted(Box<DeliveryAttempt>),
     /// Gives up all deliveries of an execution that are pending, and those that are added until a redelivery.
     GivenUp {
         execution: ExecutionId,
@@ -76,7 +76,7 @@ pub enum Entry {
         at: Millis,
     },
     /// Closes the outbox of an execution; `Duplicate` when a delivery is pending.
-    ToldAll {
+    OutboxClosed {
         execution: ExecutionId,
     },
     /// Sends a delivery once more, at once; those added after it are sent again, too. `Duplicate` when the tenant has no such

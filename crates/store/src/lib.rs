@@ -45,16 +45,17 @@ pub use journal::{FORMAT, Sealed, open, seal};
 pub use memory::{Memories, MemoryQuery, StoredMemory};
 pub use origin::{IdempotencyKey, Options, Origin, Priority, Tenant, Webhook};
 pub use outbox::{
-    DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox, StoredDelivery, Teller, Try,
+    DeliveryAttempt, DeliveryQuery, DeliverySource, DeliveryState, NewDeliveries, NewDelivery, Outbox,
+    StoredDelivery,
 };
 pub use project::project;
-pub use quarantine::{DEATHS_MAX, Quarantine, Quarantined, Standing, Suspect};
+pub use quarantine::{DEATHS_MAX, ExecutionOutline, Quarantine, Quarantined, Suspect};
 pub use retention::{Forgettable, Retention};
 pub use rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 pub use seal::{AuditSeal, SEAL_KEY_BYTES, hex};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 pub use store::{
-    Damage, DueTimer, JournalPage, JournalRow, Listed, Offer, PageBounds, Query, Reader, Status, Store,
-    StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Which,
+    Damage, DueTimer, JournalPage, JournalRow, ListedExecution, Offer, PageBounds, Query, Reader, Status,
+    Store, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Which,
 };
 pub use usage::{Usage, Usages};

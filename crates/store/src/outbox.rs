@@ -8,15 +8,15 @@ use windlass_kernel::{ExecutionId, Millis};
 /// Reads deliveries.
 pub trait Outbox: Reader {
     /// Returns executions whose outbox is open, in the order of their creation, after a place.
-    fn tellers(&mut self, after: i64, limit: usize) -> Result<Vec<Teller>, StoreError>;
+    fn delivery_sources(&mut self, after: i64, limit: usize) -> Result<Vec<DeliverySource>, StoreError>;
 
-    fn teller(&mut self, execution: ExecutionId) -> Result<Option<Teller>, StoreError>;
+    fn delivery_source(&mut self, execution: ExecutionId) -> Result<Option<DeliverySource>, StoreError>;
 
     /// Returns pending deliveries of an execution, the lowest number first.
     fn pending(&mut self, execution: ExecutionId, limit: usize) -> Result<Vec<StoredDelivery>, StoreError>;
 
     /// Returns the messages of an execution that deliveries of this event were made from.
-    fn told(&mut self, execution: ExecutionId, event: &str) -> Result<Vec<u64>, StoreError>;
+    fn delivered_messages(&mut self, execution: ExecutionId, event: &str) -> Result<Vec<u64>, StoreError>;
 
     /// Returns deliveries, the newest first.
     fn deliveries(&mut self, query: &DeliveryQuery) -> Result<Vec<StoredDelivery>, StoreError>;
@@ -27,7 +27,7 @@ pub trait Outbox: Reader {
 
 /// An execution that was started with a webhook.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Teller {
+pub struct DeliverySource {
     /// Place among all such executions.
     pub place: i64,
     pub execution: ExecutionId,
@@ -89,7 +89,7 @@ impl DeliveryState {
 
 /// Result of one attempt to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Try {
+pub struct DeliveryAttempt {
     pub execution: ExecutionId,
     pub number: u64,
     pub state: DeliveryState,

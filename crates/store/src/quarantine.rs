@@ -44,12 +44,12 @@ pub trait Quarantined: Reader {
     fn suspects(&mut self) -> Result<Vec<Suspect>, StoreError>;
 
     /// Returns what is known of an execution without reading its state; None if it does not exist.
-    fn standing(&mut self, execution: ExecutionId) -> Result<Option<Standing>, StoreError>;
+    fn outline(&mut self, execution: ExecutionId) -> Result<Option<ExecutionOutline>, StoreError>;
 }
 
 /// Facts about an execution whose state may be unreadable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct ExecutionOutline {
     pub version: u64,
     pub tenant: Tenant,
     pub parent: Option<ExecutionId>,

@@ -103,7 +103,7 @@ pub trait Reader: Send + 'static {
     /// answer, or whose answer was fetched, is an error.
     fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError>;
 
-    fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError>;
+    fn list(&mut self, query: &Query) -> Result<Vec<ListedExecution>, StoreError>;
 
     /// Returns the quarantine mark of an execution, if it has one.
     fn suspect(&mut self, _execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
@@ -320,7 +320,7 @@ pub enum Status {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
+pub struct ListedExecution {
     pub execution: ExecutionId,
     pub origin: Origin,
     pub name: Option<String>,

@@ -27,7 +27,7 @@ pub fn judge(store: &mut Sqlite, last: &LastProcess) -> Result<Vec<(ExecutionId,
     let mut known: BTreeMap<ExecutionId, Suspect> = known.collect();
     let (mut writes, at) = (Vec::new(), now());
     for left in &last.left {
-        let standing = reader.standing(left.execution)?;
+        let standing = reader.outline(left.execution)?;
         let version = standing.as_ref().map_or(0, |standing| standing.version);
         let judged = judged(left, version, known.get(&left.execution), at);
         if let Some(since) = judged.quarantined_at
@@ -49,7 +49,7 @@ pub fn judge(store: &mut Sqlite, last: &LastProcess) -> Result<Vec<(ExecutionId,
     }
     for suspect in known.values().filter(|suspect| suspect.quarantined_at.is_none()) {
         let is_left = last.left.iter().any(|left| left.execution == suspect.execution);
-        let version = reader.standing(suspect.execution)?.map(|standing| standing.version);
+        let version = reader.outline(suspect.execution)?.map(|standing| standing.version);
         if !is_left && version != Some(suspect.version) {
             // It has made progress, or is gone.
             writes.push(entry(Entry::Released { execution: suspect.execution }));

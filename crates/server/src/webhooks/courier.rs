@@ -105,8 +105,8 @@ impl Courier {
         while let Some(id) = self.unheard.first().copied() {
             if !self.routes.contains_key(&id) && !self.at_work.contains(&id) {
                 // Everything was told, and somebody wants to hear it once more.
-                let teller = self.app.followers.look(move |reader| reader.teller(id)).await?;
-                self.routes.extend(teller.map(|teller| (id, Route::new(teller))));
+                let source = self.app.followers.look(move |reader| reader.delivery_source(id)).await?;
+                self.routes.extend(source.map(|source| (id, Route::new(source))));
             }
             self.wake(id);
             self.unheard.remove(&id);
@@ -122,12 +122,12 @@ impl Courier {
     async fn find(&mut self) -> Result<(), Problem> {
         loop {
             let after = self.newest;
-            let found = self.app.followers.look(move |reader| reader.tellers(after, PAGE)).await?;
+            let found = self.app.followers.look(move |reader| reader.delivery_sources(after, PAGE)).await?;
             let last = found.len() < PAGE;
-            for teller in found {
-                self.newest = teller.place;
-                let id = teller.execution;
-                self.routes.insert(id, Route::new(teller));
+            for source in found {
+                self.newest = source.place;
+                let id = source.execution;
+                self.routes.insert(id, Route::new(source));
                 self.app.hub.mark(id);
                 self.wake(id);
             }

@@ -8,7 +8,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value;
 use std::time::Duration;
 use windlass_kernel::{ExecutionId, Millis};
-use windlass_store::{DeliveryState, NewDelivery, Try};
+use windlass_store::{DeliveryAttempt, DeliveryState, NewDelivery};
 use windlass_worker::egress::Egress;
 
 /// A receiver puts the event into a queue of its own and answers; one that takes longer does its work first.
@@ -119,9 +119,9 @@ pub fn outcome(
     tried_before: u32,
     answered: &Answered,
     (at, random): (Millis, u32),
-) -> Try {
+) -> DeliveryAttempt {
     let attempts = tried_before.saturating_add(1);
-    let mut told = Try {
+    let mut told = DeliveryAttempt {
         execution,
         number,
         state: DeliveryState::Pending,
@@ -162,7 +162,7 @@ mod tests {
 
     const ID: ExecutionId = ExecutionId(0xab);
 
-    fn after(tried_before: u32, answered: &Answered) -> Try {
+    fn after(tried_before: u32, answered: &Answered) -> DeliveryAttempt {
         outcome(ID, 3, tried_before, answered, (Millis(1_000), u32::MAX / 2))
     }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{
-    Applied, DeliveryState, Entry, NewDeliveries, NewDelivery, Outbox, Reader, StoredDelivery, Teller,
+    Applied, DeliverySource, DeliveryState, Entry, NewDeliveries, NewDelivery, Outbox, Reader, StoredDelivery,
 };
 use windlass_views::{Message, workflow_id};
 
@@ -24,7 +24,7 @@ const TROUBLE_MS: u64 = 1_000;
 /// An execution that has something to tell.
 #[derive(Debug)]
 pub struct Route {
-    teller: Teller,
+    source: DeliverySource,
     /// Whose answers it waits for: receivers are given only so many at a time.
     receiver: Arc<str>,
     /// None: it is opened when it is needed.
@@ -48,15 +48,15 @@ pub enum Standing {
 
 impl Route {
     #[must_use]
-    pub fn new(teller: Teller) -> Route {
-        let url = reqwest::Url::parse(&teller.webhook.url).ok();
+    pub fn new(source: DeliverySource) -> Route {
+        let url = reqwest::Url::parse(&source.webhook.url).ok();
         let receiver = url.map(|url| url.origin().ascii_serialization()).unwrap_or_default().into();
-        Route { teller, receiver, feed: None, starts: BTreeSet::new(), gathered: false }
+        Route { source, receiver, feed: None, starts: BTreeSet::new(), gathered: false }
     }
 
     #[must_use]
     pub fn execution(&self) -> ExecutionId {
-        self.teller.execution
+        self.source.execution
     }
 
     #[must_use]
@@ -74,7 +74,7 @@ impl Route {
         match self.go(app, client).await {
             Ok(standing) => standing,
             Err(problem) => {
-                tracing::warn!(execution = %self.teller.execution, %problem, "events could not be told; trying again");
+                tracing::warn!(execution = %self.source.execution, %problem, "events could not be told; trying again");
                 // What the memory says may not be what is written.
                 self.feed = None;
                 Standing::Due(now().plus(TROUBLE_MS))
@@ -87,7 +87,7 @@ impl Route {
             self.gather(app).await?;
         }
         loop {
-            let id = self.teller.execution;
+            let id = self.source.execution;
             let pending = app.followers.look(move |reader| reader.pending(id, PAGE)).await?;
             if pending.is_empty() {
                 return self.rest(app).await;
@@ -107,7 +107,7 @@ impl Route {
         if !self.gathered {
             return Ok(Standing::Waits);
         }
-        let kept = app.keep(vec![Entry::ToldAll { execution: self.teller.execution }]).await?;
+        let kept = app.keep(vec![Entry::OutboxClosed { execution: self.source.execution }]).await?;
         // A redelivery that came between is found the next time.
         Ok(if kept[..] == [Applied::Done] { Standing::Done } else { Standing::Due(now()) })
     }
@@ -118,7 +118,7 @@ impl Route {
             let page = self.page(app).await?;
             let made = self.made(&page.messages);
             if let Some(seen) = page.messages.iter().map(|message| message.sequence).max() {
-                self.teller.seen = self.teller.seen.max(seen);
+                self.source.seen = self.source.seen.max(seen);
             }
             if !made.is_empty() {
                 self.keep(app, made).await?;
@@ -131,32 +131,32 @@ impl Route {
     }
 
     async fn keep(&mut self, app: &App, made: Vec<NewDelivery>) -> Result<(), Problem> {
-        let (execution, seen) = (self.teller.execution, self.teller.seen);
+        let (execution, seen) = (self.source.execution, self.source.seen);
         let count = made.len() as u64;
         let new = NewDeliveries { execution, seen, made, at: now() };
         let kept = app.keep(vec![Entry::Deliveries(Box::new(new))]).await?;
         if kept[..] != [Applied::Done] {
             return Err(Problem::internal(format!("events of {execution} were numbered by somebody else")));
         }
-        self.teller.number += count;
+        self.source.number += count;
         Ok(())
     }
 
     fn made(&mut self, messages: &[Message]) -> Vec<NewDelivery> {
         let subject = Subject {
-            execution: self.teller.execution,
-            workflow: self.teller.workflow.map(|workflow| workflow_id(workflow.0)),
+            execution: self.source.execution,
+            workflow: self.source.workflow.map(|workflow| workflow_id(workflow.0)),
         };
         let mut made = Vec::new();
         for message in messages {
             let Some(event) = event(&message.body) else { continue };
-            if !self.teller.webhook.events.iter().any(|wanted| wanted == event.name()) {
+            if !self.source.webhook.events.iter().any(|wanted| wanted == event.name()) {
                 continue;
             }
             if event == WebhookEvent::NodeStarted && !self.starts.insert(message.sequence) {
                 continue;
             }
-            let number = self.teller.number + made.len() as u64 + 1;
+            let number = self.source.number + made.len() as u64 + 1;
             let body = canonical(&body(event, number, &subject, message));
             made.push(NewDelivery {
                 number,
@@ -185,24 +185,24 @@ impl Route {
 
     /// From the beginning of the journal, with what was told before known.
     async fn open(&mut self, app: &Arc<App>) -> Result<Feed, Problem> {
-        let (state, id) = (app.clone(), self.teller.execution);
+        let (state, id) = (app.clone(), self.source.execution);
         let opened = app
             .readers
             .read(move |reader| {
                 let gone = || Problem::internal(format!("execution {id} or its net is missing"));
-                let teller = reader.teller(id)?.ok_or_else(gone)?;
+                let source = reader.delivery_source(id)?.ok_or_else(gone)?;
                 let digest = reader.load(id)?.ok_or_else(gone)?.state.head.net;
                 let net = state.histories.net(reader, digest)?.ok_or_else(gone)?;
-                let starts = reader.told(id, WebhookEvent::NodeStarted.name())?;
+                let starts = reader.delivered_messages(id, WebhookEvent::NodeStarted.name())?;
                 Ok::<_, Problem>((
-                    state.histories.feeds.open(id, net, teller.seen).without_logs(),
-                    teller,
+                    state.histories.feeds.open(id, net, source.seen).without_logs(),
+                    source,
                     starts,
                 ))
             })
             .await?;
-        let (feed, teller, starts) = opened;
-        self.teller = teller;
+        let (feed, source, starts) = opened;
+        self.source = source;
         self.starts = starts.into_iter().collect();
         Ok(feed)
     }
@@ -214,14 +214,14 @@ impl Route {
         client: &reqwest::Client,
         waiting: &StoredDelivery,
     ) -> Result<Option<Standing>, Problem> {
-        let execution = self.teller.execution;
+        let execution = self.source.execution;
         let secrets = self.secrets(app).await?;
         let letter = Letter { url: &waiting.url, execution, delivery: &waiting.delivery };
         let answered = letter.send(client, &app.settings.egress, &secrets, now()).await;
         let number = waiting.delivery.number;
         let tried = outcome(execution, number, waiting.attempts, &answered, (now(), random()?));
         let (state, due) = (tried.state, tried.due);
-        let mut entries = vec![Entry::Tried(Box::new(tried))];
+        let mut entries = vec![Entry::DeliveryAttempted(Box::new(tried))];
         if state == DeliveryState::GivenUp {
             tracing::warn!(%execution, number, url = %waiting.url, ?answered, "a webhook is given up");
             entries.push(self.given_up(number));
@@ -238,11 +238,11 @@ impl Route {
     /// In order means that nothing behind it is sent either.
     fn given_up(&self, number: u64) -> Entry {
         let why = format!("not sent: delivery {number} before it was given up");
-        Entry::GivenUp { execution: self.teller.execution, why, at: now() }
+        Entry::GivenUp { execution: self.source.execution, why, at: now() }
     }
 
     async fn secrets(&self, app: &Arc<App>) -> Result<Vec<Secret>, Problem> {
-        let (state, tenant) = (app.clone(), self.teller.tenant.clone());
+        let (state, tenant) = (app.clone(), self.source.tenant.clone());
         Ok(app.aside(move || state.webhook_secrets.of(&tenant)).await??.at(now()))
     }
 }

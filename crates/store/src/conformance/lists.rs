@@ -7,7 +7,7 @@ use crate::commit::{
 };
 use crate::origin::{IdempotencyKey, Options, Origin, Priority, Tenant};
 use crate::store::{
-    DueTimer, Listed, Offer, Query, Reader, Status, Store, StoredDefinition, StoredLog, Which,
+    DueTimer, ListedExecution, Offer, Query, Reader, Status, Store, StoredDefinition, StoredLog, Which,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -47,15 +47,15 @@ pub fn offers_are_listed_page_by_page<P: Place>(place: &P) {
     }
 }
 
-fn list(store: &impl Store, status: Option<Status>, size: usize) -> Vec<Listed> {
+fn list(store: &impl Store, status: Option<Status>, size: usize) -> Vec<ListedExecution> {
     let mut reader = reader(store);
-    pages(size, |after: Option<&Listed>, limit| {
+    pages(size, |after: Option<&ListedExecution>, limit| {
         let before = after.map(|listed| listed.execution);
         reader.list(&Query { status, before, limit, ..Query::default() }).expect("a list")
     })
 }
 
-fn ids(listed: &[Listed]) -> Vec<u128> {
+fn ids(listed: &[ListedExecution]) -> Vec<u128> {
     listed.iter().map(|listed| listed.execution.0).collect()
 }
 

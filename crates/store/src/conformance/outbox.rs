@@ -5,7 +5,7 @@ use super::{ServerSite, commit, entry, reader, written};
 use crate::commit::Applied;
 use crate::entry::Entry;
 use crate::origin::{Tenant, Webhook};
-use crate::outbox::{DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox as _, Try};
+use crate::outbox::{DeliveryAttempt, DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox as _};
 use crate::store::Store;
 use serde_json::json;
 use std::sync::Arc;
@@ -40,9 +40,17 @@ fn add(store: &mut impl Store, numbers: std::ops::RangeInclusive<u64>) -> Applie
 
 fn tried(store: &mut impl Store, number: u64, state: DeliveryState) -> Applied {
     let (due, error) = (Some(Millis(77)), Some("no".to_owned()));
-    let tried =
-        Try { execution: ONE, number, state, attempts: 1, due, answer: Some(500), error, at: Millis(6) };
-    entry(store, Entry::Tried(Box::new(tried)))
+    let tried = DeliveryAttempt {
+        execution: ONE,
+        number,
+        state,
+        attempts: 1,
+        due,
+        answer: Some(500),
+        error,
+        at: Millis(6),
+    };
+    entry(store, Entry::DeliveryAttempted(Box::new(tried)))
 }
 
 fn give_up(store: &mut impl Store, why: &str) {
@@ -69,16 +77,16 @@ pub fn an_execution_with_a_webhook_is_listed_from_its_first_commit_on<P: ServerS
     let mut store = place.open();
     begin(&mut store);
     let mut reader = reader(&store);
-    let tellers = reader.tellers(0, 9).expect("a list");
-    let found: Vec<_> = tellers.iter().map(|one| (one.execution, one.seen, one.number)).collect();
+    let sources = reader.delivery_sources(0, 9).expect("a list");
+    let found: Vec<_> = sources.iter().map(|one| (one.execution, one.seen, one.number)).collect();
     assert_eq!(found, [(ONE, 0, 0)]);
     assert_eq!(
-        (tellers[0].webhook.url.as_str(), &tellers[0].tenant),
+        (sources[0].webhook.url.as_str(), &sources[0].tenant),
         ("https://example.org/", &Tenant::default())
     );
-    assert!(reader.tellers(tellers[0].place, 9).expect("a list").is_empty());
-    assert_eq!(reader.teller(ONE).expect("an answer").as_ref(), tellers.first());
-    assert!(reader.teller(OTHER).expect("an answer").is_none());
+    assert!(reader.delivery_sources(sources[0].place, 9).expect("a list").is_empty());
+    assert_eq!(reader.delivery_source(ONE).expect("an answer").as_ref(), sources.first());
+    assert!(reader.delivery_source(OTHER).expect("an answer").is_none());
 }
 
 pub fn deliveries_have_one_numbering_and_wait_in_order<P: ServerSite>(place: &P) {
@@ -95,10 +103,10 @@ pub fn deliveries_have_one_numbering_and_wait_in_order<P: ServerSite>(place: &P)
     let waits = reader.pending(ONE, 1).expect("deliveries").remove(0);
     assert_eq!((waits.delivery.number, waits.due, waits.attempts), (2, Some(Millis(77)), 1));
     assert_eq!((waits.answer, waits.error.as_deref()), (Some(500), Some("no")));
-    let teller = reader.teller(ONE).expect("an answer").expect("it has a webhook");
-    assert_eq!((teller.seen, teller.number), (99, 3));
-    assert_eq!(reader.told(ONE, "node.started"), Ok(vec![10, 20, 30]));
-    assert_eq!(reader.told(ONE, "node.failed"), Ok(Vec::new()));
+    let source = reader.delivery_source(ONE).expect("an answer").expect("it has a webhook");
+    assert_eq!((source.seen, source.number), (99, 3));
+    assert_eq!(reader.delivered_messages(ONE, "node.started"), Ok(vec![10, 20, 30]));
+    assert_eq!(reader.delivered_messages(ONE, "node.failed"), Ok(Vec::new()));
     assert_eq!((reader.backlog(9), reader.backlog(1)), (Ok(2), Ok(1)));
 }
 
@@ -107,16 +115,16 @@ pub fn an_outbox_is_closed_when_nothing_is_pending_and_opened_by_a_redelivery<P:
     begin(&mut store);
     add(&mut store, 1..=3);
     tried(&mut store, 1, DeliveryState::Delivered);
-    let close = Entry::ToldAll { execution: ONE };
+    let close = Entry::OutboxClosed { execution: ONE };
     assert_eq!(entry(&mut store, close.clone()), Applied::Duplicate, "two are pending");
     give_up(&mut store, "enough");
     assert_eq!((pending::<P>(&store), entry(&mut store, close)), (vec![], Applied::Done));
-    assert!(reader(&store).tellers(0, 9).expect("a list").is_empty());
+    assert!(reader(&store).delivery_sources(0, 9).expect("a list").is_empty());
     assert_eq!(redeliver(&mut store, "other", 2), Applied::Duplicate, "another tenant's");
     assert_eq!(redeliver(&mut store, "default", 4), Applied::Duplicate, "there is none");
     assert_eq!(redeliver(&mut store, "default", 2), Applied::Done);
     assert_eq!(pending::<P>(&store), [2]);
-    assert_eq!(reader(&store).tellers(0, 9).expect("a list").len(), 1);
+    assert_eq!(reader(&store).delivery_sources(0, 9).expect("a list").len(), 1);
 }
 
 pub fn deliveries_to_a_receiver_that_was_given_up_are_given_up<P: ServerSite>(place: &P) {

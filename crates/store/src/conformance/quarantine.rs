@@ -5,7 +5,7 @@ use super::{ServerSite, commit, entry, reader, written};
 use crate::commit::{Applied, Letter, Mail, Session, Stop, Write};
 use crate::entry::Entry;
 use crate::origin::Tenant;
-use crate::quarantine::{Quarantine, Quarantined as _, Standing, Suspect};
+use crate::quarantine::{ExecutionOutline, Quarantine, Quarantined as _, Suspect};
 use crate::store::{Query, Reader as _, Status, Store};
 use serde_json::json;
 use windlass_kernel::{ExecutionId, Fence, Input, Millis, Outcome, Phase, RunId};
@@ -77,9 +77,10 @@ pub fn an_abandoned_execution_is_over_and_keeps_its_journal<P: ServerSite>(place
     let mut store = place.open();
     let world = begin(&mut store);
     entry(&mut store, Entry::Suspect(Box::new(suspect(Some(50)))));
-    let standing = Standing { version: world.state.head.version, tenant: Tenant::default(), parent: None };
-    assert_eq!(reader(&store).standing(BAD), Ok(Some(standing)));
-    assert_eq!(reader(&store).standing(ExecutionId(404)), Ok(None));
+    let standing =
+        ExecutionOutline { version: world.state.head.version, tenant: Tenant::default(), parent: None };
+    assert_eq!(reader(&store).outline(BAD), Ok(Some(standing)));
+    assert_eq!(reader(&store).outline(ExecutionId(404)), Ok(None));
     let journal = reader(&store).journal(BAD, 0, 9);
     let abandon = |execution| Entry::Abandoned { execution, at: Millis(9_000) };
     assert_eq!(entry(&mut store, abandon(BAD)), Applied::Done);

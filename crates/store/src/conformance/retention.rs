@@ -111,7 +111,7 @@ pub fn an_execution_that_is_needed_is_not_forgettable<P: ServerSite>(place: &P) 
     assert_eq!(forgettable::<P>(&store, i64::MAX), [3], "the parent of 2 runs, and 4 has events to deliver");
     assert!(forgettable::<P>(&store, 0).is_empty(), "none ended before then");
     written(&mut store, &[commit(parent.done(json!(1)))]);
-    entry(&mut store, Entry::ToldAll { execution: ExecutionId(4) });
+    entry(&mut store, Entry::OutboxClosed { execution: ExecutionId(4) });
     assert_eq!(forgettable::<P>(&store, i64::MAX), [1, 2, 3, 4]);
 }
 

@@ -47,9 +47,9 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> R
             memory::remember(conn, memory)?
         }
         Entry::Deliveries(new) => outbox::add(conn, new)?,
-        Entry::Tried(tried) => outbox::record_try(conn, tried)?,
+        Entry::DeliveryAttempted(tried) => outbox::record_try(conn, tried)?,
         Entry::GivenUp { execution, why, at } => outbox::give_up_all(conn, *execution, why, *at)?,
-        Entry::ToldAll { execution } => outbox::close(conn, *execution)?,
+        Entry::OutboxClosed { execution } => outbox::close(conn, *execution)?,
         Entry::Redeliver { tenant, execution, number, at } => {
             outbox::request_again(conn, tenant, *execution, *number, *at)?
         }

@@ -5,12 +5,12 @@ use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
 use super::statements::{Conditions, find_cursor, query_all, query_count, query_first};
 use crate::origin::Tenant;
 use crate::quarantine::Quarantine;
-use crate::store::{Listed, Query, Status, StoreError};
+use crate::store::{ListedExecution, Query, Status, StoreError};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 /// The newest of each phase that is asked for, and of those the newest: no phase is read further than it must be.
-pub(super) fn list(conn: &Connection, query: &Query) -> Result<Vec<Listed>, StoreError> {
+pub(super) fn list(conn: &Connection, query: &Query) -> Result<Vec<ListedExecution>, StoreError> {
     let mut keys = Vec::new();
     for phase in phases(query.status) {
         let (sql, values) = statement(conn, query, phase)?;
@@ -88,7 +88,7 @@ fn tables(query: &Query, phase: Option<i64>) -> &'static str {
     }
 }
 
-fn read_listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
+fn read_listed(conn: &Connection, key: i64) -> Result<ListedExecution, StoreError> {
     const AT: usize = ORIGIN_COLUMNS;
     let sql = format!(
         "SELECT {ORIGIN}, e.id, d.name, d.version, d.dialect, h.held, e.created_at, h.at, h.phase, \
@@ -98,7 +98,7 @@ fn read_listed(conn: &Connection, key: i64) -> Result<Listed, StoreError> {
          WHERE h.key = ?1"
     );
     let found = query_first(conn, &sql, [key], |row| {
-        Ok(Listed {
+        Ok(ListedExecution {
             execution: row.read(AT)?,
             // An execution that cannot be read is quarantined when it is loaded; a list shows the others all the same.
             origin: read_origin(row, read_options(row).unwrap_or_default())?,

@@ -5,7 +5,8 @@ use super::columns::{Columns as _, id_bytes, limit};
 use super::statements::{Conditions, execute, find_key, query_all, query_count, query_first};
 use crate::origin::{Options, Tenant};
 use crate::outbox::{
-    DeliveryQuery, DeliveryState, NewDeliveries, NewDelivery, Outbox, StoredDelivery, Teller, Try,
+    DeliveryAttempt, DeliveryQuery, DeliverySource, DeliveryState, NewDeliveries, NewDelivery, Outbox,
+    StoredDelivery,
 };
 use crate::rules::{DeliveryStatus, begin_delivery, continues_numbering, give_up, redeliver};
 use crate::store::StoreError;
@@ -86,9 +87,9 @@ fn write_status(
     execute(conn, sql, params![execution, number, state.name(), attempts, due, answer, error, at.0])
 }
 
-pub(super) fn record_try(conn: &Connection, tried: &Try) -> Result<usize, StoreError> {
+pub(super) fn record_try(conn: &Connection, tried: &DeliveryAttempt) -> Result<usize, StoreError> {
     let Some(key) = find_key(conn, tried.execution)? else { return Ok(0) };
-    let Try { state, attempts, due, answer, error, at, .. } = tried.clone();
+    let DeliveryAttempt { state, attempts, due, answer, error, at, .. } = tried.clone();
     let status = DeliveryStatus { state, attempts, due, answer, error };
     write_status(conn, (key, tried.number.cast_signed()), &status, at)
 }
@@ -129,22 +130,22 @@ pub(super) fn request_again(
     write_status(conn, (execution, number), &redeliver(status, at), at)
 }
 
-const TELLER: &str = "SELECT t.execution, e.id, e.tenant, w.id, e.options, t.seen, t.number FROM tellers t \
+const SOURCE: &str = "SELECT t.execution, e.id, e.tenant, w.id, e.options, t.seen, t.number FROM tellers t \
      CROSS JOIN executions e ON e.key = t.execution LEFT JOIN workflows w ON w.key = e.workflow";
 
 const DELIVERY: &str = "SELECT d.place, e.id, e.options, d.number, d.message, d.event, d.body, d.state, d.attempts, d.due, \
      d.answer, d.error, d.created_at, d.updated_at FROM deliveries d CROSS JOIN executions e ON e.key = d.execution";
 
 impl Outbox for SqliteReader {
-    fn tellers(&mut self, after: i64, count: usize) -> Result<Vec<Teller>, StoreError> {
-        let sql = format!("{TELLER} WHERE t.open = 1 AND t.execution > ?1 ORDER BY t.execution LIMIT ?2");
-        let found = query_all(&self.conn, &sql, params![after, limit(count)], read_teller)?;
+    fn delivery_sources(&mut self, after: i64, count: usize) -> Result<Vec<DeliverySource>, StoreError> {
+        let sql = format!("{SOURCE} WHERE t.open = 1 AND t.execution > ?1 ORDER BY t.execution LIMIT ?2");
+        let found = query_all(&self.conn, &sql, params![after, limit(count)], read_source)?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    fn teller(&mut self, execution: ExecutionId) -> Result<Option<Teller>, StoreError> {
-        let sql = format!("{TELLER} WHERE e.id = ?1");
-        Ok(query_first(&self.conn, &sql, [id_bytes(execution)], read_teller)?.flatten())
+    fn delivery_source(&mut self, execution: ExecutionId) -> Result<Option<DeliverySource>, StoreError> {
+        let sql = format!("{SOURCE} WHERE e.id = ?1");
+        Ok(query_first(&self.conn, &sql, [id_bytes(execution)], read_source)?.flatten())
     }
 
     fn pending(&mut self, execution: ExecutionId, count: usize) -> Result<Vec<StoredDelivery>, StoreError> {
@@ -155,7 +156,7 @@ impl Outbox for SqliteReader {
         query_all(&self.conn, &sql, params![id_bytes(execution), limit(count)], read_delivery)
     }
 
-    fn told(&mut self, execution: ExecutionId, event: &str) -> Result<Vec<u64>, StoreError> {
+    fn delivered_messages(&mut self, execution: ExecutionId, event: &str) -> Result<Vec<u64>, StoreError> {
         let sql = "SELECT message FROM deliveries \
                    WHERE execution = (SELECT key FROM executions WHERE id = ?1) AND event = ?2";
         query_all(&self.conn, sql, params![id_bytes(execution), event], |row| row.read(0))
@@ -181,10 +182,10 @@ impl Outbox for SqliteReader {
 }
 
 /// Returns None for options without a webhook, which no execution in this table has.
-fn read_teller(row: &Row<'_>) -> Result<Option<Teller>, StoreError> {
+fn read_source(row: &Row<'_>) -> Result<Option<DeliverySource>, StoreError> {
     let options: Options = row.json(4, "options")?;
     let Some(webhook) = options.webhook else { return Ok(None) };
-    Ok(Some(Teller {
+    Ok(Some(DeliverySource {
         place: row.get(0)?,
         execution: row.read(1)?,
         tenant: row.read(2)?,

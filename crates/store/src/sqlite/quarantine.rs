@@ -3,7 +3,7 @@
 use super::columns::{Columns as _, ENDED, id_bytes, phase_number};
 use super::reader::SqliteReader;
 use super::statements::{execute, find_key, query_all, query_first};
-use crate::quarantine::{Quarantined, Standing, Suspect};
+use crate::quarantine::{ExecutionOutline, Quarantined, Suspect};
 use crate::store::StoreError;
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::{ExecutionId, Millis, Outcome, Phase};
@@ -59,11 +59,11 @@ impl Quarantined for SqliteReader {
         self.at_once(|conn| query_all(conn, &format!("{COLUMNS} ORDER BY execution"), [], read_suspect))
     }
 
-    fn standing(&mut self, execution: ExecutionId) -> Result<Option<Standing>, StoreError> {
+    fn outline(&mut self, execution: ExecutionId) -> Result<Option<ExecutionOutline>, StoreError> {
         let sql = "SELECT h.version, e.tenant, e.parent FROM executions e LEFT JOIN heads h ON h.key = e.key \
                    WHERE e.id = ?1";
         let read = |row: &Row<'_>| {
-            Ok(Standing {
+            Ok(ExecutionOutline {
                 version: row.get::<_, Option<i64>>(0)?.unwrap_or_default().cast_unsigned(),
                 tenant: row.read(1)?,
                 parent: row.read(2)?,

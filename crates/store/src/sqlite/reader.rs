@@ -13,8 +13,8 @@ use crate::quarantine::Suspect;
 use crate::rows::Rows;
 use crate::rules::{artifact_keys, load_values};
 use crate::store::{
-    DueTimer, JournalPage, Listed, Offer, PageBounds, Query, Reader, StoreError, Stored, StoredDefinition,
-    StoredLog, StoredMail, Which,
+    DueTimer, JournalPage, ListedExecution, Offer, PageBounds, Query, Reader, StoreError, Stored,
+    StoredDefinition, StoredLog, StoredMail, Which,
 };
 use rusqlite::{Connection, params};
 use std::path::Path;
@@ -178,7 +178,7 @@ impl Reader for SqliteReader {
         mail::answer(&self.conn, mail)
     }
 
-    fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    fn list(&mut self, query: &Query) -> Result<Vec<ListedExecution>, StoreError> {
         self.at_once(|conn| executions::list(conn, query))
     }
 

@@ -15,8 +15,8 @@ use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::host::{open_store, seed};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{
-    Audit, Entry, Letter, Mail, Quarantined as _, Reader as _, Standing, Store as _, StoreError, Suspect,
-    Write,
+    Audit, Entry, ExecutionOutline, Letter, Mail, Quarantined as _, Reader as _, Store as _, StoreError,
+    Suspect, Write,
 };
 use windlass_views::{execution_id, time};
 
@@ -96,7 +96,7 @@ fn to_json(suspect: &Suspect) -> Value {
 struct Held {
     store: Sqlite,
     execution: ExecutionId,
-    standing: Standing,
+    standing: ExecutionOutline,
     /// Last: the lock is given back after the store is closed.
     _folder: Folder,
 }
@@ -111,7 +111,7 @@ impl Held {
         let mut reader = store.reader()?;
         let is_quarantined =
             reader.suspect(execution)?.is_some_and(|suspect| suspect.quarantined_at.is_some());
-        match reader.standing(execution)? {
+        match reader.outline(execution)? {
             Some(standing) if is_quarantined => Ok(Held { store, execution, standing, _folder: folder }),
             _ => {
                 let what = format!("{} is not quarantined", execution_id(execution));

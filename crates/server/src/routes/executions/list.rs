@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_kernel::{ExecutionId, Outcome, Phase};
-use windlass_store::{Catalog, Listed, Query, Reader, Status, WorkflowId};
+use windlass_store::{Catalog, ListedExecution, Query, Reader, Status, WorkflowId};
 use windlass_views::{Quarantined, execution_id, status, time, workflow_id};
 
 const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 };
@@ -160,8 +160,8 @@ pub struct Labels {
     parent_execution_id: Option<String>,
 }
 
-impl From<Listed> for Execution {
-    fn from(row: Listed) -> Execution {
+impl From<ListedExecution> for Execution {
+    fn from(row: ListedExecution) -> Execution {
         Execution {
             execution_id: execution_id(row.execution),
             workflow_id: row.origin.workflow.map(|workflow| workflow_id(workflow.0)),

@@ -8,7 +8,7 @@ use windlass_store::rules::{
     merge_timers, run_timer, table_fires,
 };
 use windlass_store::{
-    Class, Creation, DefinitionId, DueTimer, JournalPage, JournalRow, Listed, MailId, Offer, Origin,
+    Class, Creation, DefinitionId, DueTimer, JournalPage, JournalRow, ListedExecution, MailId, Offer, Origin,
     PageBounds, Part, PartRow, Position, Query, Reader, Rows, RunRow, Status, Stop, StoreError, Stored,
     StoredDefinition, StoredLog, StoredMail, Tenant, Which, WorkflowId, assemble, open,
 };
@@ -158,10 +158,10 @@ impl Reader for DiskReader {
         }
     }
 
-    fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    fn list(&mut self, query: &Query) -> Result<Vec<ListedExecution>, StoreError> {
         let disk = self.disk();
         let before = query.before.map(|id| disk.rows_of(id)).transpose()?.map(|rows| rows.key);
-        let mut found: Vec<(i64, Listed)> = disk
+        let mut found: Vec<(i64, ListedExecution)> = disk
             .executions
             .iter()
             .filter(|(_, rows)| before.is_none_or(|before| rows.key < before))
@@ -233,9 +233,9 @@ impl Disk {
         Origin { workflow: self.workflow(creation), key: None, ..(*creation.origin).clone() }
     }
 
-    fn listed(&self, execution: ExecutionId, rows: &ExecutionRows) -> Listed {
+    fn listed(&self, execution: ExecutionId, rows: &ExecutionRows) -> ListedExecution {
         let definition = rows.creation.origin.definition.and_then(|id| self.definitions.get(&id));
-        Listed {
+        ListedExecution {
             quarantine: None,
             execution,
             origin: self.origin(&rows.creation),
@@ -317,7 +317,7 @@ impl ExecutionRows {
 }
 
 /// Returns whether an execution belongs to a list, wherever the list begins.
-fn matches(query: &Query, listed: &Listed) -> bool {
+fn matches(query: &Query, listed: &ListedExecution) -> bool {
     let Query { tenant, workflow, status, since, until, tag, correlation, parent, before: _, limit: _ } =
         query;
     let is_in = |status: Status| match status {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use windlass_kernel::{ExecutionId, Millis, Need, Net, NetDigest, RunId, Values};
 use windlass_store::sqlite::SqliteReader;
 use windlass_store::{
-    DefinitionId, DueTimer, JournalPage, Listed, MailId, Offer, PageBounds, Position, Query, Reader, Rows,
-    Stop, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
+    DefinitionId, DueTimer, JournalPage, ListedExecution, MailId, Offer, PageBounds, Position, Query, Reader,
+    Rows, Stop, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Tenant, Which,
 };
 
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl Reader for SystemReader {
         of!(self, answer(mail))
     }
 
-    fn list(&mut self, query: &Query) -> Result<Vec<Listed>, StoreError> {
+    fn list(&mut self, query: &Query) -> Result<Vec<ListedExecution>, StoreError> {
         of!(self, list(query))
     }
 
