@@ -136,7 +136,11 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let Server { app, embedded, listener, connections, .. } = self;
         let router = routes::router(app.clone());
-        let socket = FolderSocket::serve(embedded.folder(), app.clone())?;
+        let socket = FolderSocket::serve(embedded.folder(), app.clone())
+            .inspect_err(|error| {
+                tracing::warn!("commands in the data folder cannot reach the server: {error:#}")
+            })
+            .ok();
         if let Some(keep) = app.settings.keep {
             tokio::spawn(retention::run(app.clone(), keep));
         }
@@ -153,7 +157,10 @@ impl Server {
         };
         app.stops();
         drop(listener);
-        tokio::join!(connections.finish(app.settings.stop_timeout), socket.finish(app.settings.stop_timeout));
+        connections.finish(app.settings.stop_timeout).await;
+        if let Some(socket) = socket {
+            socket.finish(app.settings.stop_timeout).await;
+        }
         uses.abort();
         beat.abort();
         if failed.is_none() {

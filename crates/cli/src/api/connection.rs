@@ -151,7 +151,9 @@ fn start_engine(folder: Folder, workers: Workers, runtime: &Handle) -> anyhow::R
     // A process that only makes a change is gone again before others could use it.
     if workers != Workers::None {
         let _context = runtime.enter();
-        local.serve_folder()?;
+        if let Err(error) = local.serve_folder() {
+            say(&format!("warning: other commands in the folder cannot reach this process: {error:#}"));
+        }
     }
     Ok(Connection::InProcess(Box::new(local)))
 }
