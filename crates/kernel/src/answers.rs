@@ -1,5 +1,5 @@
-//! What the journal says about values and answers that the live state does not hold. Stores keep the same
-//! facts in rows; this is how they follow from records.
+//! Values and answers that the live state does not hold, read from the journal. Stores keep the same facts in rows;
+//! this code defines how they follow from records.
 
 use crate::any_of;
 use crate::event::{Event, Record};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_failure::codes;
 
-/// The answer that a record accepted, and the fence it was given under.
+/// Returns the answer that a record accepted, and the fence it was reported under.
 #[must_use]
 pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
     let report = |result, patch: &Patch| Answer::Report { result, patch: Some(patch.clone()) };
@@ -27,7 +27,7 @@ pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
                 Some(output) => WorkResult::Done { output: output.clone() },
                 None => WorkResult::Failed(failure.clone()),
             };
-            // A write that conflicted or was too large was not kept.
+            // A write that conflicted or was too large was not stored.
             let is_kept =
                 ![codes::CONTEXT_CONFLICT, codes::CONTEXT_TOO_LARGE].contains(&failure.code.as_str());
             let patch = is_kept.then(|| patch.clone());
@@ -57,7 +57,7 @@ pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
     }
 }
 
-/// The output that a record gave a firing. Imported firings are numbered as they stand in `Created`.
+/// Returns the output that a record holds for a firing. Imported firings are numbered by their position in `Created`.
 fn output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
     match &record.event {
         Event::Done { run, output, .. } if *run == wanted => Some(output.clone()),
@@ -74,7 +74,7 @@ fn output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
 }
 
 impl Values {
-    /// Adds what is needed, as far as the journal has it. Artifacts are not in a journal.
+    /// Adds the needed values that the journal contains. Artifacts are not in a journal.
     pub fn load(&mut self, journal: &[Record], needs: &[Need]) {
         for need in needs {
             match need {
@@ -104,7 +104,7 @@ impl Values {
     }
 }
 
-/// Outputs of the iterations of a loop, as far as the journal has both their beginning and their end.
+/// Returns the outputs of the iterations whose start and end are both in the journal.
 fn results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
     let mut open = BTreeMap::new();
     let mut outputs = BTreeMap::new();
@@ -129,7 +129,7 @@ fn results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
     outputs
 }
 
-/// The first answer under the fence; a child's end is told by mail, whatever record it led to.
+/// Returns the first answer under the fence. The end of a child arrives by mail, whatever record it led to.
 fn answered(journal: &[Record], run: RunId, fence: Fence) -> Option<Answer> {
     let key = (run, fence);
     let found = journal.iter().filter_map(answer).find(|(at, _)| *at == key).map(|(_, answer)| answer)?;

@@ -1,5 +1,5 @@
-//! Large values of events are set aside: the journal holds references, and no value is too large for it. What was
-//! rendered here or came from outside may only look like a reference, and is set aside too.
+//! Moves large values of events out of the journal, which then holds references to artifacts. A value that only looks
+//! like a reference, because it was rendered here or came from outside, is moved out too.
 
 use crate::any_of;
 use crate::event::{AgentDecision, Event, TokenValue};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use windlass_artifact::{Artifact, Source, key, set_aside};
 
-/// Gives each value that leaves the event to `keep`, with the artifact it is from now on.
+/// Replaces large values of an event by references and passes each value with its artifact to `keep`.
 pub(crate) fn lighten(event: &mut Event, inline_bytes: usize, mut keep: impl FnMut(Artifact, Arc<Value>)) {
     for (value, source) in places(event) {
         if let Some((reference, artifact)) = set_aside(value, source, inline_bytes) {
@@ -18,7 +18,7 @@ pub(crate) fn lighten(event: &mut Event, inline_bytes: usize, mut keep: impl FnM
     }
 }
 
-/// The keys of all artifacts that an event refers to.
+/// Returns the keys of all artifacts that an event refers to.
 #[must_use]
 pub fn references(event: &Event) -> Vec<String> {
     let mut event = event.clone();
@@ -26,7 +26,7 @@ pub fn references(event: &Event) -> Vec<String> {
 }
 
 impl Report {
-    /// As the journal tells it afterwards.
+    /// Returns the report with the same replacements that the journal has.
     pub(crate) fn as_kept(&self, inline_bytes: usize) -> Report {
         let mut report = self.clone();
         let mut places = Places::default();
@@ -41,11 +41,11 @@ impl Report {
     }
 }
 
-/// Where a reference can stand in an event, and whether one that stands there before is our own.
+/// Returns the fields of an event that can hold a reference, and whether an existing reference there can be trusted.
 fn places(event: &mut Event) -> Vec<(&mut Arc<Value>, Source)> {
     let mut places = Places::default();
     match event {
-        // A parent's journal holds what it hands down, and so does an earlier execution's.
+        // The journals of a parent and of an earlier execution hold the values that they pass on.
         Event::Created(created) => {
             let create = &mut created.create;
             places.one(&mut create.inputs, by(create.parent.is_some()));
@@ -91,7 +91,7 @@ fn places(event: &mut Event) -> Vec<(&mut Arc<Value>, Source)> {
     places.0
 }
 
-/// Workers, ended children and the kernel's own tokens name only what was kept.
+/// References from workers, ended children and the kernel's own tokens always name stored artifacts.
 fn by(ours: bool) -> Source {
     if ours { Source::Own } else { Source::Outside }
 }

@@ -1,5 +1,5 @@
-//! What a decision changed in the live state: the difference between the state before and after, table by table.
-//! The caller applies it instead of folding the records a second time, and stores derive their rows from it.
+//! Changes of the live state by one decision, table by table. The caller applies them instead of folding the records
+//! again, and stores derive their rows from them.
 
 use crate::execution::{Execution, Gate, Head, JoinState, Scope, Token};
 use crate::ids::{Path, RunId, StepId, TokenId};
@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
-/// One entry before and after; it is there in at least one of them.
+/// One entry before and after; it is present in at least one of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change<V, B = ()> {
     pub before: Option<B>,
@@ -19,11 +19,11 @@ pub struct Change<V, B = ()> {
 /// Changed entries in key order.
 pub type Delta<K, V, B = ()> = Vec<(K, Change<V, B>)>;
 
-/// Applied to the state before, this is the state after.
+/// Changes that lead from the state before to the state after.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Changes {
     pub head: Head,
-    /// The context is another one.
+    /// True if the context changed.
     pub ctx: bool,
     pub arrived: Delta<TokenId, Token>,
     pub gated: Delta<(StepId, TokenId), Box<Gate>>,
@@ -44,7 +44,7 @@ macro_rules! each_table {
 }
 
 impl Changes {
-    /// Everything in a state that stands alone, as if it had come from nothing.
+    /// Returns the whole state as changes from an empty one. The state must not be a draft.
     #[must_use]
     pub fn whole(state: &Execution<'_>) -> Changes {
         macro_rules! all {
@@ -55,7 +55,7 @@ impl Changes {
         each_table!(all)
     }
 
-    /// Changes that followed each other, as one.
+    /// Merges successive changes into one.
     #[must_use]
     pub fn folded(mut all: Vec<Changes>) -> Changes {
         let Some(last) = all.pop() else { return Changes::default() };
@@ -79,7 +79,7 @@ fn entries<K: Ord + Clone, V: Clone, B>(table: &Table<'_, K, V>) -> Delta<K, V, 
     table.iter().map(|(key, value)| (key.clone(), change(value))).collect()
 }
 
-/// What came and went in between is no change.
+/// Merges deltas; an entry that was added and removed in between is no change.
 fn merge<'d, K: Ord + 'd, V: 'd, B: 'd>(all: impl Iterator<Item = &'d mut Delta<K, V, B>>) -> Delta<K, V, B> {
     let mut merged: BTreeMap<K, Change<V, B>> = BTreeMap::new();
     for (key, change) in all.flat_map(std::mem::take) {
@@ -92,7 +92,7 @@ fn merge<'d, K: Ord + 'd, V: 'd, B: 'd>(all: impl Iterator<Item = &'d mut Delta<
 }
 
 impl<'b> Execution<'b> {
-    /// Of a draft: what it changed.
+    /// Returns what a draft changed.
     pub(crate) fn into_changes(self, before: &Head) -> Changes {
         let ctx = !Arc::ptr_eq(&self.head.ctx, &before.ctx);
         macro_rules! of {
@@ -109,7 +109,7 @@ impl<'b> Execution<'b> {
         each_table!(all)
     }
 
-    /// Takes over what a decision on this very state changed.
+    /// Applies the changes of a decision that was made on this state.
     pub fn apply(&mut self, changes: &Changes) {
         self.head = changes.head.clone();
         macro_rules! each {

@@ -1,5 +1,5 @@
-//! The context of an execution with its size, which is kept up to date by what is added: a large context makes no later
-//! decision slower.
+//! The context of an execution with its size. The size is updated with each patch, so a large context does not slow
+//! down later decisions.
 
 use crate::step_run::Patch;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -9,16 +9,17 @@ use std::ops::Deref;
 use std::sync::Arc;
 use windlass_artifact::json_bytes;
 
-/// JSON of the context of one execution. It is in memory while the execution lives, and written anew with every change.
-/// A value that is set aside counts as its reference, so that sixteen of the largest others fit, and thousands of flags.
+/// Maximum length of the context's JSON. The context is in memory while the execution lives and is written with every
+/// change. A value stored as an artifact counts as its reference, so sixteen of the largest other values fit, and
+/// thousands of flags.
 pub const CONTEXT_BYTES_MAX: usize = 1 << 20;
 
-/// JSON of a reference to a value that was set aside.
+/// Length of the JSON of a reference to an artifact.
 const REFERENCE_BYTES: usize = 110;
-/// JSON around a key and its value: quotes, colon, comma.
+/// Length of the JSON around a key and its value: quotes, colon, comma.
 const FIELD_BYTES: usize = 4;
 
-/// Values by key, and the bytes of their JSON.
+/// Values by key, and the length of their JSON.
 #[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub struct Context {
     values: BTreeMap<String, Arc<Value>>,
@@ -41,7 +42,7 @@ impl Context {
         }
     }
 
-    /// Bytes that it would have with a patch whose values beyond `inline_bytes` are set aside.
+    /// Returns the length after a patch whose values above `inline_bytes` are stored as artifacts.
     pub(crate) fn bytes_with(&self, patch: &Patch, inline_bytes: usize) -> usize {
         patch.iter().fold(self.bytes, |bytes, (key, value)| {
             let before = self.values.get(key).map_or(0, |value| field_bytes(key, json_bytes(value)));

@@ -1,5 +1,5 @@
-//! What happened, in the past tense. Events carry every choice that was made: chosen arcs, bound arguments,
-//! instants, merged context keys, so that `evolve` evaluates nothing (R3).
+//! Events in the past tense. An event carries every choice that was made (chosen arcs, bound arguments, instants,
+//! merged context keys), so that `evolve` evaluates nothing (R3).
 
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
 use crate::input::{Create, WorkResult};
@@ -11,15 +11,15 @@ use serde_json::Value;
 use std::sync::Arc;
 use windlass_failure::Failure;
 
-/// An event and its time. Times never fall within an execution (K12).
+/// An event and its time. Times never decrease within an execution (K12).
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Record {
     pub at: Millis,
     pub event: Event,
 }
 
-/// A pattern of the named variants, whatever they carry: `any_of![Event: Held Released]`. A match that ends in one
-/// instead of `_` does not compile until a new variant is named in it.
+/// Pattern that matches the named variants with any fields: `any_of![Event: Held Released]`. A match that ends in this
+/// pattern instead of `_` does not compile until a new variant is named in it.
 #[macro_export]
 macro_rules! any_of {
     ($of:ident: $($name:ident)+) => { $($of::$name { .. })|+ };
@@ -29,14 +29,14 @@ macro_rules! any_of {
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     Created(Box<Created>),
-    /// After a restart the deadline runs on from here.
+    /// A worker took the execution. After a restart the deadline runs again from here.
     Assigned {
         worker: String,
         deadline: Option<Millis>,
     },
-    /// The time it was scheduled for; with one worker it can be assigned from here on.
+    /// The scheduled start time has come; with one worker per execution, a worker can be assigned now.
     TimeCame,
-    /// The entries' tokens stand from here on.
+    /// The entries have their tokens.
     Started {
         deadline: Option<Millis>,
     },
@@ -54,16 +54,16 @@ pub enum Event {
     Resumed {
         deadline: Option<Millis>,
     },
-    /// The outcome is decided here, and only here (R6).
+    /// The outcome is decided by this event, and only by it (R6).
     Draining {
         outcome: Outcome,
         cause: Cause,
         failure: Option<Failure>,
         compensate: bool,
     },
-    /// Everything that was standing or waiting is gone.
+    /// All tokens and all waiting step-runs were removed.
     Cleared(Box<Cleared>),
-    /// Work that must stop: a stop obligation until the worker acknowledges or the lease ends (R7).
+    /// Work has to stop. The obligation remains until the worker acknowledges it or the lease ends (R7).
     StopAsked {
         leases: Vec<(RunId, Fence)>,
         children: Vec<ExecutionId>,
@@ -78,10 +78,10 @@ pub enum Event {
         generation: u32,
         remaining_ms: Option<u64>,
     },
-    /// A decide reached its bound of firings; the next input goes on.
+    /// A decision reached its limit of firings; the next input continues the work.
     Continued,
 
-    /// Where the tokens of an ended step-run went.
+    /// Tokens that an ended step-run sent along its arcs.
     Routed {
         run: RunId,
         step: StepId,
@@ -93,7 +93,7 @@ pub enum Event {
         token: TokenId,
         deadline: Option<Millis>,
     },
-    /// Gates that a changed context opened.
+    /// A changed context opened these gates.
     Admitted {
         tokens: Vec<(StepId, TokenId)>,
     },
@@ -109,7 +109,7 @@ pub enum Event {
         role: Role,
         args: Args,
     },
-    /// The tokens or the condition said not to run it; every arc carries that on.
+    /// The tokens or the condition excluded the step; every arc passes that on.
     Skipped {
         run: RunId,
         token: TokenId,
@@ -122,7 +122,7 @@ pub enum Event {
         target: Arc<Value>,
         until: Millis,
     },
-    /// What it waited for is there: the route, or the time of its next attempt.
+    /// The step-run no longer waits: its route is ready, or the time of its next attempt has come.
     Woken {
         run: RunId,
     },
@@ -130,7 +130,7 @@ pub enum Event {
         run: RunId,
         until: Millis,
     },
-    /// A worker may have it. `reads` names the firings whose outputs its templates read.
+    /// A worker may take the step-run. `reads` names the firings whose outputs its templates read.
     Offered {
         run: RunId,
         fence: Fence,
@@ -143,7 +143,8 @@ pub enum Event {
         started: bool,
         cursor: Option<Arc<Value>>,
     },
-    /// `reported`: a worker said so; else its time was up or its lease lost. `cursor`: where the next attempt goes on.
+    /// An attempt failed and another one follows. `reported` is false if the attempt timed out or lost its lease; the
+    /// next attempt resumes at `cursor`.
     RetryScheduled {
         run: RunId,
         fence: Option<Fence>,
@@ -154,7 +155,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<Arc<Value>>,
     },
-    /// A pipeline gave its slot back and goes on at `until`; no attempt is used up.
+    /// A pipeline released its slot and resumes at `until`; no attempt is used.
     Yielded {
         run: RunId,
         fence: Fence,
@@ -164,9 +165,9 @@ pub enum Event {
     },
     AwaitingManual {
         run: RunId,
-        /// What the person's token stands for.
+        /// Fence that the person's completion token is valid for.
         fence: Fence,
-        /// The offer that the work was reported under.
+        /// Fence of the offer under which the work was reported.
         answered: Option<Fence>,
         output: Arc<Value>,
         patch: Patch,
@@ -187,7 +188,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Arc<Value>>,
     },
-    /// `output` is there when the work succeeded and something after it failed.
+    /// `output` is present if the work succeeded and a later part of the step failed.
     Failed {
         run: RunId,
         fence: Option<Fence>,
@@ -201,7 +202,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Arc<Value>>,
     },
-    /// Work in flight that ended when nothing was routed any more; `reported` is what its worker said.
+    /// Work in flight ended after routing had stopped; `reported` is the worker's result.
     Dropped {
         run: RunId,
         fence: Option<Fence>,
@@ -214,12 +215,12 @@ pub enum Event {
         total: Option<u32>,
         items: Option<Arc<Value>>,
     },
-    /// An iteration of a body of several steps begins.
+    /// An iteration of a body with several steps has begun.
     IterationStarted {
         run: RunId,
         index: u32,
     },
-    /// `output` is what a body of several steps gave, where the loop's own output shall have it.
+    /// `output` is the result of a body with several steps, present if the loop collects results.
     IterationEnded {
         run: RunId,
         index: u32,
@@ -241,11 +242,11 @@ pub enum Event {
         definition: Arc<Value>,
         inputs: Arc<Value>,
         until: Option<Millis>,
-        /// The offer that asked for it: its pipeline goes on afterwards.
+        /// The offer that started the child; its pipeline resumes when the child has ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delegated: Option<Box<Delegated>>,
     },
-    /// The other execution has ended, and the pipeline that waited for it goes on; no attempt is used up.
+    /// The child of a pipeline has ended, and the pipeline resumes; no attempt is used.
     Returned {
         run: RunId,
         fence: Fence,
@@ -259,11 +260,11 @@ pub enum Event {
         call: String,
         decision: AgentDecision,
     },
-    /// A new execution took this history over up to here (R12); open work is offered anew.
+    /// A new execution took over the history up to here (R12); open work is offered again.
     Forked(Box<Fork>),
 }
 
-/// A result of null is a result: where the field is written, there is one.
+/// Reads a field that is present, so that a result of null stays distinct from no result.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
     Arc::deserialize(deserializer).map(Some)
 }
@@ -271,7 +272,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Created {
     pub net: NetDigest,
-    /// What was asked for, with the timeout that holds.
+    /// The creation request, with the effective timeout.
     pub create: Create,
 }
 
@@ -280,7 +281,7 @@ pub struct Created {
 pub enum StartWhen {
     Now,
     At(Millis),
-    /// Something outside (a queue, a concurrency limit) says when.
+    /// Another component, such as a queue or a concurrency limit, sends `Begin`.
     Called,
 }
 
@@ -301,7 +302,7 @@ pub struct Parent {
     pub fence: Fence,
 }
 
-/// A pipeline gave its slot back to wait for another execution.
+/// State of a pipeline that released its slot to wait for another execution.
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Delegated {
     pub fence: Fence,
@@ -309,12 +310,12 @@ pub struct Delegated {
     pub patch: Patch,
 }
 
-/// A completed step taken over from an earlier execution, arc tokens as they were (R12).
+/// A completed step that is taken over from an earlier execution, with the tokens it emitted (R12).
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Import {
     pub step: StepId,
     pub output: Arc<Value>,
-    /// None: it ended while nothing was routed any more, so its arcs are asked now.
+    /// `None` if the step ended after routing had stopped; its arcs are evaluated now.
     pub emitted: Option<Vec<Emission>>,
 }
 
@@ -328,20 +329,20 @@ pub struct Emission {
 #[serde(rename_all = "snake_case")]
 pub enum TokenValue {
     Live(Args),
-    /// Not taken.
+    /// The arc was not taken.
     Dead,
-    /// Failed upstream.
+    /// A step upstream failed.
     Poisoned,
 }
 
-/// How a branch stands after routing; it has ended unless tokens went on.
+/// State of a branch after routing. The branch has ended unless tokens were emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BranchEnd {
     GoesOn,
     Well,
     Failed,
-    /// No arc matched, which the policy calls an error.
+    /// No arc matched, and the policy makes that an error.
     DeadEnd,
 }
 
@@ -353,7 +354,7 @@ pub enum SkipReason {
     Condition,
 }
 
-/// How a step-run went without an end of its own.
+/// How a step-run was removed without a result of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gone {
@@ -366,7 +367,7 @@ pub enum Gone {
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
     Held,
-    /// Only people can move it: gates, approvals, manual completions.
+    /// Only people can continue it: by gates, approvals or manual completions.
     Waiting,
 }
 
@@ -377,18 +378,18 @@ pub enum Cause {
     Failure,
     Timeout,
     Cancel,
-    /// A bound of R5 was reached.
+    /// A limit of R5 was reached.
     Limit,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 pub struct Cleared {
     pub dropped: Vec<(RunId, Option<Fence>, Gone)>,
-    /// Tokens discarded, at gates or not.
+    /// Discarded tokens, including those at gates.
     pub tokens: Vec<TokenId>,
 }
 
-/// When a worker claimed and began, as its lease says.
+/// Times at which a worker claimed and started the work, taken from its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Times {
     pub claimed_at: Millis,

@@ -1,5 +1,5 @@
-//! `evolve` folds one event into the state. It decides nothing: an event that cannot follow what came before
-//! is refused and leaves the state as it was up to that event's first check.
+//! `evolve` folds one event into the state. It decides nothing: it refuses an event that cannot follow the events
+//! before it.
 
 mod ends;
 mod life;
@@ -14,7 +14,7 @@ use crate::phase::Move;
 
 type Applied = Result<(), String>;
 
-/// Applies one record. After an error the state must be thrown away: the journal or the caller is broken.
+/// Applies one record. After an error the state must be discarded, because the journal or the caller is broken.
 pub fn evolve(execution: &mut Execution<'_>, net: &Net, record: &Record) -> Result<(), Illegal> {
     let version = execution.head.version;
     apply(execution, net, record).map_err(|what| Illegal { version, what })?;
@@ -23,7 +23,7 @@ pub fn evolve(execution: &mut Execution<'_>, net: &Net, record: &Record) -> Resu
     Ok(())
 }
 
-/// The state after a whole journal.
+/// Returns the state after a whole journal.
 pub fn replay<'r>(
     net: &Net,
     journal: impl IntoIterator<Item = &'r Record>,

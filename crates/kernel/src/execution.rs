@@ -1,5 +1,5 @@
-//! The live state of one execution: standing tokens, live step-runs, counters. What has ended is in the
-//! journal, so neither memory nor cost grows with history (R4).
+//! The live state of one execution: tokens, live step-runs, counters. Ended step-runs are only in the journal, so
+//! neither memory nor cost grows with history (R4).
 
 use crate::event::{Cause, Parent, StartWhen, TokenValue};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
@@ -15,27 +15,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_failure::Failure;
 
-/// `'b` is the state a draft stands over; a state of its own is `Execution<'static>`.
+/// Live state. `'b` is the lifetime of the state below a draft; a state that is no draft is `Execution<'static>`.
 #[derive(Debug, Clone, PartialEq, Hash, Default)]
 pub struct Execution<'b> {
     pub head: Head,
-    /// Enabled tokens that nobody looked at yet.
+    /// Enabled tokens that have not been evaluated yet.
     pub arrived: Table<'b, TokenId, Token>,
     /// Tokens that admission denied.
     pub gated: Table<'b, (StepId, TokenId), Box<Gate>>,
     pub joins: Table<'b, (StepId, Path), Box<JoinState>>,
     pub runs: Table<'b, RunId, Box<StepRun>>,
-    /// Fired, not begun: those that need no slot first, then by (order, id).
+    /// Step-runs that have fired but not begun: those that need no slot first, then by (order, id).
     pub ready: Table<'b, (bool, u32, RunId), ()>,
     /// Loops that may open another iteration.
     pub hungry: Table<'b, RunId, ()>,
-    /// Open iterations of bodies of several steps.
+    /// Open iterations of bodies with several steps.
     pub scopes: Table<'b, (RunId, u32), Scope>,
-    /// The open loop around a body.
+    /// The open loop run around a body.
     pub regions: Table<'b, (StepId, Path), RunId>,
-    /// Newest completed firing of steps whose output something reads.
+    /// Newest completed firing of each step whose output is read.
     pub latest: Table<'b, (StepId, Path), RunId>,
-    /// Compensation owed, newest completion first.
+    /// Compensation that is owed, newest completion first.
     pub owed: Table<'b, Reverse<u64>, (RunId, StepId)>,
 }
 
@@ -47,7 +47,7 @@ pub struct Head {
     /// Stored once with the execution.
     #[serde(skip)]
     pub net: NetDigest,
-    /// Events so far.
+    /// Number of events so far.
     pub version: u64,
     /// Time of the newest event.
     pub at: Millis,
@@ -72,18 +72,18 @@ pub struct Head {
     pub census: Census,
     pub counts: Counts,
     pub decided: Option<Decided>,
-    /// Why it was drained, when it did not just come to rest.
+    /// Failure that drained the execution; `None` if it drained because nothing was left to do.
     pub drained_by: Option<Arc<Failure>>,
     pub finale: Finale,
     pub imported: Arc<BTreeSet<StepId>>,
-    /// Nodes an agent ruled out.
+    /// Steps that an agent ruled out.
     pub ruled_out: Arc<BTreeSet<StepId>>,
     pub failures: Arc<Vec<FailureNote>>,
-    /// The step-run that failed last, so that its tokens know where they come from.
+    /// The step-run that failed last, so that its tokens carry their origin.
     pub last_failed: Option<RunId>,
 }
 
-/// The execution's own deadline; it stands still while paused (R10).
+/// Deadline of the execution, which does not run while it is paused (R10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Clock {
     #[default]
@@ -92,7 +92,7 @@ pub enum Clock {
     Left(u64),
 }
 
-/// Live step-runs by kind.
+/// Number of live step-runs by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Census {
     pub ready: u32,
@@ -105,7 +105,7 @@ pub struct Census {
     pub looping: u32,
 }
 
-/// Sums over the whole history, for the end and for the final step.
+/// Sums over the whole history, for the outcome and for the final step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Counts {
     pub firings: u64,
@@ -113,7 +113,7 @@ pub struct Counts {
     pub completed_without_triggers: u64,
     pub failed: u64,
     pub skipped: u64,
-    /// Failures that nothing handled.
+    /// Failures that no arc handled.
     pub unhandled: u64,
     pub branches_well: u64,
     pub branches_failed: u64,
@@ -138,7 +138,7 @@ pub enum Finale {
     Failed,
 }
 
-/// The first failures, for the final step's summary; more are only counted.
+/// Maximum number of failures in the summary for the final step; further ones are only counted.
 pub const FAILURE_NOTES_MAX: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
@@ -153,9 +153,9 @@ pub struct Token {
     pub step: StepId,
     pub path: Path,
     pub value: TokenValue,
-    /// Admission has been passed already.
+    /// True once admission has been passed.
     pub admitted: bool,
-    /// The step that emitted it last, and whether that step failed.
+    /// The step that emitted the token last, and whether that step failed.
     pub from: Option<(StepId, bool)>,
 }
 
@@ -168,7 +168,7 @@ pub struct Gate {
 #[derive(Debug, Clone, PartialEq, Hash, Default, Serialize, Deserialize)]
 pub struct JoinState {
     pub arrived: u32,
-    /// One bit per arc into the step: a token per arc, never two.
+    /// One bit per arc into the step, so that an arc delivers at most one token.
     pub slots: Vec<u64>,
     pub live: bool,
     pub dead: bool,
@@ -217,7 +217,7 @@ impl Default for Head {
 }
 
 impl Head {
-    /// The execution's own timer.
+    /// Returns the timer of the execution itself.
     #[must_use]
     pub fn timer(&self) -> Option<(Timer, Millis)> {
         match (self.phase, self.start, self.clock) {
@@ -247,7 +247,7 @@ impl Census {
         self.offered + self.children
     }
 
-    /// Step-runs that move without a person.
+    /// Returns the number of step-runs that proceed without a person.
     #[must_use]
     pub fn moving(&self) -> u32 {
         self.ready + self.waiting + self.delayed + self.offered + self.backoff + self.children
@@ -255,7 +255,7 @@ impl Census {
 }
 
 impl<'b> Execution<'b> {
-    /// A state that stands over this one and leaves it alone.
+    /// Returns a draft over this state, which does not change this state.
     #[must_use]
     pub fn draft(&self) -> Execution<'_> {
         Execution {
@@ -283,7 +283,7 @@ impl<'b> Execution<'b> {
         self.runs.get(&id).map(|run| &**run)
     }
 
-    /// Nothing runs, waits or stands; a loop is open only while an iteration of it is.
+    /// Returns whether nothing runs or waits. An open loop has an open iteration, so loops need no check.
     #[must_use]
     pub fn is_quiet(&self, net: &Net) -> bool {
         let gates = if net.policy().complete_with_pending_gates { 0 } else { self.gated.len() };
@@ -295,19 +295,19 @@ impl<'b> Execution<'b> {
             && census.manual == 0
     }
 
-    /// Of one that is not quiet: whatever there is, only a person can move it (R10).
+    /// Returns whether only a person can continue an execution that is not quiet (R10).
     #[must_use]
     pub fn waits_for_people(&self) -> bool {
         self.arrived.is_empty() && self.hungry.is_empty() && self.head.census.moving() == 0
     }
 
-    /// The firing of `step` that a reader at `path` sees.
+    /// Returns the firing of `step` whose output is visible at `path`.
     #[must_use]
     pub fn latest_run(&self, net: &Net, step: StepId, path: &Path) -> Option<RunId> {
         self.latest.get(&(step, path.truncated(net.depth(step)))).copied()
     }
 
-    /// The iteration that a step-run belongs to: of which loop, and its number.
+    /// Returns the iteration that a step-run belongs to: its loop's run and its index.
     #[must_use]
     pub fn iteration_of(&self, net: &Net, run: &StepRun) -> Option<(RunId, u32)> {
         match &run.role {
@@ -324,7 +324,8 @@ impl<'b> Execution<'b> {
         Some((*run, path.index()?))
     }
 
-    /// Every timer that runs, except attempts' timers: those lie with the lease. A hold keeps them due.
+    /// Returns every running timer except those of attempts, which are stored with the lease. A hold keeps timers
+    /// due.
     #[must_use]
     pub fn timers(&self) -> Vec<(Timer, Millis)> {
         let mut timers: Vec<_> = self.head.timer().into_iter().collect();
@@ -339,7 +340,7 @@ impl<'b> Execution<'b> {
         timers
     }
 
-    /// The timer of one step-run.
+    /// Returns the timer of one step-run.
     #[must_use]
     pub fn timer_of(id: RunId, run: &StepRun) -> Option<(Timer, Millis)> {
         match &run.state {
@@ -354,7 +355,7 @@ impl<'b> Execution<'b> {
         }
     }
 
-    /// The work of a step-run: its step's, or the hook's that undoes it.
+    /// Returns the work of a step-run: that of its step, or that of the compensation hook.
     #[must_use]
     pub fn work_of<'n>(net: &'n Net, run: &StepRun) -> &'n Work {
         let step = net.step(run.step);

@@ -1,5 +1,5 @@
-//! Retry from a firing, for playbooks: the new execution has the old journal up to the event before the token
-//! was consumed, and goes on from there under its own name (R12).
+//! Retry from a firing, for playbooks: the new execution has the old journal up to the event before the token was
+//! consumed, and continues from there under its own id (R12).
 
 use crate::any_of;
 use crate::decide::{Draft, settle};
@@ -19,14 +19,14 @@ use windlass_artifact::Artifact;
 /// A new execution that took over the beginning of another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forked {
-    /// Its whole journal.
+    /// The whole journal of the new execution.
     pub records: Vec<Record>,
-    /// Values that only the new records refer to.
+    /// Artifacts that only the new records refer to.
     pub artifacts: Vec<Artifact>,
 }
 
-/// `at` is the firing that is done again; without it the first failure
-/// that nothing handled, and where nothing failed the moment before the outcome was decided.
+/// Creates an execution that repeats the firing `at`. Without `at`, it repeats the first unhandled failure, or
+/// continues before the outcome was decided if nothing failed.
 pub fn fork(
     net: &Net,
     journal: &[Record],
@@ -41,7 +41,7 @@ pub fn fork(
     can_be_retried(journal)?;
     let prefix = &journal[..firing(journal, at)?];
     let state = replay(net, prefix)?;
-    // The firing may lie in what the old execution took over itself, before its own name.
+    // The firing can be in the part of the journal that the old execution took over itself.
     let forked = |record: &Record| if let Event::Forked(fork) = &record.event { Some(fork.id) } else { None };
     let own = journal.iter().rev().find_map(forked);
     let mut draft = Draft::new(&state, net, given);
@@ -58,7 +58,7 @@ pub fn fork(
     Ok(Forked { records, artifacts: draft.artifacts })
 }
 
-/// Where the firing stands in the journal. An iteration belongs to its loop's firing.
+/// Returns the position of a firing in the journal. An iteration belongs to the firing of its loop.
 fn firing(journal: &[Record], at: Option<RunId>) -> Result<usize, Rejected> {
     let mut fired = BTreeMap::new();
     let (mut failed, mut decided) = (None, None);

@@ -1,9 +1,9 @@
-//! Names of things. Every id is its own type, so that a fence never stands where a run is meant.
+//! Identifiers. Each has a type of its own, so that a fence cannot be passed where a run is expected.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Milliseconds since the Unix epoch, as given by the caller: the kernel has no clock.
+/// Milliseconds since the Unix epoch. The caller passes them in, because the kernel has no clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Millis(pub i64);
 
@@ -13,14 +13,14 @@ impl Millis {
         Millis(self.0.saturating_add(i64::try_from(delay_ms).unwrap_or(i64::MAX)))
     }
 
-    /// Time left until `self`; zero when it has passed.
+    /// Returns the milliseconds from `earlier` to `self`, or zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Millis) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
     }
 }
 
-/// 128 bits, shown as 32 hex digits.
+/// Id of an execution: 128 bits, formatted as 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct ExecutionId(pub u128);
@@ -64,7 +64,7 @@ impl StepId {
     }
 }
 
-/// Bits of a number that hold the count; the generation stands above them (R11).
+/// Number of bits that hold the count; the bits above them hold the generation (R11).
 const GENERATION_SHIFT: u32 = 32;
 
 macro_rules! generational {
@@ -82,7 +82,7 @@ macro_rules! generational {
             pub fn generation(self) -> u32 {
                 u32::try_from(self.0 >> GENERATION_SHIFT).unwrap_or(u32::MAX)
             }
-            /// Count within the generation, from 0.
+            /// Returns the count within the generation, from 0.
             #[must_use]
             pub fn number(self) -> u64 {
                 self.0 & ((1 << GENERATION_SHIFT) - 1)
@@ -96,20 +96,21 @@ macro_rules! generational {
 }
 
 generational!(
-    /// One firing of a step. Rises within an execution, generations included, so it names a firing for ever.
+    /// Id of one firing of a step. It rises within an execution, across generations, so it never names another
+    /// firing.
     RunId
 );
 generational!(
-    /// The right to answer for one offer of a step-run. Every offer has a new, higher one; an answer under
-    /// another than the open offer's changes nothing (K3).
+    /// The right to answer for one offer of a step-run. Every offer has a new, higher fence, and an answer under any
+    /// fence but that of the open offer changes nothing (K3).
     Fence
 );
 generational!(
-    /// One enabled token: control that stands before a step.
+    /// Id of one enabled token: control that has arrived at a step.
     TokenId
 );
 
-/// Iteration numbers from the outermost loop inwards; empty outside loops.
+/// Iteration numbers of the enclosing loops, outermost first; empty outside loops.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Path(pub Vec<u32>);
 

@@ -1,4 +1,4 @@
-//! What can be asked of an execution, and how the kernel refuses.
+//! Inputs of an execution, and the reasons for which the kernel rejects them.
 
 use crate::event::{Import, ManualNote, Parent, StartWhen, Times};
 use crate::ids::{ExecutionId, Fence, Millis, RunId, StepId, TokenId};
@@ -28,7 +28,7 @@ pub enum Input {
     RouteReady {
         run: RunId,
     },
-    /// A person ends a manual step or an approval; the fence is what their token stands for.
+    /// A person ends a manual step or an approval; their completion token is valid for `fence`.
     Complete {
         run: RunId,
         fence: Fence,
@@ -61,7 +61,7 @@ pub enum Input {
     Uploaded {
         failure: Option<Failure>,
     },
-    /// Go on after a `Continued`.
+    /// Continues the work after a `Continued`.
     Continue,
 }
 
@@ -69,7 +69,7 @@ pub enum Input {
 pub struct Create {
     pub id: ExecutionId,
     pub inputs: Arc<Value>,
-    /// Overrides the Net's.
+    /// Overrides the timeout of the Net.
     pub timeout_ms: Option<u64>,
     pub start: StartWhen,
     pub parent: Option<Parent>,
@@ -103,10 +103,10 @@ pub struct Report {
     pub patch: Patch,
     #[serde(default)]
     pub times: Option<Times>,
-    /// What the work counted: tokens, requests. Kept and told, never looked into.
+    /// Counters of the work, such as tokens and requests. The kernel stores them and does not read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Arc<Value>>,
-    /// The checkpoint that lay with the lease.
+    /// Checkpoint that was stored with the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<Arc<Value>>,
 }
@@ -118,14 +118,14 @@ pub enum WorkResult {
         output: Arc<Value>,
     },
     Failed(Failure),
-    /// It was asked to stop and did.
+    /// The work was asked to stop and has stopped.
     Stopped,
     /// A pipeline waits longer than it may hold a slot.
     Later {
         delay_ms: u64,
         cursor: Option<Arc<Value>>,
     },
-    /// A pipeline waits for another execution and goes on with what comes of it.
+    /// A pipeline waits for another execution and resumes with its result.
     Child {
         definition: Arc<Value>,
         inputs: Arc<Value>,
@@ -137,18 +137,18 @@ pub enum WorkResult {
 pub struct LeaseLost {
     pub unit: LeaseUnit,
     pub loss: Loss,
-    /// The checkpoint that lay with the lease.
+    /// Checkpoint that was stored with the lease.
     #[serde(default)]
     pub cursor: Option<Arc<Value>>,
 }
 
-/// How far the work had come, and how it went.
+/// How far the work was when its lease ended, and why the lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
     NotStarted,
     Started,
-    /// Its worker shut down in order and gave it back half done: it is nobody's fault, so it is not counted.
+    /// The worker shut down in an orderly way and returned unfinished work; the loss is not counted.
     GivenBack,
 }
 
@@ -187,7 +187,8 @@ pub enum Timer {
     Manual {
         run: RunId,
     },
-    /// Counted from when the lease started, which only the lease's keeper knows; the fence says which attempt.
+    /// Time limit of an attempt. It counts from the start of the lease, which the kernel does not know; the fence
+    /// identifies the attempt.
     Attempt {
         run: RunId,
         fence: Fence,
@@ -218,7 +219,7 @@ pub enum AgentAsk {
     Fail { failure: Failure },
 }
 
-/// What comes with an input beside the input: time, random bits, values that were loaded for it.
+/// Data that accompanies an input: the time, random bits, and values that were loaded for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a> {
     pub now: Millis,
@@ -226,44 +227,44 @@ pub struct Given<'a> {
     pub values: &'a Values,
 }
 
-/// Something that lies outside the live state and that a decision has to see (R4).
+/// A value outside the live state that a decision has to read (R4).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
     Output(RunId),
     Items(RunId),
-    /// What the iterations of a loop gave.
+    /// Outputs of the iterations of a loop.
     Results(RunId),
     Artifact(String),
-    /// What was answered under this fence, if anything was (R16).
+    /// The answer accepted under this fence, if any (R16).
     Answer(RunId, Fence),
 }
 
-/// What was loaded for a decision.
+/// Values loaded for a decision.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
     pub outputs: BTreeMap<RunId, Arc<Value>>,
     pub items: BTreeMap<RunId, Arc<Value>>,
     pub results: BTreeMap<RunId, Results>,
-    /// None: what is referred to is not there, or is not what it was.
+    /// `None` if the artifact is missing or its content has changed.
     pub artifacts: BTreeMap<String, Option<Arc<Value>>>,
     pub answers: BTreeMap<(RunId, Fence), Option<Answer>>,
-    /// The checkpoint of an offer whose time is up (R14). It is given, never asked for.
+    /// Checkpoint of an offer that timed out (R14). The caller always passes it in; the kernel never requests it.
     pub checkpoints: BTreeMap<(RunId, Fence), Arc<Value>>,
 }
 
-/// Outputs of a loop's iterations by their number.
+/// Outputs of a loop's iterations by their index.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
     pub outputs: BTreeMap<u32, Arc<Value>>,
-    /// Read from a whole journal; else only some that are not there yet.
+    /// True if the results were read from a whole journal; otherwise they only complement stored ones.
     pub whole: bool,
 }
 
 /// The one answer that was accepted under a fence.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// `patch` is None where the journal does not keep it: it had no effect.
+    /// `patch` is `None` if the journal does not hold it, because it had no effect.
     Report {
         result: WorkResult,
         patch: Option<Patch>,

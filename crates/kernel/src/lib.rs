@@ -1,9 +1,9 @@
-//! The kernel: one pure machine for all dialects.
+//! The kernel: one pure state machine for all dialects.
 //!
-//! A [`Net`] says what a definition means, an [`Execution`] is the live state of one run of it. [`decide`] turns
-//! an [`Input`] into [`Record`]s or refuses it; [`evolve`] folds a record into the state; [`replay`] does so for
-//! a whole journal. Nothing here has IO, a clock, randomness or threads: time, random bits and loaded values
-//! come in with the input, so the same inputs give the same journal for ever (K6).
+//! A [`Net`] describes what a definition means, and an [`Execution`] is the live state of one run of it. [`decide`]
+//! turns an [`Input`] into [`Record`]s or rejects it, [`evolve`] folds a record into the state, and [`replay`] folds
+//! a whole journal. The kernel has no IO, clock, randomness or threads: time, random bits and loaded values are
+//! passed in with the input, so the same inputs always produce the same journal (K6).
 
 mod answers;
 mod aside;

@@ -1,4 +1,4 @@
-//! The journal's names for the outside. One record may be several public events, or none.
+//! Public names of events. One record can stand for several public events, or for none.
 
 use crate::any_of;
 use crate::event::{Event, Gone, TokenValue};
@@ -8,8 +8,8 @@ use crate::phase::Outcome;
 use crate::step_run::{Kind, Role};
 
 impl Event {
-    /// The public names of what happened. `before` is the state the event was applied to: it tells the end of
-    /// a hook, a loop or a child from that of a step.
+    /// Returns the public names of this event. `before` is the state that the event was applied to; it distinguishes
+    /// the end of a hook, a loop or a child from the end of a step.
     #[must_use]
     pub fn names(&self, before: &Execution<'_>) -> Vec<&'static str> {
         match self {
@@ -29,7 +29,7 @@ impl Event {
         }
     }
 
-    /// For events that always mean the same one thing; None is internal.
+    /// Returns the name of an event whose name depends on nothing else; `None` if the event is internal.
     fn name(&self) -> Option<&'static str> {
         Some(match self {
             Event::Created(_) | Event::Forked(_) => "execution.created",
@@ -74,7 +74,7 @@ fn gone(how: Gone) -> &'static str {
 fn ended(before: &Execution<'_>, run: RunId, [step, hook]: [&'static str; 2]) -> Vec<&'static str> {
     match before.run(run) {
         Some(run) if matches!(run.role, Role::Hook { .. }) => vec![hook],
-        // An iteration is told by its loop.
+        // The loop's own events report its iterations.
         Some(run) if matches!(run.role, Role::Iteration { .. }) => Vec::new(),
         Some(run) if run.state.kind() == Kind::Looping => vec!["loop.done", step],
         Some(run) if run.state.kind() == Kind::Child => vec!["child.ended", step],

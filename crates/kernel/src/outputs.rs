@@ -1,4 +1,4 @@
-//! What an ended execution gave: as a journal tells it, for its user and for the step-run that waits for it.
+//! Results of an execution, read from its journal for its user and for the step-run that waits for it.
 
 use crate::any_of;
 use crate::event::{BranchEnd, Event, Record};
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What an execution gave so far, record by record: the newest result of each step, and where branches ended well. `R` is
-/// what is kept of a result: the value, or where it can be read again.
+/// Results of an execution so far: the newest result of each step, and the steps where branches ended well. `R` is
+/// the stored form of a result: the value, or where it can be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<R = Arc<Value>> {
     fired: BTreeMap<RunId, StepId>,
@@ -26,19 +26,19 @@ impl<R> Default for Outputs<R> {
 }
 
 impl Outputs {
-    /// Continues with the next record and keeps the values of results.
+    /// Adds the next record and keeps the values of results.
     pub fn note(&mut self, record: &Record) {
         self.note_with(record, &mut |_, output| output.clone());
     }
 
-    /// An object: the final step's result if there is one, else the result of the only completed leaf, else leaf name
-    /// to result. A leaf is a step where a branch ended well; its newest firing counts.
+    /// Returns an object: the final step's result if there is one, else the result of the only completed leaf, else
+    /// results by leaf name. A leaf is a step where a branch ended well; its newest firing counts.
     #[must_use]
     pub fn value(&self, net: &Net) -> Value {
         self.value_with(net, &mut |output| (**output).clone())
     }
 
-    /// Returns what the parent of an ended execution gets; None if the last event of the journal is not its end.
+    /// Returns the result that the parent of an ended execution receives; `None` if `last` is not its end.
     #[must_use]
     pub fn child_result(&self, net: &Net, last: &Event) -> Option<ChildResult> {
         let Event::Ended { outcome, failure } = last else { return None };
@@ -47,7 +47,7 @@ impl Outputs {
 }
 
 impl<R> Outputs<R> {
-    /// Continues with the next record. `keep` is called with each result and its number among the results of the record.
+    /// Adds the next record. `keep` is called with each result and its index among the results of the record.
     pub fn note_with(&mut self, record: &Record, keep: &mut dyn FnMut(usize, &Arc<Value>) -> R) {
         match &record.event {
             Event::Restarted { .. } => self.results.clear(),
@@ -70,7 +70,7 @@ impl<R> Outputs<R> {
         }
     }
 
-    /// The same object as [`Outputs::value`], with each result as `tell` renders it.
+    /// Returns the same object as [`Outputs::value`], with each result rendered by `tell`.
     #[must_use]
     pub fn value_with(&self, net: &Net, tell: &mut dyn FnMut(&R) -> Value) -> Value {
         if let Finish::Step(step) = net.policy().finish
@@ -93,7 +93,7 @@ impl<R> Outputs<R> {
     }
 }
 
-/// What a whole journal says.
+/// Returns the outputs of a whole journal.
 #[must_use]
 pub fn outputs<'r>(net: &Net, journal: impl IntoIterator<Item = &'r Record>) -> Value {
     let mut outputs = Outputs::default();

@@ -1,4 +1,4 @@
-//! The life cycle of an execution: one machine, one table (R6).
+//! The life cycle of an execution as one state machine in one table (R6).
 
 use crate::any_of;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Not created yet: the state before the first event.
+    /// The state before the first event.
     #[default]
     Blank,
     Queued,
@@ -40,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// What moves an execution from phase to phase.
+/// Transition of an execution from one phase to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Move {
     Create,
@@ -76,13 +76,13 @@ impl Phase {
         matches!(self, Phase::Ended(_))
     }
 
-    /// Its outcome is decided, and it is on its way there.
+    /// Returns whether the outcome is decided but not yet reached.
     #[must_use]
     pub fn is_ending(self) -> bool {
         matches!(self, Phase::Draining | Phase::Compensating | Phase::Finalizing)
     }
 
-    /// The whole machine. None: the move is not legal in this phase.
+    /// Returns the phase after a move; `None` if the move is illegal in this phase.
     #[must_use]
     pub fn after(self, step: Move) -> Option<Phase> {
         use Phase::{Blank, Compensating, Draining, Ended, Finalizing, Paused, Queued, Running, Starting};

@@ -1,4 +1,5 @@
-//! Retry from a step, for every dialect but playbooks: what a new execution takes over from an ended one (R12).
+//! Retry from a step, for every dialect but playbooks: the steps that a new execution takes over from an ended one
+//! (R12).
 
 use crate::any_of;
 use crate::event::{Emission, Event, Import, Record};
@@ -11,8 +12,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The completed steps that are not done again. Done again are: `from` and what follows it, all that did not
-/// complete, and what compensation undid. Without `from` this resumes a failed execution.
+/// Returns the completed steps that are not run again. `from` and its descendants, everything that did not complete,
+/// and everything that compensation undid are run again. Without `from`, this resumes a failed execution.
 pub fn redo(net: &Net, journal: &[Record], from: Option<StepId>) -> Result<Vec<Import>, Rejected> {
     if net.policy().join == Join::Each {
         return Err(Rejected::Malformed("a playbook is forked at a firing"));
@@ -32,7 +33,7 @@ pub fn redo(net: &Net, journal: &[Record], from: Option<StepId>) -> Result<Vec<I
     Ok(kept.map(|(step, done)| Import { step, output: done.output, emitted: done.emitted }).collect())
 }
 
-/// Only what ended, and did not end well, is done again.
+/// Rejects an execution that has not ended, or that completed.
 pub fn can_be_retried(journal: &[Record]) -> Result<(), Rejected> {
     match journal.last().map(|record| &record.event) {
         Some(Event::Ended { outcome: Outcome::Failed | Outcome::Partial | Outcome::Cancelled, .. }) => Ok(()),
@@ -44,7 +45,7 @@ pub fn can_be_retried(journal: &[Record]) -> Result<(), Rejected> {
     }
 }
 
-/// What a journal says about completed steps outside loops.
+/// Completed steps outside loops, read from a journal.
 #[derive(Default)]
 struct Past {
     live: BTreeMap<RunId, (StepId, Role)>,

@@ -1,4 +1,4 @@
-//! One firing of a step: its data per state, and the table of its moves.
+//! One firing of a step: the data of each state, and the table of transitions.
 
 use crate::any_of;
 use crate::context::Context;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bound arguments of a firing; None when there are none.
+/// Bound arguments of a firing, if it has any.
 pub type Args = Option<Arc<Value>>;
-/// The context: shared by every step-run that was dispatched while it stood so (R13).
+/// The context, shared by all step-runs that were dispatched under the same version of it (R13).
 pub type Ctx = Arc<Context>;
-/// Context keys to set.
+/// Values to set in the context, by key.
 pub type Patch = BTreeMap<String, Arc<Value>>;
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
@@ -21,25 +21,26 @@ pub struct StepRun {
     pub path: Path,
     pub role: Role,
     pub args: Args,
-    /// The context as of the dispatch, once it has changed since; all attempts see the same (R13).
+    /// The context as of the dispatch, set only once the context has changed since. All attempts see the same one
+    /// (R13).
     pub ctx: Option<Ctx>,
-    /// Attempts used up.
+    /// Number of attempts used.
     pub attempts: u32,
-    /// Leases lost while the work had started.
+    /// Number of leases lost after the work had started.
     pub losses: u32,
     /// The fence of the newest offer.
     pub fence: Option<Fence>,
-    /// The firings whose outputs the newest offer's work reads.
+    /// Firings whose outputs the work of the newest offer reads.
     pub reads: Vec<(StepId, RunId)>,
-    /// Where the pipeline stands, as its worker last said (R14).
+    /// Newest checkpoint that the worker reported for the pipeline (R14).
     pub cursor: Option<Arc<Value>>,
-    /// Calls an agent made from this step-run, so that none is made twice.
+    /// Calls that an agent made from this step-run, by name, so that none is made twice.
     pub calls: BTreeMap<String, RunId>,
     pub state: RunState,
 }
 
 impl StepRun {
-    /// Fired and not begun.
+    /// Creates a step-run that has fired but not begun.
     #[must_use]
     pub fn new(step: StepId, path: Path, role: Role, args: Args) -> StepRun {
         let state = RunState::Ready { waited: false };
@@ -49,11 +50,11 @@ impl StepRun {
     }
 }
 
-/// Why a step-run exists; it decides what its end means.
+/// Reason why a step-run exists. The reason decides what its end means.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A token fired it; its end is routed.
+    /// Fired by a token; its end is routed.
     Routed,
     Iteration {
         of: RunId,
@@ -63,7 +64,7 @@ pub enum Role {
     Hook {
         of: RunId,
     },
-    /// An agent called it; its end is the agent's answer.
+    /// Called by an agent; its end is the answer to the agent.
     Tool {
         agent: RunId,
         call: String,
@@ -72,7 +73,7 @@ pub enum Role {
 
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub enum RunState {
-    /// Fired, not yet begun: a hold or the parallel cap is in the way.
+    /// Fired but not begun, because of a hold or the limit on parallel work.
     Ready {
         waited: bool,
     },
@@ -102,7 +103,7 @@ pub enum RunState {
     Looping(LoopState),
 }
 
-/// Counters, not lists (R18).
+/// Progress of a loop. It holds counters and no lists, so its size does not grow with the iterations (R18).
 #[derive(Debug, Clone, PartialEq, Hash, Default, Serialize, Deserialize)]
 pub struct LoopState {
     pub total: Option<u32>,
@@ -111,7 +112,7 @@ pub struct LoopState {
     pub succeeded: u32,
     pub failed: u32,
     pub stopped: bool,
-    /// What parallel iterations wrote to the context: a second, different write is a conflict.
+    /// Context values that parallel iterations wrote. A second write of a different value is a conflict.
     pub writes: Patch,
 }
 
@@ -122,7 +123,7 @@ impl LoopState {
     }
 }
 
-/// The kind of a state, for counting and for the table.
+/// Kind of a state without its data, for counting and for the transition table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     Ready,
@@ -169,13 +170,14 @@ impl RunState {
 }
 
 impl Kind {
-    /// Something outside works on it right now.
+    /// Returns whether a worker or another execution works on the step-run now.
     #[must_use]
     pub fn in_flight(self) -> bool {
         matches!(self, Kind::Offered | Kind::Child)
     }
 
-    /// The whole machine. `Ok(None)`: the step-run has ended.
+    /// Returns the state after a signal, where `Some(None)` means that the step-run has ended; `None` if the signal
+    /// is illegal.
     pub fn after(self, signal: Signal) -> Option<Option<Kind>> {
         use Kind::{Backoff, Child, Delayed, Looping, Manual, Offered, Ready, Waiting};
         Some(match (self, signal) {
@@ -190,7 +192,7 @@ impl Kind {
             (Ready | Offered | Delayed | Child, Signal::AwaitManual) => Some(Manual),
             (Ready | Offered, Signal::Spawn) => Some(Child),
             (Ready, Signal::Loop) => Some(Looping),
-            // Ready: pure work, or an expression that cannot be evaluated.
+            // A ready step-run ends if its work is pure, or if an expression of it cannot be evaluated.
             (Ready | Offered | Manual | Child | Delayed | Waiting | Looping | Backoff, Signal::End) => None,
             (Ready | Waiting | Delayed | Offered | Backoff | Manual | Child | Looping, Signal::Drop) => None,
             (

@@ -1,6 +1,6 @@
-//! An ordered map that can stand over another one. `decide` works on a draft of the execution: its tables hold
-//! only what the draft changed and read the rest through the base, so drafting costs nothing that grows with
-//! the number of live step-runs.
+//! An ordered map that can be layered over another one. `decide` works on a draft of the execution: its tables hold
+//! only what the draft changed and read the rest from the base, so the cost of a draft does not grow with the number
+//! of live step-runs.
 
 use crate::changes::{Change, Delta};
 use std::borrow::Borrow;
@@ -32,7 +32,7 @@ impl<K, V> Default for Table<'_, K, V> {
 }
 
 impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
-    /// A draft over `base`: changes stay in the draft.
+    /// Creates a draft over `base`; changes stay in the draft.
     #[must_use]
     pub fn over<'a>(base: &'a Table<'b, K, V>) -> Table<'a, K, V> {
         match &base.repr {
@@ -76,7 +76,7 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
         self.get(key).is_some()
     }
 
-    /// For changing in place; a draft copies the one value it changes.
+    /// Returns a value to change in place; a draft copies only the value it changes.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         match &mut self.repr {
             Repr::Whole(map) => map.get_mut(key),
@@ -109,7 +109,7 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
         match &mut self.repr {
             Repr::Whole(map) => {
                 let old = map.remove(key);
-                // An emptied map keeps its root node; an idle execution has no use for it.
+                // An emptied map keeps its root node, which an idle execution does not need.
                 if map.is_empty() {
                     *map = BTreeMap::new();
                 }
@@ -118,7 +118,7 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
             Repr::Over { base, changed, len } => {
                 let in_base = base.contains_key(key);
                 let old = match changed.get_mut(key) {
-                    // A mark is needed only where the base would show through.
+                    // A removal marker is needed only for a key that the base has.
                     Some(_) if !in_base => changed.remove(key).flatten(),
                     Some(slot) => slot.take(),
                     None => base.get(key).cloned().inspect(|_| {
@@ -131,7 +131,7 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
         }
     }
 
-    /// Of a draft: every entry it changed, with what `sum` says of the entry before.
+    /// Returns every entry that a draft changed, with `sum` of the entry before.
     pub(crate) fn into_changes<B>(self, sum: impl Fn(&V) -> B) -> Delta<K, V, B> {
         let Repr::Over { base, changed, .. } = self.repr else { return Delta::new() };
         let change = |(key, after)| {
@@ -164,7 +164,7 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
         }
     }
 
-    /// All entries in key order.
+    /// Returns all entries in key order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.range(..)
     }
@@ -194,13 +194,13 @@ impl<'b, K: Ord + Clone, V: Clone> Table<'b, K, V> {
         }
     }
 
-    /// Entries whose key is `from` or greater, for scans by prefix.
+    /// Returns the entries whose key is `from` or greater, for scans by prefix.
     pub fn from(&self, from: K) -> impl Iterator<Item = (&K, &V)> {
         self.range((Bound::Included(from), Bound::Unbounded))
     }
 }
 
-/// Two sorted scans as one; the changed side wins, its removals hide the base's entries.
+/// Merges two sorted scans; a changed entry hides the base's entry, and a removal hides it too.
 struct Merge<'a, K, V> {
     base: Option<btree_map::Range<'a, K, V>>,
     changed: Option<btree_map::Range<'a, K, Option<V>>>,

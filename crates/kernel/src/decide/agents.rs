@@ -1,5 +1,5 @@
-//! Agents: a step-run whose worker may ask for more while it runs. Each call has a name, so that an agent that
-//! is recovered and asks again gets the same answer instead of a second firing.
+//! Agents: step-runs whose worker may request more work while it runs. Each call has a name, so that a recovered
+//! agent that repeats a call gets the same answer instead of a second firing.
 
 use super::ending::{self, Told};
 use super::{Draft, hold};
@@ -10,7 +10,7 @@ use crate::phase::Outcome;
 use crate::step_run::{Args, Role, RunState};
 use windlass_failure::Failure;
 
-/// Calls one agent may make: its step-run holds their names while it lives.
+/// Maximum number of calls of one agent; its step-run holds their names while it is live.
 const CALLS_MAX: usize = 10_000;
 
 pub(super) fn ask(
@@ -54,7 +54,7 @@ fn decided(d: &mut Draft<'_>, run: RunId, call: &str, decision: AgentDecision) -
     d.emit(Event::AgentDecided { run, call: call.to_owned(), decision })
 }
 
-/// Only nodes that are connected to an agent may be asked for, and not those it ruled out.
+/// Checks that a step is available to agents and that the agent has not ruled it out.
 fn on_demand(d: &Draft<'_>, step: StepId) -> Result<(), Rejected> {
     if !d.net.knows(step) {
         return Err(Rejected::UnknownStep(step));
@@ -77,7 +77,7 @@ fn execute(d: &mut Draft<'_>, run: RunId, call: &str, step: StepId, args: &Args)
     d.emit(Event::Fired { run: tool, step, path: Path::default(), token: None, role, args: args.clone() })
 }
 
-/// The agent gives up for the whole execution, whatever the failure mode says.
+/// Fails the whole execution on request of the agent, whatever the failure mode is.
 fn fail_execution(d: &mut Draft<'_>, run: RunId, fence: Fence, failure: &Failure) -> Result<(), Rejected> {
     ending::fail(d, run, failure.clone(), Told::under(fence))?;
     if d.is_open() {

@@ -1,4 +1,4 @@
-//! Draining and cancelling: the outcome is decided and everything that stood or waited goes, in one commit.
+//! Draining and cancelling: the outcome is decided, and tokens and waiting step-runs are removed in the same commit.
 
 use super::{Draft, finish, hold, start};
 use crate::any_of;
@@ -28,7 +28,7 @@ pub(super) fn drain_with(
     what: Clear,
 ) -> Result<(), Rejected> {
     match d.phase() {
-        // Whoever watches sees it run again before it ends.
+        // Observers see the execution resume before it ends.
         Phase::Paused if cause != Cause::Cancel => hold::leave_pause(d)?,
         Phase::Queued if cause != Cause::Cancel => {
             d.emit(Event::Assigned { worker: String::new(), deadline: None })?;
@@ -39,18 +39,18 @@ pub(super) fn drain_with(
     clear(d, what)
 }
 
-/// How much goes.
+/// Extent of a clearing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clear {
-    /// Gates that nobody opened.
+    /// Tokens at gates that did not open.
     Rest,
-    /// All that is not in flight; what is in flight ends by itself.
+    /// Everything that is not in flight; work in flight ends by itself.
     Waiting { cause: Cause },
-    /// All, in flight or not.
+    /// Everything, including work in flight.
     Everything,
-    /// All, because the one worker that had it is gone.
+    /// Everything, because the only worker of the execution is lost.
     Lost,
-    /// All, because it begins anew.
+    /// Everything, because the execution starts again.
     Abandon,
 }
 
@@ -77,10 +77,10 @@ fn drops(id: RunId, run: &StepRun, clear: Clear) -> Option<(RunId, Option<crate:
     Some((id, run.fence, how))
 }
 
-/// Children are always told; leases when their end is not wanted or not awaited.
+/// Asks children to stop in any case, and leases if their result is not wanted or not awaited.
 fn ask_to_stop(d: &mut Draft<'_>, clear: Clear) -> Result<(), Rejected> {
     let told = match clear {
-        // Children of a drained execution have been told before.
+        // The drain has already asked the children of this execution to stop.
         Clear::Lost if d.phase() != Phase::Finalizing => return Ok(()),
         Clear::Lost => false,
         Clear::Rest => return Ok(()),
@@ -128,7 +128,7 @@ fn decide_cancelled(d: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> 
     let failure = Some(cancelled(cancel));
     let compensate = cancel.compensate && d.net.policy().compensate && !cancel.force;
     d.emit(Event::Draining { outcome: Outcome::Cancelled, cause: Cause::Cancel, failure, compensate })?;
-    // With compensation, what is in flight must end first: it may have to be undone too.
+    // With compensation, work in flight has to end first, because it may have to be undone too.
     clear(d, if compensate { Clear::Waiting { cause: Cause::Cancel } } else { Clear::Everything })
 }
 
@@ -140,7 +140,7 @@ pub(super) fn cancelled(cancel: &Cancel) -> Failure {
     }
 }
 
-/// The outcome was decided, but nothing binding depends on it yet: the user's word counts.
+/// Ends the execution as cancelled. The decided outcome is kept only if compensation has already run.
 fn end_cancelled(d: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
     clear(d, Clear::Everything)?;
     let undone = d.head().counts.compensated > 0 || d.head().counts.compensation_failed > 0;
@@ -149,7 +149,7 @@ fn end_cancelled(d: &mut Draft<'_>, cancel: &Cancel) -> Result<(), Rejected> {
     d.emit(Event::Ended { outcome, failure: Some(cancelled(cancel)) })
 }
 
-/// Forced while compensation runs or is owed: the rest is not run and the outcome stays (R8).
+/// Skips compensation that runs or is owed, on a forced cancel; the outcome stays (R8).
 fn give_up(d: &mut Draft<'_>) -> Result<(), Rejected> {
     clear(d, Clear::Everything)?;
     let runs: Vec<RunId> = d.state.owed.values().map(|(run, _)| *run).collect();

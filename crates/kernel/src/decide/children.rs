@@ -1,5 +1,5 @@
-//! Sub-executions. Start, end and cancel are mail; the child's id follows from who started it, so mail that
-//! comes twice means the same child (R15).
+//! Sub-executions. Their start, end and cancellation are mail. The id of a child is derived from its origin, so that
+//! mail that is delivered twice names the same child (R15).
 
 use super::ending::{self, Told};
 use super::reports;
@@ -32,7 +32,7 @@ pub(super) fn start(
     Ok(spawn(d, id, definition, inputs, None)?)
 }
 
-/// A pipeline gives its slot back until the other execution has ended.
+/// Releases the slot of a pipeline until the other execution has ended.
 pub(super) fn delegate(
     d: &mut Draft<'_>,
     id: RunId,
@@ -69,7 +69,7 @@ fn spawn(
     d.emit(Event::ChildStarted { run: id, fence, attempt, child, definition, inputs, until, delegated })
 }
 
-/// Every attempt, and every call of a pipeline, has a fence of its own.
+/// Derives the id of a child. Every attempt, and every call of a pipeline, has a fence of its own.
 fn child_id(parent: ExecutionId, run: RunId, fence: Fence) -> ExecutionId {
     let mut hash = Sha256::new();
     hash.update(parent.0.to_be_bytes());
@@ -78,7 +78,7 @@ fn child_id(parent: ExecutionId, run: RunId, fence: Fence) -> ExecutionId {
     let digest: [u8; 32] = hash.finalize().into();
     let mut bytes = [0u8; 16];
     bytes.copy_from_slice(&digest[..16]);
-    // A UUID of version 8: made by us, from a hash.
+    // The result is a UUID of version 8, which is made from a hash.
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     ExecutionId(u128::from_be_bytes(bytes))
@@ -106,11 +106,11 @@ pub(super) fn ended(
         };
     }
     match result.outcome {
-        // A child that may be partial by its own policy has done what it promised.
+        // A child that is partial under its own policy has fulfilled its task.
         Outcome::Completed | Outcome::Partial if leads_on => {
             ending::succeed(d, id, result.output.clone(), told)
         }
-        // Nobody will be asked to confirm it any more.
+        // After routing has stopped, no person is asked to confirm the result.
         Outcome::Completed | Outcome::Partial if is_manual(d, id)? => {
             reports::drop_it(d, id, fence, Some(WorkResult::Done { output: result.output.clone() }))
         }
@@ -134,7 +134,7 @@ pub(super) fn ended(
     }
 }
 
-/// What a pipeline waited for lies with its cursor, in the words of the worker's protocol.
+/// Stores the result next to the pipeline's cursor, in the format of the worker protocol.
 fn returned(
     d: &mut Draft<'_>,
     id: RunId,

@@ -1,4 +1,4 @@
-//! The context: patches, and the gates they open (R13).
+//! The context: patches, and the gates that they open (R13).
 
 use super::scope::Trouble;
 use super::{Draft, firing};
@@ -11,7 +11,7 @@ use crate::phase::Phase;
 use crate::step_run::{Args, Patch};
 use windlass_failure::{ErrorClass, Failure, codes};
 
-/// Keys that a failure names.
+/// Maximum number of keys that a failure lists.
 const KEYS_SHOWN: usize = 5;
 
 pub(super) fn patch(d: &mut Draft<'_>, patch: &Patch, by: &str) -> Result<(), Rejected> {
@@ -28,15 +28,15 @@ pub(super) fn patch(d: &mut Draft<'_>, patch: &Patch, by: &str) -> Result<(), Re
     reexamine(d, patch)
 }
 
-/// Bytes of the context with a patch, if these are too many. One that has become too large under an earlier release may
-/// shrink.
+/// Returns the size of the context after a patch, if it is too large. A context that grew too large under an earlier
+/// release may shrink.
 fn too_large(d: &Draft<'_>, patch: &Patch) -> Option<usize> {
     let ctx = &d.head().ctx;
     let bytes = ctx.bytes_with(patch, d.net.policy().limits.inline_bytes);
     (bytes > CONTEXT_BYTES_MAX && bytes > ctx.bytes()).then_some(bytes)
 }
 
-/// Why what a step set cannot be kept, if it cannot.
+/// Returns the failure of a step whose patch makes the context too large.
 pub(super) fn refused(d: &Draft<'_>, patch: &Patch) -> Option<Failure> {
     let bytes = too_large(d, patch)?;
     let keys = patch.keys().map(String::as_str).take(KEYS_SHOWN).collect::<Vec<_>>().join("`, `");
@@ -47,7 +47,7 @@ pub(super) fn refused(d: &Draft<'_>, patch: &Patch) -> Option<Failure> {
     Some(Failure::new(ErrorClass::Validation, codes::CONTEXT_TOO_LARGE, message))
 }
 
-/// Looks again at the tokens whose admission reads a changed key, and at no others.
+/// Evaluates the gates again whose admission reads a changed key.
 pub(super) fn reexamine(d: &mut Draft<'_>, patch: &Patch) -> Result<(), Rejected> {
     if patch.is_empty() || d.state.gated.is_empty() || !d.is_open() {
         return Ok(());
@@ -68,7 +68,7 @@ pub(super) fn reexamine(d: &mut Draft<'_>, patch: &Patch) -> Result<(), Rejected
     Ok(())
 }
 
-/// Gates that open, and gates whose rule cannot be evaluated any more: their steps fail.
+/// Gates that open, and gates whose rule can no longer be evaluated; the steps of the latter fail.
 #[derive(Default)]
 struct Found {
     opened: Vec<(StepId, TokenId)>,

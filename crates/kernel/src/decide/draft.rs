@@ -1,4 +1,4 @@
-//! The draft of a decision: the state as it will be, and the records that lead there.
+//! The draft of a decision: the resulting state, and the records that lead to it.
 
 use crate::any_of;
 use crate::aside::lighten;
@@ -16,16 +16,16 @@ pub(crate) struct Draft<'a> {
     pub(crate) state: Execution<'a>,
     pub(crate) net: &'a Net,
     pub(crate) given: &'a Given<'a>,
-    /// Event time: never before the newest event (K12).
+    /// Time of the events; never before the newest event (K12).
     pub(crate) at: Millis,
     pub(crate) records: Vec<Record>,
-    /// Firings so far, against the bound of one decide (R5).
+    /// Number of firings so far, limited per decision (R5).
     pub(crate) firings: u32,
-    /// Step-runs begun so far, against the same bound.
+    /// Number of step-runs begun so far, under the same limit.
     pub(crate) begun: u32,
-    /// Outputs and loop lists of this very decision: they are in no journal yet.
+    /// Outputs and loop items of this decision, which are in no journal yet.
     pub(crate) fresh: Values,
-    /// What the records refer to: to be kept before they are.
+    /// Artifacts that the records refer to, to be stored before them or with them.
     pub(crate) artifacts: Vec<Artifact>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// This decision is as large as one commit should be.
+    /// Returns whether the decision has reached the size of one commit.
     pub(crate) fn is_full(&self) -> bool {
         self.firings.max(self.begun) >= self.net.policy().limits.firings_per_decide
     }
@@ -57,7 +57,7 @@ impl<'a> Draft<'a> {
         self.state.head.phase
     }
 
-    /// Says that something happened; the draft's state is the one after it.
+    /// Appends an event and applies it to the state of the draft.
     pub(crate) fn emit(&mut self, mut event: Event) -> Result<(), Rejected> {
         let (artifacts, values) = (&mut self.artifacts, &mut self.fresh.artifacts);
         lighten(&mut event, self.net.policy().limits.inline_bytes, |artifact, value| {
@@ -95,7 +95,7 @@ impl<'a> Draft<'a> {
         self.state.head.next_fence
     }
 
-    /// New control may begin: routing, firing, retries.
+    /// Returns whether new control may begin: routing, firing, retries.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase(), Phase::Running | Phase::Paused)
     }

@@ -1,4 +1,4 @@
-//! How a step-run ends, and what its end means by the role it had.
+//! The end of a step-run, and its consequences by the role of the step-run.
 
 use super::routing;
 use super::scope::{End, Trouble};
@@ -13,18 +13,18 @@ use serde_json::Value;
 use std::sync::Arc;
 use windlass_failure::{ErrorClass, Failure, codes};
 
-/// What the worker told beside the result.
+/// Details of an attempt in addition to its result.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     pub(super) fence: Option<Fence>,
     pub(super) patch: Patch,
     pub(super) times: Option<Times>,
     pub(super) metadata: Option<Arc<Value>>,
-    /// A worker said so itself.
+    /// True if a worker reported the end itself.
     pub(super) reported: bool,
-    /// The work's result, when something after the work failed.
+    /// Result of the work, if a later part of the step failed.
     pub(super) output: Option<Arc<Value>>,
-    /// The checkpoint that lay with the lease.
+    /// Checkpoint that was stored with the lease.
     pub(super) cursor: Option<Arc<Value>>,
 }
 
@@ -34,7 +34,7 @@ impl Told {
     }
 }
 
-/// The work is done. With manual completion that is not yet the end.
+/// Handles work that succeeded. With manual completion the step-run has not ended yet.
 pub(super) fn succeed(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
     let run = d.run(id)?;
     let hook = matches!(run.role, Role::Hook { .. });
@@ -51,7 +51,7 @@ pub(super) fn succeed(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: To
     }
 }
 
-/// The step-run has ended well, unless a guard of its arcs cannot be evaluated.
+/// Ends a step-run as completed, unless a guard of its arcs cannot be evaluated.
 pub(super) fn complete(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
     let run = d.run(id)?;
     match run.role.clone() {
@@ -89,14 +89,14 @@ fn complete_routed(
     loops::member_settled(d, step, &path)
 }
 
-/// Records the end; what the step-run wrote to the context may open gates.
+/// Records the end and examines the gates that read what the step-run wrote.
 fn done(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, told: Told) -> Result<(), Rejected> {
     let Told { fence, patch, times, metadata, .. } = told;
     d.emit(Event::Done { run: id, fence, output, patch: patch.clone(), times, metadata })?;
     context::reexamine(d, &patch)
 }
 
-/// The step-run has failed for good.
+/// Ends a step-run as failed, without another attempt.
 pub(super) fn fail(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told) -> Result<(), Rejected> {
     let run = d.run(id)?;
     match run.role.clone() {
@@ -139,7 +139,7 @@ fn failed(d: &mut Draft<'_>, id: RunId, failure: Failure, told: Told, handled: b
     context::reexamine(d, &patch)
 }
 
-/// Control still moves for this role: an end leads on instead of only being recorded.
+/// Returns whether control continues after an end of this role; otherwise the end is only recorded.
 pub(super) fn leads_on(d: &Draft<'_>, role: &Role) -> bool {
     match d.phase() {
         Phase::Running | Phase::Paused => true,

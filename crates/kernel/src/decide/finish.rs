@@ -1,4 +1,4 @@
-//! The way out: compensation, the final step, uploads, and the end.
+//! The end of an execution: compensation, the final step, uploads, the last event.
 
 use super::Draft;
 use crate::event::Event;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use windlass_failure::{ErrorClass, Failure, codes};
 
-/// Something was done that the Net wants undone after this outcome.
+/// Returns whether a completed step has to be undone after this outcome.
 pub(super) fn owes(d: &Draft<'_>) -> bool {
     let Some(decided) = d.head().decided else { return false };
     let wanted = match decided.outcome {
@@ -22,12 +22,12 @@ pub(super) fn owes(d: &Draft<'_>) -> bool {
     wanted && d.net.policy().compensate && !d.state.owed.is_empty()
 }
 
-/// Nothing is in flight any more.
+/// Proceeds after the last work in flight has ended.
 pub(super) fn drained(d: &mut Draft<'_>) -> Result<(), Rejected> {
     if owes(d) { d.emit(Event::Compensating) } else { finalize(d) }
 }
 
-/// The hook of the step that completed last, or what comes after all hooks.
+/// Fires the hook of the step that completed last, or proceeds after all hooks.
 pub(super) fn next_hook(d: &mut Draft<'_>) -> Result<(), Rejected> {
     let Some((of, step)) = d.state.owed.values().next().copied() else { return finalize(d) };
     let args = hook_args(d, of, step);
@@ -35,7 +35,8 @@ pub(super) fn next_hook(d: &mut Draft<'_>) -> Result<(), Rejected> {
     d.emit(Event::Fired { run: d.next_run(), step, path: Path::default(), token: None, role, args })
 }
 
-/// The key is the same on every attempt. A step that can fire more than once has its firing in it.
+/// Returns the arguments of a hook. The idempotency key is the same on every attempt; it contains the firing if the
+/// step can fire more than once.
 fn hook_args(d: &Draft<'_>, of: RunId, step: StepId) -> Args {
     let spec = d.net.step(step);
     let once = d.net.policy().join != Join::Each && spec.region.is_none();
@@ -61,7 +62,7 @@ fn finalize(d: &mut Draft<'_>) -> Result<(), Rejected> {
     }
 }
 
-/// What the final step is told: counts, references to results, the first failures (PBK-18).
+/// Returns the arguments of the final step: counts, references to results, the first failures (PBK-18).
 fn summary(d: &Draft<'_>) -> Value {
     let counts = &d.head().counts;
     let results: Map<String, Value> = d
@@ -103,7 +104,7 @@ pub(super) fn uploaded(d: &mut Draft<'_>, failure: Option<&Failure>) -> Result<(
     }
 }
 
-/// The decided outcome, made worse by a final step that failed (R6).
+/// Ends the execution with the decided outcome, or a worse one if the final step failed (R6).
 pub(super) fn end(d: &mut Draft<'_>) -> Result<(), Rejected> {
     let Some(decided) = d.head().decided else { return Err(d.conflict("no outcome has been decided")) };
     let outcome = match (d.head().finale, d.net.policy().final_failure) {
@@ -118,7 +119,7 @@ pub(super) fn end(d: &mut Draft<'_>) -> Result<(), Rejected> {
     d.emit(Event::Ended { outcome, failure })
 }
 
-/// What drained it; after it came to rest by itself, the first failure that nothing handled.
+/// Returns the failure that drained the execution, or the first unhandled failure if it drained by itself.
 fn why(d: &Draft<'_>) -> Option<Failure> {
     let drained_by = d.head().drained_by.as_deref().cloned();
     let unhandled = || d.head().failures.iter().find(|note| !note.handled).map(|note| note.failure.clone());

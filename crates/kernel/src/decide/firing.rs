@@ -1,4 +1,4 @@
-//! Tokens become step-runs: admission, condition, firing; or they wait, are discarded, or skip the step.
+//! Tokens become step-runs by admission, condition and firing; or they wait, are discarded, or skip the step.
 
 use super::scope::{Boundary, Trouble, View};
 use super::{Draft, ending};
@@ -33,7 +33,7 @@ enum Verdict {
     Fired,
 }
 
-/// The condition is asked only behind the gate.
+/// Evaluates admission and condition. The condition is evaluated only after the gate has opened.
 fn verdict(d: &Draft<'_>, token: &Token, args: &Args) -> Result<Verdict, Trouble> {
     if !admission(d, token, args)? {
         return Ok(Verdict::Denied);
@@ -41,7 +41,7 @@ fn verdict(d: &Draft<'_>, token: &Token, args: &Args) -> Result<Verdict, Trouble
     Ok(if condition(d, token, args)? { Verdict::Fired } else { Verdict::Skipped })
 }
 
-/// The step-run exists and fails before its work begins.
+/// Creates a step-run that fails before its work begins.
 pub(super) fn fail(
     d: &mut Draft<'_>,
     id: TokenId,
@@ -70,7 +70,7 @@ fn skip(d: &mut Draft<'_>, id: TokenId, token: &Token, reason: SkipReason) -> Re
 fn deny(d: &mut Draft<'_>, id: TokenId, token: &Token) -> Result<(), Rejected> {
     let Some(admit) = &d.net.step(token.step).admit else { return Ok(()) };
     match admit.on_deny {
-        // Where every arc carries a token, a discarded one must still be told onward.
+        // With joins that wait for all arcs, a discarded token still has to be passed on.
         OnDeny::Discard if d.net.policy().join != Join::Each => skip(d, id, token, SkipReason::NotTaken),
         OnDeny::Discard => d.emit(Event::Discarded { token: id }),
         OnDeny::Wait => {
@@ -87,7 +87,7 @@ fn admission(d: &Draft<'_>, token: &Token, args: &Args) -> Result<bool, Trouble>
     }
 }
 
-/// First match wins; without a match and without `else` the token is denied.
+/// Evaluates the rules of admission. The first match wins; without a match and without `else` the token is denied.
 pub(super) fn allowed(d: &Draft<'_>, admit: &Admit, token: &Token, args: &Args) -> Result<bool, Trouble> {
     let view = View::of_token(d, token.step, &token.path, args).with_event(boundary(d, token));
     for rule in &admit.rules {
@@ -102,7 +102,7 @@ pub(super) fn allowed(d: &Draft<'_>, admit: &Admit, token: &Token, args: &Args) 
     Ok(false)
 }
 
-/// The event that sent the token here.
+/// Returns the event that sent the token here.
 fn boundary<'d>(d: &'d Draft<'_>, token: &Token) -> Boundary<'d> {
     let step = token.from.map(|(step, _)| d.net.step(step).name.as_str());
     Boundary::Arrival { step, failed: token.from.is_some_and(|(_, failed)| failed) }

@@ -1,4 +1,4 @@
-//! Holding and pausing. Paused means: held, or only people can move it (R10).
+//! Holds and pauses. An execution is paused if it is held or if only people can continue it (R10).
 
 use super::Draft;
 use crate::event::{Event, PauseReason};
@@ -17,7 +17,7 @@ pub(super) fn hold(d: &mut Draft<'_>, by: &str, reason: &str) -> Result<(), Reje
     d.emit(Event::Held { by: by.to_owned(), reason: reason.to_owned() })
 }
 
-/// Clears a hold. It opens no gate and answers for nobody.
+/// Releases a hold. It opens no gate and completes no manual step.
 pub(super) fn resume(d: &mut Draft<'_>, by: &str) -> Result<(), Rejected> {
     if !d.head().held {
         return Err(
@@ -27,7 +27,7 @@ pub(super) fn resume(d: &mut Draft<'_>, by: &str) -> Result<(), Rejected> {
     d.emit(Event::Released { by: by.to_owned() })
 }
 
-/// After everything else: is this a pause, or the end of one? The deadline stands still in between.
+/// Starts or ends a pause, after everything else is settled. The deadline does not run during a pause.
 pub(super) fn pause_or_resume(d: &mut Draft<'_>) -> Result<(), Rejected> {
     let people = d.state.waits_for_people();
     let pause = d.head().held || people;
@@ -46,7 +46,7 @@ pub(super) fn leave_pause(d: &mut Draft<'_>) -> Result<(), Rejected> {
     d.emit(Event::Resumed { deadline })
 }
 
-/// What is left of the execution's time when its clock is stopped now.
+/// Returns the remaining time of the execution if its clock stops now.
 pub(super) fn remaining_ms(d: &Draft<'_>) -> Option<u64> {
     match d.head().clock {
         Clock::Until(until) => Some(until.since(d.at)),
@@ -55,7 +55,7 @@ pub(super) fn remaining_ms(d: &Draft<'_>) -> Option<u64> {
     }
 }
 
-/// The deadline when a stopped clock runs on from now.
+/// Returns the deadline if a stopped clock runs again from now.
 pub(super) fn deadline_on(d: &Draft<'_>) -> Option<Millis> {
     match d.head().clock {
         Clock::Left(left) => Some(d.at.plus(left)),

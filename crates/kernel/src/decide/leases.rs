@@ -1,4 +1,4 @@
-//! A lease was lost: the one who had the work is gone or cut off. What that means is the Net's recovery policy.
+//! Lost leases: the worker is gone or disconnected. The consequences follow the recovery policy of the Net.
 
 use super::ending::{self, Told};
 use super::{Draft, cancel, hold, reports, retry, start};
@@ -53,12 +53,12 @@ fn worker_lost(message: impl Into<String>) -> Failure {
     Failure::of_code(codes::WORKER_LOST, message)
 }
 
-/// Offered again as soon as there is a slot; no attempt is used up.
+/// Makes the step-run ready to be offered again; no attempt is used.
 fn again(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Result<(), Rejected> {
     d.emit(Event::Lost { run: id, fence, started: lost.loss == Loss::Started, cursor: lost.cursor.clone() })
 }
 
-/// The one worker that had everything is gone (R11).
+/// Handles the loss of the only worker of an execution (R11).
 fn execution_lost(d: &mut Draft<'_>, generation: u32) -> Result<(), Rejected> {
     if d.net.policy().affinity != Affinity::OneWorker {
         return Err(Rejected::Malformed("this execution is not leased as a whole"));
@@ -71,7 +71,7 @@ fn execution_lost(d: &mut Draft<'_>, generation: u32) -> Result<(), Rejected> {
     match d.phase() {
         Phase::Starting | Phase::Running | Phase::Paused => restart(d),
         Phase::Finalizing if by_itself && !is_last_loss(d) => restart(d),
-        // The outcome stands; what the worker had in flight is gone with it.
+        // The outcome stays; the worker's work in flight is lost.
         Phase::Draining | Phase::Compensating | Phase::Finalizing => give_up(d),
         Phase::Blank | Phase::Queued | Phase::Ended(_) => Err(d.conflict("no worker has it")),
     }

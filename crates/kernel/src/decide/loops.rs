@@ -1,5 +1,5 @@
-//! Loops: for-each, count and while, over the step's own work or over a body of several steps. The loop's
-//! step-run keeps counters only and ends once, when its last iteration has (R18).
+//! Loops: for-each, count and while, over the step's own work or over a body of several steps. The run of the loop
+//! holds only counters and ends once, after its last iteration (R18).
 
 use super::scope::{Trouble, View};
 use super::{Draft, ending};
@@ -72,7 +72,7 @@ pub(super) fn open_next(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     }
 }
 
-/// Two parallel iterations may not set a key to different values.
+/// Returns a key that another parallel iteration has set to a different value.
 pub(super) fn conflicting_write(d: &Draft<'_>, of: RunId, patch: &Patch) -> Option<String> {
     let (spec, repeat, _) = open_loop(d, of)?;
     let differs = |(key, value): &(&String, &Arc<Value>)| {
@@ -81,7 +81,7 @@ pub(super) fn conflicting_write(d: &Draft<'_>, of: RunId, patch: &Patch) -> Opti
     if spec.cap == 1 { None } else { patch.iter().find(differs).map(|(key, _)| key.clone()) }
 }
 
-/// A step of a loop's body has been settled; the last one of an iteration ends it.
+/// Handles a settled step of a loop's body; the last one of an iteration ends the iteration.
 pub(super) fn member_settled(d: &mut Draft<'_>, step: StepId, path: &Path) -> Result<(), Rejected> {
     let Some(region) = d.net.step(step).region else { return Ok(()) };
     let (Some(loop_run), Some(index)) =
@@ -104,7 +104,7 @@ pub(super) fn iteration_ended(
     index: u32,
     failed: bool,
 ) -> Result<(), Rejected> {
-    // A drained loop is gone: nobody counts its iterations, and it emits no loop.done.
+    // A drained loop has been removed: its iterations are not counted, and it emits no loop.done.
     if open_loop(d, of).is_none() || !(d.is_open() || d.phase() == Phase::Finalizing) {
         return Ok(());
     }
@@ -125,7 +125,7 @@ pub(super) fn iteration_ended(
     end_if_over(d, of)
 }
 
-/// Whether no further iteration shall start.
+/// Returns whether no further iteration starts.
 fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
     let Some((spec, repeat, step)) = open_loop(d, of) else { return Ok(true) };
     let view = View::of_run(d, d.run(of)?).in_iteration(of, index);
@@ -141,8 +141,8 @@ fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
     Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
 }
 
-/// What a body of several steps gave, as an execution would: the output of its only leaf that completed, or those of
-/// several by name.
+/// Returns the result of a body with several steps, by the rule for executions: the output of the only completed
+/// leaf, or several outputs by name.
 fn gathered(d: &Draft<'_>, of: RunId, index: u32, failed: bool) -> Result<Option<Arc<Value>>, Trouble> {
     let Some((spec, _, step)) = open_loop(d, of) else { return Ok(None) };
     if failed || spec.body != Body::Region || !d.net.step(step).collect {
@@ -157,7 +157,7 @@ fn gathered(d: &Draft<'_>, of: RunId, index: u32, failed: bool) -> Result<Option
     })
 }
 
-/// Until the end of this decision; then it is in the journal.
+/// Keeps a result until the end of this decision; after that it is in the journal.
 pub(super) fn keep_result(d: &mut Draft<'_>, of: RunId, index: u32, output: &Arc<Value>) {
     let collects = d.state.run(of).is_some_and(|run| d.net.step(run.step).collect);
     if collects {
@@ -165,7 +165,7 @@ pub(super) fn keep_result(d: &mut Draft<'_>, of: RunId, index: u32, output: &Arc
     }
 }
 
-/// What the iterations gave, in their order; null where one gave nothing.
+/// Returns the outputs of the iterations in order, with null for an iteration without one.
 fn results(d: &Draft<'_>, id: RunId, count: u32) -> Result<Vec<Value>, Rejected> {
     if count == 0 {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! People: approvals, and work whose end a person confirms. The kernel knows a completion token only by the
-//! fence it stands for; whoever holds the key checks the token itself.
+//! People: approvals, and work whose end a person confirms. The kernel knows a completion token only by its fence;
+//! the server verifies the token itself.
 
 use super::Draft;
 use super::ending::{self, Told};
@@ -35,7 +35,7 @@ pub(super) fn ask(
     super::context::reexamine(d, &patch)
 }
 
-/// Order of the checks: existence, replay, state, token.
+/// Completes a manual step. The checks are made in this order: existence, replay, state, token.
 pub(super) fn complete(
     d: &mut Draft<'_>,
     id: RunId,
@@ -67,7 +67,7 @@ fn is_approval(d: &Draft<'_>, id: RunId) -> Result<bool, Rejected> {
     Ok(matches!(d.net.step(d.run(id)?.step).work, Work::Approval { .. }))
 }
 
-/// A person's no is final: it is not retried.
+/// Returns the failure for a negative decision of a person, which is final and not retried.
 fn refusal(code: &str, message: String) -> Failure {
     Failure::new(ErrorClass::Policy, code, message)
 }

@@ -1,5 +1,5 @@
-//! `decide`: what an input means for an execution as it stands now. One file per primitive; this one only
-//! sends each input to its place.
+//! `decide`: the consequences of an input for an execution in its current state. Each primitive has a file; this one
+//! dispatches the inputs.
 
 mod agents;
 mod cancel;
@@ -34,17 +34,17 @@ use crate::net::Net;
 use crate::phase::Phase;
 use windlass_artifact::Artifact;
 
-/// What an input leads to; without records it was accepted and changes nothing.
+/// Result of an input. Without records, the input was accepted and changes nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     pub records: Vec<Record>,
-    /// What the records mean for the state, so that the caller need not fold them in again.
+    /// Changes of the state by the records, so that the caller does not have to fold the records again.
     pub changes: Changes,
-    /// Values that the records refer to. They are on disk before the records are, or with them.
+    /// Values that the records refer to. They must be on disk before the records or with them.
     pub artifacts: Vec<Artifact>,
 }
 
-/// What an input means. The state is not changed: the caller commits the records and then applies the changes.
+/// Decides on an input without changing the state: the caller commits the records and then applies the changes.
 pub fn decide(
     execution: &Execution<'_>,
     net: &Net,
@@ -80,7 +80,7 @@ pub fn decide(
     Ok(Decision { records, artifacts, changes: state.into_changes(&execution.head) })
 }
 
-/// Outputs that a new execution takes over come with the input itself.
+/// Returns the loaded values with the outputs of imported steps, which are part of the input.
 fn loaded(input: &Input, given: &Given<'_>) -> Option<Values> {
     let Input::Create(create) = input else { return None };
     if create.imports.is_empty() {
@@ -92,7 +92,7 @@ fn loaded(input: &Input, given: &Given<'_>) -> Option<Values> {
     Some(values)
 }
 
-/// Refuses what cannot be meant for this execution, before anything is looked at closer.
+/// Rejects an input that cannot be for this execution.
 fn known(execution: &Execution<'_>, net: &Net, input: &Input) -> Result<(), Rejected> {
     let phase = execution.phase();
     match (phase, input) {
@@ -100,7 +100,7 @@ fn known(execution: &Execution<'_>, net: &Net, input: &Input) -> Result<(), Reje
         (Phase::Blank, _) => return Err(Rejected::NotCreated),
         (_, Input::Create(_)) => return Err(Rejected::Exists),
         _ if net.digest() != execution.head.net => return Err(Rejected::WrongNet),
-        // A repeated answer is still told that it was accepted (R16).
+        // A repeated answer is accepted again (R16).
         (Phase::Ended(_), Input::Report(_) | Input::Complete { .. }) => {}
         (Phase::Ended(outcome), _) => return Err(Rejected::Ended(outcome)),
         _ => {}

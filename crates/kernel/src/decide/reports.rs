@@ -1,4 +1,4 @@
-//! What workers report. Only the open offer's fence is heard; a repeated report is told that it was accepted.
+//! Reports of workers. Only a report under the open fence has an effect; a repeated report is accepted again.
 
 use super::ending::{self, Told};
 use super::{Draft, children, retry};
@@ -26,7 +26,8 @@ pub(super) fn report(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected>
     repeated(d, report.run, report.fence, same)
 }
 
-/// An answer under a fence that is no longer open: accepted before, contradicting, or too late (R16).
+/// Answers a report under a fence that is not open: it is accepted if it repeats the accepted one, and otherwise
+/// conflicts or is too late (R16).
 pub(super) fn repeated(
     d: &Draft<'_>,
     run: RunId,
@@ -71,7 +72,7 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
             (WorkResult::Failed(_), _) | (WorkResult::Later { .. } | WorkResult::Child { .. }, true) => {
                 return ending::fail(d, id, failure, told);
             }
-            // Nothing is kept of it but that it was reported.
+            // Only the fact that it was reported is stored.
             (WorkResult::Stopped, _) | (WorkResult::Later { .. } | WorkResult::Child { .. }, false) => {}
         }
     }
@@ -81,7 +82,7 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
             if d.net.step(d.run(id)?.step).completion == Completion::Auto {
                 ending::complete(d, id, output.clone(), told)
             } else {
-                // Nobody will be asked any more, so it never ends well.
+                // No person is asked to confirm any more, so the step-run cannot complete.
                 drop_it(d, id, report.fence, Some(report.result.clone()))
             }
         }

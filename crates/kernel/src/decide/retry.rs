@@ -9,7 +9,7 @@ use crate::net::{Backoff, Retry, UnknownErrors};
 use crate::step_run::Role;
 use windlass_failure::Failure;
 
-/// An attempt failed. The next one waits for its time, or the step-run has failed.
+/// Handles a failed attempt: it schedules the next one, or fails the step-run.
 pub(super) fn attempt_failed(
     d: &mut Draft<'_>,
     id: RunId,
@@ -28,14 +28,14 @@ pub(super) fn attempt_failed(
     }
     let until = d.at.plus(delay_ms(policy, attempt, failure.retry_after_ms, d.given.random));
     let Told { fence, patch, reported, cursor, .. } = told;
-    // An attempt that told of no checkpoint stands where the one before it left off.
+    // An attempt without a checkpoint of its own keeps that of the attempt before.
     let cursor = cursor.or_else(|| run.cursor.clone()).filter(|_| policy.resumes);
     d.emit(Event::RetryScheduled { run: id, fence, until, failure, reported, patch: patch.clone(), cursor })?;
     super::context::reexamine(d, &patch)
 }
 
-/// The classes that are never retried stay so; a list replaces the default set; what is left open follows the
-/// policy for unknown errors.
+/// Returns whether a failure is retried. Some classes are never retried, a list replaces the default set, and all
+/// other errors follow the policy for unknown errors.
 fn is_retryable(policy: &Retry, failure: &Failure) -> bool {
     let by_class = failure.class.retryable();
     if by_class == Some(false) {
@@ -48,7 +48,7 @@ fn is_retryable(policy: &Retry, failure: &Failure) -> bool {
     }
 }
 
-/// Delay after failed attempt `attempt`, counted from 1. Jitter comes after the cap and is rounded.
+/// Returns the delay after the failed attempt number `attempt`, from 1. Jitter is added after the cap and rounded.
 fn delay_ms(policy: &Retry, attempt: u32, retry_after_ms: Option<u64>, random: u64) -> u64 {
     let initial = policy.initial_ms as f64;
     let raw = match policy.backoff {
@@ -56,7 +56,7 @@ fn delay_ms(policy: &Retry, attempt: u32, retry_after_ms: Option<u64>, random: u
         Backoff::Linear => initial * f64::from(attempt),
         Backoff::Exponential => (1..attempt).fold(initial, |delay, _| delay * policy.multiplier),
     };
-    // Who is asked to slow down waits at least that long, within the cap.
+    // A request to slow down is a lower bound of the delay, within the cap.
     let asked = retry_after_ms.unwrap_or(0) as f64;
     let capped = raw.max(asked).min(policy.max_ms as f64);
     let share = random as f64 / u64::MAX as f64 * 2.0 - 1.0;

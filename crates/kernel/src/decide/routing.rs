@@ -1,5 +1,5 @@
-//! Where control goes after a step-run. In `each` nets only matched arcs emit; elsewhere every arc carries a
-//! token, so that every join resolves.
+//! Routing after a step-run. In `each` nets only matching arcs emit; in all others every arc carries a token, so that
+//! every join resolves.
 
 use super::Draft;
 use super::scope::{Boundary, End, Trouble, View};
@@ -12,12 +12,12 @@ use serde_json::json;
 use std::sync::Arc;
 use windlass_failure::{Failure, codes};
 
-/// The choice of arcs for one end.
+/// Tokens that one end of a step-run emits.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) emitted: Vec<Emission>,
     pub(super) end: BranchEnd,
-    /// The failure was meant to happen: an arc took it on.
+    /// True if an arc handles the failure.
     pub(super) handled: bool,
 }
 
@@ -37,7 +37,7 @@ fn leaf(end: End<'_>) -> Route {
     Route { emitted: Vec::new(), end, handled: false }
 }
 
-/// Where an imported step that was never routed sends its tokens. Guards that cannot be evaluated are a dead end.
+/// Routes an imported step that was never routed. Guards that cannot be evaluated make it a dead end.
 pub(super) fn of_import(d: &Draft<'_>, import: &Import) -> Result<Route, Rejected> {
     let run = StepRun::new(import.step, Path::default(), Role::Routed, None);
     match choose(d, &run, End::Done(&import.output), &Patch::new()) {
@@ -47,7 +47,7 @@ pub(super) fn of_import(d: &Draft<'_>, import: &Import) -> Result<Route, Rejecte
     }
 }
 
-/// Guards cannot be evaluated on the way out of a failure: the branch just ends.
+/// Routes a failed step-run. If its guards cannot be evaluated, the branch ends.
 pub(super) fn after_failure(
     d: &Draft<'_>,
     run: &StepRun,
@@ -75,18 +75,18 @@ fn emission(arc: u32, token: TokenValue) -> Emission {
     Emission { arc, token }
 }
 
-/// The arcs that leave the step; those into its own loop body are fired by iterations.
+/// Returns the arcs that leave the step; arcs into its own loop body are fired by iterations.
 fn onward<'d>(d: &'d Draft<'_>, step: StepId) -> impl Iterator<Item = (u32, &'d JoinArc)> {
     (0..).zip(&d.net.step(step).router.arcs).filter(move |(_, arc)| !d.net.is_body_arc(step, arc))
 }
 
-/// The end of a step-run, put to the guards and arguments of its arcs.
+/// Evaluator of the guards and arguments of arcs for the end of a step-run.
 struct Question<'q, 'a> {
     d: &'q Draft<'a>,
     run: &'q StepRun,
     end: End<'q>,
     patch: &'q Patch,
-    /// Made when the first expression is met: most arcs have none.
+    /// Created for the first expression, because most arcs have none.
     view: Option<View<'q, 'a>>,
 }
 
@@ -113,7 +113,7 @@ impl<'q, 'a> Question<'q, 'a> {
     fn args(&mut self, arc: &JoinArc) -> Result<Args, Trouble> {
         match &arc.args {
             None => Ok(None),
-            // No arguments and arguments that came to nothing are one thing, in memory as on disk.
+            // Arguments that render to null are the same as no arguments, in memory and on disk.
             Some(template) => {
                 Ok(Some(self.view().render(template)?).filter(|args| !args.is_null()).map(Arc::new))
             }
@@ -121,7 +121,7 @@ impl<'q, 'a> Question<'q, 'a> {
     }
 }
 
-/// Guards see the context with what the step-run just wrote.
+/// Returns the context with the patch that the step-run just wrote, which guards see.
 fn patched(d: &Draft<'_>, patch: &Patch) -> Ctx {
     let mut ctx = d.head().ctx.clone();
     if !patch.is_empty() {
@@ -130,7 +130,7 @@ fn patched(d: &Draft<'_>, patch: &Patch) -> Ctx {
     ctx
 }
 
-/// Playbooks: exclusive takes the first match, inclusive every match.
+/// Routes in playbooks: exclusive takes the first match, inclusive every match.
 fn by_match(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
     let router = &d.net.step(run.step).router;
     let (failed, refused) = match end {
@@ -159,7 +159,7 @@ fn by_match(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result
     Ok(Route { emitted, end, handled })
 }
 
-/// A failure is handled by a guard that looked at the event and was true on it.
+/// Returns whether an arc reads the event; only such an arc handles a failure.
 fn reads_event(arc: &JoinArc) -> bool {
     arc.on == On::Error
         || arc.guard.as_ref().is_some_and(|guard| {
@@ -167,7 +167,7 @@ fn reads_event(arc: &JoinArc) -> bool {
         })
 }
 
-/// Everything but playbooks: every arc gets a token.
+/// Routes in all other dialects: every arc gets a token.
 fn by_join(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
     let (emitted, handled) = match end {
         End::Done(_) => (taken(d, run, end, patch)?, false),
@@ -192,16 +192,16 @@ fn taken(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Ve
     Ok(emitted)
 }
 
-/// Codes of failures that mean no.
+/// Codes of failures that mean a refusal.
 const REFUSALS: [&str; 3] = [codes::REJECTED, codes::MANUAL_TIMEOUT, codes::GATE_TIMEOUT];
 
-/// Whether a person said no, or said nothing in time: here, in the loop's body or in a sub-execution. Only an arc that
-/// asks for the failure may carry control on, whatever the failure mode.
+/// Returns whether a person refused or did not answer in time: in this step, in the loop's body or in a
+/// sub-execution. In every failure mode, only an arc that handles the failure may then continue control.
 fn is_refusal(d: &Draft<'_>, step: StepId, failure: &Failure) -> bool {
     d.net.asks_people(step) || REFUSALS.contains(&failure.code.as_str())
 }
 
-/// R2: what a failed step hands on.
+/// Returns the tokens that a failed step emits, and whether an arc handles the failure (R2).
 fn after_join_failure(d: &Draft<'_>, step: StepId, failure: &Failure) -> (Vec<Emission>, bool) {
     let error = || Some(Arc::new(json!({ "error": failure })));
     let handled = onward(d, step).any(|(_, arc)| arc.on == On::Error);

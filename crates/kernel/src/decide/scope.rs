@@ -1,7 +1,8 @@
-//! What an expression sees. Roots: `workload`, `ctx`, `args`, `iter`, `event`, `steps`, `execution_id`, and what the
-//! policy calls otherwise. A bare name is looked for among the names that the definition and the language give, and then among
-//! the keys that callers choose: args, iteration, steps, parts of the event (`error`, `result`, `response`, `loop`) and of the
-//! execution (`job.uuid`); context, workload. The name of a step that has no output is undefined, whatever a caller sends.
+//! Names that an expression can read. The roots are `workload`, `ctx`, `args`, `iter`, `event`, `steps`,
+//! `execution_id` and the additional names of the policy. A bare name is resolved first among names that the
+//! definition and the language define, then among keys that callers choose: args, iteration, steps, parts of the
+//! event (`error`, `result`, `response`, `loop`) and of the execution (`job.uuid`); then context, workload. The name
+//! of a step without output is undefined, whatever a caller sends.
 
 use super::Draft;
 use crate::ids::{Path, RunId, StepId};
@@ -14,10 +15,10 @@ use std::cell::RefCell;
 use windlass_expr::{EvalError, Expr, Scope, Template, of_iteration, of_output};
 use windlass_failure::{ErrorClass, Failure, codes};
 
-/// A name's value, or the reason why the decision has to wait or the step fails.
+/// Reason why an expression has no value yet, or why its step fails.
 pub(super) enum Trouble {
     Rejected(Rejected),
-    /// The expression cannot be evaluated: the step fails.
+    /// The expression cannot be evaluated, and the step fails.
     Failed(Box<Failure>),
 }
 
@@ -33,7 +34,7 @@ impl From<Rejected> for Trouble {
     }
 }
 
-/// How a step-run ended.
+/// End of a step-run, as guards see it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End<'e> {
     Done(&'e Value),
@@ -42,9 +43,9 @@ pub(super) enum End<'e> {
 
 /// The `event` of a guard or an admission rule.
 pub(super) enum Boundary<'e> {
-    /// What sent the token: the start, or the end of a step.
+    /// The event that sent the token: the start, or the end of a step.
     Arrival { step: Option<&'e str>, failed: bool },
-    /// What the arcs are asked about.
+    /// The end of the step-run whose arcs are evaluated.
     End { step: &'e str, looped: bool, end: End<'e> },
 }
 
@@ -70,7 +71,7 @@ impl<'e> Boundary<'e> {
             ("payload" | "result", Boundary::End { end: End::Done(output), .. }) => {
                 Some(Cow::Borrowed(output))
             }
-            // A loop that failed tells its counts all the same.
+            // A failed loop has its counts as payload, too.
             ("payload", Boundary::End { end: End::Failed(failure), looped: true, .. }) => {
                 Some(Cow::Borrowed(&failure.details))
             }
@@ -81,7 +82,7 @@ impl<'e> Boundary<'e> {
         }
     }
 
-    /// The counts of a loop that has ended, as an iteration would tell them.
+    /// Returns the counts of an ended loop in the form of `iter`.
     fn ended_loop(&self) -> Option<Value> {
         let Boundary::End { looped: true, .. } = self else { return None };
         let length = self.get("payload")?.get("iterations")?.as_u64()?;
@@ -96,10 +97,10 @@ pub(super) struct View<'d, 'a> {
     args: Args,
     ctx: Ctx,
     event: Option<Boundary<'d>>,
-    /// The step-run whose iteration `iter` tells of.
+    /// The loop run and index of the iteration that `iter` describes.
     iteration: Option<(RunId, u32)>,
     needs: RefCell<Vec<Need>>,
-    /// The key of an artifact that is gone.
+    /// The key of an artifact that is missing.
     gone: RefCell<Option<String>>,
 }
 
@@ -142,13 +143,14 @@ impl<'d, 'a> View<'d, 'a> {
         self
     }
 
-    /// Right after an iteration, while the outputs of its body are still there.
+    /// Views the state right after an iteration, while the outputs of its body are available.
     pub(super) fn in_iteration(mut self, of: RunId, index: u32) -> Self {
         self.path = self.path.child(index);
         self.before_iteration(of, index)
     }
 
-    /// Before the next iteration, which its number and its item are of; the outputs are still those of the last one.
+    /// Views the state before an iteration: `iter` describes that iteration, and the outputs are those of the one
+    /// before.
     pub(super) fn before_iteration(mut self, of: RunId, index: u32) -> Self {
         self.iteration = Some((of, index));
         self
@@ -165,11 +167,11 @@ impl<'d, 'a> View<'d, 'a> {
         self.settled(template.render(self), || self.blamed(template))
     }
 
-    /// The first text of a failed template that fails by itself, with its field.
+    /// Describes the first string of a failed template that fails on its own, with its field.
     fn blamed(&self, template: &Template) -> String {
         let mut path = Vec::new();
         let found = self.failing(template.source(), &mut path);
-        // Looking for it is no reading.
+        // Discards the needs of this search, because it is not part of the decision.
         drop((self.needs.take(), self.gone.take()));
         match (found, path.is_empty()) {
             (Some(text), true) => format!("`{text}`"),
@@ -178,7 +180,7 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
-    /// Leaves the way to the text in `path`.
+    /// Returns the first string that fails on its own, and pushes its position to `path`.
     fn failing<'t>(&self, value: &'t Value, path: &mut Vec<String>) -> Option<&'t str> {
         let mut within = |name: String, inner: &'t Value| {
             path.push(name);
@@ -201,7 +203,7 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
-    /// Values that are not there yet outweigh the result: it was computed without them.
+    /// Returns the result, unless values were missing: it was computed without them.
     fn settled<T>(
         &self,
         result: Result<T, EvalError>,
@@ -223,7 +225,7 @@ impl<'d, 'a> View<'d, 'a> {
         })
     }
 
-    /// The newest output of a step. While its arcs are asked, that is the one it just made.
+    /// Returns the newest output of a step. While its arcs are evaluated, that is the output it just made.
     fn output(&self, name: &str) -> Option<Cow<'_, Value>> {
         self.output_of(self.draft.net.find(name)?, name)
     }
@@ -244,7 +246,7 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
-    /// Outputs of those steps that have one here, as they are kept.
+    /// Returns the outputs of the given steps as they are stored; steps without one are left out.
     pub(super) fn latest(
         &self,
         steps: impl Iterator<Item = StepId>,
@@ -254,7 +256,7 @@ impl<'d, 'a> View<'d, 'a> {
         self.settled(Ok(found), || "`the body of a loop`".to_owned())
     }
 
-    /// Every output there is: for names that are only known when the expression runs.
+    /// Returns every output, for names that are only known when the expression runs.
     fn outputs(&self) -> Option<Cow<'_, Value>> {
         let names = self.draft.net.steps().map(|(_, step)| step.name.as_str());
         let whole = |name: &str| Some(self.resolve(self.output(name)?)?.into_owned());
@@ -262,8 +264,8 @@ impl<'d, 'a> View<'d, 'a> {
         Some(Cow::Owned(Value::Object(found.collect())))
     }
 
-    /// Outputs where a definition looks for them: `nodes.NAME.output`. A loop that goes on around has none yet, and tells
-    /// where it stands.
+    /// Returns outputs in the form `nodes.NAME.output`. An enclosing loop has no output yet, and its current
+    /// iteration is returned instead.
     fn wrapped(&self, name: Option<&str>) -> Option<Cow<'_, Value>> {
         let wrap = |output: Cow<'_, Value>| json!({ "output": output.into_owned() });
         match name {
@@ -286,25 +288,25 @@ impl<'d, 'a> View<'d, 'a> {
         None
     }
 
-    /// The iterations around, from the inside.
+    /// Returns the enclosing iterations, innermost first.
     fn laps(&self) -> impl Iterator<Item = (RunId, u32)> {
         let state = &self.draft.state;
         std::iter::successors(self.iteration, |(of, _)| state.iteration_of(self.draft.net, state.run(*of)?))
     }
 
-    /// The name that the loop of an iteration gives its items.
+    /// Returns the name of the items of a loop.
     fn iterator(&self, of: RunId) -> Option<&str> {
         let run = self.draft.state.run(of)?;
         self.draft.net.step(run.step).repeat.as_ref().map(|spec| spec.iterator.as_str())
     }
 
-    /// An item of a loop further out, by the name it has there.
+    /// Returns the item of an outer loop by its name.
     fn outer(&self, name: &str) -> Option<Cow<'_, Value>> {
         let lap = self.laps().skip(1).find(|(of, _)| self.iterator(*of) == Some(name))?;
         self.lap(lap, Some(name))
     }
 
-    /// Where a loop around stands: `nodes.NAME.item`.
+    /// Returns the current iteration of an enclosing loop: `nodes.NAME.item`.
     fn around(&self, name: &str) -> Option<Value> {
         let step = self.draft.net.find(name)?;
         let (of, index) =
@@ -353,7 +355,7 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
-    /// Callers choose keys of the context, which can be patched, and of the inputs: these come last.
+    /// Resolves a bare name. Keys of the context and of the inputs are last, because callers choose them.
     fn bare(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         if let Some(argument) = field(self.args(), Some(root)) {
             return field(Some(argument), key);
@@ -391,7 +393,7 @@ impl<'d, 'a> View<'d, 'a> {
         Value::Object(self.ctx.iter().map(|(key, held)| (key.clone(), value(held))).collect())
     }
 
-    /// What the event tells, with what it refers to.
+    /// Returns a field of the event, with references resolved.
     fn event(&self, key: &str) -> Option<Cow<'_, Value>> {
         self.resolve(self.event.as_ref()?.get(key)?)
     }
@@ -403,7 +405,8 @@ impl<'d, 'a> View<'d, 'a> {
         Some(Cow::Owned(Value::Object(found.collect())))
     }
 
-    /// Whether a name means a part of the event or of the execution, even if a caller sent something of that name.
+    /// Returns whether a name means a part of the event or of the execution, even if a caller sent a value of that
+    /// name.
     fn is_implied(&self, root: &str, key: Option<&str>) -> bool {
         match root {
             "error" | "result" | "response" | "loop" => matches!(self.event, Some(Boundary::End { .. })),
@@ -412,7 +415,7 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
-    /// Short names for parts of the event and of the execution.
+    /// Returns a part of the event or of the execution by its short name.
     fn implied(&self, root: &str) -> Option<Cow<'_, Value>> {
         match root {
             "error" => self.event("error"),
@@ -423,7 +426,7 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
-    /// A large value stands as a reference; what it refers to is loaded like everything else.
+    /// Replaces a reference by the value it refers to, which is loaded like any other need.
     fn resolve<'v>(&'v self, value: Cow<'v, Value>) -> Option<Cow<'v, Value>> {
         let Some(key) = windlass_artifact::key(&value) else { return Some(value) };
         let fresh = self.draft.fresh.artifacts.get(key);
@@ -438,7 +441,7 @@ impl<'d, 'a> View<'d, 'a> {
     }
 }
 
-/// A field of what is no reference, whatever it looks like.
+/// Returns a field of a value that has been resolved, even if it looks like a reference.
 fn field<'v>(value: Option<Cow<'v, Value>>, key: Option<&str>) -> Option<Cow<'v, Value>> {
     match (value?, key) {
         (value, None) => Some(value),

@@ -1,5 +1,5 @@
-//! After every input: let control run until it waits for something outside, then see whether that is a pause
-//! or the end. Quiescence is counted, never searched for.
+//! Work after every input: control proceeds until it waits for something outside, and then the execution pauses or
+//! ends. Quiescence is derived from counters, without a search.
 
 use super::{Draft, cancel, finish, firing, hold, loops, working};
 use crate::any_of;
@@ -21,7 +21,7 @@ pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
             return d.emit(Event::Continued);
         }
         match phase {
-            // What is held does not end by itself either.
+            // A held execution does not end by itself.
             Phase::Running | Phase::Paused if d.head().held || !d.state.is_quiet(d.net) => {
                 return hold::pause_or_resume(d);
             }
@@ -39,7 +39,7 @@ pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
     }
 }
 
-/// Something can go on without an input from outside.
+/// Returns whether work can proceed without another input.
 pub(super) fn has_work(d: &Draft<'_>) -> bool {
     let startable = !d.head().held && working::can_begin(d);
     match d.phase() {
@@ -51,7 +51,7 @@ pub(super) fn has_work(d: &Draft<'_>) -> bool {
     }
 }
 
-/// Fires tokens, opens iterations and begins ready work until the bound of one decide or until nothing moves.
+/// Fires tokens, opens iterations and begins ready work until the limit of one decision or until nothing is left.
 fn run_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
     while !d.is_full() && has_work(d) {
         if d.is_open() && limit_reached(d)? {
@@ -68,7 +68,7 @@ fn run_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// A bound of R5 was reached, and the execution fails for it.
+/// Fails the execution if a limit of R5 was reached, and returns whether it was.
 fn limit_reached(d: &mut Draft<'_>) -> Result<bool, Rejected> {
     let limits = &d.net.policy().limits;
     let standing = d.state.arrived.len() + d.state.gated.len();
@@ -91,7 +91,7 @@ fn exceeded(d: &mut Draft<'_>, step: Option<StepId>, limit: &str, bound: u64) ->
     cancel::drain(d, Outcome::Failed, Cause::Limit, Some(failure))
 }
 
-/// What an execution is that came to rest by itself.
+/// Returns the outcome of an execution that has nothing left to do.
 fn quiet_outcome(d: &Draft<'_>) -> Outcome {
     let counts = &d.head().counts;
     if counts.unhandled == 0 {

@@ -1,4 +1,4 @@
-//! Creation and start: Queued, Starting, Running. Each is a commit of its own only when something waits there.
+//! Creation and start: Queued, Starting, Running. A phase has a commit of its own only if the execution waits in it.
 
 use super::{Draft, cancel, hold, routing, settle};
 use crate::event::{Cause, Created, Event, StartWhen};
@@ -32,11 +32,11 @@ pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected>
         StartWhen::At(at) => at <= d.at,
         StartWhen::Called => false,
     };
-    // With one worker the execution waits until that worker takes it.
+    // With one worker per execution, the execution waits for that worker.
     if now && d.net.policy().affinity == Affinity::AnyWorker { start(d) } else { Ok(()) }
 }
 
-/// Steps that ended while nothing was routed any more are routed now.
+/// Routes imported steps that ended after routing had stopped.
 fn route_imports(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected> {
     for (import, number) in create.imports.iter().zip(0..).filter(|(import, _)| import.emitted.is_none()) {
         let run = RunId(RunId::first(1).0 + number);
@@ -67,7 +67,7 @@ pub(super) fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
     if ready { start(d) } else { Err(d.conflict("it has started already or waits for its time or worker")) }
 }
 
-/// The deadline counts from the first start; a restart does not win time.
+/// Starts the execution. The deadline counts from the first start; a restart does not extend it.
 pub(super) fn start(d: &mut Draft<'_>) -> Result<(), Rejected> {
     let deadline = match (d.head().clock, d.head().timeout_ms) {
         (Clock::Until(until), _) => Some(until),

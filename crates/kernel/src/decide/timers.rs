@@ -1,4 +1,4 @@
-//! Due timers. Each names what it is for, so one that comes too late changes nothing.
+//! Due timers. Each names its purpose, so that a late one changes nothing.
 
 use super::ending::{self, Told};
 use super::{Draft, cancel, context, firing, retry, start, working};
@@ -12,7 +12,7 @@ use crate::step_run::RunState;
 use windlass_failure::{ErrorClass, Failure, codes};
 
 pub(super) fn due(d: &mut Draft<'_>, timer: Timer) -> Result<(), Rejected> {
-    // A hold lets nothing new begin: timers stay due until it is released (R10).
+    // Nothing new begins during a hold: timers stay due until it is released (R10).
     if d.head().held && !matches!(timer, Timer::Attempt { .. }) {
         return Err(d.conflict("it is held; the timer stays due"));
     }
@@ -69,7 +69,8 @@ fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
     }
 }
 
-/// Commit order decides against a report: whoever is second finds nothing to change (R9).
+/// Expires the deadline. Against a concurrent report, commit order decides: the later one finds nothing to change
+/// (R9).
 fn deadline(d: &mut Draft<'_>) -> Result<(), Rejected> {
     match (d.phase(), d.head().clock) {
         (Phase::Starting | Phase::Running, Clock::Until(until)) => {
@@ -96,7 +97,7 @@ fn fail(
     ending::fail(d, run, failure, Told { fence, ..Told::default() })
 }
 
-/// The step behind the gate fails, so that its arcs can take that on.
+/// Fails the step behind the gate, so that its arcs can handle the failure.
 fn gate(d: &mut Draft<'_>, step: StepId, id: TokenId) -> Result<(), Rejected> {
     let Some(gate) = d.state.gated.get(&(step, id)).cloned() else { return Err(Rejected::UnknownToken(id)) };
     let Some(until) = gate.deadline else { return Err(Rejected::UnknownToken(id)) };
@@ -107,7 +108,7 @@ fn gate(d: &mut Draft<'_>, step: StepId, id: TokenId) -> Result<(), Rejected> {
     firing::fail(d, id, &gate.token, args, failure)
 }
 
-/// The late result of this attempt will find its fence closed (ACT-09).
+/// Expires an attempt; its late result finds the fence closed (ACT-09).
 fn attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Result<(), Rejected> {
     let run = d.state.run(id).ok_or(Rejected::StaleFence { given: fence })?;
     let role = run.role.clone();

@@ -1,5 +1,5 @@
-//! Ready step-runs begin: they wait for a route, open a loop, are offered, spawn, sleep, ask a person, or are
-//! decided right here.
+//! Ready step-runs begin: they wait for a route, open a loop, are offered, start a child, sleep, ask a person, or are
+//! computed at once.
 
 use super::scope::{Trouble, View};
 use super::{Draft, children, ending, hold, loops, manual};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use windlass_expr::Template;
 use windlass_failure::{ErrorClass, Failure, codes};
 
-/// Begins what can begin, in the order (slot needed, order, id).
+/// Begins step-runs in the order (slot needed, order, id).
 pub(super) fn begin_ready(d: &mut Draft<'_>) -> Result<(), Rejected> {
     while !d.head().held && !d.is_full() && can_begin(d) {
         let Some((_, _, run)) = d.state.ready.first().map(|(key, ())| *key) else { break };
@@ -25,7 +25,7 @@ pub(super) fn begin_ready(d: &mut Draft<'_>) -> Result<(), Rejected> {
         }
         d.begun += 1;
         begin(d, run)?;
-        // What began may have routed or ended; whoever called looks again.
+        // A step-run that began may have routed or ended, which the caller handles first.
         if !d.state.arrived.is_empty() || !d.state.hungry.is_empty() {
             break;
         }
@@ -33,7 +33,7 @@ pub(super) fn begin_ready(d: &mut Draft<'_>) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// The first ready step-run needs no slot or finds one free.
+/// Returns whether the first ready step-run needs no slot or finds a free one.
 pub(super) fn can_begin(d: &Draft<'_>) -> bool {
     match d.state.ready.first() {
         Some(((needs_slot, _, _), ())) => !needs_slot || has_slot(d),
@@ -41,7 +41,7 @@ pub(super) fn can_begin(d: &Draft<'_>) -> bool {
     }
 }
 
-/// Hooks and the final step are not held up by the parallel cap (R8).
+/// Returns whether a slot is free. Hooks and the final step are exempt from the limit on parallel work (R8).
 fn has_slot(d: &Draft<'_>) -> bool {
     match d.net.policy().max_parallel {
         Some(max) if d.is_open() => {
@@ -52,7 +52,7 @@ fn has_slot(d: &Draft<'_>) -> bool {
     }
 }
 
-/// Who waits for a tool holds no slot: the tool may need it.
+/// Counts agents that wait for a tool. They hold no slot, because the tool may need it.
 fn waiting_agents(d: &Draft<'_>) -> u32 {
     if !d.net.has_tools() {
         return 0;
@@ -143,7 +143,7 @@ fn delay(d: &mut Draft<'_>, id: RunId, ms: &Template) -> Result<(), Trouble> {
     Ok(d.emit(Event::Delayed { run: id, until: d.at.plus(ms) })?)
 }
 
-/// The delay of a step-run is over.
+/// Ends a step-run whose delay is over.
 pub(super) fn wake(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     ending::succeed(d, id, Arc::new(json!({})), ending::Told::default())
 }

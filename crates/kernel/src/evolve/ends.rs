@@ -1,4 +1,5 @@
-//! Step-runs at their end: what is counted, owed and remembered.
+//! The end of step-runs: counters, owed compensation, newest firings. Functions in the past tense apply the event of
+//! the same name.
 
 use super::{Applied, runs, tokens};
 use crate::any_of;
@@ -11,7 +12,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use windlass_failure::Failure;
 
-/// Takes an ended step-run out of the live ones.
+/// Removes an ended step-run from the live ones.
 fn retire(
     state: &mut Execution<'_>,
     net: &Net,
@@ -77,7 +78,7 @@ pub(super) fn done(
     Ok(())
 }
 
-/// What was done and can be undone is owed from now on.
+/// Records that a completed step with a hook may have to be compensated.
 pub(super) fn owe(state: &mut Execution<'_>, net: &Net, step: StepId, id: RunId) {
     let spec = net.step(step);
     if spec.compensation.is_some() {
@@ -87,7 +88,7 @@ pub(super) fn owe(state: &mut Execution<'_>, net: &Net, step: StepId, id: RunId)
     }
 }
 
-/// Remembers what a parallel iteration wrote; the loop may have been drained meanwhile.
+/// Records the context values that a parallel iteration wrote, unless the loop has been drained.
 pub(super) fn write(state: &mut Execution<'_>, of: RunId, patch: &Patch) {
     if !patch.is_empty()
         && let Ok(repeat) = runs::looping(state, of)
@@ -119,7 +120,7 @@ pub(super) fn failed(
             state.head.counts.unhandled += u64::from(!handled);
             resolve_member(state, net, run.step, &run.path, !handled)?;
         }
-        // The agent sees it and goes on as it likes.
+        // The agent receives the failure and decides how to continue.
         Role::Tool { .. } => {}
     }
     state.head.counts.failed += u64::from(!matches!(run.role, Role::Iteration { .. }));
@@ -147,7 +148,7 @@ pub(super) fn dropped(
     Ok(())
 }
 
-/// A step of a loop's body is settled for its iteration.
+/// Marks a step of a loop's body as settled for its iteration.
 pub(super) fn resolve_member(
     state: &mut Execution<'_>,
     net: &Net,
@@ -157,7 +158,7 @@ pub(super) fn resolve_member(
 ) -> Applied {
     let Some(region) = net.step(step).region else { return Ok(()) };
     let index = path.index().ok_or("a step of a loop's body without an iteration")?;
-    // After a drain the loop is gone and nobody counts any more.
+    // A drain removes the loop, and its iterations are no longer counted.
     let Some(loop_run) = state.regions.get(&(region, path.parent())).copied() else { return Ok(()) };
     let scope = state.scopes.get_mut(&(loop_run, index)).ok_or("an iteration that is not open")?;
     if scope.open == 0 {

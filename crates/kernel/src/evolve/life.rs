@@ -1,4 +1,5 @@
-//! The execution as a whole: creation, phases, the great clearings.
+//! The execution as a whole: creation, phases, clearing, restart, fork. Functions in the past tense apply the event
+//! of the same name.
 
 use super::{Applied, ends, runs, tokens};
 use crate::event::{Cause, Cleared, Created, Fork, Import, StartWhen, TokenValue};
@@ -33,7 +34,8 @@ pub(super) fn created(state: &mut Execution<'_>, net: &Net, created: &Created) -
     import(state, net, &create.imports)
 }
 
-/// Completed steps of an earlier execution: they count, are owed for, and their tokens stand.
+/// Takes over completed steps of an earlier execution: they are counted, may be compensated, and their tokens are
+/// delivered.
 fn import(state: &mut Execution<'_>, net: &Net, imports: &[Import]) -> Applied {
     if imports.iter().any(|import| !net.knows(import.step)) {
         return Err("an import of a step that does not exist".into());
@@ -62,7 +64,6 @@ pub(super) fn assigned(state: &mut Execution<'_>, deadline: Option<Millis>) -> A
     Ok(())
 }
 
-/// Its time to start has come; now a worker may take it.
 pub(super) fn time_came(state: &mut Execution<'_>) -> Applied {
     if state.head.phase != Phase::Queued {
         return Err("the time to start comes after the start".into());
@@ -129,7 +130,7 @@ pub(super) fn draining(
     Ok(())
 }
 
-/// Tokens are discarded, the named step-runs are gone. What is in flight and not named is still awaited.
+/// Discards all tokens and removes the named step-runs. Step-runs in flight that are not named are still awaited.
 pub(super) fn cleared(state: &mut Execution<'_>, net: &Net, cleared: &Cleared) -> Applied {
     if cleared.tokens.len() != state.arrived.len() + state.gated.len() {
         return Err("a clearing that leaves tokens standing (K4)".into());
@@ -151,14 +152,14 @@ pub(super) fn ended(state: &mut Execution<'_>, outcome: Outcome) -> Applied {
     if !state.runs.is_empty() || !state.arrived.is_empty() || !state.gated.is_empty() {
         return Err("the execution ends but is not quiet (K5)".into());
     }
-    // What only a live execution needs.
+    // The rest is needed only while the execution is live.
     state.joins.clear();
     state.latest.clear();
     state.owed.clear();
     Ok(())
 }
 
-/// Everything again, from scratch (R11). The caller cleared the old generation before.
+/// Starts a new generation from scratch (R11). The caller has cleared the old generation.
 pub(super) fn restarted(
     state: &mut Execution<'_>,
     net: &Net,
@@ -178,7 +179,7 @@ pub(super) fn restarted(
     number_from(head, generation);
     head.held = false;
     head.ctx = Ctx::default();
-    // From scratch means all steps, those of an earlier execution included.
+    // A restart runs all steps, including those of an earlier execution.
     head.imported = Arc::default();
     head.decided = None;
     head.drained_by = None;
@@ -189,7 +190,7 @@ pub(super) fn restarted(
     Ok(())
 }
 
-/// A new execution goes on where another stood; its open offers and children belong to the old one (R12).
+/// Continues the state of another execution; its open offers and children belong to the old one (R12).
 pub(super) fn forked(state: &mut Execution<'_>, net: &Net, fork: &Fork) -> Applied {
     if fork.generation != state.head.generation + 1 || state.head.phase.is_ended() {
         return Err("a fork needs a live state and the next generation".into());

@@ -1,4 +1,4 @@
-//! Step-runs while they live.
+//! Step-runs while they are live. Functions in the past tense apply the event of the same name.
 
 use super::{Applied, tokens};
 use crate::any_of;
@@ -49,7 +49,7 @@ pub(super) fn fired(
     Ok(())
 }
 
-/// Hooks run in reverse order of completion.
+/// Removes the compensation that a hook performs; hooks run in reverse order of completion.
 fn settle_debt(state: &mut Execution<'_>, of: RunId) -> Applied {
     let newest = state.owed.first().map(|(number, run)| (*number, run.0));
     match newest {
@@ -61,7 +61,7 @@ fn settle_debt(state: &mut Execution<'_>, of: RunId) -> Applied {
     }
 }
 
-/// Work that no slot is needed for goes first; among the rest (order, id) decides (R17).
+/// Returns the sort key of a ready step-run: work without a slot is first, then (order, id) decides (R17).
 pub(super) fn ready_key(net: &Net, id: RunId, run: &StepRun) -> (bool, u32, RunId) {
     let step = net.step(run.step);
     let whole = !matches!(run.role, Role::Iteration { .. } | Role::Hook { .. });
@@ -71,7 +71,7 @@ pub(super) fn ready_key(net: &Net, id: RunId, run: &StepRun) -> (bool, u32, RunI
     (work && !waits && !loops, step.order, id)
 }
 
-/// Moves a step-run by the table and keeps the census and the ready list true.
+/// Moves a step-run by the table and updates the census and the ready list.
 pub(super) fn shift(
     state: &mut Execution<'_>,
     net: &Net,
@@ -117,7 +117,7 @@ pub(super) fn delayed(state: &mut Execution<'_>, net: &Net, id: RunId, until: Mi
     shift(state, net, id, Signal::Delay, |_| Ok(RunState::Delayed { until }))
 }
 
-/// A new offer has a higher fence than every one before it (K3).
+/// Checks that a fence is the next one and counts it, because every offer has a higher fence than those before (K3).
 fn next_fence(state: &mut Execution<'_>, fence: Fence) -> Applied {
     if fence != state.head.next_fence {
         return Err(format!("{fence:?} is not the next fence (K3)"));
@@ -142,7 +142,7 @@ pub(super) fn offered(
     })
 }
 
-/// From the first dispatch on the step-run sees one context (R13): a change hands it the old one, see `patch`.
+/// Marks a step-run as dispatched. It sees one context from then on (R13): `merge_patch` saves the old one for it.
 fn dispatch(run: &mut StepRun, fence: Fence, attempt: u32) -> Applied {
     if attempt != run.attempts + 1 {
         return Err(format!("attempt {attempt} follows {}", run.attempts));
@@ -169,12 +169,12 @@ pub(super) fn lost(
     })
 }
 
-/// An offer or a child of an execution that this one forked from.
+/// Reopens an offer or a child of the execution that this one forked from.
 pub(super) fn reopened(state: &mut Execution<'_>, net: &Net, id: RunId) -> Applied {
     shift(state, net, id, Signal::Reopen, |_| Ok(RunState::Ready { waited: true }))
 }
 
-/// The open offer's fence must be the one answered under (K3).
+/// Checks that the answer is under the fence of the open offer (K3).
 pub(super) fn same_fence(run: &StepRun, fence: Option<Fence>) -> Applied {
     let open = match &run.state {
         RunState::Offered { fence } | RunState::Manual { fence, .. } | RunState::Child { fence, .. } => {
@@ -320,7 +320,7 @@ fn open_iteration(state: &mut Execution<'_>, of: RunId, index: u32) -> Applied {
     Ok(())
 }
 
-/// Keeps the list of loops that may open another iteration.
+/// Updates the list of loops that may open another iteration.
 fn feed(state: &mut Execution<'_>, net: &Net, id: RunId) {
     let hungry = state.run(id).is_some_and(|run| match (&run.state, &net.step(run.step).repeat) {
         (RunState::Looping(repeat), Some(spec)) => repeat.open < spec.cap && repeat.has_more(),

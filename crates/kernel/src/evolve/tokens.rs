@@ -1,4 +1,4 @@
-//! Tokens: where they arrive, wait, and are used up (K4).
+//! Tokens: their arrival, waiting and consumption (K4). Functions in the past tense apply the event of the same name.
 
 use super::Applied;
 use crate::event::{BranchEnd, Emission, SkipReason, TokenValue};
@@ -51,7 +51,7 @@ pub(super) fn emit(
     Ok(())
 }
 
-/// A token reaches a step. It is enabled at once, or with the last token of its join.
+/// Delivers a token to a step. It is enabled at once, or together with the last token of its join.
 pub(super) fn arrive(
     state: &mut Execution<'_>,
     net: &Net,
@@ -110,7 +110,7 @@ fn take(join: &mut JoinState, slot: u32, value: TokenValue) -> Applied {
     Ok(())
 }
 
-/// The three joins: this table is the whole difference between the dialects.
+/// Merges the tokens of a join. This table is the whole difference between the dialects.
 fn verdict(join: Join, state: JoinState) -> TokenValue {
     match (join, state.poisoned, state.live, state.dead) {
         (Join::All | Join::AnyLive, true, _, _) => TokenValue::Poisoned,
@@ -118,12 +118,12 @@ fn verdict(join: Join, state: JoinState) -> TokenValue {
             TokenValue::Live(merge(state.args))
         }
         (Join::All, false, _, _) | (Join::AnyLive, false, false, _) => TokenValue::Dead,
-        // `each` never waits; a lone live token passes as it is.
+        // `each` never waits, so a single live token passes unchanged.
         (Join::Each, _, _, _) => TokenValue::Live(merge(state.args)),
     }
 }
 
-/// Arguments of several live tokens, by the order of the arcs, not of their arrival (R17).
+/// Merges the arguments of several live tokens in the order of the arcs, independent of their arrival (R17).
 fn merge(mut args: Vec<(u32, Arc<Value>)>) -> Args {
     args.sort_by_key(|(slot, _)| *slot);
     if args.len() <= 1 {
@@ -152,7 +152,7 @@ pub(super) fn admitted(state: &mut Execution<'_>, tokens: &[(StepId, TokenId)]) 
     Ok(())
 }
 
-/// Uses up an enabled token: exactly once (K4).
+/// Removes an enabled token, which is consumed exactly once (K4).
 pub(super) fn take_token(state: &mut Execution<'_>, id: TokenId) -> Result<Token, String> {
     state.arrived.remove(&id).ok_or_else(|| format!("{id:?} is used but does not stand (K4)"))
 }
@@ -188,7 +188,7 @@ pub(super) fn skipped(
     Ok(())
 }
 
-/// Merges per top-level key; the last commit wins (R13).
+/// Merges a patch into the context by top-level key; the last commit wins (R13).
 pub(super) fn patch(state: &mut Execution<'_>, patch: &Patch) {
     if !patch.is_empty() {
         keep_seen(state);
@@ -196,7 +196,7 @@ pub(super) fn patch(state: &mut Execution<'_>, patch: &Patch) {
     }
 }
 
-/// Step-runs that were dispatched go on seeing the context as it was (R13).
+/// Saves the current context for dispatched step-runs, which keep seeing it (R13).
 fn keep_seen(state: &mut Execution<'_>) {
     let sees = |run: &StepRun| run.fence.is_some() && run.ctx.is_none();
     let seeing: Vec<RunId> = state.runs.iter().filter(|(_, run)| sees(run)).map(|(id, _)| *id).collect();

@@ -1,4 +1,4 @@
-//! What `Net::new` refuses. Everything later relies on these, so `decide` needs no second look.
+//! Checks of `Net::new`. All later code relies on them, so `decide` checks nothing again.
 
 use super::NetSpec;
 use super::policy::{Finish, Join, Recovery, Retry};
@@ -7,7 +7,7 @@ use crate::ids::StepId;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// All that is wrong with a spec.
+/// All problems of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the net cannot run: {}", .problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
 pub struct NetError {
@@ -80,7 +80,7 @@ pub(super) fn check(spec: &NetSpec) -> Result<(), NetError> {
     }
     names(spec, &mut problems);
     references(spec, &mut problems);
-    // What follows walks the graph and needs every id to exist.
+    // The following checks walk the graph and need every id to exist.
     if problems.is_empty() {
         regions(spec, &mut problems);
         on_demand(spec, &mut problems);
@@ -175,7 +175,7 @@ fn encloses_itself(spec: &NetSpec, id: usize) -> bool {
     depth(spec, id) as usize > spec.steps.len()
 }
 
-/// Loops around a step; more than there are steps when the loops enclose each other.
+/// Returns the number of loops around a step; more than the number of steps if loops enclose each other.
 pub(super) fn depth(spec: &NetSpec, id: usize) -> u32 {
     let mut depth = 0;
     let mut at = spec.steps[id].region;
@@ -197,7 +197,7 @@ fn on_demand(spec: &NetSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// R11: what a person decided or a hook undid cannot be done again from scratch.
+/// Rejects steps that cannot run again from scratch: a person decided them, or a hook undoes them (R11).
 fn restart(spec: &NetSpec, problems: &mut Vec<Problem>) {
     if spec.policy.recovery != Recovery::RestartExecution {
         return;
@@ -214,7 +214,7 @@ fn restart(spec: &NetSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Iterations open at a time: each holds memory while it runs.
+/// Maximum number of iterations that are open at a time; each holds memory while it runs.
 const LOOP_CAP_MAX: u32 = 10_000;
 
 fn bounds(spec: &NetSpec, problems: &mut Vec<Problem>) {
@@ -258,7 +258,7 @@ fn while_in_parallel(step: &Step) -> bool {
         .is_some_and(|repeat| matches!(repeat.kind, LoopKind::While { .. }) && repeat.cap != 1)
 }
 
-/// Outside playbooks tokens start where no arc leads; one of those places can be chosen.
+/// Outside playbooks, tokens start at steps without incoming arcs; the chosen entry must be one of them.
 fn entry(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let Some(entry) = spec.policy.entry else { return };
     if spec.steps.iter().flat_map(|step| &step.router.arcs).any(|arc| arc.to == entry) {
@@ -267,7 +267,7 @@ fn entry(spec: &NetSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Removes steps without open predecessors until nothing moves; what is left is on a cycle.
+/// Removes steps without open predecessors until none is left; the remaining steps are on a cycle.
 fn cycles(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let mut arcs_in = vec![0u32; spec.steps.len()];
     for arc in spec.steps.iter().flat_map(|step| &step.router.arcs) {

@@ -1,4 +1,4 @@
-//! The Net: what every definition compiles to. Immutable, checked once, addressed by digest.
+//! The Net, which every definition compiles to. It is immutable, checked once and addressed by its digest.
 
 mod check;
 mod policy;
@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_expr::Read;
 
-/// What a dialect lowers to. `Net::new` turns it into a Net or says what is wrong with it.
+/// Input of [`Net::new`], which a dialect lowers a definition to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetSpec {
     pub steps: Vec<Step>,
@@ -39,19 +39,19 @@ pub struct Net {
     bytes: usize,
     names: BTreeMap<String, StepId>,
     entries: Vec<StepId>,
-    /// Arcs into each step.
+    /// Number of arcs into each step.
     arcs_in: Vec<u32>,
-    /// Place of each arc among the arcs into its target: `slots[step][arc]`.
+    /// Position of each arc among the arcs into its target: `slots[step][arc]`.
     slots: Vec<Vec<u32>>,
-    /// Steps whose region is this loop step, directly.
+    /// Steps that are directly in the body of each loop step.
     members: Vec<Vec<StepId>>,
     depths: Vec<u32>,
-    /// Whose outputs an expression or a step's work reads: only their newest firing is remembered.
+    /// Steps whose outputs an expression or a step's work reads; the state keeps their newest firing.
     tracked: BTreeSet<StepId>,
     gates: Gates,
 }
 
-/// Which gates a change of the context can open (R13).
+/// Gates that a change of the context can open (R13).
 #[derive(Debug, Default)]
 struct Gates {
     by_key: BTreeMap<String, Vec<StepId>>,
@@ -59,7 +59,7 @@ struct Gates {
 }
 
 impl Net {
-    /// Checks everything a running execution relies on; all problems are told at once.
+    /// Checks everything that a running execution relies on, and returns all problems at once.
     pub fn new(spec: NetSpec) -> Result<Net, NetError> {
         check::check(&spec)?;
         let count = spec.steps.len();
@@ -115,7 +115,7 @@ impl Net {
         self.digest
     }
 
-    /// Bytes of the spec as JSON: memory grows with them.
+    /// Returns the length of the spec as JSON; the memory of a Net grows with it.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -155,19 +155,19 @@ impl Net {
         self.slots[from.index()][arc]
     }
 
-    /// Steps of the loop's body, nested bodies not included.
+    /// Returns the steps of a loop's body, without those of nested bodies.
     #[must_use]
     pub fn members(&self, region: StepId) -> &[StepId] {
         &self.members[region.index()]
     }
 
-    /// Steps of the loop's body that lead nowhere.
+    /// Returns the steps of a loop's body that no arc leaves.
     pub fn leaves(&self, region: StepId) -> impl Iterator<Item = StepId> {
         let leads_on = |id: StepId| self.step(id).router.arcs.iter().any(|arc| !self.is_body_arc(id, arc));
         self.members(region).iter().copied().filter(move |id| !leads_on(*id))
     }
 
-    /// Whether the step's end is a person's decision, or the step is a loop around one that is.
+    /// Returns whether a person decides the end of this step or of a step in its body.
     #[must_use]
     pub fn asks_people(&self, id: StepId) -> bool {
         let step = self.step(id);
@@ -176,7 +176,7 @@ impl Net {
             || self.members(id).iter().any(|member| self.asks_people(*member))
     }
 
-    /// How many loops stand around the step.
+    /// Returns the number of loops around the step.
     #[must_use]
     pub fn depth(&self, id: StepId) -> usize {
         self.depths[id.index()] as usize
@@ -187,7 +187,7 @@ impl Net {
         self.tracked.contains(&id)
     }
 
-    /// Some expression or work reads the output of an earlier step.
+    /// Returns whether any expression or work reads the output of an earlier step.
     #[must_use]
     pub fn reads_outputs(&self) -> bool {
         !self.tracked.is_empty()
@@ -198,7 +198,7 @@ impl Net {
         self.step(arc.to).region == Some(from)
     }
 
-    /// Steps whose admission reads one of these context keys.
+    /// Returns the steps whose admission reads one of these context keys.
     #[must_use]
     pub fn gates_reading<'a>(&self, keys: impl Iterator<Item = &'a str>) -> BTreeSet<StepId> {
         let mut found: BTreeSet<StepId> = self.gates.any_key.iter().copied().collect();
@@ -208,7 +208,7 @@ impl Net {
         found
     }
 
-    /// Every step that control can reach from `from`, itself included.
+    /// Returns every step that control can reach from `from`, including `from`.
     #[must_use]
     pub fn descendants(&self, from: StepId) -> BTreeSet<StepId> {
         let mut found = BTreeSet::from([from]);
@@ -223,13 +223,13 @@ impl Net {
         found
     }
 
-    /// Some step is run by agents only.
+    /// Returns whether any step is run by agents only.
     #[must_use]
     pub fn has_tools(&self) -> bool {
         self.spec.steps.iter().any(|step| step.on_demand)
     }
 
-    /// The outermost loop around the step, or the step itself.
+    /// Returns the outermost loop around the step, or the step itself.
     #[must_use]
     pub fn outermost(&self, id: StepId) -> StepId {
         std::iter::successors(Some(id), |id| self.step(*id).region).last().unwrap_or(id)
@@ -247,7 +247,7 @@ impl Net {
     }
 
     fn find_tracked(&self) -> BTreeSet<StepId> {
-        // The final step is told where every result is.
+        // The summary for the final step refers to every result.
         if matches!(self.spec.policy.finish, Finish::Step(_)) {
             return self.names.values().copied().collect();
         }
@@ -262,7 +262,7 @@ impl Net {
         tracked
     }
 
-    /// The step an expression may mean by a name: `steps.NAME` or the bare name.
+    /// Returns the steps that a name in an expression can mean: `steps.NAME` or the bare name.
     fn step_read(&self, read: &Read) -> Vec<StepId> {
         let of_steps = read.root == "steps" || self.policy().names.get(&read.root) == Some(&Root::Outputs);
         match (of_steps, &read.key) {
@@ -284,7 +284,7 @@ impl Net {
                         keys.insert(key.clone());
                     }
                     ("ctx", None) => any = true,
-                    // A bare name may be a context key too.
+                    // A bare name can also be a context key.
                     (root, _) => {
                         keys.insert(root.to_owned());
                     }
@@ -302,7 +302,7 @@ impl Net {
 }
 
 fn digest(spec: &NetSpec) -> (NetDigest, usize) {
-    // Keys are strings and numbers were checked to be finite: nothing in a spec can fail to be written.
+    // Keys are strings and numbers were checked to be finite, so serialising a spec cannot fail.
     let bytes = serde_json::to_vec(spec).expect("a spec is plain data");
     (NetDigest(Sha256::digest(&bytes).into()), bytes.len())
 }

@@ -1,20 +1,20 @@
-//! Policies: what differs between dialects is data, not code.
+//! Policies. Dialects differ in this data and not in code.
 
 use crate::ids::StepId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use windlass_failure::ErrorClass;
 
-/// What an arrow means: when the tokens before a step fire it.
+/// Rule by which the tokens at a step fire it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Join {
-    /// Once per live token; only matched arcs emit (playbooks).
+    /// Fires once per live token; only matching arcs emit (playbooks).
     #[default]
     Each,
-    /// Every arc has its token and all are live (plans, actions).
+    /// Fires when every arc has a token and all are live (plans, actions).
     All,
-    /// Every arc has its token, none is poisoned and at least one is live (workflows).
+    /// Fires when every arc has a token, none is poisoned and at least one is live (workflows).
     AnyLive,
 }
 
@@ -23,20 +23,20 @@ pub enum Join {
 pub enum FailureMode {
     /// An unhandled failure drains the execution.
     FailFast,
-    /// A failed step poisons what depends on it; the rest goes on.
+    /// A failed step poisons its dependents; all other steps continue.
     #[default]
     Continue,
-    /// A failed step hands its error on along unguarded arcs.
+    /// A failed step passes its error along arcs without a guard.
     Collect,
 }
 
-/// What an execution with unhandled failures is in the end.
+/// Outcome of an execution with unhandled failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum EndPolicy {
     #[default]
     FailOnAny,
-    /// Partial when something ended well, failed when nothing did.
+    /// Partial if anything succeeded, failed otherwise.
     Partial,
 }
 
@@ -48,7 +48,7 @@ pub enum FinalFailure {
     Partial,
 }
 
-/// What is still owed after the last step.
+/// Work that follows the last step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
@@ -58,16 +58,16 @@ pub enum Finish {
     Uploads,
 }
 
-/// What a lost lease of started work means.
+/// Consequence of a lost lease on started work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
-    /// The step-run is offered again; no attempt is used up.
+    /// The step-run is offered again; no attempt is used.
     #[default]
     ResumeStep,
-    /// Everything runs again in a new generation.
+    /// The whole execution runs again in a new generation.
     RestartExecution,
-    /// The attempt failed, class transport.
+    /// The attempt failed with class transport.
     FailAttempt,
 }
 
@@ -76,29 +76,29 @@ pub enum Recovery {
 pub enum Affinity {
     #[default]
     AnyWorker,
-    /// One worker has the lease on the whole execution.
+    /// One worker leases the whole execution.
     OneWorker,
 }
 
-/// Bounds that keep any document from eating the machine (R5). Reaching one fails the execution.
+/// Limits that keep a definition from exhausting the machine (R5). Reaching one fails the execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Firings in one decide; more follow after a journaled Continue, so that one commit stays small.
+    /// Maximum number of firings in one decision. A journaled `Continued` follows, so that a commit stays small.
     pub firings_per_decide: u32,
-    /// Stops a loop of routing that never ends.
+    /// Stops routing that never ends.
     pub firings_per_execution: u64,
-    /// Bounds memory: each standing token is held in it.
+    /// Bounds memory, because every token that waits at a step is held there.
     pub standing_tokens: usize,
     pub restarts: u32,
     pub losses: u32,
     pub depth: u32,
-    /// A value whose JSON is longer is set aside, and the journal holds a reference.
+    /// Length of a value's JSON above which the value is stored as an artifact, and the journal holds a reference.
     #[serde(skip_serializing_if = "is_usual")]
     pub inline_bytes: usize,
 }
 
-/// A net that does not speak of it keeps the digest it always had.
+/// Omits the default when it is serialised, so that older nets keep their digest.
 fn is_usual(inline_bytes: &usize) -> bool {
     *inline_bytes == windlass_artifact::INLINE_BYTES
 }
@@ -121,7 +121,7 @@ impl Default for Limits {
 #[serde(default)]
 pub struct Policy {
     pub join: Join,
-    /// Where the first token stands; without it every step without incoming arcs is an entry.
+    /// Step of the first token. If unset, every step without incoming arcs is an entry.
     pub entry: Option<StepId>,
     pub finish: Finish,
     pub final_failure: FinalFailure,
@@ -134,26 +134,27 @@ pub struct Policy {
     pub affinity: Affinity,
     pub compensate: bool,
     pub no_next_is_error: bool,
-    /// A gate that nothing opens does not keep the execution alive.
+    /// Lets the execution complete while tokens still wait at gates.
     pub complete_with_pending_gates: bool,
     pub limits: Limits,
-    /// Roots of expressions that a definition calls otherwise.
+    /// Additional names for the roots of expressions.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub names: BTreeMap<String, Root>,
-    /// Only callers who may edit definitions may start it. The kernel does not know callers; the engine and the server ask.
+    /// Restricts starts to callers who may edit definitions. The engine and the server check this, because the kernel
+    /// does not know callers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub editors_only: bool,
 }
 
-/// What a further name of expressions stands for.
+/// Meaning of an additional root name in expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Root {
-    /// The inputs of the execution, as `workload`.
+    /// The inputs of the execution, like `workload`.
     Inputs,
-    /// The arguments of the token, as `args`.
+    /// The arguments of the token, like `args`.
     Arguments,
-    /// As `steps`, with each output inside of an object: `NAME.STEP.output`.
+    /// The outputs, like `steps`, each wrapped in an object: `NAME.STEP.output`.
     Outputs,
 }
 
@@ -166,46 +167,46 @@ pub enum Backoff {
     Exponential,
 }
 
-/// What an error of no known class means.
+/// Treatment of errors without a known class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownErrors {
-    /// Follow the error's own flag; without one do not try again.
+    /// Follows the error's own flag; an error without one is not retried.
     #[default]
     AsFlagged,
     Retry,
 }
 
-/// Which errors are tried again. The classes that never are stay so whatever stands here.
+/// Selection of errors that are retried. Classes that are never retried are excluded in any case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryOn {
     #[default]
     Default,
-    /// Replaces the default set: names of classes or codes.
+    /// Names of classes or codes that replace the default set.
     Only(Vec<String>),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Retry {
-    /// All tries, the first included.
+    /// Maximum number of attempts, including the first.
     pub attempts_max: u32,
     pub backoff: Backoff,
     pub initial_ms: u64,
     pub multiplier: f64,
     pub max_ms: u64,
-    /// Share of the delay that random bits may add or take, after the cap.
+    /// Fraction of the delay that is added or subtracted at random, after the cap.
     pub jitter: f64,
     pub on: RetryOn,
     pub unknown: UnknownErrors,
-    /// Another attempt goes on at the checkpoint of the one before it, instead of at the start.
+    /// Resumes another attempt at the checkpoint of the previous one, instead of at the start.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
 }
 
 impl Default for Retry {
-    /// One attempt.
+    /// Returns a policy with a single attempt.
     fn default() -> Self {
         Retry {
             attempts_max: 1,

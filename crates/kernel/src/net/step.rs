@@ -1,4 +1,4 @@
-//! One step of a Net: its work and everything that decides when and how often it runs.
+//! One step of a Net: its work, and everything that decides when and how often it runs.
 
 use super::policy::Retry;
 use crate::ids::StepId;
@@ -10,7 +10,7 @@ use windlass_expr::{Expr, Read, Template};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     pub name: String,
-    /// Ready steps are dispatched by (order, id).
+    /// Rank among ready steps, which are dispatched by (order, id).
     #[serde(default)]
     pub order: u32,
     pub work: Work,
@@ -19,19 +19,19 @@ pub struct Step {
     pub reads: Vec<StepId>,
     #[serde(default)]
     pub admit: Option<Admit>,
-    /// False skips the step.
+    /// Expression that skips the step if it is false.
     #[serde(default)]
     pub condition: Option<Expr>,
     #[serde(default)]
     pub wait_for: Option<WaitFor>,
     #[serde(default)]
     pub repeat: Option<LoopSpec>,
-    /// The loop's output has the outputs of its iterations, because something reads them.
+    /// Includes the outputs of the iterations in the loop's output, because an expression reads them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub collect: bool,
     #[serde(default)]
     pub retry: Retry,
-    /// Of one attempt; the worker's clock starts it, see `Timer::Attempt`.
+    /// Time limit of one attempt, counted from the start on the worker; see `Timer::Attempt`.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
     #[serde(default)]
@@ -45,18 +45,18 @@ pub struct Step {
     /// The loop step whose body this step belongs to.
     #[serde(default)]
     pub region: Option<StepId>,
-    /// Fired by an agent only, never by a token of the marking.
+    /// Fires only when an agent calls it, never by a token.
     #[serde(default)]
     pub on_demand: bool,
-    /// A trigger does not count when it is asked whether anything completed.
+    /// Marks a trigger, which does not count as a completed step when the outcome is decided.
     #[serde(default)]
     pub trigger: bool,
-    /// How people see it; None: by its name and its work.
+    /// Display text; if unset, the step is shown by its name and its work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Shown>,
 }
 
-/// What a definition calls a step beside its name.
+/// Display text of a step, in addition to its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
     pub title: String,
@@ -64,7 +64,7 @@ pub struct Shown {
 }
 
 impl Step {
-    /// A step that does `work` and nothing else; fields are set from there.
+    /// Creates a step that does `work` and nothing else; the caller sets further fields.
     #[must_use]
     pub fn new(name: impl Into<String>, work: Work) -> Step {
         Step {
@@ -90,7 +90,7 @@ impl Step {
         }
     }
 
-    /// Every name that an expression of this step reads while it is decided.
+    /// Calls `take` for every name that an expression of this step reads during a decision.
     pub(crate) fn each_read(&self, take: &mut dyn FnMut(&Read)) {
         let admit = self.admit.iter().flat_map(Admit::reads);
         let condition = self.condition.iter().flat_map(Expr::reads);
@@ -108,24 +108,24 @@ impl Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Decided here, without a worker: routing, context patches, constants.
+    /// Computed in the kernel without a worker: routing, context patches, constants.
     Pure {
         #[serde(default)]
         output: Option<Template>,
         #[serde(default)]
         patch: Vec<PatchEntry>,
     },
-    /// Offered to a worker, who alone knows what it means.
+    /// Offered to a worker; the kernel does not interpret the spec.
     Task { spec: Arc<Value> },
-    /// Another execution; its end is this step's.
+    /// Another execution, whose end is the end of this step.
     Child { definition: Template, inputs: Template },
-    /// A person decides. What is asked is told to whoever may answer.
+    /// Decided by a person. `asks` is shown to the people who may answer.
     Approval {
         deadline_ms: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         asks: Option<Template>,
     },
-    /// A durable timer; the template gives milliseconds.
+    /// A durable timer; the template renders to milliseconds.
     Delay { ms: Template },
 }
 
@@ -174,7 +174,7 @@ impl Admit {
     }
 }
 
-/// `when: None` is the `else` rule.
+/// Rule of admission; `when: None` is the `else` rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AdmitRule {
     pub when: Option<Expr>,
@@ -189,7 +189,7 @@ pub enum OnDeny {
     Discard,
 }
 
-/// Something outside must be ready before the work starts; who waits holds no slot.
+/// Condition outside the execution that must be met before the work starts. A waiting step-run holds no slot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitFor {
     pub target: Template,
@@ -199,12 +199,12 @@ pub struct WaitFor {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopSpec {
     pub kind: LoopKind,
-    /// Name of the item in the body's `iter`.
+    /// Name of the item in `iter` of the body.
     pub iterator: String,
-    /// Iterations open at a time; 1 is sequential.
+    /// Maximum number of iterations open at a time; 1 is sequential.
     pub cap: u32,
     pub body: Body,
-    /// True after an iteration: no further one starts.
+    /// Expression that is evaluated after an iteration; if it is true, no further iteration starts.
     #[serde(default)]
     pub break_when: Option<Expr>,
 }
@@ -229,7 +229,7 @@ pub enum LoopKind {
     Count {
         times: Template,
     },
-    /// Sequential; `check_first: false` is do-while. More than `max` iterations fail the step.
+    /// Sequential loop; `check_first: false` is do-while. The step fails after more than `max` iterations.
     While {
         condition: Expr,
         check_first: bool,
@@ -251,7 +251,7 @@ pub enum Body {
 pub enum Completion {
     #[default]
     Auto,
-    /// After the work, a person confirms the end.
+    /// A person confirms the end after the work is done.
     Manual { deadline_ms: Option<u64> },
 }
 
@@ -267,7 +267,7 @@ pub struct Hook {
 #[serde(default)]
 pub struct Router {
     pub mode: RouterMode,
-    /// The step exists to choose among its arcs: when it fails, no arc can be chosen.
+    /// Marks a step that only chooses among its arcs: when it fails, no arc can be chosen.
     pub conditional: bool,
     pub arcs: Vec<JoinArc>,
 }
@@ -275,9 +275,9 @@ pub struct Router {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum RouterMode {
-    /// The first matching arc.
+    /// Takes the first matching arc.
     Exclusive,
-    /// Every matching arc.
+    /// Takes every matching arc.
     #[default]
     Inclusive,
 }
@@ -305,6 +305,6 @@ impl JoinArc {
 pub enum On {
     #[default]
     End,
-    /// From an error handle: taken when the step failed, and then the failure is handled.
+    /// Leaves an error handle: it is taken when the step failed, and then the failure is handled.
     Error,
 }
