@@ -58,7 +58,7 @@ pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
 }
 
 /// Returns the output that a record holds for a firing. Imported firings are numbered by their position in `Created`.
-fn output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
+fn find_output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
     match &record.event {
         Event::Done { run, output, .. } if *run == wanted => Some(output.clone()),
         Event::Created(created) if wanted.generation() == 1 => {
@@ -79,7 +79,7 @@ impl Values {
         for need in needs {
             match need {
                 Need::Output(run) => {
-                    let found = journal.iter().rev().find_map(|record| output(record, *run));
+                    let found = journal.iter().rev().find_map(|record| find_output(record, *run));
                     self.outputs.extend(found.map(|output| (*run, output)));
                 }
                 Need::Items(run) => {
@@ -91,11 +91,11 @@ impl Values {
                 }
                 Need::Results(run) => {
                     let found = self.results.entry(*run).or_default();
-                    found.outputs.extend(results(journal, *run));
+                    found.outputs.extend(find_results(journal, *run));
                     found.whole = true;
                 }
                 Need::Answer(run, fence) => {
-                    let found = answered(journal, *run, *fence);
+                    let found = find_answer(journal, *run, *fence);
                     self.answers.insert((*run, *fence), found);
                 }
                 Need::Artifact(_) => {}
@@ -105,7 +105,7 @@ impl Values {
 }
 
 /// Returns the outputs of the iterations whose start and end are both in the journal.
-fn results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
+fn find_results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
     let mut open = BTreeMap::new();
     let mut outputs = BTreeMap::new();
     for record in journal {
@@ -130,7 +130,7 @@ fn results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> {
 }
 
 /// Returns the first answer under the fence. The end of a child arrives by mail, whatever record it led to.
-fn answered(journal: &[Record], run: RunId, fence: Fence) -> Option<Answer> {
+fn find_answer(journal: &[Record], run: RunId, fence: Fence) -> Option<Answer> {
     let key = (run, fence);
     let found = journal.iter().filter_map(answer).find(|(at, _)| *at == key).map(|(_, answer)| answer)?;
     let by_child = journal.iter().any(|record| {

@@ -49,7 +49,7 @@ impl Changes {
     pub fn whole(state: &Execution<'_>) -> Changes {
         macro_rules! all {
             ($($table:ident),*) => {
-                Changes { head: state.head.clone(), ctx: true, $($table: entries(&state.$table)),* }
+                Changes { head: state.head.clone(), ctx: true, $($table: all_entries(&state.$table)),* }
             };
         }
         each_table!(all)
@@ -67,20 +67,22 @@ impl Changes {
         all.push(last);
         macro_rules! fold {
             ($($table:ident),*) => {
-                Changes { head, ctx, $($table: merge(all.iter_mut().map(|changes| &mut changes.$table))),* }
+                Changes { head, ctx, $($table: merge_deltas(all.iter_mut().map(|changes| &mut changes.$table))),* }
             };
         }
         each_table!(fold)
     }
 }
 
-fn entries<K: Ord + Clone, V: Clone, B>(table: &Table<'_, K, V>) -> Delta<K, V, B> {
+fn all_entries<K: Ord + Clone, V: Clone, B>(table: &Table<'_, K, V>) -> Delta<K, V, B> {
     let change = |value: &V| Change { before: None, after: Some(value.clone()) };
     table.iter().map(|(key, value)| (key.clone(), change(value))).collect()
 }
 
 /// Merges deltas; an entry that was added and removed in between is no change.
-fn merge<'d, K: Ord + 'd, V: 'd, B: 'd>(all: impl Iterator<Item = &'d mut Delta<K, V, B>>) -> Delta<K, V, B> {
+fn merge_deltas<'d, K: Ord + 'd, V: 'd, B: 'd>(
+    all: impl Iterator<Item = &'d mut Delta<K, V, B>>,
+) -> Delta<K, V, B> {
     let mut merged: BTreeMap<K, Change<V, B>> = BTreeMap::new();
     for (key, change) in all.flat_map(std::mem::take) {
         match merged.entry(key) {
@@ -141,7 +143,7 @@ mod tests {
             (3, change(false, Some(33))),
             (5, change(true, None)),
         ];
-        let merged = merge([&mut first, &mut later].into_iter());
+        let merged = merge_deltas([&mut first, &mut later].into_iter());
         let expected = vec![
             (2, change(true, None)),
             (3, change(true, Some(33))),

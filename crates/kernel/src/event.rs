@@ -195,7 +195,7 @@ pub enum Event {
         failure: Failure,
         handled: bool,
         reported: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "deserialize_present")]
         output: Option<Arc<Value>>,
         patch: Patch,
         times: Option<Times>,
@@ -265,7 +265,7 @@ pub enum Event {
 }
 
 /// Reads a field that is present, so that a result of null stays distinct from no result.
-fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
     Arc::deserialize(deserializer).map(Some)
 }
 

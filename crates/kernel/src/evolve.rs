@@ -47,16 +47,16 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::Assigned { deadline, .. } => life::assigned(state, *deadline),
         Event::TimeCame => life::time_came(state),
         Event::Started { deadline } => life::started(state, net, *deadline),
-        Event::Held { .. } => life::hold(state, true),
-        Event::Released { .. } => life::hold(state, false),
+        Event::Held { .. } => life::set_held(state, true),
+        Event::Released { .. } => life::set_held(state, false),
         Event::Paused { remaining_ms, .. } => life::paused(state, *remaining_ms),
         Event::Resumed { deadline } => life::resumed(state, *deadline),
         Event::Draining { outcome, cause, failure, compensate } => {
             life::draining(state, *outcome, *cause, failure, *compensate)
         }
         Event::Cleared(cleared) => life::cleared(state, net, cleared),
-        Event::Compensating => life::moved(state, Move::Compensate),
-        Event::Finalizing => life::moved(state, Move::Finalize),
+        Event::Compensating => life::move_phase(state, Move::Compensate),
+        Event::Finalizing => life::move_phase(state, Move::Finalize),
         Event::Ended { outcome, .. } => life::ended(state, *outcome),
         Event::Restarted { generation, remaining_ms } => {
             life::restarted(state, net, *generation, *remaining_ms)
@@ -75,7 +75,7 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
             tokens::skipped(state, net, *run, *token, *step, path, *reason)
         }
         Event::Patched { patch, .. } => {
-            tokens::patch(state, patch);
+            tokens::merge_patch(state, patch);
             Ok(())
         }
 
@@ -90,13 +90,13 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         }
         Event::Lost { run, fence, started, cursor } => runs::lost(state, net, *run, *fence, *started, cursor),
         Event::RetryScheduled { run, fence, until, patch, cursor, .. } => {
-            runs::retry(state, net, *run, *fence, *until, patch, cursor)
+            runs::retry_scheduled(state, net, *run, *fence, *until, patch, cursor)
         }
         Event::Yielded { run, fence, until, cursor, patch } => {
             runs::yielded(state, net, *run, *fence, *until, cursor, patch)
         }
         Event::AwaitingManual { run, fence, answered, output, patch, deadline, .. } => {
-            runs::awaiting(state, net, *run, (*fence, *answered), output, patch, *deadline)
+            runs::awaiting_manual(state, net, *run, (*fence, *answered), output, patch, *deadline)
         }
         Event::CompletedManually { run, fence, .. } => runs::completed_manually(state, *run, *fence),
         Event::LoopStarted { run, total, .. } => runs::loop_started(state, net, *run, *total),

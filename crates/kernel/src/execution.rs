@@ -229,7 +229,7 @@ impl Head {
 }
 
 impl Census {
-    pub(crate) fn slot(&mut self, kind: Kind) -> &mut u32 {
+    pub(crate) fn count_mut(&mut self, kind: Kind) -> &mut u32 {
         match kind {
             Kind::Ready => &mut self.ready,
             Kind::Waiting => &mut self.waiting,
@@ -313,12 +313,12 @@ impl<'b> Execution<'b> {
         match &run.role {
             Role::Iteration { of, index } => Some((*of, *index)),
             Role::Routed | Role::Final | Role::Hook { .. } | Role::Tool { .. } => {
-                self.enclosing(net, run.step, &run.path)
+                self.enclosing_iteration(net, run.step, &run.path)
             }
         }
     }
 
-    pub(crate) fn enclosing(&self, net: &Net, step: StepId, path: &Path) -> Option<(RunId, u32)> {
+    pub(crate) fn enclosing_iteration(&self, net: &Net, step: StepId, path: &Path) -> Option<(RunId, u32)> {
         let region = net.step(step).region?;
         let run = self.regions.get(&(region, path.parent()))?;
         Some((*run, path.index()?))

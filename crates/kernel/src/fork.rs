@@ -39,7 +39,7 @@ pub fn fork(
         return Err(Rejected::Malformed("only a playbook is forked; elsewhere steps are redone"));
     }
     can_be_retried(journal)?;
-    let prefix = &journal[..firing(journal, at)?];
+    let prefix = &journal[..find_firing(journal, at)?];
     let state = replay(net, prefix)?;
     // The firing can be in the part of the journal that the old execution took over itself.
     let forked = |record: &Record| if let Event::Forked(fork) = &record.event { Some(fork.id) } else { None };
@@ -59,7 +59,7 @@ pub fn fork(
 }
 
 /// Returns the position of a firing in the journal. An iteration belongs to the firing of its loop.
-fn firing(journal: &[Record], at: Option<RunId>) -> Result<usize, Rejected> {
+fn find_firing(journal: &[Record], at: Option<RunId>) -> Result<usize, Rejected> {
     let mut fired = BTreeMap::new();
     let (mut failed, mut decided) = (None, None);
     for (record, position) in journal.iter().zip(0..) {

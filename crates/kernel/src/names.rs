@@ -19,12 +19,12 @@ impl Event {
             }
             Event::Cleared(cleared) => {
                 let tokens = cleared.tokens.iter().map(|_| "token.discarded");
-                tokens.chain(cleared.dropped.iter().map(|(_, _, how)| gone(*how))).collect()
+                tokens.chain(cleared.dropped.iter().map(|(_, _, how)| gone_name(*how))).collect()
             }
             Event::Fired { role: Role::Hook { .. }, .. } => vec!["compensation.started"],
             Event::Fired { token: Some(_), .. } => vec!["token.admitted"],
-            Event::Done { run, .. } => ended(before, *run, ["step.done", "compensation.done"]),
-            Event::Failed { run, .. } => ended(before, *run, ["step.failed", "compensation.failed"]),
+            Event::Done { run, .. } => ended_names(before, *run, ["step.done", "compensation.done"]),
+            Event::Failed { run, .. } => ended_names(before, *run, ["step.failed", "compensation.failed"]),
             other => other.name().into_iter().collect(),
         }
     }
@@ -52,7 +52,7 @@ impl Event {
             Event::RetryScheduled { .. } | Event::Yielded { .. } => "step.retry_scheduled",
             Event::AwaitingManual { .. } => "step.awaiting_manual",
             Event::CompletedManually { .. } => "step.completed_manually",
-            Event::Dropped { how, .. } => gone(*how),
+            Event::Dropped { how, .. } => gone_name(*how),
             Event::LoopStarted { .. } => "loop.started",
             Event::IterationEnded { failed: false, .. } => "loop.iteration.done",
             Event::IterationEnded { failed: true, .. } => "loop.iteration.failed",
@@ -67,11 +67,11 @@ impl Event {
     }
 }
 
-fn gone(how: Gone) -> &'static str {
+fn gone_name(how: Gone) -> &'static str {
     if how == Gone::Skipped { "step.skipped" } else { "step.cancelled" }
 }
 
-fn ended(before: &Execution<'_>, run: RunId, [step, hook]: [&'static str; 2]) -> Vec<&'static str> {
+fn ended_names(before: &Execution<'_>, run: RunId, [step, hook]: [&'static str; 2]) -> Vec<&'static str> {
     match before.run(run) {
         Some(run) if matches!(run.role, Role::Hook { .. }) => vec![hook],
         // The loop's own events report its iterations.

@@ -70,13 +70,13 @@ impl<R> Outputs<R> {
         }
     }
 
-    /// Returns the same object as [`Outputs::value`], with each result rendered by `tell`.
+    /// Returns the same object as [`Outputs::value`], with each result rendered by `render`.
     #[must_use]
-    pub fn value_with(&self, net: &Net, tell: &mut dyn FnMut(&R) -> Value) -> Value {
+    pub fn value_with(&self, net: &Net, render: &mut dyn FnMut(&R) -> Value) -> Value {
         if let Finish::Step(step) = net.policy().finish
             && let Some(result) = self.results.get(&step)
         {
-            return object(net, step, tell(result));
+            return object(net, step, render(result));
         }
         let is_leaf = |step: StepId| {
             net.step(step).region.is_none()
@@ -84,9 +84,10 @@ impl<R> Outputs<R> {
         };
         let leaves: Vec<_> = self.results.iter().filter(|(step, _)| is_leaf(**step)).collect();
         match leaves[..] {
-            [(step, result)] => object(net, *step, tell(result)),
+            [(step, result)] => object(net, *step, render(result)),
             _ => {
-                let named = leaves.iter().map(|(step, result)| (net.step(**step).name.clone(), tell(result)));
+                let named =
+                    leaves.iter().map(|(step, result)| (net.step(**step).name.clone(), render(result)));
                 Value::Object(named.collect())
             }
         }

@@ -24,8 +24,8 @@ pub fn redo(net: &Net, journal: &[Record], from: Option<StepId>) -> Result<Vec<I
         return Err(Rejected::UnknownStep(step));
     }
     can_be_retried(journal)?;
-    let mut past = Past::default();
-    journal.iter().for_each(|record| past.see(&record.event));
+    let mut past = CompletedSteps::default();
+    journal.iter().for_each(|record| past.observe(&record.event));
     let again = from.map(|step| net.descendants(net.outermost(step))).unwrap_or_default();
     let kept = past.completed.into_iter().filter(|(step, done)| {
         net.step(*step).region.is_none() && !again.contains(step) && !past.undone.contains(&done.run)
@@ -47,7 +47,7 @@ pub fn can_be_retried(journal: &[Record]) -> Result<(), Rejected> {
 
 /// Completed steps outside loops, read from a journal.
 #[derive(Default)]
-struct Past {
+struct CompletedSteps {
     live: BTreeMap<RunId, (StepId, Role)>,
     completed: BTreeMap<StepId, Completed>,
     undone: BTreeSet<RunId>,
@@ -59,8 +59,8 @@ struct Completed {
     emitted: Option<Vec<Emission>>,
 }
 
-impl Past {
-    fn see(&mut self, event: &Event) {
+impl CompletedSteps {
+    fn observe(&mut self, event: &Event) {
         match event {
             Event::Created(created) => {
                 let mut run = RunId::first(1);
@@ -73,13 +73,13 @@ impl Past {
             Event::Fired { run, step, role, .. } => {
                 self.live.insert(*run, (*step, role.clone()));
             }
-            Event::Done { run, output, .. } => self.done(*run, output),
+            Event::Done { run, output, .. } => self.record_done(*run, output),
             Event::Routed { run, step, emitted, .. } => {
                 if let Some(done) = self.completed.get_mut(step).filter(|done| done.run == *run) {
                     done.emitted = Some(emitted.clone());
                 }
             }
-            Event::Restarted { .. } => *self = Past::default(),
+            Event::Restarted { .. } => *self = CompletedSteps::default(),
             any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
                 Compensating Finalizing Ended Continued Denied Admitted Discarded Skipped Waiting Woken Delayed
                 Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed Dropped LoopStarted
@@ -88,7 +88,7 @@ impl Past {
         }
     }
 
-    fn done(&mut self, run: RunId, output: &Arc<Value>) {
+    fn record_done(&mut self, run: RunId, output: &Arc<Value>) {
         match self.live.remove(&run) {
             Some((step, Role::Routed)) => {
                 let output = output.clone();

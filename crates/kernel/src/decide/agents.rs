@@ -1,8 +1,8 @@
 //! Agents: step-runs whose worker may request more work while it runs. Each call has a name, so that a recovered
 //! agent that repeats a call gets the same answer instead of a second firing.
 
-use super::ending::{self, Told};
-use super::{Draft, hold};
+use super::ending::{self, EndDetails};
+use super::{Accepted, Draft, hold};
 use crate::event::{AgentDecision, Cause, Event};
 use crate::ids::{Fence, Path, RunId, StepId};
 use crate::input::{AgentAsk, Rejected};
@@ -13,13 +13,13 @@ use windlass_failure::Failure;
 /// Maximum number of calls of one agent; its step-run holds their names while it is live.
 const CALLS_MAX: usize = 10_000;
 
-pub(super) fn ask(
+pub(super) fn answer_call(
     d: &mut Draft<'_>,
     run: RunId,
     fence: Fence,
     call: &str,
     ask: &AgentAsk,
-) -> Result<(), Rejected> {
+) -> Accepted {
     let agent = d.run(run)?;
     if !matches!(agent.state, RunState::Offered { fence: open } if open == fence) {
         return Err(Rejected::StaleFence { given: fence });
@@ -34,28 +34,28 @@ pub(super) fn ask(
         return Err(d.conflict("nothing new is begun any more"));
     }
     match ask {
-        AgentAsk::Execute { step, args } => execute(d, run, call, *step, args),
+        AgentAsk::Execute { step, args } => call_tool(d, run, call, *step, args),
         AgentAsk::Skip { step, reason } => {
-            on_demand(d, *step)?;
-            decided(d, run, call, AgentDecision::Skip { step: *step, reason: reason.clone() })
+            check_on_demand(d, *step)?;
+            record_decision(d, run, call, AgentDecision::Skip { step: *step, reason: reason.clone() })
         }
         AgentAsk::Pause { reason } => {
-            decided(d, run, call, AgentDecision::Pause { reason: reason.clone() })?;
+            record_decision(d, run, call, AgentDecision::Pause { reason: reason.clone() })?;
             hold::hold(d, &format!("agent:{}", d.net.step(d.run(run)?.step).name), reason)
         }
         AgentAsk::Fail { failure } => {
-            decided(d, run, call, AgentDecision::Fail { failure: failure.clone() })?;
+            record_decision(d, run, call, AgentDecision::Fail { failure: failure.clone() })?;
             fail_execution(d, run, fence, failure)
         }
     }
 }
 
-fn decided(d: &mut Draft<'_>, run: RunId, call: &str, decision: AgentDecision) -> Result<(), Rejected> {
+fn record_decision(d: &mut Draft<'_>, run: RunId, call: &str, decision: AgentDecision) -> Accepted {
     d.emit(Event::AgentDecided { run, call: call.to_owned(), decision })
 }
 
 /// Checks that a step is available to agents and that the agent has not ruled it out.
-fn on_demand(d: &Draft<'_>, step: StepId) -> Result<(), Rejected> {
+fn check_on_demand(d: &Draft<'_>, step: StepId) -> Accepted {
     if !d.net.knows(step) {
         return Err(Rejected::UnknownStep(step));
     }
@@ -68,18 +68,18 @@ fn on_demand(d: &Draft<'_>, step: StepId) -> Result<(), Rejected> {
     Ok(())
 }
 
-fn execute(d: &mut Draft<'_>, run: RunId, call: &str, step: StepId, args: &Args) -> Result<(), Rejected> {
-    on_demand(d, step)?;
+fn call_tool(d: &mut Draft<'_>, run: RunId, call: &str, step: StepId, args: &Args) -> Accepted {
+    check_on_demand(d, step)?;
     let tool = d.next_run();
-    decided(d, run, call, AgentDecision::Execute { step, tool, args: args.clone() })?;
+    record_decision(d, run, call, AgentDecision::Execute { step, tool, args: args.clone() })?;
     let role = Role::Tool { agent: run, call: call.to_owned() };
     d.firings += 1;
     d.emit(Event::Fired { run: tool, step, path: Path::default(), token: None, role, args: args.clone() })
 }
 
 /// Fails the whole execution on request of the agent, whatever the failure mode is.
-fn fail_execution(d: &mut Draft<'_>, run: RunId, fence: Fence, failure: &Failure) -> Result<(), Rejected> {
-    ending::fail(d, run, failure.clone(), Told::under(fence))?;
+fn fail_execution(d: &mut Draft<'_>, run: RunId, fence: Fence, failure: &Failure) -> Accepted {
+    ending::fail(d, run, failure.clone(), EndDetails::under(fence))?;
     if d.is_open() {
         super::cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure.clone()))
     } else {

@@ -1,10 +1,10 @@
 //! Sub-executions. Their start, end and cancellation are mail. The id of a child is derived from its origin, so that
 //! mail that is delivered twice names the same child (R15).
 
-use super::ending::{self, Told};
+use super::ending::{self, EndDetails};
 use super::reports;
-use super::scope::{Trouble, View};
-use super::{Draft, context, retry};
+use super::scope::{Evaluated, NoValue, View};
+use super::{Accepted, Draft, context, retry};
 use crate::event::{Delegated, Event};
 use crate::execution::Execution;
 use crate::ids::{ExecutionId, Fence, RunId};
@@ -18,18 +18,18 @@ use std::sync::Arc;
 use windlass_expr::Template;
 use windlass_failure::{ErrorClass, Failure, codes};
 
-pub(super) fn start(
+pub(super) fn start_child(
     d: &mut Draft<'_>,
     id: RunId,
     definition: &Template,
     inputs: &Template,
-) -> Result<(), Trouble> {
-    if let Some(failure) = too_deep(d) {
-        return Err(Trouble::failed(failure));
+) -> Evaluated<()> {
+    if let Some(failure) = depth_failure(d) {
+        return Err(NoValue::failed(failure));
     }
     let view = View::of_run(d, d.run(id)?);
     let (definition, inputs) = (Arc::new(view.render(definition)?), Arc::new(view.render(inputs)?));
-    Ok(spawn(d, id, definition, inputs, None)?)
+    Ok(spawn_child(d, id, definition, inputs, None)?)
 }
 
 /// Releases the slot of a pipeline until the other execution has ended.
@@ -38,39 +38,39 @@ pub(super) fn delegate(
     id: RunId,
     (definition, inputs): (Arc<Value>, Arc<Value>),
     delegated: Delegated,
-) -> Result<(), Rejected> {
-    if let Some(failure) = too_deep(d) {
+) -> Accepted {
+    if let Some(failure) = depth_failure(d) {
         let Delegated { fence, patch, .. } = delegated;
-        return ending::fail(d, id, failure, Told { patch, ..Told::under(fence) });
+        return ending::fail(d, id, failure, EndDetails { patch, ..EndDetails::under(fence) });
     }
     let patch = delegated.patch.clone();
-    spawn(d, id, definition, inputs, Some(Box::new(delegated)))?;
-    context::reexamine(d, &patch)
+    spawn_child(d, id, definition, inputs, Some(Box::new(delegated)))?;
+    context::examine_gates(d, &patch)
 }
 
-fn too_deep(d: &Draft<'_>) -> Option<Failure> {
+fn depth_failure(d: &Draft<'_>) -> Option<Failure> {
     let depth_max = d.net.policy().limits.depth;
     let message = format!("executions may be nested {depth_max} deep");
     (d.head().depth >= depth_max).then(|| Failure::new(ErrorClass::Validation, codes::LIMIT, message))
 }
 
-fn spawn(
+fn spawn_child(
     d: &mut Draft<'_>,
     id: RunId,
     definition: Arc<Value>,
     inputs: Arc<Value>,
     delegated: Option<Box<Delegated>>,
-) -> Result<(), Rejected> {
+) -> Accepted {
     let run = d.run(id)?;
     let attempt = run.attempts + 1;
     let until = d.net.step(run.step).timeout_ms.map(|ms| d.at.plus(ms));
     let fence = d.next_fence();
-    let child = child_id(d.head().id, id, fence);
+    let child = derive_child_id(d.head().id, id, fence);
     d.emit(Event::ChildStarted { run: id, fence, attempt, child, definition, inputs, until, delegated })
 }
 
 /// Derives the id of a child. Every attempt, and every call of a pipeline, has a fence of its own.
-fn child_id(parent: ExecutionId, run: RunId, fence: Fence) -> ExecutionId {
+fn derive_child_id(parent: ExecutionId, run: RunId, fence: Fence) -> ExecutionId {
     let mut hash = Sha256::new();
     hash.update(parent.0.to_be_bytes());
     hash.update(run.0.to_be_bytes());
@@ -84,64 +84,64 @@ fn child_id(parent: ExecutionId, run: RunId, fence: Fence) -> ExecutionId {
     ExecutionId(u128::from_be_bytes(bytes))
 }
 
-pub(super) fn ended(
+pub(super) fn end_child(
     d: &mut Draft<'_>,
     id: RunId,
     fence: Fence,
     child: ExecutionId,
     result: &ChildResult,
-) -> Result<(), Rejected> {
+) -> Accepted {
     let role = match d.state.run(id) {
         Some(run) if matches!(run.state, RunState::Child { fence: f, child: c, .. } if f == fence && c == child) => {
             run.role.clone()
         }
-        _ => return reports::repeated(d, id, fence, |answer| *answer == Answer::Child),
+        _ => return reports::answer_repeated(d, id, fence, |answer| *answer == Answer::Child),
     };
-    let told = Told { reported: true, ..Told::under(fence) };
-    let leads_on = ending::leads_on(d, &role);
+    let details = EndDetails { reported: true, ..EndDetails::under(fence) };
+    let control_continues = ending::control_continues(d, &role);
     if matches!(Execution::work_of(d.net, d.run(id)?), Work::Task { .. }) {
-        return match leads_on {
-            true => returned(d, id, fence, child, result),
-            false => reports::drop_it(d, id, fence, None),
+        return match control_continues {
+            true => resume_pipeline(d, id, fence, child, result),
+            false => reports::drop_run(d, id, fence, None),
         };
     }
     match result.outcome {
         // A child that is partial under its own policy has fulfilled its task.
-        Outcome::Completed | Outcome::Partial if leads_on => {
-            ending::succeed(d, id, result.output.clone(), told)
+        Outcome::Completed | Outcome::Partial if control_continues => {
+            ending::succeed(d, id, result.output.clone(), details)
         }
         // After routing has stopped, no person is asked to confirm the result.
         Outcome::Completed | Outcome::Partial if is_manual(d, id)? => {
-            reports::drop_it(d, id, fence, Some(WorkResult::Done { output: result.output.clone() }))
+            reports::drop_run(d, id, fence, Some(WorkResult::Done { output: result.output.clone() }))
         }
-        Outcome::Completed | Outcome::Partial => ending::complete(d, id, result.output.clone(), told),
+        Outcome::Completed | Outcome::Partial => ending::complete(d, id, result.output.clone(), details),
         Outcome::Failed => {
             let failure = result.failure.clone().unwrap_or_else(|| {
                 Failure::new(ErrorClass::Unknown, codes::CHILD_FAILED, "the sub-execution failed")
             });
-            if leads_on {
-                retry::attempt_failed(d, id, failure, told)
+            if control_continues {
+                retry::fail_attempt(d, id, failure, details)
             } else {
-                ending::fail(d, id, failure, told)
+                ending::fail(d, id, failure, details)
             }
         }
-        Outcome::Cancelled if leads_on => {
+        Outcome::Cancelled if control_continues => {
             let failure =
                 Failure::new(ErrorClass::Policy, codes::CANCELLED, "the sub-execution was cancelled");
-            ending::fail(d, id, failure, told)
+            ending::fail(d, id, failure, details)
         }
-        Outcome::Cancelled => reports::drop_it(d, id, fence, Some(WorkResult::Stopped)),
+        Outcome::Cancelled => reports::drop_run(d, id, fence, Some(WorkResult::Stopped)),
     }
 }
 
 /// Stores the result next to the pipeline's cursor, in the format of the worker protocol.
-fn returned(
+fn resume_pipeline(
     d: &mut Draft<'_>,
     id: RunId,
     fence: Fence,
     child: ExecutionId,
     result: &ChildResult,
-) -> Result<(), Rejected> {
+) -> Accepted {
     let mut end =
         json!({ "execution": child.to_string(), "status": result.outcome, "output": result.output });
     if let (Outcome::Failed, Some(failure)) = (result.outcome, &result.failure) {

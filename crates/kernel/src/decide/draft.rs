@@ -1,7 +1,8 @@
 //! The draft of a decision: the resulting state, and the records that lead to it.
 
+use super::Accepted;
 use crate::any_of;
-use crate::aside::lighten;
+use crate::aside::move_large;
 use crate::event::{Event, Record};
 use crate::evolve::evolve;
 use crate::execution::{Execution, Head};
@@ -58,9 +59,9 @@ impl<'a> Draft<'a> {
     }
 
     /// Appends an event and applies it to the state of the draft.
-    pub(crate) fn emit(&mut self, mut event: Event) -> Result<(), Rejected> {
+    pub(crate) fn emit(&mut self, mut event: Event) -> Accepted {
         let (artifacts, values) = (&mut self.artifacts, &mut self.fresh.artifacts);
-        lighten(&mut event, self.net.policy().limits.inline_bytes, |artifact, value| {
+        move_large(&mut event, self.net.policy().limits.inline_bytes, |artifact, value| {
             values.insert(artifact.key.clone(), Some(value));
             artifacts.push(artifact);
         });

@@ -1,10 +1,9 @@
 //! The end of an execution: compensation, the final step, uploads, the last event.
 
-use super::Draft;
+use super::{Accepted, Draft};
 use crate::event::Event;
 use crate::execution::Finale;
 use crate::ids::{Path, RunId, StepId};
-use crate::input::Rejected;
 use crate::net::{FinalFailure, Finish, Join};
 use crate::phase::{Outcome, Phase};
 use crate::step_run::{Args, Role};
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use windlass_failure::{ErrorClass, Failure, codes};
 
 /// Returns whether a completed step has to be undone after this outcome.
-pub(super) fn owes(d: &Draft<'_>) -> bool {
+pub(super) fn owes_compensation(d: &Draft<'_>) -> bool {
     let Some(decided) = d.head().decided else { return false };
     let wanted = match decided.outcome {
         Outcome::Failed | Outcome::Cancelled => decided.compensate,
@@ -23,21 +22,21 @@ pub(super) fn owes(d: &Draft<'_>) -> bool {
 }
 
 /// Proceeds after the last work in flight has ended.
-pub(super) fn drained(d: &mut Draft<'_>) -> Result<(), Rejected> {
-    if owes(d) { d.emit(Event::Compensating) } else { finalize(d) }
+pub(super) fn finish_drain(d: &mut Draft<'_>) -> Accepted {
+    if owes_compensation(d) { d.emit(Event::Compensating) } else { finalize(d) }
 }
 
 /// Fires the hook of the step that completed last, or proceeds after all hooks.
-pub(super) fn next_hook(d: &mut Draft<'_>) -> Result<(), Rejected> {
+pub(super) fn fire_next_hook(d: &mut Draft<'_>) -> Accepted {
     let Some((of, step)) = d.state.owed.values().next().copied() else { return finalize(d) };
-    let args = hook_args(d, of, step);
+    let args = build_hook_args(d, of, step);
     let role = Role::Hook { of };
     d.emit(Event::Fired { run: d.next_run(), step, path: Path::default(), token: None, role, args })
 }
 
 /// Returns the arguments of a hook. The idempotency key is the same on every attempt; it contains the firing if the
 /// step can fire more than once.
-fn hook_args(d: &Draft<'_>, of: RunId, step: StepId) -> Args {
+fn build_hook_args(d: &Draft<'_>, of: RunId, step: StepId) -> Args {
     let spec = d.net.step(step);
     let once = d.net.policy().join != Join::Each && spec.region.is_none();
     let firing = if once { String::new() } else { format!("#{}", of.0) };
@@ -45,7 +44,7 @@ fn hook_args(d: &Draft<'_>, of: RunId, step: StepId) -> Args {
     Some(Arc::new(json!({ "idempotencyKey": key })))
 }
 
-fn finalize(d: &mut Draft<'_>) -> Result<(), Rejected> {
+fn finalize(d: &mut Draft<'_>) -> Accepted {
     let policy = d.net.policy();
     let cancelled = d.head().decided.is_some_and(|decided| decided.outcome == Outcome::Cancelled);
     match policy.finish {
@@ -53,17 +52,17 @@ fn finalize(d: &mut Draft<'_>) -> Result<(), Rejected> {
             if d.head().finale == Finale::NotRun && (!cancelled || policy.final_step_on_cancel) =>
         {
             d.emit(Event::Finalizing)?;
-            let args = Some(Arc::new(summary(d)));
+            let args = Some(Arc::new(build_summary(d)));
             let run = d.next_run();
             d.emit(Event::Fired { run, step, path: Path::default(), token: None, role: Role::Final, args })
         }
         Finish::Uploads if !cancelled => d.emit(Event::Finalizing),
-        Finish::Step(_) | Finish::Uploads | Finish::Nothing => end(d),
+        Finish::Step(_) | Finish::Uploads | Finish::Nothing => end_execution(d),
     }
 }
 
 /// Returns the arguments of the final step: counts, references to results, the first failures (PBK-18).
-fn summary(d: &Draft<'_>) -> Value {
+fn build_summary(d: &Draft<'_>) -> Value {
     let counts = &d.head().counts;
     let results: Map<String, Value> = d
         .state
@@ -84,16 +83,16 @@ fn summary(d: &Draft<'_>) -> Value {
     })
 }
 
-pub(super) fn uploads_are_awaited(d: &Draft<'_>) -> bool {
+pub(super) fn awaits_uploads(d: &Draft<'_>) -> bool {
     d.net.policy().finish == Finish::Uploads
 }
 
-pub(super) fn uploaded(d: &mut Draft<'_>, failure: Option<&Failure>) -> Result<(), Rejected> {
-    if d.phase() != Phase::Finalizing || !uploads_are_awaited(d) {
+pub(super) fn finish_uploads(d: &mut Draft<'_>, failure: Option<&Failure>) -> Accepted {
+    if d.phase() != Phase::Finalizing || !awaits_uploads(d) {
         return Err(d.conflict("no upload is awaited"));
     }
     match failure {
-        None => end(d),
+        None => end_execution(d),
         Some(failure) => {
             let failure = Failure {
                 message: format!("an upload failed: {}", failure.message),
@@ -105,7 +104,7 @@ pub(super) fn uploaded(d: &mut Draft<'_>, failure: Option<&Failure>) -> Result<(
 }
 
 /// Ends the execution with the decided outcome, or a worse one if the final step failed (R6).
-pub(super) fn end(d: &mut Draft<'_>) -> Result<(), Rejected> {
+pub(super) fn end_execution(d: &mut Draft<'_>) -> Accepted {
     let Some(decided) = d.head().decided else { return Err(d.conflict("no outcome has been decided")) };
     let outcome = match (d.head().finale, d.net.policy().final_failure) {
         (Finale::Failed, FinalFailure::Fail) => decided.outcome.max(Outcome::Failed),
@@ -114,13 +113,13 @@ pub(super) fn end(d: &mut Draft<'_>) -> Result<(), Rejected> {
     };
     let failure = match outcome {
         Outcome::Completed => None,
-        Outcome::Partial | Outcome::Failed | Outcome::Cancelled => why(d),
+        Outcome::Partial | Outcome::Failed | Outcome::Cancelled => find_cause(d),
     };
     d.emit(Event::Ended { outcome, failure })
 }
 
 /// Returns the failure that drained the execution, or the first unhandled failure if it drained by itself.
-fn why(d: &Draft<'_>) -> Option<Failure> {
+fn find_cause(d: &Draft<'_>) -> Option<Failure> {
     let drained_by = d.head().drained_by.as_deref().cloned();
     let unhandled = || d.head().failures.iter().find(|note| !note.handled).map(|note| note.failure.clone());
     let dead_end = || {

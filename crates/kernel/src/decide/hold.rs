@@ -1,13 +1,12 @@
 //! Holds and pauses. An execution is paused if it is held or if only people can continue it (R10).
 
-use super::Draft;
+use super::{Accepted, Draft};
 use crate::event::{Event, PauseReason};
 use crate::execution::Clock;
 use crate::ids::Millis;
-use crate::input::Rejected;
 use crate::phase::Phase;
 
-pub(super) fn hold(d: &mut Draft<'_>, by: &str, reason: &str) -> Result<(), Rejected> {
+pub(super) fn hold(d: &mut Draft<'_>, by: &str, reason: &str) -> Accepted {
     if !d.is_open() {
         return Err(d.conflict("only a running execution can be paused"));
     }
@@ -18,7 +17,7 @@ pub(super) fn hold(d: &mut Draft<'_>, by: &str, reason: &str) -> Result<(), Reje
 }
 
 /// Releases a hold. It opens no gate and completes no manual step.
-pub(super) fn resume(d: &mut Draft<'_>, by: &str) -> Result<(), Rejected> {
+pub(super) fn resume(d: &mut Draft<'_>, by: &str) -> Accepted {
     if !d.head().held {
         return Err(
             d.conflict("it is not held; a gate opens by a context patch, a manual step by its completion")
@@ -28,7 +27,7 @@ pub(super) fn resume(d: &mut Draft<'_>, by: &str) -> Result<(), Rejected> {
 }
 
 /// Starts or ends a pause, after everything else is settled. The deadline does not run during a pause.
-pub(super) fn pause_or_resume(d: &mut Draft<'_>) -> Result<(), Rejected> {
+pub(super) fn pause_or_resume(d: &mut Draft<'_>) -> Accepted {
     let people = d.state.waits_for_people();
     let pause = d.head().held || people;
     match (d.phase(), pause) {
@@ -41,8 +40,8 @@ pub(super) fn pause_or_resume(d: &mut Draft<'_>) -> Result<(), Rejected> {
     }
 }
 
-pub(super) fn leave_pause(d: &mut Draft<'_>) -> Result<(), Rejected> {
-    let deadline = deadline_on(d);
+pub(super) fn leave_pause(d: &mut Draft<'_>) -> Accepted {
+    let deadline = deadline_from_now(d);
     d.emit(Event::Resumed { deadline })
 }
 
@@ -56,7 +55,7 @@ pub(super) fn remaining_ms(d: &Draft<'_>) -> Option<u64> {
 }
 
 /// Returns the deadline if a stopped clock runs again from now.
-pub(super) fn deadline_on(d: &Draft<'_>) -> Option<Millis> {
+pub(super) fn deadline_from_now(d: &Draft<'_>) -> Option<Millis> {
     match d.head().clock {
         Clock::Left(left) => Some(d.at.plus(left)),
         Clock::None | Clock::Until(_) => None,

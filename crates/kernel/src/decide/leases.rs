@@ -1,7 +1,7 @@
 //! Lost leases: the worker is gone or disconnected. The consequences follow the recovery policy of the Net.
 
-use super::ending::{self, Told};
-use super::{Draft, cancel, hold, reports, retry, start};
+use super::ending::{self, EndDetails};
+use super::{Accepted, Draft, cancel, hold, reports, retry, start};
 use crate::event::{Cause, Event};
 use crate::ids::{Fence, RunId};
 use crate::input::{LeaseLost, LeaseUnit, Loss, Rejected};
@@ -10,14 +10,14 @@ use crate::phase::{Outcome, Phase};
 use crate::step_run::{Role, RunState};
 use windlass_failure::{Failure, codes};
 
-pub(super) fn lost(d: &mut Draft<'_>, lost: &LeaseLost) -> Result<(), Rejected> {
+pub(super) fn handle_lost(d: &mut Draft<'_>, lost: &LeaseLost) -> Accepted {
     match lost.unit {
-        LeaseUnit::Execution { generation } => execution_lost(d, generation),
-        LeaseUnit::Run { run, fence } => run_lost(d, run, fence, lost),
+        LeaseUnit::Execution { generation } => lose_execution(d, generation),
+        LeaseUnit::Run { run, fence } => lose_run(d, run, fence, lost),
     }
 }
 
-fn run_lost(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Result<(), Rejected> {
+fn lose_run(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Accepted {
     let open = d.state.run(id).map(|run| (run.state.clone(), run.role.clone(), run.losses));
     let Some((RunState::Offered { fence: current }, role, losses)) = open else {
         return Err(Rejected::StaleFence { given: fence });
@@ -25,41 +25,41 @@ fn run_lost(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Res
     if current != fence {
         return Err(Rejected::StaleFence { given: fence });
     }
-    if !ending::leads_on(d, &role) {
-        return reports::drop_it(d, id, fence, None);
+    if !ending::control_continues(d, &role) {
+        return reports::drop_run(d, id, fence, None);
     }
     if lost.loss == Loss::NotStarted {
-        return again(d, id, fence, lost);
+        return offer_again(d, id, fence, lost);
     }
     match (d.net.policy().recovery, role) {
         (Recovery::FailAttempt, _) => {
-            let told = Told { cursor: lost.cursor.clone(), ..Told::under(fence) };
-            retry::attempt_failed(d, id, worker_lost("its worker was lost"), told)
+            let details = EndDetails { cursor: lost.cursor.clone(), ..EndDetails::under(fence) };
+            retry::fail_attempt(d, id, worker_lost_failure("its worker was lost"), details)
         }
         (Recovery::RestartExecution, Role::Routed | Role::Iteration { .. } | Role::Tool { .. })
             if d.is_open() =>
         {
-            restart(d)
+            restart_execution(d)
         }
         _ if lost.loss == Loss::Started && losses + 1 >= d.net.policy().limits.losses => {
             let message = format!("its worker was lost {} times", losses + 1);
-            ending::fail(d, id, worker_lost(message), Told::under(fence))
+            ending::fail(d, id, worker_lost_failure(message), EndDetails::under(fence))
         }
-        _ => again(d, id, fence, lost),
+        _ => offer_again(d, id, fence, lost),
     }
 }
 
-fn worker_lost(message: impl Into<String>) -> Failure {
+fn worker_lost_failure(message: impl Into<String>) -> Failure {
     Failure::of_code(codes::WORKER_LOST, message)
 }
 
 /// Makes the step-run ready to be offered again; no attempt is used.
-fn again(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Result<(), Rejected> {
+fn offer_again(d: &mut Draft<'_>, id: RunId, fence: Fence, lost: &LeaseLost) -> Accepted {
     d.emit(Event::Lost { run: id, fence, started: lost.loss == Loss::Started, cursor: lost.cursor.clone() })
 }
 
 /// Handles the loss of the only worker of an execution (R11).
-fn execution_lost(d: &mut Draft<'_>, generation: u32) -> Result<(), Rejected> {
+fn lose_execution(d: &mut Draft<'_>, generation: u32) -> Accepted {
     if d.net.policy().affinity != Affinity::OneWorker {
         return Err(Rejected::Malformed("this execution is not leased as a whole"));
     }
@@ -69,29 +69,29 @@ fn execution_lost(d: &mut Draft<'_>, generation: u32) -> Result<(), Rejected> {
     }
     let by_itself = d.head().decided.is_some_and(|decided| decided.cause == Cause::Quiet);
     match d.phase() {
-        Phase::Starting | Phase::Running | Phase::Paused => restart(d),
-        Phase::Finalizing if by_itself && !is_last_loss(d) => restart(d),
+        Phase::Starting | Phase::Running | Phase::Paused => restart_execution(d),
+        Phase::Finalizing if by_itself && !is_last_loss(d) => restart_execution(d),
         // The outcome stays; the worker's work in flight is lost.
-        Phase::Draining | Phase::Compensating | Phase::Finalizing => give_up(d),
+        Phase::Draining | Phase::Compensating | Phase::Finalizing => fail_uploads(d),
         Phase::Blank | Phase::Queued | Phase::Ended(_) => Err(d.conflict("no worker has it")),
     }
 }
 
-fn give_up(d: &mut Draft<'_>) -> Result<(), Rejected> {
+fn fail_uploads(d: &mut Draft<'_>) -> Accepted {
     cancel::clear(d, cancel::Clear::Lost)?;
-    let failure = worker_lost("the worker was lost before everything was uploaded");
+    let failure = worker_lost_failure("the worker was lost before everything was uploaded");
     let uploads = d.phase() == Phase::Finalizing && d.net.policy().finish == Finish::Uploads;
-    if uploads { super::finish::uploaded(d, Some(&failure)) } else { Ok(()) }
+    if uploads { super::finish::finish_uploads(d, Some(&failure)) } else { Ok(()) }
 }
 
 fn is_last_loss(d: &Draft<'_>) -> bool {
     d.head().restarts + 1 >= d.net.policy().limits.restarts
 }
 
-fn restart(d: &mut Draft<'_>) -> Result<(), Rejected> {
+fn restart_execution(d: &mut Draft<'_>) -> Accepted {
     if is_last_loss(d) {
         let losses = d.head().restarts + 1;
-        let failure = worker_lost(format!("runner lost {losses} times"));
+        let failure = worker_lost_failure(format!("runner lost {losses} times"));
         return cancel::drain_with(
             d,
             Outcome::Failed,

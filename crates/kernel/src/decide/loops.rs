@@ -1,8 +1,8 @@
 //! Loops: for-each, count and while, over the step's own work or over a body of several steps. The run of the loop
 //! holds only counters and ends once, after its last iteration (R18).
 
-use super::scope::{Trouble, View};
-use super::{Draft, ending};
+use super::scope::{Evaluated, NoValue, View};
+use super::{Accepted, Draft, ending};
 use crate::event::Event;
 use crate::ids::{Path, RunId, StepId};
 use crate::input::{Need, Rejected};
@@ -14,18 +14,18 @@ use std::sync::Arc;
 use windlass_expr::Template;
 use windlass_failure::{ErrorClass, Failure, codes};
 
-pub(super) fn start(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
+pub(super) fn start_loop(d: &mut Draft<'_>, id: RunId) -> Evaluated<()> {
     let run = d.run(id)?;
     let Some(spec) = &d.net.step(run.step).repeat else { return Ok(()) };
     let view = View::of_run(d, run);
     let (total, items) = match &spec.kind {
         LoopKind::ForEach { items } => {
-            let items = list(view.render(items)?)?;
+            let items = expect_list(view.render(items)?)?;
             (Some(items.as_array().map_or(0, Vec::len)), Some(Arc::new(items)))
         }
-        LoopKind::Count { times } => (Some(count(&view, times)?), None),
+        LoopKind::Count { times } => (Some(eval_count(&view, times)?), None),
         LoopKind::While { condition, check_first, .. } => {
-            let none = *check_first && !view.before_iteration(id, 0).truth(condition)?;
+            let none = *check_first && !view.before_iteration(id, 0).is_true(condition)?;
             (none.then_some(0), None)
         }
     };
@@ -34,18 +34,18 @@ pub(super) fn start(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
     Ok(end_if_over(d, id)?)
 }
 
-fn invalid(message: String) -> Trouble {
-    Trouble::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
+fn invalid_loop(message: String) -> NoValue {
+    NoValue::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
 }
 
-fn list(items: Value) -> Result<Value, Trouble> {
-    if items.is_array() { Ok(items) } else { Err(invalid(format!("a loop needs a list, not {items}"))) }
+fn expect_list(items: Value) -> Evaluated<Value> {
+    if items.is_array() { Ok(items) } else { Err(invalid_loop(format!("a loop needs a list, not {items}"))) }
 }
 
-fn count(view: &View<'_, '_>, times: &Template) -> Result<usize, Trouble> {
+fn eval_count(view: &View<'_, '_>, times: &Template) -> Evaluated<usize> {
     let value = view.render(times)?;
     let times = value.as_u64().and_then(|times| usize::try_from(times).ok());
-    times.ok_or_else(|| invalid(format!("a loop needs a number of iterations, not {value}")))
+    times.ok_or_else(|| invalid_loop(format!("a loop needs a number of iterations, not {value}")))
 }
 
 fn open_loop<'d>(d: &'d Draft<'_>, id: RunId) -> Option<(&'d LoopSpec, &'d LoopState, StepId)> {
@@ -57,7 +57,7 @@ fn open_loop<'d>(d: &'d Draft<'_>, id: RunId) -> Option<(&'d LoopSpec, &'d LoopS
 }
 
 /// Opens the next iteration of a loop that has room for one.
-pub(super) fn open_next(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+pub(super) fn open_next(d: &mut Draft<'_>, id: RunId) -> Accepted {
     let Some((spec, repeat, step)) = open_loop(d, id) else { return Err(Rejected::UnknownRun(id)) };
     let (index, body) = (repeat.next, spec.body);
     d.firings += 1;
@@ -73,7 +73,7 @@ pub(super) fn open_next(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
 }
 
 /// Returns a key that another parallel iteration has set to a different value.
-pub(super) fn conflicting_write(d: &Draft<'_>, of: RunId, patch: &Patch) -> Option<String> {
+pub(super) fn find_conflict(d: &Draft<'_>, of: RunId, patch: &Patch) -> Option<String> {
     let (spec, repeat, _) = open_loop(d, of)?;
     let differs = |(key, value): &(&String, &Arc<Value>)| {
         repeat.writes.get(*key).is_some_and(|written| *written != **value)
@@ -82,7 +82,7 @@ pub(super) fn conflicting_write(d: &Draft<'_>, of: RunId, patch: &Patch) -> Opti
 }
 
 /// Handles a settled step of a loop's body; the last one of an iteration ends the iteration.
-pub(super) fn member_settled(d: &mut Draft<'_>, step: StepId, path: &Path) -> Result<(), Rejected> {
+pub(super) fn settle_member(d: &mut Draft<'_>, step: StepId, path: &Path) -> Accepted {
     let Some(region) = d.net.step(step).region else { return Ok(()) };
     let (Some(loop_run), Some(index)) =
         (d.state.regions.get(&(region, path.parent())).copied(), path.index())
@@ -92,33 +92,28 @@ pub(super) fn member_settled(d: &mut Draft<'_>, step: StepId, path: &Path) -> Re
     match d.state.scopes.get(&(loop_run, index)) {
         Some(scope) if scope.open == 0 => {
             let failed = scope.failed;
-            iteration_ended(d, loop_run, index, failed)
+            end_iteration(d, loop_run, index, failed)
         }
         _ => Ok(()),
     }
 }
 
-pub(super) fn iteration_ended(
-    d: &mut Draft<'_>,
-    of: RunId,
-    index: u32,
-    failed: bool,
-) -> Result<(), Rejected> {
+pub(super) fn end_iteration(d: &mut Draft<'_>, of: RunId, index: u32, failed: bool) -> Accepted {
     // A drained loop has been removed: its iterations are not counted, and it emits no loop.done.
     if open_loop(d, of).is_none() || !(d.is_open() || d.phase() == Phase::Finalizing) {
         return Ok(());
     }
-    match stops(d, of, index).and_then(|stop| Ok((stop, gathered(d, of, index, failed)?))) {
+    match stops_after(d, of, index).and_then(|stop| Ok((stop, gather_outputs(d, of, index, failed)?))) {
         Ok((stop, output)) => {
             output.iter().for_each(|output| keep_result(d, of, index, output));
             d.emit(Event::IterationEnded { run: of, index, failed, stop, output })?;
         }
-        Err(Trouble::Rejected(rejected)) => return Err(rejected),
-        Err(Trouble::Failed(failure)) => {
+        Err(NoValue::Rejected(rejected)) => return Err(rejected),
+        Err(NoValue::Failed(failure)) => {
             let output = None;
             d.emit(Event::IterationEnded { run: of, index, failed: true, stop: true, output })?;
             if open_loop(d, of).is_some_and(|(_, repeat, _)| repeat.open == 0) {
-                return ending::fail(d, of, *failure, ending::Told::default());
+                return ending::fail(d, of, *failure, ending::EndDetails::default());
             }
         }
     }
@@ -126,24 +121,24 @@ pub(super) fn iteration_ended(
 }
 
 /// Returns whether no further iteration starts.
-fn stops(d: &Draft<'_>, of: RunId, index: u32) -> Result<bool, Trouble> {
+fn stops_after(d: &Draft<'_>, of: RunId, index: u32) -> Evaluated<bool> {
     let Some((spec, repeat, step)) = open_loop(d, of) else { return Ok(true) };
     let view = View::of_run(d, d.run(of)?).in_iteration(of, index);
-    let broken = spec.break_when.as_ref().map_or(Ok(false), |when| view.truth(when))?;
+    let broken = spec.break_when.as_ref().map_or(Ok(false), |when| view.is_true(when))?;
     let LoopKind::While { condition, max, .. } = &spec.kind else { return Ok(broken) };
-    if broken || !view.before_iteration(of, index + 1).truth(condition)? {
+    if broken || !view.before_iteration(of, index + 1).is_true(condition)? {
         return Ok(true);
     }
     if repeat.next < *max {
         return Ok(false);
     }
     let message = format!("the loop `{}` wants more than {max} iterations", d.net.step(step).name);
-    Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
+    Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
 }
 
 /// Returns the result of a body with several steps, by the rule for executions: the output of the only completed
 /// leaf, or several outputs by name.
-fn gathered(d: &Draft<'_>, of: RunId, index: u32, failed: bool) -> Result<Option<Arc<Value>>, Trouble> {
+fn gather_outputs(d: &Draft<'_>, of: RunId, index: u32, failed: bool) -> Result<Option<Arc<Value>>, NoValue> {
     let Some((spec, _, step)) = open_loop(d, of) else { return Ok(None) };
     if failed || spec.body != Body::Region || !d.net.step(step).collect {
         return Ok(None);
@@ -166,7 +161,7 @@ pub(super) fn keep_result(d: &mut Draft<'_>, of: RunId, index: u32, output: &Arc
 }
 
 /// Returns the outputs of the iterations in order, with null for an iteration without one.
-fn results(d: &Draft<'_>, id: RunId, count: u32) -> Result<Vec<Value>, Rejected> {
+fn collect_results(d: &Draft<'_>, id: RunId, count: u32) -> Result<Vec<Value>, Rejected> {
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -181,7 +176,7 @@ fn results(d: &Draft<'_>, id: RunId, count: u32) -> Result<Vec<Value>, Rejected>
     Ok((0..count).map(output).collect())
 }
 
-fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Accepted {
     let Some((_, repeat, step)) = open_loop(d, id) else { return Ok(()) };
     if repeat.open > 0 || repeat.has_more() {
         return Ok(());
@@ -191,12 +186,12 @@ fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     let mut counts = json!({ "iterations": total, "succeeded": success, "failed": failed, "stats": stats });
     if repeat.failed == 0 {
         if d.net.step(step).collect {
-            counts["results"] = Value::Array(results(d, id, total)?);
+            counts["results"] = Value::Array(collect_results(d, id, total)?);
         }
-        return ending::complete(d, id, Arc::new(counts), ending::Told::default());
+        return ending::complete(d, id, Arc::new(counts), ending::EndDetails::default());
     }
     let message = format!("{} iterations of `{}` failed", repeat.failed, d.net.step(step).name);
     let failure =
         Failure { details: counts, ..Failure::new(ErrorClass::Unknown, codes::ITERATION_FAILED, message) };
-    ending::fail(d, id, failure, ending::Told::default())
+    ending::fail(d, id, failure, ending::EndDetails::default())
 }

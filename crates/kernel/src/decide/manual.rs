@@ -1,9 +1,9 @@
 //! People: approvals, and work whose end a person confirms. The kernel knows a completion token only by its fence;
 //! the server verifies the token itself.
 
-use super::Draft;
-use super::ending::{self, Told};
+use super::ending::{self, EndDetails};
 use super::reports;
+use super::{Accepted, Draft};
 use crate::event::{Event, ManualNote, ManualOutcome};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Rejected};
@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_failure::{ErrorClass, Failure, codes};
 
-pub(super) fn ask(
+pub(super) fn ask_person(
     d: &mut Draft<'_>,
     id: RunId,
     output: Arc<Value>,
-    told: Told,
+    details: EndDetails,
     deadline_ms: Option<u64>,
-) -> Result<(), Rejected> {
+) -> Accepted {
     let deadline = deadline_ms.map(|ms| d.at.plus(ms));
-    let Told { fence: answered, patch, times, .. } = told;
+    let EndDetails { fence: answered, patch, times, .. } = details;
     let fence = d.next_fence();
     d.emit(Event::AwaitingManual {
         run: id,
@@ -32,34 +32,35 @@ pub(super) fn ask(
         deadline,
         times,
     })?;
-    super::context::reexamine(d, &patch)
+    super::context::examine_gates(d, &patch)
 }
 
 /// Completes a manual step. The checks are made in this order: existence, replay, state, token.
-pub(super) fn complete(
-    d: &mut Draft<'_>,
-    id: RunId,
-    fence: Fence,
-    note: &ManualNote,
-) -> Result<(), Rejected> {
+pub(super) fn complete(d: &mut Draft<'_>, id: RunId, fence: Fence, note: &ManualNote) -> Accepted {
     let output = match d.state.run(id).map(|run| &run.state) {
         Some(RunState::Manual { fence: open, output, .. }) if *open == fence => output.clone(),
-        _ => return reports::repeated(d, id, fence, |answer| *answer == Answer::Manual(note.clone())),
+        _ => return reports::answer_repeated(d, id, fence, |answer| *answer == Answer::Manual(note.clone())),
     };
     d.emit(Event::CompletedManually { run: id, fence, by: Box::new(note.clone()) })?;
-    let told = Told::under(fence);
+    let details = EndDetails::under(fence);
     match note.outcome {
         ManualOutcome::Succeeded => {
             let output =
                 if is_approval(d, id)? { Arc::new(json!({ "approved_by": note.actor })) } else { output };
-            ending::complete(d, id, output, told)
+            ending::complete(d, id, output, details)
         }
-        ManualOutcome::Failed => {
-            ending::fail(d, id, refusal(codes::REJECTED, format!("{} ended it as failed", note.actor)), told)
-        }
-        ManualOutcome::Cancelled => {
-            ending::fail(d, id, refusal(codes::CANCELLED, format!("{} cancelled it", note.actor)), told)
-        }
+        ManualOutcome::Failed => ending::fail(
+            d,
+            id,
+            refusal_failure(codes::REJECTED, format!("{} ended it as failed", note.actor)),
+            details,
+        ),
+        ManualOutcome::Cancelled => ending::fail(
+            d,
+            id,
+            refusal_failure(codes::CANCELLED, format!("{} cancelled it", note.actor)),
+            details,
+        ),
     }
 }
 
@@ -68,6 +69,6 @@ fn is_approval(d: &Draft<'_>, id: RunId) -> Result<bool, Rejected> {
 }
 
 /// Returns the failure for a negative decision of a person, which is final and not retried.
-fn refusal(code: &str, message: String) -> Failure {
+fn refusal_failure(code: &str, message: String) -> Failure {
     Failure::new(ErrorClass::Policy, code, message)
 }

@@ -34,6 +34,9 @@ use crate::net::Net;
 use crate::phase::Phase;
 use windlass_artifact::Artifact;
 
+/// Result of one part of a decision: the input is accepted so far, or rejected as a whole.
+type Accepted = Result<(), Rejected>;
+
 /// Result of an input. Without records, the input was accepted and changes nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
@@ -51,8 +54,8 @@ pub fn decide(
     input: &Input,
     given: &Given<'_>,
 ) -> Result<Decision, Rejected> {
-    known(execution, net, input)?;
-    let values = loaded(input, given);
+    check_target(execution, net, input)?;
+    let values = add_imports(input, given);
     let given = Given { values: values.as_ref().unwrap_or(given.values), ..*given };
     let mut draft = Draft::new(execution, net, &given);
     let d = &mut draft;
@@ -60,20 +63,22 @@ pub fn decide(
         Input::Create(create) => start::create(d, create)?,
         Input::Assign { worker } => start::assign(d, worker)?,
         Input::Begin => start::begin(d)?,
-        Input::StartFailed { failure } => start::failed(d, failure)?,
-        Input::Report(report) => reports::report(d, report)?,
-        Input::LeaseLost(lost) => leases::lost(d, lost)?,
-        Input::TimerDue(timer) => timers::due(d, *timer)?,
-        Input::RouteReady { run } => working::route_ready(d, *run)?,
+        Input::StartFailed { failure } => start::fail_start(d, failure)?,
+        Input::Report(report) => reports::handle_report(d, report)?,
+        Input::LeaseLost(lost) => leases::handle_lost(d, lost)?,
+        Input::TimerDue(timer) => timers::handle_due(d, *timer)?,
+        Input::RouteReady { run } => working::wake_waiting(d, *run)?,
         Input::Complete { run, fence, note } => manual::complete(d, *run, *fence, note)?,
-        Input::Patch { patch, by } => context::patch(d, patch, by)?,
+        Input::Patch { patch, by } => context::apply_patch(d, patch, by)?,
         Input::Hold { by, reason } => hold::hold(d, by, reason)?,
         Input::Resume { by } => hold::resume(d, by)?,
         Input::Cancel(cancel) => cancel::cancel(d, cancel)?,
-        Input::ChildEnded { run, fence, child, result } => children::ended(d, *run, *fence, *child, result)?,
-        Input::Agent { run, fence, call, ask } => agents::ask(d, *run, *fence, call, ask)?,
-        Input::Uploaded { failure } => finish::uploaded(d, failure.as_ref())?,
-        Input::Continue => start::go_on(d)?,
+        Input::ChildEnded { run, fence, child, result } => {
+            children::end_child(d, *run, *fence, *child, result)?
+        }
+        Input::Agent { run, fence, call, ask } => agents::answer_call(d, *run, *fence, call, ask)?,
+        Input::Uploaded { failure } => finish::finish_uploads(d, failure.as_ref())?,
+        Input::Continue => start::continue_work(d)?,
     }
     settle(d)?;
     let Draft { records, artifacts, state, .. } = draft;
@@ -81,7 +86,7 @@ pub fn decide(
 }
 
 /// Returns the loaded values with the outputs of imported steps, which are part of the input.
-fn loaded(input: &Input, given: &Given<'_>) -> Option<Values> {
+fn add_imports(input: &Input, given: &Given<'_>) -> Option<Values> {
     let Input::Create(create) = input else { return None };
     if create.imports.is_empty() {
         return None;
@@ -93,7 +98,7 @@ fn loaded(input: &Input, given: &Given<'_>) -> Option<Values> {
 }
 
 /// Rejects an input that cannot be for this execution.
-fn known(execution: &Execution<'_>, net: &Net, input: &Input) -> Result<(), Rejected> {
+fn check_target(execution: &Execution<'_>, net: &Net, input: &Input) -> Accepted {
     let phase = execution.phase();
     match (phase, input) {
         (Phase::Blank, Input::Create(_)) => return Ok(()),

@@ -1,39 +1,39 @@
 //! Reports of workers. Only a report under the open fence has an effect; a repeated report is accepted again.
 
-use super::ending::{self, Told};
-use super::{Draft, children, retry};
+use super::ending::{self, EndDetails};
+use super::{Accepted, Draft, children, retry};
 use crate::event::{Delegated, Event, Gone};
 use crate::ids::{Fence, RunId};
 use crate::input::{Answer, Need, Rejected, Report, WorkResult};
 use crate::net::Completion;
 use crate::step_run::{Patch, RunState};
 
-pub(super) fn report(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
+pub(super) fn handle_report(d: &mut Draft<'_>, report: &Report) -> Accepted {
     let open = d
         .state
         .run(report.run)
         .is_some_and(|run| matches!(run.state, RunState::Offered { fence } if fence == report.fence));
     if open {
-        return accept(d, report);
+        return accept_report(d, report);
     }
-    let said = report.as_kept(d.net.policy().limits.inline_bytes);
+    let said = report.as_stored(d.net.policy().limits.inline_bytes);
     let same = |answer: &Answer| match answer {
         Answer::Report { result, patch } => {
             *result == said.result && patch.as_ref().is_none_or(|patch| *patch == said.patch)
         }
         Answer::Manual(_) | Answer::Child => false,
     };
-    repeated(d, report.run, report.fence, same)
+    answer_repeated(d, report.run, report.fence, same)
 }
 
 /// Answers a report under a fence that is not open: it is accepted if it repeats the accepted one, and otherwise
 /// conflicts or is too late (R16).
-pub(super) fn repeated(
+pub(super) fn answer_repeated(
     d: &Draft<'_>,
     run: RunId,
     fence: Fence,
     same: impl Fn(&Answer) -> bool,
-) -> Result<(), Rejected> {
+) -> Accepted {
     let generation = d.head().generation;
     if run >= d.head().next_run {
         return Err(Rejected::UnknownRun(run));
@@ -52,44 +52,44 @@ pub(super) fn repeated(
     }
 }
 
-fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
+fn accept_report(d: &mut Draft<'_>, report: &Report) -> Accepted {
     let id = report.run;
-    let told = Told {
+    let details = EndDetails {
         patch: report.patch.clone(),
         times: report.times,
         metadata: report.metadata.clone(),
         cursor: report.cursor.clone(),
         reported: true,
-        ..Told::under(report.fence)
+        ..EndDetails::under(report.fence)
     };
-    let leads_on = ending::leads_on(d, &d.run(id)?.role);
-    if let Some(failure) = super::context::refused(d, &report.patch) {
-        let told = Told { patch: Patch::new(), ..told.clone() };
-        match (&report.result, leads_on) {
+    let control_continues = ending::control_continues(d, &d.run(id)?.role);
+    if let Some(failure) = super::context::patch_failure(d, &report.patch) {
+        let details = EndDetails { patch: Patch::new(), ..details.clone() };
+        match (&report.result, control_continues) {
             (WorkResult::Done { output }, _) => {
-                return ending::fail(d, id, failure, Told { output: Some(output.clone()), ..told });
+                return ending::fail(d, id, failure, EndDetails { output: Some(output.clone()), ..details });
             }
             (WorkResult::Failed(_), _) | (WorkResult::Later { .. } | WorkResult::Child { .. }, true) => {
-                return ending::fail(d, id, failure, told);
+                return ending::fail(d, id, failure, details);
             }
             // Only the fact that it was reported is stored.
             (WorkResult::Stopped, _) | (WorkResult::Later { .. } | WorkResult::Child { .. }, false) => {}
         }
     }
-    match (&report.result, leads_on) {
-        (WorkResult::Done { output }, true) => ending::succeed(d, id, output.clone(), told),
+    match (&report.result, control_continues) {
+        (WorkResult::Done { output }, true) => ending::succeed(d, id, output.clone(), details),
         (WorkResult::Done { output }, false) => {
             if d.net.step(d.run(id)?.step).completion == Completion::Auto {
-                ending::complete(d, id, output.clone(), told)
+                ending::complete(d, id, output.clone(), details)
             } else {
                 // No person is asked to confirm any more, so the step-run cannot complete.
-                drop_it(d, id, report.fence, Some(report.result.clone()))
+                drop_run(d, id, report.fence, Some(report.result.clone()))
             }
         }
-        (WorkResult::Failed(failure), true) => retry::attempt_failed(d, id, failure.clone(), told),
-        (WorkResult::Failed(failure), false) => ending::fail(d, id, failure.clone(), told),
+        (WorkResult::Failed(failure), true) => retry::fail_attempt(d, id, failure.clone(), details),
+        (WorkResult::Failed(failure), false) => ending::fail(d, id, failure.clone(), details),
         (WorkResult::Stopped | WorkResult::Later { .. } | WorkResult::Child { .. }, false) => {
-            drop_it(d, id, report.fence, Some(report.result.clone()))
+            drop_run(d, id, report.fence, Some(report.result.clone()))
         }
         (WorkResult::Stopped, true) => Err(Rejected::NotWaiting { run: id, why: "nobody asked it to stop" }),
         (WorkResult::Later { delay_ms, cursor }, true) => {
@@ -101,7 +101,7 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
                 cursor: cursor.clone(),
                 patch: report.patch.clone(),
             })?;
-            super::context::reexamine(d, &report.patch)
+            super::context::examine_gates(d, &report.patch)
         }
         (WorkResult::Child { definition, inputs, cursor }, true) => {
             let (fence, cursor, patch) = (report.fence, cursor.clone(), report.patch.clone());
@@ -111,12 +111,7 @@ fn accept(d: &mut Draft<'_>, report: &Report) -> Result<(), Rejected> {
     }
 }
 
-pub(super) fn drop_it(
-    d: &mut Draft<'_>,
-    id: RunId,
-    fence: Fence,
-    reported: Option<WorkResult>,
-) -> Result<(), Rejected> {
+pub(super) fn drop_run(d: &mut Draft<'_>, id: RunId, fence: Fence, reported: Option<WorkResult>) -> Accepted {
     let reported = reported.map(Box::new);
     d.emit(Event::Dropped { run: id, fence: Some(fence), how: Gone::Cancelled, reported })
 }

@@ -1,21 +1,15 @@
 //! Retries: whether another attempt is made, and when.
 
-use super::Draft;
-use super::ending::{self, Told};
+use super::ending::{self, EndDetails};
+use super::{Accepted, Draft};
 use crate::event::Event;
 use crate::ids::RunId;
-use crate::input::Rejected;
 use crate::net::{Backoff, Retry, UnknownErrors};
 use crate::step_run::Role;
 use windlass_failure::Failure;
 
 /// Handles a failed attempt: it schedules the next one, or fails the step-run.
-pub(super) fn attempt_failed(
-    d: &mut Draft<'_>,
-    id: RunId,
-    failure: Failure,
-    told: Told,
-) -> Result<(), Rejected> {
+pub(super) fn fail_attempt(d: &mut Draft<'_>, id: RunId, failure: Failure, details: EndDetails) -> Accepted {
     let run = d.run(id)?;
     let step = d.net.step(run.step);
     let policy = match (&run.role, &step.compensation) {
@@ -24,14 +18,14 @@ pub(super) fn attempt_failed(
     };
     let attempt = run.attempts + 1;
     if attempt >= policy.attempts_max || !is_retryable(policy, &failure) {
-        return ending::fail(d, id, failure, told);
+        return ending::fail(d, id, failure, details);
     }
     let until = d.at.plus(delay_ms(policy, attempt, failure.retry_after_ms, d.given.random));
-    let Told { fence, patch, reported, cursor, .. } = told;
+    let EndDetails { fence, patch, reported, cursor, .. } = details;
     // An attempt without a checkpoint of its own keeps that of the attempt before.
     let cursor = cursor.or_else(|| run.cursor.clone()).filter(|_| policy.resumes);
     d.emit(Event::RetryScheduled { run: id, fence, until, failure, reported, patch: patch.clone(), cursor })?;
-    super::context::reexamine(d, &patch)
+    super::context::examine_gates(d, &patch)
 }
 
 /// Returns whether a failure is retried. Some classes are never retried, a list replaces the default set, and all

@@ -2,7 +2,7 @@
 //! every join resolves.
 
 use super::Draft;
-use super::scope::{Boundary, End, Trouble, View};
+use super::scope::{Evaluated, GuardEvent, NoValue, RunEnd, View};
 use crate::event::{BranchEnd, Emission, Import, TokenValue};
 use crate::ids::{Path, StepId};
 use crate::input::Rejected;
@@ -21,51 +21,51 @@ pub(super) struct Route {
     pub(super) handled: bool,
 }
 
-pub(super) fn choose(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+pub(super) fn choose_route(d: &Draft<'_>, run: &StepRun, end: RunEnd<'_>, patch: &Patch) -> Evaluated<Route> {
     let step = d.net.step(run.step);
     if step.router.arcs.is_empty() {
-        return Ok(leaf(end));
+        return Ok(end_branch(end));
     }
     match d.net.policy().join {
-        Join::Each => by_match(d, run, end, patch),
-        Join::All | Join::AnyLive => by_join(d, run, end, patch),
+        Join::Each => route_by_match(d, run, end, patch),
+        Join::All | Join::AnyLive => route_by_join(d, run, end, patch),
     }
 }
 
-fn leaf(end: End<'_>) -> Route {
-    let end = if matches!(end, End::Done(_)) { BranchEnd::Well } else { BranchEnd::Failed };
+fn end_branch(end: RunEnd<'_>) -> Route {
+    let end = if matches!(end, RunEnd::Done(_)) { BranchEnd::Well } else { BranchEnd::Failed };
     Route { emitted: Vec::new(), end, handled: false }
 }
 
 /// Routes an imported step that was never routed. Guards that cannot be evaluated make it a dead end.
-pub(super) fn of_import(d: &Draft<'_>, import: &Import) -> Result<Route, Rejected> {
+pub(super) fn route_import(d: &Draft<'_>, import: &Import) -> Result<Route, Rejected> {
     let run = StepRun::new(import.step, Path::default(), Role::Routed, None);
-    match choose(d, &run, End::Done(&import.output), &Patch::new()) {
+    match choose_route(d, &run, RunEnd::Done(&import.output), &Patch::new()) {
         Ok(route) => Ok(route),
-        Err(Trouble::Rejected(rejected)) => Err(rejected),
-        Err(Trouble::Failed(_)) => Ok(Route { end: BranchEnd::DeadEnd, ..unroutable(d, import.step) }),
+        Err(NoValue::Rejected(rejected)) => Err(rejected),
+        Err(NoValue::Failed(_)) => Ok(Route { end: BranchEnd::DeadEnd, ..poison_arcs(d, import.step) }),
     }
 }
 
 /// Routes a failed step-run. If its guards cannot be evaluated, the branch ends.
-pub(super) fn after_failure(
+pub(super) fn route_failure(
     d: &Draft<'_>,
     run: &StepRun,
     failure: &Failure,
     patch: &Patch,
 ) -> Result<Route, Rejected> {
-    match choose(d, run, End::Failed(failure), patch) {
+    match choose_route(d, run, RunEnd::Failed(failure), patch) {
         Ok(route) => Ok(route),
-        Err(Trouble::Rejected(rejected)) => Err(rejected),
-        Err(Trouble::Failed(_)) => Ok(unroutable(d, run.step)),
+        Err(NoValue::Rejected(rejected)) => Err(rejected),
+        Err(NoValue::Failed(_)) => Ok(poison_arcs(d, run.step)),
     }
 }
 
-fn unroutable(d: &Draft<'_>, step: StepId) -> Route {
+fn poison_arcs(d: &Draft<'_>, step: StepId) -> Route {
     let emitted = match d.net.policy().join {
         Join::Each => Vec::new(),
         Join::All | Join::AnyLive => {
-            onward(d, step).map(|(arc, _)| emission(arc, TokenValue::Poisoned)).collect()
+            outgoing_arcs(d, step).map(|(arc, _)| emission(arc, TokenValue::Poisoned)).collect()
         }
     };
     Route { emitted, end: BranchEnd::Failed, handled: false }
@@ -76,41 +76,41 @@ fn emission(arc: u32, token: TokenValue) -> Emission {
 }
 
 /// Returns the arcs that leave the step; arcs into its own loop body are fired by iterations.
-fn onward<'d>(d: &'d Draft<'_>, step: StepId) -> impl Iterator<Item = (u32, &'d JoinArc)> {
+fn outgoing_arcs<'d>(d: &'d Draft<'_>, step: StepId) -> impl Iterator<Item = (u32, &'d JoinArc)> {
     (0..).zip(&d.net.step(step).router.arcs).filter(move |(_, arc)| !d.net.is_body_arc(step, arc))
 }
 
 /// Evaluator of the guards and arguments of arcs for the end of a step-run.
-struct Question<'q, 'a> {
+struct ArcEvaluator<'q, 'a> {
     d: &'q Draft<'a>,
     run: &'q StepRun,
-    end: End<'q>,
+    end: RunEnd<'q>,
     patch: &'q Patch,
     /// Created for the first expression, because most arcs have none.
     view: Option<View<'q, 'a>>,
 }
 
-impl<'q, 'a> Question<'q, 'a> {
-    fn new(d: &'q Draft<'a>, run: &'q StepRun, end: End<'q>, patch: &'q Patch) -> Question<'q, 'a> {
-        Question { d, run, end, patch, view: None }
+impl<'q, 'a> ArcEvaluator<'q, 'a> {
+    fn new(d: &'q Draft<'a>, run: &'q StepRun, end: RunEnd<'q>, patch: &'q Patch) -> ArcEvaluator<'q, 'a> {
+        ArcEvaluator { d, run, end, patch, view: None }
     }
 
     fn view(&mut self) -> &View<'q, 'a> {
         let step = self.d.net.step(self.run.step);
-        let boundary = Boundary::End { step: &step.name, looped: step.repeat.is_some(), end: self.end };
+        let event = GuardEvent::End { step: &step.name, looped: step.repeat.is_some(), end: self.end };
         let (d, run, patch) = (self.d, self.run, self.patch);
-        self.view.get_or_insert_with(|| View::of_run(d, run).with_event(boundary).with_ctx(patched(d, patch)))
+        self.view.get_or_insert_with(|| View::of_run(d, run).with_event(event).with_ctx(patch_ctx(d, patch)))
     }
 
-    fn matches(&mut self, arc: &JoinArc) -> Result<bool, Trouble> {
+    fn matches(&mut self, arc: &JoinArc) -> Evaluated<bool> {
         match &arc.guard {
-            _ if arc.on == On::Error && matches!(self.end, End::Done(_)) => Ok(false),
+            _ if arc.on == On::Error && matches!(self.end, RunEnd::Done(_)) => Ok(false),
             None => Ok(true),
-            Some(guard) => self.view().truth(guard),
+            Some(guard) => self.view().is_true(guard),
         }
     }
 
-    fn args(&mut self, arc: &JoinArc) -> Result<Args, Trouble> {
+    fn args(&mut self, arc: &JoinArc) -> Evaluated<Args> {
         match &arc.args {
             None => Ok(None),
             // Arguments that render to null are the same as no arguments, in memory and on disk.
@@ -122,7 +122,7 @@ impl<'q, 'a> Question<'q, 'a> {
 }
 
 /// Returns the context with the patch that the step-run just wrote, which guards see.
-fn patched(d: &Draft<'_>, patch: &Patch) -> Ctx {
+fn patch_ctx(d: &Draft<'_>, patch: &Patch) -> Ctx {
     let mut ctx = d.head().ctx.clone();
     if !patch.is_empty() {
         Arc::make_mut(&mut ctx).merge(patch);
@@ -131,19 +131,19 @@ fn patched(d: &Draft<'_>, patch: &Patch) -> Ctx {
 }
 
 /// Routes in playbooks: exclusive takes the first match, inclusive every match.
-fn by_match(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+fn route_by_match(d: &Draft<'_>, run: &StepRun, end: RunEnd<'_>, patch: &Patch) -> Evaluated<Route> {
     let router = &d.net.step(run.step).router;
     let (failed, refused) = match end {
-        End::Done(_) => (false, false),
-        End::Failed(failure) => (true, is_refusal(d, run.step, failure)),
+        RunEnd::Done(_) => (false, false),
+        RunEnd::Failed(failure) => (true, is_refusal(d, run.step, failure)),
     };
-    let mut question = Question::new(d, run, end, patch);
+    let mut evaluator = ArcEvaluator::new(d, run, end, patch);
     let (mut emitted, mut handled) = (Vec::new(), false);
     for (arc, number) in router.arcs.iter().zip(0..) {
-        if (refused && !reads_event(arc)) || !question.matches(arc)? {
+        if (refused && !reads_event(arc)) || !evaluator.matches(arc)? {
             continue;
         }
-        emitted.push(emission(number, TokenValue::Live(question.args(arc)?)));
+        emitted.push(emission(number, TokenValue::Live(evaluator.args(arc)?)));
         handled |= failed && reads_event(arc);
         if router.mode == RouterMode::Exclusive {
             break;
@@ -168,25 +168,25 @@ fn reads_event(arc: &JoinArc) -> bool {
 }
 
 /// Routes in all other dialects: every arc gets a token.
-fn by_join(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Route, Trouble> {
+fn route_by_join(d: &Draft<'_>, run: &StepRun, end: RunEnd<'_>, patch: &Patch) -> Evaluated<Route> {
     let (emitted, handled) = match end {
-        End::Done(_) => (taken(d, run, end, patch)?, false),
-        End::Failed(failure) => after_join_failure(d, run.step, failure),
+        RunEnd::Done(_) => (taken_tokens(d, run, end, patch)?, false),
+        RunEnd::Failed(failure) => failure_tokens(d, run.step, failure),
     };
-    let failed = matches!(end, End::Failed(_)) && !handled;
+    let failed = matches!(end, RunEnd::Failed(_)) && !handled;
     let end = if failed { BranchEnd::Failed } else { BranchEnd::GoesOn };
     Ok(Route { emitted, end, handled })
 }
 
-fn taken(d: &Draft<'_>, run: &StepRun, end: End<'_>, patch: &Patch) -> Result<Vec<Emission>, Trouble> {
+fn taken_tokens(d: &Draft<'_>, run: &StepRun, end: RunEnd<'_>, patch: &Patch) -> Evaluated<Vec<Emission>> {
     let exclusive = d.net.step(run.step).router.mode == RouterMode::Exclusive;
-    let mut question = Question::new(d, run, end, patch);
+    let mut evaluator = ArcEvaluator::new(d, run, end, patch);
     let mut emitted = Vec::new();
     let mut found = false;
-    for (number, arc) in onward(d, run.step) {
-        let live = !(exclusive && found) && question.matches(arc)?;
+    for (number, arc) in outgoing_arcs(d, run.step) {
+        let live = !(exclusive && found) && evaluator.matches(arc)?;
         found |= live;
-        let token = if live { TokenValue::Live(question.args(arc)?) } else { TokenValue::Dead };
+        let token = if live { TokenValue::Live(evaluator.args(arc)?) } else { TokenValue::Dead };
         emitted.push(emission(number, token));
     }
     Ok(emitted)
@@ -202,9 +202,9 @@ fn is_refusal(d: &Draft<'_>, step: StepId, failure: &Failure) -> bool {
 }
 
 /// Returns the tokens that a failed step emits, and whether an arc handles the failure (R2).
-fn after_join_failure(d: &Draft<'_>, step: StepId, failure: &Failure) -> (Vec<Emission>, bool) {
+fn failure_tokens(d: &Draft<'_>, step: StepId, failure: &Failure) -> (Vec<Emission>, bool) {
     let error = || Some(Arc::new(json!({ "error": failure })));
-    let handled = onward(d, step).any(|(_, arc)| arc.on == On::Error);
+    let handled = outgoing_arcs(d, step).any(|(_, arc)| arc.on == On::Error);
     let closes = d.net.step(step).router.conditional || is_refusal(d, step, failure);
     let collect = d.net.policy().failure == FailureMode::Collect && !closes;
     let token = |arc: &JoinArc| match (handled, arc.on, collect, &arc.guard) {
@@ -212,5 +212,5 @@ fn after_join_failure(d: &Draft<'_>, step: StepId, failure: &Failure) -> (Vec<Em
         (true, On::End, _, _) | (false, _, true, Some(_)) => TokenValue::Dead,
         (false, _, false, _) => TokenValue::Poisoned,
     };
-    (onward(d, step).map(|(number, arc)| emission(number, token(arc))).collect(), handled)
+    (outgoing_arcs(d, step).map(|(number, arc)| emission(number, token(arc))).collect(), handled)
 }

@@ -16,48 +16,53 @@ use windlass_expr::{EvalError, Expr, Scope, Template, of_iteration, of_output};
 use windlass_failure::{ErrorClass, Failure, codes};
 
 /// Reason why an expression has no value yet, or why its step fails.
-pub(super) enum Trouble {
+pub(super) enum NoValue {
     Rejected(Rejected),
     /// The expression cannot be evaluated, and the step fails.
     Failed(Box<Failure>),
 }
 
-impl Trouble {
-    pub(super) fn failed(failure: Failure) -> Trouble {
-        Trouble::Failed(Box::new(failure))
+impl NoValue {
+    pub(super) fn failed(failure: Failure) -> NoValue {
+        NoValue::Failed(Box::new(failure))
     }
 }
 
-impl From<Rejected> for Trouble {
+impl From<Rejected> for NoValue {
     fn from(rejected: Rejected) -> Self {
-        Trouble::Rejected(rejected)
+        NoValue::Rejected(rejected)
     }
 }
+
+/// Value of an expression, or the reason why there is none.
+pub(super) type Evaluated<T> = Result<T, NoValue>;
 
 /// End of a step-run, as guards see it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum End<'e> {
+pub(super) enum RunEnd<'e> {
     Done(&'e Value),
     Failed(&'e Failure),
 }
 
 /// The `event` of a guard or an admission rule.
-pub(super) enum Boundary<'e> {
+pub(super) enum GuardEvent<'e> {
     /// The event that sent the token: the start, or the end of a step.
     Arrival { step: Option<&'e str>, failed: bool },
     /// The end of the step-run whose arcs are evaluated.
-    End { step: &'e str, looped: bool, end: End<'e> },
+    End { step: &'e str, looped: bool, end: RunEnd<'e> },
 }
 
-impl<'e> Boundary<'e> {
+impl<'e> GuardEvent<'e> {
     const KEYS: [&'static str; 5] = ["name", "step", "payload", "result", "error"];
 
     fn name(&self) -> &'static str {
         match self {
-            Boundary::Arrival { step: None, .. } => "execution.started",
-            Boundary::End { looped: true, .. } => "loop.done",
-            Boundary::Arrival { failed: false, .. } | Boundary::End { end: End::Done(_), .. } => "step.done",
-            Boundary::Arrival { failed: true, .. } | Boundary::End { end: End::Failed(_), .. } => {
+            GuardEvent::Arrival { step: None, .. } => "execution.started",
+            GuardEvent::End { looped: true, .. } => "loop.done",
+            GuardEvent::Arrival { failed: false, .. } | GuardEvent::End { end: RunEnd::Done(_), .. } => {
+                "step.done"
+            }
+            GuardEvent::Arrival { failed: true, .. } | GuardEvent::End { end: RunEnd::Failed(_), .. } => {
                 "step.failed"
             }
         }
@@ -66,16 +71,16 @@ impl<'e> Boundary<'e> {
     fn get(&self, key: &str) -> Option<Cow<'_, Value>> {
         match (key, self) {
             ("name", _) => Some(Cow::Owned(json!(self.name()))),
-            ("step", Boundary::Arrival { step, .. }) => step.map(|step| Cow::Owned(json!(step))),
-            ("step", Boundary::End { step, .. }) => Some(Cow::Owned(json!(step))),
-            ("payload" | "result", Boundary::End { end: End::Done(output), .. }) => {
+            ("step", GuardEvent::Arrival { step, .. }) => step.map(|step| Cow::Owned(json!(step))),
+            ("step", GuardEvent::End { step, .. }) => Some(Cow::Owned(json!(step))),
+            ("payload" | "result", GuardEvent::End { end: RunEnd::Done(output), .. }) => {
                 Some(Cow::Borrowed(output))
             }
             // A failed loop has its counts as payload, too.
-            ("payload", Boundary::End { end: End::Failed(failure), looped: true, .. }) => {
+            ("payload", GuardEvent::End { end: RunEnd::Failed(failure), looped: true, .. }) => {
                 Some(Cow::Borrowed(&failure.details))
             }
-            ("payload" | "error", Boundary::End { end: End::Failed(failure), .. }) => {
+            ("payload" | "error", GuardEvent::End { end: RunEnd::Failed(failure), .. }) => {
                 Some(Cow::Owned(json!(failure)))
             }
             _ => None,
@@ -84,7 +89,7 @@ impl<'e> Boundary<'e> {
 
     /// Returns the counts of an ended loop in the form of `iter`.
     fn ended_loop(&self) -> Option<Value> {
-        let Boundary::End { looped: true, .. } = self else { return None };
+        let GuardEvent::End { looped: true, .. } = self else { return None };
         let length = self.get("payload")?.get("iterations")?.as_u64()?;
         let index = length.checked_sub(1);
         Some(json!({ "length": length, "index": index, "first": index == Some(0), "done": true }))
@@ -96,7 +101,7 @@ pub(super) struct View<'d, 'a> {
     path: Path,
     args: Args,
     ctx: Ctx,
-    event: Option<Boundary<'d>>,
+    event: Option<GuardEvent<'d>>,
     /// The loop run and index of the iteration that `iter` describes.
     iteration: Option<(RunId, u32)>,
     needs: RefCell<Vec<Need>>,
@@ -129,11 +134,11 @@ impl<'d, 'a> View<'d, 'a> {
 
     pub(super) fn of_token(draft: &'d Draft<'a>, step: StepId, path: &Path, args: &Args) -> View<'d, 'a> {
         let mut view = View::new(draft, path, args);
-        view.iteration = draft.state.enclosing(draft.net, step, path);
+        view.iteration = draft.state.enclosing_iteration(draft.net, step, path);
         view
     }
 
-    pub(super) fn with_event(mut self, event: Boundary<'d>) -> Self {
+    pub(super) fn with_event(mut self, event: GuardEvent<'d>) -> Self {
         self.event = Some(event);
         self
     }
@@ -156,21 +161,21 @@ impl<'d, 'a> View<'d, 'a> {
         self
     }
 
-    pub(super) fn truth(&self, expr: &Expr) -> Result<bool, Trouble> {
-        self.settled(expr.truthy(self), || format!("`{}`", expr.source()))
+    pub(super) fn is_true(&self, expr: &Expr) -> Evaluated<bool> {
+        self.check_needs(expr.truthy(self), || format!("`{}`", expr.source()))
     }
 
-    pub(super) fn render(&self, template: &Template) -> Result<Value, Trouble> {
+    pub(super) fn render(&self, template: &Template) -> Evaluated<Value> {
         if let Some(constant) = template.constant() {
             return Ok(constant.clone());
         }
-        self.settled(template.render(self), || self.blamed(template))
+        self.check_needs(template.render(self), || self.describe_failing(template))
     }
 
     /// Describes the first string of a failed template that fails on its own, with its field.
-    fn blamed(&self, template: &Template) -> String {
+    fn describe_failing(&self, template: &Template) -> String {
         let mut path = Vec::new();
-        let found = self.failing(template.source(), &mut path);
+        let found = self.find_failing(template.source(), &mut path);
         // Discards the needs of this search, because it is not part of the decision.
         drop((self.needs.take(), self.gone.take()));
         match (found, path.is_empty()) {
@@ -181,10 +186,10 @@ impl<'d, 'a> View<'d, 'a> {
     }
 
     /// Returns the first string that fails on its own, and pushes its position to `path`.
-    fn failing<'t>(&self, value: &'t Value, path: &mut Vec<String>) -> Option<&'t str> {
+    fn find_failing<'t>(&self, value: &'t Value, path: &mut Vec<String>) -> Option<&'t str> {
         let mut within = |name: String, inner: &'t Value| {
             path.push(name);
-            let found = self.failing(inner, path);
+            let found = self.find_failing(inner, path);
             if found.is_none() {
                 path.pop();
             }
@@ -204,24 +209,20 @@ impl<'d, 'a> View<'d, 'a> {
     }
 
     /// Returns the result, unless values were missing: it was computed without them.
-    fn settled<T>(
-        &self,
-        result: Result<T, EvalError>,
-        source: impl FnOnce() -> String,
-    ) -> Result<T, Trouble> {
+    fn check_needs<T>(&self, result: Result<T, EvalError>, source: impl FnOnce() -> String) -> Evaluated<T> {
         let mut needs = self.needs.take();
         if !needs.is_empty() {
             needs.sort();
             needs.dedup();
-            return Err(Trouble::Rejected(Rejected::Needs(needs)));
+            return Err(NoValue::Rejected(Rejected::Needs(needs)));
         }
         if let Some(key) = self.gone.take() {
             let message = format!("{} reads a value that is not there any more: {key}", source());
-            return Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::REFERENCE, message)));
+            return Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::REFERENCE, message)));
         }
         result.map_err(|error| {
             let message = format!("{} cannot be evaluated: {error}", source());
-            Trouble::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
+            NoValue::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message))
         })
     }
 
@@ -232,28 +233,25 @@ impl<'d, 'a> View<'d, 'a> {
 
     fn output_of(&self, step: StepId, name: &str) -> Option<Cow<'_, Value>> {
         match &self.event {
-            Some(Boundary::End { step, end: End::Done(output), .. }) if *step == name => {
+            Some(GuardEvent::End { step, end: RunEnd::Done(output), .. }) if *step == name => {
                 return Some(Cow::Borrowed(output));
             }
-            Some(Boundary::End { step, end: End::Failed(_), .. }) if *step == name => return None,
+            Some(GuardEvent::End { step, end: RunEnd::Failed(_), .. }) if *step == name => return None,
             _ => {}
         }
         let run = self.draft.state.latest_run(self.draft.net, step, &self.path)?;
         let fresh = self.draft.fresh.outputs.get(&run);
         match fresh.or_else(|| self.draft.given.values.outputs.get(&run)) {
             Some(value) => Some(Cow::Borrowed(value)),
-            None => self.need(Need::Output(run)),
+            None => self.add_need(Need::Output(run)),
         }
     }
 
     /// Returns the outputs of the given steps as they are stored; steps without one are left out.
-    pub(super) fn latest(
-        &self,
-        steps: impl Iterator<Item = StepId>,
-    ) -> Result<Vec<(String, Value)>, Trouble> {
+    pub(super) fn latest(&self, steps: impl Iterator<Item = StepId>) -> Evaluated<Vec<(String, Value)>> {
         let names = steps.map(|step| &self.draft.net.step(step).name);
         let found = names.filter_map(|name| Some((name.clone(), self.output(name)?.into_owned()))).collect();
-        self.settled(Ok(found), || "`the body of a loop`".to_owned())
+        self.check_needs(Ok(found), || "`the body of a loop`".to_owned())
     }
 
     /// Returns every output, for names that are only known when the expression runs.
@@ -266,11 +264,11 @@ impl<'d, 'a> View<'d, 'a> {
 
     /// Returns outputs in the form `nodes.NAME.output`. An enclosing loop has no output yet, and its current
     /// iteration is returned instead.
-    fn wrapped(&self, name: Option<&str>) -> Option<Cow<'_, Value>> {
+    fn wrap_outputs(&self, name: Option<&str>) -> Option<Cow<'_, Value>> {
         let wrap = |output: Cow<'_, Value>| json!({ "output": output.into_owned() });
         match name {
-            Some(name) => match self.around(name) {
-                Some(lap) => Some(Cow::Owned(lap)),
+            Some(name) => match self.loop_progress(name) {
+                Some(iteration) => Some(Cow::Owned(iteration)),
                 None => Some(Cow::Owned(wrap(self.resolve(self.output(name)?)?))),
             },
             None => match self.outputs()?.into_owned() {
@@ -283,49 +281,50 @@ impl<'d, 'a> View<'d, 'a> {
         }
     }
 
-    fn need(&self, need: Need) -> Option<Cow<'_, Value>> {
+    fn add_need(&self, need: Need) -> Option<Cow<'_, Value>> {
         self.needs.borrow_mut().push(need);
         None
     }
 
     /// Returns the enclosing iterations, innermost first.
-    fn laps(&self) -> impl Iterator<Item = (RunId, u32)> {
+    fn iterations(&self) -> impl Iterator<Item = (RunId, u32)> {
         let state = &self.draft.state;
         std::iter::successors(self.iteration, |(of, _)| state.iteration_of(self.draft.net, state.run(*of)?))
     }
 
     /// Returns the name of the items of a loop.
-    fn iterator(&self, of: RunId) -> Option<&str> {
+    fn item_name(&self, of: RunId) -> Option<&str> {
         let run = self.draft.state.run(of)?;
         self.draft.net.step(run.step).repeat.as_ref().map(|spec| spec.iterator.as_str())
     }
 
     /// Returns the item of an outer loop by its name.
-    fn outer(&self, name: &str) -> Option<Cow<'_, Value>> {
-        let lap = self.laps().skip(1).find(|(of, _)| self.iterator(*of) == Some(name))?;
-        self.lap(lap, Some(name))
+    fn outer_item(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let iteration = self.iterations().skip(1).find(|(of, _)| self.item_name(*of) == Some(name))?;
+        self.describe_iteration(iteration, Some(name))
     }
 
     /// Returns the current iteration of an enclosing loop: `nodes.NAME.item`.
-    fn around(&self, name: &str) -> Option<Value> {
+    fn loop_progress(&self, name: &str) -> Option<Value> {
         let step = self.draft.net.find(name)?;
-        let (of, index) =
-            self.laps().find(|(of, _)| self.draft.state.run(*of).is_some_and(|run| run.step == step))?;
-        let mut told = self.lap((of, index), None)?.into_owned();
-        told["item"] = self.lap((of, index), Some(self.iterator(of)?))?.into_owned();
-        Some(told)
+        let (of, index) = self
+            .iterations()
+            .find(|(of, _)| self.draft.state.run(*of).is_some_and(|run| run.step == step))?;
+        let mut progress = self.describe_iteration((of, index), None)?.into_owned();
+        progress["item"] = self.describe_iteration((of, index), Some(self.item_name(of)?))?.into_owned();
+        Some(progress)
     }
 
     fn iter(&self, key: Option<&str>) -> Option<Cow<'_, Value>> {
-        self.lap(self.iteration?, key)
+        self.describe_iteration(self.iteration?, key)
     }
 
-    fn lap(&self, (of, index): (RunId, u32), key: Option<&str>) -> Option<Cow<'_, Value>> {
+    fn describe_iteration(&self, (of, index): (RunId, u32), key: Option<&str>) -> Option<Cow<'_, Value>> {
         let run = self.draft.state.run(of)?;
         let spec = self.draft.net.step(run.step).repeat.as_ref()?;
-        let tells =
+        let is_known =
             |key: &str| key == spec.iterator || ["index", "first", "last"].contains(&of_iteration(key));
-        if !key.is_none_or(tells) {
+        if !key.is_none_or(is_known) {
             return None;
         }
         let total = if let RunState::Looping(repeat) = &run.state { repeat.total } else { None };
@@ -351,16 +350,16 @@ impl<'d, 'a> View<'d, 'a> {
         let fresh = self.draft.fresh.items.get(&of);
         match fresh.or_else(|| self.draft.given.values.items.get(&of)) {
             Some(items) => self.resolve(Cow::Borrowed(items))?.get(index as usize).cloned(),
-            None => self.need(Need::Items(of)).map(Cow::into_owned),
+            None => self.add_need(Need::Items(of)).map(Cow::into_owned),
         }
     }
 
     /// Resolves a bare name. Keys of the context and of the inputs are last, because callers choose them.
-    fn bare(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
+    fn bare_name(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         if let Some(argument) = field(self.args(), Some(root)) {
             return field(Some(argument), key);
         }
-        if let Some(value) = self.iter(Some(root)).or_else(|| self.outer(root)) {
+        if let Some(value) = self.iter(Some(root)).or_else(|| self.outer_item(root)) {
             return field(Some(value), key);
         }
         if let Some(step) = self.draft.net.find(root) {
@@ -400,8 +399,9 @@ impl<'d, 'a> View<'d, 'a> {
 
     fn whole_event(&self) -> Option<Cow<'_, Value>> {
         self.event.as_ref()?;
-        let found =
-            Boundary::KEYS.iter().filter_map(|key| Some(((*key).to_owned(), self.event(key)?.into_owned())));
+        let found = GuardEvent::KEYS
+            .iter()
+            .filter_map(|key| Some(((*key).to_owned(), self.event(key)?.into_owned())));
         Some(Cow::Owned(Value::Object(found.collect())))
     }
 
@@ -409,7 +409,7 @@ impl<'d, 'a> View<'d, 'a> {
     /// name.
     fn is_implied(&self, root: &str, key: Option<&str>) -> bool {
         match root {
-            "error" | "result" | "response" | "loop" => matches!(self.event, Some(Boundary::End { .. })),
+            "error" | "result" | "response" | "loop" => matches!(self.event, Some(GuardEvent::End { .. })),
             "job" => key == Some("uuid"),
             _ => false,
         }
@@ -436,7 +436,7 @@ impl<'d, 'a> View<'d, 'a> {
                 *self.gone.borrow_mut() = Some(key.to_owned());
                 None
             }
-            None => self.need(Need::Artifact(key.to_owned())),
+            None => self.add_need(Need::Artifact(key.to_owned())),
         }
     }
 }
@@ -455,7 +455,7 @@ impl Scope for View<'_, '_> {
         let root = match self.draft.net.policy().names.get(root) {
             Some(Root::Inputs) => "workload",
             Some(Root::Arguments) => "args",
-            Some(Root::Outputs) => return self.wrapped(key),
+            Some(Root::Outputs) => return self.wrap_outputs(key),
             None => root,
         };
         match (root, key) {
@@ -469,7 +469,7 @@ impl Scope for View<'_, '_> {
             ("steps", Some(name)) => self.resolve(self.output(name)?),
             ("steps", None) => self.outputs(),
             ("execution_id", _) => Some(Cow::Owned(json!(self.draft.head().id.to_string()))),
-            (root, key) => self.bare(root, key),
+            (root, key) => self.bare_name(root, key),
         }
     }
 }

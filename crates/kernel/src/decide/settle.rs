@@ -1,7 +1,7 @@
 //! Work after every input: control proceeds until it waits for something outside, and then the execution pauses or
 //! ends. Quiescence is derived from counters, without a search.
 
-use super::{Draft, cancel, finish, firing, hold, loops, working};
+use super::{Accepted, Draft, cancel, finish, firing, hold, loops, working};
 use crate::any_of;
 use crate::event::{Cause, Event};
 use crate::ids::StepId;
@@ -10,10 +10,10 @@ use crate::net::{EndPolicy, Join};
 use crate::phase::{Outcome, Phase};
 use windlass_failure::{ErrorClass, Failure, codes};
 
-pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
+pub(crate) fn settle(d: &mut Draft<'_>) -> Accepted {
     loop {
         let phase = d.phase();
-        run_on(d)?;
+        proceed(d)?;
         if d.phase() != phase {
             continue;
         }
@@ -29,10 +29,10 @@ pub(crate) fn settle(d: &mut Draft<'_>) -> Result<(), Rejected> {
                 let outcome = quiet_outcome(d);
                 cancel::drain(d, outcome, Cause::Quiet, None)?;
             }
-            Phase::Draining if d.head().census.in_flight() == 0 => finish::drained(d)?,
-            Phase::Compensating if d.state.runs.is_empty() => finish::next_hook(d)?,
-            Phase::Finalizing if d.state.runs.is_empty() && !finish::uploads_are_awaited(d) => {
-                finish::end(d)?;
+            Phase::Draining if d.head().census.in_flight() == 0 => finish::finish_drain(d)?,
+            Phase::Compensating if d.state.runs.is_empty() => finish::fire_next_hook(d)?,
+            Phase::Finalizing if d.state.runs.is_empty() && !finish::awaits_uploads(d) => {
+                finish::end_execution(d)?;
             }
             any_of![Phase: Blank Queued Starting Draining Compensating Finalizing Ended] => return Ok(()),
         }
@@ -52,13 +52,13 @@ pub(super) fn has_work(d: &Draft<'_>) -> bool {
 }
 
 /// Fires tokens, opens iterations and begins ready work until the limit of one decision or until nothing is left.
-fn run_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
+fn proceed(d: &mut Draft<'_>) -> Accepted {
     while !d.is_full() && has_work(d) {
-        if d.is_open() && limit_reached(d)? {
+        if d.is_open() && check_limits(d)? {
             return Ok(());
         }
         if let Some(token) = d.state.arrived.first().map(|(id, _)| *id) {
-            firing::fire(d, token)?;
+            firing::fire_token(d, token)?;
         } else if let Some(run) = d.state.hungry.first().map(|(id, ())| *id) {
             loops::open_next(d, run)?;
         } else {
@@ -69,22 +69,22 @@ fn run_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
 }
 
 /// Fails the execution if a limit of R5 was reached, and returns whether it was.
-fn limit_reached(d: &mut Draft<'_>) -> Result<bool, Rejected> {
+fn check_limits(d: &mut Draft<'_>) -> Result<bool, Rejected> {
     let limits = &d.net.policy().limits;
     let standing = d.state.arrived.len() + d.state.gated.len();
     let ready = || d.state.ready.keys().next().and_then(|(_, _, run)| d.state.run(*run)).map(|run| run.step);
     let step = d.state.arrived.first().map(|(_, token)| token.step).or_else(ready);
     if d.head().counts.firings >= limits.firings_per_execution {
-        exceeded(d, step, "firings_per_execution", limits.firings_per_execution)?;
+        fail_at_limit(d, step, "firings_per_execution", limits.firings_per_execution)?;
     } else if standing > limits.standing_tokens {
-        exceeded(d, step, "standing_tokens", limits.standing_tokens as u64)?;
+        fail_at_limit(d, step, "standing_tokens", limits.standing_tokens as u64)?;
     } else {
         return Ok(false);
     }
     Ok(true)
 }
 
-fn exceeded(d: &mut Draft<'_>, step: Option<StepId>, limit: &str, bound: u64) -> Result<(), Rejected> {
+fn fail_at_limit(d: &mut Draft<'_>, step: Option<StepId>, limit: &str, bound: u64) -> Accepted {
     let at = step.map_or("a loop", |step| d.net.step(step).name.as_str());
     let message = format!("limit {limit} ({bound}) reached at step `{at}`; does its routing ever end?");
     let failure = Failure::new(ErrorClass::Validation, codes::LIMIT, message);

@@ -1,6 +1,6 @@
 //! Creation and start: Queued, Starting, Running. A phase has a commit of its own only if the execution waits in it.
 
-use super::{Draft, cancel, hold, routing, settle};
+use super::{Accepted, Draft, cancel, hold, routing, settle};
 use crate::event::{Cause, Created, Event, StartWhen};
 use crate::execution::Clock;
 use crate::ids::{Path, RunId};
@@ -9,7 +9,7 @@ use crate::net::{Affinity, Join};
 use crate::phase::{Outcome, Phase};
 use windlass_failure::Failure;
 
-pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected> {
+pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Accepted {
     if create.depth > d.net.policy().limits.depth {
         return Err(Rejected::Malformed("executions are nested too deeply"));
     }
@@ -37,38 +37,38 @@ pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected>
 }
 
 /// Routes imported steps that ended after routing had stopped.
-fn route_imports(d: &mut Draft<'_>, create: &Create) -> Result<(), Rejected> {
+fn route_imports(d: &mut Draft<'_>, create: &Create) -> Accepted {
     for (import, number) in create.imports.iter().zip(0..).filter(|(import, _)| import.emitted.is_none()) {
         let run = RunId(RunId::first(1).0 + number);
-        let route = routing::of_import(d, import)?;
+        let route = routing::route_import(d, import)?;
         let (step, path) = (import.step, Path::default());
         d.emit(Event::Routed { run, step, path, emitted: route.emitted, end: route.end })?;
     }
     Ok(())
 }
 
-pub(super) fn assign(d: &mut Draft<'_>, worker: &str) -> Result<(), Rejected> {
-    if d.phase() != Phase::Queued || d.net.policy().affinity != Affinity::OneWorker || scheduled(d) {
+pub(super) fn assign(d: &mut Draft<'_>, worker: &str) -> Accepted {
+    if d.phase() != Phase::Queued || d.net.policy().affinity != Affinity::OneWorker || is_scheduled(d) {
         return Err(d.conflict("no worker is being looked for"));
     }
-    d.emit(Event::Assigned { worker: worker.to_owned(), deadline: hold::deadline_on(d) })
+    d.emit(Event::Assigned { worker: worker.to_owned(), deadline: hold::deadline_from_now(d) })
 }
 
-fn scheduled(d: &Draft<'_>) -> bool {
+fn is_scheduled(d: &Draft<'_>) -> bool {
     matches!(d.head().start, StartWhen::At(at) if at > d.at)
 }
 
-pub(super) fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
+pub(super) fn begin(d: &mut Draft<'_>) -> Accepted {
     let ready = match (d.phase(), d.net.policy().affinity) {
         (Phase::Starting, _) => true,
-        (Phase::Queued, Affinity::AnyWorker) => !scheduled(d),
+        (Phase::Queued, Affinity::AnyWorker) => !is_scheduled(d),
         _ => false,
     };
     if ready { start(d) } else { Err(d.conflict("it has started already or waits for its time or worker")) }
 }
 
 /// Starts the execution. The deadline counts from the first start; a restart does not extend it.
-pub(super) fn start(d: &mut Draft<'_>) -> Result<(), Rejected> {
+pub(super) fn start(d: &mut Draft<'_>) -> Accepted {
     let deadline = match (d.head().clock, d.head().timeout_ms) {
         (Clock::Until(until), _) => Some(until),
         (Clock::Left(left), _) => Some(d.at.plus(left)),
@@ -77,13 +77,13 @@ pub(super) fn start(d: &mut Draft<'_>) -> Result<(), Rejected> {
     d.emit(Event::Started { deadline })
 }
 
-pub(super) fn failed(d: &mut Draft<'_>, failure: &Failure) -> Result<(), Rejected> {
+pub(super) fn fail_start(d: &mut Draft<'_>, failure: &Failure) -> Accepted {
     if !matches!(d.phase(), Phase::Queued | Phase::Starting) {
         return Err(d.conflict("it has started already"));
     }
     cancel::drain(d, Outcome::Failed, Cause::Failure, Some(failure.clone()))
 }
 
-pub(super) fn go_on(d: &mut Draft<'_>) -> Result<(), Rejected> {
+pub(super) fn continue_work(d: &mut Draft<'_>) -> Accepted {
     if settle::has_work(d) { Ok(()) } else { Err(d.conflict("nothing was left undone")) }
 }

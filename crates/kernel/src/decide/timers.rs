@@ -1,7 +1,7 @@
 //! Due timers. Each names its purpose, so that a late one changes nothing.
 
-use super::ending::{self, Told};
-use super::{Draft, cancel, context, firing, retry, start, working};
+use super::ending::{self, EndDetails};
+use super::{Accepted, Draft, cancel, context, firing, retry, start, working};
 use crate::event::{Cause, Event, StartWhen};
 use crate::execution::Clock;
 use crate::ids::{Fence, Millis, RunId, StepId, TokenId};
@@ -11,55 +11,61 @@ use crate::phase::{Outcome, Phase};
 use crate::step_run::RunState;
 use windlass_failure::{ErrorClass, Failure, codes};
 
-pub(super) fn due(d: &mut Draft<'_>, timer: Timer) -> Result<(), Rejected> {
+pub(super) fn handle_due(d: &mut Draft<'_>, timer: Timer) -> Accepted {
     // Nothing new begins during a hold: timers stay due until it is released (R10).
     if d.head().held && !matches!(timer, Timer::Attempt { .. }) {
         return Err(d.conflict("it is held; the timer stays due"));
     }
     match timer {
-        Timer::Start => begin(d),
-        Timer::Deadline => deadline(d),
+        Timer::Start => start_scheduled(d),
+        Timer::Deadline => expire_deadline(d),
         Timer::Backoff { run } => match d.run(run)?.state {
             RunState::Backoff { until } => {
-                passed(d, until)?;
+                check_passed(d, until)?;
                 d.emit(Event::Woken { run })
             }
             _ => Err(Rejected::NotWaiting { run, why: "it has no attempt to wait for" }),
         },
         Timer::Delay { run } => match d.run(run)?.state {
             RunState::Delayed { until } => {
-                passed(d, until)?;
-                working::wake(d, run)
+                check_passed(d, until)?;
+                working::end_delay(d, run)
             }
             _ => Err(Rejected::NotWaiting { run, why: "it is not delayed" }),
         },
         Timer::Routing { run } => match d.run(run)?.state {
             RunState::Waiting { until, .. } => {
-                passed(d, until)?;
-                fail(d, run, codes::ROUTING_TIMEOUT, "what it waited for did not become ready in time", None)
+                check_passed(d, until)?;
+                fail_run(
+                    d,
+                    run,
+                    codes::ROUTING_TIMEOUT,
+                    "what it waited for did not become ready in time",
+                    None,
+                )
             }
             _ => Err(Rejected::NotWaiting { run, why: "it does not wait for a route" }),
         },
         Timer::Manual { run } => match d.run(run)?.state {
             RunState::Manual { fence, deadline: Some(until), .. } => {
-                passed(d, until)?;
-                fail(d, run, codes::MANUAL_TIMEOUT, "nobody completed it in time", Some(fence))
+                check_passed(d, until)?;
+                fail_run(d, run, codes::MANUAL_TIMEOUT, "nobody completed it in time", Some(fence))
             }
             _ => Err(Rejected::NotWaiting { run, why: "it waits for nobody, or for ever" }),
         },
-        Timer::Gate { step, token } => gate(d, step, token),
-        Timer::Attempt { run, fence } => attempt(d, run, fence),
+        Timer::Gate { step, token } => expire_gate(d, step, token),
+        Timer::Attempt { run, fence } => expire_attempt(d, run, fence),
     }
 }
 
-fn passed(d: &Draft<'_>, until: Millis) -> Result<(), Rejected> {
+fn check_passed(d: &Draft<'_>, until: Millis) -> Accepted {
     if until <= d.at { Ok(()) } else { Err(Rejected::NotDue { until }) }
 }
 
-fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
+fn start_scheduled(d: &mut Draft<'_>) -> Accepted {
     match (d.phase(), d.head().start) {
         (Phase::Queued, StartWhen::At(at)) => {
-            passed(d, at)?;
+            check_passed(d, at)?;
             match d.net.policy().affinity {
                 Affinity::AnyWorker => start::start(d),
                 Affinity::OneWorker => d.emit(Event::TimeCame),
@@ -71,10 +77,10 @@ fn begin(d: &mut Draft<'_>) -> Result<(), Rejected> {
 
 /// Expires the deadline. Against a concurrent report, commit order decides: the later one finds nothing to change
 /// (R9).
-fn deadline(d: &mut Draft<'_>) -> Result<(), Rejected> {
+fn expire_deadline(d: &mut Draft<'_>) -> Accepted {
     match (d.phase(), d.head().clock) {
         (Phase::Starting | Phase::Running, Clock::Until(until)) => {
-            passed(d, until)?;
+            check_passed(d, until)?;
             let failure = Failure::new(
                 ErrorClass::Timeout,
                 codes::EXECUTION_TIMEOUT,
@@ -86,30 +92,24 @@ fn deadline(d: &mut Draft<'_>) -> Result<(), Rejected> {
     }
 }
 
-fn fail(
-    d: &mut Draft<'_>,
-    run: RunId,
-    code: &str,
-    message: &str,
-    fence: Option<Fence>,
-) -> Result<(), Rejected> {
+fn fail_run(d: &mut Draft<'_>, run: RunId, code: &str, message: &str, fence: Option<Fence>) -> Accepted {
     let failure = Failure::new(ErrorClass::Timeout, code, message);
-    ending::fail(d, run, failure, Told { fence, ..Told::default() })
+    ending::fail(d, run, failure, EndDetails { fence, ..EndDetails::default() })
 }
 
 /// Fails the step behind the gate, so that its arcs can handle the failure.
-fn gate(d: &mut Draft<'_>, step: StepId, id: TokenId) -> Result<(), Rejected> {
+fn expire_gate(d: &mut Draft<'_>, step: StepId, id: TokenId) -> Accepted {
     let Some(gate) = d.state.gated.get(&(step, id)).cloned() else { return Err(Rejected::UnknownToken(id)) };
     let Some(until) = gate.deadline else { return Err(Rejected::UnknownToken(id)) };
-    passed(d, until)?;
+    check_passed(d, until)?;
     d.emit(Event::Admitted { tokens: vec![(step, id)] })?;
-    let args = context::args_of(&gate.token);
+    let args = context::token_args(&gate.token);
     let failure = Failure::new(ErrorClass::Timeout, codes::GATE_TIMEOUT, "its gate did not open in time");
     firing::fail(d, id, &gate.token, args, failure)
 }
 
 /// Expires an attempt; its late result finds the fence closed (ACT-09).
-fn attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Result<(), Rejected> {
+fn expire_attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Accepted {
     let run = d.state.run(id).ok_or(Rejected::StaleFence { given: fence })?;
     let role = run.role.clone();
     let stop = match run.state {
@@ -117,7 +117,7 @@ fn attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Result<(), Rejected> {
             Event::StopAsked { leases: vec![(id, fence)], children: Vec::new() }
         }
         RunState::Child { fence: open, child, until } if open == fence => {
-            until.map_or(Ok(()), |until| passed(d, until))?;
+            until.map_or(Ok(()), |until| check_passed(d, until))?;
             Event::StopAsked { leases: Vec::new(), children: vec![child] }
         }
         _ => return Err(Rejected::StaleFence { given: fence }),
@@ -125,10 +125,10 @@ fn attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Result<(), Rejected> {
     d.emit(stop)?;
     let failure =
         Failure::new(ErrorClass::Timeout, codes::ATTEMPT_TIMEOUT, "the attempt took longer than its timeout");
-    if ending::leads_on(d, &role) {
+    if ending::control_continues(d, &role) {
         let cursor = d.given.values.checkpoints.get(&(id, fence)).cloned();
-        retry::attempt_failed(d, id, failure, Told { cursor, ..Told::under(fence) })
+        retry::fail_attempt(d, id, failure, EndDetails { cursor, ..EndDetails::under(fence) })
     } else {
-        ending::fail(d, id, failure, Told::under(fence))
+        ending::fail(d, id, failure, EndDetails::under(fence))
     }
 }

@@ -1,8 +1,8 @@
 //! Ready step-runs begin: they wait for a route, open a loop, are offered, start a child, sleep, ask a person, or are
 //! computed at once.
 
-use super::scope::{Trouble, View};
-use super::{Draft, children, ending, hold, loops, manual};
+use super::scope::{Evaluated, NoValue, View};
+use super::{Accepted, Draft, children, ending, hold, loops, manual};
 use crate::event::Event;
 use crate::execution::Execution;
 use crate::ids::{RunId, StepId};
@@ -17,14 +17,14 @@ use windlass_expr::Template;
 use windlass_failure::{ErrorClass, Failure, codes};
 
 /// Begins step-runs in the order (slot needed, order, id).
-pub(super) fn begin_ready(d: &mut Draft<'_>) -> Result<(), Rejected> {
+pub(super) fn begin_ready(d: &mut Draft<'_>) -> Accepted {
     while !d.head().held && !d.is_full() && can_begin(d) {
         let Some((_, _, run)) = d.state.ready.first().map(|(key, ())| *key) else { break };
         if d.phase() == Phase::Paused {
             hold::leave_pause(d)?;
         }
         d.begun += 1;
-        begin(d, run)?;
+        begin_run(d, run)?;
         // A step-run that began may have routed or ended, which the caller handles first.
         if !d.state.arrived.is_empty() || !d.state.hungry.is_empty() {
             break;
@@ -46,14 +46,14 @@ fn has_slot(d: &Draft<'_>) -> bool {
     match d.net.policy().max_parallel {
         Some(max) if d.is_open() => {
             let in_flight = d.head().census.in_flight();
-            in_flight < max || in_flight - waiting_agents(d) < max
+            in_flight < max || in_flight - count_waiting_agents(d) < max
         }
         _ => true,
     }
 }
 
 /// Counts agents that wait for a tool. They hold no slot, because the tool may need it.
-fn waiting_agents(d: &Draft<'_>) -> u32 {
+fn count_waiting_agents(d: &Draft<'_>) -> u32 {
     if !d.net.has_tools() {
         return 0;
     }
@@ -68,15 +68,15 @@ fn waiting_agents(d: &Draft<'_>) -> u32 {
     u32::try_from(waiting.len()).unwrap_or(u32::MAX)
 }
 
-fn begin(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
-    match try_begin(d, id) {
+fn begin_run(d: &mut Draft<'_>, id: RunId) -> Accepted {
+    match try_begin_run(d, id) {
         Ok(()) => Ok(()),
-        Err(Trouble::Rejected(rejected)) => Err(rejected),
-        Err(Trouble::Failed(failure)) => ending::fail(d, id, *failure, ending::Told::default()),
+        Err(NoValue::Rejected(rejected)) => Err(rejected),
+        Err(NoValue::Failed(failure)) => ending::fail(d, id, *failure, ending::EndDetails::default()),
     }
 }
 
-fn try_begin(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
+fn try_begin_run(d: &mut Draft<'_>, id: RunId) -> Evaluated<()> {
     let run = d.run(id)?;
     let step = d.net.step(run.step);
     let waited = matches!(run.state, RunState::Ready { waited: true });
@@ -87,22 +87,22 @@ fn try_begin(d: &mut Draft<'_>, id: RunId) -> Result<(), Trouble> {
         return Ok(d.emit(Event::Waiting { run: id, target, until })?);
     }
     if step.repeat.is_some() && whole {
-        return loops::start(d, id);
+        return loops::start_loop(d, id);
     }
     match Execution::work_of(d.net, run) {
-        Work::Task { .. } => Ok(offer(d, id)?),
-        Work::Pure { output, patch } => pure(d, id, output.as_ref(), patch),
-        Work::Child { definition, inputs } => children::start(d, id, definition, inputs),
+        Work::Task { .. } => Ok(offer_run(d, id)?),
+        Work::Pure { output, patch } => run_pure(d, id, output.as_ref(), patch),
+        Work::Child { definition, inputs } => children::start_child(d, id, definition, inputs),
         Work::Approval { deadline_ms, asks } => {
             let asked = asks.as_ref().map(|asks| View::of_run(d, run).render(asks)).transpose()?;
             let asked = Arc::new(asked.unwrap_or_default());
-            Ok(manual::ask(d, id, asked, ending::Told::default(), *deadline_ms)?)
+            Ok(manual::ask_person(d, id, asked, ending::EndDetails::default(), *deadline_ms)?)
         }
-        Work::Delay { ms } => delay(d, id, ms),
+        Work::Delay { ms } => start_delay(d, id, ms),
     }
 }
 
-pub(super) fn offer(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+pub(super) fn offer_run(d: &mut Draft<'_>, id: RunId) -> Accepted {
     let run = d.run(id)?;
     let attempt = run.attempts + 1;
     let path = &run.path;
@@ -111,12 +111,12 @@ pub(super) fn offer(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
     d.emit(Event::Offered { run: id, fence: d.next_fence(), attempt, reads })
 }
 
-fn pure(
+fn run_pure(
     d: &mut Draft<'_>,
     id: RunId,
     output: Option<&Template>,
     entries: &[PatchEntry],
-) -> Result<(), Trouble> {
+) -> Evaluated<()> {
     let view = View::of_run(d, d.run(id)?);
     let output = match output {
         Some(output) => view.render(output)?,
@@ -126,29 +126,29 @@ fn pure(
     for entry in entries {
         patch.insert(entry.key.clone(), Arc::new(view.render(&entry.value)?));
     }
-    if let Some(failure) = super::context::refused(d, &patch) {
-        return Err(Trouble::failed(failure));
+    if let Some(failure) = super::context::patch_failure(d, &patch) {
+        return Err(NoValue::failed(failure));
     }
-    let told = ending::Told { patch, ..ending::Told::default() };
-    Ok(ending::succeed(d, id, Arc::new(output), told)?)
+    let details = ending::EndDetails { patch, ..ending::EndDetails::default() };
+    Ok(ending::succeed(d, id, Arc::new(output), details)?)
 }
 
-fn delay(d: &mut Draft<'_>, id: RunId, ms: &Template) -> Result<(), Trouble> {
+fn start_delay(d: &mut Draft<'_>, id: RunId, ms: &Template) -> Evaluated<()> {
     let value = View::of_run(d, d.run(id)?).render(ms)?;
     let Some(ms) = value.as_u64().or_else(|| value.as_f64().filter(|ms| *ms >= 0.0).map(|ms| ms as u64))
     else {
         let message = format!("a delay must be a number of milliseconds, not {value}");
-        return Err(Trouble::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message)));
+        return Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::EXPRESSION, message)));
     };
     Ok(d.emit(Event::Delayed { run: id, until: d.at.plus(ms) })?)
 }
 
 /// Ends a step-run whose delay is over.
-pub(super) fn wake(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
-    ending::succeed(d, id, Arc::new(json!({})), ending::Told::default())
+pub(super) fn end_delay(d: &mut Draft<'_>, id: RunId) -> Accepted {
+    ending::succeed(d, id, Arc::new(json!({})), ending::EndDetails::default())
 }
 
-pub(super) fn route_ready(d: &mut Draft<'_>, id: RunId) -> Result<(), Rejected> {
+pub(super) fn wake_waiting(d: &mut Draft<'_>, id: RunId) -> Accepted {
     if d.state.run(id).is_none_or(|run| run.state.kind() != Kind::Waiting) {
         return Err(Rejected::NotWaiting { run: id, why: "it does not wait for a route" });
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use windlass_failure::Failure;
 
 /// Removes an ended step-run from the live ones.
-fn retire(
+fn retire_run(
     state: &mut Execution<'_>,
     net: &Net,
     id: RunId,
@@ -26,7 +26,7 @@ fn retire(
         return Err(format!("{id:?} is {kind:?}: no {signal:?}"));
     }
     if signal == Signal::End {
-        runs::same_fence(&run, fence)?;
+        runs::check_fence(&run, fence)?;
     }
     match &run.state {
         RunState::Ready { .. } => {
@@ -41,7 +41,7 @@ fn retire(
         }
         any_of![RunState: Waiting Delayed Offered Backoff Manual Child] => {}
     }
-    *state.head.census.slot(kind) -= 1;
+    *state.head.census.count_mut(kind) -= 1;
     Ok(run)
 }
 
@@ -52,8 +52,8 @@ pub(super) fn done(
     fence: Option<Fence>,
     patch: &Patch,
 ) -> Applied {
-    let run = retire(state, net, id, fence, Signal::End)?;
-    tokens::patch(state, patch);
+    let run = retire_run(state, net, id, fence, Signal::End)?;
+    tokens::merge_patch(state, patch);
     let step = net.step(run.step);
     match &run.role {
         Role::Hook { .. } => {
@@ -61,7 +61,7 @@ pub(super) fn done(
             return Ok(());
         }
         Role::Iteration { of, .. } => {
-            write(state, *of, patch);
+            record_write(state, *of, patch);
             return Ok(());
         }
         Role::Routed | Role::Final | Role::Tool { .. } => {}
@@ -71,7 +71,7 @@ pub(super) fn done(
     if net.is_tracked(run.step) {
         state.latest.insert((run.step, run.path.clone()), id);
     }
-    owe(state, net, run.step, id);
+    owe_compensation(state, net, run.step, id);
     if run.role == Role::Routed {
         resolve_member(state, net, run.step, &run.path, false)?;
     }
@@ -79,7 +79,7 @@ pub(super) fn done(
 }
 
 /// Records that a completed step with a hook may have to be compensated.
-pub(super) fn owe(state: &mut Execution<'_>, net: &Net, step: StepId, id: RunId) {
+pub(super) fn owe_compensation(state: &mut Execution<'_>, net: &Net, step: StepId, id: RunId) {
     let spec = net.step(step);
     if spec.compensation.is_some() {
         state.owed.insert(Reverse(state.head.counts.completed), (id, step));
@@ -89,9 +89,9 @@ pub(super) fn owe(state: &mut Execution<'_>, net: &Net, step: StepId, id: RunId)
 }
 
 /// Records the context values that a parallel iteration wrote, unless the loop has been drained.
-pub(super) fn write(state: &mut Execution<'_>, of: RunId, patch: &Patch) {
+pub(super) fn record_write(state: &mut Execution<'_>, of: RunId, patch: &Patch) {
     if !patch.is_empty()
-        && let Ok(repeat) = runs::looping(state, of)
+        && let Ok(repeat) = runs::loop_state(state, of)
     {
         repeat.writes.extend(patch.iter().map(|(key, value)| (key.clone(), value.clone())));
     }
@@ -106,8 +106,8 @@ pub(super) fn failed(
     handled: bool,
     patch: &Patch,
 ) -> Applied {
-    let run = retire(state, net, id, fence, Signal::End)?;
-    tokens::patch(state, patch);
+    let run = retire_run(state, net, id, fence, Signal::End)?;
+    tokens::merge_patch(state, patch);
     state.head.last_failed = Some(id);
     match run.role {
         Role::Hook { .. } => {
@@ -138,7 +138,7 @@ pub(super) fn dropped(
     fence: Option<Fence>,
     how: Gone,
 ) -> Applied {
-    let run = retire(state, net, id, fence, Signal::Drop)?;
+    let run = retire_run(state, net, id, fence, Signal::Drop)?;
     if let Role::Hook { .. } = run.role {
         state.head.counts.compensation_not_run += 1;
     }

@@ -11,14 +11,14 @@ use crate::step_run::Ctx;
 use std::sync::Arc;
 use windlass_failure::Failure;
 
-pub(super) fn moved(state: &mut Execution<'_>, step: Move) -> Applied {
+pub(super) fn move_phase(state: &mut Execution<'_>, step: Move) -> Applied {
     let phase = state.head.phase;
     state.head.phase = phase.after(step).ok_or_else(|| format!("no {step:?} in {phase:?}"))?;
     Ok(())
 }
 
 pub(super) fn created(state: &mut Execution<'_>, net: &Net, created: &Created) -> Applied {
-    moved(state, Move::Create)?;
+    move_phase(state, Move::Create)?;
     if created.net != net.digest() {
         return Err("the journal belongs to another net".into());
     }
@@ -31,12 +31,12 @@ pub(super) fn created(state: &mut Execution<'_>, net: &Net, created: &Created) -
     head.start = create.start;
     head.parent = create.parent.clone().map(Arc::new);
     head.depth = create.depth;
-    import(state, net, &create.imports)
+    import_steps(state, net, &create.imports)
 }
 
 /// Takes over completed steps of an earlier execution: they are counted, may be compensated, and their tokens are
 /// delivered.
-fn import(state: &mut Execution<'_>, net: &Net, imports: &[Import]) -> Applied {
+fn import_steps(state: &mut Execution<'_>, net: &Net, imports: &[Import]) -> Applied {
     if imports.iter().any(|import| !net.knows(import.step)) {
         return Err("an import of a step that does not exist".into());
     }
@@ -49,15 +49,15 @@ fn import(state: &mut Execution<'_>, net: &Net, imports: &[Import]) -> Applied {
         if net.is_tracked(import.step) {
             state.latest.insert((import.step, Path::default()), id);
         }
-        ends::owe(state, net, import.step, id);
+        ends::owe_compensation(state, net, import.step, id);
         let emitted = import.emitted.as_deref().unwrap_or_default();
-        tokens::emit(state, net, import.step, &Path::default(), emitted, false)?;
+        tokens::emit_tokens(state, net, import.step, &Path::default(), emitted, false)?;
     }
     Ok(())
 }
 
 pub(super) fn assigned(state: &mut Execution<'_>, deadline: Option<Millis>) -> Applied {
-    moved(state, Move::Assign)?;
+    move_phase(state, Move::Assign)?;
     if let Some(until) = deadline {
         state.head.clock = Clock::Until(until);
     }
@@ -73,7 +73,7 @@ pub(super) fn time_came(state: &mut Execution<'_>) -> Applied {
 }
 
 pub(super) fn started(state: &mut Execution<'_>, net: &Net, deadline: Option<Millis>) -> Applied {
-    moved(state, Move::Start)?;
+    move_phase(state, Move::Start)?;
     state.head.clock = deadline.map_or(Clock::None, Clock::Until);
     for step in net.entries() {
         if state.head.imported.contains(step) {
@@ -81,7 +81,7 @@ pub(super) fn started(state: &mut Execution<'_>, net: &Net, deadline: Option<Mil
         }
         let chosen = net.policy().entry.is_none_or(|entry| entry == *step);
         let value = if chosen { TokenValue::Live(None) } else { TokenValue::Dead };
-        tokens::enable(
+        tokens::enable_token(
             state,
             Token { step: *step, path: Path::default(), value, admitted: false, from: None },
         );
@@ -89,7 +89,7 @@ pub(super) fn started(state: &mut Execution<'_>, net: &Net, deadline: Option<Mil
     Ok(())
 }
 
-pub(super) fn hold(state: &mut Execution<'_>, on: bool) -> Applied {
+pub(super) fn set_held(state: &mut Execution<'_>, on: bool) -> Applied {
     if state.head.held == on {
         return Err("held or released twice".into());
     }
@@ -101,13 +101,13 @@ pub(super) fn hold(state: &mut Execution<'_>, on: bool) -> Applied {
 }
 
 pub(super) fn paused(state: &mut Execution<'_>, remaining_ms: Option<u64>) -> Applied {
-    moved(state, Move::Pause)?;
+    move_phase(state, Move::Pause)?;
     state.head.clock = remaining_ms.map_or(Clock::None, Clock::Left);
     Ok(())
 }
 
 pub(super) fn resumed(state: &mut Execution<'_>, deadline: Option<Millis>) -> Applied {
-    moved(state, Move::Resume)?;
+    move_phase(state, Move::Resume)?;
     state.head.clock = deadline.map_or(Clock::None, Clock::Until);
     Ok(())
 }
@@ -119,7 +119,7 @@ pub(super) fn draining(
     failure: &Option<Failure>,
     compensate: bool,
 ) -> Applied {
-    moved(state, Move::Drain)?;
+    move_phase(state, Move::Drain)?;
     if state.head.decided.is_some() {
         return Err("the outcome is decided twice (R6)".into());
     }
@@ -148,7 +148,7 @@ pub(super) fn cleared(state: &mut Execution<'_>, net: &Net, cleared: &Cleared) -
 }
 
 pub(super) fn ended(state: &mut Execution<'_>, outcome: Outcome) -> Applied {
-    moved(state, Move::End(outcome))?;
+    move_phase(state, Move::End(outcome))?;
     if !state.runs.is_empty() || !state.arrived.is_empty() || !state.gated.is_empty() {
         return Err("the execution ends but is not quiet (K5)".into());
     }
@@ -167,7 +167,7 @@ pub(super) fn restarted(
     remaining_ms: Option<u64>,
 ) -> Applied {
     let queued = net.policy().affinity == Affinity::OneWorker;
-    moved(state, Move::Restart { queued })?;
+    move_phase(state, Move::Restart { queued })?;
     if generation != state.head.generation + 1 || !state.runs.is_empty() {
         return Err("a restart needs a cleared state and the next generation".into());
     }
@@ -176,7 +176,7 @@ pub(super) fn restarted(
     let head = &mut state.head;
     head.clock = remaining_ms.map_or(Clock::None, Clock::Left);
     head.restarts += 1;
-    number_from(head, generation);
+    restart_numbering(head, generation);
     head.held = false;
     head.ctx = Ctx::default();
     // A restart runs all steps, including those of an earlier execution.
@@ -212,11 +212,11 @@ pub(super) fn forked(state: &mut Execution<'_>, net: &Net, fork: &Fork) -> Appli
         (_, Some(until), _) => Clock::Until(until),
         _ => Clock::None,
     };
-    number_from(head, fork.generation);
+    restart_numbering(head, fork.generation);
     Ok(())
 }
 
-fn number_from(head: &mut Head, generation: u32) {
+fn restart_numbering(head: &mut Head, generation: u32) {
     head.generation = generation;
     head.next_run = RunId::first(generation);
     head.next_fence = Fence::first(generation);

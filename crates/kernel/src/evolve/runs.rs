@@ -32,10 +32,10 @@ pub(super) fn fired(
     }
     if let Role::Iteration { of, index } = role {
         open_iteration(state, *of, *index)?;
-        feed(state, net, *of);
+        update_hungry(state, net, *of);
     }
     if let Role::Hook { of } = role {
-        settle_debt(state, *of)?;
+        settle_compensation(state, *of)?;
     }
     if *role == Role::Final || net.policy().finish == Finish::Step(step) {
         state.head.finale = Finale::Ran;
@@ -50,7 +50,7 @@ pub(super) fn fired(
 }
 
 /// Removes the compensation that a hook performs; hooks run in reverse order of completion.
-fn settle_debt(state: &mut Execution<'_>, of: RunId) -> Applied {
+fn settle_compensation(state: &mut Execution<'_>, of: RunId) -> Applied {
     let newest = state.owed.first().map(|(number, run)| (*number, run.0));
     match newest {
         Some((number, run)) if run == of => {
@@ -72,7 +72,7 @@ pub(super) fn ready_key(net: &Net, id: RunId, run: &StepRun) -> (bool, u32, RunI
 }
 
 /// Moves a step-run by the table and updates the census and the ready list.
-pub(super) fn shift(
+pub(super) fn move_run(
     state: &mut Execution<'_>,
     net: &Net,
     id: RunId,
@@ -94,8 +94,8 @@ pub(super) fn shift(
         let key = ready_key(net, id, run);
         state.ready.insert(key, ());
     }
-    *state.head.census.slot(before) -= 1;
-    *state.head.census.slot(after) += 1;
+    *state.head.census.count_mut(before) -= 1;
+    *state.head.census.count_mut(after) += 1;
     Ok(())
 }
 
@@ -106,19 +106,19 @@ pub(super) fn waiting(
     target: &Arc<Value>,
     until: Millis,
 ) -> Applied {
-    shift(state, net, id, Signal::Wait, |_| Ok(RunState::Waiting { target: target.clone(), until }))
+    move_run(state, net, id, Signal::Wait, |_| Ok(RunState::Waiting { target: target.clone(), until }))
 }
 
 pub(super) fn woken(state: &mut Execution<'_>, net: &Net, id: RunId) -> Applied {
-    shift(state, net, id, Signal::Wake, |_| Ok(RunState::Ready { waited: true }))
+    move_run(state, net, id, Signal::Wake, |_| Ok(RunState::Ready { waited: true }))
 }
 
 pub(super) fn delayed(state: &mut Execution<'_>, net: &Net, id: RunId, until: Millis) -> Applied {
-    shift(state, net, id, Signal::Delay, |_| Ok(RunState::Delayed { until }))
+    move_run(state, net, id, Signal::Delay, |_| Ok(RunState::Delayed { until }))
 }
 
 /// Checks that a fence is the next one and counts it, because every offer has a higher fence than those before (K3).
-fn next_fence(state: &mut Execution<'_>, fence: Fence) -> Applied {
+fn take_fence(state: &mut Execution<'_>, fence: Fence) -> Applied {
     if fence != state.head.next_fence {
         return Err(format!("{fence:?} is not the next fence (K3)"));
     }
@@ -134,16 +134,16 @@ pub(super) fn offered(
     attempt: u32,
     reads: &[(StepId, RunId)],
 ) -> Applied {
-    next_fence(state, fence)?;
-    shift(state, net, id, Signal::Offer, |run| {
-        dispatch(run, fence, attempt)?;
+    take_fence(state, fence)?;
+    move_run(state, net, id, Signal::Offer, |run| {
+        mark_dispatched(run, fence, attempt)?;
         run.reads = reads.to_vec();
         Ok(RunState::Offered { fence })
     })
 }
 
 /// Marks a step-run as dispatched. It sees one context from then on (R13): `merge_patch` saves the old one for it.
-fn dispatch(run: &mut StepRun, fence: Fence, attempt: u32) -> Applied {
+fn mark_dispatched(run: &mut StepRun, fence: Fence, attempt: u32) -> Applied {
     if attempt != run.attempts + 1 {
         return Err(format!("attempt {attempt} follows {}", run.attempts));
     }
@@ -159,8 +159,8 @@ pub(super) fn lost(
     started: bool,
     cursor: &Option<Arc<Value>>,
 ) -> Applied {
-    shift(state, net, id, Signal::Lose, |run| {
-        same_fence(run, Some(fence))?;
+    move_run(state, net, id, Signal::Lose, |run| {
+        check_fence(run, Some(fence))?;
         run.losses += u32::from(started);
         if cursor.is_some() {
             run.cursor.clone_from(cursor);
@@ -171,11 +171,11 @@ pub(super) fn lost(
 
 /// Reopens an offer or a child of the execution that this one forked from.
 pub(super) fn reopened(state: &mut Execution<'_>, net: &Net, id: RunId) -> Applied {
-    shift(state, net, id, Signal::Reopen, |_| Ok(RunState::Ready { waited: true }))
+    move_run(state, net, id, Signal::Reopen, |_| Ok(RunState::Ready { waited: true }))
 }
 
 /// Checks that the answer is under the fence of the open offer (K3).
-pub(super) fn same_fence(run: &StepRun, fence: Option<Fence>) -> Applied {
+pub(super) fn check_fence(run: &StepRun, fence: Option<Fence>) -> Applied {
     let open = match &run.state {
         RunState::Offered { fence } | RunState::Manual { fence, .. } | RunState::Child { fence, .. } => {
             Some(*fence)
@@ -185,7 +185,7 @@ pub(super) fn same_fence(run: &StepRun, fence: Option<Fence>) -> Applied {
     if open == fence { Ok(()) } else { Err(format!("{fence:?} is not the open fence {open:?} (K3)")) }
 }
 
-pub(super) fn retry(
+pub(super) fn retry_scheduled(
     state: &mut Execution<'_>,
     net: &Net,
     id: RunId,
@@ -194,13 +194,13 @@ pub(super) fn retry(
     patch: &Patch,
     cursor: &Option<Arc<Value>>,
 ) -> Applied {
-    shift(state, net, id, Signal::Retry, |run| {
-        same_fence(run, fence)?;
+    move_run(state, net, id, Signal::Retry, |run| {
+        check_fence(run, fence)?;
         run.attempts += 1;
         run.cursor.clone_from(cursor);
         Ok(RunState::Backoff { until })
     })?;
-    tokens::patch(state, patch);
+    tokens::merge_patch(state, patch);
     Ok(())
 }
 
@@ -213,16 +213,16 @@ pub(super) fn yielded(
     cursor: &Option<Arc<Value>>,
     patch: &Patch,
 ) -> Applied {
-    shift(state, net, id, Signal::Retry, |run| {
-        same_fence(run, Some(fence))?;
+    move_run(state, net, id, Signal::Retry, |run| {
+        check_fence(run, Some(fence))?;
         run.cursor.clone_from(cursor);
         Ok(RunState::Backoff { until })
     })?;
-    tokens::patch(state, patch);
+    tokens::merge_patch(state, patch);
     Ok(())
 }
 
-pub(super) fn awaiting(
+pub(super) fn awaiting_manual(
     state: &mut Execution<'_>,
     net: &Net,
     id: RunId,
@@ -231,15 +231,15 @@ pub(super) fn awaiting(
     patch: &Patch,
     deadline: Option<Millis>,
 ) -> Applied {
-    next_fence(state, fence)?;
-    shift(state, net, id, Signal::AwaitManual, |run| {
-        same_fence(run, answered)?;
+    take_fence(state, fence)?;
+    move_run(state, net, id, Signal::AwaitManual, |run| {
+        check_fence(run, answered)?;
         run.fence = Some(fence);
         Ok(RunState::Manual { fence, output: output.clone(), deadline })
     })?;
-    tokens::patch(state, patch);
+    tokens::merge_patch(state, patch);
     if let Some(Role::Iteration { of, .. }) = state.run(id).map(|run| run.role.clone()) {
-        super::ends::write(state, of, patch);
+        super::ends::record_write(state, of, patch);
     }
     Ok(())
 }
@@ -249,7 +249,7 @@ pub(super) fn completed_manually(state: &mut Execution<'_>, id: RunId, fence: Fe
     if run.state.kind() != Kind::Manual {
         return Err("a step-run is completed by hand that does not wait for it".into());
     }
-    same_fence(run, Some(fence))
+    check_fence(run, Some(fence))
 }
 
 #[expect(clippy::too_many_arguments, reason = "they are the event's fields")]
@@ -263,17 +263,17 @@ pub(super) fn child_started(
     until: Option<Millis>,
     delegated: Option<&Delegated>,
 ) -> Applied {
-    next_fence(state, fence)?;
-    shift(state, net, id, Signal::Spawn, |run| {
-        same_fence(run, delegated.map(|delegated| delegated.fence))?;
-        dispatch(run, fence, attempt)?;
+    take_fence(state, fence)?;
+    move_run(state, net, id, Signal::Spawn, |run| {
+        check_fence(run, delegated.map(|delegated| delegated.fence))?;
+        mark_dispatched(run, fence, attempt)?;
         if let Some(delegated) = delegated {
             run.cursor.clone_from(&delegated.cursor);
         }
         Ok(RunState::Child { fence, child, until })
     })?;
     if let Some(delegated) = delegated {
-        tokens::patch(state, &delegated.patch);
+        tokens::merge_patch(state, &delegated.patch);
     }
     Ok(())
 }
@@ -285,25 +285,25 @@ pub(super) fn returned(
     fence: Fence,
     cursor: &Arc<Value>,
 ) -> Applied {
-    shift(state, net, id, Signal::Return, |run| {
-        same_fence(run, Some(fence))?;
+    move_run(state, net, id, Signal::Return, |run| {
+        check_fence(run, Some(fence))?;
         run.cursor = Some(cursor.clone());
         Ok(RunState::Ready { waited: true })
     })
 }
 
 pub(super) fn loop_started(state: &mut Execution<'_>, net: &Net, id: RunId, total: Option<u32>) -> Applied {
-    shift(state, net, id, Signal::Loop, |_| {
+    move_run(state, net, id, Signal::Loop, |_| {
         Ok(RunState::Looping(LoopState { total, ..LoopState::default() }))
     })?;
     let run = state.run(id).ok_or("a loop that is not live")?;
     let key = (run.step, run.path.clone());
     state.regions.insert(key, id);
-    feed(state, net, id);
+    update_hungry(state, net, id);
     Ok(())
 }
 
-pub(super) fn looping<'s>(state: &'s mut Execution<'_>, id: RunId) -> Result<&'s mut LoopState, String> {
+pub(super) fn loop_state<'s>(state: &'s mut Execution<'_>, id: RunId) -> Result<&'s mut LoopState, String> {
     match state.runs.get_mut(&id).map(|run| &mut run.state) {
         Some(RunState::Looping(repeat)) => Ok(repeat),
         _ => Err(format!("{id:?} is no open loop")),
@@ -311,7 +311,7 @@ pub(super) fn looping<'s>(state: &'s mut Execution<'_>, id: RunId) -> Result<&'s
 }
 
 fn open_iteration(state: &mut Execution<'_>, of: RunId, index: u32) -> Applied {
-    let repeat = looping(state, of)?;
+    let repeat = loop_state(state, of)?;
     if index != repeat.next || !repeat.has_more() {
         return Err(format!("iteration {index} is not the next of {of:?}"));
     }
@@ -321,7 +321,7 @@ fn open_iteration(state: &mut Execution<'_>, of: RunId, index: u32) -> Applied {
 }
 
 /// Updates the list of loops that may open another iteration.
-fn feed(state: &mut Execution<'_>, net: &Net, id: RunId) {
+fn update_hungry(state: &mut Execution<'_>, net: &Net, id: RunId) {
     let hungry = state.run(id).is_some_and(|run| match (&run.state, &net.step(run.step).repeat) {
         (RunState::Looping(repeat), Some(spec)) => repeat.open < spec.cap && repeat.has_more(),
         _ => false,
@@ -335,7 +335,7 @@ fn feed(state: &mut Execution<'_>, net: &Net, id: RunId) {
 
 pub(super) fn iteration_started(state: &mut Execution<'_>, net: &Net, id: RunId, index: u32) -> Applied {
     open_iteration(state, id, index)?;
-    feed(state, net, id);
+    update_hungry(state, net, id);
     let run = state.run(id).ok_or("a loop that is not live")?;
     let (step, path) = (run.step, run.path.child(index));
     let open = u32::try_from(net.members(step).len()).unwrap_or(u32::MAX);
@@ -343,7 +343,7 @@ pub(super) fn iteration_started(state: &mut Execution<'_>, net: &Net, id: RunId,
     for (arc, number) in net.step(step).router.arcs.iter().zip(0..) {
         if net.is_body_arc(step, arc) {
             let slot = net.slot(step, number);
-            tokens::arrive(state, net, arc.to, &path, slot, TokenValue::Live(None), Some((step, false)))?;
+            tokens::deliver(state, net, arc.to, &path, slot, TokenValue::Live(None), Some((step, false)))?;
         }
     }
     Ok(())
@@ -367,14 +367,14 @@ pub(super) fn iteration_ended(
             state.latest.remove(&(*member, path.clone()));
         }
     }
-    let repeat = looping(state, id)?;
+    let repeat = loop_state(state, id)?;
     if repeat.open == 0 {
         return Err(format!("iteration {index} of {id:?} ends twice"));
     }
     repeat.open -= 1;
     repeat.stopped |= stop;
     *(if failed { &mut repeat.failed } else { &mut repeat.succeeded }) += 1;
-    feed(state, net, id);
+    update_hungry(state, net, id);
     Ok(())
 }
 

@@ -31,10 +31,10 @@ pub(super) fn routed(
             state.head.counts.unhandled += 1;
         }
     }
-    emit(state, net, step, path, emitted, failed)
+    emit_tokens(state, net, step, path, emitted, failed)
 }
 
-pub(super) fn emit(
+pub(super) fn emit_tokens(
     state: &mut Execution<'_>,
     net: &Net,
     step: StepId,
@@ -46,13 +46,13 @@ pub(super) fn emit(
         let arc =
             net.step(step).router.arcs.get(emission.arc as usize).ok_or("an arc that does not exist")?;
         let slot = net.slot(step, emission.arc as usize);
-        arrive(state, net, arc.to, path, slot, emission.token.clone(), Some((step, failed)))?;
+        deliver(state, net, arc.to, path, slot, emission.token.clone(), Some((step, failed)))?;
     }
     Ok(())
 }
 
 /// Delivers a token to a step. It is enabled at once, or together with the last token of its join.
-pub(super) fn arrive(
+pub(super) fn deliver(
     state: &mut Execution<'_>,
     net: &Net,
     step: StepId,
@@ -66,7 +66,7 @@ pub(super) fn arrive(
     }
     let arcs_in = net.arcs_in(step);
     if net.policy().join == Join::Each || arcs_in <= 1 {
-        enable(state, Token { step, path: path.clone(), value, admitted: false, from });
+        enable_token(state, Token { step, path: path.clone(), value, admitted: false, from });
         return Ok(());
     }
     let key = (step, path.clone());
@@ -74,22 +74,22 @@ pub(super) fn arrive(
         state.joins.insert(key.clone(), Box::default());
     }
     let join = state.joins.get_mut(&key).ok_or("a join that does not exist")?;
-    take(join, slot, value)?;
+    join_token(join, slot, value)?;
     if join.arrived == arcs_in {
         let join = state.joins.remove(&key).unwrap_or_default();
-        let value = verdict(net.policy().join, *join);
-        enable(state, Token { step, path: path.clone(), value, admitted: false, from });
+        let value = resolve_join(net.policy().join, *join);
+        enable_token(state, Token { step, path: path.clone(), value, admitted: false, from });
     }
     Ok(())
 }
 
-pub(super) fn enable(state: &mut Execution<'_>, token: Token) {
+pub(super) fn enable_token(state: &mut Execution<'_>, token: Token) {
     let id = state.head.next_token;
     state.head.next_token = id.next();
     state.arrived.insert(id, token);
 }
 
-fn take(join: &mut JoinState, slot: u32, value: TokenValue) -> Applied {
+fn join_token(join: &mut JoinState, slot: u32, value: TokenValue) -> Applied {
     let (word, bit) = (slot as usize / 64, 1u64 << (slot % 64));
     if join.slots.len() <= word {
         join.slots.resize(word + 1, 0);
@@ -111,20 +111,20 @@ fn take(join: &mut JoinState, slot: u32, value: TokenValue) -> Applied {
 }
 
 /// Merges the tokens of a join. This table is the whole difference between the dialects.
-fn verdict(join: Join, state: JoinState) -> TokenValue {
+fn resolve_join(join: Join, state: JoinState) -> TokenValue {
     match (join, state.poisoned, state.live, state.dead) {
         (Join::All | Join::AnyLive, true, _, _) => TokenValue::Poisoned,
         (Join::All, false, true, false) | (Join::AnyLive, false, true, _) => {
-            TokenValue::Live(merge(state.args))
+            TokenValue::Live(merge_args(state.args))
         }
         (Join::All, false, _, _) | (Join::AnyLive, false, false, _) => TokenValue::Dead,
         // `each` never waits, so a single live token passes unchanged.
-        (Join::Each, _, _, _) => TokenValue::Live(merge(state.args)),
+        (Join::Each, _, _, _) => TokenValue::Live(merge_args(state.args)),
     }
 }
 
 /// Merges the arguments of several live tokens in the order of the arcs, independent of their arrival (R17).
-fn merge(mut args: Vec<(u32, Arc<Value>)>) -> Args {
+fn merge_args(mut args: Vec<(u32, Arc<Value>)>) -> Args {
     args.sort_by_key(|(slot, _)| *slot);
     if args.len() <= 1 {
         return args.pop().map(|(_, args)| args);
@@ -182,22 +182,22 @@ pub(super) fn skipped(
     for (arc, number) in net.step(step).router.arcs.iter().zip(0..) {
         if !net.is_body_arc(step, arc) {
             let slot = net.slot(step, number);
-            arrive(state, net, arc.to, path, slot, value.clone(), Some((step, false)))?;
+            deliver(state, net, arc.to, path, slot, value.clone(), Some((step, false)))?;
         }
     }
     Ok(())
 }
 
 /// Merges a patch into the context by top-level key; the last commit wins (R13).
-pub(super) fn patch(state: &mut Execution<'_>, patch: &Patch) {
+pub(super) fn merge_patch(state: &mut Execution<'_>, patch: &Patch) {
     if !patch.is_empty() {
-        keep_seen(state);
+        save_seen_context(state);
         Arc::make_mut(&mut state.head.ctx).merge(patch);
     }
 }
 
 /// Saves the current context for dispatched step-runs, which keep seeing it (R13).
-fn keep_seen(state: &mut Execution<'_>) {
+fn save_seen_context(state: &mut Execution<'_>) {
     let sees = |run: &StepRun| run.fence.is_some() && run.ctx.is_none();
     let seeing: Vec<RunId> = state.runs.iter().filter(|(_, run)| sees(run)).map(|(id, _)| *id).collect();
     for id in seeing {

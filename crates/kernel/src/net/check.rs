@@ -78,23 +78,23 @@ pub(super) fn check(spec: &NetSpec) -> Result<(), NetError> {
     if spec.steps.is_empty() {
         problems.push(Problem::Empty);
     }
-    names(spec, &mut problems);
-    references(spec, &mut problems);
+    check_names(spec, &mut problems);
+    check_references(spec, &mut problems);
     // The following checks walk the graph and need every id to exist.
     if problems.is_empty() {
-        regions(spec, &mut problems);
-        on_demand(spec, &mut problems);
-        restart(spec, &mut problems);
-        bounds(spec, &mut problems);
+        check_regions(spec, &mut problems);
+        check_on_demand(spec, &mut problems);
+        check_restart(spec, &mut problems);
+        check_bounds(spec, &mut problems);
         if spec.policy.join != Join::Each {
-            entry(spec, &mut problems);
-            cycles(spec, &mut problems);
+            check_entry(spec, &mut problems);
+            check_cycles(spec, &mut problems);
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(NetError { problems }) }
 }
 
-fn names(spec: &NetSpec, problems: &mut Vec<Problem>) {
+fn check_names(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let mut seen = BTreeSet::new();
     for step in &spec.steps {
         if !seen.insert(step.name.as_str()) {
@@ -103,7 +103,7 @@ fn names(spec: &NetSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn references(spec: &NetSpec, problems: &mut Vec<Problem>) {
+fn check_references(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let mut check = |at: String, id: StepId| {
         if id.index() >= spec.steps.len() {
             problems.push(Problem::UnknownStep { at, id: id.0 });
@@ -124,7 +124,7 @@ fn is_region_loop(step: &Step) -> bool {
     step.repeat.as_ref().is_some_and(|repeat| repeat.body == Body::Region)
 }
 
-fn regions(spec: &NetSpec, problems: &mut Vec<Problem>) {
+fn check_regions(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let mut reached = BTreeSet::new();
     for (step, id) in spec.steps.iter().zip(0..) {
         for arc in &step.router.arcs {
@@ -172,11 +172,11 @@ fn regions(spec: &NetSpec, problems: &mut Vec<Problem>) {
 }
 
 fn encloses_itself(spec: &NetSpec, id: usize) -> bool {
-    depth(spec, id) as usize > spec.steps.len()
+    loop_depth(spec, id) as usize > spec.steps.len()
 }
 
 /// Returns the number of loops around a step; more than the number of steps if loops enclose each other.
-pub(super) fn depth(spec: &NetSpec, id: usize) -> u32 {
+pub(super) fn loop_depth(spec: &NetSpec, id: usize) -> u32 {
     let mut depth = 0;
     let mut at = spec.steps[id].region;
     while let Some(region) = at
@@ -188,7 +188,7 @@ pub(super) fn depth(spec: &NetSpec, id: usize) -> u32 {
     depth
 }
 
-fn on_demand(spec: &NetSpec, problems: &mut Vec<Problem>) {
+fn check_on_demand(spec: &NetSpec, problems: &mut Vec<Problem>) {
     for step in &spec.steps {
         let called = step.router.arcs.iter().any(|arc| spec.steps[arc.to.index()].on_demand);
         if called || (step.on_demand && (!step.router.arcs.is_empty() || step.region.is_some())) {
@@ -198,7 +198,7 @@ fn on_demand(spec: &NetSpec, problems: &mut Vec<Problem>) {
 }
 
 /// Rejects steps that cannot run again from scratch: a person decided them, or a hook undoes them (R11).
-fn restart(spec: &NetSpec, problems: &mut Vec<Problem>) {
+fn check_restart(spec: &NetSpec, problems: &mut Vec<Problem>) {
     if spec.policy.recovery != Recovery::RestartExecution {
         return;
     }
@@ -217,7 +217,7 @@ fn restart(spec: &NetSpec, problems: &mut Vec<Problem>) {
 /// Maximum number of iterations that are open at a time; each holds memory while it runs.
 const LOOP_CAP_MAX: u32 = 10_000;
 
-fn bounds(spec: &NetSpec, problems: &mut Vec<Problem>) {
+fn check_bounds(spec: &NetSpec, problems: &mut Vec<Problem>) {
     for step in &spec.steps {
         let hook = step.compensation.as_ref();
         let retries = std::iter::once(&step.retry).chain(hook.map(|hook| &hook.retry));
@@ -228,11 +228,11 @@ fn bounds(spec: &NetSpec, problems: &mut Vec<Problem>) {
                 "a retry policy needs at least one attempt",
             ),
             (
-                !retries.into_iter().all(sound),
+                !retries.into_iter().all(is_finite),
                 "a retry policy's multiplier and jitter must be finite, not negative",
             ),
             (cap.is_some_and(|cap| cap == 0 || cap > LOOP_CAP_MAX), "a loop's cap must be from 1 to 10000"),
-            (while_in_parallel(step), "a while loop is sequential; set its cap to 1"),
+            (is_parallel_while(step), "a while loop is sequential; set its cap to 1"),
             (
                 hook.is_some_and(|hook| !matches!(hook.work, Work::Task { .. })),
                 "a compensation hook must be a task",
@@ -248,18 +248,18 @@ fn bounds(spec: &NetSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn sound(retry: &Retry) -> bool {
+fn is_finite(retry: &Retry) -> bool {
     [retry.multiplier, retry.jitter].iter().all(|factor| factor.is_finite() && *factor >= 0.0)
 }
 
-fn while_in_parallel(step: &Step) -> bool {
+fn is_parallel_while(step: &Step) -> bool {
     step.repeat
         .as_ref()
         .is_some_and(|repeat| matches!(repeat.kind, LoopKind::While { .. }) && repeat.cap != 1)
 }
 
 /// Outside playbooks, tokens start at steps without incoming arcs; the chosen entry must be one of them.
-fn entry(spec: &NetSpec, problems: &mut Vec<Problem>) {
+fn check_entry(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let Some(entry) = spec.policy.entry else { return };
     if spec.steps.iter().flat_map(|step| &step.router.arcs).any(|arc| arc.to == entry) {
         let what = "an entry can have no arc into it";
@@ -268,7 +268,7 @@ fn entry(spec: &NetSpec, problems: &mut Vec<Problem>) {
 }
 
 /// Removes steps without open predecessors until none is left; the remaining steps are on a cycle.
-fn cycles(spec: &NetSpec, problems: &mut Vec<Problem>) {
+fn check_cycles(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let mut arcs_in = vec![0u32; spec.steps.len()];
     for arc in spec.steps.iter().flat_map(|step| &step.router.arcs) {
         arcs_in[arc.to.index()] += 1;

@@ -80,7 +80,7 @@ impl Net {
                 members[region.index()].push(StepId(id));
             }
         }
-        let (digest, bytes) = digest(&spec);
+        let (digest, bytes) = compute_digest(&spec);
         let mut net = Net {
             digest,
             bytes,
@@ -89,7 +89,7 @@ impl Net {
             arcs_in,
             slots,
             members,
-            depths: (0..count).map(|id| check::depth(&spec, id)).collect(),
+            depths: (0..count).map(|id| check::loop_depth(&spec, id)).collect(),
             tracked: BTreeSet::new(),
             gates: Gates::default(),
             spec,
@@ -254,7 +254,7 @@ impl Net {
         let mut tracked = BTreeSet::new();
         for step in &self.spec.steps {
             tracked.extend(step.reads.iter().copied());
-            step.each_read(&mut |read| tracked.extend(self.step_read(read)));
+            step.each_read(&mut |read| tracked.extend(self.steps_read(read)));
         }
         for (id, _) in self.steps().filter(|(_, step)| step.collect) {
             tracked.extend(self.leaves(id));
@@ -263,7 +263,7 @@ impl Net {
     }
 
     /// Returns the steps that a name in an expression can mean: `steps.NAME` or the bare name.
-    fn step_read(&self, read: &Read) -> Vec<StepId> {
+    fn steps_read(&self, read: &Read) -> Vec<StepId> {
         let of_steps = read.root == "steps" || self.policy().names.get(&read.root) == Some(&Root::Outputs);
         match (of_steps, &read.key) {
             (true, Some(key)) => self.find(key).into_iter().collect(),
@@ -301,7 +301,7 @@ impl Net {
     }
 }
 
-fn digest(spec: &NetSpec) -> (NetDigest, usize) {
+fn compute_digest(spec: &NetSpec) -> (NetDigest, usize) {
     // Keys are strings and numbers were checked to be finite, so serialising a spec cannot fail.
     let bytes = serde_json::to_vec(spec).expect("a spec is plain data");
     (NetDigest(Sha256::digest(&bytes).into()), bytes.len())

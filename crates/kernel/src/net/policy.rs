@@ -94,12 +94,12 @@ pub struct Limits {
     pub losses: u32,
     pub depth: u32,
     /// Length of a value's JSON above which the value is stored as an artifact, and the journal holds a reference.
-    #[serde(skip_serializing_if = "is_usual")]
+    #[serde(skip_serializing_if = "is_default_inline")]
     pub inline_bytes: usize,
 }
 
 /// Omits the default when it is serialised, so that older nets keep their digest.
-fn is_usual(inline_bytes: &usize) -> bool {
+fn is_default_inline(inline_bytes: &usize) -> bool {
     *inline_bytes == windlass_artifact::INLINE_BYTES
 }
 
