@@ -37,7 +37,7 @@ pub fn replay<'r>(
 
 fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
     if record.at < state.head.at {
-        return Err(format!("time falls from {:?} to {:?} (K12)", state.head.at, record.at));
+        return Err(format!("time decreases from {:?} to {:?} (K12)", state.head.at, record.at));
     }
     if state.head.phase.is_ended() {
         return Err("the execution has ended (K2)".into());

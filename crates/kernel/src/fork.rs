@@ -36,7 +36,7 @@ pub fn fork(
     given: &Given<'_>,
 ) -> Result<Forked, Rejected> {
     if net.policy().join != Join::Each {
-        return Err(Rejected::Malformed("only a playbook is forked; elsewhere steps are redone"));
+        return Err(Rejected::Malformed("only a playbook can be forked; retry other executions from a step"));
     }
     can_be_retried(journal)?;
     let prefix = &journal[..find_firing(journal, at)?];
@@ -87,5 +87,5 @@ fn find_firing(journal: &[Record], at: Option<RunId>) -> Result<usize, Rejected>
         return decided.ok_or(Rejected::Conflict { phase: Phase::Running, why: "it has not ended" });
     };
     let found = fired.get(&run).ok_or(Rejected::UnknownRun(run))?;
-    found.ok_or(Rejected::Malformed("no token fired that step-run, so nothing can be forked there"))
+    found.ok_or(Rejected::Malformed("no token fired that step-run, so it cannot be a fork point"))
 }

@@ -285,19 +285,19 @@ pub enum Rejected {
     Exists,
     #[error("not possible while the execution is {}: {why}", .phase.name())]
     Conflict { phase: Phase, why: &'static str },
-    #[error("there is no such step-run in this execution")]
+    #[error("the execution has no such step-run")]
     UnknownRun(RunId),
-    #[error("there is no such step in this execution")]
+    #[error("the execution has no such step")]
     UnknownStep(StepId),
-    #[error("nothing waits at a gate there")]
+    #[error("no token waits at this gate")]
     UnknownToken(TokenId),
-    #[error("this is generation {current}, the input is for generation {given}")]
+    #[error("the input is for generation {given}, but the execution is in generation {current}")]
     WrongGeneration { given: u32, current: u32 },
-    #[error("this is answered too late: the work was given to someone else, or has ended")]
+    #[error("the answer is too late: the work was assigned to another worker, or has ended")]
     StaleFence { given: Fence },
-    #[error("this was answered already, with something else")]
+    #[error("a different answer has already been accepted")]
     OtherAnswer { given: Fence },
-    #[error("it does not wait for this: {why}")]
+    #[error("the step-run does not wait for this: {why}")]
     NotWaiting { run: RunId, why: &'static str },
     #[error("the timer is not due yet")]
     NotDue { until: Millis },

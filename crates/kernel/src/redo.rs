@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// and everything that compensation undid are run again. Without `from`, this resumes a failed execution.
 pub fn redo(net: &Net, journal: &[Record], from: Option<StepId>) -> Result<Vec<Import>, Rejected> {
     if net.policy().join == Join::Each {
-        return Err(Rejected::Malformed("a playbook is forked at a firing"));
+        return Err(Rejected::Malformed("a playbook cannot be retried from a step; fork it at a firing"));
     }
     if let Some(step) = from
         && !net.knows(step)

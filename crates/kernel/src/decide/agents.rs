@@ -31,7 +31,7 @@ pub(super) fn answer_call(
         return Err(Rejected::Malformed("the agent made too many calls"));
     }
     if !d.is_open() {
-        return Err(d.conflict("nothing new is begun any more"));
+        return Err(d.conflict("the execution is ending, so no new work begins"));
     }
     match ask {
         AgentAsk::Execute { step, args } => call_tool(d, run, call, *step, args),

@@ -105,13 +105,13 @@ pub(super) fn cancel(d: &mut Draft<'_>, cancel: &Cancel) -> Accepted {
             decide_cancelled(d, cancel)
         }
         Phase::Running | Phase::Paused => decide_cancelled(d, cancel),
-        Phase::Draining if finish::owes_compensation(d) && !cancel.force => {
-            Err(d.conflict("it is failing and will be compensated; force gives that up"))
-        }
+        Phase::Draining if finish::owes_compensation(d) && !cancel.force => Err(d.conflict(
+            "the execution is failing and will be compensated; force the cancel to skip compensation",
+        )),
         Phase::Draining if finish::owes_compensation(d) => skip_compensation(d),
         Phase::Draining => end_cancelled(d, cancel),
         Phase::Compensating if !cancel.force => {
-            Err(d.conflict("it is being compensated; force gives that up"))
+            Err(d.conflict("the execution is being compensated; force the cancel to skip the rest"))
         }
         Phase::Compensating => skip_compensation(d),
         Phase::Finalizing => end_cancelled(d, cancel),

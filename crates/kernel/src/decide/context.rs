@@ -16,10 +16,10 @@ const KEYS_SHOWN: usize = 5;
 
 pub(super) fn apply_patch(d: &mut Draft<'_>, patch: &Patch, by: &str) -> Accepted {
     if patch.is_empty() {
-        return Err(Rejected::Malformed("a patch without a key"));
+        return Err(Rejected::Malformed("the patch has no key"));
     }
     if !matches!(d.phase(), Phase::Queued | Phase::Starting | Phase::Running | Phase::Paused) {
-        return Err(d.conflict("nothing reads the context any more"));
+        return Err(d.conflict("the execution is ending and no longer reads its context"));
     }
     if let Some(bytes) = oversized_bytes(d, patch) {
         return Err(Rejected::ContextTooLarge { bytes, max: CONTEXT_BYTES_MAX });

@@ -40,7 +40,7 @@ pub(super) fn succeed(d: &mut Draft<'_>, id: RunId, output: Arc<Value>, details:
     if let Role::Iteration { of, .. } = run.role
         && let Some(key) = loops::find_conflict(d, of, &details.patch)
     {
-        let message = format!("another iteration set `{key}` to something else");
+        let message = format!("another iteration set `{key}` to a different value");
         let failure = Failure::new(ErrorClass::Conflict, codes::CONTEXT_CONFLICT, message);
         return fail(d, id, failure, EndDetails { output: Some(output), patch: Patch::new(), ..details });
     }

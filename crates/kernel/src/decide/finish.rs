@@ -89,7 +89,7 @@ pub(super) fn awaits_uploads(d: &Draft<'_>) -> bool {
 
 pub(super) fn finish_uploads(d: &mut Draft<'_>, failure: Option<&Failure>) -> Accepted {
     if d.phase() != Phase::Finalizing || !awaits_uploads(d) {
-        return Err(d.conflict("no upload is awaited"));
+        return Err(d.conflict("the execution does not wait for uploads"));
     }
     match failure {
         None => end_execution(d),

@@ -20,7 +20,7 @@ pub(super) fn hold(d: &mut Draft<'_>, by: &str, reason: &str) -> Accepted {
 pub(super) fn resume(d: &mut Draft<'_>, by: &str) -> Accepted {
     if !d.head().held {
         return Err(
-            d.conflict("it is not held; a gate opens by a context patch, a manual step by its completion")
+            d.conflict("it is not held; patch the context to open a gate, or complete the manual step")
         );
     }
     d.emit(Event::Released { by: by.to_owned() })

@@ -73,7 +73,7 @@ fn lose_execution(d: &mut Draft<'_>, generation: u32) -> Accepted {
         Phase::Finalizing if by_itself && !is_last_loss(d) => restart_execution(d),
         // The outcome stays; the worker's work in flight is lost.
         Phase::Draining | Phase::Compensating | Phase::Finalizing => fail_uploads(d),
-        Phase::Blank | Phase::Queued | Phase::Ended(_) => Err(d.conflict("no worker has it")),
+        Phase::Blank | Phase::Queued | Phase::Ended(_) => Err(d.conflict("no worker holds the execution")),
     }
 }
 

@@ -132,7 +132,7 @@ fn stops_after(d: &Draft<'_>, of: RunId, index: u32) -> Evaluated<bool> {
     if repeat.next < *max {
         return Ok(false);
     }
-    let message = format!("the loop `{}` wants more than {max} iterations", d.net.step(step).name);
+    let message = format!("the loop `{}` exceeded its limit of {max} iterations", d.net.step(step).name);
     Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::LIMIT, message)))
 }
 

@@ -91,7 +91,7 @@ fn accept_report(d: &mut Draft<'_>, report: &Report) -> Accepted {
         (WorkResult::Stopped | WorkResult::Later { .. } | WorkResult::Child { .. }, false) => {
             drop_run(d, id, report.fence, Some(report.result.clone()))
         }
-        (WorkResult::Stopped, true) => Err(Rejected::NotWaiting { run: id, why: "nobody asked it to stop" }),
+        (WorkResult::Stopped, true) => Err(Rejected::NotWaiting { run: id, why: "no stop was requested" }),
         (WorkResult::Later { delay_ms, cursor }, true) => {
             let until = d.at.plus(*delay_ms);
             d.emit(Event::Yielded {

@@ -181,7 +181,7 @@ impl<'d, 'a> View<'d, 'a> {
         match (found, path.is_empty()) {
             (Some(text), true) => format!("`{text}`"),
             (Some(text), false) => format!("`{}`, which is `{text}`,", path.join(".")),
-            (None, _) => "the whole of what stands here".to_owned(),
+            (None, _) => "the whole template".to_owned(),
         }
     }
 
@@ -217,7 +217,7 @@ impl<'d, 'a> View<'d, 'a> {
             return Err(NoValue::Rejected(Rejected::Needs(needs)));
         }
         if let Some(key) = self.gone.take() {
-            let message = format!("{} reads a value that is not there any more: {key}", source());
+            let message = format!("{} reads a value that no longer exists: {key}", source());
             return Err(NoValue::failed(Failure::new(ErrorClass::Validation, codes::REFERENCE, message)));
         }
         result.map_err(|error| {

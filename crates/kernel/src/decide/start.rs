@@ -14,7 +14,7 @@ pub(super) fn create(d: &mut Draft<'_>, create: &Create) -> Accepted {
         return Err(Rejected::Malformed("executions are nested too deeply"));
     }
     if !create.imports.is_empty() && d.net.policy().join == Join::Each {
-        return Err(Rejected::Malformed("a playbook is forked, not imported"));
+        return Err(Rejected::Malformed("a playbook cannot import steps; fork it"));
     }
     let emits = |import: &crate::event::Import| {
         let arcs = d.net.step(import.step).router.arcs.len();
@@ -49,7 +49,7 @@ fn route_imports(d: &mut Draft<'_>, create: &Create) -> Accepted {
 
 pub(super) fn assign(d: &mut Draft<'_>, worker: &str) -> Accepted {
     if d.phase() != Phase::Queued || d.net.policy().affinity != Affinity::OneWorker || is_scheduled(d) {
-        return Err(d.conflict("no worker is being looked for"));
+        return Err(d.conflict("the execution does not wait for a worker"));
     }
     d.emit(Event::Assigned { worker: worker.to_owned(), deadline: hold::deadline_from_now(d) })
 }
@@ -64,7 +64,11 @@ pub(super) fn begin(d: &mut Draft<'_>) -> Accepted {
         (Phase::Queued, Affinity::AnyWorker) => !is_scheduled(d),
         _ => false,
     };
-    if ready { start(d) } else { Err(d.conflict("it has started already or waits for its time or worker")) }
+    if ready {
+        start(d)
+    } else {
+        Err(d.conflict("it has already started, or still waits for its time or its worker"))
+    }
 }
 
 /// Starts the execution. The deadline counts from the first start; a restart does not extend it.
@@ -85,5 +89,5 @@ pub(super) fn fail_start(d: &mut Draft<'_>, failure: &Failure) -> Accepted {
 }
 
 pub(super) fn continue_work(d: &mut Draft<'_>) -> Accepted {
-    if settle::has_work(d) { Ok(()) } else { Err(d.conflict("nothing was left undone")) }
+    if settle::has_work(d) { Ok(()) } else { Err(d.conflict("there is no work to continue")) }
 }

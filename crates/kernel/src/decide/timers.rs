@@ -24,7 +24,7 @@ pub(super) fn handle_due(d: &mut Draft<'_>, timer: Timer) -> Accepted {
                 check_passed(d, until)?;
                 d.emit(Event::Woken { run })
             }
-            _ => Err(Rejected::NotWaiting { run, why: "it has no attempt to wait for" }),
+            _ => Err(Rejected::NotWaiting { run, why: "no retry is scheduled" }),
         },
         Timer::Delay { run } => match d.run(run)?.state {
             RunState::Delayed { until } => {
@@ -40,18 +40,18 @@ pub(super) fn handle_due(d: &mut Draft<'_>, timer: Timer) -> Accepted {
                     d,
                     run,
                     codes::ROUTING_TIMEOUT,
-                    "what it waited for did not become ready in time",
+                    "the awaited route did not become ready in time",
                     None,
                 )
             }
-            _ => Err(Rejected::NotWaiting { run, why: "it does not wait for a route" }),
+            _ => Err(Rejected::NotWaiting { run, why: "no route is awaited" }),
         },
         Timer::Manual { run } => match d.run(run)?.state {
             RunState::Manual { fence, deadline: Some(until), .. } => {
                 check_passed(d, until)?;
-                fail_run(d, run, codes::MANUAL_TIMEOUT, "nobody completed it in time", Some(fence))
+                fail_run(d, run, codes::MANUAL_TIMEOUT, "the step was not completed in time", Some(fence))
             }
-            _ => Err(Rejected::NotWaiting { run, why: "it waits for nobody, or for ever" }),
+            _ => Err(Rejected::NotWaiting { run, why: "no manual completion with a deadline is awaited" }),
         },
         Timer::Gate { step, token } => expire_gate(d, step, token),
         Timer::Attempt { run, fence } => expire_attempt(d, run, fence),
@@ -71,7 +71,7 @@ fn start_scheduled(d: &mut Draft<'_>) -> Accepted {
                 Affinity::OneWorker => d.emit(Event::TimeCame),
             }
         }
-        _ => Err(d.conflict("it does not wait for a time to start")),
+        _ => Err(d.conflict("no start time is scheduled")),
     }
 }
 
@@ -88,7 +88,7 @@ fn expire_deadline(d: &mut Draft<'_>) -> Accepted {
             );
             cancel::drain(d, Outcome::Failed, Cause::Timeout, Some(failure))
         }
-        _ => Err(d.conflict("no deadline runs")),
+        _ => Err(d.conflict("no deadline is running")),
     }
 }
 
@@ -104,7 +104,7 @@ fn expire_gate(d: &mut Draft<'_>, step: StepId, id: TokenId) -> Accepted {
     check_passed(d, until)?;
     d.emit(Event::Admitted { tokens: vec![(step, id)] })?;
     let args = context::token_args(&gate.token);
-    let failure = Failure::new(ErrorClass::Timeout, codes::GATE_TIMEOUT, "its gate did not open in time");
+    let failure = Failure::new(ErrorClass::Timeout, codes::GATE_TIMEOUT, "the gate did not open in time");
     firing::fail(d, id, &gate.token, args, failure)
 }
 

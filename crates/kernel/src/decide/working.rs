@@ -150,7 +150,7 @@ pub(super) fn end_delay(d: &mut Draft<'_>, id: RunId) -> Accepted {
 
 pub(super) fn wake_waiting(d: &mut Draft<'_>, id: RunId) -> Accepted {
     if d.state.run(id).is_none_or(|run| run.state.kind() != Kind::Waiting) {
-        return Err(Rejected::NotWaiting { run: id, why: "it does not wait for a route" });
+        return Err(Rejected::NotWaiting { run: id, why: "no route is awaited" });
     }
     d.emit(Event::Woken { run: id })
 }

@@ -66,7 +66,7 @@ pub(super) fn assigned(state: &mut Execution<'_>, deadline: Option<Millis>) -> A
 
 pub(super) fn time_came(state: &mut Execution<'_>) -> Applied {
     if state.head.phase != Phase::Queued {
-        return Err("the time to start comes after the start".into());
+        return Err("the start time comes after the start".into());
     }
     state.head.start = StartWhen::Now;
     Ok(())
@@ -133,7 +133,7 @@ pub(super) fn draining(
 /// Discards all tokens and removes the named step-runs. Step-runs in flight that are not named are still awaited.
 pub(super) fn cleared(state: &mut Execution<'_>, net: &Net, cleared: &Cleared) -> Applied {
     if cleared.tokens.len() != state.arrived.len() + state.gated.len() {
-        return Err("a clearing that leaves tokens standing (K4)".into());
+        return Err("a clearing leaves tokens behind (K4)".into());
     }
     for (run, fence, how) in &cleared.dropped {
         ends::dropped(state, net, *run, *fence, *how)?;

@@ -27,7 +27,9 @@ pub(super) fn fired(
     if let Some(token) = token {
         let taken = tokens::take_token(state, token)?;
         if taken.step != step || taken.path != *path || !matches!(taken.value, TokenValue::Live(_)) {
-            return Err("a step is fired by a token that stands elsewhere or is not live".into());
+            return Err(
+                "a step is fired by a token of another step or path, or by one that is not live".into()
+            );
         }
     }
     if let Role::Iteration { of, index } = role {
@@ -306,7 +308,7 @@ pub(super) fn loop_started(state: &mut Execution<'_>, net: &Net, id: RunId, tota
 pub(super) fn loop_state<'s>(state: &'s mut Execution<'_>, id: RunId) -> Result<&'s mut LoopState, String> {
     match state.runs.get_mut(&id).map(|run| &mut run.state) {
         Some(RunState::Looping(repeat)) => Ok(repeat),
-        _ => Err(format!("{id:?} is no open loop")),
+        _ => Err(format!("{id:?} is not an open loop")),
     }
 }
 

@@ -139,14 +139,14 @@ fn merge_args(mut args: Vec<(u32, Arc<Value>)>) -> Args {
 }
 
 pub(super) fn denied(state: &mut Execution<'_>, id: TokenId, deadline: Option<Millis>) -> Applied {
-    let token = state.arrived.remove(&id).ok_or("a token is denied that does not stand")?;
+    let token = state.arrived.remove(&id).ok_or("a token is denied that is not enabled")?;
     state.gated.insert((token.step, id), Box::new(Gate { token, deadline }));
     Ok(())
 }
 
 pub(super) fn admitted(state: &mut Execution<'_>, tokens: &[(StepId, TokenId)]) -> Applied {
     for key in tokens {
-        let gate = state.gated.remove(key).ok_or("a token is admitted that stands at no gate")?;
+        let gate = state.gated.remove(key).ok_or("a token is admitted that is not at a gate")?;
         state.arrived.insert(key.1, Token { admitted: true, ..gate.token });
     }
     Ok(())
@@ -154,7 +154,7 @@ pub(super) fn admitted(state: &mut Execution<'_>, tokens: &[(StepId, TokenId)]) 
 
 /// Removes an enabled token, which is consumed exactly once (K4).
 pub(super) fn take_token(state: &mut Execution<'_>, id: TokenId) -> Result<Token, String> {
-    state.arrived.remove(&id).ok_or_else(|| format!("{id:?} is used but does not stand (K4)"))
+    state.arrived.remove(&id).ok_or_else(|| format!("{id:?} is consumed but not enabled (K4)"))
 }
 
 pub(super) fn skipped(
@@ -168,7 +168,7 @@ pub(super) fn skipped(
 ) -> Applied {
     let taken = take_token(state, token)?;
     if taken.step != step || taken.path != *path || run != state.head.next_run {
-        return Err("a step is skipped by a token that stands elsewhere".into());
+        return Err("a step is skipped by a token of another step or path".into());
     }
     state.head.next_run = run.next();
     state.head.counts.firings += 1;

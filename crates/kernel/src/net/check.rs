@@ -34,7 +34,7 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Empty => write!(f, "there is no step; add at least one"),
+            Problem::Empty => write!(f, "the definition has no steps; add at least one"),
             Problem::DuplicateName { name } => write!(f, "step `{name}` is defined twice; rename one"),
             Problem::UnknownStep { at, id } => write!(f, "{at} names step {id}, which does not exist"),
             Problem::Cycle { through } => write!(
@@ -42,21 +42,21 @@ impl fmt::Display for Problem {
                 "step `{through}` is part of a cycle; only playbooks may have one, elsewhere use a loop step"
             ),
             Problem::Unreachable { step } => {
-                write!(f, "step `{step}` is in a loop's body but no arc of the body leads to it")
+                write!(f, "step `{step}` is in the body of a loop, but no arc of the body leads to it")
             }
             Problem::RegionCrossed { from, to } => write!(
                 f,
                 "the arc from `{from}` to `{to}` crosses the border of a loop's body; enter it through the loop step"
             ),
             Problem::RegionNotALoop { step } => {
-                write!(f, "step `{step}` is in the body of a step that is no loop over a region")
+                write!(f, "step `{step}` is in the body of a step that is not a loop over several steps")
             }
             Problem::RegionOfEach { step } => {
-                write!(f, "step `{step}`: a loop over a region needs joins that wait for all arcs")
+                write!(f, "step `{step}`: a loop over several steps needs joins that wait for all arcs")
             }
             Problem::RegionEmpty { step } => write!(f, "the loop `{step}` has no step in its body"),
             Problem::OnDemandWithArcs { step } => {
-                write!(f, "step `{step}` is called by an agent, so it can have no arcs")
+                write!(f, "step `{step}` is called by an agent, so it cannot have arcs")
             }
             Problem::RestartWith { step, what } => write!(
                 f,
@@ -262,7 +262,7 @@ fn is_parallel_while(step: &Step) -> bool {
 fn check_entry(spec: &NetSpec, problems: &mut Vec<Problem>) {
     let Some(entry) = spec.policy.entry else { return };
     if spec.steps.iter().flat_map(|step| &step.router.arcs).any(|arc| arc.to == entry) {
-        let what = "an entry can have no arc into it";
+        let what = "an entry cannot have incoming arcs";
         problems.push(Problem::Bound { step: spec.steps[entry.index()].name.clone(), what });
     }
 }

@@ -134,21 +134,18 @@ fn what_names_nothing_is_refused_by_name() {
         (report(unknown, fence), Rejected::UnknownRun(unknown)),
         (report(run, other), Rejected::StaleFence { given: other }),
         (report(run, old), Rejected::WrongGeneration { given: 0, current: 1 }),
-        (report(run, fence), Rejected::NotWaiting { run, why: "nobody asked it to stop" }),
+        (report(run, fence), Rejected::NotWaiting { run, why: "no stop was requested" }),
         (lost(LeaseUnit::Run { run, fence: other }), Rejected::StaleFence { given: other }),
         (
             lost(LeaseUnit::Execution { generation: 1 }),
             Rejected::Malformed("this execution is not leased as a whole"),
         ),
-        (
-            Input::TimerDue(Timer::Backoff { run }),
-            Rejected::NotWaiting { run, why: "it has no attempt to wait for" },
-        ),
+        (Input::TimerDue(Timer::Backoff { run }), Rejected::NotWaiting { run, why: "no retry is scheduled" }),
         (Input::TimerDue(Timer::Backoff { run: unknown }), Rejected::UnknownRun(unknown)),
         (Input::TimerDue(Timer::Gate { step: StepId(0), token: next }), Rejected::UnknownToken(next)),
         (
             Input::Patch { patch: Patch::new(), by: String::new() },
-            Rejected::Malformed("a patch without a key"),
+            Rejected::Malformed("the patch has no key"),
         ),
     ];
     for (input, expected) in cases {

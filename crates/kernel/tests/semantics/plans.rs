@@ -132,7 +132,7 @@ fn pln_16_a_step_waits_for_its_route_without_a_slot() {
     assert_eq!(drive.done("b"), "offer a");
     assert_eq!(
         drive.send(Input::RouteReady { run }),
-        Err(Rejected::NotWaiting { run, why: "it does not wait for a route" })
+        Err(Rejected::NotWaiting { run, why: "no route is awaited" })
     );
 }
 
