@@ -1,4 +1,4 @@
-//! Transitions of the kernel: one transition is one `decide` with its changes applied.
+//! Benchmark of the kernel. One transition is one `decide` with its changes applied.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn whole(c: &mut Criterion, name: &str, transitions: u64, make: impl Fn() -> Net
     group.finish();
 }
 
-/// The same number of transitions at the start and at the end of a long history.
+/// Measures the same number of transitions at the start and at the end of a long history.
 fn first_and_last(c: &mut Criterion, name: &str, total: u64, part: u64, make: impl Fn() -> Net) {
     let mut group = c.benchmark_group(name);
     group.throughput(Throughput::Elements(part));

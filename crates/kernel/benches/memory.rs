@@ -1,5 +1,5 @@
-//! Bytes of memory per idle execution: many of them are made and left waiting, and the process is asked how much
-//! it grew. Prints one line per kind; nothing is asserted.
+//! Memory per idle execution: creates many executions that wait, and prints by how much the process grew, one line per
+//! kind. Nothing is asserted.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn measure(what: &str, net: &Net, fail: bool) {
     let idle: Vec<Execution<'static>> = (0..COUNT).map(|id| make(net, ExecutionId(id), fail)).collect();
     let bytes = (resident() - before) as u128 / COUNT;
     println!("{what}: {bytes} bytes per execution ({COUNT} executions, {:?})", idle[0].phase());
-    // Freed memory would be used again by the next kind and hide it.
+    // The next kind would reuse freed memory and appear too small.
     std::mem::forget(idle);
 }
 
@@ -77,7 +77,7 @@ fn send(state: &mut Execution<'static>, net: &Net, input: &Input) -> Arc<Vec<Rec
     Arc::new(decision.records)
 }
 
-/// Resident bytes of this process.
+/// Returns the resident bytes of this process.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages: usize = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("a number");

@@ -78,7 +78,7 @@ fn act_03_a_join_waits_for_all_predecessors() {
 }
 
 #[test]
-fn act_04_act_17_what_is_runnable_together_is_dispatched_by_order_then_id() {
+fn act_04_act_17_ready_actions_are_dispatched_by_order_then_id() {
     let steps =
         vec![action("start", 1, &[1, 2, 3]), action("x", 9, &[]), action("y", 2, &[]), action("z", 2, &[])];
     let mut drive = Drive::started(policy(), steps);
@@ -86,7 +86,7 @@ fn act_04_act_17_what_is_runnable_together_is_dispatched_by_order_then_id() {
 }
 
 #[test]
-fn act_05_fail_fast_lets_the_running_finish_and_begins_nothing() {
+fn act_05_fail_fast_lets_running_actions_finish_and_begins_no_others() {
     let steps = vec![
         action("start", 1, &[1, 2, 3]),
         action("bad", 2, &[]),
@@ -110,7 +110,7 @@ fn act_05_a_failure_while_draining_is_not_retried() {
 }
 
 #[test]
-fn act_06_a_terminal_action_stays_as_it_is() {
+fn act_06_a_terminal_action_does_not_change() {
     let mut drive = Drive::started(policy(), vec![action("a", 1, &[1]), action("b", 2, &[])]);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     let report = |result| {
@@ -152,8 +152,8 @@ fn act_09_a_timed_out_attempt_follows_the_retry_policy_and_its_late_result_is_ig
     let mut drive = Drive::started(policy(), vec![action("a", 1, &[])]);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     drive.now = 300_000;
-    let told = drive.send(Input::TimerDue(Timer::Attempt { run, fence })).unwrap();
-    assert_eq!(told, "stop 1+0; retry a at 301000");
+    let summary = drive.send(Input::TimerDue(Timer::Attempt { run, fence })).unwrap();
+    assert_eq!(summary, "stop 1+0; retry a at 301000");
     let late = Input::Report(Box::new(Report {
         run,
         fence,
@@ -182,8 +182,8 @@ fn act_10_a_manual_action_ends_only_by_a_signal_with_its_own_token() {
     let unknown =
         drive.send(Input::Complete { run, fence: Fence(fence.0 + 9), note: note(ManualOutcome::Succeeded) });
     assert_eq!(unknown, Err(Rejected::StaleFence { given: Fence(fence.0 + 9) }));
-    let told = drive.send(Input::Complete { run, fence, note: note(ManualOutcome::Succeeded) }).unwrap();
-    assert_eq!(told, "resumed; offer b");
+    let summary = drive.send(Input::Complete { run, fence, note: note(ManualOutcome::Succeeded) }).unwrap();
+    assert_eq!(summary, "resumed; offer b");
 }
 
 #[test]
@@ -204,8 +204,8 @@ fn act_10_a_signal_that_says_failed_or_cancelled_fails_the_run_and_is_not_retrie
         drive.done("u");
         drive.done("a");
         let (run, fence) = (drive.firing("a"), drive.fence("a"));
-        let told = drive.send(Input::Complete { run, fence, note: note(outcome) }).unwrap();
-        assert_eq!(told, format!("a failed ({code}); resumed; undo u; offer u"));
+        let summary = drive.send(Input::Complete { run, fence, note: note(outcome) }).unwrap();
+        assert_eq!(summary, format!("a failed ({code}); resumed; undo u; offer u"));
     }
 }
 
@@ -227,7 +227,7 @@ fn act_13_act_14_hooks_run_one_at_a_time_newest_completion_first() {
 }
 
 #[test]
-fn act_13_compensation_waits_for_the_running_and_undoes_what_succeeded_meanwhile() {
+fn act_13_compensation_waits_for_running_actions_and_undoes_those_that_succeed() {
     let mut drive = Drive::started(policy(), vec![undoable("a", 1, &[]), action("bad", 2, &[])]);
     assert_eq!(drive.fail("bad", "VALIDATION_ERROR"), "bad failed (VALIDATION_ERROR)");
     assert_eq!(drive.done("a"), "undo a; offer a");
@@ -270,7 +270,7 @@ fn act_19_a_run_that_times_out_is_compensated_before_it_ends() {
 }
 
 #[test]
-fn a_cancelled_run_is_compensated_only_when_asked() {
+fn a_cancelled_run_is_compensated_only_on_request() {
     let start = || {
         let mut drive = Drive::started(policy(), vec![undoable("a", 1, &[1]), action("b", 2, &[])]);
         drive.done("a");
@@ -292,7 +292,7 @@ fn a_lost_worker_costs_an_action_one_attempt() {
 }
 
 #[test]
-fn a_retry_does_again_what_compensation_undid() {
+fn a_retry_repeats_steps_that_compensation_undid() {
     let steps = vec![undoable("a", 1, &[2]), undoable("b", 2, &[2]), action("bad", 3, &[])];
     let mut drive = Drive::started(policy(), steps);
     drive.done("a");

@@ -1,4 +1,4 @@
-//! Bad nets and bad inputs: a typed refusal, nothing changed, never a panic.
+//! Bad nets and bad inputs: each is refused with a typed error, changes nothing and never panics.
 
 use crate::drive::*;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn all() -> Policy {
 }
 
 #[test]
-fn a_net_tells_everything_that_is_wrong_with_its_names_at_once() {
+fn a_net_reports_all_problems_with_its_names_at_once() {
     let problems = refused(vec![task("a", &[7]), task("a", &[])], all());
     let expected = [
         Problem::DuplicateName { name: "a".into() },
@@ -60,8 +60,8 @@ fn bounds_of_a_net_are_checked() {
     let check = |change: &dyn Fn(&mut Step, &mut Policy), expected: &str| {
         let (mut step, mut policy) = (task("a", &[]), all());
         change(&mut step, &mut policy);
-        let told = Net::new(NetSpec { steps: vec![step], policy }).unwrap_err().to_string();
-        assert!(told.contains(expected), "{told}");
+        let message = Net::new(NetSpec { steps: vec![step], policy }).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
     };
     let repeat =
         |cap, kind| Some(LoopSpec { kind, iterator: "i".into(), cap, body: Body::Own, break_when: None });
@@ -109,7 +109,7 @@ fn an_input_before_creation_or_for_another_net_is_refused() {
 }
 
 #[test]
-fn what_names_nothing_is_refused_by_name() {
+fn inputs_with_unknown_ids_are_refused_with_a_typed_error() {
     let mut drive = Drive::started(all(), vec![task("a", &[])]);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     let before = drive.state.clone();
@@ -242,7 +242,7 @@ fn any_input() -> impl Strategy<Value = Input> {
     ]
 }
 
-/// Nets with a bit of everything in them.
+/// Returns a net that uses many features.
 fn rich_net(kind: u8) -> NetSpec {
     let mut gate = task("gate", &[3]);
     let rules = vec![AdmitRule { when: Some(expr("ctx.open")), allow: true }];
@@ -284,7 +284,7 @@ fn rich_net(kind: u8) -> NetSpec {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// Whatever comes in: accepted and replayable, or refused and nothing changed.
+    /// Any input is either accepted and replayable, or refused without a change.
     #[test]
     fn nothing_panics_and_a_refusal_changes_nothing(
         kind in 0u8..6,
@@ -305,7 +305,7 @@ proptest! {
         }
     }
 
-    /// Any arcs, regions and policies: a Net or a list of problems.
+    /// Any arcs, regions and policies make a Net or a list of problems.
     #[test]
     fn net_new_never_panics(
         arcs in prop::collection::vec((0u32..6, 0u32..7), 0..12),

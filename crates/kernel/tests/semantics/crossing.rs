@@ -1,5 +1,5 @@
-//! Plays one crossing: builds the situation, sends the control, tells the answer, then lets everything end as
-//! well as it can.
+//! Runs one crossing: builds the situation, sends the control, describes the answer, and then completes the execution
+//! as well as possible.
 
 use crate::drive::*;
 use serde_json::json;
@@ -35,17 +35,17 @@ pub enum Situation {
     Finalizing,
 }
 
-/// `answer / phase / step / end`: whether the control was accepted, where the execution and the watched
-/// step-run stand right after it, and how it ends when everything else goes well.
+/// Returns `answer / phase / step / end`: whether the control was accepted, the states of the execution and of the watched
+/// step-run right after it, and the end if everything else succeeds.
 pub fn play(control: Control, situation: Situation) -> String {
     let Some(mut drive) = build(control, situation) else { return "no such net".into() };
     if control == Control::RetryFromStep {
         return retry(&mut drive);
     }
     let answer = send(&mut drive, control, situation);
-    let told = format!("{} / {} / {}", word(&answer), phase(&drive), watched(&drive));
+    let cell = format!("{} / {} / {}", word(&answer), phase(&drive), watched(&drive));
     finish(&mut drive, 0);
-    format!("{told} / {}", phase(&drive))
+    format!("{cell} / {}", phase(&drive))
 }
 
 fn word(answer: &Result<String, Rejected>) -> &'static str {
@@ -59,7 +59,7 @@ fn phase(drive: &Drive) -> String {
     }
 }
 
-/// The state of the watched step, which is always called `x`.
+/// Returns the state of the watched step, which is always named `x`.
 fn watched(drive: &Drive) -> String {
     let step = drive.net.find("x").unwrap();
     let live = drive
@@ -92,7 +92,7 @@ fn policy(control: Control, situation: Situation) -> Policy {
     }
 }
 
-/// Step `x` in its situation, or None when no Net can bring it there.
+/// Returns an execution with step `x` in the situation; `None` if no Net can reach it.
 fn build(control: Control, situation: Situation) -> Option<Drive> {
     let net = Net::new(NetSpec { steps: steps(situation), policy: policy(control, situation) }).ok()?;
     let mut drive = Drive::of(net);
@@ -170,7 +170,7 @@ fn send(drive: &mut Drive, control: Control, situation: Situation) -> Result<Str
     match control {
         Control::Hold => drive.send(Input::Hold { by: "user".into(), reason: String::new() }),
         Control::Resume => {
-            // Where a hold is refused there is nothing to resume.
+            // If a hold is refused, there is nothing to resume.
             let _ = drive.send(Input::Hold { by: "user".into(), reason: String::new() });
             drive.send(Input::Resume { by: "user".into() })
         }
@@ -200,7 +200,7 @@ fn lose(drive: &mut Drive, situation: Situation) -> Result<String, Rejected> {
     drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::of(started), cursor: None }))
 }
 
-/// While it lives a retry is refused; then it is cancelled by force and the new execution is told.
+/// Checks that a retry of a live execution is refused; then cancels it by force and describes the new execution.
 fn retry(drive: &mut Drive) -> String {
     let step = drive.net.find("x").unwrap();
     let each = drive.net.policy().join == Join::Each;
@@ -232,12 +232,12 @@ fn retry(drive: &mut Drive) -> String {
     let net = Net::new(drive.net.spec().clone()).unwrap();
     let state = replay(&net, &journal).unwrap();
     let mut retried = Drive::at(net, state, journal, drive.now);
-    let told = format!("{} / ok / {} / {}", phase(drive), phase(&retried), watched(&retried));
+    let cell = format!("{} / ok / {} / {}", phase(drive), phase(&retried), watched(&retried));
     finish(&mut retried, 0);
-    format!("{told} / {}", phase(&retried))
+    format!("{cell} / {}", phase(&retried))
 }
 
-/// Everybody does their part: holds are released, gates opened, people agree, workers succeed.
+/// Completes the execution: releases holds, opens gates, approves, and reports success for workers.
 fn finish(drive: &mut Drive, steps: u32) {
     assert!(steps < 100, "it never ends");
     if drive.state.phase().is_ended() {

@@ -1,5 +1,5 @@
-//! The crossings of docs/semantics.md: each control input meets each situation, and the cell says what comes of
-//! it. A cell without a written expectation does not compile.
+//! The crossings of docs/semantics.md: each control input is sent in each situation, and a cell states the result. A cell
+//! without an expectation does not compile.
 
 use crate::crossing::{Control, Situation};
 
@@ -10,7 +10,7 @@ const COLUMNS: usize = 11;
 
 const _: () = assert!(is_complete(DOCUMENT.as_bytes()), "docs/semantics.md: a crossing has no expectation");
 
-/// After the mark and two heading lines, every row has a name and a written cell per column.
+/// Asserts that every row after the mark and two heading lines has a name and a cell per column.
 const fn is_complete(text: &[u8]) -> bool {
     let mut at = match find(text, MARK.as_bytes()) {
         Some(at) => at,
@@ -54,7 +54,7 @@ const fn next_line(text: &[u8], mut at: usize) -> usize {
     at + 1
 }
 
-/// Cells of a table row that hold more than blanks.
+/// Returns the number of cells in a table row that are not blank.
 const fn written_cells(text: &[u8], mut at: usize) -> usize {
     let (mut cells, mut written, mut bars) = (0, false, 0);
     while at < text.len() && text[at] != b'\n' {

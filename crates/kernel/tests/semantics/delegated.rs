@@ -1,4 +1,4 @@
-//! A pipeline that waits for another execution: it holds no offer meanwhile, and goes on where it stood.
+//! A pipeline that waits for another execution holds no offer meanwhile, and resumes at its cursor.
 
 use crate::drive::*;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn cursor(drive: &Drive, label: &str) -> Value {
 }
 
 #[test]
-fn the_offer_is_closed_and_comes_again_with_what_the_child_gave() {
+fn the_offer_is_closed_and_made_again_with_the_result_of_the_child() {
     let mut drive = Drive::started(policy(), vec![task("a", &[1]), task("b", &[])]);
     let first = drive.fence("a");
     assert_eq!(drive.report("a", child(1)).unwrap(), "child of a #1");
@@ -70,9 +70,9 @@ fn every_call_starts_an_execution_of_its_own() {
     assert_ne!(one, two);
 }
 
-/// Its rules decide what that means, not the kernel.
+/// The rules of the pipeline, not the kernel, decide what the status means.
 #[test]
-fn a_child_that_failed_or_was_cancelled_is_told_to_the_pipeline() {
+fn a_pipeline_receives_the_status_of_a_child_that_failed_or_was_cancelled() {
     for (outcome, status) in
         [(Outcome::Failed, "failed"), (Outcome::Cancelled, "cancelled"), (Outcome::Partial, "partial")]
     {
@@ -85,9 +85,9 @@ fn a_child_that_failed_or_was_cancelled_is_told_to_the_pipeline() {
     }
 }
 
-/// R15, R16.
+/// Invariants R15 and R16.
 #[test]
-fn what_is_said_twice_changes_nothing() {
+fn repeated_reports_and_mail_change_nothing() {
     let mut drive = Drive::started(policy(), vec![task("a", &[])]);
     let (run, fence) = (drive.firing("a"), drive.fence("a"));
     let report = |result| {
@@ -128,7 +128,7 @@ fn cancel_reaches_the_child_and_its_end_is_only_recorded() {
 }
 
 #[test]
-fn its_writes_are_made_before_it_waits_and_a_gate_may_open() {
+fn writes_of_a_pipeline_are_applied_before_it_waits_and_can_open_a_gate() {
     let mut fork = noop("fork", &[1, 2]);
     fork.router.mode = RouterMode::Inclusive;
     let mut gated = task("b", &[]);
@@ -142,7 +142,7 @@ fn its_writes_are_made_before_it_waits_and_a_gate_may_open() {
 }
 
 #[test]
-fn nesting_has_an_end() {
+fn nesting_is_limited() {
     let limits = Limits { depth: 0, ..Limits::default() };
     let mut drive = Drive::started(Policy { limits, ..policy() }, vec![task("a", &[])]);
     assert_eq!(drive.report("a", child(1)).unwrap(), "a failed (LIMIT_EXCEEDED); failed");
@@ -154,6 +154,6 @@ fn a_step_timeout_ends_the_wait() {
     step.timeout_ms = Some(100);
     let mut drive = Drive::started(policy(), vec![step]);
     drive.report("a", child(1)).unwrap();
-    let told = drive.ring().unwrap();
-    assert!(told.contains("stop 0+1") && told.ends_with("failed"), "{told}");
+    let summary = drive.ring().unwrap();
+    assert!(summary.contains("stop 0+1") && summary.ends_with("failed"), "{summary}");
 }

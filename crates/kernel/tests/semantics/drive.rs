@@ -1,4 +1,4 @@
-//! Drives one execution through the kernel: names for steps, loaded values on demand, and every record checked
+//! Drives one execution through the kernel: it addresses steps by name, loads values on demand, and checks every record
 //! against a replay of the journal so far.
 
 use serde_json::{Value, json};
@@ -14,9 +14,9 @@ pub struct Drive {
     pub journal: Vec<Record>,
     pub now: i64,
     pub random: u64,
-    /// The public names of everything that happened.
+    /// Public names of all events so far.
     pub names: Vec<&'static str>,
-    /// What journal entries refer to, as a store would keep it.
+    /// Artifacts that the journal refers to, as a store would keep them.
     pub artifacts: BTreeMap<String, Vec<u8>>,
 }
 
@@ -28,7 +28,7 @@ pub fn template(source: Value) -> Template {
     Template::compile(&source).unwrap()
 }
 
-/// `task("a", &[1, 2])`: a task named a with arcs to steps 1 and 2.
+/// Creates a task: `task("a", &[1, 2])` is named a and has arcs to steps 1 and 2.
 pub fn task(name: &str, to: &[u32]) -> Step {
     step(name, Work::task(json!({ "kind": "shell" })), to)
 }
@@ -57,18 +57,18 @@ impl Drive {
         Drive::of(net)
     }
 
-    /// Nothing has happened yet.
+    /// Creates a drive without any event.
     pub fn of(net: Net) -> Drive {
         Drive::at(net, Execution::default(), Vec::new(), 0)
     }
 
-    /// Goes on where a journal ends.
+    /// Continues after the end of a journal.
     pub fn at(net: Net, state: Execution<'static>, journal: Vec<Record>, now: i64) -> Drive {
         let (names, artifacts) = (Vec::new(), BTreeMap::new());
         Drive { net, state, journal, now, random: 0, names, artifacts }
     }
 
-    /// Created and started, with no inputs.
+    /// Creates and starts an execution without inputs.
     pub fn started(policy: Policy, steps: Vec<Step>) -> Drive {
         let mut drive = Drive::new(policy, steps);
         drive.create(json!({})).unwrap();
@@ -79,7 +79,7 @@ impl Drive {
         self.send(Input::Create(Box::new(Create::new(ExecutionId(7), inputs))))
     }
 
-    /// Sends an input, loads what the decision needs, applies the records. The answer tells what happened.
+    /// Sends an input, loads the values that the decision needs, applies the records, and returns a summary of them.
     pub fn send(&mut self, input: Input) -> Result<String, Rejected> {
         let mut values = Values::default();
         let mut asked = Vec::new();
@@ -87,7 +87,7 @@ impl Drive {
             let given = Given { now: Millis(self.now), random: self.random, values: &values };
             match decide(&self.state, &self.net, &input, &given) {
                 Err(Rejected::Needs(needs)) => {
-                    assert!(!asked.contains(&needs), "{needs:?} are asked for again");
+                    assert!(!asked.contains(&needs), "{needs:?} are requested twice");
                     values.load(&self.journal, &needs);
                     values.artifacts.extend(needs.iter().filter_map(|need| self.artifact(need)));
                     asked.push(needs);
@@ -97,22 +97,22 @@ impl Drive {
         };
         self.artifacts.extend(decision.artifacts.into_iter().map(|kept| (kept.key, kept.bytes)));
         let before = self.state.clone();
-        let mut told = Vec::new();
+        let mut summary = Vec::new();
         for record in decision.records {
-            told.extend(self.tell(&record.event));
+            summary.extend(self.summarize(&record.event));
             self.names.extend(record.event.names(&self.state));
             evolve(&mut self.state, &self.net, &record).unwrap();
             self.journal.push(record);
         }
         let mut applied = before;
         applied.apply(&decision.changes);
-        assert_eq!(applied, self.state, "the changes are what the records lead to");
+        assert_eq!(applied, self.state, "the changes differ from the records");
         assert_eq!(
             replay(&self.net, &self.journal).unwrap(),
             self.state,
-            "a replay gives the same state (K1)"
+            "a replay leads to another state (K1)"
         );
-        Ok(told.join("; "))
+        Ok(summary.join("; "))
     }
 
     fn artifact(&self, need: &Need) -> Option<(String, Option<Arc<Value>>)> {
@@ -121,8 +121,8 @@ impl Drive {
         Some((key.clone(), value.map(Arc::new)))
     }
 
-    /// One event in a few words; what is not worth telling is left out.
-    fn tell(&self, event: &Event) -> Option<String> {
+    /// Describes one event briefly; returns `None` for events that no test looks at.
+    fn summarize(&self, event: &Event) -> Option<String> {
         let of = |run: &RunId| self.state.run(*run).map_or("?".into(), |run| self.label(run.step, &run.path));
         Some(match event {
             Event::Offered { run, attempt, .. } if *attempt > 1 => format!("offer {} #{attempt}", of(run)),
@@ -164,7 +164,7 @@ impl Drive {
         if path.is_empty() { name.clone() } else { format!("{name}[{}]", path.join(",")) }
     }
 
-    /// The newest live firing with this label: `a` or `a[0,1]`.
+    /// Returns the newest live firing with this label: `a` or `a[0,1]`.
     pub fn firing(&self, label: &str) -> RunId {
         let found = self.state.runs.iter().filter(|(_, run)| self.label(run.step, &run.path) == label);
         *found.last().unwrap_or_else(|| panic!("{label} is not live")).0
@@ -213,7 +213,7 @@ impl Drive {
         self.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::of(started), cursor: None }))
     }
 
-    /// Lets time pass until the next timer and delivers it.
+    /// Advances the time to the next timer and delivers it.
     pub fn ring(&mut self) -> Result<String, Rejected> {
         let (timer, due) =
             self.state.timers().into_iter().min_by_key(|(_, due)| *due).expect("no timer runs");

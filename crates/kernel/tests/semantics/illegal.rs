@@ -1,4 +1,4 @@
-//! Records that cannot follow what came before: a replay refuses them and says which rule they break.
+//! Records that cannot follow the records before them: a replay refuses them and names the rule they break.
 
 use crate::drive::*;
 use serde_json::json;
@@ -50,8 +50,8 @@ fn a_record_that_breaks_a_rule_is_refused() {
         Event::Routed { run, step: StepId(step), path: path(), emitted, end: BranchEnd::GoesOn }
     };
     let check = |event: Event, expected: &str| {
-        let told = refused(&drive, 5, event.clone());
-        assert!(told.contains(expected), "{event:?}: {told}");
+        let message = refused(&drive, 5, event.clone());
+        assert!(message.contains(expected), "{event:?}: {message}");
     };
     check(end(done, Some(stale)), "not live (K2)");
     check(end(live, Some(stale)), "(K3)");
@@ -73,11 +73,11 @@ fn a_record_that_breaks_a_rule_is_refused() {
     check(Event::Restarted { generation: 2, remaining_ms: None }, "cleared state");
     check(Event::Restarted { generation: 9, remaining_ms: None }, "cleared state");
     check(Event::LoopStarted { run: live, total: Some(1), items: None }, "no Loop (K2)");
-    check(Event::IterationStarted { run: live, index: 0 }, "no open loop");
+    check(Event::IterationStarted { run: live, index: 0 }, "not an open loop");
     check(Event::Woken { run: live }, "no Wake (K2)");
     check(Event::NotCompensated { runs: vec![live] }, "neither run nor given up");
-    check(Event::Denied { token: TokenId::first(1), deadline: None }, "does not stand");
-    check(Event::Admitted { tokens: vec![(StepId(0), TokenId::first(1))] }, "no gate");
+    check(Event::Denied { token: TokenId::first(1), deadline: None }, "is not enabled");
+    check(Event::Admitted { tokens: vec![(StepId(0), TokenId::first(1))] }, "not at a gate");
     assert!(refused(&drive, -1, Event::Continued).contains("(K12)"));
     assert_eq!(refused(&drive, 5, end(live, Some(drive.fence("b")))), "accepted");
 }

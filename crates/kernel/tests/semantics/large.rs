@@ -1,4 +1,4 @@
-//! Large values: the journal holds references, expressions read through them.
+//! Large values: the journal holds references, and expressions read the values they refer to.
 
 use crate::drive::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_kernel::net::*;
 use windlass_kernel::*;
 
-/// Longer than these nets let a value be.
+/// Inline limit of these nets.
 const INLINE_BYTES: usize = 200;
 
 fn policy() -> Policy {
@@ -18,7 +18,7 @@ fn long(n: u64) -> Value {
     json!({ "n": n, "text": "x".repeat(INLINE_BYTES) })
 }
 
-/// No record is much longer than a value may be.
+/// Returns whether no record is much longer than the inline limit.
 fn journal_is_light(drive: &Drive) -> bool {
     drive.journal.iter().all(|record| json!(record).to_string().len() < 6 * INLINE_BYTES)
 }
@@ -54,7 +54,7 @@ fn pbk_12_args_over_the_limit_are_passed_as_a_reference_and_read_through_it() {
 }
 
 #[test]
-fn large_inputs_outputs_patches_and_lists_are_read_as_if_they_stood_in_the_journal() {
+fn large_inputs_outputs_patches_and_lists_are_read_through_their_references() {
     let mut first = guarded("first", "{{ workload.n == 1 and text | length == 200 and ctx.wide.n == 2 }}");
     first.router.arcs[0].args = Some(template(json!({ "n": "{{ first.n + steps.first.n + wide.n }}" })));
     let mut second = task("second", &[2]);
@@ -79,7 +79,7 @@ fn large_inputs_outputs_patches_and_lists_are_read_as_if_they_stood_in_the_journ
 }
 
 #[test]
-fn a_reference_that_leads_nowhere_fails_the_step_that_reads_it() {
+fn a_reference_to_a_missing_artifact_fails_the_step_that_reads_it() {
     let mut drive = Drive::started(policy(), vec![guarded("first", "{{ workload.n }}"), task("second", &[])]);
     drive.done("first");
     let mut drive =
@@ -89,9 +89,9 @@ fn a_reference_that_leads_nowhere_fails_the_step_that_reads_it() {
     assert_eq!(drive.done("first"), "first failed (REFERENCE_NOT_AVAILABLE); failed");
 }
 
-/// Whoever starts or patches an execution cannot make it read what is not theirs.
+/// A caller who starts or patches an execution cannot make it read the values of others.
 #[test]
-fn what_looks_like_a_reference_and_comes_from_outside_is_not_followed() {
+fn a_value_from_outside_that_looks_like_a_reference_is_not_followed() {
     let steps = || {
         vec![guarded("first", "{{ ctx.forged['$artifact'] == workload['$artifact'] }}"), task("second", &[])]
     };
@@ -122,9 +122,9 @@ fn a_rendered_value_that_looks_like_a_reference_is_not_followed() {
     assert_eq!(drive.done("second"), "offer third");
 }
 
-/// R16: what was set aside on its way into the journal is still the same answer.
+/// A value that was replaced by a reference is still the same answer (R16).
 #[test]
-fn a_large_report_that_is_repeated_is_told_that_it_was_accepted() {
+fn a_repeated_large_report_is_accepted_again() {
     let mut drive = Drive::started(policy(), vec![task("first", &[1]), task("second", &[])]);
     let (run, fence) = (drive.firing("first"), drive.fence("first"));
     let report = |n, set| {
@@ -147,7 +147,7 @@ fn a_large_report_that_is_repeated_is_told_that_it_was_accepted() {
 }
 
 #[test]
-fn the_reference_of_a_step_can_be_handed_on() {
+fn a_step_can_pass_its_reference_on() {
     let mut second = task("second", &[]);
     second.router.arcs = vec![JoinArc {
         args: Some(template(json!({ "ref": "{{ first._ref }}" }))),

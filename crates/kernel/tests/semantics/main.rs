@@ -1,4 +1,4 @@
-//! What the kernel does, told through its public API.
+//! Tests of the kernel through its public API.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod actions;

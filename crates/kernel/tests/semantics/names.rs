@@ -1,4 +1,4 @@
-//! The journal speaks one language to the outside.
+//! Public names of events.
 
 use crate::drive::*;
 use serde_json::json;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_kernel::net::*;
 use windlass_kernel::*;
 
-/// What happened since `from`, in public words.
+/// Returns the public names of the events since `from`.
 fn since(drive: &Drive, from: usize) -> String {
     drive.names[from..].join(" ")
 }
@@ -16,7 +16,7 @@ fn each(steps: Vec<Step>) -> Drive {
 }
 
 #[test]
-fn a_step_is_told_from_its_token_to_its_end() {
+fn a_step_is_reported_from_its_token_to_its_end() {
     let mut drive = each(vec![task("a", &[1]), task("b", &[])]);
     assert_eq!(since(&drive, 0), "execution.created execution.started token.admitted step.offered");
     let from = drive.names.len();
@@ -24,12 +24,12 @@ fn a_step_is_told_from_its_token_to_its_end() {
     assert_eq!(since(&drive, from), "step.done next.evaluated token.emitted token.admitted step.offered");
     let from = drive.names.len();
     drive.fail("b", "X");
-    let told = "step.failed next.evaluated execution.draining execution.failed";
-    assert_eq!(since(&drive, from), told);
+    let expected = "step.failed next.evaluated execution.draining execution.failed";
+    assert_eq!(since(&drive, from), expected);
 }
 
 #[test]
-fn a_loop_tells_its_iterations_and_its_end() {
+fn a_loop_reports_its_iterations_and_its_end() {
     let mut step = task("a", &[]);
     let kind = LoopKind::Count { times: template(json!(2)) };
     step.repeat = Some(LoopSpec { kind, iterator: "i".into(), cap: 1, body: Body::Own, break_when: None });
@@ -62,15 +62,15 @@ fn hooks_and_children_have_names_of_their_own() {
     assert!(since(&drive, from).starts_with("child.ended step.done next.evaluated"));
     let from = drive.names.len();
     drive.fail("bad", "X");
-    let told = "step.failed execution.draining execution.compensating compensation.started step.offered";
-    assert_eq!(since(&drive, from), told, "the hook's own work is offered, not another child");
+    let expected = "step.failed execution.draining execution.compensating compensation.started step.offered";
+    assert_eq!(since(&drive, from), expected, "the hook's own work is offered, not another child");
     let from = drive.names.len();
     drive.done("sub");
     assert_eq!(since(&drive, from), "compensation.done execution.failed");
 }
 
 #[test]
-fn pauses_patches_gates_and_drops_are_told() {
+fn pauses_patches_gates_and_drops_are_reported() {
     let mut gate = task("a", &[]);
     let rules = vec![AdmitRule { when: Some(expr("ctx.open")), allow: true }];
     gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });

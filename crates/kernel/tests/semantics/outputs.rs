@@ -1,4 +1,4 @@
-//! What an ended execution gave.
+//! Results of ended executions.
 
 use crate::drive::*;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ fn check(policy: Policy, steps: Vec<Step>, done: &[(&str, Value)], expected: Val
     }
     assert!(drive.state.phase().is_ended(), "it ended");
     assert_eq!(outputs(&drive.net, &drive.journal), expected);
-    let told = result(&drive).unwrap();
-    assert_eq!((told.outcome, &*told.output), (Outcome::Completed, &expected));
+    let ended = result(&drive).unwrap();
+    assert_eq!((ended.outcome, &*ended.output), (Outcome::Completed, &expected));
 }
 
 fn result(drive: &Drive) -> Option<ChildResult> {
@@ -23,7 +23,7 @@ fn result(drive: &Drive) -> Option<ChildResult> {
 }
 
 #[test]
-fn the_only_leaf_gives_its_result() {
+fn the_result_of_the_only_leaf_is_returned() {
     let steps = || vec![task("a", &[1]), task("b", &[])];
     let done = |output: Value| [("a", json!({ "n": 1 })), ("b", output)];
     check(Policy::default(), steps(), &done(json!({ "n": 2 })), json!({ "n": 2 }));
@@ -31,7 +31,7 @@ fn the_only_leaf_gives_its_result() {
 }
 
 #[test]
-fn several_leaves_are_told_by_name() {
+fn results_of_several_leaves_are_returned_by_name() {
     let policy = Policy { join: Join::All, ..Policy::default() };
     let steps = vec![task("a", &[1, 2]), task("b", &[]), task("c", &[])];
     let done = [("a", json!(1)), ("b", json!({ "n": 2 })), ("c", json!(3))];
@@ -39,7 +39,7 @@ fn several_leaves_are_told_by_name() {
 }
 
 #[test]
-fn a_step_whose_arcs_all_said_no_is_a_leaf() {
+fn a_step_without_a_matching_arc_is_a_leaf() {
     let mut first = task("a", &[]);
     first.router.arcs = vec![arc(1, "{{ event.payload.more }}")];
     let done = [("a", json!({ "more": false }))];

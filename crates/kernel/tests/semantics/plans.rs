@@ -24,8 +24,8 @@ fn dispatched(steps: Vec<Step>) -> Drive {
 
 fn running(steps: Vec<Step>) -> (Drive, String) {
     let mut drive = dispatched(steps);
-    let told = drive.send(Input::Begin).unwrap();
-    (drive, told)
+    let summary = drive.send(Input::Begin).unwrap();
+    (drive, summary)
 }
 
 fn lose_worker(drive: &mut Drive) -> Result<String, Rejected> {
@@ -51,8 +51,8 @@ fn pln_10_pln_35_a_lost_runner_restarts_everything_from_scratch() {
         metadata: None,
         cursor: None,
     };
-    let told = drive.send(Input::Report(Box::new(late)));
-    assert_eq!(told, Err(Rejected::WrongGeneration { given: 1, current: 2 }));
+    let answer = drive.send(Input::Report(Box::new(late)));
+    assert_eq!(answer, Err(Rejected::WrongGeneration { given: 1, current: 2 }));
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn pln_11_a_failed_step_is_not_retried() {
 #[test]
 fn pln_12_a_failed_step_skips_all_that_depends_on_it_and_nothing_else() {
     let steps = vec![task("a", &[1]), task("b", &[2]), task("c", &[]), task("x", &[4]), task("y", &[2])];
-    let (mut drive, told) = running(steps);
-    assert_eq!(told, "offer a; offer x");
+    let (mut drive, summary) = running(steps);
+    assert_eq!(summary, "offer a; offer x");
     assert_eq!(drive.fail("a", "X"), "a failed (X); skip b (Upstream)");
     assert_eq!(drive.done("x"), "offer y");
     assert_eq!(drive.done("y"), "skip c (Upstream)");
@@ -103,14 +103,14 @@ fn pln_13_a_step_is_ready_when_all_it_depends_on_completed_and_cycles_are_refuse
 #[test]
 fn pln_14_of_eleven_ready_steps_ten_run_and_the_last_follows() {
     let steps = (0..11).map(|n| task(&format!("s{n}"), &[])).collect();
-    let (mut drive, told) = running(steps);
-    assert_eq!(told.split("; ").count(), 10);
-    assert!(!told.contains("s10"));
+    let (mut drive, summary) = running(steps);
+    assert_eq!(summary.split("; ").count(), 10);
+    assert!(!summary.contains("s10"));
     assert_eq!(drive.done("s3"), "offer s10");
 }
 
 #[test]
-fn pln_15_a_false_condition_skips_the_step_and_what_needs_it() {
+fn pln_15_a_false_condition_skips_the_step_and_its_dependents() {
     let mut conditional = task("b", &[2]);
     conditional.condition = Some(expr("workload.run"));
     let steps = || vec![task("a", &[1]), conditional.clone(), task("c", &[])];
@@ -137,7 +137,7 @@ fn pln_16_a_step_waits_for_its_route_without_a_slot() {
 }
 
 #[test]
-fn pln_16_a_route_that_never_comes_fails_the_step() {
+fn pln_16_a_route_that_is_never_ready_fails_the_step() {
     let mut routed = task("a", &[]);
     routed.wait_for = Some(WaitFor { target: template(json!("sandbox")), timeout_ms: 600_000 });
     let (mut drive, _) = running(vec![routed]);
@@ -149,7 +149,7 @@ fn pln_16_a_route_that_never_comes_fails_the_step() {
 fn pln_20_pln_31_finalizing_waits_for_uploads_and_a_failed_one_fails_the_execution() {
     for (failure, expected) in [(None, "completed"), (Some(failure("DISK_FULL")), "failed")] {
         let (mut drive, _) = running(vec![task("a", &[])]);
-        assert!(drive.send(Input::Uploaded { failure: None }).unwrap_err().to_string().contains("no upload"));
+        assert!(drive.send(Input::Uploaded { failure: None }).unwrap_err().to_string().contains("does not wait for uploads"));
         drive.done("a");
         assert_eq!(drive.state.phase(), Phase::Finalizing);
         assert_eq!(drive.send(Input::Uploaded { failure }).unwrap(), expected);
@@ -158,7 +158,7 @@ fn pln_20_pln_31_finalizing_waits_for_uploads_and_a_failed_one_fails_the_executi
 }
 
 #[test]
-fn pln_32_it_can_be_cancelled_in_every_phase_before_the_end() {
+fn pln_32_an_execution_can_be_cancelled_in_every_phase_before_the_end() {
     let cancelled = |mut drive: Drive| {
         drive.cancel(Cancel::default()).unwrap();
         let phases: Vec<_> = drive
@@ -191,7 +191,7 @@ fn pln_34_a_plan_that_cannot_be_prepared_fails_before_it_runs() {
 }
 
 #[test]
-fn what_cannot_be_repeated_is_refused_with_restart() {
+fn steps_that_cannot_be_repeated_are_refused_with_restart() {
     let mut manual = task("m", &[]);
     manual.completion = Completion::Manual { deadline_ms: None };
     let approval = step("p", Work::Approval { deadline_ms: None, asks: None }, &[]);

@@ -10,7 +10,7 @@ fn policy() -> Policy {
     Policy { join: Join::Each, entry: Some(StepId(0)), ..Policy::default() }
 }
 
-/// A step whose arcs have guards, first match wins.
+/// Creates a step with guarded arcs, of which the first match wins.
 fn choice(name: &str, arcs: Vec<JoinArc>) -> Step {
     let mut step = task(name, &[]);
     step.router = Router { mode: RouterMode::Exclusive, arcs, ..Router::default() };
@@ -39,7 +39,7 @@ fn outcome(drive: &Drive) -> Phase {
 }
 
 #[test]
-fn pbk_02_pbk_03_pbk_04_one_token_starts_at_the_entry_wherever_it_stands() {
+fn pbk_02_pbk_03_pbk_04_one_token_starts_at_the_entry_wherever_it_is_defined() {
     for (entry, expected) in [(0, "offer a"), (1, "offer b")] {
         let policy = Policy { entry: Some(StepId(entry)), ..policy() };
         let mut drive = Drive::new(policy, vec![task("a", &[]), task("b", &[])]);
@@ -51,7 +51,7 @@ fn pbk_02_pbk_03_pbk_04_one_token_starts_at_the_entry_wherever_it_stands() {
 }
 
 #[test]
-fn a_rejection_or_a_gate_that_timed_out_takes_only_arcs_that_ask_for_the_failure() {
+fn a_rejection_or_a_gate_timeout_takes_only_arcs_that_handle_the_failure() {
     let arcs = || vec![arc(1, ""), arc(1, "workload.live"), arc(2, "event.name == 'step.failed'")];
     let mut ask = choice("ok", arcs());
     ask.work = Work::Approval { deadline_ms: Some(500), asks: None };
@@ -62,9 +62,9 @@ fn a_rejection_or_a_gate_that_timed_out_takes_only_arcs_that_ask_for_the_failure
         let name = first.name.clone();
         let mut drive = Drive::new(policy(), vec![first, task("ship", &[]), task("stop", &[])]);
         drive.create(json!({ "live": true })).unwrap();
-        let told = drive.ring().unwrap();
-        assert!(told.contains(&format!("{name} failed, handled ({code})")), "{told}");
-        assert!(told.contains("offer stop") && !told.contains("ship"), "{told}");
+        let summary = drive.ring().unwrap();
+        assert!(summary.contains(&format!("{name} failed, handled ({code})")), "{summary}");
+        assert!(summary.contains("offer stop") && !summary.contains("ship"), "{summary}");
     }
 }
 
@@ -92,7 +92,7 @@ fn pbk_06_a_denied_token_waits_until_a_patch_admits_it() {
 }
 
 #[test]
-fn pbk_06_a_gate_elsewhere_does_not_pause_what_still_runs() {
+fn pbk_06_a_closed_gate_does_not_pause_other_running_steps() {
     let mut fork = noop("fork", &[1, 2]);
     fork.router.mode = RouterMode::Inclusive;
     let mut drive =
@@ -119,7 +119,7 @@ fn a_gate_that_opens_too_late_fails_its_step() {
 }
 
 #[test]
-fn pbk_07_pbk_08_arcs_are_asked_after_done_and_after_failure_and_see_everything() {
+fn pbk_07_pbk_08_arcs_are_evaluated_after_success_and_failure_and_see_all_names() {
     let arcs = || {
         vec![
             arc(1, "event.name == 'step.failed' and event.error.code == 'VALIDATION_ERROR'"),
@@ -144,7 +144,7 @@ fn pbk_07_pbk_08_arcs_are_asked_after_done_and_after_failure_and_see_everything(
 
 #[test]
 fn neither_an_input_nor_a_patch_hides_a_name_of_the_definition() {
-    // Takes the first arc if the guard holds after `s`, with inputs and a context that have every name in it.
+    // The first arc is taken if the guard is true after `s`; inputs and context contain every name that the guard reads.
     let check = |guard: &str, act: &dyn Fn(&mut Drive) -> String, expected: &str| {
         let forged = json!({ "ok": true, "code": "FORGED", "uuid": "forged", "length": 7 });
         let steps =
@@ -187,7 +187,7 @@ fn a_patch_hides_no_item_of_a_loop() {
 }
 
 #[test]
-fn pbk_08_an_unguarded_arc_goes_on_after_a_failure_but_does_not_handle_it() {
+fn pbk_08_an_unguarded_arc_is_taken_after_a_failure_but_does_not_handle_it() {
     let mut drive = Drive::started(policy(), vec![task("a", &[1]), task("b", &[])]);
     assert_eq!(drive.fail("a", "X"), "a failed (X); offer b");
     assert_eq!(drive.done("b"), "failed");
@@ -239,7 +239,7 @@ fn pbk_13_pbk_14_a_branch_ends_at_a_leaf_or_where_nothing_matches() {
 }
 
 #[test]
-fn pbk_15_it_completes_when_nothing_is_left_and_not_before() {
+fn pbk_15_an_execution_completes_only_when_no_work_is_left() {
     let mut fork = noop("fork", &[1, 2]);
     fork.router.mode = RouterMode::Inclusive;
     let mut retried = task("a", &[]);
@@ -259,9 +259,9 @@ fn pbk_16_the_end_follows_the_failure_policy() {
         let mut fork = noop("fork", &[1, 2]);
         fork.router.mode = RouterMode::Inclusive;
         let mut drive = Drive::started(policy, vec![fork, task("a", &[]), task("b", &[])]);
-        let told = drive.fail("a", "X");
+        let summary = drive.fail("a", "X");
         let end = if fail_both { drive.fail("b", "X") } else { drive.done("b") };
-        assert_eq!(format!("{told} | {end}"), expected);
+        assert_eq!(format!("{summary} | {end}"), expected);
     };
     check(&|_| {}, false, "a failed (X) | failed");
     check(&|policy| policy.failure = FailureMode::FailFast, false, "a failed (X) | failed");
@@ -292,7 +292,7 @@ fn pbk_17_a_final_step_that_routing_ran_does_not_run_again() {
 }
 
 #[test]
-fn pbk_18_the_final_step_is_told_what_happened() {
+fn pbk_18_the_final_step_receives_a_summary() {
     let mut drive = with_final(|_| {});
     drive.fail("a", "X");
     drive.done("b");
@@ -416,10 +416,10 @@ fn parallel_iterations_that_set_a_key_differently_fail_the_later_one() {
             cursor: None,
         }))
     };
-    let told = set(&mut drive, "a[2]", json!(2));
-    assert_eq!(told, "a[2] failed (CONTEXT_CONFLICT); a failed (ITERATION_FAILED); failed");
+    let summary = set(&mut drive, "a[2]", json!(2));
+    assert_eq!(summary, "a[2] failed (CONTEXT_CONFLICT); a failed (ITERATION_FAILED); failed");
     assert_eq!(drive.state.head.ctx["k"], Arc::new(json!(1)));
-    assert_eq!(drive.send(repeated), Ok(String::new()), "the worker is told again that it was heard");
+    assert_eq!(drive.send(repeated), Ok(String::new()), "a repeated report is accepted again");
 }
 
 #[test]
@@ -486,11 +486,11 @@ fn routing_that_never_ends_reaches_its_limit_and_names_the_step() {
     let limits = Limits { firings_per_execution: 50, firings_per_decide: 7, ..Limits::default() };
     let mut drive = Drive::new(Policy { limits, ..policy() }, vec![noop("a", &[1]), noop("b", &[0])]);
     assert_eq!(drive.create(json!({})).unwrap(), "continued");
-    let mut told = String::new();
+    let mut summary = String::new();
     while !drive.state.phase().is_ended() {
-        told = drive.send(Input::Continue).unwrap();
+        summary = drive.send(Input::Continue).unwrap();
     }
-    assert_eq!(told, "clear 1+0; failed");
+    assert_eq!(summary, "clear 1+0; failed");
     let failed = drive.journal.iter().find_map(|record| match &record.event {
         Event::Draining { failure: Some(failure), .. } => Some(failure.clone()),
         _ => None,
@@ -506,7 +506,7 @@ fn routing_that_never_ends_reaches_its_limit_and_names_the_step() {
 }
 
 #[test]
-fn too_many_standing_tokens_fail_the_execution() {
+fn too_many_waiting_tokens_fail_the_execution() {
     let mut fork = noop("fork", &[1, 1, 1, 1]);
     fork.router.mode = RouterMode::Inclusive;
     let limits = Limits { standing_tokens: 3, ..Limits::default() };
@@ -515,7 +515,7 @@ fn too_many_standing_tokens_fail_the_execution() {
 }
 
 #[test]
-fn a_pipeline_that_waits_gives_its_slot_back_and_goes_on_with_its_cursor() {
+fn a_waiting_pipeline_releases_its_slot_and_resumes_at_its_cursor() {
     let policy = Policy { max_parallel: Some(1), ..policy() };
     let mut drive = Drive::started(policy, vec![task("a", &[])]);
     let cursor = Some(Arc::new(json!({ "label": "third" })));
@@ -550,7 +550,7 @@ fn a_playbook_is_retried_by_a_fork_at_a_firing() {
 }
 
 #[test]
-fn a_fork_of_a_fork_names_the_one_it_was_made_of() {
+fn a_fork_of_a_fork_names_its_direct_parent() {
     let mut drive = Drive::started(policy(), vec![task("a", &[1]), task("b", &[])]);
     let first = drive.firing("a");
     drive.done("a");
@@ -562,7 +562,7 @@ fn a_fork_of_a_fork_names_the_one_it_was_made_of() {
     let net = Net::new(drive.net.spec().clone()).unwrap();
     let mut second = Drive::at(net, state, journal, 50);
     second.fail("b", "X");
-    // Both before and after the place where the second one began.
+    // The firing can be before or after the point where the second fork began.
     let own = second.journal.iter().rev().find_map(|record| match record.event {
         Event::Fired { run, .. } => Some(run),
         _ => None,
@@ -618,14 +618,14 @@ fn a_gate_that_opened_does_not_close_again_for_its_token() {
     while drive.send(Input::Continue).is_ok() {}
     assert_eq!(drive.state.gated.len(), 2);
     assert_eq!(drive.patch("open", json!(true)).unwrap(), "admit 2; continued");
-    let told = drive.patch("open", json!(false)).unwrap();
-    assert!(!told.contains("deny"), "{told}");
+    let summary = drive.patch("open", json!(false)).unwrap();
+    assert!(!summary.contains("deny"), "{summary}");
     while drive.send(Input::Continue).is_ok() {}
     assert_eq!((drive.state.head.census.offered, drive.state.gated.len()), (2, 0));
 }
 
 #[test]
-fn pbk_23_a_loop_gives_what_its_iterations_gave_in_their_order() {
+fn pbk_23_a_loop_collects_the_outputs_of_its_iterations_in_order() {
     let mut each = repeated("each", json!([1, 2, 3]), 3, &[]);
     each.collect = true;
     each.router.arcs =

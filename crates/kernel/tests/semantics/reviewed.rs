@@ -1,4 +1,4 @@
-//! Cases that once went wrong.
+//! Regression tests for cases that once failed.
 
 use crate::drive::*;
 use serde_json::json;
@@ -15,8 +15,8 @@ fn retried(drive: &Drive, from: Option<StepId>) -> (Drive, String) {
     let net = Net::new(drive.net.spec().clone()).unwrap();
     let mut again = Drive::at(net, Execution::default(), Vec::new(), drive.now);
     let create = Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
-    let told = again.send(Input::Create(Box::new(create))).unwrap();
-    (again, told)
+    let summary = again.send(Input::Create(Box::new(create))).unwrap();
+    (again, summary)
 }
 
 #[test]
@@ -26,8 +26,8 @@ fn a_step_that_finished_while_draining_is_routed_by_the_retry() {
     let mut drive = Drive::started(all(FailureMode::FailFast), vec![task("a", &[2]), b, task("c", &[])]);
     drive.fail("a", "X");
     assert_eq!(drive.done_with("b", json!({ "n": 4 })), "failed");
-    let (mut again, told) = retried(&drive, None);
-    assert_eq!(told, "offer a", "b is not done again");
+    let (mut again, summary) = retried(&drive, None);
+    assert_eq!(summary, "offer a", "b is not done again");
     assert_eq!((again.done("a"), again.done("c")), ("offer c".into(), "completed".into()));
 }
 
@@ -54,7 +54,7 @@ fn a_restart_after_a_retry_runs_the_imported_steps_too() {
 }
 
 #[test]
-fn entries_that_were_not_chosen_are_dead_so_that_joins_still_resolve() {
+fn entries_that_were_not_chosen_emit_dead_tokens_so_that_joins_resolve() {
     let policy = Policy { join: Join::AnyLive, entry: Some(StepId(1)), ..Policy::default() };
     let mut drive = Drive::new(policy, vec![task("t1", &[2]), task("t2", &[2]), task("join", &[])]);
     assert_eq!(drive.create(json!({})).unwrap(), "skip t1 (NotTaken); offer t2");
@@ -62,7 +62,7 @@ fn entries_that_were_not_chosen_are_dead_so_that_joins_still_resolve() {
 }
 
 #[test]
-fn a_discarded_token_before_a_join_is_told_onward() {
+fn a_discarded_token_before_a_join_skips_the_step() {
     let mut gate = task("a", &[2]);
     let rules = vec![AdmitRule { when: Some(expr("false")), allow: true }];
     gate.admit = Some(Admit { rules, on_deny: OnDeny::Discard, deadline_ms: None });
@@ -72,7 +72,7 @@ fn a_discarded_token_before_a_join_is_told_onward() {
 }
 
 #[test]
-fn a_condition_behind_a_closed_gate_is_not_asked() {
+fn a_condition_behind_a_closed_gate_is_not_evaluated() {
     let mut gate = task("a", &[]);
     let rules = vec![AdmitRule { when: Some(expr("ctx.open")), allow: true }];
     gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
@@ -117,7 +117,7 @@ fn the_context_is_taken_at_the_dispatch_not_at_the_firing() {
 }
 
 #[test]
-fn the_end_is_told_by_what_caused_it_not_by_a_failure_that_was_handled() {
+fn the_reported_failure_is_the_cause_and_not_a_handled_failure() {
     let mut a = task("a", &[]);
     a.router.arcs = vec![arc(1, "event.error")];
     let policy = Policy { join: Join::Each, timeout_ms: Some(100), ..Policy::default() };
@@ -133,7 +133,7 @@ fn the_end_is_told_by_what_caused_it_not_by_a_failure_that_was_handled() {
 }
 
 #[test]
-fn a_fork_of_a_paused_execution_has_its_whole_time_again() {
+fn a_fork_of_a_paused_execution_has_its_full_time_limit() {
     let mut gate = task("a", &[]);
     let rules = vec![AdmitRule { when: Some(expr("ctx.open")), allow: true }];
     gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
@@ -155,8 +155,8 @@ fn a_completed_execution_is_not_forked() {
     drive.done("a");
     let values = Values::default();
     let given = Given { now: Millis(0), random: 0, values: &values };
-    let told = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given);
-    assert!(matches!(told, Err(Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), .. })));
+    let forked = fork(&drive.net, &drive.journal, None, ExecutionId(8), None, &given);
+    assert!(matches!(forked, Err(Rejected::Conflict { phase: Phase::Ended(Outcome::Completed), .. })));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_report_that_was_dropped_while_draining_is_accepted_again() {
 }
 
 #[test]
-fn what_one_decide_begins_is_bounded_too() {
+fn the_number_of_step_runs_begun_in_one_decision_is_limited() {
     let limits = Limits { firings_per_decide: 10, ..Limits::default() };
     let mut drive = Drive::new(
         Policy { limits, ..all(FailureMode::Continue) },
@@ -205,13 +205,13 @@ fn what_one_decide_begins_is_bounded_too() {
     while decides.last().unwrap().ends_with("continued") {
         decides.push(drive.send(Input::Continue).unwrap());
     }
-    assert!(decides.iter().all(|told| told.matches("offer").count() <= 10), "{decides:?}");
+    assert!(decides.iter().all(|summary| summary.matches("offer").count() <= 10), "{decides:?}");
     assert_eq!(drive.state.head.census.offered, 35);
     assert!(drive.send(Input::Continue).is_err());
 }
 
 #[test]
-fn a_scheduled_start_with_one_worker_rings_once() {
+fn a_scheduled_start_with_one_worker_is_due_once() {
     let policy = Policy { affinity: Affinity::OneWorker, ..all(FailureMode::Continue) };
     let mut drive = Drive::new(policy, vec![task("a", &[])]);
     let create = Create { start: StartWhen::At(Millis(100)), ..Create::new(ExecutionId(7), json!({})) };
@@ -223,7 +223,7 @@ fn a_scheduled_start_with_one_worker_rings_once() {
 }
 
 #[test]
-fn a_final_step_that_loops_is_carried_to_its_end() {
+fn a_final_step_that_loops_runs_to_its_end() {
     let mut last = task("wrap", &[]);
     let kind = LoopKind::Count { times: template(json!(3)) };
     last.repeat = Some(LoopSpec { kind, iterator: "i".into(), cap: 2, body: Body::Own, break_when: None });
@@ -264,7 +264,7 @@ fn a_manual_iteration_that_contradicts_another_fails_at_its_report() {
 }
 
 #[test]
-fn a_retry_of_a_retry_keeps_what_the_first_one_kept() {
+fn a_retry_of_a_retry_keeps_the_imported_steps() {
     let mut drive =
         Drive::started(all(FailureMode::FailFast), vec![task("a", &[1]), task("b", &[2]), task("c", &[])]);
     drive.done_with("a", json!({ "n": 1 }));
@@ -272,27 +272,27 @@ fn a_retry_of_a_retry_keeps_what_the_first_one_kept() {
     let (mut second, _) = retried(&drive, None);
     second.done("b");
     second.fail("c", "X");
-    let (mut third, told) = retried(&second, None);
-    assert_eq!(told, "offer c", "a and b are kept, one from each life");
+    let (mut third, summary) = retried(&second, None);
+    assert_eq!(summary, "offer c", "a and b are kept, one from each execution");
     assert_eq!(third.done("c"), "completed");
-    let (_, told) = retried(&second, Some(StepId(1)));
-    assert_eq!(told, "offer b");
+    let (_, summary) = retried(&second, Some(StepId(1)));
+    assert_eq!(summary, "offer b");
 }
 
 #[test]
-fn a_retry_takes_arc_tokens_over_as_they_were_and_asks_no_guard_again() {
+fn a_retry_imports_arc_tokens_and_evaluates_no_guard_again() {
     let mut a = task("a", &[]);
     a.router.arcs = vec![arc(1, "ctx.go")];
     let mut drive = Drive::started(all(FailureMode::FailFast), vec![a, task("b", &[])]);
     drive.patch("go", json!(true)).unwrap();
     assert_eq!(drive.done("a"), "offer b");
     drive.fail("b", "X");
-    let (_, told) = retried(&drive, None);
-    assert_eq!(told, "offer b", "the new context has no `go`");
+    let (_, summary) = retried(&drive, None);
+    assert_eq!(summary, "offer b", "the new context has no `go`");
 }
 
 #[test]
-fn what_completed_before_a_restart_is_not_kept_by_a_retry() {
+fn a_retry_does_not_keep_steps_completed_before_a_restart() {
     let policy = Policy {
         recovery: Recovery::RestartExecution,
         affinity: Affinity::OneWorker,
@@ -320,7 +320,7 @@ fn child(name: &str) -> Step {
 }
 
 #[test]
-fn children_of_a_drained_execution_are_not_told_twice_when_its_worker_is_lost() {
+fn children_of_a_drained_execution_are_stopped_only_once_when_its_worker_is_lost() {
     let policy = Policy {
         recovery: Recovery::RestartExecution,
         affinity: Affinity::OneWorker,
@@ -332,8 +332,9 @@ fn children_of_a_drained_execution_are_not_told_twice_when_its_worker_is_lost() 
     drive.send(Input::Begin).unwrap();
     assert_eq!(drive.ring().unwrap(), "stop 1+1");
     let unit = LeaseUnit::Execution { generation: 1 };
-    let told = drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })).unwrap();
-    assert_eq!(told, "clear 2+0; failed");
+    let summary =
+        drive.send(Input::LeaseLost(LeaseLost { unit, loss: Loss::Started, cursor: None })).unwrap();
+    assert_eq!(summary, "clear 2+0; failed");
 }
 
 #[test]
@@ -350,8 +351,8 @@ fn a_child_that_would_have_to_be_confirmed_is_dropped_while_draining() {
     let variant = child.0 >> 62 & 0b11;
     assert_eq!((version, variant), (8, 0b10), "a child's id is a UUID of version 8");
     let result = ChildResult { outcome: Outcome::Completed, output: Arc::new(json!(1)), failure: None };
-    let told = drive.send(Input::ChildEnded { run, fence, child, result }).unwrap();
-    assert_eq!(told, "drop c (Cancelled); failed");
+    let summary = drive.send(Input::ChildEnded { run, fence, child, result }).unwrap();
+    assert_eq!(summary, "drop c (Cancelled); failed");
 }
 
 #[test]
@@ -361,7 +362,7 @@ fn the_end_of_a_cancelled_execution_says_who_and_why() {
     drive.cancel(cancel).unwrap();
     let Some(Event::Ended { failure: Some(failure), .. }) = drive.journal.last().map(|record| &record.event)
     else {
-        panic!("no reason is told")
+        panic!("the end has no failure")
     };
     assert_eq!((failure.message.as_str(), &failure.details["by"]), ("no longer needed", &json!("ada")));
 }
@@ -394,14 +395,14 @@ fn a_cancel_after_hooks_ran_does_not_change_the_outcome_even_if_they_failed() {
         let mut drive = Drive::started(policy, vec![undoable, task("bad", &[]), task("wrap", &[])]);
         drive.done("u");
         drive.fail("bad", "X");
-        let told = if hook_ends_well { drive.done("u") } else { drive.fail("u", "Y") };
-        assert!(told.ends_with("final; offer wrap"), "{told}");
+        let summary = if hook_ends_well { drive.done("u") } else { drive.fail("u", "Y") };
+        assert!(summary.ends_with("final; offer wrap"), "{summary}");
         assert_eq!(drive.cancel(Cancel::default()).unwrap(), "stop 1+0; clear 1+0; failed");
     }
 }
 
 #[test]
-fn a_dead_end_is_the_reason_that_is_told() {
+fn a_dead_end_is_reported_as_the_reason() {
     let mut a = task("a", &[]);
     a.router.arcs = vec![arc(1, "false")];
     let policy = Policy { join: Join::Each, no_next_is_error: true, ..Policy::default() };
@@ -409,13 +410,13 @@ fn a_dead_end_is_the_reason_that_is_told() {
     drive.done("a");
     let Some(Event::Ended { failure: Some(failure), .. }) = drive.journal.last().map(|record| &record.event)
     else {
-        panic!("no reason is told")
+        panic!("the end has no failure")
     };
     assert_eq!(failure.code, "NO_NEXT");
 }
 
 #[test]
-fn an_arc_can_hand_the_whole_event_on() {
+fn an_arc_can_pass_on_the_whole_event() {
     let mut a = task("a", &[1]);
     a.router.arcs[0].args = Some(template(json!({ "event": "{{ event }}" })));
     let mut drive = Drive::started(Policy { join: Join::Each, ..Policy::default() }, vec![a, task("b", &[])]);
@@ -426,7 +427,7 @@ fn an_arc_can_hand_the_whole_event_on() {
 }
 
 #[test]
-fn a_worker_lost_during_uploads_restarts_only_what_came_to_rest_by_itself() {
+fn a_worker_lost_during_uploads_restarts_only_an_execution_that_drained_by_itself() {
     let policy = |timeout_ms| Policy {
         recovery: Recovery::RestartExecution,
         affinity: Affinity::OneWorker,
@@ -459,7 +460,7 @@ fn a_worker_lost_during_uploads_restarts_only_what_came_to_rest_by_itself() {
 }
 
 #[test]
-fn what_was_taken_over_counts_as_completed_when_the_retry_fails() {
+fn imported_steps_count_as_completed_when_the_retry_fails() {
     let policy = Policy { end: EndPolicy::Partial, ..all(FailureMode::Continue) };
     let mut drive = Drive::started(policy, vec![task("a", &[1]), task("b", &[])]);
     drive.done("a");
@@ -469,7 +470,7 @@ fn what_was_taken_over_counts_as_completed_when_the_retry_fails() {
 }
 
 #[test]
-fn a_guard_that_the_retry_asks_sees_what_was_taken_over() {
+fn a_guard_that_the_retry_evaluates_sees_imported_outputs() {
     let mut b = task("b", &[]);
     b.router.arcs = vec![arc(2, "steps.kept.n == 4")];
     let steps = vec![task("kept", &[1]), b, task("c", &[]), task("bad", &[])];
@@ -477,8 +478,8 @@ fn a_guard_that_the_retry_asks_sees_what_was_taken_over() {
     drive.done_with("kept", json!({ "n": 4 }));
     drive.fail("bad", "X");
     drive.done("b");
-    let (_, told) = retried(&drive, None);
-    assert_eq!(told, "offer c; offer bad");
+    let (_, summary) = retried(&drive, None);
+    assert_eq!(summary, "offer c; offer bad");
 }
 
 fn end_child(drive: &mut Drive, outcome: Outcome) -> (Input, String) {
@@ -489,19 +490,19 @@ fn end_child(drive: &mut Drive, outcome: Outcome) -> (Input, String) {
     let failure = (outcome == Outcome::Failed).then(|| failure("X"));
     let result = ChildResult { outcome, output: Arc::new(json!(1)), failure };
     let mail = Input::ChildEnded { run, fence, child, result };
-    let told = drive.send(mail.clone()).unwrap();
-    (mail, told)
+    let summary = drive.send(mail.clone()).unwrap();
+    (mail, summary)
 }
 
 #[test]
-fn mail_about_a_failed_child_may_come_twice() {
+fn repeated_mail_about_a_failed_child_is_accepted() {
     let mut drive = Drive::started(all(FailureMode::Continue), vec![child("c"), task("a", &[])]);
-    let (mail, told) = end_child(&mut drive, Outcome::Failed);
-    assert_eq!((told.as_str(), drive.send(mail)), ("c failed (X)", Ok(String::new())));
+    let (mail, summary) = end_child(&mut drive, Outcome::Failed);
+    assert_eq!((summary.as_str(), drive.send(mail)), ("c failed (X)", Ok(String::new())));
 }
 
 #[test]
-fn a_child_that_was_cancelled_while_draining_is_simply_gone() {
+fn a_child_cancelled_while_draining_is_dropped() {
     let mut drive = Drive::started(all(FailureMode::FailFast), vec![child("c"), task("a", &[])]);
     drive.fail("a", "X");
     assert_eq!(end_child(&mut drive, Outcome::Cancelled).1, "drop c (Cancelled); failed");
@@ -541,7 +542,7 @@ fn a_restarted_execution_does_not_run_out_of_time_while_it_is_queued() {
 }
 
 #[test]
-fn an_execution_that_is_called_waits_in_the_queue() {
+fn an_execution_started_on_call_waits_in_the_queue() {
     let mut drive = Drive::new(all(FailureMode::Continue), vec![task("a", &[])]);
     let create = Create { start: StartWhen::Called, ..Create::new(ExecutionId(7), json!({})) };
     assert_eq!(drive.send(Input::Create(Box::new(create))).unwrap(), "");
@@ -592,7 +593,7 @@ fn a_checkpoint_survives_the_loss_of_its_lease_and_times_are_kept() {
 }
 
 #[test]
-fn work_that_is_given_back_is_offered_again_and_not_counted_as_lost() {
+fn returned_work_is_offered_again_and_not_counted_as_lost() {
     let mut drive = Drive::started(Policy::default(), vec![task("a", &[])]);
     for _ in 0..5 {
         let (run, fence) = (drive.firing("a"), drive.fence("a"));

@@ -30,7 +30,7 @@ fn guarded(name: &str, arcs: Vec<JoinArc>) -> Step {
     step
 }
 
-/// A loop over a body: `members` are the steps that follow it in the net.
+/// Creates a loop over a body: its members are the steps that follow it in the net.
 fn region(name: &str, kind: LoopKind, cap: u32, to: &[u32]) -> Step {
     let mut step = noop(name, to);
     step.repeat = Some(LoopSpec { kind, iterator: "item".into(), cap, body: Body::Region, break_when: None });
@@ -73,13 +73,13 @@ fn wfl_25_failure_modes_decide_what_follows_a_failure() {
     let run = |policy: Policy| {
         let mut drive = Drive::started(policy, vec![task("a", &[2]), task("b", &[]), task("c", &[])]);
         let first = drive.fail("a", "X");
-        let mut told = vec![first];
+        let mut summary = vec![first];
         for step in ["c", "b"] {
             if drive.state.runs.values().any(|run| drive.net.step(run.step).name == step) {
-                told.push(drive.done(step));
+                summary.push(drive.done(step));
             }
         }
-        told.join(" | ")
+        summary.join(" | ")
     };
     assert_eq!(run(fail_fast()), "a failed (X) | failed");
     assert_eq!(run(policy()), "a failed (X); skip c (Upstream) | partial");
@@ -88,7 +88,7 @@ fn wfl_25_failure_modes_decide_what_follows_a_failure() {
 }
 
 #[test]
-fn wfl_25_it_is_failed_when_only_a_trigger_completed() {
+fn wfl_25_an_execution_fails_if_only_a_trigger_completed() {
     let mut trigger = noop("trigger", &[1]);
     trigger.trigger = true;
     let mut drive = Drive::started(policy(), vec![trigger, task("a", &[])]);
@@ -96,7 +96,7 @@ fn wfl_25_it_is_failed_when_only_a_trigger_completed() {
 }
 
 #[test]
-fn under_collect_a_failed_step_hands_its_error_on_and_a_conditional_poisons() {
+fn under_collect_a_failed_step_passes_its_error_on_and_a_conditional_poisons() {
     let collect = || Policy { failure: FailureMode::Collect, ..policy() };
     let arcs = || vec![arc(1, ""), arc(2, "true")];
     let mut drive =
@@ -130,17 +130,20 @@ fn a_rejection_takes_no_plain_arc_whatever_the_failure_mode() {
     for failure in [FailureMode::FailFast, FailureMode::Continue, FailureMode::Collect] {
         let mode = || Policy { failure, ..policy() };
         let mut drive = Drive::started(mode(), steps(plain()));
-        let told = reject(&mut drive, "ok");
-        assert!(told.contains("ok failed (REJECTED)") && !told.contains("offer"), "{failure:?}: {told}");
-        let mut drive = Drive::started(mode(), steps(plain()));
-        let told = drive.ring().unwrap();
+        let summary = reject(&mut drive, "ok");
         assert!(
-            told.contains("ok failed (MANUAL_TIMEOUT)") && !told.contains("offer"),
-            "{failure:?}: {told}"
+            summary.contains("ok failed (REJECTED)") && !summary.contains("offer"),
+            "{failure:?}: {summary}"
+        );
+        let mut drive = Drive::started(mode(), steps(plain()));
+        let summary = drive.ring().unwrap();
+        assert!(
+            summary.contains("ok failed (MANUAL_TIMEOUT)") && !summary.contains("offer"),
+            "{failure:?}: {summary}"
         );
         let mut drive = Drive::started(mode(), steps(vec![arc(1, ""), on_error(2)]));
-        let told = reject(&mut drive, "ok");
-        assert_eq!(told, "ok failed, handled (REJECTED); skip ship (NotTaken); resumed; offer rescue");
+        let summary = reject(&mut drive, "ok");
+        assert_eq!(summary, "ok failed, handled (REJECTED); skip ship (NotTaken); resumed; offer rescue");
     }
 }
 
@@ -151,16 +154,16 @@ fn a_rejection_inside_of_a_loop_or_a_child_takes_no_plain_arc_either() {
     let mut around = region("each", count(1), 1, &[1]);
     around.router.arcs = vec![arc(1, ""), arc(2, "")];
     let mut drive = Drive::started(collect(), vec![around, body, task("ship", &[])]);
-    let told = reject(&mut drive, "ok[0]");
-    assert!(told.contains("skip ship (Upstream)"), "{told}");
+    let summary = reject(&mut drive, "ok[0]");
+    assert!(summary.contains("skip ship (Upstream)"), "{summary}");
     let (definition, inputs) = (template(json!("sub")), template(json!({})));
     let steps = vec![step("sub", Work::Child { definition, inputs }, &[1]), task("ship", &[])];
     let mut drive = Drive::started(collect(), steps);
     let (run, fence, id) = child(&drive);
     let failure = Failure::new(ErrorClass::Policy, "REJECTED", "ada ended it as failed");
     let result = ChildResult { outcome: Outcome::Failed, output: Arc::default(), failure: Some(failure) };
-    let told = drive.send(Input::ChildEnded { run, fence, child: id, result }).unwrap();
-    assert!(told.contains("skip ship (Upstream)"), "{told}");
+    let summary = drive.send(Input::ChildEnded { run, fence, child: id, result }).unwrap();
+    assert!(summary.contains("skip ship (Upstream)"), "{summary}");
 }
 
 #[test]
@@ -170,12 +173,12 @@ fn work_that_a_person_confirms_and_rejects_takes_no_plain_arc() {
     manual.completion = Completion::Manual { deadline_ms: None };
     let mut drive = Drive::started(collect, vec![manual, task("ship", &[])]);
     drive.done("a");
-    let told = reject(&mut drive, "a");
-    assert!(told.contains("a failed (REJECTED)") && told.contains("skip ship (Upstream)"), "{told}");
+    let summary = reject(&mut drive, "a");
+    assert!(summary.contains("a failed (REJECTED)") && summary.contains("skip ship (Upstream)"), "{summary}");
 }
 
 #[test]
-fn an_error_handle_takes_the_failure_on() {
+fn an_error_handle_handles_the_failure() {
     let steps = || vec![guarded("a", vec![arc(1, ""), on_error(2)]), task("good", &[]), task("rescue", &[])];
     let mut drive = Drive::started(fail_fast(), steps());
     assert_eq!(drive.fail("a", "X"), "a failed, handled (X); skip good (NotTaken); offer rescue");
@@ -190,7 +193,7 @@ fn wfl_12_the_timeout_counts_running_time_only_and_ends_it_as_failed() {
     drive.now = 100_000;
     drive.send(Input::Hold { by: "u".into(), reason: String::new() }).unwrap();
     drive.now = 900_000;
-    assert!(drive.send(Input::TimerDue(Timer::Deadline)).is_err(), "it stands still while paused");
+    assert!(drive.send(Input::TimerDue(Timer::Deadline)).is_err(), "the deadline does not run while paused");
     drive.send(Input::Resume { by: "u".into() }).unwrap();
     drive.now = 1_000_000;
     assert_eq!(
@@ -230,7 +233,7 @@ fn a_loop_fires_its_body_once_per_iteration_in_a_scope_of_its_own() {
 }
 
 #[test]
-fn a_loop_over_a_body_gives_what_the_ends_of_its_body_gave() {
+fn a_loop_over_a_body_collects_the_outputs_of_its_leaves() {
     let mut each = region("each", count(3), 2, &[1, 4]);
     each.collect = true;
     let mut choice = guarded("a", vec![arc(2, "steps.a.big"), arc(3, "not steps.a.big")]);
@@ -306,7 +309,7 @@ fn a_while_loop_sees_the_outputs_of_the_iteration_that_just_ended() {
 }
 
 #[test]
-fn the_condition_of_a_loop_is_asked_of_the_iteration_that_would_begin() {
+fn the_condition_of_a_loop_is_evaluated_for_the_next_iteration() {
     for (condition, check_first, runs) in [
         ("iter.index < 3", true, 3),
         ("item < 3", true, 3),
@@ -316,17 +319,17 @@ fn the_condition_of_a_loop_is_asked_of_the_iteration_that_would_begin() {
     ] {
         let kind = LoopKind::While { condition: expr(condition), check_first, max: 9 };
         let mut drive = Drive::new(policy(), vec![region("each", kind, 1, &[1]), member(task("a", &[]), 0)]);
-        let mut told = drive.create(json!({})).unwrap();
+        let mut summary = drive.create(json!({})).unwrap();
         for index in 0..runs {
-            assert!(told.ends_with(&format!("offer a[{index}]")), "{condition} {check_first}: {told}");
-            told = drive.done(&format!("a[{index}]"));
+            assert!(summary.ends_with(&format!("offer a[{index}]")), "{condition} {check_first}: {summary}");
+            summary = drive.done(&format!("a[{index}]"));
         }
-        assert!(told.ends_with("completed"), "{condition} {check_first}: {told}");
+        assert!(summary.ends_with("completed"), "{condition} {check_first}: {summary}");
     }
 }
 
 #[test]
-fn a_while_loop_that_wants_too_much_fails_and_break_ends_a_loop_early() {
+fn a_while_loop_over_its_limit_fails_and_break_ends_a_loop_early() {
     let kind = LoopKind::While { condition: expr("true"), check_first: true, max: 2 };
     let mut drive = Drive::started(policy(), vec![region("each", kind, 1, &[1]), member(task("a", &[]), 0)]);
     drive.done("a[0]");
@@ -352,7 +355,7 @@ fn a_guard_in_a_body_reads_the_item_which_is_loaded_by_need() {
 }
 
 #[test]
-fn wfl_10_retry_from_a_step_redoes_it_and_what_follows_and_reuses_the_rest() {
+fn wfl_10_retry_from_a_step_repeats_it_and_its_descendants_and_reuses_the_rest() {
     let steps = vec![task("a", &[1, 2]), task("b", &[3]), task("c", &[3]), task("d", &[])];
     let mut drive = Drive::started(policy(), steps);
     drive.done_with("a", json!({ "n": 1 }));
@@ -365,21 +368,21 @@ fn wfl_10_retry_from_a_step_redoes_it_and_what_follows_and_reuses_the_rest() {
         let mut again = Drive::of(net);
         let create =
             Create { imports, retry_of: Some(ExecutionId(7)), ..Create::new(ExecutionId(8), json!({})) };
-        let told = again.send(Input::Create(Box::new(create))).unwrap();
-        (again, told)
+        let summary = again.send(Input::Create(Box::new(create))).unwrap();
+        (again, summary)
     };
-    let (mut again, told) = retry(Some("b"));
-    assert_eq!(told, "offer b; offer c", "c did not complete either");
+    let (mut again, summary) = retry(Some("b"));
+    assert_eq!(summary, "offer b; offer c", "c did not complete either");
     assert_eq!(
         (again.done("b"), again.done("c"), again.done("d")),
         (String::new(), "offer d".into(), "completed".into())
     );
-    let (_, told) = retry(Some("a"));
-    assert_eq!(told, "offer a");
+    let (_, summary) = retry(Some("a"));
+    assert_eq!(summary, "offer a");
 }
 
 #[test]
-fn wfl_26_resume_goes_on_at_what_did_not_complete() {
+fn wfl_26_resume_repeats_only_steps_that_did_not_complete() {
     let mut drive = Drive::started(fail_fast(), vec![task("a", &[1]), task("b", &[2]), task("c", &[])]);
     drive.done_with("a", json!({ "n": 1 }));
     assert_eq!(
@@ -393,18 +396,18 @@ fn wfl_26_resume_goes_on_at_what_did_not_complete() {
 }
 
 #[test]
-fn wfl_27_paused_by_a_user_an_approval_or_an_agent() {
+fn wfl_27_a_user_an_approval_or_an_agent_pauses_an_execution() {
     let mut drive = Drive::started(
         policy(),
         vec![step("ok", Work::Approval { deadline_ms: None, asks: None }, &[1]), task("a", &[])],
     );
     assert_eq!(drive.state.phase(), Phase::Paused);
-    assert!(drive.send(Input::Resume { by: "u".into() }).is_err(), "a resume answers for nobody");
+    assert!(drive.send(Input::Resume { by: "u".into() }).is_err(), "a resume completes no approval");
     let (run, fence) = (drive.firing("ok"), drive.fence("ok"));
     let note =
         ManualNote { outcome: ManualOutcome::Succeeded, actor: "ada".into(), notes: None, evidence: vec![] };
-    let told = drive.send(Input::Complete { run, fence, note: Box::new(note) }).unwrap();
-    assert_eq!(told, "resumed; offer a");
+    let summary = drive.send(Input::Complete { run, fence, note: Box::new(note) }).unwrap();
+    assert_eq!(summary, "resumed; offer a");
     assert_eq!(drive.send(Input::Hold { by: "u".into(), reason: String::new() }).unwrap(), "paused");
     assert_eq!(drive.done("a"), "", "what is held does not end by itself");
     assert_eq!(drive.send(Input::Resume { by: "u".into() }).unwrap(), "resumed; completed");
@@ -447,7 +450,7 @@ fn end_child(drive: &mut Drive, outcome: Outcome) -> Result<String, Rejected> {
 }
 
 #[test]
-fn a_child_execution_has_an_id_that_follows_from_its_parent_and_its_end_is_the_steps() {
+fn the_id_of_a_child_is_derived_from_its_parent_and_its_end_is_the_end_of_the_step() {
     let mut drive = with_child(1);
     let (run, fence, id) = child(&drive);
     assert_eq!(child(&with_child(1)).2, id);
@@ -476,7 +479,7 @@ fn a_failed_child_is_a_failed_attempt_and_a_cancelled_one_fails_for_good() {
 }
 
 #[test]
-fn children_are_told_to_cancel_and_nest_only_so_deep() {
+fn a_cancel_stops_children_and_nesting_is_limited() {
     let mut drive = with_child(1);
     assert_eq!(drive.cancel(Cancel::default()).unwrap(), "stop 0+1; clear 1+0; cancelled");
     let (definition, inputs) = (template(json!("sub")), template(json!({})));
@@ -515,7 +518,7 @@ fn wfl_21_an_agent_executes_nodes_outside_the_marking_and_a_repeated_call_runs_n
 }
 
 #[test]
-fn wfl_21_an_agent_that_waits_for_its_tools_is_not_in_their_way() {
+fn wfl_21_an_agent_that_waits_for_its_tools_holds_no_slot() {
     let mut tool = task("tool", &[]);
     tool.on_demand = true;
     let one = Policy { max_parallel: Some(1), ..policy() };
@@ -537,7 +540,7 @@ fn wfl_21_an_agent_that_waits_for_its_tools_is_not_in_their_way() {
 }
 
 #[test]
-fn wfl_21_another_attempt_goes_on_at_the_checkpoint_where_the_policy_says_so() {
+fn wfl_21_another_attempt_resumes_at_the_checkpoint_only_if_the_policy_allows_it() {
     for resumes in [true, false] {
         let mut step = task("a", &[]);
         step.retry = Retry { attempts_max: 3, initial_ms: 10, resumes, ..Retry::default() };
@@ -549,14 +552,22 @@ fn wfl_21_another_attempt_goes_on_at_the_checkpoint_where_the_policy_says_so() {
             let (patch, times, metadata) = (Patch::new(), None, None);
             let report = Report { run, fence, result, patch, times, metadata, cursor };
             drive.send(Input::Report(Box::new(report))).unwrap();
-            drive.ring().unwrap();
-            drive.state.run(run).unwrap().cursor.as_deref().cloned()
+            (resume_point(drive), drive.ring().unwrap())
         };
         let kept = resumes.then(|| json!("halfway"));
-        assert_eq!(fail(&mut drive, Some("halfway")), kept);
-        assert_eq!(fail(&mut drive, None), kept, "an attempt that came no further");
+        assert_eq!(fail(&mut drive, Some("halfway")), (kept.clone(), "offer a #2".into()));
+        assert_eq!(fail(&mut drive, None), (kept, "offer a #3".into()), "an attempt without a checkpoint");
         assert_eq!(drive.done("a"), "completed");
     }
+}
+
+/// Returns the checkpoint that the journal names for the next attempt.
+fn resume_point(drive: &Drive) -> Option<Value> {
+    let scheduled = drive.journal.iter().rev().find_map(|record| match &record.event {
+        Event::RetryScheduled { cursor, .. } => Some(cursor.as_deref().cloned()),
+        _ => None,
+    });
+    scheduled.expect("a retry is scheduled")
 }
 
 #[test]
@@ -568,12 +579,12 @@ fn wfl_21_an_agent_skips_pauses_and_fails() {
     assert!(matches!(ask(&mut drive, "c2", execute), Err(Rejected::Conflict { .. })));
     assert_eq!(ask(&mut drive, "c3", AgentAsk::Pause { reason: "look".into() }).unwrap(), "paused");
     drive.send(Input::Resume { by: "u".into() }).unwrap();
-    let told = ask(&mut drive, "c4", AgentAsk::Fail { failure: failure("NO_WAY") }).unwrap();
-    assert_eq!(told, "agent failed (NO_WAY); clear 0+1; failed");
+    let summary = ask(&mut drive, "c4", AgentAsk::Fail { failure: failure("NO_WAY") }).unwrap();
+    assert_eq!(summary, "agent failed (NO_WAY); clear 0+1; failed");
 }
 
 #[test]
-fn an_agent_may_ask_only_for_what_is_connected_to_it() {
+fn an_agent_may_call_only_steps_that_are_connected_to_it() {
     let mut drive = with_agent();
     let ask_for = |step| AgentAsk::Execute { step: StepId(step), args: None };
     assert!(matches!(ask(&mut drive, "c", ask_for(1)), Err(Rejected::Malformed(_))));
@@ -607,6 +618,6 @@ fn the_first_iterations_see_their_items_in_the_decision_that_starts_the_loop() {
     checked.condition = Some(expr("iter.item.ok and iter.index < 2 and iter.first == (iter.index == 0)"));
     let mut drive = Drive::new(policy(), vec![region("each", LoopKind::ForEach { items }, 3, &[1]), checked]);
     let list = json!({ "list": [{ "ok": true }, { "ok": false }, { "ok": true }] });
-    let told = drive.create(list).unwrap();
-    assert_eq!(told, "loop Some(3); skip a[1] (Condition); skip a[2] (Condition); offer a[0]");
+    let summary = drive.create(list).unwrap();
+    assert_eq!(summary, "loop Some(3); skip a[1] (Condition); skip a[2] (Condition); offer a[0]");
 }
