@@ -149,7 +149,13 @@ fn pln_16_a_route_that_is_never_ready_fails_the_step() {
 fn pln_20_pln_31_finalizing_waits_for_uploads_and_a_failed_one_fails_the_execution() {
     for (failure, expected) in [(None, "completed"), (Some(failure("DISK_FULL")), "failed")] {
         let (mut drive, _) = running(vec![task("a", &[])]);
-        assert!(drive.send(Input::Uploaded { failure: None }).unwrap_err().to_string().contains("does not wait for uploads"));
+        assert!(
+            drive
+                .send(Input::Uploaded { failure: None })
+                .unwrap_err()
+                .to_string()
+                .contains("does not wait for uploads")
+        );
         drive.done("a");
         assert_eq!(drive.state.phase(), Phase::Finalizing);
         assert_eq!(drive.send(Input::Uploaded { failure }).unwrap(), expected);
