@@ -1,19 +1,19 @@
 //! Tenants, tokens and the audit log of a server.
 
 use crate::origin::Tenant;
-use crate::store::{Reader, StoreError};
+use crate::store::{Reader, StoreResult};
 use serde_json::Value;
 use windlass_kernel::Millis;
 
 /// Reads tenants, tokens and the audit log.
 pub trait Access: Reader {
-    fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError>;
+    fn tenants(&mut self) -> StoreResult<Vec<StoredTenant>>;
 
     /// Returns the tokens of all tenants, including revoked ones.
-    fn tokens(&mut self) -> Result<Vec<StoredToken>, StoreError>;
+    fn tokens(&mut self) -> StoreResult<Vec<StoredToken>>;
 
     /// Returns audit rows, the newest first.
-    fn audit(&mut self, query: &AuditQuery) -> Result<Vec<StoredAudit>, StoreError>;
+    fn audit(&mut self, query: &AuditQuery) -> StoreResult<Vec<StoredAudit>>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

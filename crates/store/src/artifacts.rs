@@ -4,7 +4,7 @@
 //! again. Its time is when it was last put there, because what refers to it may not be committed yet.
 
 use crate::origin::Tenant;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -40,32 +40,32 @@ impl Artifacts {
     }
 
     /// Returns how many bytes were added: none for what was there. After `Ok` a crash does not lose it.
-    pub fn keep(&self, tenant: &Tenant, artifact: &Artifact) -> Result<u64, StoreError> {
+    pub fn keep(&self, tenant: &Tenant, artifact: &Artifact) -> StoreResult<u64> {
         self.keep_for(Some(tenant), &artifact.key, &artifact.bytes)
     }
 
     /// None when the tenant has no such artifact, or it is not what it was.
-    pub fn read(&self, tenant: &Tenant, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<Vec<u8>>> {
         self.read_of(Some(tenant), key)
     }
 
     /// The value it represents.
-    pub fn value(&self, tenant: &Tenant, key: &str) -> Result<Option<Arc<Value>>, StoreError> {
+    pub fn value(&self, tenant: &Tenant, key: &str) -> StoreResult<Option<Arc<Value>>> {
         Ok(self.read(tenant, key)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).map(Arc::new))
     }
 
     /// The content of a listed file; None when it was removed meanwhile, or is not what it was.
-    pub fn read_listed(&self, listed: &ArtifactFile) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn read_listed(&self, listed: &ArtifactFile) -> StoreResult<Option<Vec<u8>>> {
         self.read_of(listed.tenant.as_ref(), &listed.key)
     }
 
     /// Keeps the content of a file that was listed in another folder, for the same tenant.
-    pub fn keep_listed(&self, listed: &ArtifactFile, bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn keep_listed(&self, listed: &ArtifactFile, bytes: &[u8]) -> StoreResult<()> {
         self.keep_for(listed.tenant.as_ref(), &listed.key, bytes).map(drop)
     }
 
     /// Files of all tenants.
-    pub fn list(&self) -> Result<Vec<ArtifactFile>, StoreError> {
+    pub fn list(&self) -> StoreResult<Vec<ArtifactFile>> {
         let mut found = Vec::new();
         for folder in entries(&self.folder)? {
             match tenant_of(&name_of(&folder)) {
@@ -82,7 +82,7 @@ impl Artifacts {
 
     /// Removes what none of its tenant's rows refers to and what was put there before then. Returns how many files and
     /// bytes were removed, and how many bytes each tenant has left.
-    pub fn sweep(&self, referenced: &References, put_before: SystemTime) -> Result<Swept, StoreError> {
+    pub fn sweep(&self, referenced: &References, put_before: SystemTime) -> StoreResult<Swept> {
         let mut swept = Swept::default();
         for file in self.list()? {
             let named = |tenant| referenced.get(tenant).is_some_and(|keys| keys.contains(&file.key));
@@ -99,7 +99,7 @@ impl Artifacts {
     }
 
     /// Bytes of each tenant.
-    pub fn used(&self) -> Result<BTreeMap<Tenant, u64>, StoreError> {
+    pub fn used(&self) -> StoreResult<BTreeMap<Tenant, u64>> {
         let mut used = BTreeMap::new();
         for file in self.list()? {
             if let Some(tenant) = file.tenant {
@@ -110,13 +110,13 @@ impl Artifacts {
     }
 
     /// Whether there are artifacts that an earlier version kept for all tenants together.
-    pub(crate) fn has_shared(&self) -> Result<bool, StoreError> {
+    pub(crate) fn has_shared(&self) -> StoreResult<bool> {
         Ok(entries(&self.folder)?.iter().any(|folder| tenant_of(&name_of(folder)).is_none()))
     }
 
     /// Moves artifacts that an earlier version kept for all tenants together to the tenants whose rows name them. May be
     /// repeated after a crash: a shared file is removed after every owner has it.
-    pub(crate) fn divide(&self, referenced: &References) -> Result<(), StoreError> {
+    pub(crate) fn divide(&self, referenced: &References) -> StoreResult<()> {
         for file in self.list()?.into_iter().filter(|file| file.tenant.is_none()) {
             let owners = referenced.iter().filter(|(_, keys)| keys.contains(&file.key));
             let bytes = self.read_listed(&file)?;
@@ -136,7 +136,7 @@ impl Artifacts {
         Ok(())
     }
 
-    fn read_of(&self, tenant: Option<&Tenant>, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read_of(&self, tenant: Option<&Tenant>, key: &str) -> StoreResult<Option<Vec<u8>>> {
         let Some(path) = self.path(tenant, key) else { return Ok(None) };
         match fs::read(&path) {
             Ok(bytes) => Ok((key_of(&bytes) == key).then_some(bytes)),
@@ -145,7 +145,7 @@ impl Artifacts {
         }
     }
 
-    fn keep_for(&self, tenant: Option<&Tenant>, key: &str, bytes: &[u8]) -> Result<u64, StoreError> {
+    fn keep_for(&self, tenant: Option<&Tenant>, key: &str, bytes: &[u8]) -> StoreResult<u64> {
         let path = self.path(tenant, key).ok_or_else(|| no_key(key))?;
         let is_new = self.put(&path, bytes).map_err(|error| trouble(&path, &error))?;
         Ok(if is_new { bytes.len() as u64 } else { 0 })
@@ -221,7 +221,7 @@ pub struct Swept {
     pub left: BTreeMap<Tenant, u64>,
 }
 
-fn files_in(folder: &Path, tenant: Option<&Tenant>, found: &mut Vec<ArtifactFile>) -> Result<(), StoreError> {
+fn files_in(folder: &Path, tenant: Option<&Tenant>, found: &mut Vec<ArtifactFile>) -> StoreResult<()> {
     for path in entries(folder)? {
         let key = format!("sha256:{}", name_of(&path));
         let about = digest(&key).and_then(|_| fs::metadata(&path).ok());
@@ -272,7 +272,7 @@ fn tenant_of(name: &str) -> Option<Tenant> {
 }
 
 /// What is in a folder; nothing where there is none.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, StoreError> {
+fn entries(folder: &Path) -> StoreResult<Vec<PathBuf>> {
     let read = match fs::read_dir(folder) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(Vec::new());

@@ -3,15 +3,15 @@
 use crate::commit::{DefinitionId, WorkflowId};
 use crate::entry::WorkflowStatus;
 use crate::origin::{IdempotencyKey, Tenant};
-use crate::store::{Reader, StoreError, StoredDefinition};
+use crate::store::{Reader, StoreResult, StoredDefinition};
 use windlass_kernel::{ExecutionId, Millis};
 
 /// Of one tenant always, but for outdated versions: what another has is not there.
 pub trait Catalog: Reader {
-    fn workflow(&mut self, tenant: &Tenant, id: WorkflowId) -> Result<Option<StoredWorkflow>, StoreError>;
+    fn workflow(&mut self, tenant: &Tenant, id: WorkflowId) -> StoreResult<Option<StoredWorkflow>>;
 
     /// Newest first.
-    fn workflows(&mut self, query: &WorkflowQuery) -> Result<Vec<StoredWorkflow>, StoreError>;
+    fn workflows(&mut self, query: &WorkflowQuery) -> StoreResult<Vec<StoredWorkflow>>;
 
     /// A version of a workflow, the newest without a number.
     fn version(
@@ -19,7 +19,7 @@ pub trait Catalog: Reader {
         tenant: &Tenant,
         workflow: WorkflowId,
         version: Option<u32>,
-    ) -> Result<Option<StoredDefinition>, StoreError>;
+    ) -> StoreResult<Option<StoredDefinition>>;
 
     /// Newest first, from before that version; without their sources.
     fn versions(
@@ -28,11 +28,10 @@ pub trait Catalog: Reader {
         workflow: WorkflowId,
         before: Option<u32>,
         limit: usize,
-    ) -> Result<Vec<StoredVersion>, StoreError>;
+    ) -> StoreResult<Vec<StoredVersion>>;
 
     /// Versions of all tenants whose manifest an older compiler wrote, by id.
-    fn outdated_versions(&mut self, compiler: u32, limit: usize)
-    -> Result<Vec<StoredDefinition>, StoreError>;
+    fn outdated_versions(&mut self, compiler: u32, limit: usize) -> StoreResult<Vec<StoredDefinition>>;
 
     /// The execution that was started under this key, and the digest of its request; none once the key is free again.
     fn keyed(
@@ -40,15 +39,10 @@ pub trait Catalog: Reader {
         tenant: &Tenant,
         workflow: WorkflowId,
         key: &IdempotencyKey,
-    ) -> Result<Option<(ExecutionId, [u8; 32])>, StoreError>;
+    ) -> StoreResult<Option<(ExecutionId, [u8; 32])>>;
 
     /// How long the newest completed executions of a workflow took, in milliseconds.
-    fn durations(
-        &mut self,
-        tenant: &Tenant,
-        workflow: WorkflowId,
-        limit: usize,
-    ) -> Result<Vec<u64>, StoreError>;
+    fn durations(&mut self, tenant: &Tenant, workflow: WorkflowId, limit: usize) -> StoreResult<Vec<u64>>;
 }
 
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ mod compare;
 use crate::commit::{CommitId, Creation, Position};
 use crate::journal::{Sealed, open};
 use crate::project::{facts, project};
-use crate::store::{JournalRow, Reader, StoreError};
+use crate::store::{JournalRow, Reader, StoreError, StoreResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -25,25 +25,21 @@ const ROUNDS_MAX: usize = 100;
 /// Reads what only a check needs.
 pub trait Audit: Reader {
     /// Returns problems that the medium finds in itself, in its own words.
-    fn medium(&mut self) -> Result<Vec<String>, StoreError>;
+    fn medium(&mut self) -> StoreResult<Vec<String>>;
 
     /// Returns executions in the order of the store.
-    fn executions(
-        &mut self,
-        after: Option<ExecutionId>,
-        limit: usize,
-    ) -> Result<Vec<ExecutionId>, StoreError>;
+    fn executions(&mut self, after: Option<ExecutionId>, limit: usize) -> StoreResult<Vec<ExecutionId>>;
 
-    fn creation(&mut self, execution: ExecutionId) -> Result<Option<Creation>, StoreError>;
+    fn creation(&mut self, execution: ExecutionId) -> StoreResult<Option<Creation>>;
 
     /// Returns journal rows of all executions in the order of their positions, as they are stored.
-    fn sealed(&mut self, after: Position, limit: usize) -> Result<Vec<SealedRow>, StoreError>;
+    fn sealed(&mut self, after: Position, limit: usize) -> StoreResult<Vec<SealedRow>>;
 
     /// Returns which journal rows hold the values of step-runs.
-    fn facts(&mut self, execution: ExecutionId) -> Result<Vec<(RunId, Position)>, StoreError>;
+    fn facts(&mut self, execution: ExecutionId) -> StoreResult<Vec<(RunId, Position)>>;
 
     /// Returns rows without an owner: of executions that do not exist, or leases without an offer.
-    fn strays(&mut self, limit: usize) -> Result<Vec<Problem>, StoreError>;
+    fn strays(&mut self, limit: usize) -> StoreResult<Vec<Problem>>;
 }
 
 /// A journal row that has not been opened.
@@ -104,7 +100,7 @@ impl Report {
 
 /// Checks a whole store, with bounded memory. `progress` is called now and then with what was seen so far.
 /// `Err`: the store cannot be read at all.
-pub fn check<A: Audit>(store: &mut A, progress: &mut dyn FnMut(&Report)) -> Result<Report, StoreError> {
+pub fn check<A: Audit>(store: &mut A, progress: &mut dyn FnMut(&Report)) -> StoreResult<Report> {
     let mut check = Check {
         store,
         report: Report::default(),
@@ -152,8 +148,8 @@ impl<A: Audit> Check<'_, A> {
         &mut self,
         of: Option<ExecutionId>,
         table: &'static str,
-        found: Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
+        found: StoreResult<T>,
+    ) -> StoreResult<Option<T>> {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(StoreError::Corrupt(what) | StoreError::Undecodable(what)) => {
@@ -174,7 +170,7 @@ impl<A: Audit> Check<'_, A> {
         }
     }
 
-    fn medium(&mut self) -> Result<(), StoreError> {
+    fn medium(&mut self) -> StoreResult<()> {
         let found = self.store.medium();
         for what in self.read(None, "file", found)?.unwrap_or_default() {
             self.report_problem(None, None, "file", what);
@@ -183,7 +179,7 @@ impl<A: Audit> Check<'_, A> {
     }
 
     /// Every row by itself, whether or not anything leads to it.
-    fn journal(&mut self, progress: &mut dyn FnMut(&Report)) -> Result<(), StoreError> {
+    fn journal(&mut self, progress: &mut dyn FnMut(&Report)) -> StoreResult<()> {
         loop {
             let page = self.store.sealed(self.last, PAGE);
             let page = self.read(None, "journal", page)?.unwrap_or_default();
@@ -211,7 +207,7 @@ impl<A: Audit> Check<'_, A> {
         }
     }
 
-    fn executions(&mut self, progress: &mut dyn FnMut(&Report)) -> Result<(), StoreError> {
+    fn executions(&mut self, progress: &mut dyn FnMut(&Report)) -> StoreResult<()> {
         let mut after = None;
         loop {
             let page = self.store.executions(after, PAGE);
@@ -226,7 +222,7 @@ impl<A: Audit> Check<'_, A> {
         }
     }
 
-    fn execution(&mut self, id: ExecutionId) -> Result<(), StoreError> {
+    fn execution(&mut self, id: ExecutionId) -> StoreResult<()> {
         let creation = self.store.creation(id);
         let creation = self.read(Some(id), "executions", creation)?.flatten();
         let net = match &creation {
@@ -260,7 +256,7 @@ impl<A: Audit> Check<'_, A> {
     }
 
     /// Reports artifacts that the journal refers to and that are missing or changed.
-    fn artifacts(&mut self, id: ExecutionId, keys: &BTreeSet<String>) -> Result<(), StoreError> {
+    fn artifacts(&mut self, id: ExecutionId, keys: &BTreeSet<String>) -> StoreResult<()> {
         for key in keys {
             let found = self.store.values(id, &[Need::Artifact(key.clone())]);
             let found = self.read(Some(id), "artifacts", found)?.unwrap_or_default();
@@ -273,7 +269,7 @@ impl<A: Audit> Check<'_, A> {
     }
 
     /// Reads to the end of the journal. Returns false after a problem was reported.
-    fn replay(&mut self, id: ExecutionId, replay: &mut Replay) -> Result<bool, StoreError> {
+    fn replay(&mut self, id: ExecutionId, replay: &mut Replay) -> StoreResult<bool> {
         loop {
             let page = self.store.journal(id, replay.state.head.version, PAGE);
             let Some(page) = self.read(Some(id), "journal", page)? else { return Ok(false) };
@@ -291,7 +287,7 @@ impl<A: Audit> Check<'_, A> {
         }
     }
 
-    fn net(&mut self, of: ExecutionId, digest: NetDigest) -> Result<Option<Arc<Net>>, StoreError> {
+    fn net(&mut self, of: ExecutionId, digest: NetDigest) -> StoreResult<Option<Arc<Net>>> {
         if self.nets.len() >= NETS_MAX {
             self.nets.clear();
         }
@@ -308,7 +304,7 @@ impl<A: Audit> Check<'_, A> {
     }
 
     /// Reports journal rows that no replay read: they exist, but nothing leads to them.
-    fn unreached(&mut self) -> Result<(), StoreError> {
+    fn unreached(&mut self) -> StoreResult<()> {
         if self.walked == self.report.journal_rows {
             return Ok(());
         }
@@ -338,7 +334,7 @@ impl<A: Audit> Check<'_, A> {
         }
     }
 
-    fn strays(&mut self) -> Result<(), StoreError> {
+    fn strays(&mut self) -> StoreResult<()> {
         let found = self.store.strays(PROBLEMS_MAX);
         let found = self.read(None, "file", found)?.unwrap_or_default();
         found.into_iter().for_each(|problem| self.report.add(problem));

@@ -2,7 +2,7 @@
 //! change with a migration; what is promised for ever is the journal's.
 
 use crate::rows::{HeadRow, LiveRun, Part, PartRow};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     bytes
 }
 
-pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> StoreResult<T> {
     rmp_serde::from_slice(bytes)
         .map_err(|error| StoreError::Undecodable(format!("a state row cannot be read: {error}")))
 }
@@ -33,7 +33,7 @@ pub fn assemble(
     ctx: Option<&[u8]>,
     runs: &[(RunId, LiveRun)],
     parts: &[PartRow],
-) -> Result<Execution<'static>, StoreError> {
+) -> StoreResult<Execution<'static>> {
     let head = Head { id, net, inputs, ..decode(&head.state)? };
     let mut state = Execution { head, ..Execution::default() };
     if let Some(ctx) = ctx {
@@ -48,7 +48,7 @@ pub fn assemble(
     Ok(state)
 }
 
-fn place(state: &mut Execution<'static>, row: &PartRow) -> Result<(), StoreError> {
+fn place(state: &mut Execution<'static>, row: &PartRow) -> StoreResult<()> {
     let Some(value) = &row.value else { return Ok(()) };
     macro_rules! put {
         ($table:ident) => {

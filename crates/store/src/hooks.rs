@@ -3,7 +3,7 @@
 
 use crate::commit::WorkflowId;
 use crate::origin::Tenant;
-use crate::store::{Reader, StoreError};
+use crate::store::{Reader, StoreResult};
 
 /// A request under `/hooks` that a definition wants to be started by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub struct UnreadHooks {
 /// Reads claims; always of one tenant, but for those that were not read yet.
 pub trait HookReader: Reader {
     /// Returns the claims on a path, at most one for each method.
-    fn hooks(&mut self, tenant: &Tenant, path: &str) -> Result<Vec<StoredHook>, StoreError>;
+    fn hooks(&mut self, tenant: &Tenant, path: &str) -> StoreResult<Vec<StoredHook>>;
 
     /// Returns definitions whose hooks were never read, the oldest workflow first.
-    fn unread_hooks(&mut self, limit: usize) -> Result<Vec<UnreadHooks>, StoreError>;
+    fn unread_hooks(&mut self, limit: usize) -> StoreResult<Vec<UnreadHooks>>;
 }

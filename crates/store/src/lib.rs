@@ -56,6 +56,6 @@ pub use seal::{AuditSeal, SEAL_KEY_BYTES, hex};
 pub use secrets::{Secrets, StoredSecret, TENANT, Wrapped};
 pub use store::{
     Damage, DueTimer, JournalPage, JournalRow, ListedExecution, Offer, PageBounds, Query, Reader, Status,
-    Store, StoreError, Stored, StoredDefinition, StoredLog, StoredMail, Which,
+    Store, StoreError, StoreResult, Stored, StoredDefinition, StoredLog, StoredMail, Which,
 };
 pub use usage::{Usage, Usages};

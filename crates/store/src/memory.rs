@@ -2,13 +2,13 @@
 
 use crate::commit::WorkflowId;
 use crate::origin::Tenant;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use windlass_kernel::Millis;
 
 /// Reads memories; they are written as an `Entry`.
 pub trait Memories {
     /// The newest first.
-    fn memories(&mut self, query: &MemoryQuery) -> Result<Vec<StoredMemory>, StoreError>;
+    fn memories(&mut self, query: &MemoryQuery) -> StoreResult<Vec<StoredMemory>>;
 }
 
 /// A search for memories; all conditions that are given must hold.

@@ -2,27 +2,27 @@
 
 use crate::commit::WorkflowId;
 use crate::origin::{Tenant, Webhook};
-use crate::store::{Reader, StoreError};
+use crate::store::{Reader, StoreResult};
 use windlass_kernel::{ExecutionId, Millis};
 
 /// Reads deliveries.
 pub trait Outbox: Reader {
     /// Returns executions whose outbox is open, in the order of their creation, after a place.
-    fn delivery_sources(&mut self, after: i64, limit: usize) -> Result<Vec<DeliverySource>, StoreError>;
+    fn delivery_sources(&mut self, after: i64, limit: usize) -> StoreResult<Vec<DeliverySource>>;
 
-    fn delivery_source(&mut self, execution: ExecutionId) -> Result<Option<DeliverySource>, StoreError>;
+    fn delivery_source(&mut self, execution: ExecutionId) -> StoreResult<Option<DeliverySource>>;
 
     /// Returns pending deliveries of an execution, the lowest number first.
-    fn pending(&mut self, execution: ExecutionId, limit: usize) -> Result<Vec<StoredDelivery>, StoreError>;
+    fn pending(&mut self, execution: ExecutionId, limit: usize) -> StoreResult<Vec<StoredDelivery>>;
 
     /// Returns the messages of an execution that deliveries of this event were made from.
-    fn delivered_messages(&mut self, execution: ExecutionId, event: &str) -> Result<Vec<u64>, StoreError>;
+    fn delivered_messages(&mut self, execution: ExecutionId, event: &str) -> StoreResult<Vec<u64>>;
 
     /// Returns deliveries, the newest first.
-    fn deliveries(&mut self, query: &DeliveryQuery) -> Result<Vec<StoredDelivery>, StoreError>;
+    fn deliveries(&mut self, query: &DeliveryQuery) -> StoreResult<Vec<StoredDelivery>>;
 
     /// Counts pending deliveries of all tenants up to a bound.
-    fn backlog(&mut self, bound: usize) -> Result<usize, StoreError>;
+    fn backlog(&mut self, bound: usize) -> StoreResult<usize>;
 }
 
 /// An execution that was started with a webhook.

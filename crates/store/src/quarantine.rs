@@ -2,7 +2,7 @@
 //! mark is a row of its own and no phase: the journal of the execution stays as it is.
 
 use crate::origin::Tenant;
-use crate::store::{Reader, StoreError};
+use crate::store::{Reader, StoreResult};
 use windlass_kernel::{ExecutionId, Millis};
 
 /// Crashes of the process while it works on the same execution, without progress between them, until the execution is
@@ -41,10 +41,10 @@ impl Suspect {
 
 pub trait Quarantined: Reader {
     /// Returns every execution that is suspected or quarantined, in the order of ids.
-    fn suspects(&mut self) -> Result<Vec<Suspect>, StoreError>;
+    fn suspects(&mut self) -> StoreResult<Vec<Suspect>>;
 
     /// Returns what is known of an execution without reading its state; None if it does not exist.
-    fn outline(&mut self, execution: ExecutionId) -> Result<Option<ExecutionOutline>, StoreError>;
+    fn outline(&mut self, execution: ExecutionId) -> StoreResult<Option<ExecutionOutline>>;
 }
 
 /// Facts about an execution whose state may be unreadable.

@@ -2,18 +2,18 @@
 
 use crate::artifacts::References;
 use crate::origin::Tenant;
-use crate::store::{Reader, StoreError};
+use crate::store::{Reader, StoreResult};
 use windlass_kernel::{ExecutionId, Millis, Phase};
 
 pub trait Retention: Reader {
     /// Returns executions that ended before a time and may be deleted, the longest ended first.
-    fn forgettable(&mut self, ended_before: Millis, limit: usize) -> Result<Vec<Forgettable>, StoreError>;
+    fn forgettable(&mut self, ended_before: Millis, limit: usize) -> StoreResult<Vec<Forgettable>>;
 
     /// Counts them.
-    fn count_forgettable(&mut self, ended_before: Millis) -> Result<u64, StoreError>;
+    fn count_forgettable(&mut self, ended_before: Millis) -> StoreResult<u64>;
 
     /// Returns the keys of all artifacts that rows of the store refer to, by the tenant of the row.
-    fn referenced(&mut self) -> Result<References, StoreError>;
+    fn referenced(&mut self) -> StoreResult<References>;
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! The port to stored secrets: sealed values, which the store cannot open.
 
 use crate::access::Audit;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use windlass_kernel::Millis;
 
 /// The tenant of secrets for which none is given.
@@ -41,15 +41,15 @@ pub struct Wrapped {
 pub trait Secrets: Send {
     /// Puts the first version, or the one after the version that is there. False when another version is there:
     /// nothing was written then. Who asked for it is written with it.
-    fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> Result<bool, StoreError>;
+    fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> StoreResult<bool>;
 
-    fn get(&mut self, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError>;
+    fn get(&mut self, tenant: &str, name: &str) -> StoreResult<Option<StoredSecret>>;
 
     /// Of one tenant or of all, in the order of tenants and names.
-    fn all(&mut self, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError>;
+    fn all(&mut self, tenant: Option<&str>) -> StoreResult<Vec<StoredSecret>>;
 
     /// Returns whether the secret existed. If it did, the deletion is audited in the same transaction.
-    fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> Result<bool, StoreError>;
+    fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> StoreResult<bool>;
 
     /// Replaces every secret by what `change` makes of it, all of them or none. An error of `change` ends it. Returns how
     /// many secrets there are.

@@ -19,25 +19,20 @@ pub trait Store: Send + 'static {
 
     /// Writes a batch in order, as one transaction, and returns the outcome of each write. After `Ok` a crash loses nothing
     /// that was answered as written. After `Err` the outcome is unknown, and the writer must not continue.
-    fn write(&mut self, batch: &[Write]) -> Result<Vec<Applied>, StoreError>;
+    fn write(&mut self, batch: &[Write]) -> StoreResult<Vec<Applied>>;
 
     /// Returns a reader that sees everything that was answered before it reads.
-    fn reader(&self) -> Result<Self::Reader, StoreError>;
+    fn reader(&self) -> StoreResult<Self::Reader>;
 }
 
 /// Reads what is durable. Every list has a bound and continues after an entry of an earlier page; every call sees one
 /// moment.
 pub trait Reader: Send + 'static {
     /// Returns the live state of an execution, from its rows.
-    fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError>;
+    fn load(&mut self, execution: ExecutionId) -> StoreResult<Option<Stored>>;
 
     /// Returns journal rows of an execution, from the row that holds version `from` on.
-    fn journal(
-        &mut self,
-        execution: ExecutionId,
-        from: u64,
-        limit: usize,
-    ) -> Result<Vec<JournalRow>, StoreError> {
+    fn journal(&mut self, execution: ExecutionId, from: u64, limit: usize) -> StoreResult<Vec<JournalRow>> {
         let bounds = PageBounds { rows_max: limit, bytes_max: usize::MAX };
         Ok(self.journal_page(execution, from, bounds)?.rows)
     }
@@ -48,44 +43,33 @@ pub trait Reader: Send + 'static {
         execution: ExecutionId,
         from: u64,
         bounds: PageBounds,
-    ) -> Result<JournalPage, StoreError>;
+    ) -> StoreResult<JournalPage>;
 
     /// Returns values that a decision needs, as far as the store has them; a missing artifact is an entry of None.
-    fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError>;
+    fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> StoreResult<Values>;
 
-    fn net(&mut self, digest: NetDigest) -> Result<Option<Net>, StoreError>;
+    fn net(&mut self, digest: NetDigest) -> StoreResult<Option<Net>>;
 
     /// Returns timers that are due until a time, the earliest first, after a given one. A hold stops all but the
     /// execution's own timer.
-    fn due(
-        &mut self,
-        after: Option<&DueTimer>,
-        until: Millis,
-        limit: usize,
-    ) -> Result<Vec<DueTimer>, StoreError>;
+    fn due(&mut self, after: Option<&DueTimer>, until: Millis, limit: usize) -> StoreResult<Vec<DueTimer>>;
 
     /// Returns open offers in (execution, run) order of the store, leased or not.
-    fn offers(&mut self, after: Option<(ExecutionId, RunId)>, limit: usize)
-    -> Result<Vec<Offer>, StoreError>;
+    fn offers(&mut self, after: Option<(ExecutionId, RunId)>, limit: usize) -> StoreResult<Vec<Offer>>;
 
     /// Returns open offers of one execution, after a step-run; none when there is no such execution.
-    fn offers_of(
-        &mut self,
-        execution: ExecutionId,
-        after: RunId,
-        limit: usize,
-    ) -> Result<Vec<Offer>, StoreError>;
+    fn offers_of(&mut self, execution: ExecutionId, after: RunId, limit: usize) -> StoreResult<Vec<Offer>>;
 
     /// Returns executions whose newest commit was cut short and continues without an input (`HeadRow::goes_on`).
-    fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError>;
+    fn unfinished(&mut self, limit: usize) -> StoreResult<Vec<ExecutionId>>;
 
     /// Returns stop obligations that are not fulfilled (R7).
-    fn stops(&mut self, after: Option<&Stop>, limit: usize) -> Result<Vec<Stop>, StoreError>;
+    fn stops(&mut self, after: Option<&Stop>, limit: usize) -> StoreResult<Vec<Stop>>;
 
-    fn inbox(&mut self, after: Option<MailId>, limit: usize) -> Result<Vec<StoredMail>, StoreError>;
+    fn inbox(&mut self, after: Option<MailId>, limit: usize) -> StoreResult<Vec<StoredMail>>;
 
     /// Returns open mail to one execution, the oldest first.
-    fn inbox_of(&mut self, to: ExecutionId, limit: usize) -> Result<Vec<StoredMail>, StoreError> {
+    fn inbox_of(&mut self, to: ExecutionId, limit: usize) -> StoreResult<Vec<StoredMail>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let page = self.inbox(after, INBOX_PAGE)?;
@@ -101,17 +85,17 @@ pub trait Reader: Send + 'static {
 
     /// Returns the answer of a letter: None while it is open, then `Ok` or why it was refused. A letter that wants no
     /// answer, or whose answer was fetched, is an error.
-    fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError>;
+    fn answer(&mut self, mail: MailId) -> StoreResult<Option<Result<(), String>>>;
 
-    fn list(&mut self, query: &Query) -> Result<Vec<ListedExecution>, StoreError>;
+    fn list(&mut self, query: &Query) -> StoreResult<Vec<ListedExecution>>;
 
     /// Returns the quarantine mark of an execution, if it has one.
-    fn suspect(&mut self, _execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
+    fn suspect(&mut self, _execution: ExecutionId) -> StoreResult<Option<Suspect>> {
         Ok(None)
     }
 
     /// Counts executions of a tenant that have not ended, up to a bound.
-    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
+    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> StoreResult<usize> {
         let query = Query {
             tenant: Some(tenant.clone()),
             status: Some(Status::Open),
@@ -121,7 +105,7 @@ pub trait Reader: Send + 'static {
         self.list(&query).map(|listed| listed.len())
     }
 
-    fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError>;
+    fn definition(&mut self, id: DefinitionId) -> StoreResult<Option<StoredDefinition>>;
 
     /// Returns a version of a workflow that the tenant has; the newest if none is given.
     fn find_definition(
@@ -129,22 +113,20 @@ pub trait Reader: Send + 'static {
         tenant: &Tenant,
         which: &Which,
         version: Option<u32>,
-    ) -> Result<Option<StoredDefinition>, StoreError>;
+    ) -> StoreResult<Option<StoredDefinition>>;
 
     /// Returns log chunks of an execution after a position.
-    fn logs(
-        &mut self,
-        execution: ExecutionId,
-        after: Position,
-        limit: usize,
-    ) -> Result<Vec<StoredLog>, StoreError>;
+    fn logs(&mut self, execution: ExecutionId, after: Position, limit: usize) -> StoreResult<Vec<StoredLog>>;
 
     /// Returns all rows of an execution, for checking (K1), in the form that `project` makes of a whole state.
-    fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError>;
+    fn rows(&mut self, execution: ExecutionId) -> StoreResult<Option<Rows>>;
 }
 
 /// Letters read at a time in search of those to one execution.
 const INBOX_PAGE: usize = 256;
+
+/// Result of a call to a store.
+pub type StoreResult<T> = Result<T, StoreError>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {

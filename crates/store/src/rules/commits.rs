@@ -4,30 +4,26 @@ use super::mail::{MailEnding, MailFacts, end_mail};
 use crate::commit::{Applied, Commit, Creation, Lease, MailId};
 use crate::origin::IdempotencyKey;
 use crate::rows::{Class, RunRow};
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use std::collections::HashSet;
 use windlass_kernel::{ExecutionId, Fence, Millis, Phase, RunId, any_of};
 
 /// Facts about the execution that a commit is for. Each is looked up when [`judge_commit`] asks for it.
 pub trait CommitFacts {
     /// Returns whether the execution exists.
-    fn exists(&mut self) -> Result<bool, StoreError>;
+    fn exists(&mut self) -> StoreResult<bool>;
 
     /// Returns the version of the execution, which exists.
-    fn version(&mut self) -> Result<u64, StoreError>;
+    fn version(&mut self) -> StoreResult<u64>;
 
     /// Returns the fence of the open offer of a step-run of the execution, which exists.
-    fn open_fence(&mut self, run: RunId) -> Result<Option<Fence>, StoreError>;
+    fn open_fence(&mut self, run: RunId) -> StoreResult<Option<Fence>>;
 
     /// Returns the newest execution of the same workflow that was created under this key.
-    fn key_holder(
-        &mut self,
-        creation: &Creation,
-        key: &IdempotencyKey,
-    ) -> Result<Option<KeyHolder>, StoreError>;
+    fn key_holder(&mut self, creation: &Creation, key: &IdempotencyKey) -> StoreResult<Option<KeyHolder>>;
 
     /// Returns the row of a letter, if there is one.
-    fn mail(&mut self, mail: MailId) -> Result<Option<MailFacts>, StoreError>;
+    fn mail(&mut self, mail: MailId) -> StoreResult<Option<MailFacts>>;
 }
 
 /// An execution that was created under an idempotency key.
@@ -55,7 +51,7 @@ pub fn judge_commit(
     commit: &Commit,
     facts: &mut impl CommitFacts,
     endings: &mut Vec<MailEnding>,
-) -> Result<CommitVerdict, StoreError> {
+) -> StoreResult<CommitVerdict> {
     endings.clear();
     let verdict = match (facts.exists()?, &commit.creation) {
         (true, Some(_)) => CommitVerdict::Refuse(Applied::Duplicate),
@@ -75,7 +71,7 @@ pub fn judge_commit(
     Ok(verdict)
 }
 
-fn judge_creation(creation: &Creation, facts: &mut impl CommitFacts) -> Result<CommitVerdict, StoreError> {
+fn judge_creation(creation: &Creation, facts: &mut impl CommitFacts) -> StoreResult<CommitVerdict> {
     let Some(key) = &creation.origin.key else { return Ok(CommitVerdict::Create) };
     let holder = facts.key_holder(creation, key)?;
     Ok(match holder {
@@ -84,7 +80,7 @@ fn judge_creation(creation: &Creation, facts: &mut impl CommitFacts) -> Result<C
     })
 }
 
-fn judge_next(commit: &Commit, facts: &mut impl CommitFacts) -> Result<CommitVerdict, StoreError> {
+fn judge_next(commit: &Commit, facts: &mut impl CommitFacts) -> StoreResult<CommitVerdict> {
     if facts.version()? != commit.expected {
         return Ok(CommitVerdict::Refuse(Applied::Conflict));
     }
@@ -168,17 +164,17 @@ mod tests {
     }
 
     impl CommitFacts for Facts {
-        fn exists(&mut self) -> Result<bool, StoreError> {
+        fn exists(&mut self) -> StoreResult<bool> {
             self.asked.push("exists");
             Ok(self.version.is_some())
         }
 
-        fn version(&mut self) -> Result<u64, StoreError> {
+        fn version(&mut self) -> StoreResult<u64> {
             self.asked.push("version");
             Ok(self.version.expect("it exists"))
         }
 
-        fn open_fence(&mut self, _run: RunId) -> Result<Option<Fence>, StoreError> {
+        fn open_fence(&mut self, _run: RunId) -> StoreResult<Option<Fence>> {
             self.asked.push("fence");
             Ok(self.fence)
         }
@@ -187,12 +183,12 @@ mod tests {
             &mut self,
             _creation: &Creation,
             _key: &IdempotencyKey,
-        ) -> Result<Option<KeyHolder>, StoreError> {
+        ) -> StoreResult<Option<KeyHolder>> {
             self.asked.push("key");
             Ok(self.holder)
         }
 
-        fn mail(&mut self, _mail: MailId) -> Result<Option<MailFacts>, StoreError> {
+        fn mail(&mut self, _mail: MailId) -> StoreResult<Option<MailFacts>> {
             self.asked.push("mail");
             Ok(self.mail)
         }

@@ -3,7 +3,7 @@
 use crate::access::Audit;
 use crate::commit::{Applied, Definition, DefinitionId, Target, WorkflowId};
 use crate::hooks::HookClaim;
-use crate::store::{StoreError, Which};
+use crate::store::{StoreResult, Which};
 use serde_json::json;
 
 /// A workflow of the definition's tenant that is not deleted.
@@ -21,15 +21,15 @@ pub trait DefinitionFacts {
     type Key;
 
     /// Returns the newest workflow of the definition's name.
-    fn find_named(&mut self) -> Result<Option<WorkflowFacts<Self::Key>>, StoreError>;
+    fn find_named(&mut self) -> StoreResult<Option<WorkflowFacts<Self::Key>>>;
 
-    fn find_by_id(&mut self, id: WorkflowId) -> Result<Option<WorkflowFacts<Self::Key>>, StoreError>;
+    fn find_by_id(&mut self, id: WorkflowId) -> StoreResult<Option<WorkflowFacts<Self::Key>>>;
 
     /// Returns the newest version of a workflow if it has the same text and the same net.
-    fn find_same(&mut self, workflow: &WorkflowFacts<Self::Key>) -> Result<Option<DefinitionId>, StoreError>;
+    fn find_same(&mut self, workflow: &WorkflowFacts<Self::Key>) -> StoreResult<Option<DefinitionId>>;
 
     /// Returns the workflow that has the claim on this method and path.
-    fn hook_owner(&mut self, claim: &HookClaim) -> Result<Option<WorkflowId>, StoreError>;
+    fn hook_owner(&mut self, claim: &HookClaim) -> StoreResult<Option<WorkflowId>>;
 }
 
 /// What a store does with a definition.
@@ -48,7 +48,7 @@ pub enum DefinitionVerdict<K> {
 pub fn judge_definition<F: DefinitionFacts>(
     definition: &Definition,
     facts: &mut F,
-) -> Result<DefinitionVerdict<F::Key>, StoreError> {
+) -> StoreResult<DefinitionVerdict<F::Key>> {
     let (workflow, id) = match definition.target {
         Target::New(id) => (None, id),
         Target::Named(id) => match facts.find_named()? {
@@ -113,19 +113,19 @@ mod tests {
     impl DefinitionFacts for Facts {
         type Key = ();
 
-        fn find_named(&mut self) -> Result<Option<WorkflowFacts<()>>, StoreError> {
+        fn find_named(&mut self) -> StoreResult<Option<WorkflowFacts<()>>> {
             Ok(self.newest.map(|newest| WorkflowFacts { key: (), id: OWN, newest }))
         }
 
-        fn find_by_id(&mut self, id: WorkflowId) -> Result<Option<WorkflowFacts<()>>, StoreError> {
+        fn find_by_id(&mut self, id: WorkflowId) -> StoreResult<Option<WorkflowFacts<()>>> {
             Ok(self.find_named()?.filter(|workflow| workflow.id == id))
         }
 
-        fn find_same(&mut self, _workflow: &WorkflowFacts<()>) -> Result<Option<DefinitionId>, StoreError> {
+        fn find_same(&mut self, _workflow: &WorkflowFacts<()>) -> StoreResult<Option<DefinitionId>> {
             Ok(self.same)
         }
 
-        fn hook_owner(&mut self, _claim: &HookClaim) -> Result<Option<WorkflowId>, StoreError> {
+        fn hook_owner(&mut self, _claim: &HookClaim) -> StoreResult<Option<WorkflowId>> {
             Ok(self.hook_owner)
         }
     }

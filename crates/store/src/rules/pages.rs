@@ -1,6 +1,6 @@
 //! Pages of a journal: bounded in rows and in bytes.
 
-use crate::store::{JournalPage, JournalRow, PageBounds, StoreError};
+use crate::store::{JournalPage, JournalRow, PageBounds, StoreResult};
 
 /// Fills a page with rows from the one that holds version `from` on. `read` returns a row and the bytes it takes in the
 /// store. The page ends with the row that reaches a bound, so that it has at least one row if there is one.
@@ -8,8 +8,8 @@ pub fn fill_page<T>(
     places: &[T],
     from: u64,
     bounds: PageBounds,
-    mut read: impl FnMut(&T) -> Result<(JournalRow, usize), StoreError>,
-) -> Result<JournalPage, StoreError> {
+    mut read: impl FnMut(&T) -> StoreResult<(JournalRow, usize)>,
+) -> StoreResult<JournalPage> {
     let (mut rows, mut bytes) = (Vec::new(), 0);
     for place in places.iter().take(bounds.rows_max) {
         let (row, size) = read(place)?;

@@ -1,7 +1,7 @@
 //! Timers that come due. A store keeps them in three tables; one list is made of them.
 
 use crate::codec::{decode, encode};
-use crate::store::{DueTimer, StoreError};
+use crate::store::{DueTimer, StoreError, StoreResult};
 use windlass_kernel::{Execution, Millis, Phase, RunId, StepId, StepRun, Timer, TokenId};
 
 /// Tables with timers, in the order in which timers of the same time are listed.
@@ -73,14 +73,14 @@ pub fn head_timer(phase: Phase) -> Timer {
 }
 
 /// Returns the timer of a step-run, from its stored state.
-pub fn run_timer(run: RunId, state: &[u8]) -> Result<Timer, StoreError> {
+pub fn run_timer(run: RunId, state: &[u8]) -> StoreResult<Timer> {
     let state: StepRun = decode(state)?;
     let timer = Execution::timer_of(run, &state).map(|(timer, _)| timer);
     timer.ok_or_else(|| StoreError::Undecodable(format!("step-run {run:?} is due but has no timer")))
 }
 
 /// Returns the timer of a gate, from the key of its row.
-pub fn gate_timer(key: &[u8]) -> Result<Timer, StoreError> {
+pub fn gate_timer(key: &[u8]) -> StoreResult<Timer> {
     let (step, token): (StepId, TokenId) = decode(key)?;
     Ok(Timer::Gate { step, token })
 }

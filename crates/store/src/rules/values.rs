@@ -1,7 +1,7 @@
 //! Values that a decision needs and the live state does not hold: which journal rows they are read from.
 
 use crate::commit::Position;
-use crate::store::{JournalRow, PageBounds, StoreError};
+use crate::store::{JournalRow, PageBounds, StoreResult};
 use std::collections::BTreeSet;
 use windlass_kernel::{Event, Fence, Need, Record, Role, RunId, Values, answer, any_of};
 
@@ -11,19 +11,19 @@ const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
 /// Lookups in the journal of one execution.
 pub trait JournalLookup {
     /// Returns the rows that hold values of a step-run (`Rows::facts`).
-    fn fact_positions(&self, run: RunId) -> Result<Vec<Position>, StoreError>;
+    fn fact_positions(&self, run: RunId) -> StoreResult<Vec<Position>>;
 
-    fn row_at(&self, position: Position) -> Result<JournalRow, StoreError>;
+    fn row_at(&self, position: Position) -> StoreResult<JournalRow>;
 
     /// Returns rows from the one that holds version `from` on.
-    fn rows_from(&self, from: u64, bounds: PageBounds) -> Result<Vec<JournalRow>, StoreError>;
+    fn rows_from(&self, from: u64, bounds: PageBounds) -> StoreResult<Vec<JournalRow>>;
 
     /// Returns the last row of the journal, or the one before the given row.
-    fn row_before(&self, row: Option<&JournalRow>) -> Result<Option<JournalRow>, StoreError>;
+    fn row_before(&self, row: Option<&JournalRow>) -> StoreResult<Option<JournalRow>>;
 }
 
 /// Loads values from as few rows as possible. Artifacts are not in a journal: see [`artifact_keys`].
-pub fn load_values(journal: &impl JournalLookup, needs: &[Need]) -> Result<Values, StoreError> {
+pub fn load_values(journal: &impl JournalLookup, needs: &[Need]) -> StoreResult<Values> {
     let mut values = Values::default();
     let mut positions = BTreeSet::new();
     let mut of_runs = Vec::new();
@@ -61,7 +61,7 @@ pub fn artifact_keys(needs: &[Need]) -> impl Iterator<Item = &String> {
 }
 
 /// Values that were imported from another execution are in the first row.
-fn find_rows(journal: &impl JournalLookup, run: RunId) -> Result<Vec<Position>, StoreError> {
+fn find_rows(journal: &impl JournalLookup, run: RunId) -> StoreResult<Vec<Position>> {
     let found = journal.fact_positions(run)?;
     if !found.is_empty() {
         return Ok(found);
@@ -71,7 +71,7 @@ fn find_rows(journal: &impl JournalLookup, run: RunId) -> Result<Vec<Position>, 
 }
 
 /// Reads all records since a loop began that its results follow from.
-fn read_since_loop(journal: &impl JournalLookup, run: RunId) -> Result<Vec<Record>, StoreError> {
+fn read_since_loop(journal: &impl JournalLookup, run: RunId) -> StoreResult<Vec<Record>> {
     let mut from = match find_rows(journal, run)?.first() {
         Some(position) => journal.row_at(*position)?.version,
         None => 0,
@@ -95,11 +95,7 @@ fn affects_results(record: &Record) -> bool {
 }
 
 /// Reads what was reported under a fence, and the record that opened it: backwards, one row at a time.
-fn read_since_offer(
-    journal: &impl JournalLookup,
-    run: RunId,
-    fence: Fence,
-) -> Result<Vec<Record>, StoreError> {
+fn read_since_offer(journal: &impl JournalLookup, run: RunId, fence: Fence) -> StoreResult<Vec<Record>> {
     let mut kept = Vec::new();
     let mut row = journal.row_before(None)?;
     while let Some(at) = row {
@@ -152,7 +148,7 @@ mod tests {
     }
 
     impl JournalLookup for Journal {
-        fn fact_positions(&self, run: RunId) -> Result<Vec<Position>, StoreError> {
+        fn fact_positions(&self, run: RunId) -> StoreResult<Vec<Position>> {
             let done = |row: &&JournalRow| {
                 row.records
                     .iter()
@@ -161,17 +157,17 @@ mod tests {
             Ok(self.rows.iter().filter(done).map(|row| row.position).collect())
         }
 
-        fn row_at(&self, position: Position) -> Result<JournalRow, StoreError> {
+        fn row_at(&self, position: Position) -> StoreResult<JournalRow> {
             Ok(self.read(usize::try_from(position.0).expect("an index")))
         }
 
-        fn rows_from(&self, from: u64, bounds: PageBounds) -> Result<Vec<JournalRow>, StoreError> {
+        fn rows_from(&self, from: u64, bounds: PageBounds) -> StoreResult<Vec<JournalRow>> {
             let holds = |row: &JournalRow| row.version + row.records.len() as u64 > from;
             let indexes = (0..self.rows.len()).filter(|index| holds(&self.rows[*index]));
             Ok(indexes.take(bounds.rows_max).map(|index| self.read(index)).collect())
         }
 
-        fn row_before(&self, row: Option<&JournalRow>) -> Result<Option<JournalRow>, StoreError> {
+        fn row_before(&self, row: Option<&JournalRow>) -> StoreResult<Option<JournalRow>> {
             let end = row.map_or(self.rows.len(), |row| usize::try_from(row.position.0).expect("an index"));
             Ok(end.checked_sub(1).map(|index| self.read(index)))
         }

@@ -6,12 +6,12 @@ use super::columns::{Columns as _, limit};
 use super::statements::{execute, query_all};
 use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 use crate::origin::Tenant;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::Millis;
 
 /// Puts a tenant, or changes its name and limits.
-pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usize, StoreError> {
+pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> StoreResult<usize> {
     let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
                updated_at, streams, hook_rate_limit, storage) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
                ON CONFLICT (id) DO UPDATE SET \
@@ -41,7 +41,7 @@ pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> Result<usi
     execute(conn, sql, values)
 }
 
-pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> Result<usize, StoreError> {
+pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<usize> {
     let sql = "INSERT OR IGNORE INTO tokens (id, tenant, name, role, digest, created_by, created_at, expires_at, \
                revoked_at, last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     let StoredToken { id, tenant, name, role, digest, created_by, created_at, .. } = token;
@@ -62,23 +62,18 @@ pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> Result<usize,
     execute(conn, sql, values)
 }
 
-pub(super) fn revoke_token(
-    conn: &Connection,
-    of: &Tenant,
-    id: &str,
-    at: Millis,
-) -> Result<usize, StoreError> {
+pub(super) fn revoke_token(conn: &Connection, of: &Tenant, id: &str, at: Millis) -> StoreResult<usize> {
     let sql = "UPDATE tokens SET revoked_at = ?3 WHERE id = ?2 AND tenant = ?1 AND revoked_at IS NULL";
     execute(conn, sql, params![of.0, id, at.0])
 }
 
-pub(super) fn use_token(conn: &Connection, id: &str, at: Millis) -> Result<usize, StoreError> {
+pub(super) fn use_token(conn: &Connection, id: &str, at: Millis) -> StoreResult<usize> {
     let sql = "UPDATE tokens SET last_used_at = ?2 WHERE id = ?1";
     execute(conn, sql, params![id, at.0])
 }
 
 impl Access for SqliteReader {
-    fn tenants(&mut self) -> Result<Vec<StoredTenant>, StoreError> {
+    fn tenants(&mut self) -> StoreResult<Vec<StoredTenant>> {
         let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
                    updated_at, streams, hook_rate_limit, storage FROM tenants \
                    ORDER BY created_at, id";
@@ -102,13 +97,13 @@ impl Access for SqliteReader {
         })
     }
 
-    fn tokens(&mut self) -> Result<Vec<StoredToken>, StoreError> {
+    fn tokens(&mut self) -> StoreResult<Vec<StoredToken>> {
         let sql = "SELECT id, tenant, name, role, digest, created_by, created_at, expires_at, revoked_at, \
                    last_used_at FROM tokens ORDER BY created_at, id";
         query_all(&self.conn, sql, [], read_token)
     }
 
-    fn audit(&mut self, query: &AuditQuery) -> Result<Vec<StoredAudit>, StoreError> {
+    fn audit(&mut self, query: &AuditQuery) -> StoreResult<Vec<StoredAudit>> {
         let sql = "SELECT seq, tenant, at, actor, role, action, target, details, seal FROM audit WHERE tenant = ?1 \
                    AND seq < ?2 AND (?3 IS NULL OR actor = ?3) AND (?4 IS NULL OR action = ?4) \
                    AND (?5 IS NULL OR target = ?5) AND at > ?6 AND at < ?7 ORDER BY seq DESC LIMIT ?8";
@@ -121,7 +116,7 @@ impl Access for SqliteReader {
     }
 }
 
-fn read_token(row: &Row<'_>) -> Result<StoredToken, StoreError> {
+fn read_token(row: &Row<'_>) -> StoreResult<StoredToken> {
     Ok(StoredToken {
         id: row.get(0)?,
         tenant: row.read(1)?,

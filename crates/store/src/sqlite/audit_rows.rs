@@ -7,15 +7,11 @@ use crate::access::{Audit, StoredAudit};
 use crate::check::Problem;
 use crate::origin::Tenant;
 use crate::seal::{AuditChain, AuditSeal};
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
 
 /// Appends a row, sealed if there is a key.
-pub(super) fn add_audit(
-    conn: &Connection,
-    seal: Option<&AuditSeal>,
-    audit: &Audit,
-) -> Result<(), StoreError> {
+pub(super) fn add_audit(conn: &Connection, seal: Option<&AuditSeal>, audit: &Audit) -> StoreResult<()> {
     let sql = "INSERT INTO audit (tenant, at, actor, role, action, target, details) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let Audit { tenant, at, actor, role, action, target, details } = audit;
     let details = details.to_string();
@@ -34,12 +30,12 @@ pub(super) fn add_audit(
 }
 
 /// Returns the seal of the tenant's newest row, if it has one.
-fn newest_seal(conn: &Connection, tenant: &Tenant) -> Result<Option<Vec<u8>>, StoreError> {
+fn newest_seal(conn: &Connection, tenant: &Tenant) -> StoreResult<Option<Vec<u8>>> {
     let sql = "SELECT seal FROM audit WHERE tenant = ?1 ORDER BY seq DESC LIMIT 1";
     Ok(query_first(conn, sql, [&*tenant.0], |row| Ok(row.get(0)?))?.flatten())
 }
 
-pub(super) fn read_audit(row: &Row<'_>) -> Result<StoredAudit, StoreError> {
+pub(super) fn read_audit(row: &Row<'_>) -> StoreResult<StoredAudit> {
     let audit = Audit {
         tenant: row.read(1)?,
         at: row.read(2)?,
@@ -54,7 +50,7 @@ pub(super) fn read_audit(row: &Row<'_>) -> Result<StoredAudit, StoreError> {
 
 impl SqliteReader {
     /// Returns the first row of each tenant's audit log that is not as it was written; rows after it cannot be checked.
-    pub fn check_audit(&mut self, seal: &AuditSeal) -> Result<Vec<Problem>, StoreError> {
+    pub fn check_audit(&mut self, seal: &AuditSeal) -> StoreResult<Vec<Problem>> {
         self.at_once(|conn| {
             let owners = "SELECT tenant FROM audit UNION SELECT tenant FROM audit_heads ORDER BY 1";
             let owners = query_all(conn, owners, [], |row| row.read(0))?;
@@ -73,7 +69,7 @@ impl SqliteReader {
     }
 }
 
-fn check_tenant(conn: &Connection, seal: &AuditSeal, owner: &Tenant) -> Result<Option<String>, StoreError> {
+fn check_tenant(conn: &Connection, seal: &AuditSeal, owner: &Tenant) -> StoreResult<Option<String>> {
     let sql = "SELECT seq, tenant, at, actor, role, action, target, details, seal FROM audit \
                WHERE tenant = ?1 AND seq > ?2 ORDER BY seq";
     let mut statement = conn.prepare(sql)?;

@@ -8,16 +8,12 @@ use crate::commit::{StoredManifest, WorkflowId};
 use crate::entry::WorkflowStatus;
 use crate::origin::{IdempotencyKey, Tenant};
 use crate::rules::{KeyHolder, holds_key};
-use crate::store::{StoreError, StoredDefinition, Which};
+use crate::store::{StoreError, StoreResult, StoredDefinition, Which};
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::ExecutionId;
 
 /// Returns the number of a workflow that a tenant has.
-pub(super) fn find_workflow(
-    conn: &Connection,
-    of: &Tenant,
-    which: &Which,
-) -> Result<Option<i64>, StoreError> {
+pub(super) fn find_workflow(conn: &Connection, of: &Tenant, which: &Which) -> StoreResult<Option<i64>> {
     match which {
         Which::Id(id) => {
             let sql = "SELECT key FROM workflows WHERE id = ?2 AND tenant = ?1 AND deleted_at IS NULL";
@@ -35,7 +31,7 @@ pub(super) fn find_version(
     conn: &Connection,
     workflow: i64,
     version: Option<u32>,
-) -> Result<Option<StoredDefinition>, StoreError> {
+) -> StoreResult<Option<StoredDefinition>> {
     match version {
         Some(version) => {
             find_definition(conn, "d.workflow = ?1 AND d.version = ?2", params![workflow, version])
@@ -48,14 +44,14 @@ pub(super) fn find_definition(
     conn: &Connection,
     which: &str,
     values: impl rusqlite::Params,
-) -> Result<Option<StoredDefinition>, StoreError> {
+) -> StoreResult<Option<StoredDefinition>> {
     query_first(conn, &format!("{DEFINITION} WHERE {which} LIMIT 1"), values, read_definition)
 }
 
 const DEFINITION: &str = "SELECT d.id, d.name, d.version, d.dialect, d.source, d.workload, d.net, w.id, w.tenant, \
      d.compiler, d.manifest FROM definitions d JOIN workflows w ON w.key = d.workflow";
 
-fn read_definition(row: &Row<'_>) -> Result<StoredDefinition, StoreError> {
+fn read_definition(row: &Row<'_>) -> StoreResult<StoredDefinition> {
     Ok(StoredDefinition {
         id: row.read(0)?,
         name: row.get(1)?,
@@ -75,7 +71,7 @@ const WORKFLOW: &str = "SELECT w.id, w.name, w.status, w.created_at, w.updated_a
      AND d.version = (SELECT max(version) FROM definitions WHERE workflow = w.key) \
      WHERE w.tenant = ?1 AND w.deleted_at IS NULL";
 
-fn read_workflow(row: &Row<'_>) -> Result<StoredWorkflow, StoreError> {
+fn read_workflow(row: &Row<'_>) -> StoreResult<StoredWorkflow> {
     let status = row.text(2)?;
     let status = WorkflowStatus::of(status)
         .ok_or_else(|| StoreError::Corrupt(format!("`{status}` is not the status of a workflow")))?;
@@ -92,12 +88,12 @@ fn read_workflow(row: &Row<'_>) -> Result<StoredWorkflow, StoreError> {
 }
 
 impl Catalog for SqliteReader {
-    fn workflow(&mut self, tenant: &Tenant, id: WorkflowId) -> Result<Option<StoredWorkflow>, StoreError> {
+    fn workflow(&mut self, tenant: &Tenant, id: WorkflowId) -> StoreResult<Option<StoredWorkflow>> {
         let sql = format!("{WORKFLOW} AND w.id = ?2");
         query_first(&self.conn, &sql, params![tenant.0, workflow_bytes(id)], read_workflow)
     }
 
-    fn workflows(&mut self, query: &WorkflowQuery) -> Result<Vec<StoredWorkflow>, StoreError> {
+    fn workflows(&mut self, query: &WorkflowQuery) -> StoreResult<Vec<StoredWorkflow>> {
         let sql = format!(
             "{WORKFLOW} AND (?2 IS NULL OR w.status = ?2) AND (?3 IS NULL OR instr(lower(w.name), lower(?3)) > 0) \
              ORDER BY w.key DESC LIMIT ?4 OFFSET ?5"
@@ -113,18 +109,14 @@ impl Catalog for SqliteReader {
         tenant: &Tenant,
         workflow: WorkflowId,
         number: Option<u32>,
-    ) -> Result<Option<StoredDefinition>, StoreError> {
+    ) -> StoreResult<Option<StoredDefinition>> {
         self.at_once(|conn| match find_workflow(conn, tenant, &Which::Id(workflow))? {
             Some(key) => find_version(conn, key, number),
             None => Ok(None),
         })
     }
 
-    fn outdated_versions(
-        &mut self,
-        compiler: u32,
-        count: usize,
-    ) -> Result<Vec<StoredDefinition>, StoreError> {
+    fn outdated_versions(&mut self, compiler: u32, count: usize) -> StoreResult<Vec<StoredDefinition>> {
         let sql = format!("{DEFINITION} WHERE d.compiler < ?1 ORDER BY d.compiler, d.id LIMIT ?2");
         query_all(&self.conn, &sql, params![compiler, limit(count)], read_definition)
     }
@@ -135,7 +127,7 @@ impl Catalog for SqliteReader {
         workflow: WorkflowId,
         before: Option<u32>,
         count: usize,
-    ) -> Result<Vec<StoredVersion>, StoreError> {
+    ) -> StoreResult<Vec<StoredVersion>> {
         self.at_once(|conn| {
             let Some(key) = find_workflow(conn, tenant, &Which::Id(workflow))? else { return Ok(Vec::new()) };
             let sql = "SELECT version, id, name, dialect, net, at FROM definitions \
@@ -159,7 +151,7 @@ impl Catalog for SqliteReader {
         tenant: &Tenant,
         workflow: WorkflowId,
         key: &IdempotencyKey,
-    ) -> Result<Option<(ExecutionId, [u8; 32])>, StoreError> {
+    ) -> StoreResult<Option<(ExecutionId, [u8; 32])>> {
         let sql = "SELECT e.id, i.request, h.phase, h.at FROM workflows w JOIN idempotency i ON i.workflow = w.key \
                    JOIN executions e ON e.key = i.execution JOIN heads h ON h.key = e.key \
                    WHERE w.tenant = ?1 AND w.id = ?2 AND i.key = ?3";
@@ -172,12 +164,7 @@ impl Catalog for SqliteReader {
         Ok(held.map(|(execution, request, _)| (execution, request)))
     }
 
-    fn durations(
-        &mut self,
-        tenant: &Tenant,
-        workflow: WorkflowId,
-        count: usize,
-    ) -> Result<Vec<u64>, StoreError> {
+    fn durations(&mut self, tenant: &Tenant, workflow: WorkflowId, count: usize) -> StoreResult<Vec<u64>> {
         let sql = "SELECT h.at - e.created_at FROM executions e CROSS JOIN heads h ON h.key = e.key \
                    WHERE e.workflow = (SELECT key FROM workflows WHERE id = ?2 AND tenant = ?1) \
                    AND h.phase = ?3 ORDER BY e.key DESC LIMIT ?4";

@@ -6,7 +6,7 @@ use super::statements::{query_all, query_first};
 use crate::commit::{CommitId, Position};
 use crate::journal::{Sealed, open};
 use crate::rules::{JournalLookup, fill_page};
-use crate::store::{Damage, JournalPage, JournalRow, PageBounds, StoreError};
+use crate::store::{Damage, JournalPage, JournalRow, PageBounds, StoreResult};
 use rusqlite::{Connection, Row};
 use windlass_kernel::{ExecutionId, RunId};
 
@@ -32,13 +32,13 @@ pub(super) const MARK_AFTER: &str = "SELECT position, version FROM journal \
 
 impl Chain<'_> {
     /// Rows from the one that holds version `from` on.
-    pub(super) fn read_page(&self, from: u64, bounds: PageBounds) -> Result<JournalPage, StoreError> {
+    pub(super) fn read_page(&self, from: u64, bounds: PageBounds) -> StoreResult<JournalPage> {
         let links = self.links(from, bounds.rows_max)?;
         fill_page(&links, from, bounds, |link| self.read_row(link.position))
     }
 
     /// Reads the row at a position, if it is whole and of this execution, and its bytes on disk.
-    fn read_row(&self, position: i64) -> Result<(JournalRow, usize), StoreError> {
+    fn read_row(&self, position: i64) -> StoreResult<(JournalRow, usize)> {
         let sql = "SELECT position, version, commit_id, format, checksum, records FROM journal \
                    WHERE position = ?1 AND execution = ?2";
         let found = query_first(self.conn, sql, [position, self.key], read_sealed)?;
@@ -49,7 +49,7 @@ impl Chain<'_> {
     }
 
     /// Returns places of at least `limit` rows, if there are as many; the first holds `from`.
-    fn links(&self, from: u64, limit: usize) -> Result<Vec<Link>, StoreError> {
+    fn links(&self, from: u64, limit: usize) -> StoreResult<Vec<Link>> {
         let mut mark = self.mark(MARK_AT, from)?;
         let mut links = Vec::new();
         while let Some(begin) = mark {
@@ -70,7 +70,7 @@ impl Chain<'_> {
     }
 
     /// From a mark to the last row before the next one, in order.
-    fn between(&self, mark: Link, end: Option<i64>) -> Result<Vec<Link>, StoreError> {
+    fn between(&self, mark: Link, end: Option<i64>) -> StoreResult<Vec<Link>> {
         let mut links = Vec::new();
         let mut at = end;
         while let Some(position) = at {
@@ -86,7 +86,7 @@ impl Chain<'_> {
     }
 
     /// Returns a row of the chain without its records, and the place of the one before it.
-    fn step(&self, position: i64, near: u64) -> Result<(Link, Option<i64>), StoreError> {
+    fn step(&self, position: i64, near: u64) -> StoreResult<(Link, Option<i64>)> {
         let sql = "SELECT version, before FROM journal WHERE position = ?1 AND execution = ?2";
         let found = query_first(self.conn, sql, [position, self.key], |row| {
             Ok((Link { position, version: row.read(0)? }, row.get(1)?))
@@ -95,14 +95,14 @@ impl Chain<'_> {
         Ok(found.ok_or_else(missing)?)
     }
 
-    fn mark(&self, sql: &str, version: u64) -> Result<Option<Link>, StoreError> {
+    fn mark(&self, sql: &str, version: u64) -> StoreResult<Option<Link>> {
         let version = i64::try_from(version).unwrap_or(i64::MAX);
         query_first(self.conn, sql, [self.key, version], |row| {
             Ok(Link { position: row.get(0)?, version: row.read(1)? })
         })
     }
 
-    fn last(&self) -> Result<i64, StoreError> {
+    fn last(&self) -> StoreResult<i64> {
         let found = query_first(self.conn, "SELECT last FROM heads WHERE key = ?1", [self.key], |row| {
             Ok(row.get(0)?)
         })?;
@@ -115,20 +115,20 @@ impl Chain<'_> {
 }
 
 impl JournalLookup for Chain<'_> {
-    fn fact_positions(&self, run: RunId) -> Result<Vec<Position>, StoreError> {
+    fn fact_positions(&self, run: RunId) -> StoreResult<Vec<Position>> {
         let sql = "SELECT position FROM facts WHERE execution = ?1 AND run = ?2";
         query_all(self.conn, sql, [self.key, run.0.cast_signed()], |row| Ok(Position(row.get(0)?)))
     }
 
-    fn row_at(&self, position: Position) -> Result<JournalRow, StoreError> {
+    fn row_at(&self, position: Position) -> StoreResult<JournalRow> {
         self.read_row(position.0).map(|(row, _)| row)
     }
 
-    fn rows_from(&self, from: u64, bounds: PageBounds) -> Result<Vec<JournalRow>, StoreError> {
+    fn rows_from(&self, from: u64, bounds: PageBounds) -> StoreResult<Vec<JournalRow>> {
         self.read_page(from, bounds).map(|page| page.rows)
     }
 
-    fn row_before(&self, row: Option<&JournalRow>) -> Result<Option<JournalRow>, StoreError> {
+    fn row_before(&self, row: Option<&JournalRow>) -> StoreResult<Option<JournalRow>> {
         let position = match row {
             Some(row) => self.step(row.position.0, row.version)?.1,
             None => Some(self.last()?),
@@ -138,7 +138,7 @@ impl JournalLookup for Chain<'_> {
 }
 
 /// Reads the columns `position, version, commit_id, format, checksum, records`.
-pub(super) fn read_sealed(row: &Row<'_>) -> Result<(Position, u64, CommitId, Sealed), StoreError> {
+pub(super) fn read_sealed(row: &Row<'_>) -> StoreResult<(Position, u64, CommitId, Sealed)> {
     let commit = CommitId(u128::from_be_bytes(row.get(2)?));
     let sealed = Sealed { format: row.get(3)?, checksum: row.get(4)?, bytes: row.get(5)? };
     Ok((Position(row.get(0)?), row.read(1)?, commit, sealed))

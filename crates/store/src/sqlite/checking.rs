@@ -8,7 +8,7 @@ use super::state;
 use super::statements::{find_cursor, query_all, query_first};
 use crate::check::{Audit, Problem, SealedRow};
 use crate::commit::{Creation, Position};
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
@@ -80,17 +80,13 @@ const WRONG: [(&str, &str, &str); 8] = [
 ];
 
 impl Audit for SqliteReader {
-    fn medium(&mut self) -> Result<Vec<String>, StoreError> {
+    fn medium(&mut self) -> StoreResult<Vec<String>> {
         let found =
             query_all(&self.conn, "PRAGMA integrity_check(100)", [], |row| Ok(row.get::<_, String>(0)?))?;
         Ok(found.into_iter().filter(|line| line != "ok").collect())
     }
 
-    fn executions(
-        &mut self,
-        after: Option<ExecutionId>,
-        count: usize,
-    ) -> Result<Vec<ExecutionId>, StoreError> {
+    fn executions(&mut self, after: Option<ExecutionId>, count: usize) -> StoreResult<Vec<ExecutionId>> {
         self.at_once(|conn| {
             let after = after.map_or(Ok(i64::MIN), |id| find_cursor(conn, id))?;
             let sql = "SELECT id FROM executions WHERE key > ?1 ORDER BY key LIMIT ?2";
@@ -98,7 +94,7 @@ impl Audit for SqliteReader {
         })
     }
 
-    fn creation(&mut self, execution: ExecutionId) -> Result<Option<Creation>, StoreError> {
+    fn creation(&mut self, execution: ExecutionId) -> StoreResult<Option<Creation>> {
         self.of(execution, |chain| {
             let sql = format!(
                 "SELECT {ORIGIN}, e.net, e.inputs, e.created_at FROM executions e \
@@ -108,7 +104,7 @@ impl Audit for SqliteReader {
         })
     }
 
-    fn sealed(&mut self, after: Position, count: usize) -> Result<Vec<SealedRow>, StoreError> {
+    fn sealed(&mut self, after: Position, count: usize) -> StoreResult<Vec<SealedRow>> {
         let sql = "SELECT j.position, j.version, j.commit_id, j.format, j.checksum, j.records, e.id \
                    FROM journal j LEFT JOIN executions e ON e.key = j.execution \
                    WHERE j.position > ?1 AND NOT EXISTS (SELECT 1 FROM forgotten f WHERE f.key = j.execution) \
@@ -120,11 +116,11 @@ impl Audit for SqliteReader {
         })
     }
 
-    fn facts(&mut self, execution: ExecutionId) -> Result<Vec<(RunId, Position)>, StoreError> {
+    fn facts(&mut self, execution: ExecutionId) -> StoreResult<Vec<(RunId, Position)>> {
         Ok(self.of(execution, |chain| state::read_facts(chain.conn, chain.key))?.unwrap_or_default())
     }
 
-    fn strays(&mut self, count: usize) -> Result<Vec<Problem>, StoreError> {
+    fn strays(&mut self, count: usize) -> StoreResult<Vec<Problem>> {
         self.at_once(|conn| {
             let mut found = Vec::new();
             for (table, column, name) in OWNED {
@@ -143,7 +139,7 @@ impl Audit for SqliteReader {
     }
 }
 
-fn read_creation(row: &Row<'_>) -> Result<Creation, StoreError> {
+fn read_creation(row: &Row<'_>) -> StoreResult<Creation> {
     Ok(Creation {
         origin: Arc::new(read_origin(row, read_options(row)?)?),
         net: row.read(ORIGIN_COLUMNS)?,
@@ -158,7 +154,7 @@ fn find_strays(
     what: &str,
     sql: &str,
     count: usize,
-) -> Result<Vec<Problem>, StoreError> {
+) -> StoreResult<Vec<Problem>> {
     query_all(conn, &format!("{sql} LIMIT ?1"), [limit(count)], |row| {
         let which: Value = row.get(0)?;
         let which = match which {

@@ -3,7 +3,7 @@
 //! the writer copies the small rest itself, between two batches.
 
 use super::connect;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -38,7 +38,7 @@ pub(super) const BOUNDS: Bounds = Bounds { start: 2 * 1024, rest: 256, soft: 4 *
 pub(super) struct Checkpoints {
     bounds: Bounds,
     wake: Option<SyncSender<()>>,
-    done: Receiver<Result<(), StoreError>>,
+    done: Receiver<StoreResult<()>>,
     thread: Option<JoinHandle<()>>,
     /// The thread is copying.
     running: bool,
@@ -55,7 +55,7 @@ struct Log {
 }
 
 impl Checkpoints {
-    pub(super) fn start(path: &Path, bounds: Bounds) -> Result<Checkpoints, StoreError> {
+    pub(super) fn start(path: &Path, bounds: Bounds) -> StoreResult<Checkpoints> {
         let conn = connect::open_writer(path)?;
         let (wake, woken) = sync_channel::<()>(1);
         let (report, done) = sync_channel(1);
@@ -74,7 +74,7 @@ impl Checkpoints {
     }
 
     /// Keeps the log within its bounds. Called before a batch; returns an error of the thread.
-    pub(super) fn keep_short(&mut self, conn: &Connection) -> Result<(), StoreError> {
+    pub(super) fn keep_short(&mut self, conn: &Connection) -> StoreResult<()> {
         self.check_thread()?;
         let Bounds { start, rest, soft, long } = self.bounds;
         let log = copy(conn, "NOOP")?;
@@ -96,7 +96,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn check_thread(&mut self) -> Result<(), StoreError> {
+    fn check_thread(&mut self) -> StoreResult<()> {
         if !self.running {
             return Ok(());
         }
@@ -110,7 +110,7 @@ impl Checkpoints {
         }
     }
 
-    fn wake(&mut self) -> Result<(), StoreError> {
+    fn wake(&mut self) -> StoreResult<()> {
         self.running = self.wake.as_ref().is_some_and(|wake| wake.send(()).is_ok());
         if self.running { Ok(()) } else { Err(gone()) }
     }
@@ -136,14 +136,14 @@ fn gone() -> StoreError {
 }
 
 /// Copies the rest, waits for readers of the log, and lets the next batch write the log from its beginning.
-fn restart_log(conn: &Connection, wait: Duration) -> Result<(), StoreError> {
+fn restart_log(conn: &Connection, wait: Duration) -> StoreResult<()> {
     conn.busy_timeout(wait)?;
     let log = copy(conn, "RESTART");
     conn.busy_timeout(connect::BUSY_WAIT)?;
     log.map(drop)
 }
 
-fn copy(conn: &Connection, how: &str) -> Result<Log, StoreError> {
+fn copy(conn: &Connection, how: &str) -> StoreResult<Log> {
     let mut statement = conn.prepare_cached(&format!("PRAGMA wal_checkpoint({how})"))?;
     Ok(statement.query_row([], |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
 }

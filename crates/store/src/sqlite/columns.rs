@@ -3,7 +3,7 @@
 use crate::commit::{DefinitionId, Session, WorkflowId};
 use crate::origin::{Priority, Tenant};
 use crate::rows::{Class, Part};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
@@ -67,11 +67,11 @@ pub(super) fn json<T: Serialize>(value: &T) -> String {
 
 /// A type of the store that is a column.
 pub(super) trait Column: Sized {
-    fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError>;
+    fn read(row: &Row<'_>, column: usize) -> StoreResult<Self>;
 }
 
 impl<T: Column> Column for Option<T> {
-    fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError> {
+    fn read(row: &Row<'_>, column: usize) -> StoreResult<Self> {
         match row.get_ref(column)? {
             ValueRef::Null => Ok(None),
             _ => T::read(row, column).map(Some),
@@ -83,7 +83,7 @@ impl<T: Column> Column for Option<T> {
 macro_rules! columns {
     ($($type:ty: $stored:ty, $make:expr;)*) => {
         $(impl Column for $type {
-            fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError> {
+            fn read(row: &Row<'_>, column: usize) -> StoreResult<Self> {
                 let make: fn($stored) -> Self = $make;
                 Ok(make(row.get(column)?))
             }
@@ -107,7 +107,7 @@ columns! {
 macro_rules! numbered {
     ($($type:ty, $what:literal, $all:expr, $number:expr;)*) => {
         $(impl Column for $type {
-            fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError> {
+            fn read(row: &Row<'_>, column: usize) -> StoreResult<Self> {
                 let (number, number_of): (i64, fn(Self) -> i64) = (row.get(column)?, $number);
                 let unknown = || StoreError::Undecodable(format!("{number} is not the number of {}", $what));
                 $all.into_iter().find(|value| number_of(*value) == number).ok_or_else(unknown)
@@ -124,35 +124,35 @@ numbered! {
 }
 
 impl Column for Tenant {
-    fn read(row: &Row<'_>, column: usize) -> Result<Self, StoreError> {
+    fn read(row: &Row<'_>, column: usize) -> StoreResult<Self> {
         row.text(column).map(Tenant::new)
     }
 }
 
 /// Reads columns of a row as types of the store.
 pub(super) trait Columns {
-    fn read<T: Column>(&self, column: usize) -> Result<T, StoreError>;
-    fn text(&self, column: usize) -> Result<&str, StoreError>;
+    fn read<T: Column>(&self, column: usize) -> StoreResult<T>;
+    fn text(&self, column: usize) -> StoreResult<&str>;
     /// `what` names the value in the error that reports unreadable JSON.
-    fn json<T: DeserializeOwned>(&self, column: usize, what: &str) -> Result<T, StoreError>;
-    fn optional_json<T: DeserializeOwned>(&self, column: usize, what: &str) -> Result<Option<T>, StoreError>;
+    fn json<T: DeserializeOwned>(&self, column: usize, what: &str) -> StoreResult<T>;
+    fn optional_json<T: DeserializeOwned>(&self, column: usize, what: &str) -> StoreResult<Option<T>>;
 }
 
 impl Columns for Row<'_> {
-    fn read<T: Column>(&self, column: usize) -> Result<T, StoreError> {
+    fn read<T: Column>(&self, column: usize) -> StoreResult<T> {
         T::read(self, column)
     }
 
-    fn text(&self, column: usize) -> Result<&str, StoreError> {
+    fn text(&self, column: usize) -> StoreResult<&str> {
         Ok(self.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
     }
 
-    fn json<T: DeserializeOwned>(&self, column: usize, what: &str) -> Result<T, StoreError> {
+    fn json<T: DeserializeOwned>(&self, column: usize, what: &str) -> StoreResult<T> {
         serde_json::from_str(self.text(column)?)
             .map_err(|error| StoreError::Undecodable(format!("{what} cannot be read: {error}")))
     }
 
-    fn optional_json<T: DeserializeOwned>(&self, column: usize, what: &str) -> Result<Option<T>, StoreError> {
+    fn optional_json<T: DeserializeOwned>(&self, column: usize, what: &str) -> StoreResult<Option<T>> {
         let is_null = self.get_ref(column)? == ValueRef::Null;
         if is_null { Ok(None) } else { self.json(column, what).map(Some) }
     }

@@ -15,7 +15,7 @@ use crate::rules::{
     CommitFacts, CommitVerdict, KeyHolder, MailEnding, MailFacts, OfferFacts, find_broken_promise,
     judge_commit,
 };
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use crate::usage::{Usage, bytes};
 use rusqlite::{CachedStatement, Connection, params};
 use windlass_kernel::{Fence, RunId};
@@ -75,17 +75,17 @@ struct Lookups<'s, 'c> {
 
 impl Lookups<'_, '_> {
     /// The number of an execution that the rules know to exist.
-    fn key(&self) -> Result<i64, StoreError> {
+    fn key(&self) -> StoreResult<i64> {
         self.key.ok_or_else(|| StoreError::Corrupt("an execution without rows has no head".to_owned()))
     }
 }
 
 impl CommitFacts for Lookups<'_, '_> {
-    fn exists(&mut self) -> Result<bool, StoreError> {
+    fn exists(&mut self) -> StoreResult<bool> {
         Ok(self.key.is_some())
     }
 
-    fn version(&mut self) -> Result<u64, StoreError> {
+    fn version(&mut self) -> StoreResult<u64> {
         let key = self.key()?;
         let stored = self.head.query_row([key], |row| {
             let marks =
@@ -96,36 +96,28 @@ impl CommitFacts for Lookups<'_, '_> {
         Ok(self.stored.insert(stored).version)
     }
 
-    fn open_fence(&mut self, run: RunId) -> Result<Option<Fence>, StoreError> {
+    fn open_fence(&mut self, run: RunId) -> StoreResult<Option<Fence>> {
         let key = self.key()?;
         Ok(find_offer(self.offer, key, run)?.and_then(|offer| offer.fence))
     }
 
-    fn key_holder(
-        &mut self,
-        creation: &Creation,
-        key: &IdempotencyKey,
-    ) -> Result<Option<KeyHolder>, StoreError> {
+    fn key_holder(&mut self, creation: &Creation, key: &IdempotencyKey) -> StoreResult<Option<KeyHolder>> {
         find_key_holder(self.conn, creation, key)
     }
 
-    fn mail(&mut self, mail: MailId) -> Result<Option<MailFacts>, StoreError> {
+    fn mail(&mut self, mail: MailId) -> StoreResult<Option<MailFacts>> {
         mail::find_mail(self.conn, mail)
     }
 }
 
-fn find_offer(
-    statement: &mut CachedStatement<'_>,
-    key: i64,
-    run: RunId,
-) -> Result<Option<OfferFacts>, StoreError> {
+fn find_offer(statement: &mut CachedStatement<'_>, key: i64, run: RunId) -> StoreResult<Option<OfferFacts>> {
     let mut rows = statement.query([OFFERED, key, run.0.cast_signed()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some(OfferFacts { fence: row.read(0)?, session: row.read(1)? }))
 }
 
 impl<'c> Commits<'c> {
-    pub(super) fn new(conn: &'c Connection) -> Result<Self, StoreError> {
+    pub(super) fn new(conn: &'c Connection) -> StoreResult<Self> {
         Ok(Commits {
             head: conn.prepare_cached(
                 "SELECT version, last, phase, held, due, goes_on FROM heads WHERE key = ?1",
@@ -153,7 +145,7 @@ impl<'c> Commits<'c> {
     }
 
     /// Returns the open offer of a step-run.
-    pub(super) fn find_offer(&mut self, key: i64, run: RunId) -> Result<Option<OfferFacts>, StoreError> {
+    pub(super) fn find_offer(&mut self, key: i64, run: RunId) -> StoreResult<Option<OfferFacts>> {
         find_offer(&mut self.offer, key, run)
     }
 
@@ -161,7 +153,7 @@ impl<'c> Commits<'c> {
         &mut self,
         transaction: &mut Transaction<'c>,
         commit: &Commit,
-    ) -> Result<Applied, StoreError> {
+    ) -> StoreResult<Applied> {
         if let Some(broken) = find_broken_promise(commit) {
             // The engine is wrong: it must stop before anything is written.
             panic!("a commit of execution {} must not be written: {broken}", commit.execution);
@@ -205,7 +197,7 @@ impl<'c> Commits<'c> {
         before: &Marks,
         last: Position,
         head: &HeadRow,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let (marks, version) = (Marks::of(head), head.version.cast_signed());
         let changed = if marks == *before {
             self.move_on.execute(params![key, version, last.0, head.at.0, head.state])?
@@ -226,7 +218,7 @@ impl<'c> Commits<'c> {
         key: i64,
         before: Option<i64>,
         commit: &Commit,
-    ) -> Result<usize, StoreError> {
+    ) -> StoreResult<usize> {
         let sealed = seal(commit.execution, commit.expected, commit.id, &commit.records);
         let marked = commit.expected.next_multiple_of(MARK_EVERY) < commit.rows.head.version;
         self.append.execute(params![
@@ -249,7 +241,7 @@ impl<'c> Commits<'c> {
         key: i64,
         commit: &Commit,
         position: Position,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         for row in &commit.rows.runs {
             let lease = commit.leases.iter().find(|lease| lease.run == row.run);
             self.write_run(conn, key, row, lease)?;
@@ -274,7 +266,7 @@ impl<'c> Commits<'c> {
         key: i64,
         row: &RunRow,
         lease: Option<&Lease>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         match (row.before, &row.after) {
             (Some(before), Some(after)) if before == after.class => {
                 refresh_run(conn, key, row.run, after, lease)
@@ -288,18 +280,12 @@ impl<'c> Commits<'c> {
         }
     }
 
-    fn remove_run(&mut self, key: i64, class: Class, run: RunId) -> Result<(), StoreError> {
+    fn remove_run(&mut self, key: i64, class: Class, run: RunId) -> StoreResult<()> {
         let changed = self.remove_run.execute(params![class as i64, key, run.0.cast_signed()])?;
         must_change_one(changed, "a step-run that ended")
     }
 
-    fn insert_run(
-        &mut self,
-        key: i64,
-        run: RunId,
-        row: &LiveRun,
-        lease: Option<&Lease>,
-    ) -> Result<(), StoreError> {
+    fn insert_run(&mut self, key: i64, run: RunId, row: &LiveRun, lease: Option<&Lease>) -> StoreResult<()> {
         self.insert_run.execute(params![
             row.class as i64,
             key,
@@ -315,12 +301,7 @@ impl<'c> Commits<'c> {
     }
 
     /// Writes what belongs to the commit but not to the state: stop obligations, mail, and audit rows.
-    fn write_around(
-        &mut self,
-        transaction: &Transaction<'_>,
-        key: i64,
-        commit: &Commit,
-    ) -> Result<(), StoreError> {
+    fn write_around(&mut self, transaction: &Transaction<'_>, key: i64, commit: &Commit) -> StoreResult<()> {
         let conn = transaction.conn;
         for Stop { run, fence, session, .. } in &commit.stops {
             let sql = "INSERT INTO stops (execution, run, fence, session) VALUES (?1, ?2, ?3, ?4)";
@@ -339,7 +320,7 @@ impl<'c> Commits<'c> {
     }
 }
 
-fn insert_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> Result<(), StoreError> {
+fn insert_head(conn: &Connection, key: i64, last: Position, head: &HeadRow) -> StoreResult<()> {
     let Marks { phase, held, due, goes_on } = Marks::of(head);
     let version = head.version.cast_signed();
     let sql = "INSERT INTO heads (key, version, last, at, state, phase, held, due, goes_on) \

@@ -1,7 +1,7 @@
 //! Connections, their settings, and errors of SQLite as errors of a store.
 
 use super::migrate;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
@@ -12,7 +12,7 @@ pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
 const STATEMENTS_MAX: usize = 64;
 
 /// Opens a connection that writes; creates the file if it does not exist.
-pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open_writer(path: &Path) -> StoreResult<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let conn = open(path, flags)?;
     // The page size holds for a new file only. A full sync makes every commit durable before it is answered.
@@ -30,7 +30,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Opens a connection that cannot write.
-pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open_reader(path: &Path) -> StoreResult<Connection> {
     if !path.exists() {
         return Err(no_store(path));
     }
@@ -40,7 +40,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(conn)
 }
 
-fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+fn open(path: &Path, flags: OpenFlags) -> StoreResult<Connection> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let open = || -> Result<Connection, rusqlite::Error> {
         let conn = Connection::open_with_flags(path, flags)?;
@@ -54,7 +54,7 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
 }
 
 /// Refuses a file that this program must not write to, before anything is written. Returns the number of its schema.
-pub(super) fn inspect(path: &Path) -> Result<u32, StoreError> {
+pub(super) fn inspect(path: &Path) -> StoreResult<u32> {
     let is_new = path.metadata().map_or(true, |file| file.is_file() && file.len() == 0);
     if is_new {
         return Ok(0);
@@ -63,7 +63,7 @@ pub(super) fn inspect(path: &Path) -> Result<u32, StoreError> {
 }
 
 /// Refuses a file that is not a store with the newest schema.
-pub(super) fn inspect_existing(path: &Path) -> Result<(), StoreError> {
+pub(super) fn inspect_existing(path: &Path) -> StoreResult<()> {
     match inspect(path)? {
         migrate::KNOWN => Ok(()),
         0 => Err(no_store(path)),

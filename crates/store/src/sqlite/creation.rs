@@ -6,7 +6,7 @@ use super::statements::{execute, query_first};
 use crate::commit::Creation;
 use crate::origin::{IdempotencyKey, Options, Origin};
 use crate::rules::KeyHolder;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::ExecutionId;
 
@@ -15,11 +15,11 @@ pub(super) const ORIGIN: &str = "e.options, e.tenant, e.definition, w.id, e.trig
 /// Number of the columns of an origin.
 pub(super) const ORIGIN_COLUMNS: usize = 6;
 
-pub(super) fn read_options(row: &Row<'_>) -> Result<Options, StoreError> {
+pub(super) fn read_options(row: &Row<'_>) -> StoreResult<Options> {
     row.json(0, "its options")
 }
 
-pub(super) fn read_origin(row: &Row<'_>, options: Options) -> Result<Origin, StoreError> {
+pub(super) fn read_origin(row: &Row<'_>, options: Options) -> StoreResult<Origin> {
     Ok(Origin {
         options,
         tenant: row.read(1)?,
@@ -31,7 +31,7 @@ pub(super) fn read_origin(row: &Row<'_>, options: Options) -> Result<Origin, Sto
     })
 }
 
-pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> Result<i64, StoreError> {
+pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) -> StoreResult<i64> {
     let origin = &*creation.origin;
     // SQLite would reuse the number of a forgotten execution if that was the newest.
     conn.prepare_cached(
@@ -58,7 +58,7 @@ pub(super) fn create(conn: &Connection, id: ExecutionId, creation: &Creation) ->
     Ok(key)
 }
 
-fn write_labels(conn: &Connection, key: i64, origin: &Origin) -> Result<(), StoreError> {
+fn write_labels(conn: &Connection, key: i64, origin: &Origin) -> StoreResult<()> {
     for tag in &origin.options.tags {
         execute(conn, "INSERT OR IGNORE INTO tags (tag, execution) VALUES (?1, ?2)", params![tag, key])?;
     }
@@ -77,7 +77,7 @@ pub(super) fn find_key_holder(
     conn: &Connection,
     creation: &Creation,
     key: &IdempotencyKey,
-) -> Result<Option<KeyHolder>, StoreError> {
+) -> StoreResult<Option<KeyHolder>> {
     let Some(definition) = creation.origin.definition else { return Ok(None) };
     let sql = "SELECT h.phase, h.at FROM idempotency i JOIN heads h ON h.key = i.execution \
                WHERE i.workflow = (SELECT workflow FROM definitions WHERE id = ?1) AND i.key = ?2";

@@ -9,15 +9,12 @@ use crate::commit::{Applied, Definition, DefinitionId, StoredManifest, WorkflowI
 use crate::entry::WorkflowStatus;
 use crate::hooks::HookClaim;
 use crate::rules::{DefinitionFacts, DefinitionVerdict, WorkflowFacts, audit_definition, judge_definition};
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use crate::usage::{Usage, bytes};
 use rusqlite::{Connection, Params, Row, params};
 use windlass_kernel::Net;
 
-pub(super) fn define(
-    transaction: &mut Transaction<'_>,
-    definition: &Definition,
-) -> Result<Applied, StoreError> {
+pub(super) fn define(transaction: &mut Transaction<'_>, definition: &Definition) -> StoreResult<Applied> {
     let conn = transaction.conn;
     let (workflow, id, version) = match judge_definition(definition, &mut Lookups { conn, definition })? {
         DefinitionVerdict::Answer(applied) => return Ok(applied),
@@ -38,7 +35,7 @@ pub(super) fn define(
     Ok(Applied::Defined(stored, version, id))
 }
 
-pub(super) fn keep_net(conn: &Connection, net: &Net) -> Result<(), StoreError> {
+pub(super) fn keep_net(conn: &Connection, net: &Net) -> StoreResult<()> {
     let sql = "INSERT OR IGNORE INTO nets (digest, spec) VALUES (?1, ?2)";
     execute(conn, sql, params![net.digest().0, columns::json(net.spec())])?;
     Ok(())
@@ -49,7 +46,7 @@ fn insert_version(
     definition: &Definition,
     workflow: i64,
     version: u32,
-) -> Result<DefinitionId, StoreError> {
+) -> StoreResult<DefinitionId> {
     keep_net(conn, &definition.net)?;
     let Definition { name, dialect, source, status, manifest, .. } = definition;
     let (net, at) = (definition.net.digest().0, definition.at.0);
@@ -65,7 +62,7 @@ fn insert_version(
     Ok(id)
 }
 
-fn insert_workflow(conn: &Connection, definition: &Definition, id: WorkflowId) -> Result<i64, StoreError> {
+fn insert_workflow(conn: &Connection, definition: &Definition, id: WorkflowId) -> StoreResult<i64> {
     let sql = "INSERT INTO workflows (id, tenant, name, status, created_at, updated_at) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?5)";
     let Definition { tenant, name, at, .. } = definition;
@@ -85,7 +82,7 @@ const WORKFLOW: &str = "SELECT w.key, w.id, \
      WHERE w.tenant = ?1 AND w.deleted_at IS NULL";
 
 impl Lookups<'_> {
-    fn find(&self, which: &str, values: impl Params) -> Result<Option<WorkflowFacts<i64>>, StoreError> {
+    fn find(&self, which: &str, values: impl Params) -> StoreResult<Option<WorkflowFacts<i64>>> {
         let read =
             |row: &Row<'_>| Ok(WorkflowFacts { key: row.get(0)?, id: row.read(1)?, newest: row.get(2)? });
         query_first(self.conn, &format!("{WORKFLOW} {which}"), values, read)
@@ -95,16 +92,16 @@ impl Lookups<'_> {
 impl DefinitionFacts for Lookups<'_> {
     type Key = i64;
 
-    fn find_named(&mut self) -> Result<Option<WorkflowFacts<i64>>, StoreError> {
+    fn find_named(&mut self) -> StoreResult<Option<WorkflowFacts<i64>>> {
         let values = params![self.definition.tenant.0, self.definition.name];
         self.find("AND w.name = ?2 ORDER BY w.key DESC LIMIT 1", values)
     }
 
-    fn find_by_id(&mut self, id: WorkflowId) -> Result<Option<WorkflowFacts<i64>>, StoreError> {
+    fn find_by_id(&mut self, id: WorkflowId) -> StoreResult<Option<WorkflowFacts<i64>>> {
         self.find("AND w.id = ?2", params![self.definition.tenant.0, workflow_bytes(id)])
     }
 
-    fn find_same(&mut self, workflow: &WorkflowFacts<i64>) -> Result<Option<DefinitionId>, StoreError> {
+    fn find_same(&mut self, workflow: &WorkflowFacts<i64>) -> StoreResult<Option<DefinitionId>> {
         let sql =
             "SELECT id FROM definitions WHERE workflow = ?1 AND version = ?2 AND net = ?3 AND source = ?4";
         let Definition { net, source, .. } = self.definition;
@@ -112,7 +109,7 @@ impl DefinitionFacts for Lookups<'_> {
         query_first(self.conn, sql, values, |row| Ok(row.read(0)?))
     }
 
-    fn hook_owner(&mut self, claim: &HookClaim) -> Result<Option<WorkflowId>, StoreError> {
+    fn hook_owner(&mut self, claim: &HookClaim) -> StoreResult<Option<WorkflowId>> {
         hooks::find_owner(self.conn, &self.definition.tenant, claim)
     }
 }

@@ -9,12 +9,12 @@ use super::{access, hooks, memory, outbox, quarantine, retention};
 use crate::commit::{Applied, WorkflowId};
 use crate::entry::Entry;
 use crate::origin::Tenant;
-use crate::store::{StoreError, Which};
+use crate::store::{StoreResult, Which};
 use crate::usage::{Usage, bytes};
 use rusqlite::{Connection, params};
 use windlass_kernel::Millis;
 
-pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> Result<Applied, StoreError> {
+pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> StoreResult<Applied> {
     let Transaction { conn, keys, usage, seal, .. } = transaction;
     let (conn, seal) = (*conn, *seal);
     let changed = match entry {
@@ -73,12 +73,7 @@ pub(super) fn write_entry(transaction: &mut Transaction<'_>, entry: &Entry) -> R
 }
 
 /// Deletes a workflow; its hooks are free for other workflows of the tenant.
-fn delete_workflow(
-    conn: &Connection,
-    of: &Tenant,
-    workflow: WorkflowId,
-    at: Millis,
-) -> Result<usize, StoreError> {
+fn delete_workflow(conn: &Connection, of: &Tenant, workflow: WorkflowId, at: Millis) -> StoreResult<usize> {
     let Some(key) = find_workflow(conn, of, &Which::Id(workflow))? else { return Ok(0) };
     hooks::release(conn, key)?;
     hooks::mark_read(conn, key)?;

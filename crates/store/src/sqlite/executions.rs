@@ -5,12 +5,12 @@ use super::creation::{ORIGIN, ORIGIN_COLUMNS, read_options, read_origin};
 use super::statements::{Conditions, find_cursor, query_all, query_count, query_first};
 use crate::origin::Tenant;
 use crate::quarantine::Quarantine;
-use crate::store::{ListedExecution, Query, Status, StoreError};
+use crate::store::{ListedExecution, Query, Status, StoreResult};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 /// The newest of each phase that is asked for, and of those the newest: no phase is read further than it must be.
-pub(super) fn list(conn: &Connection, query: &Query) -> Result<Vec<ListedExecution>, StoreError> {
+pub(super) fn list(conn: &Connection, query: &Query) -> StoreResult<Vec<ListedExecution>> {
     let mut keys = Vec::new();
     for phase in phases(query.status) {
         let (sql, values) = statement(conn, query, phase)?;
@@ -22,7 +22,7 @@ pub(super) fn list(conn: &Connection, query: &Query) -> Result<Vec<ListedExecuti
 }
 
 /// Counts from the few executions that are open, not from all that the tenant ever had.
-pub(super) fn count_open(conn: &Connection, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
+pub(super) fn count_open(conn: &Connection, tenant: &Tenant, bound: usize) -> StoreResult<usize> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM heads h CROSS JOIN executions e ON e.key = h.key \
                WHERE h.phase < ?2 AND e.tenant = ?1 LIMIT ?3)";
     query_count(conn, sql, params![tenant.0, ENDED, limit(bound)])
@@ -43,7 +43,7 @@ pub(super) fn statement(
     conn: &Connection,
     query: &Query,
     phase: Option<i64>,
-) -> Result<(String, Vec<Value>), StoreError> {
+) -> StoreResult<(String, Vec<Value>)> {
     let mut conditions = Conditions::default();
     conditions.add("e.key < ?", query.before.map_or(Ok(i64::MAX), |id| find_cursor(conn, id))?);
     // Not by the index of tenants where another one narrows more.
@@ -88,7 +88,7 @@ fn tables(query: &Query, phase: Option<i64>) -> &'static str {
     }
 }
 
-fn read_listed(conn: &Connection, key: i64) -> Result<ListedExecution, StoreError> {
+fn read_listed(conn: &Connection, key: i64) -> StoreResult<ListedExecution> {
     const AT: usize = ORIGIN_COLUMNS;
     let sql = format!(
         "SELECT {ORIGIN}, e.id, d.name, d.version, d.dialect, h.held, e.created_at, h.at, h.phase, \
@@ -115,7 +115,7 @@ fn read_listed(conn: &Connection, key: i64) -> Result<ListedExecution, StoreErro
     found.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
 }
 
-fn read_quarantine(row: &Row<'_>, at: usize) -> Result<Option<Quarantine>, StoreError> {
+fn read_quarantine(row: &Row<'_>, at: usize) -> StoreResult<Option<Quarantine>> {
     let Some(since) = row.read(at)? else { return Ok(None) };
     Ok(Some(Quarantine { since, reason: row.get(at + 1)?, deaths: row.get(at + 2)? }))
 }

@@ -6,7 +6,7 @@ use super::statements::{execute, query_all, query_first};
 use crate::commit::WorkflowId;
 use crate::hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
 use crate::origin::Tenant;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use rusqlite::{Connection, params};
 use windlass_kernel::Millis;
 
@@ -15,7 +15,7 @@ pub(super) fn find_owner(
     conn: &Connection,
     of: &Tenant,
     claim: &HookClaim,
-) -> Result<Option<WorkflowId>, StoreError> {
+) -> StoreResult<Option<WorkflowId>> {
     let sql = "SELECT w.id FROM hooks h JOIN workflows w ON w.key = h.workflow \
                WHERE h.tenant = ?1 AND h.path = ?2 AND h.method = ?3";
     query_first(conn, sql, params![of.0, claim.path, claim.method], |row| row.read(0))
@@ -28,7 +28,7 @@ pub(super) fn replace(
     workflow: i64,
     claims: &[HookClaim],
     at: Millis,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     mark_read(conn, workflow)?;
     release(conn, workflow)?;
     claims.iter().try_for_each(|claim| insert(conn, of, workflow, claim, at))
@@ -42,7 +42,7 @@ pub(super) fn put_read(
     id: WorkflowId,
     claims: &[HookClaim],
     at: Millis,
-) -> Result<usize, StoreError> {
+) -> StoreResult<usize> {
     let sql = "SELECT key FROM workflows WHERE tenant = ?1 AND id = ?2";
     let key = query_first(conn, sql, params![of.0, workflow_bytes(id)], |row| Ok(row.get(0)?))?;
     let Some(key) = key else { return Ok(0) };
@@ -54,24 +54,18 @@ pub(super) fn put_read(
 }
 
 /// Notes that the claims of a workflow are known. Returns how many workflows waited for that: one, or none.
-pub(super) fn mark_read(conn: &Connection, workflow: i64) -> Result<usize, StoreError> {
+pub(super) fn mark_read(conn: &Connection, workflow: i64) -> StoreResult<usize> {
     execute(conn, "DELETE FROM hooks_unread WHERE workflow = ?1", [workflow])
 }
 
 /// Frees the paths of a workflow for others of its tenant.
-pub(super) fn release(conn: &Connection, workflow: i64) -> Result<(), StoreError> {
+pub(super) fn release(conn: &Connection, workflow: i64) -> StoreResult<()> {
     execute(conn, "DELETE FROM hooks WHERE workflow = ?1", [workflow]).map(drop)
 }
 
 /// Inserts a claim, unless the path is taken: two triggers of one definition may name the same path, and of workflows
 /// that were stored before there were claims the oldest one has it.
-fn insert(
-    conn: &Connection,
-    of: &Tenant,
-    workflow: i64,
-    claim: &HookClaim,
-    at: Millis,
-) -> Result<(), StoreError> {
+fn insert(conn: &Connection, of: &Tenant, workflow: i64, claim: &HookClaim, at: Millis) -> StoreResult<()> {
     let sql = "INSERT INTO hooks (tenant, path, method, workflow, require_auth, claimed_at) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
     let values = params![of.0, claim.path, claim.method, workflow, claim.require_auth, at.0];
@@ -79,7 +73,7 @@ fn insert(
 }
 
 impl HookReader for SqliteReader {
-    fn hooks(&mut self, of: &Tenant, path: &str) -> Result<Vec<StoredHook>, StoreError> {
+    fn hooks(&mut self, of: &Tenant, path: &str) -> StoreResult<Vec<StoredHook>> {
         let sql = "SELECT w.id, h.method, h.path, h.require_auth FROM hooks h \
                    JOIN workflows w ON w.key = h.workflow WHERE h.tenant = ?1 AND h.path = ?2";
         query_all(&self.conn, sql, params![of.0, path], |row| {
@@ -88,7 +82,7 @@ impl HookReader for SqliteReader {
         })
     }
 
-    fn unread_hooks(&mut self, count: usize) -> Result<Vec<UnreadHooks>, StoreError> {
+    fn unread_hooks(&mut self, count: usize) -> StoreResult<Vec<UnreadHooks>> {
         let sql = "SELECT w.id, w.tenant, d.manifest FROM hooks_unread u \
                    JOIN workflows w ON w.key = u.workflow JOIN definitions d ON d.workflow = w.key \
                    AND d.version = (SELECT max(version) FROM definitions WHERE workflow = w.key) \

@@ -3,7 +3,7 @@
 use super::columns::{Columns as _, id_bytes};
 use super::statements::query_first;
 use crate::origin::Tenant;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use rusqlite::Connection;
 use std::collections::{BTreeSet, HashMap};
 use windlass_kernel::ExecutionId;
@@ -40,7 +40,7 @@ impl Keys {
     }
 
     /// Returns the entry of an execution that exists, from the cache or from its row.
-    pub(super) fn find(&mut self, conn: &Connection, id: ExecutionId) -> Result<Option<Owned>, StoreError> {
+    pub(super) fn find(&mut self, conn: &Connection, id: ExecutionId) -> StoreResult<Option<Owned>> {
         if let Some(owned) = self.young.get(&id) {
             return Ok(Some(owned.clone()));
         }

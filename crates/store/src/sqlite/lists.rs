@@ -3,12 +3,12 @@
 use super::columns::{Columns as _, OFFERED, limit};
 use super::statements::{find_cursor, find_key, query_all, query_first};
 use crate::commit::{Lease, Position, Stop};
-use crate::store::{Offer, StoreError, StoredLog};
+use crate::store::{Offer, StoreResult, StoredLog};
 use rusqlite::{Connection, Row, params};
 use std::sync::Arc;
 use windlass_kernel::{ExecutionId, Fence, RunId};
 
-fn find_id(conn: &Connection, key: i64) -> Result<ExecutionId, StoreError> {
+fn find_id(conn: &Connection, key: i64) -> StoreResult<ExecutionId> {
     let found = query_first(conn, "SELECT id FROM executions WHERE key = ?1", [key], |row| row.read(0))?;
     found.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
 }
@@ -23,7 +23,7 @@ pub(super) fn offers(
     conn: &Connection,
     after: Option<(ExecutionId, RunId)>,
     count: usize,
-) -> Result<Vec<Offer>, StoreError> {
+) -> StoreResult<Vec<Offer>> {
     let (key, run) = match after {
         Some((id, run)) => (find_cursor(conn, id)?, run.0.cast_signed()),
         None => (i64::MIN, i64::MIN),
@@ -40,17 +40,17 @@ pub(super) fn offers_of(
     execution: ExecutionId,
     after: RunId,
     count: usize,
-) -> Result<Vec<Offer>, StoreError> {
+) -> StoreResult<Vec<Offer>> {
     let Some(key) = find_key(conn, execution)? else { return Ok(Vec::new()) };
     query_all(conn, OFFERS_OF, params![OFFERED, key, after.0.cast_signed(), limit(count)], offer)
 }
 
-fn offer(row: &Row<'_>) -> Result<Offer, StoreError> {
+fn offer(row: &Row<'_>) -> StoreResult<Offer> {
     let execution = row.read(7)?;
     read_offer(execution, row).map_err(|error| error.of_execution(execution))
 }
 
-fn read_offer(execution: ExecutionId, row: &Row<'_>) -> Result<Offer, StoreError> {
+fn read_offer(execution: ExecutionId, row: &Row<'_>) -> StoreResult<Offer> {
     let (run, fence): (RunId, Fence) = (row.read(0)?, row.read(1)?);
     let lease = match row.read(2)? {
         Some(session) => {
@@ -70,7 +70,7 @@ pub(super) const UNFINISHED: &str = "SELECT h.key FROM heads h CROSS JOIN execut
      AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
      ORDER BY h.key LIMIT ?1";
 
-pub(super) fn unfinished(conn: &Connection, count: usize) -> Result<Vec<ExecutionId>, StoreError> {
+pub(super) fn unfinished(conn: &Connection, count: usize) -> StoreResult<Vec<ExecutionId>> {
     let keys = query_all(conn, UNFINISHED, [limit(count)], |row| Ok(row.get(0)?))?;
     keys.into_iter().map(|key| find_id(conn, key)).collect()
 }
@@ -78,7 +78,7 @@ pub(super) fn unfinished(conn: &Connection, count: usize) -> Result<Vec<Executio
 pub(super) const STOPS: &str = "SELECT execution, run, fence, session FROM stops \
      WHERE (execution, run, fence) > (?1, ?2, ?3) ORDER BY execution, run, fence LIMIT ?4";
 
-pub(super) fn stops(conn: &Connection, after: Option<&Stop>, count: usize) -> Result<Vec<Stop>, StoreError> {
+pub(super) fn stops(conn: &Connection, after: Option<&Stop>, count: usize) -> StoreResult<Vec<Stop>> {
     let (key, run, fence) = match after {
         Some(stop) => {
             (find_cursor(conn, stop.execution)?, stop.run.0.cast_signed(), stop.fence.0.cast_signed())
@@ -103,7 +103,7 @@ pub(super) fn logs(
     execution: ExecutionId,
     after: Position,
     count: usize,
-) -> Result<Vec<StoredLog>, StoreError> {
+) -> StoreResult<Vec<StoredLog>> {
     let Some(key) = find_key(conn, execution)? else { return Ok(Vec::new()) };
     query_all(conn, LOGS, params![key, after.0, limit(count)], |row| {
         Ok(StoredLog {

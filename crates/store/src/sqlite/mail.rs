@@ -5,27 +5,27 @@ use super::statements::{execute, query_all, query_first};
 use super::{Sqlite, connect};
 use crate::commit::{Applied, Mail, MailId};
 use crate::rules::{MailEnding, MailFacts, end_mail, may_fetch};
-use crate::store::{StoreError, StoredMail};
+use crate::store::{StoreError, StoreResult, StoredMail};
 use rusqlite::{Connection, params};
 use std::path::Path;
 
 impl Sqlite {
     /// Puts one letter into the inbox of an existing store, from a second process beside the engine that has the store.
     /// The letter is on disk before this returns. Waits while another process writes.
-    pub fn post(path: &Path, mail: &Mail) -> Result<MailId, StoreError> {
+    pub fn post(path: &Path, mail: &Mail) -> StoreResult<MailId> {
         connect::inspect_existing(path)?;
         // A statement alone is a transaction.
         accept(&connect::open_writer(path)?, mail)
     }
 }
 
-pub(super) fn accept(conn: &Connection, mail: &Mail) -> Result<MailId, StoreError> {
+pub(super) fn accept(conn: &Connection, mail: &Mail) -> StoreResult<MailId> {
     let sql = "INSERT INTO inbox (target, letter, wants_answer, at) VALUES (?1, ?2, ?3, ?4)";
     execute(conn, sql, params![id_bytes(mail.to), json(&mail.letter), mail.answered, mail.at.0])?;
     Ok(MailId(conn.last_insert_rowid()))
 }
 
-pub(super) fn find_mail(conn: &Connection, mail: MailId) -> Result<Option<MailFacts>, StoreError> {
+pub(super) fn find_mail(conn: &Connection, mail: MailId) -> StoreResult<Option<MailFacts>> {
     query_first(conn, "SELECT wants_answer, settled FROM inbox WHERE seq = ?1", [mail.0], |row| {
         Ok(MailFacts { wants_answer: row.get(0)?, settled: row.get(1)? })
     })
@@ -37,7 +37,7 @@ pub(super) fn close(
     mail: MailId,
     ending: MailEnding,
     refused: Option<&str>,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     match ending {
         MailEnding::Answer => {
             let sql = "UPDATE inbox SET settled = 1, refused = ?2 WHERE seq = ?1";
@@ -48,17 +48,17 @@ pub(super) fn close(
     Ok(())
 }
 
-fn delete(conn: &Connection, mail: MailId) -> Result<(), StoreError> {
+fn delete(conn: &Connection, mail: MailId) -> StoreResult<()> {
     execute(conn, "DELETE FROM inbox WHERE seq = ?1", [mail.0]).map(drop)
 }
 
-pub(super) fn settle(conn: &Connection, mail: MailId, refused: Option<&str>) -> Result<Applied, StoreError> {
+pub(super) fn settle(conn: &Connection, mail: MailId, refused: Option<&str>) -> StoreResult<Applied> {
     let Some(ending) = end_mail(find_mail(conn, mail)?) else { return Ok(Applied::Duplicate) };
     close(conn, mail, ending, refused)?;
     Ok(Applied::Done)
 }
 
-pub(super) fn fetch(conn: &Connection, mail: MailId) -> Result<Applied, StoreError> {
+pub(super) fn fetch(conn: &Connection, mail: MailId) -> StoreResult<Applied> {
     if !may_fetch(find_mail(conn, mail)?) {
         return Ok(Applied::Duplicate);
     }
@@ -71,11 +71,7 @@ pub(super) const INBOX: &str = "SELECT seq, target, letter, wants_answer FROM in
      AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = target AND q.quarantined_at IS NOT NULL) \
      ORDER BY seq LIMIT ?2";
 
-pub(super) fn inbox(
-    conn: &Connection,
-    after: Option<MailId>,
-    count: usize,
-) -> Result<Vec<StoredMail>, StoreError> {
+pub(super) fn inbox(conn: &Connection, after: Option<MailId>, count: usize) -> StoreResult<Vec<StoredMail>> {
     let after = after.map_or(i64::MIN, |mail| mail.0);
     query_all(conn, INBOX, params![after, limit(count)], |row| {
         let to = row.read(1)?;
@@ -84,7 +80,7 @@ pub(super) fn inbox(
     })
 }
 
-pub(super) fn answer(conn: &Connection, mail: MailId) -> Result<Option<Result<(), String>>, StoreError> {
+pub(super) fn answer(conn: &Connection, mail: MailId) -> StoreResult<Option<Result<(), String>>> {
     let sql = "SELECT settled, refused FROM inbox WHERE seq = ?1";
     let found: Option<(bool, Option<String>)> =
         query_first(conn, sql, [mail.0], |row| Ok((row.get(0)?, row.get(1)?)))?;

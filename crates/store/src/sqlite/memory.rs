@@ -4,13 +4,13 @@ use super::SqliteReader;
 use super::columns::{self, Columns as _, workflow_bytes};
 use super::statements::{execute, query_first};
 use crate::memory::{Memories, MemoryQuery, StoredMemory};
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use rusqlite::{Connection, params};
 
 /// Rows that a search for words looks at: a workflow that keeps more should name a key or a prefix.
 const LOOKED_AT_MAX: usize = 10_000;
 
-pub(super) fn remember(conn: &Connection, memory: &StoredMemory) -> Result<usize, StoreError> {
+pub(super) fn remember(conn: &Connection, memory: &StoredMemory) -> StoreResult<usize> {
     let sql = "INSERT INTO memories (tenant, workflow, key, value, at) VALUES (?1, ?2, ?3, ?4, ?5) \
                ON CONFLICT (tenant, workflow, key) DO UPDATE SET value = excluded.value, at = excluded.at";
     let StoredMemory { tenant, workflow, key, value, at } = memory;
@@ -19,14 +19,14 @@ pub(super) fn remember(conn: &Connection, memory: &StoredMemory) -> Result<usize
 }
 
 /// Bytes of the value that is there under the key.
-pub(super) fn size(conn: &Connection, memory: &StoredMemory) -> Result<i64, StoreError> {
+pub(super) fn size(conn: &Connection, memory: &StoredMemory) -> StoreResult<i64> {
     let sql = "SELECT octet_length(value) FROM memories WHERE tenant = ?1 AND workflow = ?2 AND key = ?3";
     let place = params![memory.tenant.0, workflow_bytes(memory.workflow), memory.key];
     Ok(query_first(conn, sql, place, |row| Ok(row.get(0)?))?.unwrap_or_default())
 }
 
 impl Memories for SqliteReader {
-    fn memories(&mut self, query: &MemoryQuery) -> Result<Vec<StoredMemory>, StoreError> {
+    fn memories(&mut self, query: &MemoryQuery) -> StoreResult<Vec<StoredMemory>> {
         let MemoryQuery { tenant, workflow, key, prefix, words, limit } = query;
         let sql = "SELECT key, value, at FROM memories WHERE tenant = ?1 AND workflow = ?2 \
                    AND (?3 IS NULL OR key = ?3) AND (?4 IS NULL OR substr(key, 1, length(?4)) = ?4) \

@@ -2,7 +2,7 @@
 //! and compared at every opening.
 
 use super::connect::located;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
@@ -47,7 +47,7 @@ const HISTORY: &str =
     "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT, sha256 BLOB) STRICT";
 
 /// How many steps were applied to this file; it is only read. What this program does not know is refused.
-pub(super) fn applied(conn: &Connection, path: &Path) -> Result<u32, StoreError> {
+pub(super) fn applied(conn: &Connection, path: &Path) -> StoreResult<u32> {
     let application: i64 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application != APPLICATION_ID {
         let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -75,7 +75,7 @@ pub(super) fn applied(conn: &Connection, path: &Path) -> Result<u32, StoreError>
 }
 
 /// Applies what is missing as one transaction: a store has all of the schema or is as it was.
-pub(super) fn migrate(conn: &Connection, path: &Path) -> Result<(), StoreError> {
+pub(super) fn migrate(conn: &Connection, path: &Path) -> StoreResult<()> {
     if applied(conn, path)? >= KNOWN {
         return Ok(());
     }
@@ -92,7 +92,7 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> Result<(), StoreError> 
     }
 }
 
-pub(super) fn apply_next(conn: &Connection, done: u32) -> Result<(), StoreError> {
+pub(super) fn apply_next(conn: &Connection, done: u32) -> StoreResult<()> {
     let Some(next) = MIGRATIONS.iter().find(|step| step.number == done + 1) else { return Ok(()) };
     conn.execute_batch(HISTORY)?;
     conn.execute_batch(next.sql)?;
@@ -101,7 +101,7 @@ pub(super) fn apply_next(conn: &Connection, done: u32) -> Result<(), StoreError>
     Ok(())
 }
 
-fn recorded(conn: &Connection) -> Result<Vec<(u32, String, Vec<u8>)>, StoreError> {
+fn recorded(conn: &Connection) -> StoreResult<Vec<(u32, String, Vec<u8>)>> {
     let mut statement = conn.prepare("SELECT number, name, sha256 FROM migrations ORDER BY number")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)

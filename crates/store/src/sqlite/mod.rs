@@ -35,7 +35,7 @@ mod write;
 use crate::artifacts::Artifacts;
 use crate::commit::{Applied, Write};
 use crate::seal::AuditSeal;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, StoreResult};
 use crate::usage::Usages;
 use checkpoint::{BOUNDS, Bounds, Checkpoints};
 use keys::Keys;
@@ -62,11 +62,11 @@ pub struct Sqlite {
 impl Sqlite {
     /// Opens a store, creates it if there is none, and brings its schema up to date. A store written by a newer version is
     /// refused before anything is changed.
-    pub fn open(path: &Path) -> Result<Sqlite, StoreError> {
+    pub fn open(path: &Path) -> StoreResult<Sqlite> {
         Sqlite::open_within(path, BOUNDS)
     }
 
-    fn open_within(path: &Path, bounds: Bounds) -> Result<Sqlite, StoreError> {
+    fn open_within(path: &Path, bounds: Bounds) -> StoreResult<Sqlite> {
         connect::inspect(path)?;
         let conn = connect::open_writer(path)?;
         migrate::migrate(&conn, path)?;
@@ -81,14 +81,14 @@ impl Sqlite {
     }
 
     /// Opens an existing store for reading only, also while another process writes.
-    pub fn read_only(path: &Path) -> Result<SqliteReader, StoreError> {
+    pub fn read_only(path: &Path) -> StoreResult<SqliteReader> {
         connect::inspect_existing(path)?;
         SqliteReader::open(path)
     }
 
     /// Copies an existing store as it is at one moment into a file that does not exist yet. Other processes may write
     /// meanwhile.
-    pub fn copy(path: &Path, into: &Path) -> Result<(), StoreError> {
+    pub fn copy(path: &Path, into: &Path) -> StoreResult<()> {
         connect::inspect_existing(path)?;
         let name = into.display().to_string();
         connect::open_reader(path)?.execute("VACUUM INTO ?1", [name]).map_err(StoreError::from)?;
@@ -120,7 +120,7 @@ impl Sqlite {
     }
 
     /// Keeps the artifacts of a batch before its transaction begins, so that no committed row refers to a missing one.
-    fn keep_artifacts(&mut self, batch: &[Write]) -> Result<(), StoreError> {
+    fn keep_artifacts(&mut self, batch: &[Write]) -> StoreResult<()> {
         let commits = || {
             batch
                 .iter()
@@ -152,11 +152,11 @@ pub(crate) fn beside(path: &Path) -> Artifacts {
 impl Store for Sqlite {
     type Reader = SqliteReader;
 
-    fn reader(&self) -> Result<SqliteReader, StoreError> {
+    fn reader(&self) -> StoreResult<SqliteReader> {
         SqliteReader::open(&self.path)
     }
 
-    fn write(&mut self, batch: &[Write]) -> Result<Vec<Applied>, StoreError> {
+    fn write(&mut self, batch: &[Write]) -> StoreResult<Vec<Applied>> {
         if let Some(error) = &self.failed {
             let what =
                 format!("an earlier write failed ({error}); nothing is written until it is opened again");

@@ -9,17 +9,17 @@ use crate::outbox::{
     StoredDelivery,
 };
 use crate::rules::{DeliveryStatus, begin_delivery, continues_numbering, give_up, redeliver};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, Row, params, params_from_iter};
 use windlass_kernel::{ExecutionId, Millis};
 
 /// Adds an execution that has events to deliver, together with its first row.
-pub(super) fn begin(conn: &Connection, execution: i64) -> Result<(), StoreError> {
+pub(super) fn begin(conn: &Connection, execution: i64) -> StoreResult<()> {
     execute(conn, "INSERT INTO tellers (execution) VALUES (?1)", [execution]).map(drop)
 }
 
 /// Adds deliveries; none when their numbers do not follow.
-pub(super) fn add(conn: &Connection, new: &NewDeliveries) -> Result<usize, StoreError> {
+pub(super) fn add(conn: &Connection, new: &NewDeliveries) -> StoreResult<usize> {
     let sql = "SELECT t.execution, e.tenant, t.number, t.given_up FROM tellers t \
                CROSS JOIN executions e ON e.key = t.execution WHERE e.id = ?1";
     let found = query_first(conn, sql, [id_bytes(new.execution)], |row| {
@@ -53,11 +53,7 @@ struct Changed {
 }
 
 /// Reads deliveries of an execution whose status may change; `which` narrows them.
-fn read_statuses(
-    conn: &Connection,
-    which: &str,
-    values: impl rusqlite::Params,
-) -> Result<Vec<Changed>, StoreError> {
+fn read_statuses(conn: &Connection, which: &str, values: impl rusqlite::Params) -> StoreResult<Vec<Changed>> {
     let sql = format!(
         "SELECT d.execution, d.number, d.state, d.attempts, d.due, d.answer, d.error FROM deliveries d \
          JOIN executions e ON e.key = d.execution WHERE e.id = ?1 AND {which}"
@@ -79,7 +75,7 @@ fn write_status(
     (execution, number): (i64, i64),
     status: &DeliveryStatus,
     at: Millis,
-) -> Result<usize, StoreError> {
+) -> StoreResult<usize> {
     let sql = "UPDATE deliveries SET state = ?3, attempts = ?4, due = ?5, answer = ?6, error = ?7, updated_at = ?8 \
                WHERE execution = ?1 AND number = ?2";
     let DeliveryStatus { state, attempts, due, answer, error } = status;
@@ -87,7 +83,7 @@ fn write_status(
     execute(conn, sql, params![execution, number, state.name(), attempts, due, answer, error, at.0])
 }
 
-pub(super) fn record_try(conn: &Connection, tried: &DeliveryAttempt) -> Result<usize, StoreError> {
+pub(super) fn record_try(conn: &Connection, tried: &DeliveryAttempt) -> StoreResult<usize> {
     let Some(key) = find_key(conn, tried.execution)? else { return Ok(0) };
     let DeliveryAttempt { state, attempts, due, answer, error, at, .. } = tried.clone();
     let status = DeliveryStatus { state, attempts, due, answer, error };
@@ -100,7 +96,7 @@ pub(super) fn give_up_all(
     execution: ExecutionId,
     why: &str,
     at: Millis,
-) -> Result<usize, StoreError> {
+) -> StoreResult<usize> {
     for pending in read_statuses(conn, "d.state = 'pending'", [id_bytes(execution)])? {
         write_status(conn, (pending.execution, pending.number), &give_up(pending.status, why), at)?;
     }
@@ -109,7 +105,7 @@ pub(super) fn give_up_all(
 }
 
 /// Closes an execution without pending deliveries: all its events were made into deliveries.
-pub(super) fn close(conn: &Connection, execution: ExecutionId) -> Result<usize, StoreError> {
+pub(super) fn close(conn: &Connection, execution: ExecutionId) -> StoreResult<usize> {
     let sql = "UPDATE tellers SET open = 0 WHERE execution = (SELECT key FROM executions WHERE id = ?1) \
                AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.execution = tellers.execution AND d.state = 'pending')";
     execute(conn, sql, [id_bytes(execution)])
@@ -122,7 +118,7 @@ pub(super) fn request_again(
     execution: ExecutionId,
     number: u64,
     at: Millis,
-) -> Result<usize, StoreError> {
+) -> StoreResult<usize> {
     let values = params![id_bytes(execution), of.0, number.cast_signed()];
     let found = read_statuses(conn, "e.tenant = ?2 AND d.number = ?3", values)?.into_iter().next();
     let Some(Changed { execution, number, status }) = found else { return Ok(0) };
@@ -137,18 +133,18 @@ const DELIVERY: &str = "SELECT d.place, e.id, e.options, d.number, d.message, d.
      d.answer, d.error, d.created_at, d.updated_at FROM deliveries d CROSS JOIN executions e ON e.key = d.execution";
 
 impl Outbox for SqliteReader {
-    fn delivery_sources(&mut self, after: i64, count: usize) -> Result<Vec<DeliverySource>, StoreError> {
+    fn delivery_sources(&mut self, after: i64, count: usize) -> StoreResult<Vec<DeliverySource>> {
         let sql = format!("{SOURCE} WHERE t.open = 1 AND t.execution > ?1 ORDER BY t.execution LIMIT ?2");
         let found = query_all(&self.conn, &sql, params![after, limit(count)], read_source)?;
         Ok(found.into_iter().flatten().collect())
     }
 
-    fn delivery_source(&mut self, execution: ExecutionId) -> Result<Option<DeliverySource>, StoreError> {
+    fn delivery_source(&mut self, execution: ExecutionId) -> StoreResult<Option<DeliverySource>> {
         let sql = format!("{SOURCE} WHERE e.id = ?1");
         Ok(query_first(&self.conn, &sql, [id_bytes(execution)], read_source)?.flatten())
     }
 
-    fn pending(&mut self, execution: ExecutionId, count: usize) -> Result<Vec<StoredDelivery>, StoreError> {
+    fn pending(&mut self, execution: ExecutionId, count: usize) -> StoreResult<Vec<StoredDelivery>> {
         let sql = format!(
             "{DELIVERY} WHERE d.state = 'pending' AND d.execution = (SELECT key FROM executions WHERE id = ?1) \
              ORDER BY d.number LIMIT ?2"
@@ -156,13 +152,13 @@ impl Outbox for SqliteReader {
         query_all(&self.conn, &sql, params![id_bytes(execution), limit(count)], read_delivery)
     }
 
-    fn delivered_messages(&mut self, execution: ExecutionId, event: &str) -> Result<Vec<u64>, StoreError> {
+    fn delivered_messages(&mut self, execution: ExecutionId, event: &str) -> StoreResult<Vec<u64>> {
         let sql = "SELECT message FROM deliveries \
                    WHERE execution = (SELECT key FROM executions WHERE id = ?1) AND event = ?2";
         query_all(&self.conn, sql, params![id_bytes(execution), event], |row| row.read(0))
     }
 
-    fn deliveries(&mut self, query: &DeliveryQuery) -> Result<Vec<StoredDelivery>, StoreError> {
+    fn deliveries(&mut self, query: &DeliveryQuery) -> StoreResult<Vec<StoredDelivery>> {
         let mut conditions = Conditions::default();
         conditions.add("d.tenant = ?", query.tenant.0.to_string());
         let execution = query.execution.map(|execution| id_bytes(execution).to_vec());
@@ -175,14 +171,14 @@ impl Outbox for SqliteReader {
         query_all(&self.conn, &sql, params_from_iter(values), read_delivery)
     }
 
-    fn backlog(&mut self, bound: usize) -> Result<usize, StoreError> {
+    fn backlog(&mut self, bound: usize) -> StoreResult<usize> {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT ?1)";
         query_count(&self.conn, sql, [limit(bound)])
     }
 }
 
 /// Returns None for options without a webhook, which no execution in this table has.
-fn read_source(row: &Row<'_>) -> Result<Option<DeliverySource>, StoreError> {
+fn read_source(row: &Row<'_>) -> StoreResult<Option<DeliverySource>> {
     let options: Options = row.json(4, "options")?;
     let Some(webhook) = options.webhook else { return Ok(None) };
     Ok(Some(DeliverySource {
@@ -196,12 +192,12 @@ fn read_source(row: &Row<'_>) -> Result<Option<DeliverySource>, StoreError> {
     }))
 }
 
-fn read_state(name: &str) -> Result<DeliveryState, StoreError> {
+fn read_state(name: &str) -> StoreResult<DeliveryState> {
     let unknown = || StoreError::Corrupt(format!("`{name}` is not the state of a delivery"));
     DeliveryState::of(name).ok_or_else(unknown)
 }
 
-fn read_delivery(row: &Row<'_>) -> Result<StoredDelivery, StoreError> {
+fn read_delivery(row: &Row<'_>) -> StoreResult<StoredDelivery> {
     let options: Options = row.json(2, "options")?;
     Ok(StoredDelivery {
         place: row.get(0)?,

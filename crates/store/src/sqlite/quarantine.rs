@@ -4,13 +4,13 @@ use super::columns::{Columns as _, ENDED, id_bytes, phase_number};
 use super::reader::SqliteReader;
 use super::statements::{execute, find_key, query_all, query_first};
 use crate::quarantine::{ExecutionOutline, Quarantined, Suspect};
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::{ExecutionId, Millis, Outcome, Phase};
 
 const COLUMNS: &str = "SELECT execution, version, deaths, quarantined_at, reason FROM quarantine";
 
-pub(super) fn put(conn: &Connection, suspect: &Suspect) -> Result<usize, StoreError> {
+pub(super) fn put(conn: &Connection, suspect: &Suspect) -> StoreResult<usize> {
     let sql = "INSERT INTO quarantine (execution, version, deaths, quarantined_at, reason) \
                VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (execution) DO UPDATE SET version = excluded.version, \
                deaths = excluded.deaths, quarantined_at = excluded.quarantined_at, reason = excluded.reason";
@@ -20,12 +20,12 @@ pub(super) fn put(conn: &Connection, suspect: &Suspect) -> Result<usize, StoreEr
     execute(conn, sql, row)
 }
 
-pub(super) fn remove(conn: &Connection, execution: ExecutionId) -> Result<usize, StoreError> {
+pub(super) fn remove(conn: &Connection, execution: ExecutionId) -> StoreResult<usize> {
     execute(conn, "DELETE FROM quarantine WHERE execution = ?1", [id_bytes(execution)])
 }
 
 /// Changes only the rows that find work or count as open: the rest is kept for a repair.
-pub(super) fn abandon(conn: &Connection, execution: ExecutionId, at: Millis) -> Result<usize, StoreError> {
+pub(super) fn abandon(conn: &Connection, execution: ExecutionId, at: Millis) -> StoreResult<usize> {
     let Some(key) = find_key(conn, execution)? else { return Ok(0) };
     let sql = "UPDATE heads SET phase = ?2, at = ?3, due = NULL, goes_on = 0, held = 0 \
                WHERE key = ?1 AND phase < ?4";
@@ -40,11 +40,11 @@ pub(super) fn abandon(conn: &Connection, execution: ExecutionId, at: Millis) -> 
     Ok(changed)
 }
 
-pub(super) fn find_suspect(conn: &Connection, execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
+pub(super) fn find_suspect(conn: &Connection, execution: ExecutionId) -> StoreResult<Option<Suspect>> {
     query_first(conn, &format!("{COLUMNS} WHERE execution = ?1"), [id_bytes(execution)], read_suspect)
 }
 
-fn read_suspect(row: &Row<'_>) -> Result<Suspect, StoreError> {
+fn read_suspect(row: &Row<'_>) -> StoreResult<Suspect> {
     Ok(Suspect {
         execution: row.read(0)?,
         version: row.read(1)?,
@@ -55,11 +55,11 @@ fn read_suspect(row: &Row<'_>) -> Result<Suspect, StoreError> {
 }
 
 impl Quarantined for SqliteReader {
-    fn suspects(&mut self) -> Result<Vec<Suspect>, StoreError> {
+    fn suspects(&mut self) -> StoreResult<Vec<Suspect>> {
         self.at_once(|conn| query_all(conn, &format!("{COLUMNS} ORDER BY execution"), [], read_suspect))
     }
 
-    fn outline(&mut self, execution: ExecutionId) -> Result<Option<ExecutionOutline>, StoreError> {
+    fn outline(&mut self, execution: ExecutionId) -> StoreResult<Option<ExecutionOutline>> {
         let sql = "SELECT h.version, e.tenant, e.parent FROM executions e LEFT JOIN heads h ON h.key = e.key \
                    WHERE e.id = ?1";
         let read = |row: &Row<'_>| {

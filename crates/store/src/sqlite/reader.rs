@@ -13,8 +13,8 @@ use crate::quarantine::Suspect;
 use crate::rows::Rows;
 use crate::rules::{artifact_keys, load_values};
 use crate::store::{
-    DueTimer, JournalPage, ListedExecution, Offer, PageBounds, Query, Reader, StoreError, Stored,
-    StoredDefinition, StoredLog, StoredMail, Which,
+    DueTimer, JournalPage, ListedExecution, Offer, PageBounds, Query, Reader, StoreError, StoreResult,
+    Stored, StoredDefinition, StoredLog, StoredMail, Which,
 };
 use rusqlite::{Connection, params};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub struct SqliteReader {
 }
 
 impl SqliteReader {
-    pub(super) fn open(path: &Path) -> Result<SqliteReader, StoreError> {
+    pub(super) fn open(path: &Path) -> StoreResult<SqliteReader> {
         Ok(SqliteReader {
             conn: connect::open_reader(path)?,
             artifacts: super::beside(path),
@@ -44,10 +44,7 @@ impl SqliteReader {
     }
 
     /// Reads within one transaction, so that `read` sees one moment.
-    pub(super) fn at_once<T>(
-        &mut self,
-        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(super) fn at_once<T>(&mut self, read: impl FnOnce(&Connection) -> StoreResult<T>) -> StoreResult<T> {
         let transaction = self.conn.transaction()?;
         let found = read(&transaction)?;
         transaction.finish()?;
@@ -55,7 +52,7 @@ impl SqliteReader {
     }
 
     /// Returns the tenant of an execution, if that exists.
-    fn find_owner(&mut self, execution: ExecutionId) -> Result<Option<Tenant>, StoreError> {
+    fn find_owner(&mut self, execution: ExecutionId) -> StoreResult<Option<Tenant>> {
         let sql = "SELECT tenant FROM executions WHERE id = ?1";
         query_first(&self.conn, sql, [id_bytes(execution)], |row| row.read(0))
     }
@@ -64,8 +61,8 @@ impl SqliteReader {
     pub(super) fn of<T>(
         &mut self,
         execution: ExecutionId,
-        read: impl FnOnce(Chain<'_>) -> Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
+        read: impl FnOnce(Chain<'_>) -> StoreResult<T>,
+    ) -> StoreResult<Option<T>> {
         self.at_once(|conn| {
             let Some(key) = find_key(conn, execution)? else { return Ok(None) };
             read(Chain { conn, execution, key })
@@ -82,7 +79,7 @@ pub(super) fn vanished() -> StoreError {
 }
 
 impl Reader for SqliteReader {
-    fn load(&mut self, execution: ExecutionId) -> Result<Option<Stored>, StoreError> {
+    fn load(&mut self, execution: ExecutionId) -> StoreResult<Option<Stored>> {
         self.of(execution, |Chain { conn, key, .. }| {
             let (head, ctx) = (state::read_head(conn, key)?, state::read_context(conn, key)?);
             let (runs, parts) = (state::read_runs(conn, key)?, state::read_parts(conn, key)?);
@@ -107,13 +104,13 @@ impl Reader for SqliteReader {
         execution: ExecutionId,
         from: u64,
         bounds: PageBounds,
-    ) -> Result<JournalPage, StoreError> {
+    ) -> StoreResult<JournalPage> {
         let page = self.of(execution, |chain| chain.read_page(from, bounds))?.unwrap_or_default();
         self.journal_rows += page.rows.len() as u64;
         Ok(page)
     }
 
-    fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> Result<Values, StoreError> {
+    fn values(&mut self, execution: ExecutionId, needs: &[Need]) -> StoreResult<Values> {
         let mut found = self.of(execution, |chain| load_values(&chain, needs))?.unwrap_or_default();
         let mut keys = artifact_keys(needs).peekable();
         let owner = if keys.peek().is_some() { self.find_owner(execution)? } else { None };
@@ -124,7 +121,7 @@ impl Reader for SqliteReader {
         Ok(found)
     }
 
-    fn net(&mut self, digest: NetDigest) -> Result<Option<Net>, StoreError> {
+    fn net(&mut self, digest: NetDigest) -> StoreResult<Option<Net>> {
         let sql = "SELECT spec FROM nets WHERE digest = ?1";
         let spec: Option<NetSpec> = query_first(&self.conn, sql, [digest.0], |row| row.json(0, "a net"))?;
         let Some(spec) = spec else { return Ok(None) };
@@ -136,53 +133,39 @@ impl Reader for SqliteReader {
         Ok(Some(net))
     }
 
-    fn due(
-        &mut self,
-        after: Option<&DueTimer>,
-        until: Millis,
-        limit: usize,
-    ) -> Result<Vec<DueTimer>, StoreError> {
+    fn due(&mut self, after: Option<&DueTimer>, until: Millis, limit: usize) -> StoreResult<Vec<DueTimer>> {
         self.at_once(|conn| timers::due(conn, after, until, limit))
     }
 
-    fn offers(
-        &mut self,
-        after: Option<(ExecutionId, RunId)>,
-        limit: usize,
-    ) -> Result<Vec<Offer>, StoreError> {
+    fn offers(&mut self, after: Option<(ExecutionId, RunId)>, limit: usize) -> StoreResult<Vec<Offer>> {
         self.at_once(|conn| lists::offers(conn, after, limit))
     }
 
-    fn offers_of(
-        &mut self,
-        execution: ExecutionId,
-        after: RunId,
-        limit: usize,
-    ) -> Result<Vec<Offer>, StoreError> {
+    fn offers_of(&mut self, execution: ExecutionId, after: RunId, limit: usize) -> StoreResult<Vec<Offer>> {
         self.at_once(|conn| lists::offers_of(conn, execution, after, limit))
     }
 
-    fn unfinished(&mut self, limit: usize) -> Result<Vec<ExecutionId>, StoreError> {
+    fn unfinished(&mut self, limit: usize) -> StoreResult<Vec<ExecutionId>> {
         self.at_once(|conn| lists::unfinished(conn, limit))
     }
 
-    fn stops(&mut self, after: Option<&Stop>, limit: usize) -> Result<Vec<Stop>, StoreError> {
+    fn stops(&mut self, after: Option<&Stop>, limit: usize) -> StoreResult<Vec<Stop>> {
         self.at_once(|conn| lists::stops(conn, after, limit))
     }
 
-    fn inbox(&mut self, after: Option<MailId>, limit: usize) -> Result<Vec<StoredMail>, StoreError> {
+    fn inbox(&mut self, after: Option<MailId>, limit: usize) -> StoreResult<Vec<StoredMail>> {
         mail::inbox(&self.conn, after, limit)
     }
 
-    fn answer(&mut self, mail: MailId) -> Result<Option<Result<(), String>>, StoreError> {
+    fn answer(&mut self, mail: MailId) -> StoreResult<Option<Result<(), String>>> {
         mail::answer(&self.conn, mail)
     }
 
-    fn list(&mut self, query: &Query) -> Result<Vec<ListedExecution>, StoreError> {
+    fn list(&mut self, query: &Query) -> StoreResult<Vec<ListedExecution>> {
         self.at_once(|conn| executions::list(conn, query))
     }
 
-    fn definition(&mut self, id: DefinitionId) -> Result<Option<StoredDefinition>, StoreError> {
+    fn definition(&mut self, id: DefinitionId) -> StoreResult<Option<StoredDefinition>> {
         catalog::find_definition(&self.conn, "d.id = ?1", params![id.0])
     }
 
@@ -191,31 +174,26 @@ impl Reader for SqliteReader {
         tenant: &Tenant,
         which: &Which,
         version: Option<u32>,
-    ) -> Result<Option<StoredDefinition>, StoreError> {
+    ) -> StoreResult<Option<StoredDefinition>> {
         self.at_once(|conn| {
             let Some(workflow) = catalog::find_workflow(conn, tenant, which)? else { return Ok(None) };
             catalog::find_version(conn, workflow, version)
         })
     }
 
-    fn logs(
-        &mut self,
-        execution: ExecutionId,
-        after: Position,
-        limit: usize,
-    ) -> Result<Vec<StoredLog>, StoreError> {
+    fn logs(&mut self, execution: ExecutionId, after: Position, limit: usize) -> StoreResult<Vec<StoredLog>> {
         self.at_once(|conn| lists::logs(conn, execution, after, limit))
     }
 
-    fn suspect(&mut self, execution: ExecutionId) -> Result<Option<Suspect>, StoreError> {
+    fn suspect(&mut self, execution: ExecutionId) -> StoreResult<Option<Suspect>> {
         self.at_once(|conn| quarantine::find_suspect(conn, execution))
     }
 
-    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> Result<usize, StoreError> {
+    fn open_executions(&mut self, tenant: &Tenant, bound: usize) -> StoreResult<usize> {
         executions::count_open(&self.conn, tenant, bound)
     }
 
-    fn rows(&mut self, execution: ExecutionId) -> Result<Option<Rows>, StoreError> {
+    fn rows(&mut self, execution: ExecutionId) -> StoreResult<Option<Rows>> {
         self.of(execution, |Chain { conn, key, .. }| state::read_rows(conn, key))
     }
 }

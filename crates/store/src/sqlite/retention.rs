@@ -10,7 +10,7 @@ use crate::commit::Applied;
 use crate::origin::Tenant;
 use crate::retention::{Forgettable, Retention};
 use crate::rules::{EndedFacts, may_forget};
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use crate::usage::{Usage, UsageChanges};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
@@ -40,11 +40,7 @@ const IN_PIECES: [(&str, &str); 3] =
     [("facts", "execution, run, position"), ("parts", "execution, part, key"), ("deliveries", "place")];
 
 /// Hides an ended execution; `Duplicate` when it does not exist or has not ended.
-pub(super) fn forget(
-    conn: &Connection,
-    keys: &mut Keys,
-    execution: ExecutionId,
-) -> Result<Applied, StoreError> {
+pub(super) fn forget(conn: &Connection, keys: &mut Keys, execution: ExecutionId) -> StoreResult<Applied> {
     let Some(key) = find_key(conn, execution)? else { return Ok(Applied::Duplicate) };
     let sql = "INSERT INTO forgotten (key, last, tenant) SELECT h.key, h.last, e.tenant \
                FROM heads h JOIN executions e ON e.key = h.key WHERE h.key = ?1 AND h.phase >= ?2";
@@ -62,7 +58,7 @@ pub(super) fn forget(
 }
 
 /// Deletes at most this many rows of forgotten executions; `Duplicate` when there are none left.
-pub(super) fn clear(conn: &Connection, usage: &mut UsageChanges, rows: usize) -> Result<Applied, StoreError> {
+pub(super) fn clear(conn: &Connection, usage: &mut UsageChanges, rows: usize) -> StoreResult<Applied> {
     let next = query_first(conn, "SELECT key, last, tenant FROM forgotten LIMIT 1", [], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<String>>(2)?))
     })?;
@@ -91,7 +87,7 @@ fn delete_journal(
     last: Option<i64>,
     rows: usize,
     freed: &mut Usage,
-) -> Result<usize, StoreError> {
+) -> StoreResult<usize> {
     let (mut at, mut gone) = (last, 0);
     while let Some(position) = at.filter(|_| gone < rows) {
         let sql = "DELETE FROM journal WHERE position = ?1 RETURNING before, length(records)";
@@ -105,7 +101,7 @@ fn delete_journal(
     Ok(gone)
 }
 
-fn delete_logs(conn: &Connection, key: i64, rows: usize, freed: &mut Usage) -> Result<usize, StoreError> {
+fn delete_logs(conn: &Connection, key: i64, rows: usize, freed: &mut Usage) -> StoreResult<usize> {
     let sql = "DELETE FROM logs WHERE position IN (SELECT position FROM logs WHERE execution = ?1 LIMIT ?2) \
                RETURNING length(lines)";
     let gone: Vec<i64> = query_all(conn, sql, params![key, limit(rows)], |row| Ok(row.get(0)?))?;
@@ -113,13 +109,7 @@ fn delete_logs(conn: &Connection, key: i64, rows: usize, freed: &mut Usage) -> R
     Ok(gone.len())
 }
 
-fn delete_rows(
-    conn: &Connection,
-    table: &str,
-    columns: &str,
-    key: i64,
-    rows: usize,
-) -> Result<usize, StoreError> {
+fn delete_rows(conn: &Connection, table: &str, columns: &str, key: i64, rows: usize) -> StoreResult<usize> {
     let sql = format!(
         "DELETE FROM {table} WHERE ({columns}) IN (SELECT {columns} FROM {table} WHERE execution = ?1 LIMIT ?2)"
     );
@@ -130,8 +120,8 @@ fn delete_rows(
 fn walk_forgettable(
     conn: &Connection,
     ended_before: Millis,
-    mut take: impl FnMut(&EndedFacts, &Row<'_>) -> Result<bool, StoreError>,
-) -> Result<(), StoreError> {
+    mut take: impl FnMut(&EndedFacts, &Row<'_>) -> StoreResult<bool>,
+) -> StoreResult<()> {
     let mut statement = conn.prepare_cached(ENDED_FACTS)?;
     let mut rows = statement.query([ended_before.0, ENDED])?;
     while let Some(row) = rows.next()? {
@@ -151,7 +141,7 @@ fn walk_forgettable(
 }
 
 impl Retention for SqliteReader {
-    fn forgettable(&mut self, ended_before: Millis, count: usize) -> Result<Vec<Forgettable>, StoreError> {
+    fn forgettable(&mut self, ended_before: Millis, count: usize) -> StoreResult<Vec<Forgettable>> {
         let mut found = Vec::new();
         self.at_once(|conn| {
             walk_forgettable(conn, ended_before, |EndedFacts { phase, at, .. }, row| {
@@ -169,7 +159,7 @@ impl Retention for SqliteReader {
         Ok(found)
     }
 
-    fn count_forgettable(&mut self, ended_before: Millis) -> Result<u64, StoreError> {
+    fn count_forgettable(&mut self, ended_before: Millis) -> StoreResult<u64> {
         let mut count = 0;
         walk_forgettable(&self.conn, ended_before, |_, _| {
             count += 1;
@@ -178,7 +168,7 @@ impl Retention for SqliteReader {
         Ok(count)
     }
 
-    fn referenced(&mut self) -> Result<References, StoreError> {
+    fn referenced(&mut self) -> StoreResult<References> {
         self.at_once(referenced)
     }
 }
@@ -201,7 +191,7 @@ const NAMING: [&str; 11] = [
     "SELECT tenant, body FROM deliveries",
 ];
 
-pub(super) fn referenced(conn: &Connection) -> Result<References, StoreError> {
+pub(super) fn referenced(conn: &Connection) -> StoreResult<References> {
     let mut found = References::new();
     for sql in NAMING {
         let mut statement = conn.prepare(sql)?;

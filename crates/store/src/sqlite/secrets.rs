@@ -7,7 +7,7 @@ use super::{Sqlite, connect};
 use crate::access::Audit;
 use crate::seal::AuditSeal;
 use crate::secrets::{Secrets, StoredSecret, Wrapped};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, Row, params};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct SqliteSecrets {
 
 impl Sqlite {
     /// Opens the secrets of an existing store. Calls wait while another process writes.
-    pub fn secrets(path: &Path) -> Result<SqliteSecrets, StoreError> {
+    pub fn secrets(path: &Path) -> StoreResult<SqliteSecrets> {
         connect::inspect_existing(path)?;
         Ok(SqliteSecrets { conn: connect::open_writer(path)?, seal: None })
     }
@@ -35,7 +35,7 @@ impl SqliteSecrets {
     }
 
     /// Returns the number of the newest audit row of all tenants; 0 if there is none.
-    pub fn last_audit(&mut self) -> Result<i64, StoreError> {
+    pub fn last_audit(&mut self) -> StoreResult<i64> {
         Ok(self.conn.query_row("SELECT coalesce(max(seq), 0) FROM audit", [], |row| row.get(0))?)
     }
 
@@ -59,7 +59,7 @@ impl SqliteSecrets {
 }
 
 impl Secrets for SqliteSecrets {
-    fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> Result<bool, StoreError> {
+    fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> StoreResult<bool> {
         let seal = self.seal.clone();
         self.whole(|conn| {
             if !secret.follows(find_secret(conn, &secret.tenant, &secret.name)?.as_ref()) {
@@ -76,15 +76,15 @@ impl Secrets for SqliteSecrets {
         })
     }
 
-    fn get(&mut self, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError> {
+    fn get(&mut self, tenant: &str, name: &str) -> StoreResult<Option<StoredSecret>> {
         find_secret(&self.conn, tenant, name)
     }
 
-    fn all(&mut self, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError> {
+    fn all(&mut self, tenant: Option<&str>) -> StoreResult<Vec<StoredSecret>> {
         list_secrets(&self.conn, tenant)
     }
 
-    fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> Result<bool, StoreError> {
+    fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> StoreResult<bool> {
         let seal = self.seal.clone();
         self.whole(|conn| {
             let gone =
@@ -113,17 +113,17 @@ impl Secrets for SqliteSecrets {
     }
 }
 
-fn find_secret(conn: &Connection, tenant: &str, name: &str) -> Result<Option<StoredSecret>, StoreError> {
+fn find_secret(conn: &Connection, tenant: &str, name: &str) -> StoreResult<Option<StoredSecret>> {
     let sql = format!("SELECT {COLUMNS} FROM secrets WHERE tenant = ?1 AND name = ?2");
     query_first(conn, &sql, params![tenant, name], read_secret)
 }
 
-fn list_secrets(conn: &Connection, tenant: Option<&str>) -> Result<Vec<StoredSecret>, StoreError> {
+fn list_secrets(conn: &Connection, tenant: Option<&str>) -> StoreResult<Vec<StoredSecret>> {
     let sql = format!("SELECT {COLUMNS} FROM secrets WHERE ?1 IS NULL OR tenant = ?1 ORDER BY tenant, name");
     query_all(conn, &sql, params![tenant], read_secret)
 }
 
-fn read_secret(row: &Row<'_>) -> Result<StoredSecret, StoreError> {
+fn read_secret(row: &Row<'_>) -> StoreResult<StoredSecret> {
     Ok(StoredSecret {
         tenant: row.get(0)?,
         name: row.get(1)?,

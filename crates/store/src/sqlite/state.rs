@@ -5,7 +5,7 @@ use super::statements::{execute, query_all, query_first};
 use crate::codec::encode;
 use crate::commit::{Lease, Position};
 use crate::rows::{HeadRow, LiveRun, PartRow, Rows, RunRow};
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, params};
 use windlass_kernel::{Ctx, RunId};
 
@@ -17,7 +17,7 @@ pub(super) fn refresh_run(
     run: RunId,
     row: &LiveRun,
     lease: Option<&Lease>,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let sql = "UPDATE step_runs SET due = ?5, state = ?6, fence = ?4, \
                session = iif(fence IS ?4, session, NULL), claimed_at = iif(fence IS ?4, claimed_at, NULL), \
                started_at = iif(fence IS ?4, started_at, NULL), cursor = iif(fence IS ?4, cursor, NULL), \
@@ -35,7 +35,7 @@ pub(super) fn refresh_run(
     Ok(())
 }
 
-pub(super) fn write_part(conn: &Connection, key: i64, row: &PartRow) -> Result<(), StoreError> {
+pub(super) fn write_part(conn: &Connection, key: i64, row: &PartRow) -> StoreResult<()> {
     let Some(value) = &row.value else {
         let sql = "DELETE FROM parts WHERE execution = ?1 AND part = ?2 AND key = ?3";
         let changed = execute(conn, sql, params![key, row.part as i64, row.key])?;
@@ -48,14 +48,14 @@ pub(super) fn write_part(conn: &Connection, key: i64, row: &PartRow) -> Result<(
 }
 
 /// A change must meet the one row it was made for, else the rows do not follow from the journal (K1).
-pub(super) fn must_change_one(changed: usize, what: &str) -> Result<(), StoreError> {
+pub(super) fn must_change_one(changed: usize, what: &str) -> StoreResult<()> {
     if changed == 1 {
         return Ok(());
     }
     Err(StoreError::Corrupt(format!("{what} is not in the rows of its execution; run the check (K1)")))
 }
 
-pub(super) fn read_rows(conn: &Connection, key: i64) -> Result<Rows, StoreError> {
+pub(super) fn read_rows(conn: &Connection, key: i64) -> StoreResult<Rows> {
     let runs = read_runs(conn, key)?.into_iter();
     let facts = read_facts(conn, key)?;
     Ok(Rows {
@@ -68,7 +68,7 @@ pub(super) fn read_rows(conn: &Connection, key: i64) -> Result<Rows, StoreError>
     })
 }
 
-pub(super) fn read_head(conn: &Connection, key: i64) -> Result<HeadRow, StoreError> {
+pub(super) fn read_head(conn: &Connection, key: i64) -> StoreResult<HeadRow> {
     let sql = "SELECT version, phase, held, at, due, goes_on, state FROM heads WHERE key = ?1";
     let found = query_first(conn, sql, [key], |row| {
         Ok(HeadRow {
@@ -84,11 +84,11 @@ pub(super) fn read_head(conn: &Connection, key: i64) -> Result<HeadRow, StoreErr
     found.ok_or_else(|| StoreError::Undecodable("an execution has no head".to_owned()))
 }
 
-pub(super) fn read_context(conn: &Connection, key: i64) -> Result<Option<Vec<u8>>, StoreError> {
+pub(super) fn read_context(conn: &Connection, key: i64) -> StoreResult<Option<Vec<u8>>> {
     query_first(conn, "SELECT ctx FROM contexts WHERE key = ?1", [key], |row| Ok(row.get(0)?))
 }
 
-pub(super) fn read_runs(conn: &Connection, key: i64) -> Result<Vec<(RunId, LiveRun)>, StoreError> {
+pub(super) fn read_runs(conn: &Connection, key: i64) -> StoreResult<Vec<(RunId, LiveRun)>> {
     // The key begins with the class, so each class is one short range.
     let sql = "SELECT class, run, fence, due, state FROM step_runs WHERE class IN (0, 1) AND execution = ?1";
     query_all(conn, sql, [key], |row| {
@@ -97,7 +97,7 @@ pub(super) fn read_runs(conn: &Connection, key: i64) -> Result<Vec<(RunId, LiveR
     })
 }
 
-pub(super) fn read_parts(conn: &Connection, key: i64) -> Result<Vec<PartRow>, StoreError> {
+pub(super) fn read_parts(conn: &Connection, key: i64) -> StoreResult<Vec<PartRow>> {
     let sql = "SELECT part, key, due, value FROM parts WHERE execution = ?1";
     query_all(conn, sql, [key], |row| {
         let (part, due) = (row.read(0)?, row.read(2)?);
@@ -105,7 +105,7 @@ pub(super) fn read_parts(conn: &Connection, key: i64) -> Result<Vec<PartRow>, St
     })
 }
 
-pub(super) fn read_facts(conn: &Connection, key: i64) -> Result<Vec<(RunId, Position)>, StoreError> {
+pub(super) fn read_facts(conn: &Connection, key: i64) -> StoreResult<Vec<(RunId, Position)>> {
     let sql = "SELECT run, position FROM facts WHERE execution = ?1";
     query_all(conn, sql, [key], |row| Ok((row.read(0)?, Position(row.get(1)?))))
 }

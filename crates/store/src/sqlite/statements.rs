@@ -1,13 +1,13 @@
 //! Statements: prepared once, and the rows of their results.
 
 use super::columns::id_bytes;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreResult};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row};
 use windlass_kernel::ExecutionId;
 
 /// Runs a statement and returns how many rows it changed.
-pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> StoreResult<usize> {
     Ok(conn.prepare_cached(sql)?.execute(params)?)
 }
 
@@ -16,8 +16,8 @@ pub(super) fn query_all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
+    read: impl Fn(&Row<'_>) -> StoreResult<T>,
+) -> StoreResult<Vec<T>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     let mut found = Vec::new();
@@ -32,27 +32,27 @@ pub(super) fn query_first<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
-    read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
-) -> Result<Option<T>, StoreError> {
+    read: impl FnOnce(&Row<'_>) -> StoreResult<T>,
+) -> StoreResult<Option<T>> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
     rows.next()?.map(read).transpose()
 }
 
 /// Runs a query that counts.
-pub(super) fn query_count(conn: &Connection, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+pub(super) fn query_count(conn: &Connection, sql: &str, params: impl Params) -> StoreResult<usize> {
     let count: i64 = conn.prepare_cached(sql)?.query_row(params, |row| row.get(0))?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// Returns the number of an execution.
-pub(super) fn find_key(conn: &Connection, id: ExecutionId) -> Result<Option<i64>, StoreError> {
+pub(super) fn find_key(conn: &Connection, id: ExecutionId) -> StoreResult<Option<i64>> {
     let sql = "SELECT key FROM executions WHERE id = ?1";
     query_first(conn, sql, [id_bytes(id)], |row| Ok(row.get(0)?))
 }
 
 /// Returns the number of an execution that a list continues after.
-pub(super) fn find_cursor(conn: &Connection, id: ExecutionId) -> Result<i64, StoreError> {
+pub(super) fn find_cursor(conn: &Connection, id: ExecutionId) -> StoreResult<i64> {
     find_key(conn, id)?.ok_or_else(|| {
         StoreError::Io(format!("a list cannot continue after execution {id}: it is not in the store"))
     })

@@ -3,7 +3,7 @@
 use super::columns::{Columns as _, ENDED, limit};
 use super::statements::{find_cursor, query_all};
 use crate::rules::{TimerPlace, TimerTable, gate_timer, head_timer, merge_timers, run_timer};
-use crate::store::{DueTimer, StoreError};
+use crate::store::{DueTimer, StoreResult};
 use rusqlite::{Connection, params};
 use windlass_kernel::{ExecutionId, Millis, Timer};
 
@@ -12,7 +12,7 @@ pub(super) fn due(
     after: Option<&DueTimer>,
     until: Millis,
     count: usize,
-) -> Result<Vec<DueTimer>, StoreError> {
+) -> StoreResult<Vec<DueTimer>> {
     let after = match after {
         Some(timer) => Some(TimerPlace::of(timer, find_cursor(conn, timer.execution)?)),
         None => None,
@@ -44,12 +44,7 @@ pub(super) const GATES_DUE: &str = "SELECT p.due, p.execution, p.key, e.id FROM 
      AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.execution = e.id AND q.quarantined_at IS NOT NULL) \
      ORDER BY p.due, p.execution, p.key LIMIT ?6";
 
-fn read_heads(
-    conn: &Connection,
-    after: &TimerPlace,
-    until: Millis,
-    count: usize,
-) -> Result<Found, StoreError> {
+fn read_heads(conn: &Connection, after: &TimerPlace, until: Millis, count: usize) -> StoreResult<Found> {
     query_all(conn, HEADS_DUE, [until.0, after.due.0, after.execution, limit(count)], |row| {
         let (due, table, execution) = (row.read(0)?, after.table, row.get(1)?);
         let place = TimerPlace { due, table, execution, row: Vec::new() };
@@ -57,12 +52,7 @@ fn read_heads(
     })
 }
 
-fn read_runs(
-    conn: &Connection,
-    after: &TimerPlace,
-    until: Millis,
-    count: usize,
-) -> Result<Found, StoreError> {
+fn read_runs(conn: &Connection, after: &TimerPlace, until: Millis, count: usize) -> StoreResult<Found> {
     let run = <[u8; 8]>::try_from(after.row.as_slice()).map_or(i64::MIN, i64::from_be_bytes);
     let values = [until.0, after.due.0, after.execution, run, ENDED, limit(count)];
     query_all(conn, RUNS_DUE, values, |row| {
@@ -75,12 +65,7 @@ fn read_runs(
     })
 }
 
-fn read_gates(
-    conn: &Connection,
-    after: &TimerPlace,
-    until: Millis,
-    count: usize,
-) -> Result<Found, StoreError> {
+fn read_gates(conn: &Connection, after: &TimerPlace, until: Millis, count: usize) -> StoreResult<Found> {
     let values = params![until.0, after.due.0, after.execution, after.row, ENDED, limit(count)];
     query_all(conn, GATES_DUE, values, |row| {
         let (key, execution): (Vec<u8>, _) = (row.get(2)?, row.read(3)?);

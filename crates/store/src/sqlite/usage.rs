@@ -3,12 +3,12 @@
 use super::columns::Columns as _;
 use super::statements::{execute, query_all};
 use crate::origin::Tenant;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use crate::usage::{Usage, UsageChanges};
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 
-pub(super) fn load(conn: &Connection) -> Result<BTreeMap<Tenant, Usage>, StoreError> {
+pub(super) fn load(conn: &Connection) -> StoreResult<BTreeMap<Tenant, Usage>> {
     let sql = "SELECT tenant, journal, logs, artifacts, definitions, memories FROM usage";
     let rows = query_all(conn, sql, [], |row| {
         let usage = Usage {
@@ -24,7 +24,7 @@ pub(super) fn load(conn: &Connection) -> Result<BTreeMap<Tenant, Usage>, StoreEr
 }
 
 /// One row per tenant of a batch, however many writes it has.
-pub(super) fn count(conn: &Connection, changes: &UsageChanges) -> Result<(), StoreError> {
+pub(super) fn count(conn: &Connection, changes: &UsageChanges) -> StoreResult<()> {
     let sql = "INSERT INTO usage (tenant, journal, logs, artifacts, definitions, memories) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (tenant) DO UPDATE SET \
                journal = journal + excluded.journal, logs = logs + excluded.logs, \
@@ -37,7 +37,7 @@ pub(super) fn count(conn: &Connection, changes: &UsageChanges) -> Result<(), Sto
 }
 
 /// Replaces the count of artifacts by what is there.
-pub(super) fn set_artifacts(conn: &Connection, left: &BTreeMap<Tenant, u64>) -> Result<(), StoreError> {
+pub(super) fn set_artifacts(conn: &Connection, left: &BTreeMap<Tenant, u64>) -> StoreResult<()> {
     conn.execute("UPDATE usage SET artifacts = 0", [])?;
     let sql = "INSERT INTO usage (tenant, artifacts) VALUES (?1, ?2) \
                ON CONFLICT (tenant) DO UPDATE SET artifacts = excluded.artifacts";

@@ -13,7 +13,7 @@ use crate::entry::Entry;
 use crate::origin::Tenant;
 use crate::rules::{OfferClaim, Refusals, judge_offer_write};
 use crate::seal::AuditSeal;
-use crate::store::StoreError;
+use crate::store::StoreResult;
 use crate::usage::{Usage, UsageChanges, Usages, bytes};
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(super) fn apply(
     keys: &mut Keys,
     (usages, seal): (&Usages, Option<&AuditSeal>),
     writes: &[Write],
-) -> Result<Vec<Applied>, StoreError> {
+) -> StoreResult<Vec<Applied>> {
     execute(conn, "BEGIN IMMEDIATE", [])?;
     let applied = Batch::new(conn, keys, seal).and_then(|mut batch| {
         let applied = writes.iter().map(|write| batch.write(write)).collect::<Result<_, _>>()?;
@@ -66,7 +66,7 @@ pub(super) struct Positions(i64);
 
 impl Positions {
     /// Reads the last position inside the transaction, since another process may have written before it.
-    fn load(conn: &Connection) -> Result<Positions, StoreError> {
+    fn load(conn: &Connection) -> StoreResult<Positions> {
         let sql = "SELECT max(coalesce((SELECT max(position) FROM journal), 0), \
                    coalesce((SELECT max(position) FROM logs), 0))";
         Ok(Positions(conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?))
@@ -89,17 +89,13 @@ struct Batch<'c> {
 }
 
 impl<'c> Batch<'c> {
-    fn new(
-        conn: &'c Connection,
-        keys: &'c mut Keys,
-        seal: Option<&'c AuditSeal>,
-    ) -> Result<Self, StoreError> {
+    fn new(conn: &'c Connection, keys: &'c mut Keys, seal: Option<&'c AuditSeal>) -> StoreResult<Self> {
         let (positions, usage) = (Positions::load(conn)?, UsageChanges::default());
         let transaction = Transaction { conn, keys, positions, usage, seal };
         Ok(Batch { transaction, commits: Commits::new(conn)?, refusals: Refusals::default() })
     }
 
-    fn write(&mut self, write: &Write) -> Result<Applied, StoreError> {
+    fn write(&mut self, write: &Write) -> StoreResult<Applied> {
         let conn = self.transaction.conn;
         match write {
             Write::Commit(commit) if self.refusals.contain(commit.execution) => Ok(Applied::Conflict),
@@ -131,7 +127,7 @@ impl<'c> Batch<'c> {
         &mut self,
         (execution, run, fence): (ExecutionId, RunId, Fence),
         claim: OfferClaim,
-    ) -> Result<Option<i64>, StoreError> {
+    ) -> StoreResult<Option<i64>> {
         if self.refusals.contain(execution) {
             return Ok(None);
         }
@@ -141,7 +137,7 @@ impl<'c> Batch<'c> {
         Ok((judge_offer_write(offer, fence, claim) == Applied::Done).then_some(owned.key))
     }
 
-    fn lease(&mut self, lease: &Lease) -> Result<Applied, StoreError> {
+    fn lease(&mut self, lease: &Lease) -> StoreResult<Applied> {
         let Lease { execution, run, fence, session, claimed_at, started_at } = *lease;
         let Some(key) = self.claim((execution, run, fence), OfferClaim::Lease(session))? else {
             return Ok(Applied::Fenced);
@@ -155,18 +151,13 @@ impl<'c> Batch<'c> {
     }
 
     /// Puts what the holder of a lease reports into a column of its offer.
-    fn report(
-        &mut self,
-        offer: (ExecutionId, RunId, Fence),
-        sql: &str,
-        value: &str,
-    ) -> Result<Applied, StoreError> {
+    fn report(&mut self, offer: (ExecutionId, RunId, Fence), sql: &str, value: &str) -> StoreResult<Applied> {
         let Some(key) = self.claim(offer, OfferClaim::Report)? else { return Ok(Applied::Fenced) };
         execute(self.transaction.conn, sql, params![OFFERED, key, offer.1.0.cast_signed(), value])?;
         Ok(Applied::Done)
     }
 
-    fn stopped(&mut self, stop: &Stop) -> Result<Applied, StoreError> {
+    fn stopped(&mut self, stop: &Stop) -> StoreResult<Applied> {
         let Transaction { conn, keys, .. } = &mut self.transaction;
         let Some(owned) = keys.find(conn, stop.execution)? else { return Ok(Applied::Fenced) };
         let sql = "DELETE FROM stops WHERE execution = ?1 AND run = ?2 AND fence = ?3";
@@ -175,7 +166,7 @@ impl<'c> Batch<'c> {
         Ok(if deleted == 1 { Applied::Done } else { Applied::Duplicate })
     }
 
-    fn log(&mut self, chunk: &LogChunk) -> Result<Applied, StoreError> {
+    fn log(&mut self, chunk: &LogChunk) -> StoreResult<Applied> {
         let Transaction { conn, keys, positions, usage, .. } = &mut self.transaction;
         let Some(owned) = keys.find(conn, chunk.execution)? else { return Ok(Applied::Fenced) };
         let sql = "INSERT INTO logs (position, execution, run, step, attempt, at, lines) \

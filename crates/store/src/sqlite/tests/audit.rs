@@ -8,7 +8,7 @@ use crate::entry::Entry;
 use crate::origin::Tenant;
 use crate::secrets::{Secrets as _, StoredSecret};
 use crate::sqlite::Sqlite;
-use crate::store::{Store as _, StoreError};
+use crate::store::{Store as _, StoreResult};
 use serde_json::json;
 use windlass_kernel::{Cancel, Input, Millis};
 
@@ -67,7 +67,7 @@ fn secret(version: u32) -> StoredSecret {
 }
 
 /// A change of each kind, on a store where it can be made.
-type Change = fn(&Folder) -> Result<(), StoreError>;
+type Change = fn(&Folder) -> StoreResult<()>;
 
 /// How it is called, the change, and the rows that it makes or takes away.
 const CHANGES: [(&str, Change, &str); 5] = [
