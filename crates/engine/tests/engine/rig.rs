@@ -91,7 +91,11 @@ impl Rig {
 
     /// From another process.
     pub fn post(&self, mail: &Mail) -> MailId {
-        Sqlite::post(&self.folder.path().join("windlass.db"), mail).unwrap()
+        let mut store = Sqlite::open(&self.folder.path().join("windlass.db")).unwrap();
+        match store.write(&[Write::Accept(mail.clone())]).unwrap()[..] {
+            [Applied::Accepted(id)] => id,
+            ref other => panic!("mail was answered {other:?}"),
+        }
     }
 
     pub fn letter_answer(&self, mail: MailId) -> Option<Result<(), String>> {

@@ -2,7 +2,7 @@
 
 use super::SqliteReader;
 use super::audit_rows;
-use super::columns::{Columns as _, limit};
+use super::columns::{Columns, limit, read_row};
 use super::statements::{execute, query_all};
 use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
 use crate::origin::Tenant;
@@ -117,16 +117,6 @@ impl Access for SqliteReader {
 }
 
 fn read_token(row: &Row<'_>) -> StoreResult<StoredToken> {
-    Ok(StoredToken {
-        id: row.get(0)?,
-        tenant: row.read(1)?,
-        name: row.get(2)?,
-        role: row.get(3)?,
-        digest: row.get(4)?,
-        created_by: row.get(5)?,
-        created_at: row.read(6)?,
-        expires_at: row.read(7)?,
-        revoked_at: row.read(8)?,
-        last_used_at: row.read(9)?,
-    })
+    Ok(read_row![row, StoredToken: id tenant name role digest created_by created_at expires_at revoked_at
+        last_used_at])
 }

@@ -1,14 +1,14 @@
 //! Workflows and their versions.
 
 use super::SqliteReader;
-use super::columns::{Columns as _, ENDED, limit, workflow_bytes};
+use super::columns::{Columns, ENDED, limit, read_row, workflow_bytes};
 use super::statements::{query_all, query_first};
 use crate::catalog::{Catalog, StoredVersion, StoredWorkflow, WorkflowQuery};
 use crate::commit::{StoredManifest, WorkflowId};
 use crate::entry::WorkflowStatus;
 use crate::origin::{IdempotencyKey, Tenant};
 use crate::rules::{KeyHolder, holds_key};
-use crate::store::{StoreError, StoreResult, StoredDefinition, Which};
+use crate::store::{StoreResult, StoredDefinition, Which};
 use rusqlite::{Connection, Row, params};
 use windlass_kernel::ExecutionId;
 
@@ -72,19 +72,7 @@ const WORKFLOW: &str = "SELECT w.id, w.name, w.status, w.created_at, w.updated_a
      WHERE w.tenant = ?1 AND w.deleted_at IS NULL";
 
 fn read_workflow(row: &Row<'_>) -> StoreResult<StoredWorkflow> {
-    let status = row.text(2)?;
-    let status = WorkflowStatus::of(status)
-        .ok_or_else(|| StoreError::Corrupt(format!("`{status}` is not the status of a workflow")))?;
-    Ok(StoredWorkflow {
-        id: row.read(0)?,
-        name: row.get(1)?,
-        status,
-        created_at: row.read(3)?,
-        updated_at: row.read(4)?,
-        version: row.get(5)?,
-        definition: row.read(6)?,
-        dialect: row.get(7)?,
-    })
+    Ok(read_row![row, StoredWorkflow: id name status created_at updated_at version definition dialect])
 }
 
 impl Catalog for SqliteReader {
@@ -134,14 +122,7 @@ impl Catalog for SqliteReader {
                        WHERE workflow = ?1 AND version < ?2 ORDER BY version DESC LIMIT ?3";
             let before = before.map_or(i64::MAX, i64::from);
             query_all(conn, sql, [key, before, limit(count)], |row| {
-                Ok(StoredVersion {
-                    version: row.get(0)?,
-                    definition: row.read(1)?,
-                    name: row.get(2)?,
-                    dialect: row.get(3)?,
-                    net: row.read(4)?,
-                    at: row.read(5)?,
-                })
+                Ok(read_row![row, StoredVersion: version definition name dialect net at])
             })
         })
     }

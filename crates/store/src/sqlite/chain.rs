@@ -141,5 +141,5 @@ impl JournalLookup for Chain<'_> {
 pub(super) fn read_sealed(row: &Row<'_>) -> StoreResult<(Position, u64, CommitId, Sealed)> {
     let commit = CommitId(u128::from_be_bytes(row.get(2)?));
     let sealed = Sealed { format: row.get(3)?, checksum: row.get(4)?, bytes: row.get(5)? };
-    Ok((Position(row.get(0)?), row.read(1)?, commit, sealed))
+    Ok((row.read(0)?, row.read(1)?, commit, sealed))
 }

@@ -1,7 +1,9 @@
 //! Ids, phases and values as columns.
 
-use crate::commit::{DefinitionId, Session, WorkflowId};
+use crate::commit::{DefinitionId, MailId, Position, Session, WorkflowId};
+use crate::entry::WorkflowStatus;
 use crate::origin::{Priority, Tenant};
+use crate::outbox::DeliveryState;
 use crate::rows::{Class, Part};
 use crate::store::{StoreError, StoreResult};
 use rusqlite::Row;
@@ -96,12 +98,31 @@ columns! {
     ExecutionId: [u8; 16], |bytes| ExecutionId(u128::from_be_bytes(bytes));
     WorkflowId: [u8; 16], |bytes| WorkflowId(u128::from_be_bytes(bytes));
     DefinitionId: i64, DefinitionId;
+    Position: i64, Position;
+    MailId: i64, MailId;
     RunId: i64, |number| RunId(number.cast_unsigned());
     Fence: i64, |number| Fence(number.cast_unsigned());
     Session: i64, |number| Session(number.cast_unsigned());
     NetDigest: [u8; 32], NetDigest;
     u64: i64, i64::cast_unsigned;
+    bool: bool, |value| value;
+    u16: u16, |value| value;
+    u32: u32, |value| value;
+    i64: i64, |value| value;
+    String: String, |value| value;
+    Vec<u8>: Vec<u8>, |value| value;
+    [u8; 32]: [u8; 32], |value| value;
 }
+
+/// Reads a struct whose fields are the first columns of a row, in this order:
+/// `read_row![row, KeyHolder: phase at]`.
+macro_rules! read_row {
+    ($row:expr, $of:ident: $($field:ident)+) => {{
+        let mut columns = 0..;
+        $of { $($field: Columns::read($row, columns.next().unwrap_or_default())?),+ }
+    }};
+}
+pub(super) use read_row;
 
 /// Columns that are one of a few numbers.
 macro_rules! numbered {
@@ -121,6 +142,23 @@ numbered! {
     Part, "a table of the state", Part::ALL, |part| part as i64;
     Class, "a class of step-runs", [Class::Offered, Class::Other], |class| class as i64;
     Priority, "a priority", Priority::ALL, |priority| priority as i64;
+}
+
+/// Columns that are one of a few names.
+macro_rules! named {
+    ($($type:ident, $what:literal;)*) => {
+        $(impl Column for $type {
+            fn read(row: &Row<'_>, column: usize) -> StoreResult<Self> {
+                let name = row.text(column)?;
+                $type::of(name).ok_or_else(|| StoreError::Corrupt(format!("`{name}` is not {}", $what)))
+            }
+        })*
+    };
+}
+
+named! {
+    WorkflowStatus, "the status of a workflow";
+    DeliveryState, "the state of a delivery";
 }
 
 impl Column for Tenant {

@@ -1,7 +1,7 @@
 //! Claims of workflows on requests under `/hooks`.
 
 use super::SqliteReader;
-use super::columns::{Columns as _, limit, workflow_bytes};
+use super::columns::{Columns, limit, read_row, workflow_bytes};
 use super::statements::{execute, query_all, query_first};
 use crate::commit::WorkflowId;
 use crate::hooks::{HookClaim, HookReader, StoredHook, UnreadHooks};
@@ -74,11 +74,11 @@ fn insert(conn: &Connection, of: &Tenant, workflow: i64, claim: &HookClaim, at: 
 
 impl HookReader for SqliteReader {
     fn hooks(&mut self, of: &Tenant, path: &str) -> StoreResult<Vec<StoredHook>> {
-        let sql = "SELECT w.id, h.method, h.path, h.require_auth FROM hooks h \
+        let sql = "SELECT h.method, h.path, h.require_auth, w.id FROM hooks h \
                    JOIN workflows w ON w.key = h.workflow WHERE h.tenant = ?1 AND h.path = ?2";
         query_all(&self.conn, sql, params![of.0, path], |row| {
-            let claim = HookClaim { method: row.get(1)?, path: row.get(2)?, require_auth: row.get(3)? };
-            Ok(StoredHook { workflow: row.read(0)?, claim })
+            let claim = read_row![row, HookClaim: method path require_auth];
+            Ok(StoredHook { workflow: row.read(3)?, claim })
         })
     }
 

@@ -1,6 +1,6 @@
 //! Lists with a bound, each read along an index from a place on: offers, unfinished executions, stops, logs.
 
-use super::columns::{Columns as _, OFFERED, limit};
+use super::columns::{Columns, OFFERED, limit, read_row};
 use super::statements::{find_cursor, find_key, query_all, query_first};
 use crate::commit::{Lease, Position, Stop};
 use crate::store::{Offer, StoreResult, StoredLog};
@@ -106,12 +106,6 @@ pub(super) fn logs(
 ) -> StoreResult<Vec<StoredLog>> {
     let Some(key) = find_key(conn, execution)? else { return Ok(Vec::new()) };
     query_all(conn, LOGS, params![key, after.0, limit(count)], |row| {
-        Ok(StoredLog {
-            position: Position(row.get(0)?),
-            run: row.read(1)?,
-            step: row.get(2)?,
-            attempt: row.get(3)?,
-            lines: row.get(4)?,
-        })
+        Ok(read_row![row, StoredLog: position run step attempt lines])
     })
 }

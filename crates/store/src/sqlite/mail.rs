@@ -2,22 +2,10 @@
 
 use super::columns::{Columns as _, id_bytes, json, limit};
 use super::statements::{execute, query_all, query_first};
-use super::{Sqlite, connect};
 use crate::commit::{Applied, Mail, MailId};
 use crate::rules::{MailEnding, MailFacts, end_mail, may_fetch};
 use crate::store::{StoreError, StoreResult, StoredMail};
 use rusqlite::{Connection, params};
-use std::path::Path;
-
-impl Sqlite {
-    /// Puts one letter into the inbox of an existing store, from a second process beside the engine that has the store.
-    /// The letter is on disk before this returns. Waits while another process writes.
-    pub fn post(path: &Path, mail: &Mail) -> StoreResult<MailId> {
-        connect::inspect_existing(path)?;
-        // A statement alone is a transaction.
-        accept(&connect::open_writer(path)?, mail)
-    }
-}
 
 pub(super) fn accept(conn: &Connection, mail: &Mail) -> StoreResult<MailId> {
     let sql = "INSERT INTO inbox (target, letter, wants_answer, at) VALUES (?1, ?2, ?3, ?4)";

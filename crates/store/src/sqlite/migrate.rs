@@ -2,6 +2,7 @@
 //! and compared at every opening.
 
 use super::connect::located;
+use super::statements::in_transaction;
 use crate::store::{StoreError, StoreResult};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
@@ -79,17 +80,11 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> StoreResult<()> {
     if applied(conn, path)? >= KNOWN {
         return Ok(());
     }
-    conn.execute_batch("BEGIN IMMEDIATE")?;
-    // Another process may have been faster: only now no other process writes.
-    let result =
-        applied(conn, path).and_then(|done| (done..KNOWN).try_for_each(|done| apply_next(conn, done)));
-    match result {
-        Ok(()) => Ok(conn.execute_batch("COMMIT")?),
-        Err(error) => {
-            conn.execute_batch("ROLLBACK")?;
-            Err(located(path.display())(error))
-        }
-    }
+    // Another process may have been faster: it is looked up again when no other process writes.
+    in_transaction(conn, || {
+        applied(conn, path).and_then(|done| (done..KNOWN).try_for_each(|done| apply_next(conn, done)))
+    })
+    .map_err(located(path.display()))
 }
 
 pub(super) fn apply_next(conn: &Connection, done: u32) -> StoreResult<()> {

@@ -1,15 +1,14 @@
 //! Deliveries of events to webhooks.
 
 use super::SqliteReader;
-use super::columns::{Columns as _, id_bytes, limit};
+use super::columns::{Columns, id_bytes, limit, read_row};
 use super::statements::{Conditions, execute, find_key, query_all, query_count, query_first};
 use crate::origin::{Options, Tenant};
 use crate::outbox::{
-    DeliveryAttempt, DeliveryQuery, DeliverySource, DeliveryState, NewDeliveries, NewDelivery, Outbox,
-    StoredDelivery,
+    DeliveryAttempt, DeliveryQuery, DeliverySource, NewDeliveries, NewDelivery, Outbox, StoredDelivery,
 };
 use crate::rules::{DeliveryStatus, begin_delivery, continues_numbering, give_up, redeliver};
-use crate::store::{StoreError, StoreResult};
+use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use windlass_kernel::{ExecutionId, Millis};
 
@@ -55,18 +54,12 @@ struct Changed {
 /// Reads deliveries of an execution whose status may change; `which` narrows them.
 fn read_statuses(conn: &Connection, which: &str, values: impl rusqlite::Params) -> StoreResult<Vec<Changed>> {
     let sql = format!(
-        "SELECT d.execution, d.number, d.state, d.attempts, d.due, d.answer, d.error FROM deliveries d \
+        "SELECT d.state, d.attempts, d.due, d.answer, d.error, d.execution, d.number FROM deliveries d \
          JOIN executions e ON e.key = d.execution WHERE e.id = ?1 AND {which}"
     );
     query_all(conn, &sql, values, |row| {
-        let status = DeliveryStatus {
-            state: read_state(row.text(2)?)?,
-            attempts: row.get(3)?,
-            due: row.read(4)?,
-            answer: row.get(5)?,
-            error: row.get(6)?,
-        };
-        Ok(Changed { execution: row.get(0)?, number: row.get(1)?, status })
+        let status = read_row![row, DeliveryStatus: state attempts due answer error];
+        Ok(Changed { execution: row.get(5)?, number: row.get(6)?, status })
     })
 }
 
@@ -129,7 +122,7 @@ pub(super) fn request_again(
 const SOURCE: &str = "SELECT t.execution, e.id, e.tenant, w.id, e.options, t.seen, t.number FROM tellers t \
      CROSS JOIN executions e ON e.key = t.execution LEFT JOIN workflows w ON w.key = e.workflow";
 
-const DELIVERY: &str = "SELECT d.place, e.id, e.options, d.number, d.message, d.event, d.body, d.state, d.attempts, d.due, \
+const DELIVERY: &str = "SELECT d.number, d.message, d.event, d.body, d.place, e.id, e.options, d.state, d.attempts, d.due, \
      d.answer, d.error, d.created_at, d.updated_at FROM deliveries d CROSS JOIN executions e ON e.key = d.execution";
 
 impl Outbox for SqliteReader {
@@ -192,24 +185,14 @@ fn read_source(row: &Row<'_>) -> StoreResult<Option<DeliverySource>> {
     }))
 }
 
-fn read_state(name: &str) -> StoreResult<DeliveryState> {
-    let unknown = || StoreError::Corrupt(format!("`{name}` is not the state of a delivery"));
-    DeliveryState::of(name).ok_or_else(unknown)
-}
-
 fn read_delivery(row: &Row<'_>) -> StoreResult<StoredDelivery> {
-    let options: Options = row.json(2, "options")?;
+    let options: Options = row.json(6, "options")?;
     Ok(StoredDelivery {
-        place: row.get(0)?,
-        execution: row.read(1)?,
+        place: row.get(4)?,
+        execution: row.read(5)?,
         url: options.webhook.map(|webhook| webhook.url).unwrap_or_default(),
-        delivery: NewDelivery {
-            number: row.read(3)?,
-            message: row.read(4)?,
-            event: row.get(5)?,
-            body: row.get(6)?,
-        },
-        state: read_state(row.text(7)?)?,
+        delivery: read_row![row, NewDelivery: number message event body],
+        state: row.read(7)?,
         attempts: row.get(8)?,
         due: row.read(9)?,
         answer: row.get(10)?,

@@ -1,6 +1,6 @@
 //! The table of suspects.
 
-use super::columns::{Columns as _, ENDED, id_bytes, phase_number};
+use super::columns::{Columns, ENDED, id_bytes, phase_number, read_row};
 use super::reader::SqliteReader;
 use super::statements::{execute, find_key, query_all, query_first};
 use crate::quarantine::{ExecutionOutline, Quarantined, Suspect};
@@ -45,13 +45,7 @@ pub(super) fn find_suspect(conn: &Connection, execution: ExecutionId) -> StoreRe
 }
 
 fn read_suspect(row: &Row<'_>) -> StoreResult<Suspect> {
-    Ok(Suspect {
-        execution: row.read(0)?,
-        version: row.read(1)?,
-        deaths: row.get(2)?,
-        quarantined_at: row.read(3)?,
-        reason: row.get(4)?,
-    })
+    Ok(read_row![row, Suspect: execution version deaths quarantined_at reason])
 }
 
 impl Quarantined for SqliteReader {

@@ -1,8 +1,8 @@
 //! Secrets over a connection of their own, whether or not an engine has the store.
 
 use super::audit_rows::add_audit;
-use super::columns::Columns as _;
-use super::statements::{query_all, query_first};
+use super::columns::{Columns, read_row};
+use super::statements::{in_transaction, query_all, query_first};
 use super::{Sqlite, connect};
 use crate::access::Audit;
 use crate::seal::AuditSeal;
@@ -38,30 +38,12 @@ impl SqliteSecrets {
     pub fn last_audit(&mut self) -> StoreResult<i64> {
         Ok(self.conn.query_row("SELECT coalesce(max(seq), 0) FROM audit", [], |row| row.get(0))?)
     }
-
-    /// Runs `work` as one transaction, which no other process writes in.
-    fn whole<T, E: From<StoreError>>(
-        &mut self,
-        work: impl FnOnce(&Connection) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let begun = self.conn.execute_batch("BEGIN IMMEDIATE").map_err(StoreError::from);
-        begun?;
-        let done = work(&self.conn).and_then(|done| {
-            self.conn.execute_batch("COMMIT").map_err(StoreError::from)?;
-            Ok(done)
-        });
-        if done.is_err() {
-            // After some errors SQLite has rolled back by itself; either way nothing of it is kept.
-            let _ = self.conn.execute_batch("ROLLBACK");
-        }
-        done
-    }
 }
 
 impl Secrets for SqliteSecrets {
     fn put(&mut self, secret: &StoredSecret, audit: Option<&Audit>) -> StoreResult<bool> {
-        let seal = self.seal.clone();
-        self.whole(|conn| {
+        let (conn, seal) = (&self.conn, self.seal.as_deref());
+        in_transaction(conn, || {
             if !secret.follows(find_secret(conn, &secret.tenant, &secret.name)?.as_ref()) {
                 return Ok(false);
             }
@@ -71,7 +53,7 @@ impl Secrets for SqliteSecrets {
                  sealed = excluded.sealed, updated_at = excluded.updated_at";
             let StoredSecret { tenant, name, version, key, sealed, created_at, updated_at } = secret;
             conn.execute(sql, params![tenant, name, version, key, sealed, created_at.0, updated_at.0])?;
-            audit.map_or(Ok(()), |audit| add_audit(conn, seal.as_deref(), audit))?;
+            audit.map_or(Ok(()), |audit| add_audit(conn, seal, audit))?;
             Ok(true)
         })
     }
@@ -85,12 +67,12 @@ impl Secrets for SqliteSecrets {
     }
 
     fn delete(&mut self, tenant: &str, name: &str, audit: Option<&Audit>) -> StoreResult<bool> {
-        let seal = self.seal.clone();
-        self.whole(|conn| {
+        let (conn, seal) = (&self.conn, self.seal.as_deref());
+        in_transaction(conn, || {
             let gone =
                 conn.execute("DELETE FROM secrets WHERE tenant = ?1 AND name = ?2", params![tenant, name])?;
             if gone > 0 {
-                audit.map_or(Ok(()), |audit| add_audit(conn, seal.as_deref(), audit))?;
+                audit.map_or(Ok(()), |audit| add_audit(conn, seal, audit))?;
             }
             Ok(gone > 0)
         })
@@ -100,7 +82,8 @@ impl Secrets for SqliteSecrets {
         &mut self,
         mut change: impl FnMut(&StoredSecret) -> Result<Wrapped, E>,
     ) -> Result<usize, E> {
-        self.whole(|conn| {
+        let conn = &self.conn;
+        in_transaction(conn, || {
             let secrets = list_secrets(conn, None)?;
             for secret in &secrets {
                 let Wrapped { key, sealed } = change(secret)?;
@@ -124,13 +107,5 @@ fn list_secrets(conn: &Connection, tenant: Option<&str>) -> StoreResult<Vec<Stor
 }
 
 fn read_secret(row: &Row<'_>) -> StoreResult<StoredSecret> {
-    Ok(StoredSecret {
-        tenant: row.get(0)?,
-        name: row.get(1)?,
-        version: row.get(2)?,
-        key: row.get(3)?,
-        sealed: row.get(4)?,
-        created_at: row.read(5)?,
-        updated_at: row.read(6)?,
-    })
+    Ok(read_row![row, StoredSecret: tenant name version key sealed created_at updated_at])
 }

@@ -1,6 +1,6 @@
 //! The rows of one execution's state, written and read.
 
-use super::columns::Columns as _;
+use super::columns::{Columns, read_row};
 use super::statements::{execute, query_all, query_first};
 use crate::codec::encode;
 use crate::commit::{Lease, Position};
@@ -71,15 +71,7 @@ pub(super) fn read_rows(conn: &Connection, key: i64) -> StoreResult<Rows> {
 pub(super) fn read_head(conn: &Connection, key: i64) -> StoreResult<HeadRow> {
     let sql = "SELECT version, phase, held, at, due, goes_on, state FROM heads WHERE key = ?1";
     let found = query_first(conn, sql, [key], |row| {
-        Ok(HeadRow {
-            version: row.read(0)?,
-            phase: row.read(1)?,
-            held: row.get(2)?,
-            at: row.read(3)?,
-            due: row.read(4)?,
-            goes_on: row.get(5)?,
-            state: row.get(6)?,
-        })
+        Ok(read_row![row, HeadRow: version phase held at due goes_on state])
     })?;
     found.ok_or_else(|| StoreError::Undecodable("an execution has no head".to_owned()))
 }
@@ -90,19 +82,13 @@ pub(super) fn read_context(conn: &Connection, key: i64) -> StoreResult<Option<Ve
 
 pub(super) fn read_runs(conn: &Connection, key: i64) -> StoreResult<Vec<(RunId, LiveRun)>> {
     // The key begins with the class, so each class is one short range.
-    let sql = "SELECT class, run, fence, due, state FROM step_runs WHERE class IN (0, 1) AND execution = ?1";
-    query_all(conn, sql, [key], |row| {
-        let (class, fence) = (row.read(0)?, row.read(2)?);
-        Ok((row.read(1)?, LiveRun { class, fence, due: row.read(3)?, state: row.get(4)? }))
-    })
+    let sql = "SELECT class, fence, due, state, run FROM step_runs WHERE class IN (0, 1) AND execution = ?1";
+    query_all(conn, sql, [key], |row| Ok((row.read(4)?, read_row![row, LiveRun: class fence due state])))
 }
 
 pub(super) fn read_parts(conn: &Connection, key: i64) -> StoreResult<Vec<PartRow>> {
     let sql = "SELECT part, key, due, value FROM parts WHERE execution = ?1";
-    query_all(conn, sql, [key], |row| {
-        let (part, due) = (row.read(0)?, row.read(2)?);
-        Ok(PartRow { part, key: row.get(1)?, due, value: Some(row.get(3)?) })
-    })
+    query_all(conn, sql, [key], |row| Ok(read_row![row, PartRow: part key due value]))
 }
 
 pub(super) fn read_facts(conn: &Connection, key: i64) -> StoreResult<Vec<(RunId, Position)>> {

@@ -6,6 +6,23 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row};
 use windlass_kernel::ExecutionId;
 
+/// Runs `work` as one transaction that no other process writes in: all of it is kept, or nothing.
+pub(super) fn in_transaction<T, E: From<StoreError>>(
+    conn: &Connection,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    execute(conn, "BEGIN IMMEDIATE", [])?;
+    let done = work().and_then(|done| {
+        execute(conn, "COMMIT", [])?;
+        Ok(done)
+    });
+    if done.is_err() {
+        // After some errors SQLite has rolled back by itself; either way nothing of it is kept.
+        let _ = conn.execute_batch("ROLLBACK");
+    }
+    done
+}
+
 /// Runs a statement and returns how many rows it changed.
 pub(super) fn execute(conn: &Connection, sql: &str, params: impl Params) -> StoreResult<usize> {
     Ok(conn.prepare_cached(sql)?.execute(params)?)

@@ -1,6 +1,6 @@
 //! The rows that count what tenants use.
 
-use super::columns::Columns as _;
+use super::columns::{Columns, read_row};
 use super::statements::{execute, query_all};
 use crate::origin::Tenant;
 use crate::store::StoreResult;
@@ -9,16 +9,9 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
 
 pub(super) fn load(conn: &Connection) -> StoreResult<BTreeMap<Tenant, Usage>> {
-    let sql = "SELECT tenant, journal, logs, artifacts, definitions, memories FROM usage";
+    let sql = "SELECT journal, logs, artifacts, definitions, memories, tenant FROM usage";
     let rows = query_all(conn, sql, [], |row| {
-        let usage = Usage {
-            journal: row.get(1)?,
-            logs: row.get(2)?,
-            artifacts: row.get(3)?,
-            definitions: row.get(4)?,
-            memories: row.get(5)?,
-        };
-        Ok((row.read(0)?, usage))
+        Ok((row.read(5)?, read_row![row, Usage: journal logs artifacts definitions memories]))
     })?;
     Ok(rows.into_iter().collect())
 }

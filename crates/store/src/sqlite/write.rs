@@ -6,14 +6,14 @@ use super::commit::Commits;
 use super::definitions::{define, keep_net};
 use super::entry::write_entry;
 use super::keys::Keys;
-use super::statements::execute;
+use super::statements::{execute, in_transaction};
 use super::{mail, usage};
 use crate::commit::{Applied, Lease, LogChunk, Position, Stop, Write};
 use crate::entry::Entry;
 use crate::origin::Tenant;
 use crate::rules::{OfferClaim, Refusals, judge_offer_write};
 use crate::seal::AuditSeal;
-use crate::store::StoreResult;
+use crate::store::{StoreError, StoreResult};
 use crate::usage::{Usage, UsageChanges, Usages, bytes};
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
@@ -25,25 +25,17 @@ pub(super) fn apply(
     (usages, seal): (&Usages, Option<&AuditSeal>),
     writes: &[Write],
 ) -> StoreResult<Vec<Applied>> {
-    execute(conn, "BEGIN IMMEDIATE", [])?;
-    let applied = Batch::new(conn, keys, seal).and_then(|mut batch| {
-        let applied = writes.iter().map(|write| batch.write(write)).collect::<Result<_, _>>()?;
-        Ok((applied, batch.transaction.usage))
-    });
-    let committed = applied.and_then(|(applied, changes)| {
+    let (applied, changes) = in_transaction(conn, || {
+        let mut batch = Batch::new(conn, keys, seal)?;
+        let applied = writes.iter().map(|write| batch.write(write)).collect::<StoreResult<_>>()?;
         usage::count(conn, &usages.take_unwritten())?;
-        usage::count(conn, &changes)?;
-        execute(conn, "COMMIT", [])?;
-        usages.add(&changes);
-        let counted = writes.iter().filter_map(counted_artifacts).next_back();
-        counted.into_iter().for_each(|left| usages.set_artifacts(left));
-        Ok(applied)
-    });
-    if committed.is_err() {
-        // After some errors SQLite has rolled back by itself; either way nothing of it is kept.
-        let _ = conn.execute_batch("ROLLBACK");
-    }
-    committed
+        usage::count(conn, &batch.transaction.usage)?;
+        Ok::<_, StoreError>((applied, batch.transaction.usage))
+    })?;
+    usages.add(&changes);
+    let counted = writes.iter().filter_map(counted_artifacts).next_back();
+    counted.into_iter().for_each(|left| usages.set_artifacts(left));
+    Ok(applied)
 }
 
 fn counted_artifacts(write: &Write) -> Option<&BTreeMap<Tenant, u64>> {
