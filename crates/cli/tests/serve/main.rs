@@ -24,6 +24,7 @@ mod operations;
 mod orchestration;
 mod reading;
 mod receiver;
+mod refusals;
 mod repeats;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]
 #[path = "../rig/mod.rs"]
