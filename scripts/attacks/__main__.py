@@ -22,7 +22,7 @@ ATTACKS = [*routes.ATTACKS, *oracles.ATTACKS, *strangers.ATTACKS, *resources.ATT
            *bodies.ATTACKS, *frames.ATTACKS]
 # Attacks that restart the server measure no bystander.
 ALONE = poison.ATTACKS
-# Attacks that wait for limits of many seconds; `--quick` leaves them out.
+# Attacks that wait for limits of many seconds; `--quick` skips them.
 SLOW = [strangers.silent_sockets, resources.sql_memory, resources.everything]
 
 
@@ -42,7 +42,7 @@ def arguments():
 
 
 def run(attack, options):
-    """One attack on a fresh server; returns a report."""
+    """Runs one attack on a new server; returns a report."""
     server = Server(os.environ["WINDLASS_BIN"], oracles.ENVIRONMENT, getattr(attack, "flags", ()))
     stage = Stage(server, options.seconds, random.Random(options.seed))
     meter, begun = Bystander(server), time.monotonic()

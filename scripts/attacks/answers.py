@@ -1,4 +1,4 @@
-"""An HTTP server of the attacker, with answers that are made to hurt who reads them."""
+"""HTTP server of the attacker, with responses that are meant to harm their reader."""
 
 import functools
 import gzip
@@ -10,17 +10,17 @@ MIB = 2**20
 
 
 def deep(levels):
-    """Objects in objects, with a few siblings at each level: `$..*..*` visits their product."""
+    """Returns nested objects with a few siblings at each level: `$..*..*` visits their product."""
     return b'{"a":' * levels + b"1" + b',"b":[1,2]}' * levels
 
 
 def bomb(mib):
-    """Many MiB of JSON that travel as a few KiB."""
+    """Returns many MiB of JSON that are transferred as a few KiB."""
     return gzip.compress(b'{"filler": "' + b"0" * (mib * MIB) + b'"}')
 
 
 def wide(mib):
-    """Small bytes that become many values."""
+    """Returns a small text that becomes many values."""
     return b"[" + b",".join([b"[]"] * (mib * MIB // 3)) + b"]"
 
 
@@ -66,7 +66,7 @@ MAKERS = {"deep": deep, "bomb": bomb, "wide": wide}
 
 
 def serve():
-    """Starts it; returns its URL."""
+    """Starts the server; returns its URL."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

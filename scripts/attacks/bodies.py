@@ -1,4 +1,4 @@
-"""Requests that follow no rules: framing, heads and bodies, byte by byte."""
+"""Malformed requests: framing, heads and bodies, byte by byte."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ BOMB = gzip.compress(b" " * 64 * 2**20, 9)
 
 
 def value(random, depth=4):
-    """Any JSON value, not deeper than this."""
+    """Returns any JSON value, not deeper than `depth`."""
     kind = random.randrange(9 if depth else 6)
     if kind == 0:
         return random.choice([None, True, False, 0, -1, 2**63, 2**64, 1e308, -0.0, 10**400])
@@ -88,7 +88,7 @@ def body(random):
 
 
 def changed(random, text):
-    """The text, mostly as it is."""
+    """Returns the text, mostly unchanged."""
     if random.randrange(2) or not text:
         return text
     at, length = random.randrange(len(text)), random.randrange(6)
@@ -96,7 +96,7 @@ def changed(random, text):
 
 
 def encoded(random, content):
-    """The body under a content encoding: good, wrong, or far larger than it looks."""
+    """Returns the body under a content encoding: valid, wrong, or much larger when decoded."""
     kind = random.randrange(4)
     if kind == 0:
         return BOMB
@@ -108,7 +108,7 @@ def encoded(random, content):
 
 
 def chunked(random, content):
-    """The body in chunks, with mistakes."""
+    """Returns the body in chunks, with mistakes."""
     parts, at = [], 0
     while at < len(content) and len(parts) < 200:
         size = random.choice([1, 7, 1000, 65536])
@@ -136,7 +136,7 @@ def chunked(random, content):
 
 
 def framing(random, content):
-    """Headers that say how long the body is, and the body as it is sent."""
+    """Returns headers with the length of the body, and the body as it is sent."""
     kind, length = random.randrange(14), len(content)
     size = b"Content-Length: %d"
     if kind < 5:
@@ -159,7 +159,7 @@ def framing(random, content):
 
 
 def odd_headers(random):
-    """Headers that no client sends."""
+    """Returns headers that no client sends."""
     kind = random.randrange(12)
     if kind == 0:
         return [b"X-%d: y" % n for n in range(random.choice([50, 99, 101, 1000, 20_000]))]
@@ -193,7 +193,7 @@ def head(random, token, paths):
 
 
 def http2(random):
-    """Random frames after the preface of HTTP/2."""
+    """Returns random frames after the preface of HTTP/2."""
     out = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     for _ in range(random.randrange(1, 12)):
         payload = random.randbytes(random.choice([0, 4, 5, 6, 8, 9, 100, 17_000]))
@@ -224,7 +224,7 @@ def draw_with(token, paths):
 
 
 def statuses(answer):
-    """Of the responses in an answer of HTTP/1, as far as their heads can be found."""
+    """Returns the statuses of the HTTP/1 responses whose heads can be found."""
     found, at = [], answer.find(b"HTTP/1.")
     while at >= 0:
         found.append(answer[at + 9:at + 12])
@@ -233,7 +233,7 @@ def statuses(answer):
 
 
 def paths_of(stage):
-    """Routes that take a body, with the places of their paths filled in; owners' routes are among them."""
+    """Returns routes with a body, with the parameters of their paths filled in; including routes of owners."""
     document, ids = stage.server.owner().send("GET", "/api/openapi.json")[1], furnish(stage)
     return [(method.upper().encode(), filled(path, ids).encode()) for path, item in document["paths"].items()
             for method in ("post", "put", "patch") if method in item] * 2 + [(b"GET", b"/api/v1/workflows"), (b"POST", b"/hooks/x")]

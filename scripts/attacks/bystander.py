@@ -1,4 +1,4 @@
-"""What another tenant feels: the times of its requests and of executions with one step.
+"""Measures another tenant: the times of its requests and of executions with one step.
 
 The bystander is a process of its own, so that the work of the attacker's client is not counted as the server's.
 """
@@ -47,7 +47,7 @@ class Bystander:
 
 
 class Meter:
-    """The process of a bystander: measures until its standard input ends."""
+    """Runs the process of a bystander, which measures until its standard input ends."""
 
     def __init__(self, address, workflow, token):
         self.address, self.workflow, self.token = address, workflow, token

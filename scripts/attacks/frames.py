@@ -1,4 +1,4 @@
-"""WebSocket frames that follow no rules, after a real handshake."""
+"""Malformed WebSocket frames after a valid handshake."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ CODES = {*range(1000, 1004), *range(1007, 1015), *range(3000, 5000)}
 
 
 def frame(random, opcode, payload, fin=True, reserved=0, length=None, masked=True):
-    """One frame of a client, with a random mask."""
+    """Returns one frame of a client, with a random mask."""
     size = len(payload) if length is None else length
     first = (0x80 if fin else 0) | reserved << 4 | opcode
     bit = 0x80 if masked else 0
@@ -33,7 +33,7 @@ def frame(random, opcode, payload, fin=True, reserved=0, length=None, masked=Tru
 
 
 def message(random, token):
-    """A text near the protocol."""
+    """Returns a text that is similar to messages of the protocol."""
     sequence = random.choice([0, 1, -1, 2**53, 2**64 - 1, 2**64, 1.5, "0", None, [], {}])
     fields = {"type": random.choice(["subscribe", "subscribe", "ping", "pong", "Subscribe", "", None, 1, ["subscribe"]]),
               "token": random.choice([f"Bearer {token}", token, "Bearer ", "", None, 1, "Bearer \u0000", "x" * 9000]),
@@ -54,7 +54,7 @@ def message(random, token):
 
 
 def step(random, token):
-    """One frame, good or bad."""
+    """Returns one frame, valid or not."""
     kind = random.randrange(16)
     if kind < 5:
         return frame(random, TEXT, message(random, token))
@@ -82,7 +82,7 @@ def step(random, token):
 
 
 def fragments(random, token):
-    """A message in pieces: complete, without an end, or with other frames in between."""
+    """Returns a fragmented message: complete, without an end, or with other frames in between."""
     text, parts = message(random, token), random.choice([2, 3, 50, 2000])
     size = len(text) // parts + 1
     out = bytearray()
@@ -117,7 +117,7 @@ def draw_with(token, executions):
 
 
 def talk(address, opening, frames, pause_at):
-    """Sends the handshake, waits for its answer, and sends the frames; returns head and rest of what came."""
+    """Sends the handshake, waits for the response, and sends the frames; returns the head and the rest of the received bytes."""
     with socket.create_connection(address, timeout=wire.CASE_SECONDS) as one:
         one.sendall(opening)
         got = bytearray()
@@ -139,7 +139,7 @@ def talk(address, opening, frames, pause_at):
 
 
 def wrong_in(got):
-    """What is wrong with the frames of a server, or None. The last one may be cut off by the end of the connection."""
+    """Returns what is wrong with the frames of a server, or None. The last one may be truncated by the end of the connection."""
     at = 0
     while at + 2 <= len(got):
         first, size = got[at], got[at + 1]

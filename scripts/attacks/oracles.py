@@ -1,4 +1,4 @@
-"""What an attacker learns from answers: secrets by redaction, things of others by their digests and ids."""
+"""Information that an attacker obtains from responses: secrets by redaction, objects of others by their digests and ids."""
 
 import base64
 import os
@@ -15,7 +15,7 @@ SEPARATOR = " | "
 
 
 def echo(stage, name):
-    """A workflow whose step is given the secret and echoes an input; returns its id."""
+    """Creates a workflow whose step is given the secret and echoes an input; returns its id."""
     config = {"method": "POST", "body": "{{ inputs.text }}", "bodyType": "text",
               "queryParams": {"key": "{{ " + name + " }}"}}
     status, made = stage.upload(stage.workflow([http_node(f"{stage.url}/echo", **config)], f"echo-{name}"))
@@ -43,7 +43,7 @@ def echoed(stage, workflow, guesses):
 
 
 def secret_by_prefixes(stage):
-    """C1: recovers a secret digit by digit, from prefixes before the mark of a truncation."""
+    """Redaction: recovers a secret digit by digit, from prefixes before the mark of a truncation."""
     value = "windlass-" + secrets.token_urlsafe(24)
     store(stage, "API_KEY", value)
     workflow = echo(stage, "API_KEY")
@@ -64,7 +64,7 @@ def secret_by_prefixes(stage):
 
 
 def secret_by_parts(stage):
-    """C1: parts of a secret in all forms come back unchanged; the whole value does not."""
+    """Redaction: parts of a secret in all forms are returned unchanged; the whole value is not."""
     value = "windlass/" + secrets.token_urlsafe(24) + "\n" + secrets.token_urlsafe(24)
     store(stage, "TWO_LINES", value)
     workflow = echo(stage, "TWO_LINES")
@@ -77,21 +77,21 @@ def secret_by_parts(stage):
 
 
 def pin(stage):
-    """C1: ten thousand guesses of a PIN come back as they were sent."""
+    """Redaction: ten thousand guesses of a PIN are returned unchanged."""
     store(stage, "PIN", "4711")
     changed = echoed(stage, echo(stage, "PIN"), [f"{guess:04}" for guess in range(10_000)])
     stage.check(not changed, f"redaction confirms the PIN: {sorted(changed)[:5]}")
 
 
 def engine_keys(stage):
-    """C1: no value of the engine itself is redacted, so none can be confirmed."""
+    """Redaction: no value of the engine itself is redacted, so none can be confirmed."""
     store(stage, "PLAIN", secrets.token_urlsafe(24))
     changed = echoed(stage, echo(stage, "PLAIN"), [JWT_SECRET, MASTER_KEY, JWT_SECRET[:8] + "…", MASTER_KEY[:8] + "…"])
     stage.check(not changed, "the redactor of a tenant knows keys of the engine")
 
 
 def artifacts_of_others(stage):
-    """H5: the digest of another tenant's large value opens nothing, and shows nothing of whether it exists."""
+    """Digests: the digest of another tenant's large value opens nothing, and does not reveal whether it exists."""
     owner = stage.server.owner()
     text = "confidential " + "x" * 100_000
     keep = stage.workflow([{"id": "keep", "type": "filter",
@@ -113,7 +113,7 @@ def artifacts_of_others(stage):
 
 
 def by_answer(stage, reference):
-    """The reference comes in an answer that a step reads."""
+    """Sends the reference in a response that a step reads."""
     ask = http_node(f"{stage.url}/same", method="POST", bodyType="json", body={"found": "{{ inputs.reference }}"})
     use = {"id": "use", "type": "filter", "config": {"dataSource": "{{ [ask.data.found] }}", "condition": "item | length > 0"}}
     return stage.run(stage.workflow([ask, use], "by-answer"), {"reference": reference})
@@ -131,7 +131,7 @@ def references_in(value):
 
 
 def rename(value):
-    """The same reference with another digest."""
+    """Returns the same reference with another digest."""
     if isinstance(value, dict):
         return {key: rename(field) for key, field in value.items()}
     if isinstance(value, str) and len(value) >= 64:

@@ -1,4 +1,4 @@
-"""Documents that hurt, then a killed server: it starts again, is ready, and works for others."""
+"""Harmful documents, then a killed server: it must start again, become ready, and serve others."""
 
 import resources
 from bystander import WORKFLOW
@@ -8,7 +8,7 @@ RESTARTS = 3
 
 
 def restarts(stage):
-    """Poison: each document is being worked on when the server is killed, several times."""
+    """Poison: the server is killed several times while it processes each document."""
     for document in DOCUMENTS:
         hostile = stage.server
         before = list(stage.problems)
@@ -26,7 +26,7 @@ def restarts(stage):
 
 
 def start_without_waiting(stage, document):
-    """Starts what the attack starts, and leaves it running."""
+    """Starts the executions of the attack, and leaves them running."""
     start = stage.start
     stage.start = lambda workflow, inputs=None, role="member", wait=True, timeout=5, **options: start(workflow, inputs, role, False, 5, **options)
     try:

@@ -1,4 +1,4 @@
-"""Memory, disk, threads and slots: what one tenant can take from the others."""
+"""Memory, disk, threads and slots that one tenant can take from the others."""
 
 import json
 import secrets
@@ -8,19 +8,19 @@ import time
 import answers
 from stage import http_node, sql_node
 
-# Of definitions and texts that are sent: below the default limit of a request's body.
+# Size of definitions and texts in requests: below the default limit of a body.
 BODY_BYTES = 855_000
 
 
 def schema_of_doubles(levels=45):
-    """Each level refers twice to the next: 2^levels evaluations."""
+    """Returns a schema in which each level refers twice to the next: 2^levels evaluations."""
     definitions = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}, {"$ref": f"#/$defs/l{n + 1}"}]}
                    for n in range(levels)}
     return {"type": "object", "$defs": {**definitions, f"l{levels}": {"type": "object"}}, "allOf": [{"$ref": "#/$defs/l0"}]}
 
 
 def schema_of_depth():
-    """Small by itself; doubles with each level of the value."""
+    """Returns a small schema whose cost doubles with each level of the value."""
     again = {"properties": {"x": {"$ref": "#/$defs/a"}}}
     return {"type": "object", "$defs": {"a": {"allOf": [again, dict(again)]}}, "properties": {"x": {"$ref": "#/$defs/a"}}}
 
@@ -39,7 +39,7 @@ def nested(levels):
 
 
 def exponential_schema(stage):
-    """C3: a schema of 3 KB whose validation never ends, at a start and as a sub-workflow."""
+    """Schemas: a schema of 3 KB whose validation never ends, at a start and as a sub-workflow."""
     status, made = stage.run(with_schema(stage, schema_of_doubles(), "doubles"), {}, timeout=10)
     stage.check(status in (400, 422), f"a schema of 2^45 evaluations was not refused: {status} {str(made)[:200]}")
     status, made = stage.run(with_schema(stage, schema_of_depth(), "depth"), nested(60), timeout=10)
@@ -50,7 +50,7 @@ def exponential_schema(stage):
 
 
 def slow_patterns(stage):
-    """C3: a pattern that takes exponential time in a backtracking engine."""
+    """Schemas: a pattern that takes exponential time in a backtracking engine."""
     schema = {"type": "object", "properties": {"text": {"type": "string", "pattern": "^(([a-z])+.)+[A-Z]([a-z])+$(?=x)?"}}}
     stage.run(with_schema(stage, schema, "pattern"), {"text": "a" * 60}, timeout=10)
     schema["properties"]["text"]["pattern"] = "^(a+)+$"
@@ -58,13 +58,13 @@ def slow_patterns(stage):
 
 
 def jsonpath(stage):
-    """C4: a path that visits the product of all levels of an answer."""
+    """JSONPath: a path that visits the product of all levels of a response."""
     node = http_node(f"{stage.url}/deep/60", responseMapping={"all": "$..*..*..*..*..*"})
     stage.at_once(3, lambda _: stage.run(stage.workflow([node], "paths"), {}, timeout=stage.seconds))
 
 
 def sql_pointers(stage):
-    """C2: statements that read and write memory or settings of the process."""
+    """SQL: statements that read and write memory or settings of the process."""
     statements = ["SELECT fts3_tokenizer('x', x'4141414141414141')", "SELECT hex(fts3_tokenizer('simple'))",
                   "PRAGMA temp_store_directory = '/tmp'", "ATTACH '/etc/passwd' AS p", "SELECT load_extension('x')",
                   "PRAGMA writable_schema = 1", "VACUUM INTO '/tmp/windlass-attack.db'", "SELECT readfile('/etc/passwd')",
@@ -79,7 +79,7 @@ def sql_pointers(stage):
 
 
 def sql_memory(stage):
-    """C2, H6: statements that take memory and time without end."""
+    """SQL: statements that use memory and time without end."""
     count = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
     statements = [count + "SELECT count(*) AS c FROM n", count + "SELECT group_concat(hex(zeroblob(100000))) AS c FROM n",
                   "CREATE TABLE big AS " + count + "SELECT i, zeroblob(1000000) AS z FROM n LIMIT 3000",
@@ -91,7 +91,7 @@ def sql_memory(stage):
 
 
 def sql_disk(stage):
-    """H6: a database file that fills the disk."""
+    """SQL: a database file that fills the disk."""
     statement = ("CREATE TABLE IF NOT EXISTS filler AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
                  "SELECT i, zeroblob(1000000) AS z FROM n LIMIT 4000")
     node = sql_node(statement, database="filler.db")
@@ -101,7 +101,7 @@ def sql_disk(stage):
 
 
 def slots(stage):
-    """Medium: endless steps take every slot."""
+    """Slots: endless steps use every slot."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS c FROM n"
     status, made = stage.upload(stage.workflow([sql_node(endless, tables={}, timeout=stage.seconds + 5)], "endless"))
     if status == 201:
@@ -119,7 +119,7 @@ def cancel_all(stage, workflow):
 
 
 def large_answers(stage):
-    """H6: answers that are small on the way and large in memory."""
+    """Memory: responses that are small on the network and large in memory."""
     paths = ["bomb/1000", "wide/30", "bomb/300", "wide/10"]
     for kind, _, size in (path.partition("/") for path in paths):
         answers.made(kind, int(size))
@@ -129,7 +129,7 @@ def large_answers(stage):
 
 
 def definitions_to_check(stage):
-    """H6: large documents sent to be validated, by a viewer."""
+    """Memory: large documents that a viewer sends for validation."""
     step = '{"step":"s","tool":{"kind":"noop","x":1},"next":"t"},'
     bodies = ['{"metadata":{"name":"x"},"workflow":[' + (step * (BODY_BYTES // len(step)))[:-1] + "]}",
               "a: &a [" + "x," * 2000 + "]\nb: [" + "*a," * 2000 + "]\n" + "#" * 800_000,
@@ -149,7 +149,7 @@ def definitions_to_check(stage):
 
 
 def marks_of_truncation(stage):
-    """H6: a text of 900 kB that is slow to redact."""
+    """Time: a text of 900 kB that is slow to redact."""
     stage.server.attacker("admin").send("PUT", "/api/v1/secrets/MARKS", {"value": secrets.token_urlsafe(2000)})
     config = {"method": "POST", "body": "{{ inputs.text }}", "bodyType": "text",
               "authentication": {"type": "bearer", "token": "{{ MARKS }}"}}
@@ -160,7 +160,7 @@ def marks_of_truncation(stage):
 
 
 def keychain(stage):
-    """H6: secrets written into definitions, each of them new."""
+    """Storage: secrets written into definitions, each of them new."""
     def run(n):
         auth = {"type": "bearer", "token": secrets.token_urlsafe(45_000)}
         node = http_node(f"{stage.url}/echo", method="POST", authentication=auth)
@@ -170,7 +170,7 @@ def keychain(stage):
 
 
 def long_journal(stage):
-    """H6: many readers of a long journal."""
+    """Time: many readers of a long journal."""
     loop = {"id": "loop", "type": "loop", "config": {"loopType": "count", "dataSource": "20000", "maxIterations": 20000,
                                                      "parallelExecution": True, "maxParallel": 100}}
     body = {"id": "keep", "type": "filter", "config": {"dataSource": "{{ [1] }}", "condition": "true"}}
@@ -196,7 +196,7 @@ def long_journal(stage):
 
 
 def deaf_viewers(stage):
-    """H6: viewers of many large results who read nothing of their answers."""
+    """Memory: viewers of many large results who do not read their responses."""
     step = {"step": "each", "loop": {"in": "{{ workload.items }}", "iterator": "item", "spec": {"mode": "parallel"}},
             "tool": {"kind": "noop", "result": {"n": "{{ iter.item }}", "text": "{{ workload.text }}"}}}
     status, made = stage.upload({"metadata": {"name": "heavy"}, "workload": {"items": [], "text": ""}, "workflow": [step]})
@@ -221,7 +221,7 @@ def deaf_viewers(stage):
 
 
 def nesting(stage):
-    """Medium: values nested as deeply as can be sent."""
+    """Depth: values nested as deeply as can be sent."""
     for levels in (90, 100, 110, 120, 123, 125, 127, 200, 5000):
         node = http_node(f"{stage.url}/deep/{levels}")
         stage.run(stage.workflow([node], "nesting"), {}, timeout=20)
@@ -241,7 +241,7 @@ ALL_OF_H6 = [definitions_to_check, large_answers, sql_memory, keychain, marks_of
 
 
 def everything(stage):
-    """H6: all of them by one tenant at once."""
+    """Resources: all of these attacks by one tenant at the same time."""
     stage.at_once(len(ALL_OF_H6), lambda n: ALL_OF_H6[n](stage))
 
 

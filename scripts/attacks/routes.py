@@ -3,14 +3,14 @@
 from server import ROLES
 
 OPEN = ("/healthz", "/readyz", "/metrics", "/api/openapi.json")
-# Paths that read nothing of a tenant, or that a viewer may call although they are no reads.
+# Paths that read no data of a tenant, or that a viewer may call although they are not reads.
 FOR_ALL = ("/api/v1/nodes/", "/hooks/", "/ws/")
 VIEWER_MAY = ("/api/v1/validate",)
 PLAYBOOK = "metadata: {name: victim}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n"
 
 
 def furnish(stage):
-    """Things of the tenant `default`; returns an id for each place of a path."""
+    """Creates objects of the tenant `default`; returns an id for each parameter of a path."""
     owner = stage.server.owner()
     workflow = owner.send("PUT", "/api/v1/workflows?name=victim", PLAYBOOK, "application/yaml")[1]["id"]
     path = f"/api/v1/workflows/{workflow}/execute"
@@ -28,7 +28,7 @@ def filled(path, ids):
 
 
 def operations(stage):
-    """Pairs of method and path, with the paths' places filled in."""
+    """Returns pairs of method and path, with the parameters of the paths filled in."""
     ids = furnish(stage)
     document = stage.server.owner().send("GET", "/api/openapi.json")[1]
     for path, item in document["paths"].items():
@@ -46,7 +46,7 @@ def body_of(method, path):
 
 
 def across_tenants(stage):
-    """K11: what another tenant has is not there, for any role; nothing is answered without a token."""
+    """K11: objects of another tenant are not found, with any role; requests without a token are refused."""
     tried = 0
     for method, path, sent in operations(stage):
         if path in OPEN or path.startswith(FOR_ALL):
@@ -65,7 +65,7 @@ def across_tenants(stage):
 
 
 def viewers_change_nothing(stage):
-    """A viewer's requests that are no reads are refused on every route."""
+    """Roles: requests of a viewer that are not reads are refused on every route."""
     for method, path, sent in operations(stage):
         if method == "GET" or path.startswith(FOR_ALL) or path in VIEWER_MAY:
             continue

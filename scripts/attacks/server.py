@@ -11,7 +11,7 @@ import threading
 import time
 
 READY_SECONDS = 60
-# Longer than any answer may take; a request that reaches it counts as unanswered.
+# Longer than the maximum time of any response; a request that reaches it counts as unanswered.
 REQUEST_SECONDS = 60
 
 
@@ -41,7 +41,7 @@ class Client:
                 break
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                # The server closes connections that were idle; a request on such a one is sent again.
+                # The server closes idle connections; a request on a closed connection is sent again.
                 if fresh or last_try or isinstance(error, TimeoutError):
                     raise OSError(f"{method} {path}: {error!r}") from error
         try:
@@ -121,7 +121,7 @@ class Server:
             return log.read()[-2000:]
 
     def panics(self):
-        """Lines of the log that report a panic, of the server or a process that it started."""
+        """Returns lines of the log that report a panic of the server or of a process that it started."""
         with open(os.path.join(self.folder, "log"), errors="replace") as log:
             return [line.strip() for line in log if "panicked" in line]
 
@@ -141,7 +141,7 @@ class Server:
         return made["token"]
 
     def watch(self):
-        """Keeps the peak memory of the process and its children, in MiB."""
+        """Records the peak memory of the process and its children, in MiB."""
         while self.watching:
             self.peak = max(self.peak, memory_mib(self.process.pid))
             time.sleep(0.02)
@@ -155,7 +155,7 @@ ROLES = ("viewer", "member", "developer", "admin", "owner")
 
 
 def memory_mib(pid):
-    """Resident memory of a process and its descendants."""
+    """Returns the resident memory of a process and its descendants."""
     parents, resident = {}, {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:

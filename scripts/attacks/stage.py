@@ -1,4 +1,4 @@
-"""What every attack has at hand: the server, the attacker's clients, hostile answers."""
+"""State of every attack: the server, the attacker's clients, hostile responses."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -11,29 +11,29 @@ class Stage:
         self.server, self.seconds, self.random = server, seconds, random
         self.url = answers.serve()
         self.problems = []
-        # Of a fuzzer.
+        # Used by fuzzers.
         self.cases = 0
 
     def check(self, holds, problem):
-        """Records a problem unless it holds."""
+        """Records a problem unless the condition is true."""
         if not holds:
             self.problems.append(problem)
         return holds
 
     def upload(self, definition, role="developer", client=None):
-        """Uploads a workflow; returns status and answer."""
+        """Uploads a workflow; returns status and body of the response."""
         client = client or self.server.attacker(role)
         return client.send("POST", "/api/v1/workflows", json.dumps(definition))
 
     def workflow(self, nodes, name="attack", **more):
-        """A workflow of a chain of nodes behind a trigger."""
+        """Returns a workflow with a trigger and a chain of nodes."""
         ids = [node["id"] for node in nodes]
         edges = [{"source": a, "target": b} for a, b in zip(["start", *ids], ids)]
         trigger = {"id": "start", "type": "trigger", **more.pop("trigger", {})}
         return {"name": name, "nodes": [trigger, *nodes], "edges": edges, **more}
 
     def run(self, definition, inputs=None, role="member", wait=True, timeout=60, **options):
-        """Uploads and starts a workflow; returns the answer of the start, or that of a refused upload."""
+        """Uploads and starts a workflow; returns the response to the start, or to a refused upload."""
         status, made = self.upload(definition)
         if status != 201:
             return status, made
@@ -48,7 +48,7 @@ class Stage:
             return 0, str(error)
 
     def at_once(self, count, act):
-        """Does the same so often at the same time; returns what each came to."""
+        """Runs a function several times concurrently; returns the results."""
         with ThreadPoolExecutor(count) as pool:
             return list(pool.map(act, range(count)))
 

@@ -1,4 +1,4 @@
-"""Clients without a token, and tenants that reach for what others own."""
+"""Clients without a token, and tenants that try to reach objects of others."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ SILENCE_SECONDS = 20
 
 
 def silent_sockets(stage):
-    """H4: connections that say nothing are closed, and leave descriptors for the engine."""
+    """Connections: silent connections are closed, and leave file descriptors for the engine."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, SOCKETS + 2000), hard))
     opened = []
@@ -45,7 +45,7 @@ def is_closed(one):
 
 
 def odd_methods(stage):
-    """H4: names of methods do not become labels of metrics."""
+    """Metrics: names of methods do not become labels of metrics."""
     connection = http.client.HTTPConnection(*stage.server.address, timeout=30)
     end = time.monotonic() + stage.seconds
     for number in range(METHODS):
@@ -63,12 +63,12 @@ def odd_methods(stage):
 
 
 def unauthenticated_streams(stage):
-    """H4: a WebSocket takes no place before it is authenticated."""
+    """Connections: a WebSocket does not count as a stream before it is authenticated."""
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
                "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
     missing = "exec_" + "0" * 32
     opened = [raw_request(stage, f"/ws/executions/{missing}", upgrade) for _ in range(STREAMS * 3)]
-    # An authenticated client is told that there is no such execution, and not that there is no place.
+    # An authenticated client receives the error that the execution does not exist, not that there are too many streams.
     token = {"Authorization": f"Bearer {stage.server.tokens['viewer']}"}
     status = status_of(raw_request(stage, f"/api/v1/executions/{missing}/stream", token))
     for one in opened:
@@ -98,7 +98,7 @@ def status_of(one):
 
 
 def hooks_of_others(stage):
-    """H1: the path of another tenant's hook stays that tenant's."""
+    """Hooks: a path of another tenant's hook cannot be taken over."""
     def hook(path):
         trigger = {"config": {"triggerMode": "webhook", "webhookConfig": {"path": path, "requireAuth": False}}}
         return stage.workflow([{"id": "keep", "type": "filter", "config": {"dataSource": "{{ [1] }}", "condition": "true"}}],
@@ -113,7 +113,7 @@ def hooks_of_others(stage):
 
 
 def weaker_approvals(stage):
-    """H2: a rejected approval takes no plain edge, whatever the caller chooses."""
+    """Approvals: a rejected approval takes no plain edge, whatever the caller chooses."""
     nodes = [{"id": "start", "type": "trigger"}, {"id": "ask", "type": "approval", "config": {"message": "Pay?"}},
              {"id": "pay", "type": "filter", "config": {"dataSource": "{{ [1] }}", "condition": "true"}}]
     edges = [{"source": "start", "target": "ask"}, {"source": "ask", "target": "pay"}]
@@ -135,7 +135,7 @@ def weaker_approvals(stage):
 
 
 def hook_floods(stage):
-    """Medium: hooks without a token have a limit of their own."""
+    """Hooks: hooks without a token have a limit of their own."""
     trigger = {"config": {"triggerMode": "webhook", "webhookConfig": {"path": "/flood", "requireAuth": False}}}
     status, made = stage.upload(stage.workflow([http_node(f"{stage.url}/echo")], "flood", trigger=trigger))
     tenant, seen = stage.server.tenant, set()

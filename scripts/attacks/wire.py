@@ -1,4 +1,4 @@
-"""Raw bytes on connections: what a client sends that follows no rules, and what the server makes of it."""
+"""Raw bytes on connections: malformed data from a client, and the reaction of the server."""
 
 import os
 import socket
@@ -11,26 +11,26 @@ from server import memory_mib
 CASE_SECONDS = 30
 # Most requests are answered sooner.
 ANSWER_SECONDS = 0.1
-# Of the server and its children in a debug build; it has about 100 at rest.
+# Maximum memory of the server and its children in a debug build; about 100 without load.
 MEMORY_MIB = 512
 BATCH = 50
 ANSWER_BYTES_MAX = 32 * 2**20
-# A server that waits for the rest of a request is waited for, too: short timeouts make more cases.
+# The fuzzer waits for a server that waits for the rest of a request: short timeouts allow more cases.
 FLAGS = ["--header-timeout", "1s", "--idle-timeout", "1s", "--request-timeout", "2s", "--write-timeout", "2s"]
 
 
 class Unanswered(Exception):
-    """The server neither answered nor closed."""
+    """The server neither answered nor closed the connection."""
 
 
 def exchange(address, sent, half_close):
-    """Sends all bytes on a connection of its own; returns everything that came until its end."""
+    """Sends all bytes on a new connection; returns everything that is received until its end."""
     with socket.create_connection(address, timeout=CASE_SECONDS) as one:
         first = b""
         try:
             one.sendall(sent)
             if half_close:
-                # A server gives up what it works on when the client has closed, so it gets a moment to answer.
+                # A server drops a request when its client has closed the connection, so wait a moment for the response.
                 first = begun(one)
                 one.shutdown(socket.SHUT_WR)
         except OSError:
@@ -39,7 +39,7 @@ def exchange(address, sent, half_close):
 
 
 def begun(one):
-    """The beginning of an answer; empty if none comes soon, because the server waits for more."""
+    """Returns the beginning of a response; empty if none arrives soon, because the server waits for more."""
     one.settimeout(ANSWER_SECONDS)
     try:
         return one.recv(65536)
