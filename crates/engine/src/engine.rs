@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use windlass_kernel::{ExecutionId, Millis};
-use windlass_protocol::{Call, Reply, ReplyTo, SessionId};
+use windlass_protocol::{Call, Registered, Reply, ReplyTo, SessionId};
 use windlass_store::{Applied, Store, StoreError, Write};
 
 /// Maximum number of requests that wait for the loop; further callers wait until there is room.
@@ -392,7 +392,7 @@ impl<S: Store> Turn<S> {
                 Effect::Write(batch) => small = Some(batch),
                 Effect::Read(id, Lookup::Inputs(wanted)) => self.make_inputs(id, wanted),
                 Effect::Read(id, lookup) => drop(self.lookups.send((id, lookup))),
-                Effect::SessionOpen(session, asker) => self.open_session(session, asker),
+                Effect::SessionOpen(registered, asker) => self.open_session(registered, asker),
                 Effect::Order(session, order) => {
                     if let Some(reply) = self.sessions.get_mut(&session) {
                         reply(Reply::Order(order));
@@ -459,9 +459,10 @@ impl<S: Store> Turn<S> {
         debug_assert_eq!(submitted, Ok(()), "what waits for these threads has no bound");
     }
 
-    fn open_session(&mut self, session: SessionId, asker: Asker) {
+    fn open_session(&mut self, registered: Registered, asker: Asker) {
+        let session = registered.session;
         if let Asker::Worker(mut reply) = asker {
-            reply(Reply::Registered(session));
+            reply(Reply::Registered(registered));
             self.sessions.insert(session, reply);
         }
     }

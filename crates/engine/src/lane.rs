@@ -66,6 +66,8 @@ pub struct Config {
     /// What the engine's threads have in hand is published here.
     pub hands: Hands,
     pub resources: Arc<dyn Resources>,
+    /// Rules for the work of every session.
+    pub rules: Arc<protocol::WorkerRules>,
     /// Executions that are not worked on, as the store has them.
     pub quarantined: Vec<(ExecutionId, Quarantine)>,
 }
@@ -114,6 +116,7 @@ impl Default for Config {
             check_inputs: InputsCheck::default(),
             hands: Hands::default(),
             resources: Arc::new(NoResources),
+            rules: Arc::default(),
             quarantined: Vec::new(),
         }
     }

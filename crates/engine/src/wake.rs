@@ -44,7 +44,7 @@ pub enum Effect<R> {
     Write(Vec<Write>),
     Read(ReadId, Lookup),
     /// The session is open. The caller that registered gets its orders until it is over.
-    SessionOpen(protocol::SessionId, R),
+    SessionOpen(protocol::Registered, R),
     Order(protocol::SessionId, protocol::Order),
     /// The session is over: no order for it follows.
     SessionOver(protocol::SessionId),

@@ -13,7 +13,7 @@
 //! Calls of one kind arrive in the order they were made, and the log of a unit before its report. A reply is sent after
 //! what it confirms is on disk. A call without a reply counts as lost: the worker makes it again.
 
-use crate::resource::{ResourceCall, ResourceReply};
+use crate::resource::{ResourceCall, ResourceReply, WorkerRules};
 use crate::work::{Checkpoint, Log, Progress, Report, SessionId, Unit, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub enum Call {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    Registered(SessionId),
+    Registered(Registered),
     Order(Order),
     Verdict(Verdict),
     Agent(Box<AgentAnswer>),
@@ -67,6 +67,13 @@ pub struct Register {
     pub protocol: u32,
     pub worker: String,
     pub slots: u32,
+}
+
+/// Session of a registered worker, and the rules for its work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registered {
+    pub session: SessionId,
+    pub rules: Arc<WorkerRules>,
 }
 
 /// Renews the leases of everything that the worker still holds.

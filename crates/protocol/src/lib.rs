@@ -7,14 +7,15 @@ mod tools;
 mod work;
 
 pub use call::{
-    AgentAnswer, AgentAsk, AgentCall, Beat, Call, Order, PROTOCOL_VERSION, Register, Reply, ReplyTo, Verdict,
+    AgentAnswer, AgentAsk, AgentCall, Beat, Call, Order, PROTOCOL_VERSION, Register, Registered, Reply,
+    ReplyTo, Verdict,
 };
 pub use pipeline::{
     Action, Backoff, Key, KeyScope, KeySource, Node, OnUnmatched, Pipeline, Provider, Rule, Task,
 };
 pub use resource::{
-    Body, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceCall, ResourceReply, Rights, SecretValue,
-    Variables,
+    Body, DatabaseQuota, EgressRules, Memory, MemorySearch, NoRoom, ResourceAsk, ResourceCall, ResourceReply,
+    Rights, SecretValue, Variables, WorkerRules,
 };
 pub use tools::{COMMON_FIELDS, Tool, ToolField, ToolRow, field, idle};
 pub use windlass_failure::{ErrorClass, Failure};

@@ -96,6 +96,31 @@ impl Variables {
     }
 }
 
+/// Rules of an engine that hold for all work of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WorkerRules {
+    pub egress: EgressRules,
+    pub databases: DatabaseQuota,
+}
+
+/// Addresses that requests of definitions may reach. The default allows no private ones.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct EgressRules {
+    /// Loopback and private ranges, all of them.
+    pub allow_private: bool,
+    /// Private ranges that are allowed, as in `10.0.0.0/8`.
+    pub allow: Vec<String>,
+}
+
+/// Maximum size of SQLite databases in bytes, with their journals and logs. None: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DatabaseQuota {
+    /// One database.
+    pub each: Option<u64>,
+    /// All databases of one tenant.
+    pub tenant: Option<u64>,
+}
+
 /// Value of a secret: overwritten in memory when it is dropped, and never shown by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretValue(pub Zeroizing<String>);

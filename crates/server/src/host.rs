@@ -21,6 +21,7 @@ use windlass_engine::{
     SlotLimits, Watch, make_private, new_execution_id,
 };
 use windlass_kernel::{ExecutionId, Millis};
+use windlass_protocol::WorkerRules;
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Access as _, AuditSeal, Store as _, StoredTenant, WorkflowId};
 use windlass_worker::egress::Egress;
@@ -121,6 +122,7 @@ impl Embedded {
         let config = Config {
             seed: seed(),
             resources: Arc::new(resources),
+            rules: Arc::new(WorkerRules { egress: setup.egress.rules(), databases: setup.database_quota }),
             check_inputs,
             hands: vitals.of_engine(),
             quarantined,
@@ -145,19 +147,14 @@ impl Embedded {
             watchdog,
         };
         match setup.workers {
-            Workers::Pool => embedded.work(setup.egress, setup.database_quota, None)?,
-            Workers::Slots(slots) => embedded.work(setup.egress, setup.database_quota, Some(slots))?,
+            Workers::Pool => embedded.work(None)?,
+            Workers::Slots(slots) => embedded.work(Some(slots))?,
             Workers::None => {}
         }
         Ok(embedded)
     }
 
-    fn work(
-        &mut self,
-        egress: Egress,
-        database_quota: DatabaseQuota,
-        slots: Option<u32>,
-    ) -> anyhow::Result<()> {
+    fn work(&mut self, slots: Option<u32>) -> anyhow::Result<()> {
         let inherited = Inherited { umask: make_private(), open_files: descriptors::raise().before };
         inherited.keep();
         let program = std::env::current_exe().context("cannot find the path of this program")?;
@@ -170,8 +167,6 @@ impl Embedded {
         config.folders = Some(self.folder.path().join("work"));
         // A sandbox process works in another folder.
         config.databases = Some(std::path::absolute(self.folder.path().join("databases"))?);
-        config.database_quota = database_quota;
-        config.egress = egress;
         config.slots = slots.unwrap_or(config.slots);
         config.hand = self.vitals.of_pool();
         let engine = self.engine.handle();

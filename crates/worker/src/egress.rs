@@ -20,6 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use windlass_protocol::EgressRules;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Egress {
@@ -65,6 +66,20 @@ impl fmt::Display for Refused {
 }
 
 impl Egress {
+    /// Reads the rules of an engine. A range that cannot be parsed allows nothing.
+    #[must_use]
+    pub fn of(rules: &EgressRules) -> Egress {
+        let allow = rules.allow.iter().filter_map(|range| range.parse().ok()).collect();
+        Egress { allow_private: rules.allow_private, allow }
+    }
+
+    /// Returns the rules as workers get them.
+    #[must_use]
+    pub fn rules(&self) -> EgressRules {
+        let allow = self.allow.iter().map(IpNet::to_string).collect();
+        EgressRules { allow_private: self.allow_private, allow }
+    }
+
     /// With the ranges of a list: `10.0.0.0/8,fd00::/8`. A single address is a range of one.
     pub fn allowing(mut self, list: &str) -> Result<Egress, BadRange> {
         for range in list.split([',', ' ']).map(str::trim).filter(|range| !range.is_empty()) {
@@ -340,6 +355,7 @@ mod tests {
             assert_eq!(verdict_on(&some, address), "private", "{address}");
         }
         assert_eq!(verdict_on(&some, "169.254.169.254"), "never");
+        assert_eq!(Egress::of(&some.rules()), some, "an engine sends it to its workers");
         assert_eq!(Egress::default().allowing("10.0.0.0/33"), Err(BadRange("10.0.0.0/33".to_owned())));
         assert_eq!(Egress::default().allowing("localhost"), Err(BadRange("localhost".to_owned())));
         assert_eq!(Egress::default().allowing(" , "), Ok(Egress::default()));

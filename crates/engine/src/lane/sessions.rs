@@ -285,7 +285,8 @@ impl<R> Lane<R> {
             .insert(id, Session { slots: register.slots, holds: BTreeMap::new(), lent: 0, expires });
         self.sessions.turns.push_back(id);
         self.sessions.free += register.slots as usize;
-        self.effects.push(Effect::SessionOpen(id, reply));
+        let registered = protocol::Registered { session: id, rules: self.config.rules.clone() };
+        self.effects.push(Effect::SessionOpen(registered, reply));
     }
 
     /// The worker is alive; what it must stop and what may not have reached it is said again.

@@ -276,7 +276,7 @@ fn register(engine: &Engine, slots: u32) -> (SessionId, Receiver<Order>) {
     };
     engine.handle().send(Call::Register(register), Box::new(heard));
     match answer.recv_timeout(PATIENCE) {
-        Ok(Reply::Registered(session)) => (session, orders),
+        Ok(Reply::Registered(registered)) => (registered.session, orders),
         other => panic!("{other:?}"),
     }
 }

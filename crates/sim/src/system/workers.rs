@@ -161,8 +161,8 @@ impl World {
             (Caller::Agent { .. } | Caller::Leaver, _) => return Ok(()),
         };
         match (to, &reply) {
-            (CallId::Register { number }, Reply::Registered(session)) => {
-                process.sessions.entry(number).or_insert(*session);
+            (CallId::Register { number }, Reply::Registered(registered)) => {
+                process.sessions.entry(number).or_insert(registered.session);
             }
             // The worker listens to the session that it heard of first.
             (CallId::Register { number }, Reply::Order(_))

@@ -17,7 +17,7 @@ use crate::halt::{Puller, halt};
 use crate::hand::{Hand, Unwatched, in_hand};
 use crate::keeper::{self, Keeper};
 use crate::keychain::Tokens;
-use crate::sandbox::{DatabaseQuota, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::session::{Input, LAST_ANSWERS_MS, Output, Session};
 use crate::tools::{Clients, GRACE_MS, Kit, TenantBounds};
 use serde_json::Map;
@@ -37,7 +37,8 @@ use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use unit::Wires;
 use windlass_protocol::{
-    Call, ErrorClass, Failure, Outcome, PROTOCOL_VERSION, Register, ReplyTo, Report, Unit, Work,
+    Call, ErrorClass, Failure, Outcome, PROTOCOL_VERSION, Register, Reply, ReplyTo, Report, Unit, Work,
+    WorkerRules,
 };
 
 /// Way to the engine: sends a call and returns at once. See [`Call`] for the order of calls and what their replies mean.
@@ -62,8 +63,6 @@ pub struct PoolConfig {
     pub supervisor: OwnCommand,
     /// How [`crate::sandbox::run`] is called.
     pub sandbox: OwnCommand,
-    /// Where requests of tasks may go to. A new one allows no private ranges.
-    pub egress: Egress,
     /// The program that scripts of nodes ask through, called with `node`: see [`crate::node::helper`].
     pub helper: Option<PathBuf>,
     /// Where nodes have their folders, which hold values of secrets. It is the pool's own: what an earlier process left
@@ -71,8 +70,6 @@ pub struct PoolConfig {
     pub folders: Option<PathBuf>,
     /// Where SQLite databases of nodes are kept, in a folder for each tenant; None: nowhere.
     pub databases: Option<PathBuf>,
-    /// Room for them; no limit unless one is given.
-    pub database_quota: DatabaseQuota,
     /// What can be made again is kept here: environments of python packages.
     pub cache: PathBuf,
     /// What the pool's thread has in hand is published here.
@@ -96,11 +93,9 @@ impl PoolConfig {
             grace_ms: GRACE_MS,
             supervisor,
             sandbox,
-            egress: Egress::default(),
             helper: None,
             folders: None,
             databases: None,
-            database_quota: DatabaseQuota::default(),
             cache,
             hand: Arc::new(Unwatched),
         }
@@ -140,11 +135,11 @@ impl Pool {
         let kits = Kits {
             supervisor: config.supervisor,
             sandbox: config.sandbox,
-            clients: Arc::new(Clients::new(config.egress)),
+            clients: Arc::new(Clients::new(Egress::default())),
+            rules: Arc::default(),
             helper: config.helper,
             folders: emptied(config.folders)?,
             databases: config.databases,
-            database_quota: config.database_quota,
             cache: std::path::absolute(config.cache)?,
             venvs: Arc::default(),
             tokens: BTreeMap::new(),
@@ -229,6 +224,9 @@ impl Floor {
     async fn run(mut self, mut received: mpsc::UnboundedReceiver<Input>) {
         let mut input = Input::Tick;
         while !self.session.is_closed() {
+            if let Input::Replied { reply: Reply::Registered(registered), .. } = &input {
+                self.kits.follow(&registered.rules);
+            }
             let now = self.now();
             for output in self.session.handle(now, input) {
                 self.carry_out(output);
@@ -335,7 +333,7 @@ struct Kits {
     helper: Option<PathBuf>,
     folders: PathBuf,
     databases: Option<PathBuf>,
-    database_quota: DatabaseQuota,
+    rules: Arc<WorkerRules>,
     cache: PathBuf,
     venvs: Arc<tokio::sync::Mutex<()>>,
     /// By tenant. There are only as many as have tokens that are used.
@@ -345,6 +343,14 @@ struct Kits {
 }
 
 impl Kits {
+    /// Applies the rules of the engine to work that begins from now on.
+    fn follow(&mut self, rules: &Arc<WorkerRules>) {
+        if self.rules != *rules {
+            self.clients = Arc::new(Clients::new(Egress::of(&rules.egress)));
+            self.rules = Arc::clone(rules);
+        }
+    }
+
     fn for_unit(&mut self, tenant: &str, claim: Claim) -> Arc<Kit> {
         self.tokens.retain(|_, tokens| Arc::strong_count(tokens) > 1 || !tokens.is_empty());
         self.bounds.retain(|_, bounds| Arc::strong_count(bounds) > 1);
@@ -361,7 +367,7 @@ impl Kits {
             helper: self.helper.clone(),
             folders: self.folders.clone(),
             databases: self.databases.clone(),
-            database_quota: self.database_quota,
+            database_quota: self.rules.databases,
             cache: self.cache.clone(),
             venvs: Arc::clone(&self.venvs),
         })

@@ -199,7 +199,9 @@ impl Session {
     /// A reply of another kind than the call expects is no reply: the call is made again.
     fn replied(&mut self, now: u64, to: CallId, reply: Reply) {
         match (to, reply) {
-            (CallId::Register { number }, Reply::Registered(session)) => self.registered(number, session),
+            (CallId::Register { number }, Reply::Registered(registered)) => {
+                self.registered(number, registered.session);
+            }
             (CallId::Register { number }, Reply::Order(order)) => self.ordered(now, number, order),
             (CallId::Beat { number }, Reply::Verdict(verdict)) => self.beat_answered(number, verdict),
             (CallId::Checkpoint { unit, number }, Reply::Verdict(verdict)) => {

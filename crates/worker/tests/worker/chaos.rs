@@ -4,7 +4,10 @@
 use crate::session::{new, unit, work};
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_protocol::{Call, LEASE_TTL_MS, Order, Outcome, Reply, Report, SessionId, Unit, Verdict};
+use std::sync::Arc;
+use windlass_protocol::{
+    Call, LEASE_TTL_MS, Order, Outcome, Registered, Reply, Report, SessionId, Unit, Verdict,
+};
 use windlass_worker::session::{CallId, Input, Output};
 
 /// Longer than anything is on its way, shorter than a lease.
@@ -120,7 +123,7 @@ impl World {
             (CallId::Register { number }, _) => {
                 self.registration = number;
                 self.leases.clear();
-                Reply::Registered(SessionId(number))
+                Reply::Registered(Registered { session: SessionId(number), rules: Arc::default() })
             }
             (_, Call::Beat(beat)) => {
                 let known = beat.session.0 == self.registration;

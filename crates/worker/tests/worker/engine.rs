@@ -38,6 +38,7 @@ pub struct Engine {
     heard: Mutex<Option<Sender<Heard>>>,
     held_back: Mutex<Option<Vec<ReplyTo>>>,
     stored: Mutex<Stored>,
+    rules: Arc<WorkerRules>,
 }
 
 /// What the engine holds for units, by tenant.
@@ -76,7 +77,8 @@ impl Engine {
     fn take(&self, call: Call, mut reply: ReplyTo) {
         match call {
             Call::Register(_) => {
-                reply(Reply::Registered(SessionId(1)));
+                let rules = self.rules.clone();
+                reply(Reply::Registered(Registered { session: SessionId(1), rules }));
                 *self.orders.lock().unwrap() = Some(reply);
                 self.tell(Heard::Registered);
             }
@@ -207,12 +209,17 @@ impl Shop {
     }
 
     pub fn reaching(egress: Egress) -> Shop {
-        Shop::with(|config| PoolConfig { egress, ..config })
+        Shop::start(egress, |config| config)
     }
 
     pub fn with(change: impl FnOnce(PoolConfig) -> PoolConfig) -> Shop {
+        Shop::start(Egress::default(), change)
+    }
+
+    fn start(egress: Egress, change: impl FnOnce(PoolConfig) -> PoolConfig) -> Shop {
         let (sender, heard) = channel();
-        let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), ..Engine::default() });
+        let rules = Arc::new(WorkerRules { egress: egress.rules(), databases: DatabaseQuota::default() });
+        let engine = Arc::new(Engine { heard: Mutex::new(Some(sender)), rules, ..Engine::default() });
         let config = change(PoolConfig::new("test", supervisor_command(), sandbox_command()));
         let port = Arc::clone(&engine);
         let pool = Pool::start(config, Arc::new(move |call, reply| port.take(call, reply))).unwrap();

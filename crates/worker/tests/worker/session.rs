@@ -4,8 +4,8 @@ use crate::names;
 use serde_json::{Map, json};
 use std::sync::Arc;
 use windlass_protocol::{
-    LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Reply, Report, Scope, SessionId, Unit, Verdict,
-    Work,
+    LEASE_TTL_MS, Order, Outcome, PROTOCOL_VERSION, Register, Registered, Reply, Report, Scope, SessionId,
+    Unit, Verdict, Work,
 };
 use windlass_worker::session::*;
 
@@ -51,7 +51,8 @@ fn says(session: &mut Session, now: u64, input: Input, expected: &[&str]) {
 }
 
 fn registered(number: u64, session: u64) -> Input {
-    Input::Replied { to: CallId::Register { number }, reply: Reply::Registered(SessionId(session)) }
+    let registered = Registered { session: SessionId(session), rules: Arc::default() };
+    Input::Replied { to: CallId::Register { number }, reply: Reply::Registered(registered) }
 }
 
 fn ordered(number: u64, order: Order) -> Input {

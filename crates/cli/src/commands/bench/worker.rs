@@ -92,7 +92,7 @@ fn register(handle: &Handle, notes: Sender<Note>, tally: Arc<Tally>) -> anyhow::
     };
     handle.send(Call::Register(register), Box::new(heard));
     match answer.recv() {
-        Ok(Reply::Registered(session)) => Ok(session),
+        Ok(Reply::Registered(registered)) => Ok(registered.session),
         other => anyhow::bail!("the engine did not register the worker: {other:?}"),
     }
 }

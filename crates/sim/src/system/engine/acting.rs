@@ -6,7 +6,7 @@ use crate::system::sabotage::Sabotage;
 use crate::system::workers::{Heard, Sent};
 use crate::system::world::{Happening, World};
 use windlass_engine::{Answer, Effect};
-use windlass_protocol::{Call, Order, Reply, SessionId};
+use windlass_protocol::{Call, Order, Registered, Reply, SessionId};
 
 impl World {
     pub(super) fn act(&mut self, effect: Effect<Ticket>) -> Result<(), Broken> {
@@ -15,7 +15,7 @@ impl World {
             Effect::Answer(Ticket::Worker { worker, life, sent }, answer) => {
                 self.answer_worker(worker, life, *sent, answer)
             }
-            Effect::SessionOpen(session, ticket) => self.open_session(session, ticket),
+            Effect::SessionOpen(registered, ticket) => self.open_session(registered, ticket),
             Effect::Write(batch) => self.hand_over(batch),
             Effect::Read(id, lookup) => {
                 self.look_for(id, lookup);
@@ -46,7 +46,8 @@ impl World {
         }
     }
 
-    fn open_session(&mut self, session: SessionId, ticket: Ticket) -> Result<(), Broken> {
+    fn open_session(&mut self, registered: Registered, ticket: Ticket) -> Result<(), Broken> {
+        let session = registered.session;
         let Ticket::Worker { worker, life, sent } = ticket else {
             return Err(Broken::new("protocol", "a session was opened for a user".to_owned()));
         };
@@ -54,7 +55,7 @@ impl World {
         if let Some(engine) = &mut self.engine {
             engine.sessions.insert(session, (worker, life, sent.caller.clone()));
         }
-        let reply = Reply::Registered(session);
+        let reply = Reply::Registered(registered);
         self.send_to_worker(worker, life, Heard { caller: sent.caller, reply, session: None });
         Ok(())
     }

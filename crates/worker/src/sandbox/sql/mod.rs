@@ -15,8 +15,8 @@ mod statement;
 mod tables;
 
 pub(crate) use database::{FILE_BYTES_FACTOR, STATEMENT_TIME};
-pub use quota::DatabaseQuota;
 pub(crate) use statement::{ROWS_BYTES_MAX, run};
+pub use windlass_protocol::DatabaseQuota;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -2,7 +2,6 @@
 
 use super::Database;
 use crate::failure::failure;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::{fs, io};
 use windlass_protocol::{ErrorClass, Failure};
@@ -10,15 +9,6 @@ use windlass_protocol::{ErrorClass, Failure};
 /// Files and folders of one tenant: a database may have a journal, a log and an index beside it, and each takes an inode
 /// even when it is empty.
 const FILES_MAX: usize = 4_000;
-
-/// Bytes that databases may have, with their journals and logs. None: no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct DatabaseQuota {
-    /// One database.
-    pub each: Option<u64>,
-    /// All databases of one tenant.
-    pub tenant: Option<u64>,
-}
 
 /// Space that files take, and how many there are.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -93,6 +83,7 @@ fn usage(folder: &Path) -> io::Result<Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_protocol::DatabaseQuota;
 
     #[test]
     fn everything_is_counted_however_many_folders_there_are() {
