@@ -1,5 +1,6 @@
-//! The filters, tests, functions and methods an expression may use. Each is minijinja's own, called after its cost
-//! was paid. What is not listed does not exist: nothing here reads a clock, a random source or the outside.
+//! Filters, tests, functions and methods of expressions. Each is minijinja's own and is called after its cost was
+//! charged. Anything that is not listed does not exist, so an expression cannot read a clock, a random source or the
+//! outside.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -14,14 +15,15 @@ use crate::cost::{Cost, pay};
 use crate::limits::{Charged, FUEL_MAX, ITEM_BYTES, failed};
 use crate::{encoded, literals, operators, pattern, satisfying};
 
-/// What every expression is compiled and run with.
+/// Environment that every expression is compiled and run with.
 pub(crate) struct Builtins {
     pub(crate) env: Environment<'static>,
     filters: BTreeSet<&'static str>,
     tests: BTreeSet<&'static str>,
 }
 
-/// No `namespace`: it would let loops build values of any depth, and cycles.
+/// Functions of expressions. `namespace` is left out, because it would let loops build cycles and values of any
+/// depth.
 const FUNCTIONS: [&str; 2] = ["dict", "range"];
 
 pub(crate) fn builtins() -> &'static Builtins {
@@ -29,12 +31,12 @@ pub(crate) fn builtins() -> &'static Builtins {
     BUILTINS.get_or_init(Builtins::new)
 }
 
-/// The names of all filters, sorted.
+/// Returns the names of all filters, sorted.
 pub fn filter_names() -> impl Iterator<Item = &'static str> + Clone {
     builtins().filters.iter().copied()
 }
 
-/// The names of all tests, sorted.
+/// Returns the names of all tests, sorted.
 pub fn test_names() -> impl Iterator<Item = &'static str> + Clone {
     builtins().tests.iter().copied()
 }
@@ -210,7 +212,7 @@ impl Builtins {
     }
 }
 
-/// The trailing newline of a text is part of it, as in any other string of a definition.
+/// Returns the syntax of templates. A trailing newline is kept, as in any other string of a definition.
 pub(crate) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default()
 }
@@ -232,7 +234,7 @@ where
     }
 }
 
-/// Lists and maps that a call made are checked; what minijinja left lazy becomes a list.
+/// Checks lists and maps that a call created, and turns lazy iterators into lists.
 fn settle(cost: Cost, value: Jinja) -> Result<Jinja, Error> {
     let value = match value.kind() {
         ValueKind::Iterable => operators::collect(&[&value])?,
@@ -241,13 +243,13 @@ fn settle(cost: Cost, value: Jinja) -> Result<Jinja, Error> {
     if cost.makes_lists() { operators::made(value) } else { Ok(value) }
 }
 
-/// All that a text outputs or captures comes through here.
+/// Writes a value that a template outputs or captures.
 fn write(out: &mut Output, _: &mut State, value: &Jinja) -> Result<(), Error> {
     use std::fmt::Write;
     write!(Charged(out), "{value}").map_err(Error::from)
 }
 
-/// Methods as Python has them on strings, maps and lists.
+/// Calls a method that Python has on strings, maps and lists.
 fn method(state: &mut State, value: &Jinja, name: &str, args: &[Jinja]) -> Result<Jinja, Error> {
     let with_value = || std::iter::once(value.clone()).chain(args.iter().cloned()).collect::<Vec<_>>();
     let cost = match name {
@@ -268,7 +270,7 @@ fn method(state: &mut State, value: &Jinja, name: &str, args: &[Jinja]) -> Resul
     settle(cost, pycompat::unknown_method_callback(state, value, name, args)?)
 }
 
-/// Of maps a map in which the last one wins, of anything else a list.
+/// Chains maps into a map in which the last value wins, and anything else into a list.
 fn chain(first: &Jinja, others: &[Jinja]) -> Result<Jinja, Error> {
     let parts: Vec<&Jinja> = std::iter::once(first).chain(others).collect();
     if !parts.iter().all(|part| part.kind() == ValueKind::Map) {
@@ -294,13 +296,13 @@ fn pairs(map: &Jinja, filter: &str) -> Result<Vec<(Jinja, Jinja)>, Error> {
         .ok_or_else(|| failed(format!("`{filter}` needs a map, not a {}", map.kind())))
 }
 
-/// The value under a key or an index; what is not there is the default, or none.
+/// Returns the value under a key or an index, or the default if it is missing.
 fn get(value: &Jinja, key: &Jinja, default: Option<Jinja>) -> Result<Jinja, Error> {
     let found = operators::item(value, key).ok().filter(|found| !found.is_undefined());
     Ok(found.or(default).unwrap_or(Jinja::from(())))
 }
 
-/// minijinja's own panics on zero.
+/// Returns whether a number is divisible; minijinja's own test panics on zero.
 fn is_divisible_by(value: &Jinja, by: &Jinja) -> Result<bool, Error> {
     if !by.is_true() {
         return Err(failed("nothing is divisible by 0"));

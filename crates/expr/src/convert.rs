@@ -1,4 +1,4 @@
-//! Between the JSON of the engine and the values of minijinja.
+//! Conversion between JSON and the values of minijinja.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use minijinja::value::{Object, ValueKind};
 use crate::limits::{DEPTH_MAX, RESULT_DEPTH_MAX, charge_result};
 use crate::{EvalError, Map, Read, Scope, Value};
 
-/// What a JSON value costs beside its text.
+/// Cost of a JSON value in addition to its text.
 const NODE_BYTES: usize = 16;
 
-/// The names an expression reads, in the order of `Inputs::values`.
+/// Names that an expression reads, in the order of `Inputs::values`.
 pub(crate) struct Names(Arc<[Root]>);
 
 #[derive(Debug)]
 struct Root {
     name: String,
-    /// `None` when the whole root is read.
+    /// `None` if the whole root is read.
     keys: Option<Arc<[String]>>,
 }
 
-/// The values of these names in one scope: the root context of an evaluation.
+/// Values of the names in one scope; the root context of an evaluation.
 #[derive(Debug)]
 struct Inputs {
     roots: Arc<[Root]>,
     values: Vec<Jinja>,
 }
 
-/// A root of which only some keys are read. It is never shown or walked: that would read the whole root.
+/// A root of which only some keys are read. It is never formatted or iterated, since that would read the whole root.
 #[derive(Debug)]
 struct Keyed {
     keys: Arc<[String]>,
@@ -36,7 +36,7 @@ struct Keyed {
 }
 
 impl Names {
-    /// `reads` is normalised, so the keys of a root stand together.
+    /// Groups reads by root. `reads` must be normalised, so that the keys of a root are adjacent.
     pub(crate) fn new(reads: &[Read]) -> Names {
         let roots = reads.chunk_by(|a, b| a.root == b.root).map(|reads| Root {
             name: reads[0].root.clone(),
@@ -45,7 +45,7 @@ impl Names {
         Names(roots.collect())
     }
 
-    /// The values, and how many bytes they are.
+    /// Returns the values and their size in bytes.
     pub(crate) fn inputs(&self, scope: &dyn Scope) -> Result<(Jinja, usize), EvalError> {
         let mut bytes = 0;
         let mut get = |root: &str, key| match scope.get(root, key) {
@@ -92,7 +92,7 @@ impl Object for Keyed {
     }
 }
 
-/// `None` when the value is nested too deep. Counts as [`to_json`] does.
+/// Converts JSON, counting bytes as [`to_json`] does; returns `None` if the value is nested too deep.
 pub(crate) fn to_jinja(value: &Value, depth: usize, bytes: &mut usize) -> Option<Jinja> {
     if depth > DEPTH_MAX {
         return None;
@@ -123,7 +123,7 @@ pub(crate) fn to_jinja(value: &Value, depth: usize, bytes: &mut usize) -> Option
     })
 }
 
-/// The result as JSON, counted as it grows.
+/// Converts the result to JSON and charges its bytes as it grows.
 pub(crate) fn to_json(value: &Jinja) -> Result<Value, EvalError> {
     json(value, 1)
 }
@@ -162,7 +162,7 @@ fn text(value: &Jinja) -> Result<String, EvalError> {
     Ok(text.to_owned())
 }
 
-/// A key of an object: numbers and booleans are written as text, as JSON needs it.
+/// Converts a key of an object; numbers and booleans become strings, as JSON requires.
 fn name(key: &Jinja) -> Result<String, EvalError> {
     match json(key, RESULT_DEPTH_MAX)? {
         Value::String(text) => Ok(text),

@@ -1,4 +1,5 @@
-//! What a filter, function or method will make at most, computed from its arguments and paid before it is called.
+//! Costs of filters, functions and methods. Each is an upper bound that is computed from the arguments and charged
+//! before the call.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -11,21 +12,21 @@ use crate::operators::needle;
 
 #[derive(Clone, Copy)]
 pub(crate) enum Cost {
-    /// A part of the value, or a number.
+    /// Returns a part of the value, or a number.
     Free,
-    /// Nothing is made, everything is looked at.
+    /// Creates nothing but visits everything.
     Walk,
-    /// Nothing is kept, but a list that is looked for in text becomes text.
+    /// Creates nothing, except that a list that is searched for in text becomes text.
     Contains,
-    /// So many times the text of all arguments.
+    /// Multiple of the length of all arguments as text.
     Text(usize),
-    /// The text, and the characters that HTML writes longer.
+    /// Length of the text, plus the characters that HTML escapes.
     Escape,
-    /// So many bytes for each item of all arguments.
+    /// Number of bytes for each item of all arguments.
     Items(usize),
-    /// So many bytes for each item; the items are compared.
+    /// Number of bytes for each item; the items are compared.
     Sort(usize),
-    /// The items are compared, and copied if they are text.
+    /// Items are compared, and copied if they are text.
     Unique,
     Batch,
     Slices,
@@ -37,9 +38,9 @@ pub(crate) enum Cost {
     Lines,
     Indent,
     Json,
-    /// Source code, in which a character takes four bytes at most for each of its own.
+    /// Source code, which takes at most four bytes for each byte of the text.
     Literal,
-    /// JSON text: one of its digits may become an item of a list.
+    /// JSON text, in which a single digit can become an item of a list.
     Parse,
     Printf,
     StrFormat,
@@ -60,7 +61,7 @@ impl Cost {
     }
 }
 
-/// `args` is the value, then the arguments; keyword arguments are the last.
+/// Charges the cost of a call. `args` is the value, then the arguments; keyword arguments are last.
 pub(crate) fn pay(cost: Cost, args: &[Jinja]) -> Result<(), Error> {
     let Some(value) = args.first() else { return Ok(()) };
     match cost {
@@ -137,17 +138,17 @@ fn texts(args: &[Jinja]) -> Result<usize, Error> {
     args.iter().map(text_len).sum()
 }
 
-/// The items that iterating yields, of text its characters.
+/// Returns the number of items that iterating yields; for text, its characters.
 fn items(value: &Jinja) -> usize {
     if value.is_kwargs() { 0 } else { value.len().unwrap_or(0) }
 }
 
-/// A number of things asked for. What is no such number fails in the call.
+/// Returns a requested count. An invalid number is reported by the call itself.
 fn count(value: Option<&Jinja>) -> usize {
     value.and_then(Jinja::as_usize).unwrap_or(0)
 }
 
-/// The value as the filters see it, made under the meter when it is not text already.
+/// Returns the value as the filters see it; a value that is not text is formatted under the meter.
 fn text(value: &Jinja) -> Result<Cow<'_, str>, Error> {
     if let Some(text) = value.as_str() {
         return Ok(Cow::Borrowed(text));
@@ -165,7 +166,7 @@ fn argument(args: &[Jinja], position: usize, name: &str) -> Option<Jinja> {
     keywords.peek::<Option<Jinja>>(name).ok()?
 }
 
-/// Sorting compares each item some twenty times. By several keys it also copies their text.
+/// Charges a sort, which compares each item about twenty times. With several keys it also copies their text.
 fn sort(value: &Jinja, args: &[Jinja], bytes: usize) -> Result<(), Error> {
     let weight = weigh(value)?;
     step((weight.nodes + weight.text / 64).saturating_mul(16))?;
@@ -176,7 +177,7 @@ fn sort(value: &Jinja, args: &[Jinja], bytes: usize) -> Result<(), Error> {
     charge(items(value).saturating_mul(bytes + keys * ITEM_BYTES).saturating_add(copies))
 }
 
-/// minijinja also adds up text and lists, one copy of all before for each item.
+/// Charges a sum. minijinja would also add text and lists, with one copy of all previous ones per item.
 fn sum(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
     match argument(args, 2, "start") {
         Some(start) if !start.is_number() => Err(failed("sum adds up numbers: its start must be a number")),
@@ -203,7 +204,8 @@ fn escaped(value: &Jinja) -> Result<usize, Error> {
     Ok(size.len + size.escaped * 5)
 }
 
-/// A format names its arguments as often as it likes, and pads them; 400 bytes are the digits of the largest float.
+/// Charges a format string, which can name its arguments repeatedly and pad them; the digits of the largest float
+/// take 400 bytes.
 fn format(value: &Jinja, args: &[Jinja], opener: char) -> Result<(), Error> {
     let Some(format) = value.as_str() else { return Ok(()) };
     let given = texts(&args[1..])?;
@@ -216,7 +218,8 @@ fn format(value: &Jinja, args: &[Jinja], opener: char) -> Result<(), Error> {
     charge(bytes)
 }
 
-/// What width and precision add to a field, `(key)05.2f` of printf or `key:>05.2}` of Python's `format`.
+/// Returns the bytes that width and precision add to a field: `(key)05.2f` of printf or `key:>05.2}` of Python's
+/// `format`.
 fn padding(field: &str, opener: char) -> Result<usize, Error> {
     let (key, spec) = match (opener, field.strip_prefix('(')) {
         ('{', _) => field.split('}').next().map_or(("", ""), |f| f.split_once(':').unwrap_or((f, ""))),

@@ -1,4 +1,4 @@
-//! Filters between values and their encoded forms: base64 and JSON.
+//! Filters that encode and decode values: base64 and JSON.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -9,7 +9,7 @@ use crate::Value;
 use crate::convert::to_jinja;
 use crate::limits::{DEPTH_MAX, failed};
 
-/// Written with padding, read with or without it.
+/// Base64 that is written with padding and read with or without it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

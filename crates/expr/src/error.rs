@@ -1,29 +1,29 @@
 use crate::limits::{BYTES_MAX, FUEL_MAX};
 
-/// Text that is no expression or template.
+/// Error in the source of an expression or template.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message} (line {line}, column {column})")]
 pub struct CompileError {
     pub message: String,
-    /// 1-based, in the source text.
+    /// Line in the source text, from 1.
     pub line: usize,
-    /// 1-based, in characters.
+    /// Column in characters, from 1.
     pub column: usize,
     /// JSON pointer to the string inside a template's tree; empty for an expression.
     pub path: String,
     pub source_text: String,
 }
 
-/// An expression that compiled but has no value here.
+/// Error of an expression that compiled but has no value in this scope.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EvalError {
-    /// More instructions, or more values compared and searched, than one evaluation may take.
+    /// The evaluation took more instructions, comparisons or searches than allowed.
     #[error("the expression takes too long (limit: {FUEL_MAX} instructions): use smaller lists, or a step")]
     Fuel,
-    /// More bytes in intermediate values, or in the result, than one evaluation may make.
+    /// Intermediate values or the result have more bytes than allowed.
     #[error("the expression makes too much data (limit: {BYTES_MAX} bytes): make it in a step instead")]
     TooLarge,
-    /// Anything else: a wrong type, or a result that JSON cannot hold.
+    /// Any other error: a wrong type, or a result that JSON cannot represent.
     #[error("{0}")]
     Failed(String),
 }

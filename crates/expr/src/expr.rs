@@ -6,7 +6,7 @@ use crate::limits::metered;
 use crate::program::Program;
 use crate::{CompileError, EvalError, Read, Scope, Value, is_true};
 
-/// One compiled expression: a guard, a condition. Bare text is an expression, text with tags a template.
+/// One compiled expression: a guard or a condition. Text without tags is an expression, text with tags a template.
 #[derive(Clone)]
 pub struct Expr(Arc<Compiled>);
 
@@ -27,12 +27,13 @@ impl Expr {
         &self.0.source
     }
 
-    /// Sorted, without duplicates; a read of a whole root stands for those of its keys.
+    /// Returns the names that the expression reads, sorted and without duplicates; a read of a whole root includes
+    /// its keys.
     pub fn reads(&self) -> &[Read] {
         &self.0.program.reads
     }
 
-    /// Undefined is null.
+    /// Evaluates the expression; undefined becomes null.
     pub fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
         let (inputs, bytes) = self.0.names.inputs(scope)?;
         metered(bytes, || self.0.program.run(inputs))

@@ -1,7 +1,7 @@
-//! The inputs of an execution: the definition's defaults, with what the caller gave laid over them.
+//! Inputs of an execution: the caller's values over the defaults of the definition.
 //!
-//! A default may be a template over other inputs and the execution's id; it is rendered once, before the execution is
-//! created. What a caller gives is data: it is never looked into.
+//! A default can be a template over other inputs and the execution's id; it is rendered once, before the execution is
+//! created. Values of the caller are data and are never evaluated.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use crate::limits::ITEM_BYTES;
 use crate::program::has_tags;
 use crate::{Read, Scope, Template, Value};
 
-/// Objects are merged key by key, anything else is replaced.
+/// Merges objects key by key, and replaces anything else.
 pub fn overlay(under: &mut Value, over: Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -24,13 +24,13 @@ pub fn overlay(under: &mut Value, over: Value) {
     }
 }
 
-/// Defaults that are templates. Each is looked at once for each of the others that it may wait for.
+/// Maximum number of defaults that are templates, because each may wait for all others.
 const TEMPLATES_MAX: usize = 1_000;
 
-/// Bytes that the rendered defaults of one start may have together: each alone may have as much as an evaluation.
+/// Maximum size of all rendered defaults of one start in bytes. Each one alone is bounded as any evaluation is.
 const RENDERED_MAX: usize = 4 << 20;
 
-/// Whether any default is a template, so that making the inputs takes more than laying values over each other.
+/// Returns whether any default is a template that has to be rendered.
 #[must_use]
 pub fn has_templates(defaults: &Value) -> bool {
     match defaults {
@@ -41,10 +41,11 @@ pub fn has_templates(defaults: &Value) -> bool {
     }
 }
 
-/// The inputs of the execution with this id. The error says which default cannot be rendered, and why.
+/// Returns the inputs of the execution with this id. The error names the default that cannot be rendered, and the
+/// reason.
 pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, String> {
     let mut waiting = templates(defaults);
-    // A default that was replaced as a whole is never rendered.
+    // A default that the caller replaced as a whole is never rendered.
     waiting.retain(|key, _| given.get(key).is_none_or(Value::is_object));
     if waiting.len() > TEMPLATES_MAX {
         return Err(format!(
@@ -71,13 +72,14 @@ pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, 
     Ok(inputs.inputs)
 }
 
-/// Defaults that need each other, so that none can be rendered first.
+/// Returns the defaults that depend on each other, so that none can be rendered first.
 #[must_use]
 pub fn circular_defaults(defaults: &Value) -> Vec<String> {
     order(&templates(defaults)).1
 }
 
-/// Whether a default can read this. Text that reads anything else is left as it is: it may be meant for later.
+/// Returns whether a default can read this name. Text that reads anything else is left unchanged, because it may be
+/// meant for later.
 #[must_use]
 pub fn known_at_start(defaults: &Value, read: &Read) -> bool {
     match (read.root.as_str(), &read.key) {
@@ -87,7 +89,7 @@ pub fn known_at_start(defaults: &Value, read: &Read) -> bool {
     }
 }
 
-/// Defaults that are templates and can be rendered at the start.
+/// Returns the defaults that are templates and can be rendered at the start.
 fn templates(defaults: &Value) -> BTreeMap<String, Template> {
     let fields = defaults.as_object().into_iter().flatten();
     let compiled = fields.filter_map(|(key, value)| Some((key.clone(), Template::compile(value).ok()?)));
@@ -97,7 +99,7 @@ fn templates(defaults: &Value) -> BTreeMap<String, Template> {
     compiled.filter(|(_, template)| rendered(template)).collect()
 }
 
-/// About the memory of a value.
+/// Estimates the memory of a value.
 fn size(value: &Value) -> usize {
     ITEM_BYTES
         + match value {
@@ -108,8 +110,9 @@ fn size(value: &Value) -> usize {
         }
 }
 
-/// Templates in an order in which each comes after those that it reads, and those that need each other. Takes time in
-/// proportion to what is read: a definition may have thousands of defaults, each over the one before it.
+/// Returns the templates ordered so that each follows those it reads, and the templates that depend on each other. It
+/// takes time in proportion to the reads, because a definition may have thousands of defaults, each reading the one
+/// before.
 fn order(waiting: &BTreeMap<String, Template>) -> (Vec<String>, Vec<String>) {
     let mut readers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
@@ -137,7 +140,7 @@ fn order(waiting: &BTreeMap<String, Template>) -> (Vec<String>, Vec<String>) {
     (order, missing.into_keys().map(str::to_owned).collect())
 }
 
-/// The input that a read is about; no input has the name of one that is none.
+/// Returns the name of the input that is read; if the read is not an input, no input has the name.
 fn input(read: &Read) -> &str {
     match (read.root.as_str(), &read.key) {
         ("workload", Some(key)) => key,
@@ -160,7 +163,7 @@ impl Scope for Start<'_> {
         let value = match root {
             "workload" => Cow::Borrowed(&self.inputs),
             "execution_id" => Cow::Owned(json!(self.id)),
-            // As in steps: no input hides the id of the execution.
+            // As in steps, no input hides the id of the execution.
             "job" if key == Some("uuid") => Cow::Owned(json!({ "uuid": self.id })),
             _ if self.inputs.get(root).is_some() => Cow::Borrowed(self.inputs.get(root)?),
             "job" => Cow::Owned(json!({ "uuid": self.id })),

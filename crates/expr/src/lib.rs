@@ -1,6 +1,6 @@
-//! Expressions and templates of definitions: minijinja set up once for the engine.
+//! Expressions and templates of definitions, based on minijinja.
 //!
-//! Pure: an expression sees the scope it is given and nothing else. No clock, no randomness, no files.
+//! The crate is pure: an expression reads the scope that it is given, and no clock, randomness or files.
 
 mod builtins;
 mod convert;

@@ -1,4 +1,4 @@
-//! What bounds an evaluation: fuel, steps, bytes and depth, counted by one meter per evaluation.
+//! Limits of an evaluation: fuel, steps, bytes and depth, counted by one meter per evaluation.
 //!
 //! | grows | bounded by |
 //! |---|---|
@@ -20,32 +20,33 @@ use minijinja::{Error, ErrorKind, Value as Jinja};
 
 use crate::EvalError;
 
-/// Instructions of one evaluation. A loop body costs about ten, so a loop over 5,000 items ends well within a
-/// few milliseconds; a guard costs less than twenty.
+/// Maximum number of instructions of one evaluation. A loop body costs about ten, so a loop over 5,000 items ends
+/// within a few milliseconds; a guard costs less than twenty.
 pub const FUEL_MAX: u64 = 50_000;
 
-/// Bytes one evaluation may make in intermediate values, and again in its result. Values over 64 KiB are artifacts,
-/// so 1 MiB is far from any use and small enough for a thousand evaluations at once. The result may hold what was read
-/// beside that, so that a large value can be passed on.
+/// Maximum number of bytes that one evaluation may create in intermediate values, and again in its result. Values
+/// over 64 KiB are artifacts, so 1 MiB is more than any use needs and small enough for a thousand concurrent
+/// evaluations. The result may additionally hold the values that were read, so that a large value can be passed on.
 pub const BYTES_MAX: usize = 1024 * 1024;
 
-/// Values, or 64 bytes of text each, that comparing, searching and sorting may look at: some tens of milliseconds.
+/// Maximum number of values, or of 64-byte blocks of text, that comparing, searching and sorting may visit; this
+/// takes some tens of milliseconds.
 const STEPS_MAX: usize = 1_000_000;
 
-/// Nesting of lists and objects, the same as serde_json's parser allows; deeper values could overflow the stack.
+/// Maximum nesting of lists and objects, as in serde_json's parser; deeper values could overflow the stack.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// Nesting of a result. Results are stored inside other objects, and must be readable there.
+/// Maximum nesting of a result. Results are stored inside other objects and must be readable there.
 pub(crate) const RESULT_DEPTH_MAX: usize = 100;
 
-/// Nesting of source text, in operators (see `tokens`): less than 1 MiB of stack in an unoptimised build, and far more
-/// than a person writes.
+/// Maximum nesting of source text, in operators (see `tokens`). It takes less than 1 MiB of stack in an unoptimised
+/// build and is far more than a person writes.
 pub(crate) const NESTING_MAX: usize = 500;
 
-/// Width and precision of one field in a format string; minijinja's formatting panics on very large ones.
+/// Maximum width and precision of a field in a format string; minijinja's formatting panics on very large ones.
 pub(crate) const WIDTH_MAX: usize = 1_000;
 
-/// A value in a list; a JSON value and its share of a map are of the same order.
+/// Size of a value in a list; a JSON value and its share of a map have the same order of magnitude.
 pub(crate) const ITEM_BYTES: usize = 24;
 
 #[derive(Clone, Copy)]
@@ -67,11 +68,13 @@ const FULL: Meter =
     Meter { bytes: BYTES_MAX, steps: STEPS_MAX, fuel: FUEL_MAX, result: BYTES_MAX, hit: None };
 
 thread_local! {
-    /// An evaluation runs on one thread from start to end, and filters cannot be handed anything else.
+    /// Meter of the current evaluation. An evaluation runs on one thread, and filters cannot be passed any other
+    /// state.
     static METER: Cell<Meter> = const { Cell::new(FULL) };
 }
 
-/// Runs one evaluation of values of so many bytes on a full meter. A panic inside minijinja is that evaluation's failure and nobody else's.
+/// Runs one evaluation on a full meter, where `given` is the size of its inputs in bytes. A panic inside minijinja
+/// fails only this evaluation.
 pub(crate) fn metered<T>(given: usize, run: impl FnOnce() -> Result<T, EvalError>) -> Result<T, EvalError> {
     let outer = METER.replace(Meter { result: BYTES_MAX.saturating_add(given), ..FULL });
     let result = catch_unwind(AssertUnwindSafe(run));
@@ -79,7 +82,7 @@ pub(crate) fn metered<T>(given: usize, run: impl FnOnce() -> Result<T, EvalError
     result.unwrap_or_else(|_| Err(EvalError::Failed("the expression engine cannot evaluate this".to_owned())))
 }
 
-/// To be called before `bytes` bytes are made.
+/// Charges `bytes`; call it before they are created.
 pub(crate) fn charge(bytes: usize) -> Result<(), Error> {
     let mut meter = METER.get();
     let left = meter.bytes.checked_sub(bytes);
@@ -89,7 +92,7 @@ pub(crate) fn charge(bytes: usize) -> Result<(), Error> {
     left.map(drop).ok_or_else(too_large)
 }
 
-/// To be called before or while `steps` values are looked at.
+/// Charges `steps`; call it before or while the values are visited.
 pub(crate) fn step(steps: usize) -> Result<(), Error> {
     let mut meter = METER.get();
     let left = meter.steps.checked_sub(steps);
@@ -99,7 +102,7 @@ pub(crate) fn step(steps: usize) -> Result<(), Error> {
     left.map(drop).ok_or_else(|| Error::from(ErrorKind::OutOfFuel))
 }
 
-/// Fuel that one of several texts of a template used up.
+/// Charges the fuel that one of several texts of a template used.
 pub(crate) fn burn(fuel: u64) -> Result<(), EvalError> {
     let mut meter = METER.get();
     meter.fuel = meter.fuel.checked_sub(fuel).ok_or(EvalError::Fuel)?;
@@ -107,7 +110,7 @@ pub(crate) fn burn(fuel: u64) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// To be called before `bytes` bytes of the result are made.
+/// Charges `bytes` of the result; call it before they are created.
 pub(crate) fn charge_result(bytes: usize) -> Result<(), EvalError> {
     let mut meter = METER.get();
     meter.result = meter.result.checked_sub(bytes).ok_or(EvalError::TooLarge)?;
@@ -124,7 +127,7 @@ pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// What an error of minijinja means to the caller.
+/// Converts an error of minijinja.
 pub(crate) fn eval_error(error: &Error) -> EvalError {
     match (METER.get().hit, error.kind()) {
         (Some(Limit::Bytes), _) => EvalError::TooLarge,
@@ -133,7 +136,7 @@ pub(crate) fn eval_error(error: &Error) -> EvalError {
     }
 }
 
-/// Text that is charged as it grows.
+/// Writer that charges text as it grows.
 pub(crate) struct Charged<W>(pub(crate) W);
 
 impl<W: Write> Write for Charged<W> {
@@ -143,7 +146,7 @@ impl<W: Write> Write for Charged<W> {
     }
 }
 
-/// The size of a value's text, found without making the text. Text beyond `BYTES_MAX` is refused.
+/// Returns the size of a value's text without creating the text. Text beyond `BYTES_MAX` is an error.
 pub(crate) fn text_size(value: &Jinja) -> Result<TextSize, Error> {
     let mut size = TextSize::default();
     let (counted, bytes_per_step) = match value.as_str() {
@@ -158,7 +161,7 @@ pub(crate) fn text_size(value: &Jinja) -> Result<TextSize, Error> {
 #[derive(Default)]
 pub(crate) struct TextSize {
     pub(crate) len: usize,
-    /// Characters that JSON and HTML write as up to six.
+    /// Number of characters that JSON and HTML write as up to six.
     pub(crate) escaped: usize,
 }
 
@@ -170,7 +173,7 @@ impl Write for TextSize {
     }
 }
 
-/// How large a value is when everything in it is followed.
+/// Size of a value including everything in it.
 #[derive(Default)]
 pub(crate) struct Weight {
     pub(crate) nodes: usize,
@@ -178,7 +181,7 @@ pub(crate) struct Weight {
     pub(crate) text: usize,
 }
 
-/// Walks a value, a step for each part. Fails when it is nested too deep to be shown or compared.
+/// Visits all parts of a value, one step each. It fails if the value is nested too deep to be formatted or compared.
 pub(crate) fn weigh(value: &Jinja) -> Result<Weight, Error> {
     let mut weight = Weight::default();
     walk(value, 1, &mut weight)?;

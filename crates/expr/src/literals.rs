@@ -1,6 +1,6 @@
-//! Values in the source code of other languages. The places are found when a definition is compiled; these filters write
-//! a value so that it is data there. Only letters and digits of the value are written as they are, so that even in a place
-//! that was taken for another one the value is at most one name and never a statement.
+//! Values as source code of other languages. The positions are found when a definition is compiled; these filters
+//! write a value as data there. Only letters and digits are written unescaped, so that even in a misjudged position
+//! the value is at most one name and never a statement.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::Value;
 use crate::convert::to_json;
 use crate::limits::failed;
 
-/// A literal of Python: `None`, `True`, `1.5`, `"text"`, `[…]`, `{…}`.
+/// Formats a literal of Python: `None`, `True`, `1.5`, `"text"`, `[…]`, `{…}`.
 pub(crate) fn as_python(value: &Jinja) -> Result<String, Error> {
     let value = to_json(value).map_err(|error| failed(error.to_string()))?;
     let mut out = String::new();
@@ -19,8 +19,8 @@ pub(crate) fn as_python(value: &Jinja) -> Result<String, Error> {
     Ok(out)
 }
 
-/// The inside of a string of Python, in quotes of any kind. A digit at its beginning is escaped: it could be a part of an
-/// escape that is written before it, as in `\0`.
+/// Formats the inside of a Python string in quotes of any kind. A leading digit is escaped, because it could continue
+/// an escape before it, as in `\0`.
 pub(crate) fn in_python(value: &Jinja) -> String {
     let (value, mut out) = (value.to_string(), String::new());
     let first = value.chars().next().filter(char::is_ascii_digit);
@@ -31,7 +31,7 @@ pub(crate) fn in_python(value: &Jinja) -> String {
     out
 }
 
-/// The inside of a bytes literal of Python: the text in UTF-8.
+/// Formats the inside of a Python bytes literal: the text in UTF-8.
 pub(crate) fn in_python_bytes(value: &Jinja) -> String {
     let mut out = String::new();
     for (place, byte) in value.to_string().bytes().enumerate() {
@@ -48,7 +48,7 @@ fn literal(value: &Value, out: &mut String) {
         Value::Null => out.push_str("None"),
         Value::Bool(true) => out.push_str("True"),
         Value::Bool(false) => out.push_str("False"),
-        // A sign before it must not change what it means: `2 ** -1`, `a -1`.
+        // A sign before the number must not change its meaning: `2 ** -1`, `a -1`.
         Value::Number(number) => match number.to_string() {
             negative if negative.starts_with('-') => {
                 out.push('(');

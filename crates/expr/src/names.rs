@@ -1,10 +1,10 @@
-//! Second names that definitions may use, the same wherever an expression stands.
+//! Alternative names in expressions, which are the same in all dialects.
 
 use std::borrow::Cow;
 
 use crate::Value;
 
-/// A field of a step's output; `data` is the output itself, unless it has a field of that name.
+/// Returns a field of a step's output; `data` is the output itself, unless it has a field of that name.
 pub fn of_output<'v>(output: Cow<'v, Value>, key: Option<&str>) -> Option<Cow<'v, Value>> {
     match key {
         Some("data") if output.get("data").is_none() => Some(output),
@@ -16,7 +16,7 @@ pub fn of_output<'v>(output: Cow<'v, Value>, key: Option<&str>) -> Option<Cow<'v
     }
 }
 
-/// What an iteration tells under this name.
+/// Returns the field of an iteration that this name means.
 #[must_use]
 pub fn of_iteration(key: &str) -> &str {
     match key {

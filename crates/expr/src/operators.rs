@@ -1,4 +1,4 @@
-//! The operators that can make values larger than their operands, under the meter. `guarded` puts them in place of
+//! Operators that can create values larger than their operands, under the meter. `guarded` uses them instead of
 //! minijinja's, which allocate up to 100 MB each.
 
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub(crate) const NEEDLE: &str = "__needle";
 pub(crate) const WEIGHED: &str = "__weighed";
 pub(crate) const MADE: &str = "__made";
 
-/// They are filters, because a variable cannot shadow a filter. Their names are no filter names to a user.
+/// Registers the operators as filters, because a variable cannot shadow a filter. Users cannot write their names.
 pub(crate) fn register(env: &mut Environment<'static>) {
     env.add_filter(ADD, add);
     env.add_filter(MULTIPLY, multiply);
@@ -29,7 +29,7 @@ pub(crate) fn register(env: &mut Environment<'static>) {
     env.add_filter(MADE, made);
 }
 
-/// A list of everything in `parts`, charged as it grows; of tuples a tuple.
+/// Collects all items of `parts` into a list, charged as it grows; tuples are collected into a tuple.
 pub(crate) fn collect(parts: &[&Jinja]) -> Result<Jinja, Error> {
     let mut items = Vec::new();
     for part in parts {
@@ -48,7 +48,7 @@ fn like(parts: &[&Jinja], items: Vec<Jinja>) -> Jinja {
     }
 }
 
-/// A list or map that was just made: not nested too deep, and its text no longer than a result may be.
+/// Checks a new list or map: its nesting, and that its text is no longer than a result may be.
 pub(crate) fn made(value: Jinja) -> Result<Jinja, Error> {
     match weigh(&value)?.text {
         text if text <= BYTES_MAX => Ok(value),
@@ -56,12 +56,12 @@ pub(crate) fn made(value: Jinja) -> Result<Jinja, Error> {
     }
 }
 
-/// An operand that is about to be walked: the steps are paid.
+/// Charges the steps for visiting an operand.
 fn weighed(value: Jinja) -> Result<Jinja, Error> {
     weigh(&value).map(|_| value)
 }
 
-/// What is looked for with `in`: when that is in text, a list becomes text too.
+/// Charges the left operand of `in`: if it is a list that is searched for in text, it becomes text.
 pub(crate) fn needle(value: &Jinja) -> Result<(), Error> {
     match value.as_object() {
         Some(_) => text_size(value).map(drop),
@@ -135,7 +135,7 @@ fn concat(left: &Jinja, right: &Jinja) -> Result<Jinja, Error> {
     Ok(Jinja::from(text.0))
 }
 
-/// `value[key]`: keys are hashed and the characters of text counted off.
+/// Evaluates `value[key]`, which hashes keys and counts the characters of text.
 pub(crate) fn item(value: &Jinja, key: &Jinja) -> Result<Jinja, Error> {
     if value.is_undefined() {
         return Ok(Jinja::UNDEFINED);
@@ -145,7 +145,7 @@ pub(crate) fn item(value: &Jinja, key: &Jinja) -> Result<Jinja, Error> {
     value.get_item(key)
 }
 
-/// `value[start:stop:step]` as Python has it. minijinja's own panics on some bounds with a negative step.
+/// Evaluates `value[start:stop:step]` as Python does. minijinja's own panics on some bounds with a negative step.
 fn slice(value: &Jinja, start: &Jinja, stop: &Jinja, by: &Jinja) -> Result<Jinja, Error> {
     let bound = |value: &Jinja| match value.is_none() {
         true => Ok(None),
@@ -182,7 +182,7 @@ fn positions(len: usize, start: Option<i128>, stop: Option<i128>, by: i128) -> i
         .filter_map(|at| usize::try_from(at).ok())
 }
 
-/// The function `range`: a list, so that nothing lazy is left to grow later.
+/// Implements the function `range`. It returns a list, because a lazy value could grow later.
 pub(crate) fn range(lower: i64, upper: Option<i64>, by: Option<i64>) -> Result<Jinja, Error> {
     let (start, stop) = upper.map_or((0, lower), |upper| (lower, upper));
     let by = i128::from(by.unwrap_or(1));

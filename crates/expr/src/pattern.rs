@@ -1,19 +1,20 @@
-//! Regular expressions, with bounds on what one may cost.
+//! Regular expressions with limits on their cost.
 
 use crate::limits::failed;
 use minijinja::{Error, Value as Jinja};
 use regex::{Regex, RegexBuilder};
 
-/// Of a pattern as it is written.
+/// Maximum length of a pattern as it is written.
 const PATTERN_MAX: usize = 1_000;
 
-/// Of a text that is searched: together with the next bound, one search ends in a fraction of a second.
+/// Maximum length of a text that is searched. Together with the next limit, one search ends in a fraction of a
+/// second.
 const TEXT_MAX: usize = 64 * 1024;
 
-/// Of a pattern as it is run.
+/// Maximum size of a compiled pattern.
 const PROGRAM_MAX: usize = 64 * 1024;
 
-/// Whether the pattern is found anywhere in the text.
+/// Returns whether the pattern matches anywhere in the text.
 pub(crate) fn is_matching(text: &Jinja, pattern: &Jinja) -> Result<bool, Error> {
     let Some(text) = text.as_str() else { return Ok(false) };
     let Some(pattern) = pattern.as_str() else { return Err(failed("`matching` needs a pattern, a text")) };
@@ -23,7 +24,7 @@ pub(crate) fn is_matching(text: &Jinja, pattern: &Jinja) -> Result<bool, Error> 
     Ok(built(pattern).map_err(failed)?.is_match(text))
 }
 
-/// What is wrong with a pattern that is known before anything is looked for.
+/// Checks a pattern before it is used.
 pub fn check_pattern(pattern: &str) -> Result<(), String> {
     built(pattern).map(drop)
 }

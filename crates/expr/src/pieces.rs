@@ -1,5 +1,5 @@
-//! A text taken apart: what is written as it is, and what is put in. For fields whose values must not become part of
-//! another language.
+//! Splits a template into literal text and inserted values, for fields whose values must not become part of another
+//! language.
 
 use minijinja::machinery::{Token, tokenize};
 
@@ -7,15 +7,15 @@ use crate::builtins::syntax;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// As it comes out: without comments, and without the tags of what is raw.
+    /// Literal text of the output, without comments and without the tags of raw blocks.
     Text(String),
-    /// The source between `{{` and `}}`.
+    /// Source between `{{` and `}}`.
     Expression(String),
-    /// `{% … %}` as it is written: what stands around it may be left out or be there several times.
+    /// Source of a `{% … %}`; the pieces around it may be left out or repeated.
     Statement(String),
 }
 
-/// Of a text that compiles as a template; nothing follows what no template has.
+/// Splits a text that compiles as a template; the rest after an invalid part is ignored.
 #[must_use]
 pub fn pieces(source: &str) -> Vec<Piece> {
     let mut found: Vec<Piece> = Vec::new();

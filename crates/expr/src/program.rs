@@ -10,23 +10,23 @@ use crate::limits::{burn, charge_result, eval_error};
 use crate::recent::{Code, Form, NAME, compile, recent};
 use crate::{CompileError, EvalError, Read, Value, reads, tokens};
 
-/// One text that compiles. What it compiles to is kept only while it is used, see `recent`.
+/// A text that has been compiled. Its compiled code is cached while it is in use, see `recent`.
 pub(crate) struct Program {
     pub(crate) reads: Vec<Read>,
     form: Form,
-    /// The text with bounded operators.
+    /// Text with bounded operators.
     printed: Arc<str>,
 }
 
-/// Whether a string is a template at all.
+/// Returns whether a string is a template.
 #[must_use]
 pub fn has_tags(source: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|opener| source.contains(opener))
 }
 
 impl Program {
-    /// Text without tags is an expression. So is text that has tags only inside its string literals, but then its author
-    /// wanted something else.
+    /// Compiles a guard. Text without tags is an expression. Text with tags only inside its string literals would be
+    /// one too, but its author meant something else.
     pub(crate) fn guard(source: &str) -> Result<Program, CompileError> {
         if !has_tags(source) {
             return Program::expression(source);
@@ -44,7 +44,7 @@ impl Program {
         Program::of_expression(source, &expr)
     }
 
-    /// A lone `{{ expression }}`, or any other text.
+    /// Compiles a lone `{{ expression }}` or any other text.
     pub(crate) fn template(source: &str) -> Result<Program, CompileError> {
         check(source, false)?;
         let tree = parse(source, NAME, syntax()).map_err(|error| unparsed(source, &error))?;
@@ -75,7 +75,7 @@ impl Program {
         Ok(Program { reads, form, printed: printed.into() })
     }
 
-    /// To be called inside `metered`.
+    /// Runs the program; call it inside `run_metered`.
     pub(crate) fn run(&self, inputs: Jinja) -> Result<Value, EvalError> {
         match &*recent(self.form, &self.printed)? {
             Code::Expression(code) => to_json(&code.eval(inputs).map_err(|error| eval_error(&error))?),
@@ -90,7 +90,7 @@ impl Program {
     }
 }
 
-/// The expression of a text that is nothing else; space around it, as YAML blocks leave it, does not count.
+/// Returns the expression of a text that is nothing else, except for whitespace around it, as YAML blocks leave it.
 fn lone<'t, 's>(statements: &'t [Stmt<'s>]) -> Option<&'t Expr<'s>> {
     let is_space = |statement: &&Stmt| matches!(statement, Stmt::EmitRaw(raw) if raw.raw.trim().is_empty());
     let mut rest = statements.iter().filter(|statement| !is_space(statement));

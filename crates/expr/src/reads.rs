@@ -1,19 +1,19 @@
-//! Which values an expression needs, found in its syntax tree. minijinja's own search overlooks slices, filter blocks
-//! and `set x = x`, and takes a method's name for a key.
+//! Names that an expression reads, found in its syntax tree. minijinja's own search misses slices, filter blocks and
+//! `set x = x`, and takes a method's name for a key.
 
 use std::collections::BTreeSet;
 
 use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 
-/// What an expression reads: a root name, and the first key below it when that is known from the text.
+/// A name that an expression reads: a root, and the first key below it if the text determines it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Read {
     pub root: String,
-    /// `None` is the whole root: a bare use, or access by a computed key as in `ctx[name]`.
+    /// `None` for the whole root: a bare use, or access by a computed key as in `ctx[name]`.
     pub key: Option<String>,
 }
 
-/// Sorted, without duplicates; a read of a whole root stands for those of its keys.
+/// Sorts reads and removes duplicates; a read of a whole root includes its keys.
 pub(crate) fn normalise(reads: impl IntoIterator<Item = Read>) -> Vec<Read> {
     let all: BTreeSet<Read> = reads.into_iter().collect();
     let whole: BTreeSet<String> = all.iter().filter(|r| r.key.is_none()).map(|r| r.root.clone()).collect();
@@ -32,8 +32,8 @@ pub(crate) fn of_text(statements: &[Stmt]) -> Vec<Read> {
     normalise(search.reads)
 }
 
-/// Names are bound in the order of the text, and a block's names end with it. A name that may be bound or not, as after
-/// an `if`, counts as read: one read too many is harmless.
+/// Search over a syntax tree. Names are bound in the order of the text, and a block's names end with it. A name that
+/// may be unbound, as after an `if`, counts as read, because a superfluous read is harmless.
 #[derive(Default)]
 struct Search {
     reads: Vec<Read>,
@@ -158,7 +158,7 @@ impl Search {
                 self.block(|search| search.body(&block.body));
                 self.expr(&block.filter);
             }
-            // `guarded` refuses all others but raw text, which reads nothing.
+            // `guarded` refuses all other statements except raw text, which reads nothing.
             _ => {}
         }
     }

@@ -1,5 +1,5 @@
-//! Compiled programs that ran lately. minijinja takes 16 KiB for the smallest program, so a definition with ten thousand
-//! templates would hold 160 MB if each kept its own; a program is compiled again when it was forgotten.
+//! Cache of compiled programs. minijinja takes 16 KiB for the smallest program, so a definition with ten thousand
+//! templates would hold 160 MB if each kept its own. An evicted program is compiled again.
 
 use crate::EvalError;
 use crate::builtins::builtins;
@@ -8,7 +8,7 @@ use minijinja::{Environment, Error, Expression};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Memory of all programs kept, about: four thousand small ones.
+/// Maximum memory of all cached programs; about four thousand small ones.
 const KEPT_MAX: usize = 64 << 20;
 
 /// Memory of the smallest program.
@@ -17,10 +17,10 @@ const PROGRAM_BYTES: usize = 16 << 10;
 /// Memory of a program for each byte of its text, measured with lists and sums.
 const BYTES_PER_BYTE: usize = 64;
 
-/// The name of a text in its environment.
+/// Name of a text in its environment.
 pub(crate) const NAME: &str = "text";
 
-/// What a program yields.
+/// Kind of a program's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
     /// A value of any type.
@@ -47,7 +47,7 @@ pub(crate) fn compile(form: Form, printed: &str) -> Result<Code, Error> {
     })
 }
 
-/// The compiled program of a text that was compiled before.
+/// Returns the compiled program of a text that has been compiled before.
 pub(crate) fn recent(form: Form, printed: &Arc<str>) -> Result<Arc<Code>, EvalError> {
     if let Some(code) = lock().of(form).get(printed) {
         return Ok(code.clone());
@@ -78,8 +78,8 @@ impl Recent {
         }
     }
 
-    /// Beyond the bound all are forgotten, which costs no more than compiling them again. A program that would take much of
-    /// it alone is never kept.
+    /// Adds a program. When the cache is full, all programs are evicted, which costs no more than compiling them
+    /// again. A program that would take a large share of the cache is not added.
     fn keep(&mut self, form: Form, printed: &Arc<str>, code: &Arc<Code>) {
         let bytes = PROGRAM_BYTES + printed.len().saturating_mul(BYTES_PER_BYTE);
         if bytes > KEPT_MAX / 8 {

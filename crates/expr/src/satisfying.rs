@@ -1,5 +1,5 @@
-//! How the conditions of a workflow compare. Editors and queries give numbers and booleans as texts, so a text counts as
-//! what it says.
+//! Comparisons in the conditions of workflows. Editors and queries pass numbers and booleans as text, so text is
+//! compared by the value it represents.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use minijinja::{Error, Value as Jinja};
 use crate::limits::failed;
 use crate::pattern;
 
-/// What is missing satisfies nothing but `is_empty` and what begins with `not_`.
+/// Evaluates a comparison. A missing value satisfies only `is_empty` and operators that begin with `not_`.
 pub(crate) fn is_satisfying(value: &Jinja, operator: &str, other: &Jinja) -> Result<bool, Error> {
     let ordered = |wanted: fn(Ordering) -> bool| compared(value, other).is_some_and(wanted);
     Ok(match operator {
@@ -33,7 +33,7 @@ pub(crate) fn is_satisfying(value: &Jinja, operator: &str, other: &Jinja) -> Res
     })
 }
 
-/// What a single value says, whether it is written as a text or not.
+/// Value of a scalar, independent of whether it is written as text.
 enum Said {
     Whole(i128),
     Fraction(f64),
@@ -52,20 +52,20 @@ fn said(value: &Jinja) -> Option<Said> {
     }
 }
 
-/// Numbers as JSON writes them: `007` and `+49` are texts.
+/// Parses text as JSON writes numbers, so `007` and `+49` stay text.
 fn said_by(text: &str) -> Option<Said> {
     if let "true" | "false" = text {
         return Some(Said::Truth(text == "true"));
     }
     let number: serde_json::Number = serde_json::from_str(text).ok()?;
     match text.contains(['.', 'e', 'E']) {
-        // A number that is too long is a text: two such texts are equal when their letters are.
+        // A number that is too long stays text: two such texts are equal if their characters are.
         false => text.parse().ok().map(Said::Whole),
         true => number.as_f64().filter(|number| number.is_finite()).map(Said::Fraction),
     }
 }
 
-/// None when neither comes before the other.
+/// Compares two values; returns `None` if they have no order.
 fn compared(value: &Jinja, other: &Jinja) -> Option<Ordering> {
     match (said(value), said(other)) {
         (Some(Said::Whole(a)), Some(Said::Whole(b))) => Some(a.cmp(&b)),
@@ -106,7 +106,7 @@ fn is_empty(value: &Jinja) -> bool {
     }
 }
 
-/// Only a text begins and ends with something.
+/// Returns both as text; only text can begin or end with something.
 fn both_texts<'v>(value: &'v Jinja, part: &Jinja) -> Option<(&'v str, String)> {
     Some((value.as_str()?, written(part)?))
 }

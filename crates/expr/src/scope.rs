@@ -2,13 +2,13 @@ use std::borrow::Cow;
 
 use crate::{Map, Value};
 
-/// Where an expression's names come from. It is asked only for what `reads()` lists.
+/// Source of the names of an expression. Only names that `reads()` lists are looked up.
 pub trait Scope {
-    /// The value of `root`, or of the key right below it. `None` is undefined.
+    /// Returns the value of `root`, or of the key right below it; `None` is undefined.
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>>;
 }
 
-/// The roots are the top-level keys.
+/// A map whose top-level keys are the roots.
 impl Scope for Map {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         let value = Map::get(self, root)?;

@@ -11,8 +11,8 @@ use crate::{CompileError, EvalError, Map, Read, Scope, Value};
 
 /// A JSON tree whose strings may be templates.
 ///
-/// A string that is a lone `{{ expr }}` keeps its native type, mixed text gives a string, a string without tags is
-/// itself. Object keys are not templated.
+/// A string that is a lone `{{ expr }}` keeps its native type, mixed text renders to a string, and a string without
+/// tags is unchanged. Object keys are not templates.
 #[derive(Clone)]
 pub struct Template(Arc<Compiled>);
 
@@ -20,7 +20,7 @@ struct Compiled {
     source: Value,
     reads: Vec<Read>,
     names: Names,
-    /// `None` when nothing in the tree is a template.
+    /// `None` if nothing in the tree is a template.
     root: Option<Node>,
 }
 
@@ -51,12 +51,13 @@ impl Template {
         &self.0.source
     }
 
-    /// Sorted, without duplicates; a read of a whole root stands for those of its keys.
+    /// Returns the names that the template reads, sorted and without duplicates; a read of a whole root includes its
+    /// keys.
     pub fn reads(&self) -> &[Read] {
         &self.0.reads
     }
 
-    /// The value, when nothing in it is a template.
+    /// Returns the value if nothing in it is a template.
     pub fn constant(&self) -> Option<&Value> {
         self.0.root.is_none().then_some(&self.0.source)
     }
@@ -66,7 +67,7 @@ impl Template {
             None => Ok(self.0.source.clone()),
             Some(root) => {
                 let (inputs, bytes) = self.0.names.inputs(scope)?;
-                // Each text of the tree may pass on what it reads.
+                // Each text of the tree may pass on the values it reads.
                 metered(bytes.saturating_mul(root.programs()), || root.render(&inputs))
             }
         }

@@ -1,11 +1,12 @@
-//! What is checked on the tokens, because the parser would recurse on them before it has counted anything.
+//! Checks on tokens, made before parsing because the parser is recursive and counts nothing.
 
 use minijinja::machinery::{Token, tokenize};
 
 use crate::builtins::syntax;
 use crate::limits::NESTING_MAX;
 
-/// No macros, includes or blocks: nothing recurses, and a text is all there is to know about it.
+/// Statements that are supported. Macros, includes and blocks are not: nothing recurses, and a text depends on
+/// nothing else.
 const STATEMENTS: [&str; 12] = [
     "elif",
     "else",
@@ -21,19 +22,19 @@ const STATEMENTS: [&str; 12] = [
     "with",
 ];
 
-/// An unoptimised build takes about 2 KiB of stack for an operator, and these times as much for others.
+/// Stack cost relative to an operator, which takes about 2 KiB in an unoptimised build.
 const BRACKET: usize = 10;
 const BLOCK: usize = 6;
 
-/// A comment would swallow what a shell means by it, up to some later `#}` or for good.
+/// Error for `${#`: a comment would swallow the rest of the shell text up to a later `#}`.
 const SHELL_LENGTH: &str =
     "`${#` begins a comment here: write `{% raw %}${#name}{% endraw %}` for the shell's length";
 
-/// The error is a message and the place in the text.
+/// Checks a text. The error is a message and a position in the text.
 pub(crate) fn check(source: &str, is_expression: bool) -> Result<(), (String, usize)> {
     let mut nesting = Nesting { blocks: Vec::new(), runs: vec![0] };
     let mut tag = Tag::Inside;
-    // An error ends this search, and the parser at the same token.
+    // The search ends at an invalid token, where the parser also fails.
     for (token, span) in tokenize(source, is_expression, syntax()).map_while(Result::ok) {
         if let (Tag::Opens, Token::Ident(name)) = (tag, &token)
             && !STATEMENTS.contains(name)
@@ -61,16 +62,16 @@ pub(crate) fn check(source: &str, is_expression: bool) -> Result<(), (String, us
 enum Tag {
     /// The next token names the statement.
     Opens,
-    /// After `set`: whether it opens a block is not known before its end.
+    /// A `set` statement; whether it opens a block is known only at its end.
     Sets,
     Inside,
 }
 
-/// An upper bound of how deep the parser is at a token, in operators.
+/// Upper bound of the parser's depth at a token, in operators.
 struct Nesting {
-    /// For each open block, itself and its `elif`.
+    /// For each open block, the block itself and its `elif`.
     blocks: Vec<usize>,
-    /// For each open bracket, and outside of all, the operators since the last comma.
+    /// Number of operators since the last comma, for each open bracket and outside of all.
     runs: Vec<usize>,
 }
 
@@ -105,7 +106,7 @@ impl Nesting {
                 self.runs.pop();
                 self.runs.push(0);
             }
-            // What they apply to is printed in parentheses.
+            // Their operand is printed in parentheses.
             (_, Token::Minus | Token::Ident("if")) => self.add(BRACKET),
             (_, Token::Ident("and" | "else" | "in" | "is" | "not" | "or")) => self.add(1),
             (_, Token::Ident(_) | Token::Str(_) | Token::String(_) | Token::TemplateData(_)) => {}

@@ -1,9 +1,10 @@
 use crate::Value;
 
-/// Words that a rendered guard may leave behind and that mean no.
+/// Words that a rendered guard may evaluate to and that mean false.
 const FALSE_WORDS: [&str; 6] = ["false", "0", "no", "none", "null", "off"];
 
-/// Guards' truth: null, false, zero, empty text, list and object are false, and so is text that says so.
+/// Returns whether a value is true for a guard: null, false, zero, and empty text, lists and objects are false, and
+/// so are some words.
 pub fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,

@@ -10,7 +10,7 @@ use super::{Printed, Printer, refuse};
 use crate::builtins::builtins;
 use crate::operators::{ITEM, MADE, NEEDLE, SLICE, WEIGHED};
 
-/// minijinja takes them for names where they make no sense, and for keywords where they are printed.
+/// Keywords that minijinja's parser accepts as names but that would be parsed differently when printed.
 const KEYWORDS: [&str; 7] = ["and", "else", "if", "in", "is", "not", "or"];
 
 impl Printer {
@@ -23,7 +23,8 @@ impl Printer {
         self.put(")")
     }
 
-    /// Only the choice: a frame of this is on the stack for each level of an expression.
+    /// Prints an expression without parentheses. It only dispatches, because each level of nesting has a frame of it
+    /// on the stack.
     fn bare(&mut self, expr: &Expr) -> Printed {
         match expr {
             Expr::Var(var) if KEYWORDS.contains(&var.id) => {
@@ -77,7 +78,7 @@ impl Printer {
         }
     }
 
-    /// Any operand of a chain may be looked for in the next one.
+    /// Prints a comparison. Any operand of a chain may be searched for in the next one.
     fn compare(&mut self, compare: &ast::Compare) -> Printed {
         self.paid(&compare.expr, NEEDLE)?;
         for next in &compare.ops {
@@ -136,7 +137,7 @@ impl Printer {
         self.put(")")
     }
 
-    /// A list or tuple; one that is not bounded by the source text is checked when it is made.
+    /// Prints a list or tuple; one that the source text does not bound is checked when it is created.
     fn items(&mut self, open: &str, items: &[Expr], close: &str, is_constant: bool) -> Printed {
         self.put(open)?;
         for (index, item) in items.iter().enumerate() {
@@ -167,14 +168,14 @@ impl Printer {
         self.put(MADE)
     }
 
-    /// The filter that an operator became.
+    /// Opens the filter that replaces an operator.
     fn open(&mut self, filter: &str) -> Printed {
         self.put("|")?;
         self.put(filter)?;
         self.put("(")
     }
 
-    /// An operand whose whole value is walked, which must be paid for unless the source text bounds it.
+    /// Prints an operand that is visited as a whole, which is charged unless the source text bounds it.
     fn walked(&mut self, expr: &Expr) -> Printed {
         self.paid(expr, WEIGHED)
     }
@@ -202,7 +203,7 @@ impl Printer {
             self.put(" in ")?;
             return self.walked(right);
         }
-        // A literal is compared in one step, whatever is on the other side.
+        // A literal is compared in one step, whatever the other operand is.
         let is_walked = level == COMPARE && !is_scalar(left) && !is_scalar(right);
         let loose = if level == COMPARE { SUM } else { level };
         if is_walked { self.walked(left) } else { self.expr(left, loose) }?;

@@ -2,7 +2,7 @@ use minijinja::machinery::ast::{BinOpKind, Expr, UnaryOpKind};
 
 use crate::operators::{ADD, CONCAT, MULTIPLY};
 
-/// How tightly an expression holds together; where a tighter one is needed it gets parentheses.
+/// Precedence of an expression; an operand with a lower one than required is printed in parentheses.
 pub(super) type Level = u8;
 pub(super) const IF: Level = 0;
 pub(super) const OR: Level = 1;
@@ -34,7 +34,8 @@ pub(super) fn level(expr: &Expr) -> Level {
     }
 }
 
-/// How an operator is written, and its level. Those that are filters here hold together as filters do.
+/// Returns the text and the precedence of an operator. Operators that are replaced by filters have the precedence of
+/// filters.
 pub(super) fn operator(op: BinOpKind) -> (&'static str, Level) {
     match op {
         BinOpKind::Eq => ("==", COMPARE),
@@ -57,7 +58,7 @@ pub(super) fn operator(op: BinOpKind) -> (&'static str, Level) {
     }
 }
 
-/// Bounded by the source text.
+/// Returns whether the source text bounds the value.
 pub(super) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Const(_) => true,
@@ -68,7 +69,7 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// A literal, which is compared in one step.
+/// Returns whether the expression is a literal, which is compared in one step.
 pub(super) fn is_scalar(expr: &Expr) -> bool {
     match expr {
         Expr::Const(_) => true,

@@ -1,8 +1,8 @@
-//! Prints a parsed expression or text again, with the operators that could make too much replaced by filters of
-//! `operators`, and refuses what does not exist here. minijinja then compiles that.
+//! Prints a parsed expression or text with bounded operators: operators that could create large values are replaced
+//! by filters of `operators`, and unsupported syntax is refused. minijinja then compiles the printed text.
 //!
-//! Source text and not instructions, because minijinja keeps nothing but source text together with what it compiled from
-//! it, and instructions that borrow from a text of ours would need `unsafe` or a leak.
+//! The output is source text and not instructions, because minijinja keeps compiled code only together with its
+//! source, and instructions that borrow from our own text would need `unsafe` or a leak.
 
 mod expr;
 mod level;
@@ -11,7 +11,7 @@ mod text;
 use minijinja::machinery::Span;
 use minijinja::machinery::ast::{Expr, Stmt};
 
-/// Why a text cannot be used, and where.
+/// Reason and position of unsupported syntax.
 pub(crate) struct Refused {
     pub(crate) message: String,
     pub(crate) span: Span,
@@ -34,7 +34,7 @@ pub(crate) fn text(statements: &[Stmt]) -> Result<String, Refused> {
 }
 
 impl Printer {
-    /// A `Result` only to read well among its callers.
+    /// Appends text. It returns a `Result` so that calls can be chained with others.
     fn put(&mut self, text: &str) -> Printed {
         self.0.push_str(text);
         Ok(())

@@ -11,7 +11,7 @@ impl Printer {
 
     fn statement(&mut self, statement: &Stmt) -> Printed {
         match statement {
-            // As an expression, because only those are counted when they are written out.
+            // Raw text is printed as an expression, because only expressions are metered when they are written.
             Stmt::EmitRaw(raw) => {
                 self.put("{{ ")?;
                 self.quoted(raw.raw)?;
@@ -41,7 +41,7 @@ impl Printer {
                 self.body(&block.body)?;
                 self.put("{% endfilter %}")
             }
-            // The tokens were checked, so this is for statements that minijinja learns later.
+            // The tokens were checked, so this matches only statements that minijinja adds in later versions.
             _ => refuse(Span::default(), "this statement does not exist here"),
         }
     }
