@@ -60,10 +60,10 @@ impl Builtins {
         env.set_fuel(Some(FUEL_MAX));
         env.set_debug(false);
         env.set_syntax(syntax());
-        env.set_formatter(write);
-        env.set_unknown_method_callback(method);
+        env.set_formatter(write_value);
+        env.set_unknown_method_callback(call_method);
         env.add_function("range", operators::range);
-        env.add_function("dict", paid(Cost::Items(64), functions::dict));
+        env.add_function("dict", charge_calls(Cost::Items(64), functions::dict));
         operators::register(&mut env);
         let mut builtins = Builtins { env, filters: BTreeSet::new(), tests: BTreeSet::new() };
         builtins.text_filters();
@@ -102,11 +102,11 @@ impl Builtins {
 
     fn list_filters(&mut self) {
         self.filter("batch", Cost::Batch, filters::batch);
-        self.filter("chain", Cost::Items(64), chain);
+        self.filter("chain", Cost::Items(64), chain_values);
         self.filter("dictsort", Cost::Sort(128), filters::dictsort);
         self.filter("groupby", Cost::Sort(96), filters::groupby);
         self.filter("items", Cost::Items(64), filters::items);
-        self.filter("keys", Cost::Items(ITEM_BYTES), keys);
+        self.filter("keys", Cost::Items(ITEM_BYTES), list_keys);
         self.filter("list", Cost::Items(24), filters::list);
         self.filter("map", Cost::Items(24), filters::map);
         self.filter("reject", Cost::Items(24), filters::reject);
@@ -117,7 +117,7 @@ impl Builtins {
         self.filter("slice", Cost::Slices, filters::slice);
         self.filter("sort", Cost::Sort(32), filters::sort);
         self.filter("unique", Cost::Unique, filters::unique);
-        self.filter("values", Cost::Items(ITEM_BYTES), values);
+        self.filter("values", Cost::Items(ITEM_BYTES), list_values);
         self.filter("zip", Cost::Items(64), filters::zip);
     }
 
@@ -130,7 +130,7 @@ impl Builtins {
         self.filter("default", Cost::Free, filters::default);
         self.filter("first", Cost::Free, filters::first);
         self.filter("float", Cost::Free, filters::float);
-        self.filter("get", Cost::Free, get);
+        self.filter("get", Cost::Free, get_or_default);
         self.filter("int", Cost::Free, filters::int);
         self.filter("last", Cost::Free, filters::last);
         self.filter("length", Cost::Free, filters::length);
@@ -195,7 +195,7 @@ impl Builtins {
         Args: for<'a> FunctionArgs<'a>,
     {
         self.filters.insert(name);
-        self.env.add_filter(name, paid(cost, filter));
+        self.env.add_filter(name, charge_calls(cost, filter));
     }
 
     fn test<F, Rv, Args>(&mut self, name: &'static str, cost: Cost, test: F)
@@ -207,7 +207,7 @@ impl Builtins {
         self.tests.insert(name);
         match cost {
             Cost::Free => self.env.add_test(name, test),
-            _ => self.env.add_test(name, paid(cost, test)),
+            _ => self.env.add_test(name, charge_calls(cost, test)),
         }
     }
 }
@@ -217,7 +217,7 @@ pub(crate) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder().keep_trailing_newline(true).build().unwrap_or_default()
 }
 
-fn paid<F, Rv, Args>(
+fn charge_calls<F, Rv, Args>(
     cost: Cost,
     function: F,
 ) -> impl Fn(&mut State<'_, '_>, Rest<ValueOrKwargs>) -> Result<Jinja, Error> + Send + Sync + 'static
@@ -230,27 +230,27 @@ where
     move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
         let args = args.into_values();
         pay(cost, &args)?;
-        settle(cost, function.call(state, &args)?)
+        check_created(cost, function.call(state, &args)?)
     }
 }
 
 /// Checks lists and maps that a call created, and turns lazy iterators into lists.
-fn settle(cost: Cost, value: Jinja) -> Result<Jinja, Error> {
+fn check_created(cost: Cost, value: Jinja) -> Result<Jinja, Error> {
     let value = match value.kind() {
         ValueKind::Iterable => operators::collect(&[&value])?,
         _ => value,
     };
-    if cost.makes_lists() { operators::made(value) } else { Ok(value) }
+    if cost.makes_lists() { operators::check_created(value) } else { Ok(value) }
 }
 
 /// Writes a value that a template outputs or captures.
-fn write(out: &mut Output, _: &mut State, value: &Jinja) -> Result<(), Error> {
+fn write_value(out: &mut Output, _: &mut State, value: &Jinja) -> Result<(), Error> {
     use std::fmt::Write;
     write!(Charged(out), "{value}").map_err(Error::from)
 }
 
 /// Calls a method that Python has on strings, maps and lists.
-fn method(state: &mut State, value: &Jinja, name: &str, args: &[Jinja]) -> Result<Jinja, Error> {
+fn call_method(state: &mut State, value: &Jinja, name: &str, args: &[Jinja]) -> Result<Jinja, Error> {
     let with_value = || std::iter::once(value.clone()).chain(args.iter().cloned()).collect::<Vec<_>>();
     let cost = match name {
         "capitalize" | "lower" | "title" | "upper" => Cost::Text(3),
@@ -267,11 +267,11 @@ fn method(state: &mut State, value: &Jinja, name: &str, args: &[Jinja]) -> Resul
         ("join", [list]) => pay(cost, &[list.clone(), value.clone()])?,
         _ => pay(cost, &with_value())?,
     }
-    settle(cost, pycompat::unknown_method_callback(state, value, name, args)?)
+    check_created(cost, pycompat::unknown_method_callback(state, value, name, args)?)
 }
 
 /// Chains maps into a map in which the last value wins, and anything else into a list.
-fn chain(first: &Jinja, others: &[Jinja]) -> Result<Jinja, Error> {
+fn chain_values(first: &Jinja, others: &[Jinja]) -> Result<Jinja, Error> {
     let parts: Vec<&Jinja> = std::iter::once(first).chain(others).collect();
     if !parts.iter().all(|part| part.kind() == ValueKind::Map) {
         return operators::collect(&parts);
@@ -280,15 +280,15 @@ fn chain(first: &Jinja, others: &[Jinja]) -> Result<Jinja, Error> {
     Ok(Jinja::from_pairs(pairs))
 }
 
-fn keys(map: &Jinja) -> Result<Jinja, Error> {
-    pairs(map, "keys").map(|pairs| pairs.into_iter().map(|(key, _)| key).collect())
+fn list_keys(map: &Jinja) -> Result<Jinja, Error> {
+    list_pairs(map, "keys").map(|pairs| pairs.into_iter().map(|(key, _)| key).collect())
 }
 
-fn values(map: &Jinja) -> Result<Jinja, Error> {
-    pairs(map, "values").map(|pairs| pairs.into_iter().map(|(_, value)| value).collect())
+fn list_values(map: &Jinja) -> Result<Jinja, Error> {
+    list_pairs(map, "values").map(|pairs| pairs.into_iter().map(|(_, value)| value).collect())
 }
 
-fn pairs(map: &Jinja, filter: &str) -> Result<Vec<(Jinja, Jinja)>, Error> {
+fn list_pairs(map: &Jinja, filter: &str) -> Result<Vec<(Jinja, Jinja)>, Error> {
     let object = map.as_object().filter(|_| map.kind() == ValueKind::Map);
     let pairs = object.and_then(|object| object.try_iter_pairs());
     pairs
@@ -297,7 +297,7 @@ fn pairs(map: &Jinja, filter: &str) -> Result<Vec<(Jinja, Jinja)>, Error> {
 }
 
 /// Returns the value under a key or an index, or the default if it is missing.
-fn get(value: &Jinja, key: &Jinja, default: Option<Jinja>) -> Result<Jinja, Error> {
+fn get_or_default(value: &Jinja, key: &Jinja, default: Option<Jinja>) -> Result<Jinja, Error> {
     let found = operators::item(value, key).ok().filter(|found| !found.is_undefined());
     Ok(found.or(default).unwrap_or(Jinja::from(())))
 }

@@ -125,10 +125,10 @@ pub(crate) fn to_jinja(value: &Value, depth: usize, bytes: &mut usize) -> Option
 
 /// Converts the result to JSON and charges its bytes as it grows.
 pub(crate) fn to_json(value: &Jinja) -> Result<Value, EvalError> {
-    json(value, 1)
+    convert_value(value, 1)
 }
 
-fn json(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
+fn convert_value(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
     charge_result(NODE_BYTES)?;
     if depth > RESULT_DEPTH_MAX + 1 {
         return Err(EvalError::Failed(format!("the result is nested more than {RESULT_DEPTH_MAX} deep")));
@@ -136,11 +136,11 @@ fn json(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
     Ok(match value.kind() {
         ValueKind::Undefined | ValueKind::None => Value::Null,
         ValueKind::Bool => Value::Bool(value.is_true()),
-        ValueKind::Number => number(value)?,
-        ValueKind::String => Value::String(text(value)?),
+        ValueKind::Number => convert_number(value)?,
+        ValueKind::String => Value::String(convert_text(value)?),
         ValueKind::Seq | ValueKind::Iterable => {
             let items = value.try_iter().map_err(|error| EvalError::Failed(error.to_string()))?;
-            Value::Array(items.map(|item| json(&item, depth + 1)).collect::<Result<_, _>>()?)
+            Value::Array(items.map(|item| convert_value(&item, depth + 1)).collect::<Result<_, _>>()?)
         }
         ValueKind::Map => {
             let mut fields = Map::new();
@@ -148,23 +148,23 @@ fn json(value: &Jinja, depth: usize) -> Result<Value, EvalError> {
                 value.as_object().and_then(|object| object.try_iter_pairs()).into_iter().flatten()
             {
                 charge_result(NODE_BYTES)?;
-                fields.insert(name(&key)?, json(&field, depth + 1)?);
+                fields.insert(convert_key(&key)?, convert_value(&field, depth + 1)?);
             }
             Value::Object(fields)
         }
-        kind => return Err(EvalError::Failed(format!("the result is a {kind}, which is no JSON value"))),
+        kind => return Err(EvalError::Failed(format!("the result is a {kind}, which is not a JSON value"))),
     })
 }
 
-fn text(value: &Jinja) -> Result<String, EvalError> {
+fn convert_text(value: &Jinja) -> Result<String, EvalError> {
     let text = value.as_str().unwrap_or_default();
     charge_result(text.len())?;
     Ok(text.to_owned())
 }
 
 /// Converts a key of an object; numbers and booleans become strings, as JSON requires.
-fn name(key: &Jinja) -> Result<String, EvalError> {
-    match json(key, RESULT_DEPTH_MAX)? {
+fn convert_key(key: &Jinja) -> Result<String, EvalError> {
+    match convert_value(key, RESULT_DEPTH_MAX)? {
         Value::String(text) => Ok(text),
         Value::Array(_) | Value::Object(_) => {
             Err(EvalError::Failed("a key of the result is a list or object".into()))
@@ -173,16 +173,14 @@ fn name(key: &Jinja) -> Result<String, EvalError> {
     }
 }
 
-fn number(value: &Jinja) -> Result<Value, EvalError> {
+fn convert_number(value: &Jinja) -> Result<Value, EvalError> {
     if value.is_integer() {
         if let Ok(number) = i64::try_from(value.clone()) {
             return Ok(Value::from(number));
         }
-        return u64::try_from(value.clone()).map(Value::from).map_err(|_| {
-            EvalError::Failed(format!(
-                "the result {value} is outside the integers that JSON holds exactly (64 bits)"
-            ))
-        });
+        return u64::try_from(value.clone())
+            .map(Value::from)
+            .map_err(|_| EvalError::Failed(format!("the result {value} does not fit in a 64-bit integer")));
     }
     let number = f64::try_from(value.clone()).unwrap_or(f64::NAN);
     serde_json::Number::from_f64(number)

@@ -8,7 +8,7 @@ use minijinja::value::Kwargs;
 use minijinja::{Error, Value as Jinja};
 
 use crate::limits::{Charged, ITEM_BYTES, WIDTH_MAX, charge, failed, step, text_size, weigh};
-use crate::operators::needle;
+use crate::operators::charge_needle;
 
 #[derive(Clone, Copy)]
 pub(crate) enum Cost {
@@ -68,40 +68,40 @@ pub(crate) fn pay(cost: Cost, args: &[Jinja]) -> Result<(), Error> {
         Cost::Free => Ok(()),
         Cost::Walk => args.iter().try_for_each(|arg| weigh(arg).map(drop)),
         Cost::Contains => {
-            needle(value)?;
+            charge_needle(value)?;
             args[1..].iter().try_for_each(|arg| weigh(arg).map(drop))
         }
-        Cost::Text(times) => charge(texts(args)?.saturating_mul(times)),
+        Cost::Text(times) => charge(total_text_len(args)?.saturating_mul(times)),
         Cost::Items(bytes) => {
-            texts(&args[1..])?;
-            charge(args.iter().map(items).sum::<usize>().saturating_mul(bytes))
+            total_text_len(&args[1..])?;
+            charge(args.iter().map(count_items).sum::<usize>().saturating_mul(bytes))
         }
-        Cost::Escape => charge(escaped(value)?),
-        Cost::Sort(bytes) => sort(value, args, bytes),
+        Cost::Escape => charge(escaped_len(value)?),
+        Cost::Sort(bytes) => pay_sort(value, args, bytes),
         Cost::Unique => {
             charge(weigh(value)?.text)?;
-            sort(value, args, 64)
+            pay_sort(value, args, 64)
         }
         Cost::Batch => {
-            let filled = args.get(2).map_or(0, |_| count(args.get(1)));
-            charge(items(value).saturating_add(filled).saturating_mul(64))
+            let filled = args.get(2).map_or(0, |_| count_arg(args.get(1)));
+            charge(count_items(value).saturating_add(filled).saturating_mul(64))
         }
-        Cost::Slices => charge(items(value).saturating_add(count(args.get(1))).saturating_mul(96)),
+        Cost::Slices => charge(count_items(value).saturating_add(count_arg(args.get(1))).saturating_mul(96)),
         Cost::Reverse => match value.as_str() {
             Some(text) => charge(text.len()),
-            None => charge(items(value).saturating_mul(ITEM_BYTES)),
+            None => charge(count_items(value).saturating_mul(ITEM_BYTES)),
         },
-        Cost::Sum => sum(value, args),
-        Cost::Replace => replace(value, args),
+        Cost::Sum => pay_sum(value, args),
+        Cost::Replace => pay_replace(value, args),
         Cost::Join => {
-            let joiner = argument(args, 1, "d").map_or(Ok(0), |joiner| text_len(&joiner))?;
-            charge(items(value).saturating_mul(joiner).saturating_add(text_len(value)?))
+            let joiner = find_argument(args, 1, "d").map_or(Ok(0), |joiner| text_len(&joiner))?;
+            charge(count_items(value).saturating_mul(joiner).saturating_add(text_len(value)?))
         }
         Cost::Split => {
             let text = text(value)?;
             let pieces = match args.get(1).and_then(|separator| separator.as_str()) {
                 Some(separator) => text.matches(separator).count(),
-                None => text.split_whitespace().count(), // what is no text is refused by the call
+                None => text.split_whitespace().count(), // the call itself refuses a value that is not text
             };
             charge(text.len() + (pieces + 1) * 40)
         }
@@ -111,11 +111,11 @@ pub(crate) fn pay(cost: Cost, args: &[Jinja]) -> Result<(), Error> {
         }
         Cost::Indent => {
             let text = text(value)?;
-            let width = argument(args, 1, "width").map_or(4, |width| count(Some(&width)));
+            let width = find_argument(args, 1, "width").map_or(4, |width| count_arg(Some(&width)));
             let lines = text.matches('\n').count() + 2;
             charge(lines.saturating_mul(width).saturating_add(text.len()))
         }
-        Cost::Json => json(value, args),
+        Cost::Json => pay_json(value, args),
         Cost::Literal => {
             let nodes = weigh(value)?.nodes.saturating_mul(8);
             charge(text_len(value)?.saturating_mul(4).saturating_add(nodes))
@@ -125,8 +125,8 @@ pub(crate) fn pay(cost: Cost, args: &[Jinja]) -> Result<(), Error> {
             let parts = text.bytes().filter(|byte| b",[{:".contains(byte)).count() + 1;
             charge(text.len() + parts * ITEM_BYTES)
         }
-        Cost::Printf => format(value, args, '%'),
-        Cost::StrFormat => format(value, args, '{'),
+        Cost::Printf => pay_format(value, args, '%'),
+        Cost::StrFormat => pay_format(value, args, '{'),
     }
 }
 
@@ -134,17 +134,17 @@ fn text_len(value: &Jinja) -> Result<usize, Error> {
     text_size(value).map(|size| size.len)
 }
 
-fn texts(args: &[Jinja]) -> Result<usize, Error> {
+fn total_text_len(args: &[Jinja]) -> Result<usize, Error> {
     args.iter().map(text_len).sum()
 }
 
 /// Returns the number of items that iterating yields; for text, its characters.
-fn items(value: &Jinja) -> usize {
+fn count_items(value: &Jinja) -> usize {
     if value.is_kwargs() { 0 } else { value.len().unwrap_or(0) }
 }
 
 /// Returns a requested count. An invalid number is reported by the call itself.
-fn count(value: Option<&Jinja>) -> usize {
+fn count_arg(value: Option<&Jinja>) -> usize {
     value.and_then(Jinja::as_usize).unwrap_or(0)
 }
 
@@ -158,7 +158,7 @@ fn text(value: &Jinja) -> Result<Cow<'_, str>, Error> {
     Ok(Cow::Owned(text.0))
 }
 
-fn argument(args: &[Jinja], position: usize, name: &str) -> Option<Jinja> {
+fn find_argument(args: &[Jinja], position: usize, name: &str) -> Option<Jinja> {
     if let Some(value) = args.get(position).filter(|value| !value.is_kwargs()) {
         return Some(value.clone());
     }
@@ -167,52 +167,52 @@ fn argument(args: &[Jinja], position: usize, name: &str) -> Option<Jinja> {
 }
 
 /// Charges a sort, which compares each item about twenty times. With several keys it also copies their text.
-fn sort(value: &Jinja, args: &[Jinja], bytes: usize) -> Result<(), Error> {
+fn pay_sort(value: &Jinja, args: &[Jinja], bytes: usize) -> Result<(), Error> {
     let weight = weigh(value)?;
     step((weight.nodes + weight.text / 64).saturating_mul(16))?;
-    texts(&args[1..])?;
-    let keys = argument(args, args.len(), "attribute")
+    total_text_len(&args[1..])?;
+    let keys = find_argument(args, args.len(), "attribute")
         .map_or(0, |by| by.as_str().map_or(0, |by| by.matches(',').count()));
     let copies = if keys == 0 { 0 } else { weight.text.saturating_mul(keys + 1) };
-    charge(items(value).saturating_mul(bytes + keys * ITEM_BYTES).saturating_add(copies))
+    charge(count_items(value).saturating_mul(bytes + keys * ITEM_BYTES).saturating_add(copies))
 }
 
 /// Charges a sum. minijinja would also add text and lists, with one copy of all previous ones per item.
-fn sum(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
-    match argument(args, 2, "start") {
-        Some(start) if !start.is_number() => Err(failed("sum adds up numbers: its start must be a number")),
-        _ => step(items(value)),
+fn pay_sum(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
+    match find_argument(args, 2, "start") {
+        Some(start) if !start.is_number() => Err(failed("`sum` adds numbers, so its start must be a number")),
+        _ => step(count_items(value)),
     }
 }
 
-fn replace(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
+fn pay_replace(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
     let (Some(from), Some(to)) = (args.get(1), args.get(2)) else { return Ok(()) };
     let (text, from) = (text(value)?, text(from)?);
     let found = if from.is_empty() { text.len() + 1 } else { text.matches(&*from).count() };
     charge(found.saturating_mul(text_len(to)?).saturating_add(text.len()))
 }
 
-fn json(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
-    let indent = argument(args, 1, "indent").map_or(0, |indent| count(Some(&indent)).max(2));
+fn pay_json(value: &Jinja, args: &[Jinja]) -> Result<(), Error> {
+    let indent = find_argument(args, 1, "indent").map_or(0, |indent| count_arg(Some(&indent)).max(2));
     let weight = weigh(value)?;
     let spaces = weight.nodes.saturating_mul(2).saturating_mul(indent.saturating_mul(weight.depth + 1));
-    charge(escaped(value)?.saturating_add(weight.nodes * 4).saturating_add(spaces))
+    charge(escaped_len(value)?.saturating_add(weight.nodes * 4).saturating_add(spaces))
 }
 
-fn escaped(value: &Jinja) -> Result<usize, Error> {
+fn escaped_len(value: &Jinja) -> Result<usize, Error> {
     let size = text_size(value)?;
     Ok(size.len + size.escaped * 5)
 }
 
 /// Charges a format string, which can name its arguments repeatedly and pad them; the digits of the largest float
 /// take 400 bytes.
-fn format(value: &Jinja, args: &[Jinja], opener: char) -> Result<(), Error> {
+fn pay_format(value: &Jinja, args: &[Jinja], opener: char) -> Result<(), Error> {
     let Some(format) = value.as_str() else { return Ok(()) };
-    let given = texts(&args[1..])?;
+    let given = total_text_len(&args[1..])?;
     let plain = format.replace(&opener.to_string().repeat(2), "");
     let mut bytes = format.len();
     for field in plain.split(opener).skip(1) {
-        let padding = padding(field, opener)?;
+        let padding = field_padding(field, opener)?;
         bytes = bytes.saturating_add(given).saturating_add(padding + 400);
     }
     charge(bytes)
@@ -220,7 +220,7 @@ fn format(value: &Jinja, args: &[Jinja], opener: char) -> Result<(), Error> {
 
 /// Returns the bytes that width and precision add to a field: `(key)05.2f` of printf or `key:>05.2}` of Python's
 /// `format`.
-fn padding(field: &str, opener: char) -> Result<usize, Error> {
+fn field_padding(field: &str, opener: char) -> Result<usize, Error> {
     let (key, spec) = match (opener, field.strip_prefix('(')) {
         ('{', _) => field.split('}').next().map_or(("", ""), |f| f.split_once(':').unwrap_or((f, ""))),
         (_, Some(keyed)) => keyed.split_once(')').unwrap_or((keyed, "")),
@@ -229,13 +229,13 @@ fn padding(field: &str, opener: char) -> Result<usize, Error> {
     let end = if opener == '{' { None } else { spec.find(|c| !"#0123456789 .+-".contains(c)) };
     let spec = &spec[..end.unwrap_or(spec.len())];
     if !key.is_ascii() || !spec.is_ascii() {
-        return Err(failed("a field of a format may hold ASCII characters only")); // minijinja would panic
+        return Err(failed("a field of a format can hold only ASCII characters")); // minijinja would panic
     }
     let mut bytes = 0;
     for number in spec.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()) {
         match number.parse::<usize>() {
             Ok(width) if width <= WIDTH_MAX => bytes += width,
-            _ => return Err(failed(format!("a width in a format may be {WIDTH_MAX} at most"))),
+            _ => return Err(failed(format!("a width in a format can be at most {WIDTH_MAX}"))),
         }
     }
     Ok(bytes)

@@ -21,16 +21,16 @@ pub(crate) fn b64encode(value: &Jinja) -> Result<String, Error> {
 
 pub(crate) fn b64decode(value: &Jinja) -> Result<String, Error> {
     let encoded: String = text(value, "b64decode")?.split_whitespace().collect();
-    let bytes = BASE64.decode(encoded).map_err(|error| failed(format!("this is no base64: {error}")))?;
-    String::from_utf8(bytes).map_err(|_| failed("`b64decode` gives text, and these bytes are not UTF-8"))
+    let bytes = BASE64.decode(encoded).map_err(|error| failed(format!("the text is not base64: {error}")))?;
+    String::from_utf8(bytes).map_err(|_| failed("`b64decode` returns text, but these bytes are not UTF-8"))
 }
 
 pub(crate) fn fromjson(value: &Jinja) -> Result<Jinja, Error> {
     let text = text(value, "fromjson")?;
     let parsed: Value =
-        serde_json::from_str(text).map_err(|error| failed(format!("this is not JSON: {error}")))?;
+        serde_json::from_str(text).map_err(|error| failed(format!("the text is not JSON: {error}")))?;
     to_jinja(&parsed, 1, &mut 0)
-        .ok_or_else(|| failed(format!("lists and objects may be nested {DEPTH_MAX} deep")))
+        .ok_or_else(|| failed(format!("lists and objects can be nested at most {DEPTH_MAX} deep")))
 }
 
 fn text<'v>(value: &'v Jinja, filter: &str) -> Result<&'v str, Error> {

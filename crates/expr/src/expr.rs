@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::convert::Names;
-use crate::limits::metered;
+use crate::limits::with_meter;
 use crate::program::Program;
 use crate::{CompileError, EvalError, Read, Scope, Value, is_true};
 
@@ -36,7 +36,7 @@ impl Expr {
     /// Evaluates the expression; undefined becomes null.
     pub fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
         let (inputs, bytes) = self.0.names.inputs(scope)?;
-        metered(bytes, || self.0.program.run(inputs))
+        with_meter(bytes, || self.0.program.run(inputs))
     }
 
     pub fn truthy(&self, scope: &dyn Scope) -> Result<bool, EvalError> {

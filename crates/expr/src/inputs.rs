@@ -44,7 +44,7 @@ pub fn has_templates(defaults: &Value) -> bool {
 /// Returns the inputs of the execution with this id. The error names the default that cannot be rendered, and the
 /// reason.
 pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, String> {
-    let mut waiting = templates(defaults);
+    let mut waiting = find_templates(defaults);
     // A default that the caller replaced as a whole is never rendered.
     waiting.retain(|key, _| given.get(key).is_none_or(Value::is_object));
     if waiting.len() > TEMPLATES_MAX {
@@ -53,17 +53,17 @@ pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, 
         ));
     }
     let mut left = RENDERED_MAX;
-    let mut inputs = Start { inputs: defaults.clone(), id };
+    let mut inputs = StartScope { inputs: defaults.clone(), id };
     overlay(&mut inputs.inputs, given.clone());
-    let (order, circular) = order(&waiting);
+    let (order, circular) = order_templates(&waiting);
     if !circular.is_empty() {
-        return Err(in_a_circle(circular.iter()));
+        return Err(describe_cycle(circular.iter()));
     }
     for key in order {
         let Some(template) = waiting.remove(&key) else { continue };
         let mut value = template.render(&inputs).map_err(|error| format!("input `{key}`: {error}"))?;
         let large = || format!("input `{key}`: the defaults of inputs make more than {RENDERED_MAX} bytes");
-        left = left.checked_sub(size(&value)).ok_or_else(large)?;
+        left = left.checked_sub(estimate_size(&value)).ok_or_else(large)?;
         if let Some(over) = given.get(&key) {
             overlay(&mut value, over.clone());
         }
@@ -75,7 +75,7 @@ pub fn with_defaults(defaults: &Value, given: Value, id: &str) -> Result<Value, 
 /// Returns the defaults that depend on each other, so that none can be rendered first.
 #[must_use]
 pub fn circular_defaults(defaults: &Value) -> Vec<String> {
-    order(&templates(defaults)).1
+    order_templates(&find_templates(defaults)).1
 }
 
 /// Returns whether a default can read this name. Text that reads anything else is left unchanged, because it may be
@@ -90,7 +90,7 @@ pub fn known_at_start(defaults: &Value, read: &Read) -> bool {
 }
 
 /// Returns the defaults that are templates and can be rendered at the start.
-fn templates(defaults: &Value) -> BTreeMap<String, Template> {
+fn find_templates(defaults: &Value) -> BTreeMap<String, Template> {
     let fields = defaults.as_object().into_iter().flatten();
     let compiled = fields.filter_map(|(key, value)| Some((key.clone(), Template::compile(value).ok()?)));
     let rendered = |template: &Template| {
@@ -100,12 +100,12 @@ fn templates(defaults: &Value) -> BTreeMap<String, Template> {
 }
 
 /// Estimates the memory of a value.
-fn size(value: &Value) -> usize {
+fn estimate_size(value: &Value) -> usize {
     ITEM_BYTES
         + match value {
             Value::String(text) => text.len(),
-            Value::Array(items) => items.iter().map(size).sum(),
-            Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + size(value)).sum(),
+            Value::Array(items) => items.iter().map(estimate_size).sum(),
+            Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + estimate_size(value)).sum(),
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         }
 }
@@ -113,12 +113,12 @@ fn size(value: &Value) -> usize {
 /// Returns the templates ordered so that each follows those it reads, and the templates that depend on each other. It
 /// takes time in proportion to the reads, because a definition may have thousands of defaults, each reading the one
 /// before.
-fn order(waiting: &BTreeMap<String, Template>) -> (Vec<String>, Vec<String>) {
+fn order_templates(waiting: &BTreeMap<String, Template>) -> (Vec<String>, Vec<String>) {
     let mut readers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
     for (key, template) in waiting {
         let awaited: BTreeSet<&str> =
-            template.reads().iter().map(input).filter(|read| waiting.contains_key(*read)).collect();
+            template.reads().iter().map(input_name).filter(|read| waiting.contains_key(*read)).collect();
         missing.insert(key, awaited.len());
         awaited.into_iter().for_each(|read| readers.entry(read).or_default().push(key));
     }
@@ -141,24 +141,24 @@ fn order(waiting: &BTreeMap<String, Template>) -> (Vec<String>, Vec<String>) {
 }
 
 /// Returns the name of the input that is read; if the read is not an input, no input has the name.
-fn input(read: &Read) -> &str {
+fn input_name(read: &Read) -> &str {
     match (read.root.as_str(), &read.key) {
         ("workload", Some(key)) => key,
         (root, _) => root,
     }
 }
 
-fn in_a_circle<'k>(keys: impl Iterator<Item = &'k String>) -> String {
+fn describe_cycle<'k>(keys: impl Iterator<Item = &'k String>) -> String {
     let named: BTreeSet<String> = keys.map(|key| format!("`{key}`")).collect();
     format!("defaults of inputs need each other: {}", named.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-struct Start<'i> {
+struct StartScope<'i> {
     inputs: Value,
     id: &'i str,
 }
 
-impl Scope for Start<'_> {
+impl Scope for StartScope<'_> {
     fn get(&self, root: &str, key: Option<&str>) -> Option<Cow<'_, Value>> {
         let value = match root {
             "workload" => Cow::Borrowed(&self.inputs),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_gives_is_never_evaluated() {
+    fn values_of_a_caller_are_never_evaluated() {
         check(
             json!({ "a": "{{ b }}", "b": 1, "c": { "x": "{{ b }}" } }),
             json!({ "b": "{{ execution_id }}", "c": { "y": "{{ b }}" } }),
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn text_that_reads_what_comes_later_is_left_as_it_is() {
+    fn text_that_reads_later_names_is_left_unchanged() {
         let later =
             json!({ "query": "select {{ iter.n }}", "all": "{{ workload }}", "step": "{{ fetch.n }}" });
         check(later.clone(), json!({}), Ok(later));
     }
 
     #[test]
-    fn what_cannot_be_rendered_is_told() {
+    fn a_default_that_cannot_be_rendered_is_an_error() {
         let circle = json!({ "a": "{{ b }}", "b": "{{ workload.a }}", "c": "{{ 1 }}" });
         check(circle.clone(), json!({}), Err("defaults of inputs need each other: `a`, `b`"));
         assert_eq!(circular_defaults(&circle), ["a", "b"]);

@@ -75,7 +75,10 @@ thread_local! {
 
 /// Runs one evaluation on a full meter, where `given` is the size of its inputs in bytes. A panic inside minijinja
 /// fails only this evaluation.
-pub(crate) fn metered<T>(given: usize, run: impl FnOnce() -> Result<T, EvalError>) -> Result<T, EvalError> {
+pub(crate) fn with_meter<T>(
+    given: usize,
+    run: impl FnOnce() -> Result<T, EvalError>,
+) -> Result<T, EvalError> {
     let outer = METER.replace(Meter { result: BYTES_MAX.saturating_add(given), ..FULL });
     let result = catch_unwind(AssertUnwindSafe(run));
     METER.set(outer);
@@ -195,7 +198,7 @@ fn walk(value: &Jinja, depth: usize, weight: &mut Weight) -> Result<(), Error> {
     step(1 + text / 64)?;
     let Some(object) = value.as_object() else { return Ok(()) };
     if depth > DEPTH_MAX {
-        return Err(failed(format!("lists and objects may be nested {DEPTH_MAX} deep")));
+        return Err(failed(format!("lists and objects can be nested at most {DEPTH_MAX} deep")));
     }
     weight.depth = weight.depth.max(depth);
     if value.kind() == ValueKind::Map {

@@ -15,7 +15,7 @@ use crate::limits::failed;
 pub(crate) fn as_python(value: &Jinja) -> Result<String, Error> {
     let value = to_json(value).map_err(|error| failed(error.to_string()))?;
     let mut out = String::new();
-    literal(&value, &mut out);
+    write_literal(&value, &mut out);
     Ok(out)
 }
 
@@ -25,9 +25,9 @@ pub(crate) fn in_python(value: &Jinja) -> String {
     let (value, mut out) = (value.to_string(), String::new());
     let first = value.chars().next().filter(char::is_ascii_digit);
     if let Some(digit) = first {
-        escape(&mut out, "x", u32::from(digit), 2);
+        write_escape(&mut out, "x", u32::from(digit), 2);
     }
-    text(&value[first.map_or(0, char::len_utf8)..], &mut out);
+    write_text(&value[first.map_or(0, char::len_utf8)..], &mut out);
     out
 }
 
@@ -37,13 +37,13 @@ pub(crate) fn in_python_bytes(value: &Jinja) -> String {
     for (place, byte) in value.to_string().bytes().enumerate() {
         match byte.is_ascii_alphabetic() || (byte.is_ascii_digit() && place > 0) {
             true => out.push(char::from(byte)),
-            false => escape(&mut out, "x", u32::from(byte), 2),
+            false => write_escape(&mut out, "x", u32::from(byte), 2),
         }
     }
     out
 }
 
-fn literal(value: &Value, out: &mut String) {
+fn write_literal(value: &Value, out: &mut String) {
     match value {
         Value::Null => out.push_str("None"),
         Value::Bool(true) => out.push_str("True"),
@@ -57,11 +57,11 @@ fn literal(value: &Value, out: &mut String) {
             }
             positive => out.push_str(&positive),
         },
-        Value::String(string) => quoted(string, out),
+        Value::String(string) => write_quoted(string, out),
         Value::Array(items) => {
             out.push('[');
             for item in items {
-                literal(item, out);
+                write_literal(item, out);
                 out.push_str(", ");
             }
             out.push(']');
@@ -69,9 +69,9 @@ fn literal(value: &Value, out: &mut String) {
         Value::Object(fields) => {
             out.push('{');
             for (key, value) in fields {
-                quoted(key, out);
+                write_quoted(key, out);
                 out.push_str(": ");
-                literal(value, out);
+                write_literal(value, out);
                 out.push_str(", ");
             }
             out.push('}');
@@ -79,24 +79,24 @@ fn literal(value: &Value, out: &mut String) {
     }
 }
 
-fn quoted(string: &str, out: &mut String) {
+fn write_quoted(string: &str, out: &mut String) {
     out.push('"');
-    text(string, out);
+    write_text(string, out);
     out.push('"');
 }
 
-fn text(string: &str, out: &mut String) {
+fn write_text(string: &str, out: &mut String) {
     for sign in string.chars() {
         match (sign, u32::from(sign)) {
             _ if sign.is_alphanumeric() => out.push(sign),
-            (_, code @ 0..=0xff) => escape(out, "x", code, 2),
-            (_, code @ 0x100..=0xffff) => escape(out, "u", code, 4),
-            (_, code) => escape(out, "U", code, 8),
+            (_, code @ 0..=0xff) => write_escape(out, "x", code, 2),
+            (_, code @ 0x100..=0xffff) => write_escape(out, "u", code, 4),
+            (_, code) => write_escape(out, "U", code, 8),
         }
     }
 }
 
-fn escape(out: &mut String, kind: &str, code: u32, digits: usize) {
+fn write_escape(out: &mut String, kind: &str, code: u32, digits: usize) {
     // Writing to a string cannot fail.
     let _ = write!(out, "\\{kind}{code:0digits$x}");
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_those_of_python() {
+    fn literals_follow_python() {
         let value = json!({ "a b": [null, true, false, 1, -2, 1.5, "x\"'\\\n\u{2028}😀é"] });
         let expected =
             r#"{"a\x20b": [None, True, False, 1, (-2), 1.5, "x\x22\x27\x5c\x0a\u2028\U0001f600é", ], }"#;
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_no_sign_that_ends_a_string() {
+    fn texts_contain_no_character_that_ends_a_string() {
         check("in_python", json!("a'\"{b}\\"), r"a\x27\x22\x7bb\x7d\x5c");
         check("in_python", json!(57), r"\x357");
         check("in_python_bytes", json!(57), r"\x357");

@@ -24,9 +24,9 @@ pub(crate) fn register(env: &mut Environment<'static>) {
     env.add_filter(CONCAT, concat);
     env.add_filter(SLICE, slice);
     env.add_filter(ITEM, item);
-    env.add_filter(NEEDLE, |value: Jinja| needle(&value).map(|()| value));
-    env.add_filter(WEIGHED, weighed);
-    env.add_filter(MADE, made);
+    env.add_filter(NEEDLE, |value: Jinja| charge_needle(&value).map(|()| value));
+    env.add_filter(WEIGHED, charge_walk);
+    env.add_filter(MADE, check_created);
 }
 
 /// Collects all items of `parts` into a list, charged as it grows; tuples are collected into a tuple.
@@ -38,10 +38,10 @@ pub(crate) fn collect(parts: &[&Jinja]) -> Result<Jinja, Error> {
             items.push(item);
         }
     }
-    Ok(like(parts, items))
+    Ok(collect_like(parts, items))
 }
 
-fn like(parts: &[&Jinja], items: Vec<Jinja>) -> Jinja {
+fn collect_like(parts: &[&Jinja], items: Vec<Jinja>) -> Jinja {
     match parts.iter().all(|part| part.is_tuple()) {
         true => Jinja::from(Tuple::from(items)),
         false => Jinja::from(items),
@@ -49,7 +49,7 @@ fn like(parts: &[&Jinja], items: Vec<Jinja>) -> Jinja {
 }
 
 /// Checks a new list or map: its nesting, and that its text is no longer than a result may be.
-pub(crate) fn made(value: Jinja) -> Result<Jinja, Error> {
+pub(crate) fn check_created(value: Jinja) -> Result<Jinja, Error> {
     match weigh(&value)?.text {
         text if text <= BYTES_MAX => Ok(value),
         _ => Err(too_large()),
@@ -57,12 +57,12 @@ pub(crate) fn made(value: Jinja) -> Result<Jinja, Error> {
 }
 
 /// Charges the steps for visiting an operand.
-fn weighed(value: Jinja) -> Result<Jinja, Error> {
+fn charge_walk(value: Jinja) -> Result<Jinja, Error> {
     weigh(&value).map(|_| value)
 }
 
 /// Charges the left operand of `in`: if it is a list that is searched for in text, it becomes text.
-pub(crate) fn needle(value: &Jinja) -> Result<(), Error> {
+pub(crate) fn charge_needle(value: &Jinja) -> Result<(), Error> {
     match value.as_object() {
         Some(_) => text_size(value).map(drop),
         None => weigh(value).map(drop),
@@ -102,7 +102,7 @@ fn multiply(left: &Jinja, right: &Jinja) -> Result<Jinja, Error> {
     let items = value.try_iter()?.collect::<Vec<_>>();
     let repeated = items.len().saturating_mul(times);
     charge(repeated.saturating_mul(ITEM_BYTES))?;
-    made(like(&[value], items.iter().cycle().take(repeated).cloned().collect()))
+    check_created(collect_like(&[value], items.iter().cycle().take(repeated).cloned().collect()))
 }
 
 fn arithmetic(
@@ -167,7 +167,7 @@ fn slice(value: &Jinja, start: &Jinja, stop: &Jinja, by: &Jinja) -> Result<Jinja
     let items = value.try_iter()?.collect::<Vec<_>>();
     charge(items.len() * ITEM_BYTES)?;
     let picked = positions(items.len(), start, stop, by).filter_map(|at| items.get(at).cloned());
-    Ok(like(&[value], picked.collect()))
+    Ok(collect_like(&[value], picked.collect()))
 }
 
 fn positions(len: usize, start: Option<i128>, stop: Option<i128>, by: i128) -> impl Iterator<Item = usize> {

@@ -17,22 +17,22 @@ const PROGRAM_MAX: usize = 64 * 1024;
 /// Returns whether the pattern matches anywhere in the text.
 pub(crate) fn is_matching(text: &Jinja, pattern: &Jinja) -> Result<bool, Error> {
     let Some(text) = text.as_str() else { return Ok(false) };
-    let Some(pattern) = pattern.as_str() else { return Err(failed("`matching` needs a pattern, a text")) };
+    let Some(pattern) = pattern.as_str() else { return Err(failed("`matching` needs a text pattern")) };
     if text.len() > TEXT_MAX {
-        return Err(failed(format!("a pattern is looked for in {TEXT_MAX} bytes, not in {}", text.len())));
+        return Err(failed(format!("a pattern searches at most {TEXT_MAX} bytes, not {}", text.len())));
     }
-    Ok(built(pattern).map_err(failed)?.is_match(text))
+    Ok(build_regex(pattern).map_err(failed)?.is_match(text))
 }
 
 /// Checks a pattern before it is used.
 pub fn check_pattern(pattern: &str) -> Result<(), String> {
-    built(pattern).map(drop)
+    build_regex(pattern).map(drop)
 }
 
-fn built(pattern: &str) -> Result<Regex, String> {
+fn build_regex(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > PATTERN_MAX {
-        return Err(format!("a pattern may have {PATTERN_MAX} bytes, this one has {}", pattern.len()));
+        return Err(format!("a pattern has at most {PATTERN_MAX} bytes, not {}", pattern.len()));
     }
     let built = RegexBuilder::new(pattern).size_limit(PROGRAM_MAX).dfa_size_limit(PROGRAM_MAX).build();
-    built.map_err(|error| format!("`{pattern}` is no regular expression: {error}"))
+    built.map_err(|error| format!("`{pattern}` is not a regular expression: {error}"))
 }

@@ -46,24 +46,24 @@ pub fn pieces(source: &str) -> Vec<Piece> {
 mod tests {
     use super::*;
 
-    fn told(source: &str) -> Vec<String> {
-        let told = |piece: Piece| match piece {
+    fn describe(source: &str) -> Vec<String> {
+        let describe = |piece: Piece| match piece {
             Piece::Text(text) => format!("text {text}"),
             Piece::Expression(source) => format!("expr {source}"),
             Piece::Statement(source) => format!("statement {source}"),
         };
-        pieces(source).into_iter().map(told).collect()
+        pieces(source).into_iter().map(describe).collect()
     }
 
     #[test]
-    fn a_text_falls_into_what_is_written_and_what_is_put_in() {
-        assert_eq!(told("plain"), ["text plain"]);
-        assert_eq!(told("a {{ x | trim }}b"), ["text a ", "expr x | trim", "text b"]);
-        assert_eq!(told("{{ '}}' ~ y }}{{z}}"), ["expr '}}' ~ y", "expr z"]);
-        assert_eq!(told("a {{- x -}} b"), ["text a", "expr x", "text b"]);
-        assert_eq!(told("a {% raw %}{{ x }}{% endraw %}{# no #} b"), ["text a {{ x }} b"]);
+    fn a_text_is_split_into_literal_text_and_inserted_values() {
+        assert_eq!(describe("plain"), ["text plain"]);
+        assert_eq!(describe("a {{ x | trim }}b"), ["text a ", "expr x | trim", "text b"]);
+        assert_eq!(describe("{{ '}}' ~ y }}{{z}}"), ["expr '}}' ~ y", "expr z"]);
+        assert_eq!(describe("a {{- x -}} b"), ["text a", "expr x", "text b"]);
+        assert_eq!(describe("a {% raw %}{{ x }}{% endraw %}{# no #} b"), ["text a {{ x }} b"]);
         assert_eq!(
-            told("{% if x %}y{% endif %}"),
+            describe("{% if x %}y{% endif %}"),
             ["statement {% if x %}", "text y", "statement {% endif %}"]
         );
     }

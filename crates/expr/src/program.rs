@@ -7,7 +7,7 @@ use crate::builtins::syntax;
 use crate::convert::to_json;
 use crate::guarded::{self, Refused};
 use crate::limits::{burn, charge_result, eval_error};
-use crate::recent::{Code, Form, NAME, compile, recent};
+use crate::recent::{Code, Form, NAME, compile, get_compiled};
 use crate::{CompileError, EvalError, Read, Value, reads, tokens};
 
 /// A text that has been compiled. Its compiled code is cached while it is in use, see `recent`.
@@ -33,35 +33,35 @@ impl Program {
         }
         if tokens::check(source, true).is_ok() && parse_expr(source).is_ok() {
             let message = "tags inside quotes are not evaluated: leave out the inner `{{ }}`";
-            return Err(at(source, message, None));
+            return Err(error_at(source, message, None));
         }
         Program::template(source)
     }
 
     fn expression(source: &str) -> Result<Program, CompileError> {
         check(source, true)?;
-        let expr = parse_expr(source).map_err(|error| unparsed(source, &error))?;
+        let expr = parse_expr(source).map_err(|error| parse_error(source, &error))?;
         Program::of_expression(source, &expr)
     }
 
     /// Compiles a lone `{{ expression }}` or any other text.
     pub(crate) fn template(source: &str) -> Result<Program, CompileError> {
         check(source, false)?;
-        let tree = parse(source, NAME, syntax()).map_err(|error| unparsed(source, &error))?;
-        let Stmt::Template(tree) = &tree else { return Err(at(source, "this is no template", None)) };
-        match lone(&tree.children) {
+        let tree = parse(source, NAME, syntax()).map_err(|error| parse_error(source, &error))?;
+        let Stmt::Template(tree) = &tree else { return Err(error_at(source, "not a template", None)) };
+        match lone_expression(&tree.children) {
             Some(expr) => Program::of_expression(source, expr),
             None => Program::of_text(source, &tree.children),
         }
     }
 
     fn of_expression(source: &str, expr: &Expr) -> Result<Program, CompileError> {
-        let printed = guarded::expression(expr).map_err(|refused| unusable(source, &refused))?;
+        let printed = guarded::expression(expr).map_err(|refused| refused_error(source, &refused))?;
         Program::of_printed(source, Form::Expression, printed, reads::of_expression(expr))
     }
 
     fn of_text(source: &str, statements: &[Stmt]) -> Result<Program, CompileError> {
-        let printed = guarded::text(statements).map_err(|refused| unusable(source, &refused))?;
+        let printed = guarded::text(statements).map_err(|refused| refused_error(source, &refused))?;
         Program::of_printed(source, Form::Text, printed, reads::of_text(statements))
     }
 
@@ -71,13 +71,13 @@ impl Program {
         printed: String,
         reads: Vec<Read>,
     ) -> Result<Program, CompileError> {
-        compile(form, &printed).map_err(|error| at(source, &message(&error), None))?;
+        compile(form, &printed).map_err(|error| error_at(source, &error_message(&error), None))?;
         Ok(Program { reads, form, printed: printed.into() })
     }
 
-    /// Runs the program; call it inside `run_metered`.
+    /// Runs the program; call it inside `with_meter`.
     pub(crate) fn run(&self, inputs: Jinja) -> Result<Value, EvalError> {
-        match &*recent(self.form, &self.printed)? {
+        match &*get_compiled(self.form, &self.printed)? {
             Code::Expression(code) => to_json(&code.eval(inputs).map_err(|error| eval_error(&error))?),
             Code::Text(env) => {
                 let rendered = env.get_template(NAME).and_then(|template| template.render_captured(inputs));
@@ -91,7 +91,7 @@ impl Program {
 }
 
 /// Returns the expression of a text that is nothing else, except for whitespace around it, as YAML blocks leave it.
-fn lone<'t, 's>(statements: &'t [Stmt<'s>]) -> Option<&'t Expr<'s>> {
+fn lone_expression<'t, 's>(statements: &'t [Stmt<'s>]) -> Option<&'t Expr<'s>> {
     let is_space = |statement: &&Stmt| matches!(statement, Stmt::EmitRaw(raw) if raw.raw.trim().is_empty());
     let mut rest = statements.iter().filter(|statement| !is_space(statement));
     match (rest.next(), rest.next()) {
@@ -101,22 +101,22 @@ fn lone<'t, 's>(statements: &'t [Stmt<'s>]) -> Option<&'t Expr<'s>> {
 }
 
 fn check(source: &str, is_expression: bool) -> Result<(), CompileError> {
-    tokens::check(source, is_expression).map_err(|(message, offset)| at(source, &message, Some(offset)))
+    tokens::check(source, is_expression).map_err(|(message, offset)| error_at(source, &message, Some(offset)))
 }
 
-fn unusable(source: &str, refused: &Refused) -> CompileError {
-    at(source, &refused.message, Some(refused.span.start_offset as usize))
+fn refused_error(source: &str, refused: &Refused) -> CompileError {
+    error_at(source, &refused.message, Some(refused.span.start_offset as usize))
 }
 
-fn unparsed(source: &str, error: &minijinja::Error) -> CompileError {
-    at(source, &message(error), error.range().map(|range| range.start))
+fn parse_error(source: &str, error: &minijinja::Error) -> CompileError {
+    error_at(source, &error_message(error), error.range().map(|range| range.start))
 }
 
-fn message(error: &minijinja::Error) -> String {
+fn error_message(error: &minijinja::Error) -> String {
     error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
 }
 
-fn at(source: &str, message: &str, offset: Option<usize>) -> CompileError {
+fn error_at(source: &str, message: &str, offset: Option<usize>) -> CompileError {
     let before = source.get(..offset.unwrap_or(0)).unwrap_or(source);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     CompileError {

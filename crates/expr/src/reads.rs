@@ -21,13 +21,13 @@ pub(crate) fn normalise(reads: impl IntoIterator<Item = Read>) -> Vec<Read> {
 }
 
 pub(crate) fn of_expression(expr: &Expr) -> Vec<Read> {
-    let mut search = Search::default();
+    let mut search = ReadSearch::default();
     search.expr(expr);
     normalise(search.reads)
 }
 
 pub(crate) fn of_text(statements: &[Stmt]) -> Vec<Read> {
-    let mut search = Search::default();
+    let mut search = ReadSearch::default();
     search.body(statements);
     normalise(search.reads)
 }
@@ -35,12 +35,12 @@ pub(crate) fn of_text(statements: &[Stmt]) -> Vec<Read> {
 /// Search over a syntax tree. Names are bound in the order of the text, and a block's names end with it. A name that
 /// may be unbound, as after an `if`, counts as read, because a superfluous read is harmless.
 #[derive(Default)]
-struct Search {
+struct ReadSearch {
     reads: Vec<Read>,
     bound: Vec<String>,
 }
 
-impl Search {
+impl ReadSearch {
     fn read(&mut self, root: &str, key: Option<&str>) {
         if !self.bound.iter().any(|name| name == root) {
             self.reads.push(Read { root: root.to_owned(), key: key.map(str::to_owned) });
@@ -114,7 +114,7 @@ impl Search {
         statements.iter().for_each(|statement| self.statement(statement));
     }
 
-    fn block(&mut self, search: impl FnOnce(&mut Search)) {
+    fn block(&mut self, search: impl FnOnce(&mut ReadSearch)) {
         let outside = self.bound.len();
         search(self);
         self.bound.truncate(outside);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Maximum memory of all cached programs; about four thousand small ones.
-const KEPT_MAX: usize = 64 << 20;
+const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// Memory of the smallest program.
 const PROGRAM_BYTES: usize = 16 << 10;
@@ -48,30 +48,30 @@ pub(crate) fn compile(form: Form, printed: &str) -> Result<Code, Error> {
 }
 
 /// Returns the compiled program of a text that has been compiled before.
-pub(crate) fn recent(form: Form, printed: &Arc<str>) -> Result<Arc<Code>, EvalError> {
-    if let Some(code) = lock().of(form).get(printed) {
+pub(crate) fn get_compiled(form: Form, printed: &Arc<str>) -> Result<Arc<Code>, EvalError> {
+    if let Some(code) = lock().programs_of(form).get(printed) {
         return Ok(code.clone());
     }
     let code = Arc::new(compile(form, printed).map_err(|error| eval_error(&error))?);
-    lock().keep(form, printed, &code);
+    lock().insert(form, printed, &code);
     Ok(code)
 }
 
-struct Recent {
+struct ProgramCache {
     expressions: BTreeMap<Arc<str>, Arc<Code>>,
     texts: BTreeMap<Arc<str>, Arc<Code>>,
     bytes: usize,
 }
 
-static RECENT: Mutex<Recent> =
-    Mutex::new(Recent { expressions: BTreeMap::new(), texts: BTreeMap::new(), bytes: 0 });
+static CACHE: Mutex<ProgramCache> =
+    Mutex::new(ProgramCache { expressions: BTreeMap::new(), texts: BTreeMap::new(), bytes: 0 });
 
-fn lock() -> MutexGuard<'static, Recent> {
-    RECENT.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, ProgramCache> {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Recent {
-    fn of(&mut self, form: Form) -> &mut BTreeMap<Arc<str>, Arc<Code>> {
+impl ProgramCache {
+    fn programs_of(&mut self, form: Form) -> &mut BTreeMap<Arc<str>, Arc<Code>> {
         match form {
             Form::Expression => &mut self.expressions,
             Form::Text => &mut self.texts,
@@ -80,17 +80,17 @@ impl Recent {
 
     /// Adds a program. When the cache is full, all programs are evicted, which costs no more than compiling them
     /// again. A program that would take a large share of the cache is not added.
-    fn keep(&mut self, form: Form, printed: &Arc<str>, code: &Arc<Code>) {
+    fn insert(&mut self, form: Form, printed: &Arc<str>, code: &Arc<Code>) {
         let bytes = PROGRAM_BYTES + printed.len().saturating_mul(BYTES_PER_BYTE);
-        if bytes > KEPT_MAX / 8 {
+        if bytes > CACHE_BYTES_MAX / 8 {
             return;
         }
-        if self.bytes + bytes > KEPT_MAX {
+        if self.bytes + bytes > CACHE_BYTES_MAX {
             self.expressions.clear();
             self.texts.clear();
             self.bytes = 0;
         }
-        if self.of(form).insert(printed.clone(), code.clone()).is_none() {
+        if self.programs_of(form).insert(printed.clone(), code.clone()).is_none() {
             self.bytes += bytes;
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use minijinja::Value as Jinja;
 
 use crate::convert::Names;
-use crate::limits::{DEPTH_MAX, metered};
+use crate::limits::{DEPTH_MAX, with_meter};
 use crate::program::{Program, has_tags};
 use crate::reads::normalise;
 use crate::{CompileError, EvalError, Map, Read, Scope, Value};
@@ -68,7 +68,7 @@ impl Template {
             Some(root) => {
                 let (inputs, bytes) = self.0.names.inputs(scope)?;
                 // Each text of the tree may pass on the values it reads.
-                metered(bytes.saturating_mul(root.programs()), || root.render(&inputs))
+                with_meter(bytes.saturating_mul(root.programs()), || root.render(&inputs))
             }
         }
     }
@@ -81,12 +81,12 @@ impl Node {
         reads: &mut Vec<Read>,
     ) -> Result<Node, CompileError> {
         if path.len() > DEPTH_MAX {
-            return Err(too_deep(path));
+            return Err(depth_error(path));
         }
         Ok(match source {
             Value::String(text) if has_tags(text) => {
                 let program =
-                    Program::template(text).map_err(|e| CompileError { path: pointer(path), ..e })?;
+                    Program::template(text).map_err(|e| CompileError { path: format_pointer(path), ..e })?;
                 reads.extend_from_slice(&program.reads);
                 Node::Program(Box::new(program))
             }
@@ -146,7 +146,7 @@ impl Node {
     }
 }
 
-fn pointer(path: &[Step]) -> String {
+fn format_pointer(path: &[Step]) -> String {
     let mut pointer = String::new();
     for step in path {
         pointer.push('/');
@@ -158,12 +158,12 @@ fn pointer(path: &[Step]) -> String {
     pointer
 }
 
-fn too_deep(path: &[Step]) -> CompileError {
+fn depth_error(path: &[Step]) -> CompileError {
     CompileError {
-        message: format!("lists and objects may be nested {DEPTH_MAX} deep"),
+        message: format!("lists and objects can be nested at most {DEPTH_MAX} deep"),
         line: 1,
         column: 1,
-        path: pointer(path),
+        path: format_pointer(path),
         source_text: String::new(),
     }
 }

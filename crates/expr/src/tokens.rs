@@ -39,7 +39,7 @@ pub(crate) fn check(source: &str, is_expression: bool) -> Result<(), (String, us
         if let (Tag::Opens, Token::Ident(name)) = (tag, &token)
             && !STATEMENTS.contains(name)
         {
-            let message = format!("statement `{name}` does not exist here: use if, for, set, with or filter");
+            let message = format!("statement `{name}` is not supported; use if, for, set, with or filter");
             return Err((message, span.start_offset as usize));
         }
         if let Token::TemplateData(text) = &token
@@ -48,10 +48,9 @@ pub(crate) fn check(source: &str, is_expression: bool) -> Result<(), (String, us
         {
             return Err((SHELL_LENGTH.to_owned(), span.end_offset as usize - 1));
         }
-        tag = nesting.follow(tag, &token);
+        tag = nesting.follow_token(tag, &token);
         if nesting.depth() > NESTING_MAX {
-            let message =
-                "this is nested too deep, or too long a chain of operators: set parts of it to names first";
+            let message = "the expression is nested too deep or has too many operators; assign parts of it to names first";
             return Err((message.to_owned(), span.start_offset as usize));
         }
     }
@@ -80,7 +79,7 @@ impl Nesting {
         self.blocks.iter().chain(&self.runs).sum()
     }
 
-    fn follow(&mut self, tag: Tag, token: &Token) -> Tag {
+    fn follow_token(&mut self, tag: Tag, token: &Token) -> Tag {
         match (tag, token) {
             (_, Token::VariableStart | Token::BlockEnd) => {
                 self.runs = vec![0];
@@ -90,13 +89,13 @@ impl Nesting {
                 self.runs = vec![0];
                 return Tag::Opens;
             }
-            (Tag::Opens, Token::Ident(name)) => return self.statement(name),
+            (Tag::Opens, Token::Ident(name)) => return self.open_statement(name),
             (Tag::Sets, Token::Assign) if self.runs.len() == 1 => {
                 self.blocks.pop();
                 return Tag::Inside;
             }
             (_, Token::ParenOpen | Token::BracketOpen | Token::BraceOpen) => {
-                self.add(BRACKET);
+                self.add_operators(BRACKET);
                 self.runs.push(0);
             }
             (_, Token::ParenClose | Token::BracketClose | Token::BraceClose) if self.runs.len() > 1 => {
@@ -107,22 +106,22 @@ impl Nesting {
                 self.runs.push(0);
             }
             // Their operand is printed in parentheses.
-            (_, Token::Minus | Token::Ident("if")) => self.add(BRACKET),
-            (_, Token::Ident("and" | "else" | "in" | "is" | "not" | "or")) => self.add(1),
+            (_, Token::Minus | Token::Ident("if")) => self.add_operators(BRACKET),
+            (_, Token::Ident("and" | "else" | "in" | "is" | "not" | "or")) => self.add_operators(1),
             (_, Token::Ident(_) | Token::Str(_) | Token::String(_) | Token::TemplateData(_)) => {}
             (_, Token::Int(_) | Token::Int128(_) | Token::Float(_)) => {}
-            _ => self.add(1),
+            _ => self.add_operators(1),
         }
         tag
     }
 
-    fn add(&mut self, operators: usize) {
+    fn add_operators(&mut self, operators: usize) {
         if let Some(run) = self.runs.last_mut() {
             *run += operators;
         }
     }
 
-    fn statement(&mut self, name: &str) -> Tag {
+    fn open_statement(&mut self, name: &str) -> Tag {
         match name {
             "elif" => self.blocks.last_mut().map_or((), |block| *block += BLOCK),
             "filter" | "for" | "if" | "set" | "with" => self.blocks.push(BLOCK),

@@ -1,11 +1,11 @@
-//! Deeply nested source and values must give an error, or a value, and never overflow the stack.
+//! Deeply nested source and values lead to an error or a value, and never overflow the stack.
 
 use std::thread;
 
 use serde_json::{Value, json};
 use windlass_expr::{Expr, Map, Template};
 
-/// Threads of the standard library and tokio have 2 MiB; the callers need some of it.
+/// Stack of the test thread. Threads of the standard library and tokio have 2 MiB, and the callers need some of it.
 const STACK_BYTES: usize = 5 * 1024 * 1024 / 4;
 
 fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
@@ -20,7 +20,7 @@ fn nested(depth: usize) -> Value {
     })
 }
 
-/// serde_json itself would recurse.
+/// Drops a nested value without recursion, which serde_json would use.
 fn drop_nested(mut value: Value) {
     loop {
         value = match value {
@@ -31,7 +31,7 @@ fn drop_nested(mut value: Value) {
     }
 }
 
-/// Text that nests `depth` times. Some of it is valid up to the limits, some never is.
+/// Returns texts that are nested `depth` times. Some are valid up to the limits, some never are.
 fn sources(depth: usize) -> Vec<String> {
     let chain = |start: &str, step: &str, end: &str| format!("{start}{}{end}", step.repeat(depth));
     let nest = |open: &str, middle: &str, close: &str| {
@@ -147,7 +147,7 @@ fn deeply_nested_templates_are_an_error() {
         assert!(Template::compile(&nested(120)).is_ok());
         let deep = nested(10_000);
         let error = Template::compile(&deep).unwrap_err();
-        assert!(error.message.contains("nested 128 deep"), "{error}");
+        assert!(error.message.contains("nested at most 128 deep"), "{error}");
         assert!(error.path.starts_with("/k/0/k/0"), "{}", error.path);
         drop_nested(deep);
     });

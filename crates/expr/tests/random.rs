@@ -1,4 +1,4 @@
-//! Random texts and expressions: nothing panics, and what minijinja alone can evaluate has the same value here.
+//! Random texts and expressions: nothing panics, and any value that plain minijinja computes is the same here.
 
 use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
@@ -9,7 +9,7 @@ use proptest::test_runner::RngSeed;
 use serde_json::{Map, Value, json};
 use windlass_expr::{EvalError, Expr, Template};
 
-/// Words of the language and of its errors, two spaces between them.
+/// Words of the language and of its errors, separated by two spaces.
 const PIECES: &str = "{{  }}  {%  %}  {#  #}  {{-  -%}  (  )  [  ]  {  }  ,  :  .  |  ~  +  -  *  /  //  %  **  ==  !=  <  >=  =  \
     \"  '  \\  \\u12  \n  \0  é  🦀  0  1e9  9223372036854775808  0x  1_0  .5  if  else  elif  endif  for  in  endfor  set  \
     endset  with  filter  endfilter  raw  endraw  is  not  and  or  none  true  ctx  ctx.x  loop  upper  range  recursive";
@@ -27,14 +27,14 @@ const POSTFIXES: &str = "|list  |length  |upper  |string  |tojson  |join('-')  |
     .format(1)  [0]  [-1]  [ctx.x]  [1:]  [:2]  [::2]  ['x']   is defined   is string   is not none   is even   is eq 1  \
      is in [1, 'a']   is mapping";
 
-/// They give lists here and something lazy there, which has another order. So do `+` and `*` of lists.
+/// Filters that return lists here and lazy values in minijinja, which compare differently. So do `+` and `*` of lists.
 const LAZY: &str = "[1:]  [:2]  [::2]  |items  |zip  |reverse  .items()  .keys()  |map  |batch";
 
 fn one_of(words: &'static str) -> impl Strategy<Value = &'static str> + Clone {
     select(words.split("  ").collect::<Vec<_>>())
 }
 
-/// Written with and without parentheses, so that precedence is tried too.
+/// Generates expressions with and without parentheses, so that precedence is covered too.
 fn expression() -> impl Strategy<Value = String> {
     one_of(LEAVES).prop_map(str::to_owned).prop_recursive(5, 40, 4, |a| {
         let two = (a.clone(), a.clone());
@@ -103,7 +103,7 @@ fn minijinja_alone() -> Environment<'static> {
     env
 }
 
-/// A panic inside was caught and became this.
+/// Returns whether the evaluation caught a panic.
 fn is_panic(error: &EvalError) -> bool {
     error.to_string().contains("cannot evaluate")
 }
@@ -127,7 +127,7 @@ proptest! {
         let (expr, code) = match (Expr::compile(&source), env.compile_expression(&source)) {
             (Ok(expr), Ok(code)) => (expr, code),
             (Err(_), Err(_)) => return Ok(()),
-            // Known only when it is evaluated there, already when it is compiled here.
+            // minijinja reports this on evaluation, this crate on compilation.
             (Err(error), Ok(_)) if error.message.contains("unknown") || error.message.contains("name") => return Ok(()),
             (ours, alone) => {
                 let alone = alone.map(drop);

@@ -1,4 +1,4 @@
-//! What an expression says it reads, and that it gets nothing else.
+//! Names that an expression reports as read, and that it reads no others.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ fn named(reads: &[Read]) -> String {
     reads.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// Answers everything with an object and remembers what it was asked.
+/// Scope that returns an object for every name and records the lookups.
 struct Asked(RefCell<Vec<Read>>);
 
 impl Scope for Asked {
@@ -53,14 +53,14 @@ fn a_bare_or_computed_use_reads_the_whole_root_once() {
 }
 
 #[test]
-fn a_method_is_no_key() {
+fn a_method_is_not_a_key() {
     check("ctx.get('x')", "ctx");
     check("ctx.x.upper()", "ctx.x");
     check("ctx.items()", "ctx");
 }
 
 #[test]
-fn names_of_filters_tests_functions_and_keywords_are_no_reads() {
+fn names_of_filters_tests_functions_and_keywords_are_not_reads() {
     check("range(n)|map('upper')|list is defined", "n");
     check("dict(a=ctx.b)", "ctx.b");
     check("ctx.a|join(sep, attribute=field)", "ctx.a field sep");
@@ -77,7 +77,7 @@ fn every_kind_of_expression_is_searched() {
 }
 
 #[test]
-fn names_bound_inside_are_no_reads() {
+fn names_bound_inside_are_not_reads() {
     check("{% for x in ctx.xs if x.ok %}{{ x.y }}{{ loop.index }}{% endfor %}{{ 1 }}", "ctx.xs");
     check("{% for k, v in ctx.m.items() %}{{ k }}{{ v }}{% endfor %}", "ctx.m");
     check("{% set a = ctx.b %}{{ a.c }}", "ctx.b");

@@ -1,4 +1,4 @@
-//! How long evaluations take. It asserts nothing: `cargo test --release -p windlass-expr --test speed -- --ignored --nocapture`.
+//! Duration of evaluations. It asserts nothing: `cargo test --release -p windlass-expr --test speed -- --ignored --nocapture`.
 
 use std::time::Instant;
 

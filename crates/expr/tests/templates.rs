@@ -1,4 +1,4 @@
-//! What trees of templates give.
+//! Values of template trees.
 
 use serde_json::{Value, json};
 use windlass_expr::{CompileError, EvalError, Map, Template};
@@ -69,7 +69,7 @@ fn an_error_points_into_the_tree() {
 fn the_limits_count_for_the_tree_as_a_whole() {
     check(&json!(["{{ ctx.mb|length }}", "{{ ctx.mb[:2] if false else 'x' }}"]), &json!([400_000, "x"]));
     let render = |source: Value| Template::compile(&source).unwrap().render(&scope());
-    // What is passed on is not made.
+    // A value that is passed on is not counted as created.
     assert!(render(json!(["{{ ctx.mb }}", "{{ ctx.mb }}", "{{ ctx.mb }}"])).is_ok());
     assert!(render(json!(["a{{ ctx.mb }}", "a{{ ctx.mb }}"])).is_ok());
     assert_eq!(render(json!(["a{{ ctx.mb }}", "a{{ ctx.mb }}", "a{{ ctx.mb }}"])), Err(EvalError::TooLarge));

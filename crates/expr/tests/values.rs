@@ -1,4 +1,4 @@
-//! What expressions give. `check` takes an expression and the JSON it gives, in one scope for all.
+//! Values of expressions. `check` takes an expression and its expected JSON, in one scope for all.
 
 use serde_json::{Value, json};
 use windlass_expr::{CompileError, EvalError, Expr, Map, Template, is_true};
@@ -69,7 +69,7 @@ fn text_with_several_tags_is_text() {
 }
 
 #[test]
-fn what_looks_like_a_tag_is_written_raw() {
+fn text_that_looks_like_a_tag_is_written_in_a_raw_block() {
     check("{% raw %}${#x} {{ x }} {% if %}{% endraw %}", json!("${#x} {{ x }} {% if %}"));
     check("x={{ ctx.n }}; {% raw %}echo ${#x}{% endraw %}", json!("x=4; echo ${#x}"));
     check("print(f\"{{ '{{' }}{n}{{ '}}' }}\") # {{ ctx.n }}", json!("print(f\"{{{n}}}\") # 4"));
@@ -86,19 +86,19 @@ fn filters_read_and_write_encoded_values() {
     check("'YQ' | b64decode", json!("a"));
     check("'YQ==\n' | b64decode", json!("a"));
     check("'a' | b64encode | b64decode", json!("a"));
-    check_fails("'?' | b64decode", "this is no base64");
+    check_fails("'?' | b64decode", "the text is not base64");
     check_fails("'/w==' | b64decode", "not UTF-8");
     check_fails("1 | b64encode", "`b64encode` needs text, not a number");
     check("'{\"a\": [1, null, 1.5]}' | fromjson", json!({"a": [1, null, 1.5]}));
     check("('[1, 2]' | fromjson)[1]", json!(2));
     check("ctx.order | tojson", json!(r#"{"z": 1, "a": 2, "m": 3}"#));
     check("ctx.order | tojson | fromjson", json!({"z": 1, "a": 2, "m": 3}));
-    check_fails("'{' | fromjson", "this is not JSON");
+    check_fails("'{' | fromjson", "the text is not JSON");
     check_fails("nope | fromjson", "needs text, not a undefined");
 }
 
 #[test]
-fn maps_are_taken_apart() {
+fn maps_are_split_into_keys_and_values() {
     check("ctx.order | keys", json!(["z", "a", "m"]));
     check("ctx.order | values", json!([1, 2, 3]));
     check("ctx.order | items", json!([["z", 1], ["a", 2], ["m", 3]]));
@@ -151,7 +151,7 @@ fn numbers_are_exact_within_64_bits() {
     check("ctx.f", json!(0.5));
     check("1e16 + 0.5", json!(1e16));
     check("1.5e-7", json!(1.5e-7));
-    check_fails("2 ** 70", "outside the integers");
+    check_fails("2 ** 70", "does not fit in a 64-bit integer");
     check_fails("ctx.big * ctx.big", "too large for an integer");
     check_fails("ctx.big ** 3", "unable to calculate");
     check_fails("10 ** 38 * 10", "too large for an integer");
@@ -271,7 +271,7 @@ fn filters_methods_and_tests_work() {
 }
 
 #[test]
-fn what_is_unknown_is_refused_with_its_place() {
+fn unknown_names_are_refused_with_their_position() {
     check_refused("ctx.n|nope", ("filter `nope` is unknown", 1, 7));
     check_refused("ctx.n is nope", ("test `nope` is unknown", 1, 10));
     check_refused("now()", ("function `now` is unknown", 1, 1));
@@ -279,8 +279,8 @@ fn what_is_unknown_is_refused_with_its_place() {
     check_refused("a {{ debug() }}", ("function `debug` is unknown", 1, 6));
     check_refused("ctx.n|__add(1)", ("filter `__add` is unknown", 1, 7));
     check_refused("line one\n  {{ 'ä' 1 }}", ("unexpected integer", 2, 10));
-    check_refused("{{ 1 }} {% macro m() %}{% endmacro %}", ("statement `macro` does not exist", 1, 12));
-    check_refused("{{ 1 }} {% include 'x' %}", ("statement `include` does not exist", 1, 12));
+    check_refused("{{ 1 }} {% macro m() %}{% endmacro %}", ("statement `macro` is not supported", 1, 12));
+    check_refused("{{ 1 }} {% include 'x' %}", ("statement `include` is not supported", 1, 12));
     check_refused("{% set ns.x = 1 %}{{ ns }}", ("plain name", 1, 11));
     check_refused("range(*[1])", ("unpacked", 1, 8));
     check_refused("'{{ ctx.n }}' == 4", ("inside quotes", 1, 1));
@@ -292,12 +292,12 @@ fn what_is_unknown_is_refused_with_its_place() {
 }
 
 #[test]
-fn known_panics_of_minijinja_are_plain_failures() {
+fn known_panics_of_minijinja_are_errors() {
     check_fails("1 is divisibleby 0", "divisible by 0");
     check_fails("'%(é)s'|format(ctx)", "ASCII");
     check_fails("'{é}'.format(1)", "ASCII");
-    check_fails("'%.99999f'|format(1)", "1000 at most");
-    check_fails("'{:99999}'.format(1)", "1000 at most");
+    check_fails("'%.99999f'|format(1)", "at most 1000");
+    check_fails("'{:99999}'.format(1)", "at most 1000");
     check("range(9223372036854775807, 9223372036854775806, -1)", json!([i64::MAX]));
     check_refused("{% for x in [1] %}{{ loop.cycle() }}{% endfor %}", ("cycle", 1, 26));
 }
@@ -333,7 +333,7 @@ fn expressions_compare_by_their_source_and_cross_threads() {
     assert_eq!(expr.source(), "ctx.n");
 }
 
-/// However large it is: what an expression may make is bounded, not what it may hand on.
+/// An expression is limited in what it creates, not in what it passes on.
 #[test]
 fn a_large_value_is_passed_on_whole() {
     let rows: Vec<Value> = (0..20_000).map(|n| json!({ "id": n, "text": "x".repeat(100) })).collect();
@@ -349,14 +349,14 @@ fn a_large_value_is_passed_on_whole() {
 }
 
 #[test]
-fn a_pattern_is_looked_for_anywhere_and_has_bounds() {
+fn a_pattern_matches_anywhere_and_has_limits() {
     check("ctx.s is matching('^te.t$')", json!(true));
     check("ctx.s is matching('^ex')", json!(false));
     check("ctx.n is matching('4')", json!(false));
     check("ctx.list | map('string') | select('matching', '[12]') | list", json!(["1", "2"]));
-    check_fails("ctx.s is matching('(')", "is no regular expression");
-    check_fails("ctx.s is matching(4)", "needs a pattern");
-    check_fails("ctx.s is matching('x' * 2000)", "may have 1000 bytes");
-    check_fails("('a' * 70000) is matching('b')", "is looked for in");
-    check_fails("ctx.s is matching('(a{100}){100}{100}')", "is no regular expression");
+    check_fails("ctx.s is matching('(')", "is not a regular expression");
+    check_fails("ctx.s is matching(4)", "needs a text pattern");
+    check_fails("ctx.s is matching('x' * 2000)", "has at most 1000 bytes");
+    check_fails("('a' * 70000) is matching('b')", "searches at most");
+    check_fails("ctx.s is matching('(a{100}){100}{100}')", "is not a regular expression");
 }

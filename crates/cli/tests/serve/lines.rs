@@ -187,7 +187,7 @@ fn answers_say_nothing_of_what_is_inside() {
             { "id": "x", "variable": "inputs.a", "operator": "regex_match", "value": "(" }] } }] });
     let (status, refused) = server.post("/api/v1/workflows", &bad);
     assert_eq!(status.as_u16(), 400, "{refused}");
-    assert!(refused.to_string().contains("is no regular expression"), "{refused}");
+    assert!(refused.to_string().contains("is not a regular expression"), "{refused}");
 }
 
 #[test]

@@ -16,16 +16,16 @@ const KEYWORDS: [&str; 7] = ["and", "else", "if", "in", "is", "not", "or"];
 impl Printer {
     pub(super) fn expr(&mut self, expr: &Expr, at_least: Level) -> Printed {
         if level(expr) >= at_least {
-            return self.bare(expr);
+            return self.unparenthesized(expr);
         }
         self.put("(")?;
-        self.bare(expr)?;
+        self.unparenthesized(expr)?;
         self.put(")")
     }
 
     /// Prints an expression without parentheses. It only dispatches, because each level of nesting has a frame of it
     /// on the stack.
-    fn bare(&mut self, expr: &Expr) -> Printed {
+    fn unparenthesized(&mut self, expr: &Expr) -> Printed {
         match expr {
             Expr::Var(var) if KEYWORDS.contains(&var.id) => {
                 refuse(expr.span(), format!("`{}` is not a name", var.id))
@@ -36,7 +36,7 @@ impl Printer {
             Expr::UnaryOp(unary) => self.unary(unary),
             Expr::BinOp(binary) => self.binary(binary),
             Expr::Compare(compare) => self.compare(compare),
-            Expr::IfExpr(choice) => self.choice(choice),
+            Expr::IfExpr(choice) => self.if_else(choice),
             Expr::Filter(filter) => self.filter(filter, expr.span()),
             Expr::Test(test) => self.test(test, expr.span()),
             Expr::GetAttr(attr) => self.attribute(&attr.expr, attr.name),
@@ -53,7 +53,7 @@ impl Printer {
 
     fn slice(&mut self, slice: &ast::Slice) -> Printed {
         self.expr(&slice.expr, FILTER)?;
-        self.open(SLICE)?;
+        self.open_filter(SLICE)?;
         for (index, bound) in [&slice.start, &slice.stop, &slice.step].into_iter().enumerate() {
             self.put(if index == 0 { "" } else { ", " })?;
             match bound {
@@ -80,7 +80,7 @@ impl Printer {
 
     /// Prints a comparison. Any operand of a chain may be searched for in the next one.
     fn compare(&mut self, compare: &ast::Compare) -> Printed {
-        self.paid(&compare.expr, NEEDLE)?;
+        self.charge_with(&compare.expr, NEEDLE)?;
         for next in &compare.ops {
             self.put(match next.op {
                 CompareOpKind::Eq => " == ",
@@ -92,12 +92,12 @@ impl Printer {
                 CompareOpKind::In => " in ",
                 CompareOpKind::NotIn => " not in ",
             })?;
-            self.paid(&next.expr, NEEDLE)?;
+            self.charge_with(&next.expr, NEEDLE)?;
         }
         Ok(())
     }
 
-    fn choice(&mut self, choice: &ast::IfExpr) -> Printed {
+    fn if_else(&mut self, choice: &ast::IfExpr) -> Printed {
         self.expr(&choice.true_expr, OR)?;
         self.put(" if ")?;
         self.expr(&choice.test_expr, OR)?;
@@ -132,7 +132,7 @@ impl Printer {
             return self.put("]");
         }
         self.expr(&item.expr, FILTER)?;
-        self.open(ITEM)?;
+        self.open_filter(ITEM)?;
         self.expr(&item.subscript_expr, IF)?;
         self.put(")")
     }
@@ -145,22 +145,22 @@ impl Printer {
             self.expr(item, IF)?;
         }
         self.put(close)?;
-        self.made(is_constant)
+        self.check_created(is_constant)
     }
 
     fn map(&mut self, map: &ast::Map, is_constant: bool) -> Printed {
         self.put("{")?;
         for (key, value) in map.keys.iter().zip(&map.values) {
-            self.walked(key)?;
+            self.charge_walk(key)?;
             self.put(": ")?;
             self.expr(value, IF)?;
             self.put(", ")?;
         }
         self.put("}")?;
-        self.made(is_constant)
+        self.check_created(is_constant)
     }
 
-    fn made(&mut self, is_constant: bool) -> Printed {
+    fn check_created(&mut self, is_constant: bool) -> Printed {
         if is_constant {
             return Ok(());
         }
@@ -169,18 +169,18 @@ impl Printer {
     }
 
     /// Opens the filter that replaces an operator.
-    fn open(&mut self, filter: &str) -> Printed {
+    fn open_filter(&mut self, filter: &str) -> Printed {
         self.put("|")?;
         self.put(filter)?;
         self.put("(")
     }
 
     /// Prints an operand that is visited as a whole, which is charged unless the source text bounds it.
-    fn walked(&mut self, expr: &Expr) -> Printed {
-        self.paid(expr, WEIGHED)
+    fn charge_walk(&mut self, expr: &Expr) -> Printed {
+        self.charge_with(expr, WEIGHED)
     }
 
-    fn paid(&mut self, expr: &Expr, filter: &str) -> Printed {
+    fn charge_with(&mut self, expr: &Expr, filter: &str) -> Printed {
         if is_constant(expr) {
             return self.expr(expr, SUM);
         }
@@ -194,23 +194,23 @@ impl Printer {
         let (left, right) = (&binary.left, &binary.right);
         if matches!(binary.op, BinOpKind::Add | BinOpKind::Mul | BinOpKind::Concat) {
             self.expr(left, FILTER)?;
-            self.open(symbol)?;
+            self.open_filter(symbol)?;
             self.expr(right, IF)?;
             return self.put(")");
         }
         if matches!(binary.op, BinOpKind::In) {
-            self.paid(left, NEEDLE)?;
+            self.charge_with(left, NEEDLE)?;
             self.put(" in ")?;
-            return self.walked(right);
+            return self.charge_walk(right);
         }
         // A literal is compared in one step, whatever the other operand is.
         let is_walked = level == COMPARE && !is_scalar(left) && !is_scalar(right);
         let loose = if level == COMPARE { SUM } else { level };
-        if is_walked { self.walked(left) } else { self.expr(left, loose) }?;
+        if is_walked { self.charge_walk(left) } else { self.expr(left, loose) }?;
         self.put(" ")?;
         self.put(symbol)?;
         self.put(" ")?;
-        if is_walked { self.walked(right) } else { self.expr(right, level + 1) }
+        if is_walked { self.charge_walk(right) } else { self.expr(right, level + 1) }
     }
 
     fn filter(&mut self, filter: &ast::Filter, span: Span) -> Printed {
@@ -230,7 +230,7 @@ impl Printer {
             Expr::Var(function) if builtins().has_function(function.id) => self.put(function.id)?,
             Expr::Var(function) => return refuse(span, format!("function `{}` is unknown", function.id)),
             Expr::GetAttr(method) if method.name == "cycle" && call.args.is_empty() => {
-                return refuse(span, "cycle needs something to choose from"); // minijinja would panic
+                return refuse(span, "`cycle` needs at least one argument"); // minijinja would panic
             }
             Expr::GetAttr(method) => self.attribute(&method.expr, method.name)?,
             _ => return refuse(span, "only functions and methods can be called"),

@@ -42,7 +42,7 @@ impl Printer {
                 self.put("{% endfilter %}")
             }
             // The tokens were checked, so this matches only statements that minijinja adds in later versions.
-            _ => refuse(Span::default(), "this statement does not exist here"),
+            _ => refuse(Span::default(), "this statement is not supported"),
         }
     }
 
