@@ -1,9 +1,9 @@
-//! Values that stand elsewhere. A large value is an artifact: its JSON under its SHA-256, and in its place a small
-//! reference. Making one needs no IO, so whoever decides can do it and leaves the writing to whoever commits.
+//! Large values as artifacts: the JSON is stored under its SHA-256, and a small reference replaces it. Making a reference
+//! needs no IO, so the kernel can do it and leave the writing to the store.
 //!
-//! References are honoured at the places where one can stand: an output, arguments, one key of the context, inputs, a
-//! loop's list. What comes from outside and only looks like one is set aside too, so that no answer of a server can
-//! name an artifact or a secret and have it read.
+//! References are resolved only where one may occur: an output, arguments, one key of the context, inputs, a loop's list.
+//! A value from outside that only looks like a reference is set aside too, so that no answer of a server can name an
+//! artifact or a secret and have it read.
 
 mod size;
 
@@ -12,19 +12,19 @@ pub use size::json_bytes;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// A longer value is set aside, unless the definition says otherwise. Journals, rows and messages stay small, and a
-/// result of a few screens of text can still be read where it stands.
+/// Maximum length of a value that is kept inline, unless the definition says otherwise. Journals, rows and messages stay
+/// small, and a result of a few screens of text can still be read in place.
 pub const INLINE_BYTES: usize = 64 * 1024;
 
 /// The key of a reference to an artifact.
 pub const ARTIFACT: &str = "$artifact";
-/// The key of a handle that stands for a secret.
+/// The key of a handle that refers to a secret.
 pub const SECRET: &str = "$secret";
 
 const SCHEME: &str = "sha256:";
 const DIGEST_LENGTH: usize = 64;
 
-/// What is to be kept under a key before anything refers to it.
+/// A value that must be stored under its key before anything refers to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     pub key: String,
@@ -81,7 +81,7 @@ pub fn key(value: &Value) -> Option<&str> {
     digest(key).map(|_| key)
 }
 
-/// The name of the secret that a handle stands for.
+/// Returns the name of the secret that a handle refers to.
 #[must_use]
 pub fn secret(value: &Value) -> Option<&str> {
     match value.as_object() {
@@ -90,8 +90,7 @@ pub fn secret(value: &Value) -> Option<&str> {
     }
 }
 
-/// It would be read as something else than what it is: a reference, or a handle where one can stand, in the value
-/// itself or in its field `value`.
+/// Returns whether a value would be taken for a reference or a handle, in the value itself or in its field `value`.
 #[must_use]
 pub fn is_reference(value: &Value) -> bool {
     let names = |value: &Value| value.get(ARTIFACT).is_some() || value.get(SECRET).is_some();

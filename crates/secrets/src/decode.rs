@@ -182,7 +182,7 @@ pub(crate) struct Digits {
     alphabet: Alphabet,
     /// Digits of a run that are left out at its beginning.
     offset: usize,
-    /// Whether a run of digits goes on.
+    /// The run of digits continues.
     is_open: bool,
     /// Digits of the run so far, up to the offset.
     run: usize,

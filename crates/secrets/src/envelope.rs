@@ -75,7 +75,7 @@ pub fn open(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Zeroizi
 
 /// The same value, its key wrapped by the newest of the ring.
 pub fn rewrap(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Sealed, SealedError> {
-    // A row that does not open is told, not carried on.
+    // A value that cannot be opened is reported, not wrapped again.
     open(ring, place, sealed)?;
     let own = unwrap(ring, place, sealed)?;
     let mut bytes = vec![FORMAT];
@@ -85,7 +85,7 @@ pub fn rewrap(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Seale
 }
 
 impl Place<'_> {
-    /// Lengths stand before the texts, so that no two places read alike.
+    /// Each text follows its length, so that no two places have the same bytes.
     fn associated(&self, part: &str) -> Vec<u8> {
         let mut bytes = b"windlass secret".to_vec();
         for text in [part, self.tenant, self.name] {

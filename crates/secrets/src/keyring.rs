@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A rotation needs two; more than a few mean that nobody ever finished one.
+/// Maximum number of keys. A rotation needs two; more than a few mean that no rotation was ever finished.
 pub const KEYS_MAX: usize = 16;
 
 const KEY_BYTES: usize = 32;
@@ -44,7 +44,7 @@ pub enum KeyError {
     Empty,
     #[error("there are more than {KEYS_MAX} keys in it: end the rotation, then keep the newest")]
     TooMany,
-    #[error("the system gives no random bytes: {0}")]
+    #[error("the system has no random bytes: {0}")]
     NoRandomness(String),
 }
 

@@ -1,14 +1,14 @@
-//! Marks that tell values apart without telling them.
+//! Marks that distinguish values without revealing them.
 
 use crate::Zeroizing;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::fmt;
 
-/// Of the digest: enough that no two values of a tenant ever meet.
+/// Bytes of the digest: enough that no two values of a tenant have the same mark.
 const MARK_BYTES: usize = 12;
 
-/// Under a key that nobody knows a digest says nothing of its value, however few values it could be.
+/// A digest under a secret key reveals nothing about its value, however few values are possible.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Marks(Zeroizing<[u8; 32]>);
 

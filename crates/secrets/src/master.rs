@@ -66,7 +66,7 @@ impl MasterKeys {
         self.find()?.ok_or_else(|| MasterError::Missing(self.file.clone()))
     }
 
-    /// Waits until nobody else sets or rotates: a value must not be sealed under a key that is about to go.
+    /// Waits until no other process sets or rotates: a value must not be sealed under a key that is about to be removed.
     pub fn lock(&self) -> Result<KeyLock, MasterError> {
         let path = self.file.with_file_name(LOCK_FILE);
         let lock = || -> io::Result<File> {

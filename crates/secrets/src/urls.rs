@@ -1,4 +1,4 @@
-//! The form that a URL gives to a value. A client writes hosts in lower case and names of other alphabets in punycode,
+//! The form of a value in a URL. A client writes hosts in lower case and names of other alphabets in punycode,
 //! and reports and sends the URL in that form.
 
 use crate::rules::is_guessable;

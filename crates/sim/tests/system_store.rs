@@ -1,14 +1,14 @@
 //! The simulated store is a store: it passes the suite that the production stores pass. And it fails as it is told to.
 
 use windlass_sim::system::{Fate, MemoryStore};
-use windlass_store::conformance::Place;
+use windlass_store::conformance::StoreSite;
 use windlass_store::{
     Definition, Reader, Store, StoreError, StoredManifest, Target, Tenant, Which, WorkflowId, Write,
 };
 
 struct Simulated(MemoryStore);
 
-impl Place for Simulated {
+impl StoreSite for Simulated {
     type Store = MemoryStore;
 
     fn open(&self) -> MemoryStore {

@@ -1,5 +1,5 @@
 //! The suite that every store must pass. It knows the traits of the port and nothing else: a store implements
-//! [`Place`] and runs `conformance_tests!` for what an engine needs; a store that keeps everything a server needs
+//! [`StoreSite`] and runs `conformance_tests!` for what an engine needs; a store that keeps everything a server needs
 //! implements [`ServerSite`], too, and runs `conformance_tests!(server …)` beside it.
 
 mod access;
@@ -46,14 +46,14 @@ use crate::secrets::Secrets;
 use crate::store::{Reader, Store};
 
 /// The place of a store. It is empty when it is made; opening it again finds what was written.
-pub trait Place {
+pub trait StoreSite {
     type Store: Store;
 
     fn open(&self) -> Self::Store;
 }
 
 /// The place of a store with everything that a server reads.
-pub trait ServerSite: Place<Store: Store<Reader: ServerReader>> {
+pub trait ServerSite: StoreSite<Store: Store<Reader: ServerReader>> {
     type Secrets: Secrets;
 
     /// Opens the secrets of a store that was opened before.
@@ -71,17 +71,17 @@ impl<R> ServerReader for R where
 {
 }
 
-/// Makes one test per case. The expression makes a new, empty [`Place`], or [`ServerSite`] after `server`.
+/// Makes one test per case. The expression makes a new, empty [`StoreSite`], or [`ServerSite`] after `server`.
 #[macro_export]
 macro_rules! conformance_tests {
-    (@each $place:expr; $($case:ident)*) => {
+    (@each $site:expr; $($case:ident)*) => {
         $(#[test]
         fn $case() {
-            $crate::conformance::$case(&$place);
+            $crate::conformance::$case(&$site);
         })*
     };
-    (server $place:expr) => {
-        $crate::conformance_tests! { @each $place;
+    (server $site:expr) => {
+        $crate::conformance_tests! { @each $site;
             versions_of_a_workflow_are_listed_newest_first
             workflows_are_listed_by_status_and_name_until_they_are_deleted
             versions_of_older_compilers_are_listed_until_they_are_compiled_again
@@ -114,8 +114,8 @@ macro_rules! conformance_tests {
             tenants_have_secrets_of_their_own
         }
     };
-    ($place:expr) => {
-        $crate::conformance_tests! { @each $place;
+    ($site:expr) => {
+        $crate::conformance_tests! { @each $site;
             a_commit_is_read_back_whole
             a_batch_is_applied_in_order
             positions_rise_over_all_executions

@@ -32,8 +32,8 @@ fn token(id: &str, digest: u8) -> StoredToken {
     }
 }
 
-pub fn a_tenant_is_created_and_changed<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn a_tenant_is_created_and_changed<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let put = |tenant: &StoredTenant| Entry::Tenant(Box::new(tenant.clone()));
     let (first, second) = (tenant("b", "B", 1), tenant("a", "A", 2));
     assert_eq!([entry(&mut store, put(&first)), entry(&mut store, put(&second))], [Applied::Done; 2]);
@@ -42,11 +42,11 @@ pub fn a_tenant_is_created_and_changed<P: ServerSite>(place: &P) {
     assert_eq!(entry(&mut store, put(&changed)), Applied::Done);
     drop(store);
     let kept = StoredTenant { created_at: Millis(1), ..changed };
-    assert_eq!(reader(&place.open()).tenants(), Ok(vec![kept, second]), "in the order of their creation");
+    assert_eq!(reader(&site.open()).tenants(), Ok(vec![kept, second]), "in the order of their creation");
 }
 
-pub fn a_token_is_stored_used_and_revoked_once<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn a_token_is_stored_used_and_revoked_once<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let put = |token: StoredToken| Entry::Token(Box::new(token));
     let revoke =
         |of: &str, id: &str| Entry::TokenRevoked { tenant: Tenant::new(of), id: id.into(), at: Millis(8) };
@@ -91,8 +91,8 @@ fn actions<P: ServerSite>(store: &P::Store, query: &AuditQuery) -> Vec<String> {
     rows.into_iter().map(|row| row.audit.action).collect()
 }
 
-pub fn the_audit_log_is_read_newest_first_by_its_tenant<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn the_audit_log_is_read_newest_first_by_its_tenant<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let rows = [
         audit("one"),
         Audit { actor: "user_2".into(), at: Millis(8), ..audit("two") },
@@ -138,8 +138,8 @@ fn secret(version: u32) -> StoredSecret {
 }
 
 /// Every kind of change is audited when it takes effect, and only then.
-pub fn only_a_change_that_takes_effect_is_audited<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn only_a_change_that_takes_effect_is_audited<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let of = WorkflowId(1);
     let status = |workflow| {
         let status = WorkflowStatus::Paused;
@@ -163,7 +163,7 @@ pub fn only_a_change_that_takes_effect_is_audited<P: ServerSite>(place: &P) {
     let stale = cancel.clone();
     written(&mut store, &[commit(created), commit(cancel)]);
     assert_eq!(store.write(&[commit(stale)]), Ok(vec![Applied::Conflict]));
-    let mut secrets = place.secrets();
+    let mut secrets = site.secrets();
     assert_eq!(secrets.put(&secret(9), Some(&audit("nothing"))), Ok(false));
     assert_eq!(secrets.put(&secret(1), Some(&audit("secret.set"))), Ok(true));
     assert_eq!(secrets.delete("default", "other", Some(&audit("nothing"))), Ok(false));

@@ -20,8 +20,8 @@ fn defined(definition: Definition) -> Write {
     Write::Define(Box::new(definition))
 }
 
-pub fn versions_of_a_workflow_are_listed_newest_first<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn versions_of_a_workflow_are_listed_newest_first<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let next = |source, expected| {
         let target = Target::After(WorkflowId(1), expected);
         defined(Definition { target, ..define("a", 1, source) })
@@ -52,8 +52,8 @@ pub fn versions_of_a_workflow_are_listed_newest_first<P: ServerSite>(place: &P) 
     assert!(reader.workflow(&other, WorkflowId(1)).expect("an answer").is_none());
 }
 
-pub fn workflows_are_listed_by_status_and_name_until_they_are_deleted<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn workflows_are_listed_by_status_and_name_until_they_are_deleted<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     for number in 1..=3 {
         written(&mut store, &[defined(define("a", number, "one"))]);
     }
@@ -87,8 +87,8 @@ pub fn workflows_are_listed_by_status_and_name_until_they_are_deleted<P: ServerS
     assert!(list(None, Some("%"), 9, 0).is_empty(), "no pattern");
 }
 
-pub fn the_holder_of_an_idempotency_key_is_found<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn the_holder_of_an_idempotency_key_is_found<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let Applied::Defined(id, ..) = answered(&mut store, defined(define("default", 1, "one"))) else {
         panic!("it is defined");
     };
@@ -110,8 +110,8 @@ pub fn the_holder_of_an_idempotency_key_is_found<P: ServerSite>(place: &P) {
     assert_eq!((find(1_500), find(1_501)), (holder, None));
 }
 
-pub fn durations_are_those_of_completed_executions<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn durations_are_those_of_completed_executions<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let Applied::Defined(id, ..) = answered(&mut store, defined(define("default", 1, "one"))) else {
         panic!("it is defined");
     };
@@ -131,8 +131,8 @@ pub fn durations_are_those_of_completed_executions<P: ServerSite>(place: &P) {
     assert!(durations("other", 9).is_empty());
 }
 
-pub fn a_hook_belongs_to_one_workflow_of_a_tenant<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn a_hook_belongs_to_one_workflow_of_a_tenant<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let claim = |path: &str| HookClaim { method: "POST".into(), path: path.into(), require_auth: true };
     let with = |definition: Definition, paths: &[&str]| {
         defined(Definition { hooks: paths.iter().map(|path| claim(path)).collect(), ..definition })
@@ -179,8 +179,8 @@ pub fn a_hook_belongs_to_one_workflow_of_a_tenant<P: ServerSite>(place: &P) {
     );
 }
 
-pub fn versions_of_older_compilers_are_listed_until_they_are_compiled_again<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn versions_of_older_compilers_are_listed_until_they_are_compiled_again<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let of = |compiler: u32, id| {
         let manifest = StoredManifest { compiler, json: format!("{{\"by\":{compiler}}}") };
         defined(Definition { manifest, ..define("a", id, "text") })

@@ -1,15 +1,15 @@
 //! Commits: all or nothing, one version after the other.
 
 use super::world::{World, chain, circle};
-use super::{Place, answered, commit, everything, position, reader, written};
+use super::{StoreSite, answered, commit, everything, position, reader, written};
 use crate::commit::{Applied, CommitId, Letter, Mail, Session, Stop, Write};
 use crate::store::{PageBounds, Reader, Store};
 use serde_json::json;
 use std::sync::Arc;
 use windlass_kernel::{Event, Fence, Input, Millis, Patch, Record, RunId};
 
-pub fn a_commit_is_read_back_whole<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_commit_is_read_back_whole<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&chain(3), 7);
     let first = created.clone();
     let position = position(written(&mut store, &[commit(created)])[0]);
@@ -29,8 +29,8 @@ pub fn a_commit_is_read_back_whole<P: Place>(place: &P) {
     assert!(reader(&store).journal(unknown, 0, 10).expect("an answer").is_empty());
 }
 
-pub fn a_batch_is_applied_in_order<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_batch_is_applied_in_order<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut one, create_one) = World::create(&circle(), 1);
     let (mut two, create_two) = World::create(&circle(), 2);
     let batch = [
@@ -48,8 +48,8 @@ pub fn a_batch_is_applied_in_order<P: Place>(place: &P) {
     assert_eq!(store.write(&[]), Ok(Vec::new()), "a batch of nothing is nothing");
 }
 
-pub fn positions_rise_over_all_executions<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn positions_rise_over_all_executions<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut one, create_one) = World::create(&circle(), 2);
     let (mut two, create_two) = World::create(&circle(), 1);
     let mut positions = Vec::new();
@@ -61,8 +61,8 @@ pub fn positions_rise_over_all_executions<P: Place>(place: &P) {
     assert!(positions.is_sorted_by(|before, after| before < after), "{positions:?}");
 }
 
-pub fn a_journal_is_read_from_any_version_on<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_journal_is_read_from_any_version_on<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     let (mut other, other_created) = World::create(&circle(), 2);
     let mut records: Vec<Record> = created.records.to_vec();
@@ -98,8 +98,8 @@ pub fn a_journal_is_read_from_any_version_on<P: Place>(place: &P) {
     assert!((2..100).contains(&some) && more, "{some} rows");
 }
 
-pub fn an_execution_is_created_once<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn an_execution_is_created_once<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (world, created) = World::create(&chain(2), 1);
     written(&mut store, &[commit(created.clone())]);
     let before = everything(&mut reader(&store), world.id());
@@ -125,8 +125,8 @@ fn letter(world: &World) -> Mail {
     Mail { to: world.id(), letter: Letter::Input(Input::Continue), answered: false, at: Millis(1) }
 }
 
-pub fn a_conflict_writes_nothing<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_conflict_writes_nothing<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     written(&mut store, &[commit(created)]);
     let Applied::Accepted(mail) = answered(&mut store, Write::Accept(letter(&world))) else {
@@ -147,8 +147,8 @@ pub fn a_conflict_writes_nothing<P: Place>(place: &P) {
     assert_eq!(everything(&mut reader(&store), world.id()), before);
 }
 
-pub fn a_conflict_refuses_later_commits_of_its_execution_and_no_others<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_conflict_refuses_later_commits_of_its_execution_and_no_others<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     let (mut other, other_created) = World::create(&circle(), 2);
     written(&mut store, &[commit(created), commit(other_created)]);
@@ -168,8 +168,8 @@ pub fn a_conflict_refuses_later_commits_of_its_execution_and_no_others<P: Place>
     }
 }
 
-pub fn what_follows_a_refused_creation_is_refused<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn what_follows_a_refused_creation_is_refused<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     let (mut again, created_again) = World::create(&circle(), 1);
     written(&mut store, &[commit(created)]);
@@ -180,15 +180,15 @@ pub fn what_follows_a_refused_creation_is_refused<P: Place>(place: &P) {
     written(&mut store, &[commit(world.done(json!("first")))]);
 }
 
-pub fn a_commit_of_an_unknown_execution_is_a_conflict<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_commit_of_an_unknown_execution_is_a_conflict<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, _) = World::create(&circle(), 1);
     assert_eq!(answered(&mut store, commit(world.done(json!(1)))), Applied::Conflict);
     assert!(reader(&store).load(world.id()).expect("an answer").is_none());
 }
 
-pub fn an_answer_counts_under_the_open_fence_only<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn an_answer_counts_under_the_open_fence_only<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     written(&mut store, &[commit(created)]);
     let before = everything(&mut reader(&store), world.id());
@@ -211,8 +211,8 @@ pub fn an_answer_counts_under_the_open_fence_only<P: Place>(place: &P) {
     assert_eq!(applied[1], Applied::Fenced);
 }
 
-pub fn reopening_loses_nothing<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn reopening_loses_nothing<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     written(&mut store, &[commit(created), Write::Accept(letter(&world))]);
     let mail = reader(&store).inbox(None, 1).expect("mail")[0].id;
@@ -222,7 +222,7 @@ pub fn reopening_loses_nothing<P: Place>(place: &P) {
     assert!(before.contains("session: Session(5)"), "the lease is there");
     for _ in 0..3 {
         drop(store);
-        store = place.open();
+        store = site.open();
         assert_eq!(everything(&mut reader(&store), world.id()), before);
     }
     // It goes on where it was, and a journal stays one.

@@ -1,7 +1,7 @@
 //! Offers in the hands of workers: leases, cursors, stop obligations.
 
 use super::world::{World, circle, net, task, with};
-use super::{Place, answered, commit, pages, reader, written};
+use super::{StoreSite, answered, commit, pages, reader, written};
 use crate::commit::{Applied, Lease, Progress, Session, Stop, Write};
 use crate::store::{Offer, Reader, Store};
 use serde_json::{Value, json};
@@ -19,8 +19,8 @@ fn checkpoint(lease: Lease, cursor: Value) -> Write {
     Write::Checkpoint { execution, run, fence, cursor: Arc::new(cursor) }
 }
 
-pub fn an_offer_is_leased_once<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn an_offer_is_leased_once<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (world, created) = World::create(&circle(), 1);
     let lease = world.lease(1);
     assert_eq!(answered(&mut store, Write::Lease(lease)), Applied::Fenced, "there is no such execution");
@@ -44,8 +44,8 @@ pub fn an_offer_is_leased_once<P: Place>(place: &P) {
     assert_eq!(only_offer(&store).lease, Some(begun));
 }
 
-pub fn a_commit_may_lease_its_own_offers<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_commit_may_lease_its_own_offers<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, mut created) = World::create(&circle(), 1);
     let lease = Lease { started_at: Some(world.now), ..world.lease(3) };
     created.leases.push(lease);
@@ -58,8 +58,8 @@ pub fn a_commit_may_lease_its_own_offers<P: Place>(place: &P) {
     assert_eq!(only_offer(&store).lease, Some(next));
 }
 
-pub fn a_new_offer_clears_the_lease_before_it<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_new_offer_clears_the_lease_before_it<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     let lease = world.lease(1);
     written(&mut store, &[commit(created), Write::Lease(lease), checkpoint(lease, json!({ "at": 2 }))]);
@@ -74,8 +74,8 @@ pub fn a_new_offer_clears_the_lease_before_it<P: Place>(place: &P) {
     assert_eq!(answered(&mut store, checkpoint(lease, json!(1))), Applied::Fenced);
 }
 
-pub fn a_change_within_an_offer_keeps_its_lease<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_change_within_an_offer_keeps_its_lease<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let tool = with(task("tool", &[]), json!({ "on_demand": true }));
     let agents = net(json!({ "steps": [task("agent", &[]), tool], "policy": { "join": "all" } }));
     let (mut world, created) = World::create(&agents, 1);
@@ -91,8 +91,8 @@ pub fn a_change_within_an_offer_keeps_its_lease<P: Place>(place: &P) {
     assert_eq!(reader(&store).load(world.id()).expect("a state").expect("it is there").state, world.state);
 }
 
-pub fn a_cursor_needs_the_lease<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_cursor_needs_the_lease<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (world, created) = World::create(&circle(), 1);
     let lease = world.lease(1);
     assert_eq!(answered(&mut store, checkpoint(lease, json!(0))), Applied::Fenced);
@@ -108,8 +108,8 @@ pub fn a_cursor_needs_the_lease<P: Place>(place: &P) {
     }
 }
 
-pub fn progress_needs_the_lease<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn progress_needs_the_lease<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     let lease = world.lease(1);
     let progress = |percentage| Progress { step: "half".into(), percentage };
@@ -128,8 +128,8 @@ pub fn progress_needs_the_lease<P: Place>(place: &P) {
     assert_eq!(only_offer(&store).progress, None, "another offer begins without");
 }
 
-pub fn nothing_is_leased_after_a_refused_commit<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn nothing_is_leased_after_a_refused_commit<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     written(&mut store, &[commit(created)]);
     let mut late = world.clone();
@@ -146,8 +146,8 @@ pub fn nothing_is_leased_after_a_refused_commit<P: Place>(place: &P) {
     assert_eq!(only_offer(&store).lease, None);
 }
 
-pub fn what_must_stop_is_listed_until_it_has<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn what_must_stop_is_listed_until_it_has<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let mut stops = Vec::new();
     for id in 1..=3 {
         let (world, mut created) = World::create(&circle(), id);

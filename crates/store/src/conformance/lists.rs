@@ -1,7 +1,7 @@
 //! What is listed: offers, executions, definitions, logs.
 
 use super::world::{World, chain, circle, definition, net, task};
-use super::{Place, answered, commit, pages, reader, written};
+use super::{StoreSite, answered, commit, pages, reader, written};
 use crate::commit::{
     Applied, Commit, Definition, DefinitionId, LogChunk, Position, Target, WorkflowId, Write,
 };
@@ -15,8 +15,8 @@ use windlass_kernel::{
     Cancel, Create, Event, ExecutionId, Fence, Input, Millis, Outcome, Phase, RunId, Timer,
 };
 
-pub fn offers_are_listed_page_by_page<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn offers_are_listed_page_by_page<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let wide = net(json!({
         "steps": (0..4).map(|n| task(&format!("s{n}"), &[])).collect::<Vec<_>>(), "policy": { "join": "all" }
     }));
@@ -59,8 +59,8 @@ fn ids(listed: &[ListedExecution]) -> Vec<u128> {
     listed.iter().map(|listed| listed.execution.0).collect()
 }
 
-pub fn executions_are_listed_newest_first<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn executions_are_listed_newest_first<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let net = chain(2);
     let defined = written(&mut store, &[Write::Define(Box::new(definition("d", "source", &net)))]);
     let Applied::Defined(id, 1, _) = defined[0] else { panic!("{defined:?}") };
@@ -86,8 +86,8 @@ pub fn executions_are_listed_newest_first<P: Place>(place: &P) {
     assert_eq!((held.created_at, held.at), (Millis(1_000), Millis(7_000)));
 }
 
-pub fn executions_are_listed_by_phase<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn executions_are_listed_by_phase<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let net = chain(1);
     for id in 1..=9 {
         let (mut world, created) = World::create(&net, id);
@@ -112,8 +112,8 @@ pub fn executions_are_listed_by_phase<P: Place>(place: &P) {
     }
 }
 
-pub fn what_goes_on_by_itself_is_found<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn what_goes_on_by_itself_is_found<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let pure = |n: u32| json!({ "name": format!("s{n}"), "work": { "pure": {} }, "router": { "arcs": [{ "to": n + 1 }] } });
     let steps: Vec<_> = (0..5).map(pure).chain([task("s5", &[])]).collect();
     let policy = json!({ "join": "each", "limits": { "firings_per_decide": 2 } });
@@ -137,8 +137,8 @@ fn find(store: &impl Store, name: &str, version: Option<u32>) -> Option<StoredDe
     reader(store).find_definition(&Tenant::default(), &which, version).expect("an answer")
 }
 
-pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn definitions_are_numbered_per_name<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (short, long) = (chain(1), chain(2));
     let define = |name: &str, source: &str, net| Write::Define(Box::new(definition(name, source, net)));
     let batch = [
@@ -162,7 +162,7 @@ pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
     assert_eq!(versions, [1, 2, 1, 2, 3, 4]);
     assert_eq!(defined[1].0, defined[3].0);
     drop(store);
-    let store = place.open();
+    let store = site.open();
     let newest = find(&store, "a", None).expect("it is known");
     assert_eq!((newest.id, newest.version, newest.net), (defined[5].0, 4, long.digest()));
     let second = find(&store, "a", Some(2)).expect("it is known");
@@ -178,8 +178,8 @@ pub fn definitions_are_numbered_per_name<P: Place>(place: &P) {
     assert!(reader(&store).definition(DefinitionId(99)).expect("an answer").is_none());
 }
 
-pub fn nets_are_found_by_digest<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn nets_are_found_by_digest<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let net = circle();
     assert!(reader(&store).net(net.digest()).expect("an answer").is_none());
     written(&mut store, &[Write::Define(Box::new(definition("n", "s", &net)))]);
@@ -191,8 +191,8 @@ pub fn nets_are_found_by_digest<P: Place>(place: &P) {
     assert_eq!(found.spec(), other.spec());
 }
 
-pub fn a_workflow_is_found_by_its_own_tenant_alone<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_workflow_is_found_by_its_own_tenant_alone<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let mut define = |of: &str, target, source: &str| {
         let definition = definition("d", source, &chain(1));
         let definition = Definition { tenant: Tenant::new(of), target, ..definition };
@@ -235,8 +235,8 @@ fn begun(id: u128, of: &str, definition: Option<DefinitionId>, options: Options)
     commit
 }
 
-pub fn executions_are_found_by_what_was_recorded_with_their_start<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn executions_are_found_by_what_was_recorded_with_their_start<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let definition = Definition { tenant: Tenant::new("a"), ..definition("d", "source", &chain(1)) };
     let defined = answered(&mut store, Write::Define(Box::new(definition)));
     let Applied::Defined(definition, _, workflow) = defined else { panic!("{defined:?}") };
@@ -287,8 +287,8 @@ pub fn executions_are_found_by_what_was_recorded_with_their_start<P: Place>(plac
     assert_eq!(offers.last().map(|offer| offer.tenant.clone()), Some(Tenant::new("b")));
 }
 
-pub fn open_executions_of_a_tenant_are_counted_up_to_a_bound<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn open_executions_of_a_tenant_are_counted_up_to_a_bound<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     for id in 1..=4 {
         written(&mut store, &[commit(begun(id, "a", None, Options::default()))]);
     }
@@ -313,8 +313,8 @@ pub(super) fn keyed(definition: DefinitionId, id: u128, key: &str, forgotten: Mi
     (world, commit(begun))
 }
 
-pub fn an_idempotency_key_starts_one_execution_until_it_expires<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn an_idempotency_key_starts_one_execution_until_it_expires<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let define = |id| {
         let target = Target::New(WorkflowId(id));
         Write::Define(Box::new(Definition { target, ..definition("d", "source", &chain(1)) }))
@@ -338,8 +338,8 @@ pub fn an_idempotency_key_starts_one_execution_until_it_expires<P: Place>(place:
     assert_eq!(start(8, 1_501), Applied::Taken, "the new execution holds it");
 }
 
-pub fn logs_are_read_on_from_a_place<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn logs_are_read_on_from_a_place<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let chunk = |id: u128, n: u32| LogChunk {
         execution: ExecutionId(id),
         run: RunId(u64::from(n)),
@@ -369,8 +369,8 @@ pub fn logs_are_read_on_from_a_place<P: Place>(place: &P) {
     assert!(reader(&store).logs(ExecutionId(3), Position(0), 9).expect("logs").is_empty());
 }
 
-pub fn lists_do_not_go_on_from_nowhere<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn lists_do_not_go_on_from_nowhere<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     written(&mut store, &[commit(World::create(&circle(), 1).1)]);
     let mut reader = reader(&store);
     let nowhere = ExecutionId(99);

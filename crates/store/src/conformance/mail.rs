@@ -1,7 +1,7 @@
 //! Mail between executions and from other processes: exactly once.
 
 use super::world::{World, circle};
-use super::{Place, answered, commit, everything, pages, reader, written};
+use super::{StoreSite, answered, commit, everything, pages, reader, written};
 use crate::commit::{Applied, Letter, Mail, MailId, Write};
 use crate::store::{Reader, Store, StoredMail};
 use serde_json::json;
@@ -35,8 +35,8 @@ fn settle(mail: MailId, refused: Option<&str>) -> Write {
     Write::Settle { mail, refused: refused.map(str::to_owned) }
 }
 
-pub fn mail_is_consumed_exactly_once<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn mail_is_consumed_exactly_once<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     written(&mut store, &[commit(created)]);
     let mail = [accepted(&mut store, cancel(1, false)), accepted(&mut store, cancel(1, false))];
@@ -56,8 +56,8 @@ pub fn mail_is_consumed_exactly_once<P: Place>(place: &P) {
     assert_eq!(answered(&mut store, commit(unknown)), Applied::Duplicate);
 }
 
-pub fn mail_comes_with_its_commit<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn mail_comes_with_its_commit<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (world, mut created) = World::create(&circle(), 1);
     let create = Box::new(Create::new(ExecutionId(9), json!({ "float": 0.1 })));
     let (tenant, options) = (crate::Tenant::new("tnt_1"), Arc::default());
@@ -74,8 +74,8 @@ pub fn mail_comes_with_its_commit<P: Place>(place: &P) {
     assert_eq!(inbox(&store), found, "a refused commit sends nothing");
 }
 
-pub fn an_answer_waits_until_it_is_fetched<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn an_answer_waits_until_it_is_fetched<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let (mut world, created) = World::create(&circle(), 1);
     written(&mut store, &[commit(created)]);
     let [one, two, three] = [1, 1, 1].map(|to| accepted(&mut store, cancel(to, true)));
@@ -88,7 +88,7 @@ pub fn an_answer_waits_until_it_is_fetched<P: Place>(place: &P) {
     assert_eq!(reader(&store).answer(three), Ok(Some(Ok(()))));
     assert!(inbox(&store).is_empty(), "it is not given again");
     drop(store);
-    let mut store = place.open();
+    let mut store = site.open();
     assert_eq!(reader(&store).answer(two), Ok(Some(Err("it has ended".to_owned()))));
     // Decided is decided: neither a commit nor another answer may take it again.
     let mut again = world.done(json!(2));
@@ -105,8 +105,8 @@ pub fn an_answer_waits_until_it_is_fetched<P: Place>(place: &P) {
     assert_eq!(numbers(&store), [open]);
 }
 
-pub fn settled_mail_is_not_given_again<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn settled_mail_is_not_given_again<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let mail = [false, true, false].map(|waits| accepted(&mut store, cancel(4, waits)));
     assert_eq!(numbers(&store), mail);
     assert_eq!(answered(&mut store, settle(mail[0], Some("no such execution"))), Applied::Done);
@@ -116,21 +116,21 @@ pub fn settled_mail_is_not_given_again<P: Place>(place: &P) {
     assert_eq!(numbers(&store), mail[2..]);
 }
 
-pub fn numbers_of_mail_are_never_used_twice<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn numbers_of_mail_are_never_used_twice<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let mut seen = Vec::new();
     for _ in 0..3 {
         let mail = accepted(&mut store, cancel(1, false));
         written(&mut store, &[settle(mail, None)]);
         seen.push(mail);
         drop(store);
-        store = place.open();
+        store = site.open();
     }
     assert!(seen.is_sorted_by(|before, after| before < after), "{seen:?}");
 }
 
-pub fn mail_of_one_execution_is_listed_oldest_first<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn mail_of_one_execution_is_listed_oldest_first<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let all = [1, 2, 1, 1, 2].map(|to| accepted(&mut store, cancel(to, false)));
     written(&mut store, &[settle(all[2], None)]);
     let own = |to, limit| -> Vec<MailId> {

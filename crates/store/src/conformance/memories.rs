@@ -12,8 +12,8 @@ fn memory(tenant: &str, workflow: u128, key: &str, value: &str, at: i64) -> Stor
     StoredMemory { tenant, workflow, key: key.into(), value: value.into(), at: Millis(at) }
 }
 
-pub fn memories_are_found_by_key_prefix_and_words_within_their_workflow<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn memories_are_found_by_key_prefix_and_words_within_their_workflow<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let all = [
         memory("default", 1, "user:ann", r#"{"likes": "Tea"}"#, 1),
         memory("default", 1, "user:bob", r#"{"likes": "coffee"}"#, 2),
@@ -26,7 +26,7 @@ pub fn memories_are_found_by_key_prefix_and_words_within_their_workflow<P: Serve
         assert_eq!(entry(&mut store, Entry::Remember(Box::new(memory))), Applied::Done);
     }
     drop(store);
-    let mut reader = reader(&place.open());
+    let mut reader = reader(&site.open());
     let mut found = |key: Option<&str>, prefix: Option<&str>, words: &[&str], limit| {
         let query = MemoryQuery {
             tenant: Tenant("default".into()),

@@ -73,8 +73,8 @@ fn query(tenant: &str) -> DeliveryQuery {
     DeliveryQuery { tenant, execution: None, number: None, state: None, event: None, before: None, limit: 9 }
 }
 
-pub fn an_execution_with_a_webhook_is_listed_from_its_first_commit_on<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn an_execution_with_a_webhook_is_listed_from_its_first_commit_on<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     begin(&mut store);
     let mut reader = reader(&store);
     let sources = reader.delivery_sources(0, 9).expect("a list");
@@ -89,8 +89,8 @@ pub fn an_execution_with_a_webhook_is_listed_from_its_first_commit_on<P: ServerS
     assert!(reader.delivery_source(OTHER).expect("an answer").is_none());
 }
 
-pub fn deliveries_have_one_numbering_and_wait_in_order<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn deliveries_have_one_numbering_and_wait_in_order<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     begin(&mut store);
     assert_eq!(add(&mut store, 1..=2), Applied::Done);
     assert_eq!(add(&mut store, 2..=3), Applied::Duplicate, "2 is taken");
@@ -110,8 +110,8 @@ pub fn deliveries_have_one_numbering_and_wait_in_order<P: ServerSite>(place: &P)
     assert_eq!((reader.backlog(9), reader.backlog(1)), (Ok(2), Ok(1)));
 }
 
-pub fn an_outbox_is_closed_when_nothing_is_pending_and_opened_by_a_redelivery<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn an_outbox_is_closed_when_nothing_is_pending_and_opened_by_a_redelivery<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     begin(&mut store);
     add(&mut store, 1..=3);
     tried(&mut store, 1, DeliveryState::Delivered);
@@ -127,8 +127,8 @@ pub fn an_outbox_is_closed_when_nothing_is_pending_and_opened_by_a_redelivery<P:
     assert_eq!(reader(&store).delivery_sources(0, 9).expect("a list").len(), 1);
 }
 
-pub fn deliveries_to_a_receiver_that_was_given_up_are_given_up<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn deliveries_to_a_receiver_that_was_given_up_are_given_up<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     begin(&mut store);
     add(&mut store, 1..=2);
     tried(&mut store, 1, DeliveryState::GivenUp);
@@ -143,8 +143,8 @@ pub fn deliveries_to_a_receiver_that_was_given_up_are_given_up<P: ServerSite>(pl
     assert_eq!(pending::<P>(&store), [1, 5], "those given up between them stay so");
 }
 
-pub fn deliveries_are_listed_newest_first_by_their_tenant<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn deliveries_are_listed_newest_first_by_their_tenant<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     begin(&mut store);
     add(&mut store, 1..=3);
     tried(&mut store, 2, DeliveryState::Delivered);

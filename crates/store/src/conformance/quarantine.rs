@@ -36,8 +36,8 @@ fn work<P: ServerSite>(store: &P::Store) -> [usize; 3] {
     [offers, timers, reader.inbox(None, 9).expect("mail").len()]
 }
 
-pub fn a_quarantined_execution_is_listed_and_not_worked_on<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn a_quarantined_execution_is_listed_and_not_worked_on<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     begin(&mut store);
     let put = |suspect: Suspect| Entry::Suspect(Box::new(suspect));
     assert_eq!(work::<P>(&store), [2, 1, 1]);
@@ -61,8 +61,8 @@ pub fn a_quarantined_execution_is_listed_and_not_worked_on<P: ServerSite>(place:
     assert_eq!(reader(&store).suspects(), Ok(Vec::new()));
 }
 
-pub fn an_unfinished_execution_in_quarantine_is_not_continued<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn an_unfinished_execution_in_quarantine_is_not_continued<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let pure = |n: u32| json!({ "name": format!("s{n}"), "work": { "pure": {} }, "router": { "arcs": [{ "to": n + 1 }] } });
     let steps: Vec<_> = (0..5).map(pure).chain([task("s5", &[])]).collect();
     let policy = json!({ "join": "each", "limits": { "firings_per_decide": 2 } });
@@ -73,8 +73,8 @@ pub fn an_unfinished_execution_in_quarantine_is_not_continued<P: ServerSite>(pla
     assert_eq!(reader(&store).unfinished(9), Ok(Vec::new()));
 }
 
-pub fn an_abandoned_execution_is_over_and_keeps_its_journal<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn an_abandoned_execution_is_over_and_keeps_its_journal<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let world = begin(&mut store);
     entry(&mut store, Entry::Suspect(Box::new(suspect(Some(50)))));
     let standing =

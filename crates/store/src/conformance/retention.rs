@@ -38,8 +38,8 @@ fn problems<P: ServerSite>(store: &P::Store) -> Vec<String> {
     report.problems.iter().map(ToString::to_string).collect()
 }
 
-pub fn a_forgotten_execution_is_deleted_in_pieces_and_no_other_is<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn a_forgotten_execution_is_deleted_in_pieces_and_no_other_is<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     written(&mut store, &[Write::Net(chain(STEPS)), Write::Net(chain(2))]);
     written(&mut store, &ended(1, None));
     written(&mut store, &[log(1), commit(World::create(&chain(2), 7).1)]);
@@ -55,7 +55,7 @@ pub fn a_forgotten_execution_is_deleted_in_pieces_and_no_other_is<P: ServerSite>
         pieces += 1;
         assert_eq!(problems::<P>(&store), [] as [&str; 0], "after {pieces} pieces");
         drop(store);
-        store = place.open();
+        store = site.open();
     }
     assert!(pieces > 3, "{pieces} pieces");
     assert_eq!(problems::<P>(&store), [] as [&str; 0], "nothing of it is left");
@@ -65,8 +65,8 @@ pub fn a_forgotten_execution_is_deleted_in_pieces_and_no_other_is<P: ServerSite>
     assert_eq!(problems::<P>(&store), [] as [&str; 0]);
 }
 
-pub fn rows_of_a_forgotten_execution_are_not_taken_for_those_of_a_new_one<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn rows_of_a_forgotten_execution_are_not_taken_for_those_of_a_new_one<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     written(&mut store, &[Write::Net(chain(STEPS))]);
     written(&mut store, &ended(1, None));
     written(&mut store, &[log(1)]);
@@ -80,7 +80,7 @@ pub fn rows_of_a_forgotten_execution_are_not_taken_for_those_of_a_new_one<P: Ser
         let journal = reader(&store).journal(ExecutionId(id), 0, 99).expect("a journal");
         assert_eq!(journal.len(), STEPS as usize + 1);
         drop(store);
-        store = place.open();
+        store = site.open();
     }
 }
 
@@ -94,8 +94,8 @@ fn forgettable<P: ServerSite>(store: &P::Store, before: i64) -> Vec<u128> {
     ids
 }
 
-pub fn an_execution_that_is_needed_is_not_forgettable<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn an_execution_that_is_needed_is_not_forgettable<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let (mut parent, begun) = World::create(&chain(1), 1);
     written(&mut store, &[commit(begun)]);
     written(&mut store, &ended(2, Some(1)));
@@ -115,8 +115,8 @@ pub fn an_execution_that_is_needed_is_not_forgettable<P: ServerSite>(place: &P) 
     assert_eq!(forgettable::<P>(&store, i64::MAX), [1, 2, 3, 4]);
 }
 
-pub fn an_answer_that_is_not_fetched_protects_an_execution_for_a_time<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn an_answer_that_is_not_fetched_protects_an_execution_for_a_time<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     written(&mut store, &ended(1, None));
     let ended_at = reader(&store).load(ExecutionId(1)).expect("a state").expect("it exists").state.head.at;
     let letter = Letter::Input(Input::Cancel(Cancel::default()));
@@ -132,8 +132,8 @@ pub fn an_answer_that_is_not_fetched_protects_an_execution_for_a_time<P: ServerS
     assert!(reader(&store).answer(mail).is_err(), "the answer is deleted with it");
 }
 
-pub fn every_artifact_that_a_row_refers_to_is_found<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn every_artifact_that_a_row_refers_to_is_found<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     let key = |digit: &str| format!("sha256:{}", digit.repeat(64));
     let mut world = World::new(&chain(2));
     let begun =
@@ -146,8 +146,8 @@ pub fn every_artifact_that_a_row_refers_to_is_found<P: ServerSite>(place: &P) {
     assert_eq!(entry(&mut store, counted), Applied::Done);
 }
 
-pub fn a_check_sees_every_row_of_a_sound_store<P: ServerSite>(place: &P) {
-    let mut store = place.open();
+pub fn a_check_sees_every_row_of_a_sound_store<P: ServerSite>(site: &P) {
+    let mut store = site.open();
     written(&mut store, &[Write::Define(Box::new(definition("d", "source", &chain(STEPS))))]);
     for id in [4, 2, 9] {
         written(&mut store, &ended(id, None));

@@ -8,9 +8,9 @@ use windlass_kernel::Millis;
 const WORKS: &str = "the store works";
 
 /// The secrets of a store that exists.
-fn secrets<P: ServerSite>(place: &P) -> P::Secrets {
-    drop(place.open());
-    place.secrets()
+fn secrets<P: ServerSite>(site: &P) -> P::Secrets {
+    drop(site.open());
+    site.secrets()
 }
 
 fn secret(name: &str, version: u32) -> StoredSecret {
@@ -41,8 +41,8 @@ fn names(secrets: &mut impl Secrets) -> Vec<String> {
         .collect()
 }
 
-pub fn a_secret_is_read_back_and_listed_by_name<P: ServerSite>(place: &P) {
-    let mut secrets = secrets(place);
+pub fn a_secret_is_read_back_and_listed_by_name<P: ServerSite>(site: &P) {
+    let mut secrets = secrets(site);
     assert_eq!(secrets.get(TENANT, "api").expect(WORKS), None);
     assert_eq!(names(&mut secrets), Vec::<String>::new());
     assert!(secrets.put(&secret("web", 1), None).expect(WORKS));
@@ -51,8 +51,8 @@ pub fn a_secret_is_read_back_and_listed_by_name<P: ServerSite>(place: &P) {
     assert_eq!(names(&mut secrets), ["api 1", "web 1"]);
 }
 
-pub fn versions_follow_each_other<P: ServerSite>(place: &P) {
-    let mut secrets = secrets(place);
+pub fn versions_follow_each_other<P: ServerSite>(site: &P) {
+    let mut secrets = secrets(site);
     assert!(!secrets.put(&secret("api", 2), None).expect(WORKS), "there is no first version");
     assert!(secrets.put(&secret("api", 1), None).expect(WORKS));
     assert!(!secrets.put(&secret("api", 1), None).expect(WORKS), "another writer was faster");
@@ -66,8 +66,8 @@ pub fn versions_follow_each_other<P: ServerSite>(place: &P) {
     );
 }
 
-pub fn a_deleted_secret_is_gone<P: ServerSite>(place: &P) {
-    let mut secrets = secrets(place);
+pub fn a_deleted_secret_is_gone<P: ServerSite>(site: &P) {
+    let mut secrets = secrets(site);
     assert!(!secrets.delete(TENANT, "api", None).expect(WORKS));
     secrets.put(&secret("api", 1), None).expect(WORKS);
     assert!(secrets.delete(TENANT, "api", None).expect(WORKS));
@@ -75,8 +75,8 @@ pub fn a_deleted_secret_is_gone<P: ServerSite>(place: &P) {
     assert!(secrets.put(&secret("api", 1), None).expect(WORKS));
 }
 
-pub fn rewrapping_changes_all_or_nothing<P: ServerSite>(place: &P) {
-    let mut secrets = secrets(place);
+pub fn rewrapping_changes_all_or_nothing<P: ServerSite>(site: &P) {
+    let mut secrets = secrets(site);
     for name in ["a", "b", "c"] {
         secrets.put(&secret(name, 1), None).expect(WORKS);
     }
@@ -89,13 +89,13 @@ pub fn rewrapping_changes_all_or_nothing<P: ServerSite>(place: &P) {
     let done = secrets.rewrap(|secret| Ok::<_, StoreError>(wrapped(&secret.name)));
     assert_eq!(done.expect(WORKS), 3);
     drop(secrets);
-    let mut secrets = place.secrets();
+    let mut secrets = site.secrets();
     let rewrapped = StoredSecret { key: "new".to_owned(), sealed: b"b".to_vec(), ..secret("b", 1) };
     assert_eq!(secrets.get(TENANT, "b").expect(WORKS), Some(rewrapped));
 }
 
-pub fn tenants_have_secrets_of_their_own<P: ServerSite>(place: &P) {
-    let mut secrets = secrets(place);
+pub fn tenants_have_secrets_of_their_own<P: ServerSite>(site: &P) {
+    let mut secrets = secrets(site);
     let other =
         || StoredSecret { tenant: "tnt_b".to_owned(), sealed: b"theirs".to_vec(), ..secret("api", 1) };
     assert!(secrets.put(&secret("api", 1), None).expect(WORKS));

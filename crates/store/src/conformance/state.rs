@@ -3,7 +3,7 @@
 use super::timers::{listed, running};
 use super::values::compare;
 use super::world::{World, definition, net, reported, task, with};
-use super::{Place, commit, pages, reader, written};
+use super::{StoreSite, commit, pages, reader, written};
 use crate::commit::{Commit, Write};
 use crate::project::project;
 use crate::rows::{PartRow, Rows};
@@ -15,8 +15,8 @@ use windlass_kernel::*;
 const WORLDS: u128 = 56;
 const INPUTS: u64 = 40;
 
-pub fn rows_are_what_the_journal_says_after_every_commit<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn rows_are_what_the_journal_says_after_every_commit<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let nets = zoo();
     for (net, number) in nets.iter().zip(0..) {
         let name = format!("net {number}");

@@ -1,7 +1,7 @@
 //! Timers: what the states say is due is what the store says is due.
 
 use super::world::{World, net, task, with};
-use super::{Place, commit, pages, reader, written};
+use super::{StoreSite, commit, pages, reader, written};
 use crate::store::{DueTimer, Reader, Store};
 use serde_json::json;
 use std::sync::Arc;
@@ -71,8 +71,8 @@ fn worlds(store: &mut impl Store) -> Vec<World> {
     worlds
 }
 
-pub fn timers_come_due_in_order_and_page_by_page<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn timers_come_due_in_order_and_page_by_page<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let worlds = worlds(&mut store);
     let expected = running(worlds.iter());
     let kinds: std::collections::BTreeSet<_> = expected
@@ -90,8 +90,8 @@ pub fn timers_come_due_in_order_and_page_by_page<P: Place>(place: &P) {
     }
 }
 
-pub fn a_hold_keeps_timers_from_coming_due<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_hold_keeps_timers_from_coming_due<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let mut worlds = worlds(&mut store);
     let hold = Input::Hold { by: "me".into(), reason: "wait".into() };
     for world in worlds.iter_mut().filter(|world| world.state.phase() != Phase::Queued) {

@@ -1,7 +1,7 @@
 //! Values that decisions need: what the store finds is what the whole journal tells.
 
 use super::world::{World, net, reported, task, with};
-use super::{Place, commit, everything, reader, written};
+use super::{StoreSite, commit, everything, reader, written};
 use crate::commit::{Applied, Commit};
 use crate::store::{Query, Reader, Store};
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ pub(super) fn compare(reader: &mut impl Reader, world: &World) {
     assert_eq!(found.artifacts, BTreeMap::from([("a".to_owned(), None)]));
 }
 
-pub fn outputs_and_items_are_loaded_by_need<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn outputs_and_items_are_loaded_by_need<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let items = json!({ "for_each": { "items": [{ "n": 0.1 }, { "n": 2 }] } });
     let repeat = json!({ "kind": items, "iterator": "item", "cap": 1, "body": "own" });
     let looped = with(task("loop", &[1]), json!({ "repeat": repeat }));
@@ -64,8 +64,8 @@ pub fn outputs_and_items_are_loaded_by_need<P: Place>(place: &P) {
     assert!(nowhere.items.is_empty());
 }
 
-pub fn imported_outputs_are_loaded_by_need<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn imported_outputs_are_loaded_by_need<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let steps = [task("a", &[1]), task("b", &[2]), with(task("c", &[]), json!({ "reads": [0, 1] }))];
     let net = net(json!({ "steps": steps, "policy": { "join": "all" } }));
     let mut world = World::new(&net);
@@ -80,8 +80,8 @@ pub fn imported_outputs_are_loaded_by_need<P: Place>(place: &P) {
     assert_eq!(values.outputs[&new], Arc::new(json!({ "new": 2 })));
 }
 
-pub fn a_forked_journal_is_an_execution_of_its_own<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn a_forked_journal_is_an_execution_of_its_own<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let steps = [task("a", &[1, 2]), task("b", &[]), with(task("c", &[]), json!({ "reads": [0] }))];
     let split = json!({ "mode": "inclusive", "arcs": [{ "to": 1 }, { "to": 2 }] });
     let steps = [with(steps[0].clone(), json!({ "router": split })), steps[1].clone(), steps[2].clone()];
@@ -117,8 +117,8 @@ pub fn a_forked_journal_is_an_execution_of_its_own<P: Place>(place: &P) {
     assert_eq!(after, before, "the old one is as it was");
 }
 
-pub fn answers_are_loaded_as_the_journal_tells_them<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn answers_are_loaded_as_the_journal_tells_them<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let retry = json!({ "attempts_max": 9, "initial_ms": 1 });
     let steps: Vec<Value> = vec![
         with(task("a", &[1]), json!({ "retry": retry })),
@@ -178,8 +178,8 @@ fn waiting(world: &World) -> (RunId, Fence) {
     found.expect("one waits")
 }
 
-pub fn numbers_come_back_as_they_were<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn numbers_come_back_as_they_were<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let steps = [task("a", &[1]), with(task("b", &[]), json!({ "reads": [0] }))];
     let (mut world, created) = World::create(&net(json!({ "steps": steps, "policy": { "join": "all" } })), 1);
     let numbers = json!([0.24324074771567494, -3.597847523160892e-242, 1.0, u64::MAX, i64::MIN, 1e300, -0.0]);
@@ -197,8 +197,8 @@ pub fn numbers_come_back_as_they_were<P: Place>(place: &P) {
     assert_eq!(told.head.ctx["numbers"].to_string(), numbers.to_string());
 }
 
-pub fn an_artifact_is_loaded_for_its_own_tenant_alone<P: Place>(place: &P) {
-    let mut store = place.open();
+pub fn an_artifact_is_loaded_for_its_own_tenant_alone<P: StoreSite>(site: &P) {
+    let mut store = site.open();
     let value = json!({ "text": "käse", "n": 0.1 });
     let artifact = windlass_artifact::set_aside(&value, windlass_artifact::Source::Own, 1);
     let (_, artifact) = artifact.expect("it is longer than a byte");

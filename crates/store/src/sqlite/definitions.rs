@@ -106,7 +106,7 @@ impl DefinitionFacts for Lookups<'_> {
             "SELECT id FROM definitions WHERE workflow = ?1 AND version = ?2 AND net = ?3 AND source = ?4";
         let Definition { net, source, .. } = self.definition;
         let values = params![workflow.key, workflow.newest, net.digest().0, source];
-        query_first(self.conn, sql, values, |row| Ok(row.read(0)?))
+        query_first(self.conn, sql, values, |row| row.read(0))
     }
 
     fn hook_owner(&mut self, claim: &HookClaim) -> StoreResult<Option<WorkflowId>> {

@@ -1,10 +1,10 @@
 //! The suite of all stores.
 
 use super::Folder;
-use crate::conformance::{Place, ServerSite};
+use crate::conformance::{ServerSite, StoreSite};
 use crate::sqlite::{Sqlite, SqliteSecrets};
 
-impl Place for Folder {
+impl StoreSite for Folder {
     type Store = Sqlite;
 
     fn open(&self) -> Sqlite {
