@@ -11,6 +11,8 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
+use std::thread;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use windlass_engine::Folder;
 use windlass_kernel::ExecutionId;
@@ -24,8 +26,9 @@ const YAML: &str = "application/yaml";
 const LOCAL_URL: &str = "http://localhost";
 /// Requests that are sent at a time where many are sent.
 const CONCURRENT_MAX: usize = 64;
-/// How often a folder is opened anew for one request, each time because its holder ended.
-const REOPEN_MAX: usize = 5;
+/// How long a request to a folder is repeated while its holders end one after the other.
+const REOPEN_WITHIN: Duration = Duration::from_secs(15);
+const REOPEN_AFTER: Duration = Duration::from_millis(10);
 
 pub struct Client {
     connection: RefCell<Rc<Connection>>,
@@ -202,21 +205,22 @@ impl Client {
 
     /// A request to a folder whose holder ends meanwhile goes to the next holder, or to an engine in this process.
     pub fn text(&self, request: ApiRequest) -> Result<String, ApiError> {
-        let may_repeat = request.method == Method::GET || request.has_key();
-        for _ in 0..REOPEN_MAX {
+        let is_idempotent = [Method::GET, Method::PUT, Method::DELETE].contains(&request.method);
+        let may_repeat = is_idempotent || request.has_key();
+        let until = Instant::now() + REOPEN_WITHIN;
+        loop {
             let connection = self.connection.borrow().clone();
             match self.runtime.block_on(connection.send(request.clone())) {
                 Err(ApiError::Unreachable(why)) if why.is_unsent || may_repeat => {
                     drop(connection);
-                    if !self.reopen()? {
+                    if Instant::now() >= until || !self.reopen()? {
                         return Err(ApiError::Unreachable(why));
                     }
+                    thread::sleep(REOPEN_AFTER);
                 }
                 answer => return accept(answer?),
             }
         }
-        let connection = self.connection.borrow().clone();
-        accept(self.runtime.block_on(connection.send(request))?)
     }
 
     /// Opens the folder anew; false at a server, which has to come back by itself.

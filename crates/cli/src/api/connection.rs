@@ -51,14 +51,14 @@ pub enum Connection {
         http: reqwest::Client,
         token: Option<Zeroizing<String>>,
         /// Keeps the path of a folder's socket valid; None at a server's URL.
-        _socket: Option<SocketPath>,
+        socket: Option<SocketPath>,
     },
     InProcess(Box<Local>),
 }
 
 impl Connection {
     pub fn to_server(token: Option<Zeroizing<String>>) -> anyhow::Result<Connection> {
-        Ok(Connection::Http { http: http_client().build()?, token, _socket: None })
+        Ok(Connection::Http { http: http_client().build()?, token, socket: None })
     }
 
     /// Connects to the process that holds the folder, or opens the folder in this process.
@@ -98,7 +98,7 @@ impl Connection {
     pub async fn send(&self, request: ApiRequest) -> Result<(u16, String), ApiError> {
         let ApiRequest { method, url, headers, body } = request;
         match self {
-            Connection::Http { http, token, .. } => {
+            Connection::Http { http, token, socket } => {
                 let mut sent = http.request(method, url.clone()).body(body);
                 for (name, value) in headers {
                     sent = sent.header(name, value);
@@ -110,7 +110,8 @@ impl Connection {
                     let response = sent.send().await?;
                     Ok((response.status().as_u16(), response.text().await?))
                 };
-                answer.await.map_err(|error| ApiError::Unreachable(Unreachable::new(&url, &error)))
+                let server = socket.is_none().then_some(&url);
+                answer.await.map_err(|error| ApiError::Unreachable(Unreachable::new(server, &error)))
             }
             Connection::InProcess(local) => {
                 let answer = local.answer(method, url.as_str(), &headers, body).await;
@@ -135,7 +136,7 @@ fn to_socket(folder: &Path, token: Option<&Zeroizing<String>>) -> anyhow::Result
         return Ok(None);
     }
     let http = http_client().unix_socket(socket.path()).build()?;
-    Ok(Some(Connection::Http { http, token: token.cloned(), _socket: Some(socket) }))
+    Ok(Some(Connection::Http { http, token: token.cloned(), socket: Some(socket) }))
 }
 
 fn read_folder(folder: &Path) -> anyhow::Result<Connection> {

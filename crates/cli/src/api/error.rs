@@ -13,7 +13,8 @@ pub enum ApiError {
 /// No answer came: the request may or may not have taken effect.
 #[derive(Debug)]
 pub struct Unreachable {
-    url: String,
+    /// None for the process that holds the data folder.
+    url: Option<String>,
     why: String,
     /// No connection was made, so the request had no effect.
     pub is_unsent: bool,
@@ -21,12 +22,12 @@ pub struct Unreachable {
 
 impl Unreachable {
     /// The innermost cause is the specific one: `Connection refused`.
-    pub fn new(url: &Url, error: &reqwest::Error) -> Unreachable {
+    pub fn new(server: Option<&Url>, error: &reqwest::Error) -> Unreachable {
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {
             cause = inner;
         }
-        let url = url.origin().ascii_serialization();
+        let url = server.map(|url| url.origin().ascii_serialization());
         Unreachable { url, why: cause.to_string(), is_unsent: error.is_connect() }
     }
 }
@@ -125,12 +126,18 @@ impl fmt::Display for Refusal {
 
 impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot reach the server at {}: {}\n  hint: `windlass serve` starts one; another is named with --url or \
-             WINDLASS_URL",
-            self.url, self.why
-        )
+        let why = &self.why;
+        match &self.url {
+            Some(url) => write!(
+                f,
+                "cannot reach the server at {url}: {why}\n  hint: `windlass serve` starts one; --url or WINDLASS_URL \
+                 names another"
+            ),
+            None => write!(
+                f,
+                "cannot reach the process that holds the data folder: {why}\n  hint: retry the command"
+            ),
+        }
     }
 }
 

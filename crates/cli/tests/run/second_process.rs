@@ -169,3 +169,31 @@ fn what_is_followed_comes_as_it_happens_and_ends_with_the_execution() {
     assert_eq!((code, last["event"].as_str()), (Some(0), Some("execution.completed")));
     assert_eq!(running.end().0, Some(0));
 }
+
+/// The process that holds the folder.
+fn holder(place: &Place) -> Option<rustix::process::Pid> {
+    let note = std::fs::read_to_string(place.path("data/lock")).ok()?;
+    rustix::process::Pid::from_raw(note.strip_prefix("process ")?.split(' ').next()?.parse().ok()?)
+}
+
+#[test]
+fn runs_in_one_folder_all_end_although_their_holders_end_and_one_is_killed() {
+    let place = Place::playing(
+        "workflow:
+- {step: a, tool: {kind: shell, command: 'echo begun >> begun; sleep 0.2'}, next: b}
+- {step: b, tool: {kind: shell, command: 'sleep 0.2; echo over >> over'}}
+",
+    );
+    let runs: Vec<Running> = (0..8).map(|_| place.start(&["run", "play.yaml"])).collect();
+    until("some of them run", || (place.lines("begun").len() >= 4).then_some(()));
+    // A holder may end by itself at this moment; then the next one is killed.
+    until("the holder is killed", || {
+        rustix::process::kill_process(holder(&place)?, rustix::process::Signal::KILL).ok()
+    });
+    let codes: Vec<Option<i32>> = runs.into_iter().map(|run| run.end().0).collect();
+    let succeeded = codes.iter().filter(|code| **code == Some(0)).count();
+    assert!(succeeded >= 7 && codes.iter().all(|code| matches!(code, None | Some(0))), "{codes:?}");
+    place.windlass(&["run", "--resume"]).expect(0);
+    assert!(place.lines("over").len() >= 8);
+    place.windlass(&["admin", "check"]).expect(0);
+}
