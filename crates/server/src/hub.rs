@@ -1,5 +1,5 @@
-//! Wakes whoever follows an execution when something has happened to it. Nothing is passed on but that: what happened is
-//! read from the store, so a slow reader costs no memory.
+//! Wakes the followers of an execution when it changes. Followers read from the store what changed, so that a slow one
+//! costs no memory.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use windlass_kernel::ExecutionId;
 #[derive(Debug, Default)]
 pub struct Hub {
     followed: Mutex<HashMap<ExecutionId, Followed>>,
-    /// For the one who listens to many.
+    /// Executions whose changes the one listener to many waits for.
     marked: Mutex<Marked>,
     any: Notify,
 }
@@ -27,7 +27,7 @@ struct Followed {
     count: usize,
 }
 
-/// Someone who follows an execution, until it is dropped.
+/// A follower of an execution, until it is dropped.
 #[derive(Debug)]
 pub struct Follow {
     hub: Arc<Hub>,
@@ -54,14 +54,14 @@ impl Hub {
         self.any.notify_one();
     }
 
-    /// Comes after a change of any execution, also of one since the last time, with the marked ones that changed. For
-    /// one listener.
+    /// Waits for a change of any execution since the last call, and returns the marked ones that changed. There is one
+    /// such listener.
     pub async fn anything(&self) -> HashSet<ExecutionId> {
         self.any.notified().await;
         std::mem::take(&mut self.marked().changed)
     }
 
-    /// From now on its changes are told to the one who listens to many; it counts as changed.
+    /// Reports the changes of an execution to the listener from now on, and one change at once.
     pub fn mark(&self, execution: ExecutionId) {
         let mut marked = self.marked();
         marked.executions.insert(execution);
@@ -92,7 +92,7 @@ impl Hub {
 }
 
 impl Follow {
-    /// Comes after the next change. Ask for it, then read, then wait: what happens in between is not missed.
+    /// Completes after the next change. Call it, then read, then wait: a change in between is not missed.
     pub fn next(&self) -> OwnedNotified {
         self.bell.clone().notified_owned()
     }

@@ -14,7 +14,7 @@ use windlass_store::{StoreError, Tenant};
 
 /// Requests that wait for a thread; what comes then is refused with a request to retry.
 const REQUESTS_MAX: usize = 512;
-/// The same for those who follow executions. They wait for their turn, however many there are, and take no request's.
+/// The same for followers of executions. They wait for their turn, and take no place of a request.
 const FOLLOWERS_MAX: usize = 512;
 /// Readings of one tenant that wait: half of all requests, so that no tenant makes those of others be refused.
 const TENANT_MAX: usize = REQUESTS_MAX / 2;
@@ -85,7 +85,7 @@ impl Readers {
         Ok(Readers { threads, places: Arc::new(Semaphore::new(REQUESTS_MAX)), is_patient: false, lane: None })
     }
 
-    /// The same threads, for those who follow executions and can wait.
+    /// Returns a handle for followers of executions, which can wait.
     #[must_use]
     pub fn patient(&self) -> Readers {
         Readers { places: Arc::new(Semaphore::new(FOLLOWERS_MAX)), is_patient: true, ..self.clone() }

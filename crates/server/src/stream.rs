@@ -1,4 +1,4 @@
-//! Someone who follows an execution live: a place in its feed, and a bell that rings when there is more.
+//! A live subscriber of an execution: its place in the feed, and a notification when there is more.
 
 use crate::answers::HeldBytes;
 use crate::app::App;
@@ -14,11 +14,11 @@ use windlass_kernel::ExecutionId;
 #[derive(Debug)]
 pub struct Live {
     app: Arc<App>,
-    /// Who follows, as long as they may.
+    /// The subscriber, whose token may expire.
     pub caller: Caller,
     pub execution: ExecutionId,
     follow: Follow,
-    /// Elsewhere while it is read.
+    /// None while it is read.
     feed: Option<Feed>,
 }
 
@@ -29,7 +29,7 @@ impl From<FeedError> for Problem {
 }
 
 impl Live {
-    /// Everything after the message `seen`; from the beginning with 0.
+    /// Opens a subscription after the message `seen`; 0 is before the first.
     pub async fn open(app: &Arc<App>, caller: &Caller, id: ExecutionId, seen: u64) -> Result<Live, Problem> {
         caller.may(Permission::View)?;
         let (state, reading) = (app.clone(), caller.clone());
@@ -47,18 +47,18 @@ impl Live {
         Ok(Live { app: app.clone(), caller, execution: id, follow: app.hub.follow(id), feed: Some(feed) })
     }
 
-    /// Comes when whoever follows may not any more.
+    /// Completes when the subscriber may no longer read.
     pub async fn lapsed(&self) -> Problem {
         self.caller.lapsed(&self.app).await
     }
 
-    /// Rings after the next change. Ask for it, then read, then wait.
+    /// Completes after the next change. Call it, then read, then wait.
     pub fn bell(&self) -> OwnedNotified {
         self.follow.next()
     }
 
-    /// Nothing is read for somebody whose token has ended meanwhile. What is read counts among the answers of the tenant
-    /// until it is taken; where these are too many, it waits for its turn.
+    /// Reads the next page, unless the token has expired. The page counts among the answers of the tenant until it is
+    /// sent; where these are too many, it waits.
     pub async fn read(&mut self) -> Result<(FeedPage, Arc<HeldBytes>), Problem> {
         let (app, tenant) = (self.app.clone(), self.caller.tenant.clone());
         tokio::select! {

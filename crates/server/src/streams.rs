@@ -27,7 +27,7 @@ impl Streams {
         Streams { all: Arc::new(Semaphore::new(max)), max, by_tenant: Arc::default() }
     }
 
-    /// Takes a place for a tenant that may have so many; None: as many as there are.
+    /// Takes a place for a tenant, which has at most `limit` places.
     pub fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<StreamPlace, Problem> {
         let full = |_| {
             let max = self.max;

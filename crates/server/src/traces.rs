@@ -1,5 +1,5 @@
-//! Executions as OpenTelemetry traces: one span for the execution, one for each firing inside it, with the times that the
-//! journal tells. A trace is sent when its execution has ended.
+//! Executions as OpenTelemetry traces: one span for the execution and one for each firing inside it, with the times of the
+//! journal. A trace is sent when its execution has ended.
 
 use crate::app::App;
 use crate::loaded::{LoadedExecution, ReadError};
@@ -43,14 +43,14 @@ impl Traces {
         Ok(Traces { provider, tracer })
     }
 
-    /// Sends what waits; called from a thread that may wait.
+    /// Sends the traces that wait; called from a thread that may block.
     pub fn end(&self) {
         if let Err(error) = self.provider.shutdown() {
             tracing::warn!("the last traces were not sent: {error}");
         }
     }
 
-    fn tell(&self, ended: &LoadedExecution<'_>) {
+    fn send(&self, ended: &LoadedExecution<'_>) {
         let LoadedExecution { stored, facts, net, history, .. } = ended;
         let name = facts.workflow.as_ref().map_or("", |workflow| &workflow.name);
         let (Some(from), Some(to)) = (history.started_at.or(history.created_at), history.ended_at) else {
@@ -95,8 +95,8 @@ impl Traces {
     }
 }
 
-/// A new execution will be told when it has ended, if anyone wants to hear of it.
-pub fn begun(app: &Arc<App>, id: ExecutionId) {
+/// Sends the trace of a new execution when it has ended, if a collector is set.
+pub fn trace_new(app: &Arc<App>, id: ExecutionId) {
     if app.traces.is_some() {
         tokio::spawn(follow(app.clone(), id));
     }
@@ -107,8 +107,8 @@ async fn follow(app: Arc<App>, id: ExecutionId) {
     let follow = app.hub.follow(id);
     loop {
         let next = follow.next();
-        let telling = app.clone();
-        match app.followers.read(move |reader| told(&telling, reader, id)).await {
+        let sender = app.clone();
+        match app.followers.read(move |reader| send_if_ended(&sender, reader, id)).await {
             Ok(true) => return,
             Ok(false) => {}
             Err(error) => tracing::debug!(execution = execution_id(id), "not traced now: {error:?}"),
@@ -121,12 +121,12 @@ async fn follow(app: Arc<App>, id: ExecutionId) {
 }
 
 /// Sends the trace of an execution if it has ended.
-fn told(app: &App, reader: &mut SqliteReader, id: ExecutionId) -> Result<bool, ReadError> {
+fn send_if_ended(app: &App, reader: &mut SqliteReader, id: ExecutionId) -> Result<bool, ReadError> {
     let Some(stored) = reader.load(id)?.filter(|stored| stored.state.phase().is_ended()) else {
         return Ok(false);
     };
     if let Some(traces) = &app.traces {
-        app.histories.view(reader, stored, |ended| traces.tell(ended))?;
+        app.histories.view(reader, stored, |ended| traces.send(ended))?;
     }
     Ok(true)
 }

@@ -1,5 +1,5 @@
-//! The journal and the log of an execution as they are stored, stretch by stretch: for whoever folds them on their own,
-//! like the command line, in the folder or from afar.
+//! The journal and the log of an execution as they are stored, stretch by stretch, for clients that fold the journal
+//! themselves, such as the command line.
 
 use crate::feed::leases;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use windlass_views::{LeaseInfo, Leases, NodeProgress};
 /// Rows of the journal, and chunks of the log, in one stretch: a few hundred kilobytes as a rule, and a megabyte of each.
 const PAGE: PageBounds = PageBounds { rows_max: 200, bytes_max: 1 << 20 };
 
-/// What came after a place.
+/// Records and log chunks after a place.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stretch {
-    /// What is executed; at the beginning of the journal only.
+    /// The net, at the beginning of the journal only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<NetSpec>,
     /// Read before the log: the lines of a step that has ended are all there.
@@ -36,7 +36,7 @@ pub struct Chunk {
     pub lines: Vec<Line>,
 }
 
-/// What a worker has at this moment.
+/// A firing that a worker has at this moment.
 #[derive(Debug, Serialize, Deserialize)]
 struct Lease {
     run: RunId,
@@ -45,17 +45,16 @@ struct Lease {
     progress: Option<NodeProgress>,
 }
 
-/// Where one execution is read.
+/// Reads one execution.
 pub trait Trail {
-    /// What is executed; none when there is no such execution.
+    /// Returns the net; None when there is no such execution.
     fn net(&mut self) -> anyhow::Result<Option<NetSpec>>;
 
-    /// What comes after so many records and after that place in the log. From afar it may take a moment in which
-    /// nothing happens.
+    /// Returns what follows a number of records and a position of the log. A server may wait for it.
     fn next(&mut self, from: u64, after: Position) -> anyhow::Result<Stretch>;
 }
 
-/// In the store itself.
+/// Reads it from the store.
 #[derive(Debug)]
 pub struct StoreTrail<R> {
     reader: R,
@@ -116,7 +115,7 @@ impl Stretch {
     }
 }
 
-/// Chunks of a log within bounds, at least one if there is one, and whether there may be more.
+/// Reads chunks of a log within bounds, at least one if there is one, and whether there may be more.
 pub fn log_page(
     reader: &mut impl Reader,
     id: ExecutionId,

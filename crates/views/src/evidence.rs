@@ -116,8 +116,8 @@ pub enum Actor {
 /// Whether an entry is what its hash says and follows the entry with that hash.
 pub fn check_entry(entry: &Value, previous: Option<&str>) -> Result<String, String> {
     let mut bare = entry.clone();
-    let told = bare.as_object_mut().and_then(|fields| fields.remove("hashSha256"));
-    let Some(told) = told.as_ref().and_then(Value::as_str) else { return Err("has no hash".to_owned()) };
+    let stated = bare.as_object_mut().and_then(|fields| fields.remove("hashSha256"));
+    let Some(stated) = stated.as_ref().and_then(Value::as_str) else { return Err("has no hash".to_owned()) };
     let names = entry.get("previousHash").and_then(Value::as_str);
     if names != previous {
         return Err(
@@ -125,7 +125,7 @@ pub fn check_entry(entry: &Value, previous: Option<&str>) -> Result<String, Stri
         );
     }
     let found = hash(&mut bare);
-    if found == told { Ok(found) } else { Err("is not what its hash says".to_owned()) }
+    if found == stated { Ok(found) } else { Err("is not what its hash says".to_owned()) }
 }
 
 /// The rest of RFC 8785 holds already: keys are ASCII, and numbers are small and whole.

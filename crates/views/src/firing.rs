@@ -1,4 +1,4 @@
-//! One firing of a step, as the journal tells it.
+//! One firing of a step.
 
 use crate::kept::HeldValue;
 use crate::timeline::{FiringRef, is_whole};
@@ -81,7 +81,7 @@ impl Firing {
     }
 
     pub(crate) fn end(&mut self, end: End, at: Millis, times: Option<&Times>) {
-        // The lease knows better than the offer when the work began; it tells of the newest one only.
+        // The lease knows better than the offer when the work began; it has the newest one only.
         if let Some(times) = times
             && self.begun == 1
         {

@@ -1,7 +1,8 @@
-//! Executions as users see them: the journal told as one JSON object, the same for every dialect, with a part in the
-//! dialect's own words. Everything here is a function of the net and the journal; nothing is looked up.
+//! Executions as users see them. Every view is a function of the net and the journal, built from one fold of the journal,
+//! and the same for every dialect; one part of the execution view is in the dialect's own words.
 
 mod entry;
+mod event_data;
 mod evidence;
 mod firing;
 mod history;

@@ -1,10 +1,11 @@
 //! Lists that follow from a journal, record by record: public events here, lines of the log and evidence in files of
 //! their own.
 
+use crate::event_data::event_data;
 use crate::timeline::TimelineEntry;
 use crate::wire::{execution_id, time};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 use windlass_artifact::json_bytes;
 use windlass_kernel::{ExecutionId, Net, Record};
@@ -39,7 +40,7 @@ pub struct PublicEvent {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub path: Vec<u32>,
-    /// The record.
+    /// The fields of the record.
     pub data: Value,
 }
 
@@ -58,7 +59,7 @@ impl Projection for EventProjection {
             event: public.name,
             step: public.about.map(|(step, _)| net.step(step).name.clone()),
             path: public.about.map(|(_, path)| path.to_vec()).unwrap_or_default(),
-            data: json!(record.event),
+            data: event_data(&record.event),
         });
         public.collect()
     }

@@ -1,4 +1,4 @@
-//! What users are told of an execution, as types: answers are made of them, and the OpenAPI document is made from them.
+//! Types of the answers about executions. The OpenAPI document is made from them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,7 +64,7 @@ pub struct Shortened {
     pub bytes: u64,
     /// Entries and iterations that are left out, the oldest
     pub node_executions: u64,
-    /// Where everything is told, page by page
+    /// URL of the whole journal, page by page
     pub journal: String,
 }
 

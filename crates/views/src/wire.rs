@@ -1,4 +1,4 @@
-//! Ids and times as they go over the wire.
+//! Ids and times in answers.
 
 use jiff::Timestamp;
 use windlass_kernel::{ExecutionId, Millis};
@@ -19,7 +19,7 @@ pub fn workflow_id(id: u128) -> String {
 /// RFC 3339 in UTC, with milliseconds.
 #[must_use]
 pub fn time(at: Millis) -> String {
-    // Beyond the years that can be written stands the last one that can.
+    // A time beyond the years that can be written is replaced by the last one.
     let last = if at.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
     Timestamp::from_millisecond(at.0).unwrap_or(last).strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

@@ -23,7 +23,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_views::Message;
 
-/// Messages on their way; a reader that does not take them is cut off, it can come again with the last one it has.
+/// Messages that wait for the client. A client that does not read them is disconnected; it can reconnect with the last
+/// one it has.
 const WAITING_MAX: usize = 16;
 const SEND_MAX: Duration = Duration::from_secs(10);
 
@@ -34,7 +35,7 @@ type Sent = (Event, Option<Arc<HeldBytes>>);
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct From {
-    /// Messages up to this one are not told again; the header `Last-Event-ID` says the same.
+    /// The last message that the client has; the header `Last-Event-ID` means the same.
     last_sequence: Option<u64>,
 }
 
@@ -45,7 +46,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 /// Follow an execution as server-sent events. Ends after `execution_completed`.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/stream", tag = "executions", security(("bearer" = [])),
     params(("executionId" = String, Path), From,
-        ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that need not be told again")),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that the client has")),
     responses((status = 200, content_type = "text/event-stream", body = String), Refusals))]
 async fn stream(
     State(app): State<Arc<App>>,
@@ -65,20 +66,20 @@ async fn stream(
     let live = Live::open(&app, &caller, id, seen).await?;
     let (events, taken) = mpsc::channel(WAITING_MAX);
     tokio::spawn(async move {
-        tell(&app, live, events).await;
+        send_messages(&app, live, events).await;
         drop(place);
     });
     Ok(Sse::new(Events(taken)).keep_alive(KeepAlive::default()))
 }
 
-/// Ends when everything is told, the reader is gone or too slow, or the server stops.
-async fn tell(app: &App, mut live: Live, events: mpsc::Sender<Sent>) {
+/// Sends messages until the execution has ended, the client is gone or too slow, or the server stops.
+async fn send_messages(app: &App, mut live: Live, events: mpsc::Sender<Sent>) {
     loop {
         let bell = live.bell();
         loop {
             let (page, held) = match live.read().await {
                 Ok(read) => read,
-                Err(problem) => return goodbye(&events, &problem).await,
+                Err(problem) => return send_error(&events, &problem).await,
             };
             for message in &page.messages {
                 let Some(event) = event(&live, message) else { return };
@@ -95,23 +96,23 @@ async fn tell(app: &App, mut live: Live, events: mpsc::Sender<Sent>) {
         }
         tokio::select! {
             () = bell => {}
-            problem = live.lapsed() => return goodbye(&events, &problem).await,
+            problem = live.lapsed() => return send_error(&events, &problem).await,
             () = events.closed() => return,
             () = app.stopped() => return,
         }
     }
 }
 
-/// Why it ends before the execution does.
-async fn goodbye(events: &mpsc::Sender<Sent>, problem: &Problem) {
-    let told = Event::default().event("error").data(problem.to_string());
-    let _ = events.send_timeout((told, None), SEND_MAX).await;
+/// Sends the reason for an end before that of the execution.
+async fn send_error(events: &mpsc::Sender<Sent>, problem: &Problem) {
+    let event = Event::default().event("error").data(problem.to_string());
+    let _ = events.send_timeout((event, None), SEND_MAX).await;
 }
 
 fn event(live: &Live, message: &Message) -> Option<Event> {
-    let told = message.on_stream(live.execution);
-    let kind = told["type"].as_str().unwrap_or_default().to_owned();
-    Event::default().id(message.sequence.to_string()).event(kind).json_data(told).ok()
+    let data = message.on_stream(live.execution);
+    let kind = data["type"].as_str().unwrap_or_default().to_owned();
+    Event::default().id(message.sequence.to_string()).event(kind).json_data(data).ok()
 }
 
 #[derive(Debug)]

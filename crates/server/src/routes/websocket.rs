@@ -1,4 +1,4 @@
-//! `/ws/executions/{executionId}`: an execution as it goes on. Nothing is said before a good token has come.
+//! `/ws/executions/{executionId}`: the messages of an execution. Nothing is sent before a valid token has come.
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -22,22 +22,22 @@ use utoipa_axum::routes;
 use windlass_kernel::ExecutionId;
 use windlass_views::time;
 
-/// Whoever does not subscribe within this time is cut off.
+/// A client that does not subscribe within this time is disconnected.
 const SUBSCRIBE_MAX: Duration = Duration::from_secs(10);
-/// A socket that takes nothing for so long is cut off; its reader can come again with the last message it has.
+/// A client that reads nothing for this long is disconnected; it can reconnect with the last message it has.
 const SEND_MAX: Duration = Duration::from_secs(10);
-/// How long a slow reader may still take what is on its way, with the reason at its end.
+/// How long a slow client may still read what was sent, with the reason at its end.
 const GOODBYE_MAX: Duration = Duration::from_secs(20);
-/// The same for a client that never showed a good token.
+/// The same for a client without a valid token.
 const STRANGER_GOODBYE_MAX: Duration = Duration::from_secs(2);
-/// A connection that says nothing is asked so often whether it is still there.
+/// How often an idle connection is pinged.
 const ASKED_EVERY: Duration = Duration::from_secs(30);
-/// What clients say is short.
+/// Bytes of a message of a client.
 const HEARD_MAX: usize = 16 * 1024;
-/// Buffers of each connection: most of them wait most of the time.
+/// Bytes of the buffers of each connection; most connections are idle.
 const BUFFER: usize = 2 * 1024;
 
-/// Reasons of ours for the end of a connection.
+/// Codes of close frames.
 mod code {
     pub const ENDED: u16 = 1000;
     pub const STOPPING: u16 = 1001;
@@ -109,14 +109,14 @@ async fn websocket(
         .read_buffer_size(BUFFER)
         .write_buffer_size(BUFFER);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        talk(&app, socket, id, &headers).await;
+        serve_socket(&app, socket, id, &headers).await;
     }))
 }
 
-async fn talk(app: &Arc<App>, mut socket: WebSocket, id: ExecutionId, headers: &HeaderMap) {
+async fn serve_socket(app: &Arc<App>, mut socket: WebSocket, id: ExecutionId, headers: &HeaderMap) {
     let (end, goodbye) = match subscribed(app, &mut socket, id, headers).await {
         Ok((live, place)) => {
-            let end = tell(app, &mut socket, live).await;
+            let end = send_messages(app, &mut socket, live).await;
             drop(place);
             (end, GOODBYE_MAX)
         }
@@ -133,7 +133,7 @@ async fn talk(app: &Arc<App>, mut socket: WebSocket, id: ExecutionId, headers: &
     close(&mut socket, code, &reason, goodbye).await;
 }
 
-/// The reason goes out behind what is on its way, if the other side takes it in time.
+/// Sends the reason after everything that was sent, if the client reads it in time.
 async fn close(socket: &mut WebSocket, code: u16, reason: &str, within: Duration) {
     // A close frame holds 123 bytes of reason.
     let reason: String = reason
@@ -153,7 +153,7 @@ async fn close(socket: &mut WebSocket, code: u16, reason: &str, within: Duration
     .await;
 }
 
-/// Waits for the first message, which must bring a good token. A place among the streams is taken after that.
+/// Waits for the first message, which must have a valid token. A place among the streams is taken after that.
 async fn subscribed(
     app: &Arc<App>,
     socket: &mut WebSocket,
@@ -195,8 +195,8 @@ fn stopping() -> End {
     End::Close(code::STOPPING, "the server is being stopped; come again with lastSequence".to_owned())
 }
 
-/// Tells everything until the execution has ended.
-async fn tell(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -> End {
+/// Sends messages until the execution has ended.
+async fn send_messages(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -> End {
     let mut heard_at = Instant::now();
     loop {
         let bell = live.bell();
@@ -232,7 +232,7 @@ async fn tell(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -> End {
     }
 }
 
-/// True when the execution has ended and all of it is told.
+/// Sends what is new. Returns true when the execution has ended and its last message is sent.
 async fn catch_up(socket: &mut WebSocket, live: &mut Live) -> Result<bool, End> {
     loop {
         let (page, _held) = live.read().await?;
@@ -269,7 +269,7 @@ async fn send_json(socket: &mut WebSocket, value: &Value) -> Result<(), End> {
     send(socket, Message::Text(value.to_string().into())).await
 }
 
-/// Waits until the client has taken the answer to its ping. The answers of a client that takes none would fill the memory.
+/// Waits until the client has read the answer to its ping. The answers of a client that reads none would fill the memory.
 async fn flush(socket: &mut WebSocket) -> Result<(), End> {
     match timeout(SEND_MAX, socket.flush()).await {
         Ok(Ok(())) => Ok(()),

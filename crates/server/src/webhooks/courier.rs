@@ -1,5 +1,5 @@
-//! Looks for executions that have something to tell, and works on so many of them at a time. Everything it must know is in
-//! the store: after a crash it goes on where it was.
+//! Finds executions with events to deliver, and works on a bounded number of them at a time. Its state is in the store, so
+//! it continues after a crash.
 
 use super::ready::Ready;
 use super::route::{Route, Standing};

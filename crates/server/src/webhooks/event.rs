@@ -1,4 +1,4 @@
-//! The seven events of the workflow document, made from the same messages that streams tell.
+//! The seven events of the workflow document, made from the messages of streams.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -40,14 +40,14 @@ use WebhookEvent::{
     NodeStarted,
 };
 
-/// What a receiver gets that does not say what it wants: how the execution goes, not each of its nodes.
+/// Events for a receiver that names none: those of the execution, not those of its nodes.
 const USUAL: [WebhookEvent; 4] = [ExecutionStarted, ExecutionCompleted, ExecutionFailed, ExecutionCancelled];
 
 /// Whom an event is about.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub execution: ExecutionId,
-    /// As it goes over the wire.
+    /// Its id in answers.
     pub workflow: Option<String>,
 }
 
@@ -130,8 +130,7 @@ fn describe(body: &MessageBody, message: &Message, data: &mut Map<String, Value>
             put("nodeId", json!(node.id));
             put("nodeName", json!(node.name));
             put("nodeType", json!(node.kind));
-            let told = attempt_error(failure, message.at, *retry_count, *retries_max);
-            put("error", told);
+            put("error", attempt_error(failure, message.at, *retry_count, *retries_max));
         }
         MessageBody::Log { .. } => {}
     }

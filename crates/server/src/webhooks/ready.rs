@@ -1,4 +1,4 @@
-//! Executions that have something to tell, in a queue per receiver. Receivers take turns, so that none waits for another
+//! Executions with events to deliver, in a queue per receiver. Receivers take turns, so that none waits for another
 //! one's queue, however long that is and however slowly it is answered.
 
 use std::collections::{HashMap, HashSet, VecDeque};

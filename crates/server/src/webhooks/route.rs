@@ -21,7 +21,7 @@ const PAGE: usize = 16;
 /// When the store or the vault cannot be asked, this long is waited.
 const TROUBLE_MS: u64 = 1_000;
 
-/// An execution that has something to tell.
+/// An execution with a webhook.
 #[derive(Debug)]
 pub struct Route {
     source: DeliverySource,
@@ -29,20 +29,20 @@ pub struct Route {
     receiver: Arc<str>,
     /// None: it is opened when it is needed.
     feed: Option<Feed>,
-    /// Starts that were told: the feed may tell of them again.
+    /// Starts that were sent: the feed may report them again.
     starts: BTreeSet<u64>,
     /// The execution has ended, and all its events are in the outbox.
     gathered: bool,
 }
 
-/// Where a route stands after it was worked on.
+/// The state of a route after it was worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing to do until the execution changes.
     Waits,
     /// The next try is due then.
     Due(Millis),
-    /// Everything is told and acknowledged, or given up.
+    /// Every event is acknowledged or given up.
     Done,
 }
 
@@ -69,7 +69,7 @@ impl Route {
         self.feed = None;
     }
 
-    /// As far as it goes. Trouble of our own is logged, and tried again soon.
+    /// Sends what can be sent. An error of the server is logged, and the route is tried again soon.
     pub async fn advance(&mut self, app: &Arc<App>, client: &reqwest::Client) -> Standing {
         match self.go(app, client).await {
             Ok(standing) => standing,
@@ -112,7 +112,7 @@ impl Route {
         Ok(if kept[..] == [Applied::Done] { Standing::Done } else { Standing::Due(now()) })
     }
 
-    /// New messages become deliveries, in the order in which they were told.
+    /// Makes deliveries of the new messages, in their order.
     async fn gather(&mut self, app: &Arc<App>) -> Result<(), Problem> {
         loop {
             let page = self.page(app).await?;
@@ -183,7 +183,7 @@ impl Route {
         Ok(page)
     }
 
-    /// From the beginning of the journal, with what was told before known.
+    /// Opens the feed after the last message that was gathered.
     async fn open(&mut self, app: &Arc<App>) -> Result<Feed, Problem> {
         let (state, id) = (app.clone(), self.source.execution);
         let opened = app

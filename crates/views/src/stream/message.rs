@@ -19,7 +19,8 @@ const MESSAGE_BYTES: usize = 300;
 pub struct Message {
     /// Its place among all messages of all executions; fits the numbers of JavaScript.
     pub sequence: u64,
-    /// Whoever has seen everything up to here has not seen this. A start that is told late is newer than its sequence.
+    /// A subscriber that has seen this number or a lower one needs the message. A start that is reported late is newer
+    /// than its sequence.
     pub newer_than: u64,
     pub at: Millis,
     pub body: MessageBody,
@@ -51,7 +52,7 @@ pub enum MessageBody {
         retries_max: u32,
         last: bool,
     },
-    /// `outputs` are put in by whoever has the whole journal.
+    /// The reader of the journal fills in `outputs`.
     Ended {
         status: &'static str,
         duration_ms: u64,
@@ -65,7 +66,7 @@ pub enum MessageBody {
     },
 }
 
-/// The number of the n-th message that a row tells.
+/// Returns the number of the n-th message of a row.
 pub(super) fn sequence(position: i64, index: u64) -> u64 {
     position.cast_unsigned().saturating_mul(PER_ROW) + index.min(PER_ROW - 1)
 }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/executions/{executionId}/journal`: the records themselves, for whoever folds them on their own.
+//! `GET /api/v1/executions/{executionId}/journal`: the stored records, for clients that fold them themselves.
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::{TAG, stored_of};
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use utoipa::IntoParams;
 use windlass_store::Position;
 
-/// Longer than this nobody waits with one request.
+/// The longest time that one request waits.
 const WAIT_MAX_MS: u64 = 30_000;
 
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -30,7 +30,7 @@ use windlass_views::{LifecycleLine, LogProjection, NodeLabel, time};
 const LIST: Paged = Paged { name: "logs", usual: 100, most: 1_000 };
 /// Chunks of the log, and lines of the journal, read at a time.
 const PAGE: usize = 64;
-/// How often one request reads so many. A filter that finds little gives a short page, and a cursor to go on from.
+/// How many of these one request reads. A filter that matches few lines leads to a short page with a cursor.
 const PAGES_MAX: usize = 32;
 /// JSON of a line without its text and data, roughly.
 const ENTRY_BYTES: usize = 250;
@@ -119,7 +119,7 @@ pub async fn logs(
     logs.await
 }
 
-/// Where reading goes on: in the journal, and in the log after a chunk and so many lines of the next one.
+/// The place where the next page begins: in the journal, and in the log after a chunk and some lines of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Place {
     journal: JournalCursor,
@@ -147,7 +147,7 @@ struct Wanted {
     since: Option<Millis>,
     limit: usize,
     from: Place,
-    /// Lines for whoever looks closely.
+    /// Whether lines of level `debug` are wanted.
     debug: bool,
 }
 
@@ -187,7 +187,7 @@ struct StoredLine {
     line: Line,
 }
 
-/// A walk through journal and log at once, by time; each keeps its own order.
+/// Merges journal and log by time; each keeps its own order.
 struct Reading {
     wanted: Wanted,
     id: ExecutionId,
@@ -227,13 +227,13 @@ impl Reading {
             let (lines, more_lines) = self.lines(reader)?;
             let more = (next.is_some(), more_lines);
             match self.merge(told.into(), lines, more) {
-                Stop::Full => return Ok(Some(self.told(true))),
-                Stop::Over => return Ok(Some(self.told(false))),
+                Stop::Full => return Ok(Some(self.page_of_logs(true))),
+                Stop::Over => return Ok(Some(self.page_of_logs(false))),
                 Stop::ReadOn if slice.is_over() => return Ok(None),
                 Stop::ReadOn => {}
             }
         }
-        Ok(Some(self.told(true)))
+        Ok(Some(self.page_of_logs(true)))
     }
 
     fn lines(&self, reader: &mut impl Reader) -> Result<(Lines, bool), Problem> {
@@ -298,7 +298,7 @@ impl Reading {
         }
     }
 
-    fn told(&mut self, has_more: bool) -> Logs {
+    fn page_of_logs(&mut self, has_more: bool) -> Logs {
         let pagination = LIST.next(has_more.then_some(self.place));
         Logs { logs: std::mem::take(&mut self.logs), pagination }
     }
@@ -348,7 +348,7 @@ enum Stop {
     Over,
 }
 
-/// At the same time what happened comes first, unless it is the end of what the line belongs to.
+/// At the same time a record comes first, unless it is the end of what the line belongs to.
 fn is_before(line: &Line, told: &LifecycleLine) -> bool {
     Millis(line.at) < told.at || told.is_end && Millis(line.at) == told.at
 }

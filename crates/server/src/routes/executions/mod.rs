@@ -1,4 +1,4 @@
-//! Executions: started, told, listed, controlled.
+//! Executions: start, view, list, control.
 
 mod artifact;
 mod control;

@@ -1,4 +1,4 @@
-//! One execution: all of it, how it stands, its picture.
+//! One execution: its view, its status, its graph.
 
 use super::links::Links;
 use super::{TAG, view_execution};

@@ -137,7 +137,7 @@ pub async fn retry(
     let audit = Some(Box::new(caller.does("execution.retry", &execution_id(of), details)));
     match app.ask(Request::Retry { id, retry, audit }).await? {
         Answer::Started(new) => {
-            traces::begun(&app, new);
+            traces::trace_new(&app, new);
             tell(&caller, "execution.retry", of);
             let told = Retried {
                 execution_id: execution_id(new),

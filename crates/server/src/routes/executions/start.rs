@@ -259,7 +259,7 @@ async fn ask_engine(
     match app.ask(windlass_engine::Request::Start(Box::new(start))).await? {
         Answer::Started(id) => {
             tracing::debug!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, "started");
-            traces::begun(app, id);
+            traces::trace_new(app, id);
             Ok(id)
         }
         // The last place may be that of the same start, which came a moment before.
