@@ -4,9 +4,10 @@ use crate::feed::leases;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
 use windlass_kernel::{ExecutionId, Illegal, Net};
-use windlass_store::{Options, Quarantine, Reader, StoreError, Stored};
+use windlass_store::{Options, Origin, Quarantine, Reader, StoreError, Stored};
 use windlass_views::{
-    AnswerBudget, ExecutionView, Facts, History, Labels, Quarantined, Sources, Workflow, response, time,
+    AnswerBudget, ExecutionView, Facts, History, Metadata, Quarantined, Sources, Workflow, execution_id,
+    response, time,
 };
 
 #[derive(Debug)]
@@ -55,6 +56,19 @@ pub fn quarantined(quarantine: Quarantine) -> Quarantined {
     Quarantined { reason, since: time(since), deaths }
 }
 
+/// Returns what a view shows of an origin.
+pub fn metadata(origin: &Origin) -> Metadata {
+    let Options { by, tags, correlation, .. } = origin.options.clone();
+    Metadata {
+        triggered_by: by,
+        trigger_type: origin.trigger.to_string(),
+        tags,
+        correlation_id: correlation,
+        parent_execution_id: origin.parent.map(execution_id),
+        ..Metadata::default()
+    }
+}
+
 /// Reads what is known of an execution apart from its journal.
 pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreError> {
     let execution = stored.state.head.id;
@@ -68,10 +82,8 @@ pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreEr
         version: definition.version,
         dialect: Dialect::of_name(&definition.dialect).map(Dialect::view),
     });
-    let Options { by, tags, correlation, debug, .. } = stored.origin.options.clone();
-    let labels = Labels { by, tags, correlation, parent: stored.origin.parent, debug };
-    let trigger = stored.origin.trigger.to_string();
+    let (metadata, debug) = (metadata(&stored.origin), stored.origin.options.debug);
     let suspect = reader.suspect(execution)?;
     let quarantined = suspect.and_then(|suspect| suspect.quarantine()).map(quarantined);
-    Ok(Facts { execution, workflow, trigger, leases: leases(reader, execution)?, labels, quarantined })
+    Ok(Facts { execution, workflow, metadata, debug, leases: leases(reader, execution)?, quarantined })
 }

@@ -87,7 +87,7 @@ fn course(
         retry_count: firing.attempts.saturating_sub(1),
         output: firing.output.as_ref().map(|output| budget.show(output)),
         metadata: metadata(firing),
-        error: node_error(net, history, firing, facts.labels.debug),
+        error: node_error(net, history, firing, facts.debug),
         progress: taken.and_then(|taken| taken.progress.clone()),
         skip_reason: match firing.end {
             Some(End::Skipped(reason)) => reason.map(skip_reason),

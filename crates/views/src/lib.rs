@@ -28,7 +28,7 @@ pub use large::{AnswerBudget, Open, ReadValue, SHOWN_BYTES_MAX, Sources, ValueBu
 pub use lifecycle::{LifecycleLine, LogProjection};
 pub use projection::{EventProjection, Projection, PublicEvent};
 pub use response::{
-    DialectView, Facts, Labels, LeaseInfo, Leases, ViewInput, Workflow, execution_status, progress, response,
+    DialectView, Facts, LeaseInfo, Leases, ViewInput, Workflow, execution_status, progress, response,
     show_outputs, status,
 };
 pub use shapes::{

@@ -23,28 +23,17 @@ pub struct LeaseInfo {
     pub progress: Option<NodeProgress>,
 }
 
-/// Options of a start that a view shows.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Labels {
-    /// Who started it.
-    pub by: String,
-    pub tags: Vec<String>,
-    pub correlation: Option<String>,
-    /// The execution that it follows, or does again.
-    pub parent: Option<ExecutionId>,
-    pub debug: bool,
-}
-
 /// What is known of an execution apart from its journal.
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub execution: ExecutionId,
     /// None: its definition was removed.
     pub workflow: Option<Workflow>,
-    /// `manual`, `workflow`, …
-    pub trigger: String,
+    /// As the start was requested; the journal knows more.
+    pub metadata: Metadata,
+    /// Whether errors show where in the code they arose.
+    pub debug: bool,
     pub leases: Leases,
-    pub labels: Labels,
     pub quarantined: Option<Quarantined>,
 }
 
@@ -121,7 +110,7 @@ pub fn response(facts: &Facts, net: &Net, history: &History, sources: Sources<'_
         node_executions,
         waiting_for: waiting_for(net, history, &mut budget),
         quarantined: facts.quarantined.clone(),
-        errors: errors(net, history, facts.labels.debug),
+        errors: errors(net, history, facts.debug),
         metadata: metadata(facts, history),
         dialect: dialect.map(|dialect| dialect.name),
         view: dialect.map_or(Value::Null, |dialect| {
@@ -212,15 +201,13 @@ fn errors(net: &Net, history: &History, debug: bool) -> Vec<ExecutionError> {
 fn metadata(facts: &Facts, history: &History) -> Metadata {
     let starter = history.state().head.parent.as_ref().map(|parent| execution_id(parent.execution));
     let retry_of = history.retry_of.map(execution_id);
-    let labels = &facts.labels;
+    let requested = facts.metadata.clone();
     Metadata {
-        triggered_by: starter.as_ref().unwrap_or(&labels.by).clone(),
-        trigger_type: facts.trigger.clone(),
-        tags: labels.tags.clone(),
-        correlation_id: labels.correlation.clone(),
+        triggered_by: starter.clone().unwrap_or(requested.triggered_by),
         // The document calls both so: the execution that asked for this one, and the one that it does again.
-        parent_execution_id: starter.or_else(|| retry_of.clone()).or_else(|| labels.parent.map(execution_id)),
+        parent_execution_id: starter.or_else(|| retry_of.clone()).or(requested.parent_execution_id),
         retry_of,
         restarts: Some(history.state().head.restarts).filter(|restarts| *restarts > 0),
+        ..requested
     }
 }

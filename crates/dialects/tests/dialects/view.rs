@@ -5,7 +5,7 @@ use std::sync::Arc;
 use windlass_dialects::{Dialect, compile};
 use windlass_kernel::*;
 use windlass_views::{
-    Facts, History, Labels, LeaseInfo, Leases, Sources, ValuePlace, Workflow, execution_status, progress,
+    Facts, History, LeaseInfo, Leases, Metadata, Sources, ValuePlace, Workflow, execution_status, progress,
     response, status,
 };
 
@@ -86,9 +86,10 @@ impl Driven {
             version: 2,
             dialect: Dialect::of_name("playbook").map(Dialect::view),
         };
-        let labels = Labels { by: "owner".into(), ..Labels::default() };
-        let (execution, trigger) = (ExecutionId(7), "manual".into());
-        let facts = Facts { execution, workflow: Some(workflow), trigger, leases, labels, quarantined: None };
+        let metadata =
+            Metadata { triggered_by: "owner".into(), trigger_type: "manual".into(), ..Metadata::default() };
+        let (execution, workflow) = (ExecutionId(7), Some(workflow));
+        let facts = Facts { execution, workflow, metadata, debug: false, leases, quarantined: None };
         let history = History::of(&self.net, &self.journal).expect("the journal is whole");
         let read = |place: &ValuePlace| {
             place.address().value_in(&self.journal[usize::try_from(place.version).unwrap()].event)

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::ids;
-use crate::loaded::quarantined;
+use crate::loaded::{metadata, quarantined};
 use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
 use crate::routes::shared;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass_kernel::{ExecutionId, Outcome, Phase};
 use windlass_store::{Catalog, ListedExecution, Query, Reader, Status, WorkflowId};
-use windlass_views::{Quarantined, execution_id, status, time, workflow_id};
+use windlass_views::{Metadata, Quarantined, execution_id, status, time, workflow_id};
 
 const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 };
 
@@ -143,21 +143,7 @@ pub struct Execution {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     completed_at: Option<String>,
-    metadata: Labels,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Labels {
-    triggered_by: String,
-    trigger_type: String,
-    tags: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    correlation_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    parent_execution_id: Option<String>,
+    metadata: Metadata,
 }
 
 impl From<ListedExecution> for Execution {
@@ -174,13 +160,7 @@ impl From<ListedExecution> for Execution {
             created_at: time(row.created_at),
             updated_at: time(row.at),
             completed_at: row.phase.is_ended().then(|| time(row.at)),
-            metadata: Labels {
-                triggered_by: row.origin.options.by.clone(),
-                trigger_type: row.origin.trigger.into_owned(),
-                tags: row.origin.options.tags.clone(),
-                correlation_id: row.origin.options.correlation.clone(),
-                parent_execution_id: row.origin.parent.map(execution_id),
-            },
+            metadata: metadata(&row.origin),
         }
     }
 }
