@@ -1,18 +1,19 @@
 //! Answers on their way to clients. A client that reads slowly keeps its answer in the server's memory, so the bytes that
 //! wait for clients are counted per tenant: beyond its budget a tenant waits, and then is refused. Others are not concerned.
 
-mod body;
-
 use crate::cache::lock;
 use crate::problem::Problem;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use body::Parts;
+use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Notify;
 use windlass_store::Tenant;
@@ -233,6 +234,56 @@ impl io::Write for Writer<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// The body of an answer: parts that are freed one by one as the connection takes them.
+#[derive(Debug, Default)]
+struct Parts {
+    parts: VecDeque<Bytes>,
+    left: u64,
+}
+
+/// A part, counted as long as anything of it is in memory.
+struct Part {
+    bytes: Bytes,
+    _held: HeldBytes,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Parts {
+    fn push(&mut self, bytes: Bytes, held: HeldBytes) {
+        if !bytes.is_empty() {
+            self.left += bytes.len() as u64;
+            self.parts.push_back(Bytes::from_owner(Part { bytes, _held: held }));
+        }
+    }
+}
+
+impl hyper::body::Body for Parts {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let part = self.parts.pop_front();
+        self.left -= part.as_ref().map_or(0, |part| part.len() as u64);
+        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
     }
 }
 

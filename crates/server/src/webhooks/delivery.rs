@@ -1,6 +1,5 @@
 //! One try to deliver an event.
 
-use super::backoff::{SAID_MAX_MS, delay_ms};
 use super::canonical::canonical;
 use super::signature::{Secret, of_body, of_message};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -93,7 +92,7 @@ fn answered(response: &Response) -> Answered {
         return Answered::Gone;
     }
     let said = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    let retry_after_ms = said.map(|seconds| seconds.saturating_mul(1_000).min(SAID_MAX_MS));
+    let retry_after_ms = said.map(|seconds| seconds.saturating_mul(1_000).min(RETRY_AFTER_MAX_MS));
     Answered::Refused { status: status.as_u16(), retry_after_ms }
 }
 
@@ -156,6 +155,23 @@ pub fn outcome(
     told
 }
 
+/// Seconds before each further try. A receiver that is deployed again is back within the first ones, one that is broken
+/// over a weekend within the last.
+const DELAYS_S: [u64; 12] = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 57_600, 86_400];
+/// Share of a delay that is randomised, so that a receiver that is back does not get everything at once.
+const JITTER: f64 = 0.1;
+/// The longest `Retry-After` that is respected.
+const RETRY_AFTER_MAX_MS: u64 = 86_400_000;
+
+/// Returns the delay after a number of failed tries, from 1; None when the delivery is given up. `random` is uniform.
+fn delay_ms(failed: u32, random: u32) -> Option<u64> {
+    let index = usize::try_from(failed.checked_sub(1)?).ok()?;
+    let base = *DELAYS_S.get(index)? * 1_000;
+    let chance = f64::from(random) / f64::from(u32::MAX) * 2.0 - 1.0;
+    let jitter = base as f64 * JITTER * chance;
+    Some((base as f64 + jitter).round() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,5 +223,21 @@ mod tests {
         let last = after(12, &Answered::Failed("no".into()));
         assert_eq!((last.state, last.due), (DeliveryState::GivenUp, None));
         assert_eq!(after(0, &Answered::Gone).state, DeliveryState::GivenUp);
+    }
+
+    #[test]
+    fn tries_go_on_over_hours_for_three_days_and_then_end() {
+        let delays: Vec<u64> = (1..).map_while(|failed| delay_ms(failed, u32::MAX / 2)).collect();
+        assert_eq!(delays.len(), DELAYS_S.len());
+        assert!(delays.is_sorted());
+        let hours = delays.iter().sum::<u64>() / 3_600_000;
+        assert!((60..=84).contains(&hours), "{hours} hours");
+        assert_eq!(delay_ms(13, 0), None);
+    }
+
+    #[test]
+    fn chance_moves_a_delay_by_a_tenth_at_most() {
+        assert_eq!((delay_ms(1, 0), delay_ms(1, u32::MAX)), (Some(4_500), Some(5_500)));
+        assert_eq!(delay_ms(0, 0), None);
     }
 }

@@ -6,10 +6,8 @@
 //! | [`canonical`], [`signature`] | what is signed, and how |
 //! | [`courier`] | who looks for events, and sends them one after the other |
 //! | [`ready`] | whose turn it is |
-//! | [`delivery`] | one try, and what its answer means |
-//! | [`backoff`] | when the next try is due |
+//! | [`delivery`] | one try, what its answer means, and when the next try is due |
 
-pub mod backoff;
 pub mod canonical;
 pub mod courier;
 pub mod delivery;

@@ -16,7 +16,6 @@ mod refused;
 mod retry;
 mod start;
 mod started;
-mod value;
 
 pub use list::{Execution as ListedExecution, Wanted as ExecutionFilter};
 pub(super) use options::ExecutionOptions;
@@ -51,7 +50,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(one::status))
         .routes(routes!(one::graph))
         .routes(routes!(artifact::artifact))
-        .routes(routes!(value::value))
+        .routes(routes!(artifact::value))
         .routes(routes!(logs::logs))
         .routes(routes!(events::events))
         .routes(routes!(evidence::evidence))
