@@ -14,7 +14,7 @@ use crate::rights::TenantRights;
 use crate::routes::Estimates;
 use crate::settings::Settings;
 use crate::storage::Storage;
-use crate::streams::{StreamPlace, Streams};
+use crate::streams::{StreamSlot, Streams};
 use crate::traces::Traces;
 use crate::vault::SharedVault;
 use crate::versions::Versions;
@@ -144,15 +144,15 @@ impl App {
     }
 
     /// Keeps rows beside executions, all of them or none, and says what became of each.
-    pub async fn keep(&self, entries: Vec<Entry>) -> Result<Vec<Applied>, Problem> {
+    pub async fn store_entries(&self, entries: Vec<Entry>) -> Result<Vec<Applied>, Problem> {
         match self.ask(Request::Keep(entries)).await? {
             Answer::Kept(applied) => Ok(applied),
-            other => Err(misfit(&other)),
+            other => Err(unexpected_answer(&other)),
         }
     }
 
     /// Work that may wait for the disk or take long, on a thread that may.
-    pub async fn aside<T: Send + 'static>(
+    pub async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
@@ -164,8 +164,8 @@ impl App {
         if !self.engine.is_recovered() || *self.stopping.borrow() {
             return Err(Problem::unavailable("the server is starting or being stopped"));
         }
-        if let Some(standstill) = self.pulse.vitals.standstill() {
-            return Err(Problem::unavailable(format!("{standstill}; the log says more")));
+        if let Some(stall) = self.pulse.vitals.stall() {
+            return Err(Problem::unavailable(format!("{stall}; the log says more")));
         }
         if self.storage.is_disk_full() {
             let message = "the disk has less than its reserve free: nothing new is started or stored";
@@ -186,7 +186,7 @@ impl App {
     }
 
     /// A place for a stream of a tenant, free again when it is dropped.
-    pub fn stream_place(&self, tenant: &Tenant) -> Result<StreamPlace, Problem> {
+    pub fn take_stream_slot(&self, tenant: &Tenant) -> Result<StreamSlot, Problem> {
         self.streams.take(tenant, self.directory.streams(tenant, &self.settings))
     }
 
@@ -203,6 +203,6 @@ impl App {
 }
 
 /// An answer that does not fit the question is a defect.
-pub fn misfit(answer: &Answer) -> Problem {
+pub fn unexpected_answer(answer: &Answer) -> Problem {
     Problem::internal(format!("the engine gave an answer that does not fit the question: {answer:?}"))
 }

@@ -27,7 +27,7 @@ const UNAUTHENTICATED: &str = "access.unauthenticated";
 impl Caller {
     /// Says that this caller does it: goes with the request that asks for it.
     #[must_use]
-    pub fn does(&self, action: &str, target: &str, details: Value) -> Audit {
+    pub fn audit_entry(&self, action: &str, target: &str, details: Value) -> Audit {
         let Author { actor, role } = self.author();
         let (tenant, at) = (self.tenant.clone(), now());
         Audit { tenant, at, actor, role, action: action.to_owned(), target: target.to_owned(), details }
@@ -41,12 +41,12 @@ impl Caller {
 
 /// Who sent a request, as far as it became known while it was answered.
 #[derive(Debug, Clone, Default)]
-pub struct Asker(Arc<OnceLock<Caller>>);
+pub struct RequestCaller(Arc<OnceLock<Caller>>);
 
-impl Asker {
+impl RequestCaller {
     /// Notes who sent the request that these extensions are of.
     pub fn note(extensions: &Extensions, caller: &Caller) {
-        if let Some(Asker(known)) = extensions.get::<Asker>() {
+        if let Some(RequestCaller(known)) = extensions.get::<RequestCaller>() {
             // The first one is who showed the token.
             let _ = known.set(caller.clone());
         }
@@ -61,12 +61,12 @@ pub async fn write_refused(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let (asker, method) = (Asker::default(), request.method().clone());
-    request.extensions_mut().insert(asker.clone());
+    let (sender, method) = (RequestCaller::default(), request.method().clone());
+    request.extensions_mut().insert(sender.clone());
     let response = next.run(request).await;
     if matches!(response.status(), StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED) {
         let route = matched.as_ref().map_or("none", MatchedPath::as_str);
-        let audit = refused(asker.0.get(), &format!("{method} {route}"), response.status());
+        let audit = refused(sender.0.get(), &format!("{method} {route}"), response.status());
         write(&app, app.refusals.note(audit, Instant::now()));
     }
     response
@@ -75,7 +75,7 @@ pub async fn write_refused(
 fn refused(caller: Option<&Caller>, target: &str, status: StatusCode) -> Audit {
     let details = json!({ "status": status.as_u16(), "count": 1 });
     match caller {
-        Some(caller) => caller.does(REFUSED, target, details),
+        Some(caller) => caller.audit_entry(REFUSED, target, details),
         // Nobody knows whose it was meant to be: whoever runs the server sees it.
         None => Audit {
             tenant: Tenant::default(),
@@ -103,7 +103,7 @@ fn write(app: &Arc<App>, audits: Vec<Audit>) {
     let app = app.clone();
     tokio::spawn(async move {
         let entries = audits.into_iter().map(|audit| Entry::Audit(Box::new(audit))).collect();
-        if let Err(problem) = app.keep(entries).await {
+        if let Err(problem) = app.store_entries(entries).await {
             tracing::warn!("refused requests are not in the audit log: {problem}");
         }
     });

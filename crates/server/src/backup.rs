@@ -1,6 +1,6 @@
 //! Copies of a data folder, made while it is in use, and put back.
 //!
-//! A copy has the store as it was at one moment, the artifacts that it names, and a note with digests. The master key is
+//! A copy has the store as it was at one moment, the artifacts that it names, and a manifest with digests. The master key is
 //! not in it: whoever has only the copy cannot open its secrets.
 
 mod copying;
@@ -18,12 +18,12 @@ use windlass_store::sqlite::Sqlite;
 
 const STORE: &str = "windlass.db";
 const ARTIFACTS: &str = "artifacts";
-const NOTE: &str = "backup.json";
+const MANIFEST: &str = "backup.json";
 const FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Note {
+pub struct BackupManifest {
     pub format: u32,
     pub program_version: String,
     pub made_at: String,
@@ -34,7 +34,7 @@ pub struct Note {
 }
 
 /// Copies the data folder into a folder that is not there yet. It has its name only when it is whole.
-pub fn backup(data: &Path, into: &Path) -> anyhow::Result<Note> {
+pub fn backup(data: &Path, into: &Path) -> anyhow::Result<BackupManifest> {
     make_private();
     let store = Folder::store(data);
     ensure!(store.exists(), "there is no data in {}", data.display());
@@ -42,17 +42,17 @@ pub fn backup(data: &Path, into: &Path) -> anyhow::Result<Note> {
     let unfinished = unfinished(into)?;
     // Of an earlier process that had this number.
     remove(&unfinished)?;
-    let made = make(&store, &unfinished).and_then(|note| {
+    let made = make(&store, &unfinished).and_then(|manifest| {
         fs::rename(&unfinished, into).with_context(|| format!("cannot give {} its name", into.display()))?;
-        Ok(note)
+        Ok(manifest)
     });
     if made.is_err() {
         // The first error is the one to tell.
         let _ = remove(&unfinished);
     }
-    let note = made?;
+    let manifest = made?;
     sync_folder(into.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
-    Ok(note)
+    Ok(manifest)
 }
 
 /// Beside the backup, under the whole of its name, and of this process alone.
@@ -73,7 +73,7 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
 
 /// Artifacts are copied before the store and after it. What the store names at that moment is not swept before, and what
 /// was put there while the first ones were copied is too fresh to be swept.
-fn make(store: &Path, folder: &Path) -> anyhow::Result<Note> {
+fn make(store: &Path, folder: &Path) -> anyhow::Result<BackupManifest> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut artifacts = Copying::new(store, &folder.join(ARTIFACTS));
     artifacts.copy()?;
@@ -81,7 +81,7 @@ fn make(store: &Path, folder: &Path) -> anyhow::Result<Note> {
     artifacts.copy()?;
     artifacts.is_whole(&folder.join(STORE))?;
     let (store_sha256, store_bytes) = digest(&folder.join(STORE))?;
-    let note = Note {
+    let manifest = BackupManifest {
         format: FORMAT,
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         made_at: windlass_views::time(crate::host::now()),
@@ -90,19 +90,24 @@ fn make(store: &Path, folder: &Path) -> anyhow::Result<Note> {
         artifacts: artifacts.count(),
         artifact_bytes: artifacts.bytes(),
     };
-    write_synced(&folder.join(NOTE), &serde_json::to_vec_pretty(&note)?)?;
+    write_synced(&folder.join(MANIFEST), &serde_json::to_vec_pretty(&manifest)?)?;
     sync_folder(folder)?;
-    Ok(note)
+    Ok(manifest)
 }
 
 /// Puts a copy back into a data folder that has no store yet, after it was found to be what it was.
-pub fn restore(from: &Path, data: &Path) -> anyhow::Result<Note> {
-    let text = fs::read(from.join(NOTE))
-        .with_context(|| format!("{} is no backup: it has no {NOTE}", from.display()))?;
-    let note: Note = serde_json::from_slice(&text).context("the note of the backup cannot be read")?;
-    ensure!(note.format == FORMAT, "the backup has format {}, this program knows {FORMAT}", note.format);
+pub fn restore(from: &Path, data: &Path) -> anyhow::Result<BackupManifest> {
+    let text = fs::read(from.join(MANIFEST))
+        .with_context(|| format!("{} is no backup: it has no {MANIFEST}", from.display()))?;
+    let manifest: BackupManifest =
+        serde_json::from_slice(&text).context("the manifest of the backup cannot be read")?;
+    ensure!(
+        manifest.format == FORMAT,
+        "the backup has format {}, this program knows {FORMAT}",
+        manifest.format
+    );
     let (found, _) = digest(&from.join(STORE))?;
-    if found != note.store_sha256 {
+    if found != manifest.store_sha256 {
         bail!("the store in {} is not the one that was saved: its digest differs", from.display());
     }
     let folder = Folder::hold(data, "windlass admin restore")?;
@@ -111,12 +116,12 @@ pub fn restore(from: &Path, data: &Path) -> anyhow::Result<Note> {
     let mut copying = Copying::new(&from.join(STORE), &store.with_file_name(ARTIFACTS));
     copying.copy()?;
     let artifacts = copying.count();
-    ensure!(artifacts == note.artifacts, "{} artifacts of {} are there", artifacts, note.artifacts);
+    ensure!(artifacts == manifest.artifacts, "{} artifacts of {} are there", artifacts, manifest.artifacts);
     let unfinished = store.with_extension("restoring");
     copy_synced(&from.join(STORE), &unfinished)?;
     fs::rename(&unfinished, &store)?;
     sync_folder(folder.path())?;
-    Ok(note)
+    Ok(manifest)
 }
 
 fn digest(path: &Path) -> anyhow::Result<(String, u64)> {

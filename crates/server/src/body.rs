@@ -22,37 +22,37 @@ const LARGE: usize = 64 * 1024;
 
 /// A JSON body of type `T`.
 #[derive(Debug)]
-pub struct Sent<T>(pub T);
+pub struct JsonBody<T>(pub T);
 
 /// A JSON body that may be left out: then it is the default.
 #[derive(Debug)]
-pub struct MaySend<T>(pub T);
+pub struct OptionalJsonBody<T>(pub T);
 
 /// A query string of type `T`.
 #[derive(Debug)]
 pub struct Params<T>(pub T);
 
-impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Sent<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         is_json(&parts.headers)?;
-        parse_aside(app, collect(body, app).await?).await.map(Sent)
+        parse_blocking(app, collect(body, app).await?).await.map(JsonBody)
     }
 }
 
-impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Arc<App>> for MaySend<T> {
+impl<T: DeserializeOwned + Default + Send + 'static> FromRequest<Arc<App>> for OptionalJsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         let bytes = collect(body, app).await?;
         if bytes.is_empty() {
-            return Ok(MaySend(T::default()));
+            return Ok(OptionalJsonBody(T::default()));
         }
         is_json(&parts.headers)?;
-        parse_aside(app, bytes).await.map(MaySend)
+        parse_blocking(app, bytes).await.map(OptionalJsonBody)
     }
 }
 
@@ -111,12 +111,12 @@ pub fn media_type(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Parses a body, a large one on a thread that may take its time.
-pub async fn parse_aside<T: DeserializeOwned + Send + 'static>(
+pub async fn parse_blocking<T: DeserializeOwned + Send + 'static>(
     app: &App,
     bytes: Bytes,
 ) -> Result<T, Problem> {
     match bytes.len() > LARGE {
-        true => app.aside(move || parse(&bytes)).await?,
+        true => app.run_blocking(move || parse(&bytes)).await?,
         false => parse(&bytes),
     }
 }

@@ -26,20 +26,20 @@ impl ClientAddress {
         let peer = peer.to_canonical();
         if !is_trusted(&peer) {
             FORWARDED.iter().for_each(|name| drop(headers.remove(name)));
-            return ClientAddress(group(peer));
+            return ClientAddress(client_network(peer));
         }
         // Each proxy adds the address that it has seen at the end.
         let lines = headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
         let seen: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
         let addresses = seen.iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
         let client = addresses.map(|address| address.to_canonical()).find(|address| !is_trusted(address));
-        ClientAddress(group(client.unwrap_or(peer)))
+        ClientAddress(client_network(client.unwrap_or(peer)))
     }
 }
 
 /// Returns the address that stands for all addresses of one client: of IPv6 everybody has a /64 at least.
 #[must_use]
-pub fn group(address: IpAddr) -> IpAddr {
+pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
         four => four,

@@ -1,35 +1,39 @@
 //! Connections: how many there may be, how long they may take to ask and to listen, TLS, and their orderly end.
 
-mod attendance;
-mod line;
-mod places;
+mod activity;
 mod response;
-mod tls;
+mod slots;
+mod socket;
 
 use crate::client::ClientAddress;
-use crate::settings::Settings;
-use attendance::{Attendance, Overdue, Patience};
+use crate::settings::{Settings, Tls};
+use activity::{ClientTimeout, ClientTimeouts, ConnectionActivity};
+use anyhow::Context as _;
 use axum::Router;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use ipnet::IpNet;
-use line::Line;
 use metrics::counter;
-use places::Places;
-use response::Attended;
+use response::TimedBody;
 use rustix::net::sockopt;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use slots::ConnectionSlots;
+use socket::ConnectionSocket;
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tls::{Tlsed, acceptor};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
 /// When the system cannot give another connection, it is asked again after this time.
@@ -55,7 +59,7 @@ const H2_RESETS_MAX: usize = 20;
 /// What all connections share.
 #[derive(Debug)]
 pub struct Connections {
-    places: Places,
+    slots: ConnectionSlots,
     stopping: watch::Sender<bool>,
     shared: Arc<Shared>,
 }
@@ -63,8 +67,8 @@ pub struct Connections {
 /// What every connection needs to know.
 #[derive(Debug)]
 struct Shared {
-    patience: Patience,
-    tls: Option<Tlsed>,
+    timeouts: ClientTimeouts,
+    tls: Option<Acceptor>,
     trusted: Vec<IpNet>,
 }
 
@@ -72,21 +76,21 @@ impl Connections {
     /// At most `max` at a time.
     pub fn new(settings: &Settings, max: u32) -> anyhow::Result<Connections> {
         let trusted = settings.trust_proxy.clone();
-        // One address never has all places, however few the limit on open files leaves.
+        // One address never has all slots, however few the limit on open files leaves.
         let per_address = settings.max_connections_per_address.min((max as usize / 2).max(1));
-        let tls = settings.tls.as_ref().map(acceptor).transpose()?;
+        let tls = settings.tls.as_ref().map(tls_acceptor).transpose()?;
         Ok(Connections {
-            places: Places::new(max, per_address, trusted.clone()),
+            slots: ConnectionSlots::new(max, per_address, trusted.clone()),
             stopping: watch::channel(false).0,
-            shared: Arc::new(Shared { patience: Patience::of(settings), tls, trusted }),
+            shared: Arc::new(Shared { timeouts: ClientTimeouts::of(settings), tls, trusted }),
         })
     }
 
     /// Asks every connection to end after the request it is at, and waits so long at most.
     pub async fn finish(&self, within: Duration) {
         self.stopping.send_replace(true);
-        if !self.places.all_free(within).await {
-            tracing::warn!(open = self.places.open(), "connections were cut off: they did not end in time");
+        if !self.slots.all_free(within).await {
+            tracing::warn!(open = self.slots.open(), "connections were cut off: they did not end in time");
         }
     }
 }
@@ -111,7 +115,7 @@ pub async fn accept(listener: &TcpListener, connections: &Connections, router: R
         tracing::warn!(%error, "the system does not bound what it holds for clients");
     }
     loop {
-        let Some(permit) = connections.places.next().await else { return };
+        let Some(permit) = connections.slots.next().await else { return };
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -120,40 +124,40 @@ pub async fn accept(listener: &TcpListener, connections: &Connections, router: R
                 continue;
             }
         };
-        let Some(place) = connections.places.take(permit, peer.ip()) else {
+        let Some(slot) = connections.slots.take(permit, peer.ip()) else {
             counter!("windlass_connections_refused_total").increment(1);
             tracing::debug!(address = %peer.ip(), "a connection was closed: its address has too many");
             continue;
         };
         // Small answers go out at once; a system that refuses is only slower.
         let _ = stream.set_nodelay(true);
-        end_unread(&stream, connections.shared.patience.write);
+        end_unread(&stream, connections.shared.timeouts.write);
         let shared = connections.shared.clone();
-        let talk = Talk {
+        let connection = Connection {
             router: router.clone(),
             stopping: connections.stopping.subscribe(),
-            attendance: Attendance::new(shared.patience, Instant::now()),
+            activity: ConnectionActivity::new(shared.timeouts, Instant::now()),
             peer: peer.ip(),
             shared,
         };
-        let line = Line::new(stream, talk.shared.patience.write, place);
-        tokio::spawn(talk.with(line));
+        let socket = ConnectionSocket::new(stream, connection.shared.timeouts.write, slot);
+        tokio::spawn(connection.with(socket));
     }
 }
 
 /// One connection.
-struct Talk {
+struct Connection {
     router: Router,
     stopping: watch::Receiver<bool>,
-    attendance: Arc<Attendance>,
+    activity: Arc<ConnectionActivity>,
     peer: IpAddr,
     shared: Arc<Shared>,
 }
 
-impl Talk {
-    async fn with(self, line: Line) {
-        let Some(Tlsed(acceptor)) = self.shared.tls.clone() else { return self.serve(line).await };
-        match timeout(self.shared.patience.first, acceptor.accept(line)).await {
+impl Connection {
+    async fn with(self, socket: ConnectionSocket) {
+        let Some(Acceptor(acceptor)) = self.shared.tls.clone() else { return self.serve(socket).await };
+        match timeout(self.shared.timeouts.first, acceptor.accept(socket)).await {
             Ok(Ok(stream)) => self.serve(stream).await,
             Ok(Err(error)) => tracing::debug!(%error, "a client did not get through the TLS handshake"),
             Err(_) => tracing::debug!("a client took too long for the TLS handshake"),
@@ -161,8 +165,8 @@ impl Talk {
     }
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let builder = builder(self.shared.patience);
-        let attendance = self.attendance.clone();
+        let builder = builder(self.shared.timeouts);
+        let activity = self.activity.clone();
         let service = hyper::service::service_fn(|request| answer(&self, request));
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
@@ -175,10 +179,10 @@ impl Talk {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
-            why = attendance.overdue() => {
+            why = activity.wait_for_timeout() => {
                 counter!("windlass_connections_overdue_total").increment(1);
                 tracing::debug!(?why, "a connection was closed: its client took too long");
-                if why != Overdue::Idle {
+                if why != ClientTimeout::Idle {
                     return;
                 }
                 connection.as_mut().graceful_shutdown();
@@ -191,20 +195,20 @@ impl Talk {
     }
 }
 
-/// Bounds of both protocols. Before the protocol is known, only `Attendance` bounds the time.
-fn builder(patience: Patience) -> Builder<TokioExecutor> {
+/// Bounds of both protocols. Before the protocol is known, only `ConnectionActivity` bounds the time.
+fn builder(timeouts: ClientTimeouts) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(patience.idle)
+        .header_read_timeout(timeouts.idle)
         .max_buf_size(BUFFER_MAX)
         .max_headers(HEADERS_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(Some(patience.first))
-        .keep_alive_timeout(patience.first)
+        .keep_alive_interval(Some(timeouts.first))
+        .keep_alive_timeout(timeouts.first)
         .max_concurrent_streams(H2_STREAMS_MAX)
         .max_header_list_size(H2_HEADER_LIST_MAX)
         .initial_stream_window_size(H2_STREAM_WINDOW)
@@ -217,15 +221,47 @@ fn builder(patience: Patience) -> Builder<TokioExecutor> {
 
 /// Passes a request on, with where it comes from. It is open until its response has been taken.
 fn answer(
-    talk: &Talk,
+    connection: &Connection,
     mut request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<Attended>, Infallible>> + use<> {
-    let exchange = talk.attendance.begin();
-    let client = ClientAddress::of(talk.peer, &talk.shared.trusted, request.headers_mut());
+) -> impl Future<Output = Result<Response<TimedBody>, Infallible>> + use<> {
+    let exchange = connection.activity.begin();
+    let client = ClientAddress::of(connection.peer, &connection.shared.trusted, request.headers_mut());
     request.extensions_mut().insert(client);
-    let router = talk.router.clone();
+    let router = connection.router.clone();
     async move {
         let response = router.oneshot(request).await?;
-        Ok(response.map(|body| Attended::new(body, exchange)))
+        Ok(response.map(|body| TimedBody::new(body, exchange)))
+    }
+}
+
+/// The acceptor of TLS connections, which has no `Debug` of its own.
+#[derive(Clone)]
+struct Acceptor(TlsAcceptor);
+
+impl std::fmt::Debug for Acceptor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Acceptor")
+    }
+}
+
+fn tls_acceptor(tls: &Tls) -> anyhow::Result<Acceptor> {
+    let chain = certificates(tls).with_context(|| format!("tls-cert: cannot use {}", tls.cert.display()))?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key)
+        .with_context(|| format!("tls-key: cannot use {}", tls.key.display()))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .context("the certificate and the key cannot be used together")?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Acceptor(TlsAcceptor::from(Arc::new(config))))
+}
+
+fn certificates(tls: &Tls) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let chain: Vec<_> = CertificateDer::pem_file_iter(&tls.cert)?.collect::<Result<_, _>>()?;
+    match chain.is_empty() {
+        true => Err(io::Error::new(io::ErrorKind::InvalidData, "there is no certificate in it").into()),
+        false => Ok(chain),
     }
 }

@@ -69,7 +69,7 @@ mod tests {
     fn check(asked: Option<&str>, open_files: Option<u64>, expected: Option<(u32, bool)>) {
         let flags: BTreeMap<_, _> =
             asked.into_iter().map(|asked| ("max-connections", asked.to_owned())).collect();
-        let settings = Settings::gather(&flags, |_| None).unwrap();
+        let settings = Settings::load(&flags, |_| None).unwrap();
         let found = connections(&settings, open_files, 8).ok();
         let found = found.map(|(count, warning)| (count, warning.is_some()));
         assert_eq!(found, expected, "{asked:?} of {open_files:?}");

@@ -3,7 +3,7 @@
 
 use crate::app::App;
 use crate::client::ClientAddress;
-use crate::limits::{Counted, Rate};
+use crate::limits::{Rate, RateKey};
 use crate::problem::Problem;
 use axum::extract::{Request, State};
 use axum::http::header::{
@@ -39,7 +39,7 @@ const HEADERS: [(HeaderName, HeaderValue); 4] = [
     ),
 ];
 
-pub async fn secured(request: Request, next: Next) -> Response {
+pub async fn set_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -50,12 +50,12 @@ pub async fn secured(request: Request, next: Next) -> Response {
 
 /// Counts what comes without a good token by the address it comes from. A good token is never refused here, however much
 /// comes from its address without one.
-pub async fn counted(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub async fn limit_anonymous(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let Some((rate, client)) = app.settings.anonymous_rate_limit.zip(request.extensions().get().copied())
     else {
         return next.run(request).await;
     };
-    let take = || anonymous(&app, rate, client);
+    let take = || take_anonymous(&app, rate, client);
     let path = request.uri().path();
     let is_hook = path.starts_with(HOOKS);
     if FREE.contains(&path) || path.starts_with(WEBSOCKETS) {
@@ -80,7 +80,7 @@ pub async fn counted(State(app): State<Arc<App>>, request: Request, next: Next) 
     }
 }
 
-fn anonymous(app: &App, per_second: u32, ClientAddress(client): ClientAddress) -> Result<(), Problem> {
+fn take_anonymous(app: &App, per_second: u32, ClientAddress(client): ClientAddress) -> Result<(), Problem> {
     let rate = Rate::new(per_second, Some(per_second.saturating_mul(BURST)));
-    app.rates.take(Counted::Strangers(client), rate, Instant::now())
+    app.rates.take(RateKey::Anonymous(client), rate, Instant::now())
 }

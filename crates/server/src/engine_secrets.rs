@@ -36,10 +36,10 @@ impl EngineSecrets {
     pub fn take_from_environment() -> anyhow::Result<EngineSecrets> {
         deny_inspection()?;
         if std::env::var_os(HANDED_OVER).is_some() {
-            return EngineSecrets::handed_over();
+            return EngineSecrets::read_stdin();
         }
         let found = EngineSecrets::from_environment();
-        if found.0.is_empty() { Ok(found) } else { Err(found.start_anew()) }
+        if found.0.is_empty() { Ok(found) } else { Err(found.restart()) }
     }
 
     #[must_use]
@@ -47,7 +47,7 @@ impl EngineSecrets {
         self.0.get(name).map(|value| value.as_str())
     }
 
-    fn handed_over() -> anyhow::Result<EngineSecrets> {
+    fn read_stdin() -> anyhow::Result<EngineSecrets> {
         let mut text = Zeroizing::new(String::new());
         std::io::stdin()
             .read_to_string(&mut text)
@@ -59,8 +59,8 @@ impl EngineSecrets {
     }
 
     /// Comes back only when it does not work.
-    fn start_anew(&self) -> anyhow::Error {
-        match self.handing_over() {
+    fn restart(&self) -> anyhow::Error {
+        match self.restart_command() {
             Ok(mut command) => {
                 anyhow::Error::from(command.exec()).context("cannot start anew without the secrets")
             }
@@ -68,7 +68,7 @@ impl EngineSecrets {
         }
     }
 
-    fn handing_over(&self) -> anyhow::Result<Command> {
+    fn restart_command(&self) -> anyhow::Result<Command> {
         let plain: BTreeMap<&str, &str> =
             self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let text = Zeroizing::new(serde_json::to_string(&plain)?);

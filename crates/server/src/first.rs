@@ -13,10 +13,10 @@ const SERVER: &str = "server";
 
 /// Makes what is missing; where the owner's token is, if it is there. The file is written before the row: after a crash
 /// between them the next start finds no token in the store, and takes the one of the file.
-pub async fn welcome(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
+pub async fn create_defaults(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     if !app.directory.has(&Tenant::default()) {
         let tenant = default_tenant();
-        app.keep(vec![Entry::Tenant(Box::new(tenant.clone()))]).await?;
+        app.store_entries(vec![Entry::Tenant(Box::new(tenant.clone()))]).await?;
         app.directory.put_tenant(tenant);
     }
     let file = folder.join(OWNER_FILE);
@@ -33,7 +33,7 @@ pub async fn welcome(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>
             target: stored.id.clone(),
             details: json!({ "name": stored.name, "role": stored.role }),
         };
-        app.keep(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
+        app.store_entries(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
         app.directory.put_token(stored)?;
     }
     Ok(Some(file).filter(|file| file.exists()))

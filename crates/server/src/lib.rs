@@ -52,5 +52,5 @@ pub mod webhooks;
 pub use local::Local;
 pub use rights::Variables;
 pub use routes::{ExecutionFilter, ListedExecution, openapi};
-pub use serve::{Server, serve, server_of};
+pub use serve::{Server, find_server_url, serve};
 pub use socket::SocketPath;

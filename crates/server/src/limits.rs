@@ -33,9 +33,9 @@ impl Rate {
     }
 }
 
-/// What is counted together.
+/// What is key together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Counted {
+pub enum RateKey {
     /// Requests with a token of the tenant.
     Requests(Tenant),
     /// Requests without a token to all hooks of the tenant: strangers do not use up what its users may send.
@@ -43,19 +43,19 @@ pub enum Counted {
     /// Requests without a token to one hook of the tenant.
     Hook(Tenant, String),
     /// Requests without a good token from one address.
-    Strangers(IpAddr),
+    Anonymous(IpAddr),
     /// Whatever found no bucket of its own.
-    Others,
+    Overflow,
 }
 
-impl Counted {
+impl RateKey {
     fn refused(&self, rate: Rate) -> String {
         let count = rate.per_second;
         match self {
-            Counted::Requests(_) => format!("the tenant may send {count} requests a second"),
-            Counted::Hooks(_) => format!("the tenant's hooks take {count} requests a second without a token"),
-            Counted::Hook(..) => format!("the hook takes {count} requests a second without a token"),
-            Counted::Strangers(_) | Counted::Others => {
+            RateKey::Requests(_) => format!("the tenant may send {count} requests a second"),
+            RateKey::Hooks(_) => format!("the tenant's hooks take {count} requests a second without a token"),
+            RateKey::Hook(..) => format!("the hook takes {count} requests a second without a token"),
+            RateKey::Anonymous(_) | RateKey::Overflow => {
                 format!("{count} requests a second are taken from one address without a good token")
             }
         }
@@ -69,7 +69,7 @@ pub struct RateLimits {
 
 #[derive(Debug, Default)]
 struct Buckets {
-    all: HashMap<Counted, Bucket>,
+    all: HashMap<RateKey, Bucket>,
     evicted_at: Option<Instant>,
 }
 
@@ -83,9 +83,9 @@ struct Bucket {
 
 impl RateLimits {
     /// Takes one request, or reports when the next one may come.
-    pub fn take(&self, counted: Counted, rate: Rate, now: Instant) -> Result<(), Problem> {
+    pub fn take(&self, key: RateKey, rate: Rate, now: Instant) -> Result<(), Problem> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets.of(counted.clone(), rate, now);
+        let bucket = buckets.of(key.clone(), rate, now);
         // A limit that was changed holds at once.
         bucket.rate = rate;
         bucket.left = bucket.refilled(now).min(f64::from(rate.burst));
@@ -95,21 +95,21 @@ impl RateLimits {
             return Ok(());
         }
         let wait = ((1.0 - bucket.left) / f64::from(rate.per_second)).ceil().max(1.0);
-        Err(Problem::too_many(counted.refused(rate), wait as u64))
+        Err(Problem::too_many(key.refused(rate), wait as u64))
     }
 }
 
 impl Buckets {
-    fn of(&mut self, counted: Counted, rate: Rate, now: Instant) -> &mut Bucket {
-        let is_full = self.all.len() >= BUCKETS_MAX && !self.all.contains_key(&counted);
+    fn of(&mut self, key: RateKey, rate: Rate, now: Instant) -> &mut Bucket {
+        let is_full = self.all.len() >= BUCKETS_MAX && !self.all.contains_key(&key);
         let evicts = self.evicted_at.is_none_or(|at| now.saturating_duration_since(at) >= EVICT_EVERY);
         if is_full && evicts {
             self.evicted_at = Some(now);
             self.all.retain(|_, bucket| bucket.refilled(now) < f64::from(bucket.rate.burst));
         }
         let fits = !is_full || self.all.len() < BUCKETS_MAX;
-        let counted = if fits { counted } else { Counted::Others };
-        self.all.entry(counted).or_insert(Bucket { rate, left: f64::from(rate.burst), at: now })
+        let key = if fits { key } else { RateKey::Overflow };
+        self.all.entry(key).or_insert(Bucket { rate, left: f64::from(rate.burst), at: now })
     }
 }
 
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    fn requests(tenant: &str) -> Counted {
-        Counted::Requests(Tenant::new(tenant))
+    fn requests(tenant: &str) -> RateKey {
+        RateKey::Requests(Tenant::new(tenant))
     }
 
     #[test]
@@ -148,8 +148,8 @@ mod tests {
     fn one_tenant_does_not_use_up_anothers_and_strangers_not_its_own() {
         let (limits, now) = (RateLimits::default(), Instant::now());
         let rate = Rate::new(1, None);
-        assert!(limits.take(Counted::Hooks(Tenant::new("a")), rate, now).is_ok());
-        assert!(limits.take(Counted::Hooks(Tenant::new("a")), rate, now).is_err());
+        assert!(limits.take(RateKey::Hooks(Tenant::new("a")), rate, now).is_ok());
+        assert!(limits.take(RateKey::Hooks(Tenant::new("a")), rate, now).is_err());
         assert!(limits.take(requests("a"), rate, now).is_ok());
         assert!(limits.take(requests("a"), rate, now).is_err());
         assert!(limits.take(requests("b"), rate, now).is_ok());
@@ -168,7 +168,7 @@ mod tests {
     fn very_many_addresses_share_a_bucket_until_others_are_full_again() {
         let (limits, now) = (RateLimits::default(), Instant::now());
         let rate = Rate::new(1, None);
-        let from = |number: u32| Counted::Strangers(IpAddr::V4(Ipv4Addr::from(number)));
+        let from = |number: u32| RateKey::Anonymous(IpAddr::V4(Ipv4Addr::from(number)));
         let many = u32::try_from(BUCKETS_MAX).unwrap();
         assert!((0..many).all(|number| limits.take(from(number), rate, now).is_ok()));
         assert!(limits.take(from(many), rate, now).is_ok());

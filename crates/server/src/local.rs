@@ -154,7 +154,7 @@ impl Local {
 /// A command's own engine has no limits that protect others.
 fn settings(folder: &Path) -> anyhow::Result<Settings> {
     let data = folder.display().to_string();
-    let settings = Settings::gather(&BTreeMap::from([(DATA, data)]), |_| None)?;
+    let settings = Settings::load(&BTreeMap::from([(DATA, data)]), |_| None)?;
     Ok(Settings { body_limit: BODY_MAX, ..settings })
 }
 

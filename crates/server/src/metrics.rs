@@ -59,7 +59,7 @@ pub async fn upkeep(app: Arc<App>) {
 /// The text that Prometheus reads.
 pub async fn render(app: &App) -> Result<String, Problem> {
     if let Answer::Load(load) = app.ask(Ask::Load).await? {
-        tell(&load);
+        record_load(&load);
     }
     let backlog = app.readers.look(|reader| reader.backlog(BACKLOG_MAX)).await?;
     gauge!("windlass_webhook_backlog").set(backlog as f64);
@@ -93,7 +93,7 @@ fn method_label(method: &Method) -> &'static str {
 }
 
 /// Times every request by its route, never by its address: addresses have no bound.
-pub async fn timed(matched: Option<MatchedPath>, request: Request, next: Next) -> Response {
+pub async fn record_request(matched: Option<MatchedPath>, request: Request, next: Next) -> Response {
     let (began, method) = (Instant::now(), method_label(request.method()));
     let response = next.run(request).await;
     let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());
@@ -109,7 +109,7 @@ pub async fn timed(matched: Option<MatchedPath>, request: Request, next: Next) -
     response
 }
 
-fn tell(load: &Load) {
+fn record_load(load: &Load) {
     let Load { queued, in_flight, slots, live, quarantined, recovered, lost, tally } = *load;
     for (name, count) in [
         ("windlass_queue_depth", queued),

@@ -30,17 +30,17 @@ pub struct Pruned {
 
 /// Where it is taken from.
 #[derive(Debug)]
-pub struct Pruning {
+pub struct Pruner {
     reader: SqliteReader,
     artifacts: Artifacts,
     engine: Handle,
 }
 
-impl Pruning {
-    pub fn of(data: &Path, engine: Handle) -> anyhow::Result<Pruning> {
+impl Pruner {
+    pub fn of(data: &Path, engine: Handle) -> anyhow::Result<Pruner> {
         let store = Folder::store(data);
         let (reader, artifacts) = (Sqlite::read_only(&store)?, Sqlite::artifacts_beside(&store));
-        Ok(Pruning { reader, artifacts, engine })
+        Ok(Pruner { reader, artifacts, engine })
     }
 
     /// Forgets what ended before then, and the artifacts that nothing names any more. Waits for the disk.
@@ -98,7 +98,7 @@ pub async fn run(app: Arc<App>, keep: Duration) {
         }
         let (data, engine) = (app.settings.data.clone(), app.engine.clone());
         let before = ended_before(crate::host::now(), keep);
-        let pruned = tokio::task::spawn_blocking(move || Pruning::of(&data, engine)?.run(before)).await;
+        let pruned = tokio::task::spawn_blocking(move || Pruner::of(&data, engine)?.run(before)).await;
         // What went must not stay in memory.
         app.histories.clear();
         match pruned {

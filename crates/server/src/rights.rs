@@ -20,12 +20,12 @@ impl TenantRights {
     #[must_use]
     pub fn new(variables: Variables, tenants: &[StoredTenant]) -> TenantRights {
         let rights = TenantRights { variables, programs: RwLock::default() };
-        tenants.iter().for_each(|tenant| rights.learn(tenant));
+        tenants.iter().for_each(|tenant| rights.update_tenant(tenant));
         rights
     }
 
     /// A tenant as it is on disk.
-    pub fn learn(&self, tenant: &StoredTenant) {
+    pub fn update_tenant(&self, tenant: &StoredTenant) {
         let mut programs = self.programs.write().unwrap_or_else(PoisonError::into_inner);
         programs.insert(tenant.id.clone(), tenant.programs);
     }
@@ -70,8 +70,8 @@ mod tests {
         let rights = TenantRights::new(Variables::All, &[tenant("tnt_1", true), tenant("tnt_2", false)]);
         let may = |id: &str| rights.of(&Tenant::new(id)).programs;
         assert_eq!(["default", "tnt_1", "tnt_2", "tnt_3", ""].map(may), [true, true, false, false, false]);
-        rights.learn(&tenant("default", false));
-        rights.learn(&tenant("tnt_2", true));
+        rights.update_tenant(&tenant("default", false));
+        rights.update_tenant(&tenant("tnt_2", true));
         assert_eq!(["default", "tnt_1", "tnt_2"].map(may), [false, true, true]);
     }
 

@@ -105,7 +105,7 @@ impl Server {
             pulse: embedded.pulse(),
         };
         let app = Arc::new(App::new(parts));
-        let owner = first::welcome(&app, embedded.folder()).await?;
+        let owner = first::create_defaults(&app, embedded.folder()).await?;
         let warnings = few_files.into_iter().chain(embedded.warnings().iter().cloned()).collect();
         Ok(Server { app, embedded, listener, connections, owner, warnings })
     }
@@ -145,7 +145,7 @@ impl Server {
             tokio::spawn(retention::run(app.clone(), keep));
         }
         tokio::spawn(metrics::upkeep(app.clone()));
-        let uses = tokio::spawn(keep_uses(app.clone()));
+        let uses = tokio::spawn(run_token_uses(app.clone()));
         let beat = tokio::spawn(app.pulse.vitals.clone().beat());
         let courier = tokio::spawn(webhooks::courier::run(app.clone()));
         let ended = embedded.ended().clone();
@@ -164,7 +164,7 @@ impl Server {
         uses.abort();
         beat.abort();
         if failed.is_none() {
-            keep_uses_once(&app).await;
+            store_token_uses(&app).await;
         }
         // It has heard that the server stops; what it was sending is sent again after the next start.
         let _ = courier.await;
@@ -175,19 +175,19 @@ impl Server {
 }
 
 /// When tokens were used last is written down now and then: it is for people.
-async fn keep_uses(app: Arc<App>) {
+async fn run_token_uses(app: Arc<App>) {
     loop {
         tokio::time::sleep(USES_EVERY).await;
-        keep_uses_once(&app).await;
+        store_token_uses(&app).await;
         crate::audit::write_counted(&app);
     }
 }
 
-async fn keep_uses_once(app: &App) {
-    let uses = app.directory.unkept_uses().into_iter();
+async fn store_token_uses(app: &App) {
+    let uses = app.directory.take_unstored_uses().into_iter();
     let entries: Vec<Entry> = uses.map(|(id, at)| Entry::TokenUsed { id, at }).collect();
     if !entries.is_empty()
-        && let Err(problem) = app.keep(entries).await
+        && let Err(problem) = app.store_entries(entries).await
     {
         tracing::warn!(%problem, "when tokens were used last could not be kept");
     }
@@ -205,7 +205,7 @@ fn url_of(settings: &Settings, mut address: SocketAddr) -> String {
 
 /// The URL of the server that holds a data folder; none when nobody does, or somebody else.
 #[must_use]
-pub fn server_of(folder: &Path) -> Option<String> {
+pub fn find_server_url(folder: &Path) -> Option<String> {
     let holder = Folder::holder(folder).ok().flatten()?;
     let (_, url) = holder.split_once(&format!("({WHAT} at "))?;
     url.strip_suffix(')').map(str::to_owned)
@@ -230,15 +230,19 @@ async fn end(
     stopped.context("the engine could not be ended")?
 }
 
-/// Serves until SIGINT or SIGTERM. `told` hears of the server when it listens.
-pub fn serve(settings: Settings, secrets: EngineSecrets, told: impl FnOnce(&Server)) -> anyhow::Result<()> {
+/// Serves until SIGINT or SIGTERM. `on_listening` is called when the server listens.
+pub fn serve(
+    settings: Settings,
+    secrets: EngineSecrets,
+    on_listening: impl FnOnce(&Server),
+) -> anyhow::Result<()> {
     logging::start(&settings)?;
     metrics::start()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = signalled()?;
         let server = Server::start(settings, secrets).await?;
-        told(&server);
+        on_listening(&server);
         server.run(stop).await
     })
 }

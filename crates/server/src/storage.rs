@@ -43,12 +43,12 @@ impl Storage {
         tenants: &[StoredTenant],
     ) -> Storage {
         let storage = Storage { usages, limits, own: RwLock::default(), folder, free: Mutex::default() };
-        tenants.iter().for_each(|tenant| storage.learn(tenant));
+        tenants.iter().for_each(|tenant| storage.update_tenant(tenant));
         storage
     }
 
     /// A tenant as it is on disk.
-    pub fn learn(&self, tenant: &StoredTenant) {
+    pub fn update_tenant(&self, tenant: &StoredTenant) {
         let mut own = self.own.write().unwrap_or_else(PoisonError::into_inner);
         own.insert(tenant.id.clone(), tenant.limits.storage);
     }

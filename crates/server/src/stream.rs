@@ -48,8 +48,8 @@ impl Live {
     }
 
     /// Completes when the subscriber may no longer read.
-    pub async fn lapsed(&self) -> Problem {
-        self.caller.lapsed(&self.app).await
+    pub async fn wait_for_expiry(&self) -> Problem {
+        self.caller.wait_for_expiry(&self.app).await
     }
 
     /// Completes after the next change. Call it, then read, then wait.
@@ -63,10 +63,10 @@ impl Live {
         let (app, tenant) = (self.app.clone(), self.caller.tenant.clone());
         tokio::select! {
             () = app.answers.room(&tenant) => {}
-            problem = self.lapsed() => return Err(problem),
+            problem = self.wait_for_expiry() => return Err(problem),
             () = app.stopped() => return Err(Problem::unavailable("the server is being stopped; ask again")),
         }
-        self.caller.still_passes(&self.app)?;
+        self.caller.check_credential(&self.app)?;
         let Some(mut feed) = self.feed.take() else {
             return Err(Problem::internal("a feed is read twice at once"));
         };

@@ -16,7 +16,7 @@ pub struct Streams {
 
 /// A place, free again when it is dropped.
 #[derive(Debug)]
-pub struct StreamPlace {
+pub struct StreamSlot {
     _permit: OwnedSemaphorePermit,
     tenant: Tenant,
     by_tenant: Arc<Mutex<HashMap<Tenant, usize>>>,
@@ -28,7 +28,7 @@ impl Streams {
     }
 
     /// Takes a place for a tenant, which has at most `limit` places.
-    pub fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<StreamPlace, Problem> {
+    pub fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<StreamSlot, Problem> {
         let full = |_| {
             let max = self.max;
             Problem::unavailable(format!("{max} streams are open, which is as many as this server takes"))
@@ -41,11 +41,11 @@ impl Streams {
             return Err(Problem::too_many(message, 1));
         }
         *count += 1;
-        Ok(StreamPlace { _permit: permit, tenant: tenant.clone(), by_tenant: self.by_tenant.clone() })
+        Ok(StreamSlot { _permit: permit, tenant: tenant.clone(), by_tenant: self.by_tenant.clone() })
     }
 }
 
-impl Drop for StreamPlace {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
         let mut counts = lock(&self.by_tenant);
         if let Some(count) = counts.get_mut(&self.tenant) {
@@ -69,8 +69,7 @@ mod tests {
     fn a_tenant_has_its_limit_and_all_have_that_of_the_server() {
         let streams = Streams::new(3);
         let take = |tenant: &str| streams.take(&Tenant::new(tenant), Some(2));
-        let status =
-            |taken: Result<StreamPlace, Problem>| taken.expect_err("it is refused").status().as_u16();
+        let status = |taken: Result<StreamSlot, Problem>| taken.expect_err("it is refused").status().as_u16();
         let first = take("a").unwrap();
         let _second = take("a").unwrap();
         assert_eq!(status(take("a")), 429);

@@ -226,7 +226,7 @@ impl Version {
             return Ok(Vec::new());
         }
         let (vault, tenant) = (app.secrets.clone(), tenant.clone());
-        let listed = app.aside(move || vault.with(|vault| vault.list(&tenant))).await??;
+        let listed = app.run_blocking(move || vault.with(|vault| vault.list(&tenant))).await??;
         let known: BTreeSet<&str> = listed.iter().map(|secret| secret.name.as_str()).collect();
         let missing = self.manifest.secrets.iter().filter(|used| !known.contains(used.secret.as_str()));
         let details = missing.map(|used| {

@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 use windlass_engine::Folder;
 use windlass_kernel::ExecutionId;
 use windlass_secrets::Zeroizing;
-use windlass_server::server_of;
+use windlass_server::find_server_url;
 use windlass_views::execution_id;
 
 const JSON: &str = "application/json";
@@ -133,7 +133,7 @@ impl Client {
 
     /// Whether the executions go on when this command ends: at a server, also one that holds the folder.
     pub fn is_server(&self) -> bool {
-        self.folder.as_ref().is_none_or(|folder| server_of(folder.data.folder()).is_some())
+        self.folder.as_ref().is_none_or(|folder| find_server_url(folder.data.folder()).is_some())
     }
 
     /// Whether requests leave this machine.

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use windlass_engine::Folder;
 use windlass_secrets::Zeroizing;
 use windlass_server::auth::OWNER_FILE;
-use windlass_server::server_of;
+use windlass_server::find_server_url;
 
 pub const URL_VARIABLE: &str = "WINDLASS_URL";
 const TOKEN_VARIABLE: &str = "WINDLASS_TOKEN";
@@ -95,7 +95,7 @@ impl ApiTarget {
     }
 
     fn is_own_server(&self, url: &str) -> bool {
-        server_of(self.data.folder()).is_some_and(|own| is_same_url(&own, url))
+        find_server_url(self.data.folder()).is_some_and(|own| is_same_url(&own, url))
     }
 
     /// The owner's token is sent only to the server that holds the folder.

@@ -20,7 +20,7 @@ impl Serve {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let secrets = EngineSecrets::take_from_environment()?;
         let variable = |name: &str| secrets.get(name).map(str::to_owned).or_else(|| std::env::var(name).ok());
-        let settings = Settings::gather(&self.flags, variable).map_err(|bad| Usage::new(bad.to_string()))?;
+        let settings = Settings::load(&self.flags, variable).map_err(|bad| Usage::new(bad.to_string()))?;
         let data = Data::of(settings.data.clone());
         let is_first = !data.folder().join(OWNER_FILE).exists();
         serve(settings, secrets, |server| report_start(server, &data, is_first))?;

@@ -1,10 +1,10 @@
 //! Who asks.
 
-use super::{Holder, Pass, Permission, Role, Token};
+use super::{Credential, Holder, Permission, Role, Token};
 use crate::app::App;
-use crate::audit::Asker;
+use crate::audit::RequestCaller;
 use crate::host::now;
-use crate::limits::Counted;
+use crate::limits::RateKey;
 use crate::problem::Problem;
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
@@ -33,17 +33,17 @@ pub struct Caller {
     pub id: String,
     /// An owner or admin of the tenant `default`, who runs the server for all tenants.
     pub is_operator: bool,
-    pub pass: Pass,
+    pub credential: Credential,
 }
 
 impl Caller {
-    pub fn at_home(tenant: Tenant, role: Role, id: String, pass: Pass) -> Caller {
+    pub fn in_tenant(tenant: Tenant, role: Role, id: String, credential: Credential) -> Caller {
         let is_operator = tenant == Tenant::default() && role.may(Permission::Administer);
-        Caller { tenant, role, id, is_operator, pass }
+        Caller { tenant, role, id, is_operator, credential }
     }
 
     /// What only those who run the server may do.
-    pub fn operates(&self) -> Result<(), Problem> {
+    pub fn check_operator(&self) -> Result<(), Problem> {
         match self.is_operator {
             true => Ok(()),
             false => Err(Problem::forbidden("only owners and admins of the tenant `default` may do this")),
@@ -55,60 +55,65 @@ impl Caller {
         if self.role.may(permission) {
             return Ok(());
         }
-        let (role, told) = (self.role.name(), permission.told());
-        Err(Problem::forbidden(format!("the role `{role}` may not {told}")))
+        let (role, action) = (self.role.name(), permission.describe());
+        Err(Problem::forbidden(format!("the role `{role}` may not {action}")))
     }
 
     /// From a token of ours or a JWT, as it stands after the word `Bearer`.
-    pub async fn of_token(app: &App, text: &str) -> Result<Caller, Problem> {
+    pub async fn from_token(app: &App, text: &str) -> Result<Caller, Problem> {
         let wrong = || Problem::unauthenticated("the token is not known, or is not valid any more");
         if let Some(token) = Token::read(text) {
-            let pass = Pass::Token(token.digest());
+            let credential = Credential::Token(token.digest());
             let user = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
-            return Ok(Caller::at_home(user.token.tenant.clone(), user.role, user.token.id.clone(), pass));
+            return Ok(Caller::in_tenant(
+                user.token.tenant.clone(),
+                user.role,
+                user.token.id.clone(),
+                credential,
+            ));
         }
         let jwt = app.jwt.as_ref().ok_or_else(wrong)?;
         let Holder { subject, tenant, role, until } =
             jwt.holder(text).await.map_err(Problem::unauthenticated)?;
         match app.directory.has(&tenant) {
-            true => Ok(Caller::at_home(tenant, role, subject, Pass::Until(until))),
+            true => Ok(Caller::in_tenant(tenant, role, subject, Credential::Until(until))),
             false => Err(Problem::unauthenticated("the JWT is not accepted: there is no such tenant")),
         }
     }
 
     fn folder_owner() -> Caller {
-        Caller::at_home(Tenant::default(), Role::Owner, OWNER.to_owned(), Pass::Folder)
+        Caller::in_tenant(Tenant::default(), Role::Owner, OWNER.to_owned(), Credential::Folder)
     }
 
-    async fn of_headers(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+    async fn from_headers(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
         let missing = || Problem::unauthenticated("send the header Authorization: Bearer TOKEN");
         let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(missing)?;
         let (scheme, token) = value.split_once(' ').ok_or_else(missing)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(missing());
         }
-        Caller::of_token(app, token.trim()).await
+        Caller::from_token(app, token.trim()).await
     }
 
-    pub async fn of_request(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
-        let caller = Caller::of_headers(app, headers).await?.acting_for(app, headers)?;
-        caller.within_rate(app)?;
+    pub async fn from_request(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let caller = Caller::from_headers(app, headers).await?.act_for_tenant(app, headers)?;
+        caller.take_rate(app)?;
         Ok(caller)
     }
 
     /// Of a subscriber, whose token comes in a message: after the word `Bearer`, or alone.
-    pub async fn of_message(app: &App, token: &str, headers: &HeaderMap) -> Result<Caller, Problem> {
+    pub async fn from_message(app: &App, token: &str, headers: &HeaderMap) -> Result<Caller, Problem> {
         let token = match token.split_once(' ') {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token,
             _ => token,
         };
-        let caller = Caller::of_token(app, token.trim()).await?.acting_for(app, headers)?;
-        caller.within_rate(app)?;
+        let caller = Caller::from_token(app, token.trim()).await?.act_for_tenant(app, headers)?;
+        caller.take_rate(app)?;
         Ok(caller)
     }
 
     /// Whoever runs the server may act for another tenant.
-    fn acting_for(mut self, app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
+    fn act_for_tenant(mut self, app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
         let Some(asked) = headers.get(TENANT_HEADER) else { return Ok(self) };
         let asked = asked.to_str().unwrap_or_default();
         if *asked == *self.tenant.0 {
@@ -126,12 +131,12 @@ impl Caller {
     }
 
     /// Every request counts, also those that are refused later. The owner of the folder is not limited.
-    fn within_rate(&self, app: &App) -> Result<(), Problem> {
-        if self.pass == Pass::Folder {
+    fn take_rate(&self, app: &App) -> Result<(), Problem> {
+        if self.credential == Credential::Folder {
             return Ok(());
         }
         match app.directory.rate(&self.tenant, &app.settings) {
-            Some(rate) => app.rates.take(Counted::Requests(self.tenant.clone()), rate, Instant::now()),
+            Some(rate) => app.rates.take(RateKey::Requests(self.tenant.clone()), rate, Instant::now()),
             None => Ok(()),
         }
     }
@@ -143,11 +148,11 @@ impl FromRequestParts<Arc<App>> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         let caller = match parts.extensions.get::<FolderOwner>() {
             Some(FolderOwner) if !parts.headers.contains_key(AUTHORIZATION) => Caller::folder_owner(),
-            _ => Caller::of_headers(app, &parts.headers).await?,
+            _ => Caller::from_headers(app, &parts.headers).await?,
         };
-        Asker::note(&parts.extensions, &caller);
-        let caller = caller.acting_for(app, &parts.headers)?;
-        caller.within_rate(app)?;
+        RequestCaller::note(&parts.extensions, &caller);
+        let caller = caller.act_for_tenant(app, &parts.headers)?;
+        caller.take_rate(app)?;
         Ok(caller)
     }
 }

@@ -23,7 +23,7 @@ pub struct User {
     /// In milliseconds, or `NEVER`.
     used_at: AtomicI64,
     /// What of that is on disk.
-    kept_at: AtomicI64,
+    stored_at: AtomicI64,
 }
 
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Directory {
         let role = Role::of_name(&token.role).ok_or_else(unknown)?;
         let used = token.last_used_at.map_or(NEVER, |at| at.0);
         let digest = token.digest;
-        let user = User { token, role, used_at: AtomicI64::new(used), kept_at: AtomicI64::new(used) };
+        let user = User { token, role, used_at: AtomicI64::new(used), stored_at: AtomicI64::new(used) };
         let is_revoked = user.token.revoked_at.is_some();
         self.write().by_digest.insert(digest, Arc::new(user));
         if is_revoked {
@@ -74,17 +74,17 @@ impl Directory {
     pub fn holder(&self, digest: &Digest, now: Millis) -> Option<Arc<User>> {
         let known = self.read();
         let user = known.by_digest.get(digest)?;
-        let is_good = user.is_good(now);
-        if is_good {
+        let is_valid = user.is_valid(now);
+        if is_valid {
             user.used_at.store(now.0, Ordering::Relaxed);
         }
-        is_good.then(|| user.clone())
+        is_valid.then(|| user.clone())
     }
 
     /// The same, and it does not count as a use.
     #[must_use]
-    pub fn is_good(&self, digest: &Digest, now: Millis) -> bool {
-        self.read().by_digest.get(digest).is_some_and(|user| user.is_good(now))
+    pub fn is_valid(&self, digest: &Digest, now: Millis) -> bool {
+        self.read().by_digest.get(digest).is_some_and(|user| user.is_valid(now))
     }
 
     #[must_use]
@@ -137,14 +137,14 @@ impl Directory {
     }
 
     /// Uses of tokens that are not on disk yet.
-    pub fn unkept_uses(&self) -> Vec<(String, Millis)> {
+    pub fn take_unstored_uses(&self) -> Vec<(String, Millis)> {
         let known = self.read();
-        let unkept = known.by_digest.values().filter_map(|user| {
+        let unstored = known.by_digest.values().filter_map(|user| {
             let used = user.used_at.load(Ordering::Relaxed);
-            let kept = user.kept_at.swap(used, Ordering::Relaxed);
+            let kept = user.stored_at.swap(used, Ordering::Relaxed);
             (used != kept).then(|| (user.token.id.clone(), Millis(used)))
         });
-        unkept.collect()
+        unstored.collect()
     }
 
     /// How many requests of the tenant are taken; None: as many as come.
@@ -190,7 +190,7 @@ impl Directory {
 
 impl User {
     #[must_use]
-    pub fn is_good(&self, now: Millis) -> bool {
+    pub fn is_valid(&self, now: Millis) -> bool {
         self.token.revoked_at.is_none() && self.token.expires_at.is_none_or(|end| now < end)
     }
 
@@ -209,7 +209,7 @@ mod tests {
 
     fn settings(flags: &[(&'static str, &str)]) -> Settings {
         let flags: BTreeMap<_, _> = flags.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
-        Settings::gather(&flags, |_| None).unwrap()
+        Settings::load(&flags, |_| None).unwrap()
     }
 
     #[test]

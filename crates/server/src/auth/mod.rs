@@ -1,17 +1,17 @@
 //! Who asks, for which tenant, and what they may do.
 
 mod caller;
+mod credential;
 mod directory;
 mod jwt;
 mod owner;
-mod pass;
 mod role;
 mod token;
 
 pub use caller::{Caller, FolderOwner};
+pub use credential::Credential;
 pub use directory::{Directory, User};
 pub use jwt::{Holder, Jwt};
 pub use owner::{OWNER_FILE, owner_token};
-pub use pass::Pass;
 pub use role::{Permission, Role};
 pub use token::{Digest, Token};

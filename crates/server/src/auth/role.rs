@@ -66,7 +66,7 @@ impl Role {
 impl Permission {
     /// What a refused caller is told about it.
     #[must_use]
-    pub fn told(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Permission::View => "see this",
             Permission::Execute => "start or control executions",

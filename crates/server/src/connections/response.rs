@@ -1,6 +1,6 @@
 //! The body of a response as the connection takes it: in small parts, so that what a client has not taken is known.
 
-use super::attendance::Exchange;
+use super::activity::Exchange;
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
@@ -11,20 +11,20 @@ use std::task::{Context, Poll, ready};
 const PART: usize = 16 * 1024;
 
 #[derive(Debug)]
-pub struct Attended {
+pub struct TimedBody {
     body: Body,
     rest: Bytes,
     exchange: Exchange,
 }
 
-impl Attended {
-    pub fn new(body: Body, mut exchange: Exchange) -> Attended {
+impl TimedBody {
+    pub fn new(body: Body, mut exchange: Exchange) -> TimedBody {
         exchange.answers(body.size_hint().exact().is_some());
-        Attended { body, rest: Bytes::new(), exchange }
+        TimedBody { body, rest: Bytes::new(), exchange }
     }
 }
 
-impl hyper::body::Body for Attended {
+impl hyper::body::Body for TimedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -4,7 +4,7 @@ use super::Histories;
 use crate::feed::Feed;
 use crate::host::{new_workflow_id, now};
 use crate::loaded::ReadError;
-use crate::retention::Pruning;
+use crate::retention::Pruner;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ fn what_was_forgotten_while_it_was_asked_for_is_gone() {
     let (id, mut reader) = (rig.start(), rig.reader());
     rig.give(id, Input::Cancel(Cancel { by: "me".into(), ..Cancel::default() }));
     let stored = reader.load(id).unwrap().unwrap();
-    let mut pruning = Pruning::of(rig.data(), rig.engine.handle()).unwrap();
+    let mut pruning = Pruner::of(rig.data(), rig.engine.handle()).unwrap();
     assert_eq!(pruning.run(now().plus(1)).unwrap().executions, 1);
     assert!(reader.load(id).unwrap().is_none());
     let gone = Histories::default().view(&mut reader, stored, |loaded| loaded.response());

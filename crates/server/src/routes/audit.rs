@@ -2,7 +2,7 @@
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::paging::{Paged, Pagination};
-use super::shared::{Refusals, instant, told};
+use super::shared::{Refusals, parse_time};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::body::Params;
@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_store::{Access, AuditQuery, StoredAudit, hex};
+use windlass_views::time;
 
 const LIST: Paged = Paged { name: "audit", usual: 50, most: 100 };
 
@@ -81,7 +82,7 @@ impl From<StoredAudit> for AuditView {
         AuditView {
             sequence: stored.seq,
             seal: stored.seal.as_deref().map(hex),
-            timestamp: told(audit.at),
+            timestamp: time(audit.at),
             actor: audit.actor,
             role: audit.role,
             action: audit.action,
@@ -112,8 +113,8 @@ async fn list_audit(
         actor: params.actor,
         action: params.action,
         target: params.target,
-        since: params.since.map(|text| instant("since", &text)).transpose()?,
-        until: params.until.map(|text| instant("until", &text)).transpose()?,
+        since: params.since.map(|text| parse_time("since", &text)).transpose()?,
+        until: params.until.map(|text| parse_time("until", &text)).transpose()?,
         before: LIST.place(params.cursor.as_deref(), |text| text.parse().ok())?,
         limit: limit + 1,
     };

@@ -85,20 +85,20 @@ pub fn router(app: Arc<App>) -> Router {
     let document = Arc::new(document);
     router
         .route("/api/openapi.json", axum::routing::get(move || async move { Json(document) }))
-        .fallback(nowhere)
-        .method_not_allowed_fallback(no_method)
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(unknown_method)
         .layer(axum::middleware::from_fn_with_state(app.clone(), crate::audit::write_refused))
-        .layer(axum::middleware::from_fn_with_state(app.clone(), crate::edge::counted))
-        .layer(axum::middleware::from_fn(crate::metrics::timed))
-        .layer(axum::middleware::from_fn(crate::edge::secured))
+        .layer(axum::middleware::from_fn_with_state(app.clone(), crate::edge::limit_anonymous))
+        .layer(axum::middleware::from_fn(crate::metrics::record_request))
+        .layer(axum::middleware::from_fn(crate::edge::set_headers))
         .with_state(app)
 }
 
-async fn nowhere(uri: Uri) -> Problem {
+async fn unknown_route(uri: Uri) -> Problem {
     Problem::not_found("route", uri.path())
 }
 
-async fn no_method() -> Problem {
+async fn unknown_method() -> Problem {
     let message = "this route does not have that method";
     Problem::new(ProblemCode::MethodNotAllowed, message)
 }

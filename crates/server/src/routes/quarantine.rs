@@ -43,7 +43,7 @@ pub struct QuarantinedExecution {
 #[utoipa::path(get, path = "/api/v1/quarantine", tag = TAG, security(("bearer" = [])),
     responses((status = 200, body = QuarantineList), Refusals))]
 async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<QuarantineList>, Problem> {
-    caller.operates()?;
+    caller.check_operator()?;
     let suspects = app.readers.of(&caller.tenant).look(|reader| reader.suspects()).await?;
     let told = |suspect: windlass_store::Suspect| {
         let quarantined = quarantined(suspect.quarantine()?);
@@ -79,7 +79,7 @@ async fn release(
     let found = app.readers.of(&caller.tenant).look(move |reader| reader.suspect(execution)).await?;
     found.and_then(|suspect| suspect.quarantine()).ok_or_else(|| missing(execution))?;
     let id = execution_id(execution);
-    let audit = Box::new(caller.does("execution.release", &id, json!({})));
+    let audit = Box::new(caller.audit_entry("execution.release", &id, json!({})));
     match app.ask(Request::Release { execution, audit }).await? {
         Answer::Accepted => Ok(Json(Released { execution_id: id, released: true })),
         other => Err(unexpected(other)),

@@ -1,9 +1,9 @@
 //! `/api/v1/secrets`: values that steps use by name. They go in and never come out.
 
-use super::shared::{BodyRefusals, Refusals, told};
+use super::shared::{BodyRefusals, Refusals};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::Sent;
+use crate::body::JsonBody;
 use crate::problem::{Problem, Refused};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -16,6 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_secrets::{Weakness, check_name, check_value};
 use windlass_store::StoredSecret;
+use windlass_views::time;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -50,8 +51,8 @@ impl From<StoredSecret> for SecretView {
         SecretView {
             name: secret.name,
             version: secret.version,
-            created_at: told(secret.created_at),
-            updated_at: told(secret.updated_at),
+            created_at: time(secret.created_at),
+            updated_at: time(secret.updated_at),
             warnings: Vec::new(),
         }
     }
@@ -67,7 +68,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 async fn list_secrets(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<SecretList>, Problem> {
     caller.may(Permission::Edit)?;
     let (vault, tenant) = (app.secrets.clone(), caller.tenant.clone());
-    let secrets = app.aside(move || vault.with(|vault| vault.list(&tenant))).await??;
+    let secrets = app.run_blocking(move || vault.with(|vault| vault.list(&tenant))).await??;
     Ok(Json(SecretList { secrets: secrets.into_iter().map(SecretView::from).collect() }))
 }
 
@@ -84,16 +85,16 @@ async fn put_secret(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(name): Path<String>,
-    Sent(asked): Sent<NewSecret>,
+    JsonBody(asked): JsonBody<NewSecret>,
 ) -> Result<Json<SecretView>, Problem> {
     caller.may(Permission::Administer)?;
     check_name(&name).map_err(|refused| Problem::invalid("name", refused.to_string()))?;
     check_value(&asked.value).map_err(|refused| Problem::invalid("value", refused.to_string()))?;
     let (vault, tenant) = (app.secrets.clone(), caller.tenant.clone());
-    let audit = caller.does("secret.set", &name, json!({}));
+    let audit = caller.audit_entry("secret.set", &name, json!({}));
     let warnings = Weakness::of(&asked.value).into_iter().map(|weakness| weakness.to_string()).collect();
     let set = move || vault.with(|vault| vault.set(&tenant, &name, &asked.value, Some(audit)));
-    let stored = app.aside(set).await??;
+    let stored = app.run_blocking(set).await??;
     Ok(Json(SecretView { warnings, ..stored.into() }))
 }
 
@@ -108,9 +109,9 @@ async fn delete_secret(
 ) -> Result<StatusCode, Problem> {
     caller.may(Permission::Administer)?;
     let (vault, tenant, gone) = (app.secrets.clone(), caller.tenant.clone(), name.clone());
-    let audit = caller.does("secret.delete", &name, json!({}));
+    let audit = caller.audit_entry("secret.delete", &name, json!({}));
     let delete = move || vault.with(|vault| vault.delete(&tenant, &gone, Some(&audit)));
-    let was_there = app.aside(delete).await??;
+    let was_there = app.run_blocking(delete).await??;
     if !was_there {
         return Err(Problem::not_found("secret", &name));
     }

@@ -4,7 +4,6 @@ use crate::problem::{Problem, Refused};
 use jiff::Timestamp;
 use utoipa::IntoResponses;
 use windlass_kernel::Millis;
-use windlass_views::time;
 
 /// What every route with a token may answer instead.
 #[derive(IntoResponses)]
@@ -49,19 +48,14 @@ pub enum BodyRefusals {
 }
 
 /// A time as it was sent.
-pub fn instant(path: &str, text: &str) -> Result<Millis, Problem> {
+pub fn parse_time(path: &str, text: &str) -> Result<Millis, Problem> {
     let parsed: Result<Timestamp, _> = text.parse();
     let bad = |_| Problem::invalid(path, "it must be a time as in 2026-01-26T12:00:00.000Z");
     parsed.map(|at| Millis(at.as_millisecond())).map_err(bad)
 }
 
-/// A time as it is answered.
-pub fn told(at: Millis) -> String {
-    time(at)
-}
-
 /// A name that people give: of a bounded length, in one line.
-pub fn named(path: &str, name: &str) -> Result<String, Problem> {
+pub fn check_name(path: &str, name: &str) -> Result<String, Problem> {
     let name = name.trim();
     let length = name.chars().count();
     if length == 0 || length > NAME_MAX {

@@ -62,7 +62,7 @@ async fn stream(
         (Some(header), _) => header.ok_or_else(wrong)?,
         (None, given) => given.unwrap_or(0),
     };
-    let place = app.stream_place(&caller.tenant)?;
+    let place = app.take_stream_slot(&caller.tenant)?;
     let live = Live::open(&app, &caller, id, seen).await?;
     let (events, taken) = mpsc::channel(WAITING_MAX);
     tokio::spawn(async move {
@@ -96,7 +96,7 @@ async fn send_messages(app: &App, mut live: Live, events: mpsc::Sender<Sent>) {
         }
         tokio::select! {
             () = bell => {}
-            problem = live.lapsed() => return send_error(&events, &problem).await,
+            problem = live.wait_for_expiry() => return send_error(&events, &problem).await,
             () = events.closed() => return,
             () = app.stopped() => return,
         }

@@ -1,9 +1,9 @@
 //! `/api/v1/tenants`: who the server works for, and how much of it each may use.
 
-use super::shared::{BodyRefusals, Refusals, named, told};
+use super::shared::{BodyRefusals, Refusals, check_name};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::Sent;
+use crate::body::JsonBody;
 use crate::host::{limits, now};
 use crate::ids;
 use crate::problem::Problem;
@@ -19,6 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_engine::Request;
 use windlass_store::{Audit, Entry, StoredTenant, Tenant, TenantLimits};
+use windlass_views::time;
 
 /// The largest limit; more is no limit.
 const LIMIT_MAX: u32 = 1_000_000_000;
@@ -183,8 +184,8 @@ impl TenantView {
                 storage,
             },
             programs: stored.programs.into(),
-            created_at: told(stored.created_at),
-            updated_at: told(stored.updated_at),
+            created_at: time(stored.created_at),
+            updated_at: time(stored.updated_at),
         }
     }
 }
@@ -203,19 +204,19 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 async fn create_tenant(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Sent(asked): Sent<NewTenant>,
+    JsonBody(asked): JsonBody<NewTenant>,
 ) -> Result<(StatusCode, Json<TenantView>), Problem> {
-    caller.operates()?;
-    let (name, at) = (named("name", &asked.name)?, now());
+    caller.check_operator()?;
+    let (name, at) = (check_name("name", &asked.name)?, now());
     let id = Tenant::new(&ids::fresh("tnt_")?);
     let (limits, programs) = (TenantLimits::default(), asked.programs == Some(Programs::Allowed));
     let tenant = StoredTenant { id, name, limits, programs, created_at: at, updated_at: at };
     let details = json!({ "name": tenant.name, "programs": Programs::from(programs) });
-    let audit = caller.does("tenant.create", &tenant.id.0, details);
-    app.keep(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
+    let audit = caller.audit_entry("tenant.create", &tenant.id.0, details);
+    app.store_entries(vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)]).await?;
     app.directory.put_tenant(tenant.clone());
-    app.rights.learn(&tenant);
-    app.storage.learn(&tenant);
+    app.rights.update_tenant(&tenant);
+    app.storage.update_tenant(&tenant);
     limit(&app).await?;
     Ok((StatusCode::CREATED, Json(TenantView::of(&app, tenant))))
 }
@@ -256,12 +257,12 @@ async fn change_tenant(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    Sent(asked): Sent<TenantChange>,
+    JsonBody(asked): JsonBody<TenantChange>,
 ) -> Result<Json<TenantView>, Problem> {
     let mut tenant = seen(&app, &caller, &id)?;
-    caller.operates()?;
+    caller.check_operator()?;
     if let Some(name) = &asked.name {
-        tenant.name = named("name", name)?;
+        tenant.name = check_name("name", name)?;
     }
     let limits = &mut tenant.limits;
     change(&mut limits.rate_limit, "rateLimit", asked.rate_limit)?;
@@ -279,17 +280,17 @@ async fn change_tenant(
         "name": tenant.name, "rateLimit": rate_limit, "rateBurst": rate_burst, "openExecutions": open_executions,
         "slots": slots, "streams": streams, "hookRateLimit": hook_rate_limit, "storage": storage, "programs": Programs::from(tenant.programs),
     });
-    let audit = caller.does("tenant.change", &tenant.id.0, details);
+    let audit = caller.audit_entry("tenant.change", &tenant.id.0, details);
     // The tenant sees in its own log what the operator of the server changed of its rights.
     let own = Audit { tenant: tenant.id.clone(), ..audit.clone() };
     let mut entries = vec![Entry::Tenant(Box::new(tenant.clone())).audited(audit)];
     if tenant.id != caller.tenant {
         entries.push(Entry::Audit(Box::new(own)));
     }
-    app.keep(entries).await?;
+    app.store_entries(entries).await?;
     app.directory.put_tenant(tenant.clone());
-    app.rights.learn(&tenant);
-    app.storage.learn(&tenant);
+    app.rights.update_tenant(&tenant);
+    app.storage.update_tenant(&tenant);
     limit(&app).await?;
     Ok(Json(TenantView::of(&app, tenant)))
 }

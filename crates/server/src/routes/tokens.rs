@@ -1,9 +1,9 @@
 //! `/api/v1/tokens`: users of a tenant and what they may do. A token is shown once, when it is made.
 
-use super::shared::{BodyRefusals, Refusals, instant, named, told};
+use super::shared::{BodyRefusals, Refusals, check_name, parse_time};
 use crate::app::App;
 use crate::auth::{Caller, Permission, Role, Token, User};
-use crate::body::Sent;
+use crate::body::JsonBody;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, ProblemCode, Refused};
@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_store::{Applied, Entry, StoredToken, Tenant};
+use windlass_views::time;
 
 /// Tokens of one tenant that can be used. Each is in memory, and listed in one answer.
 const TOKENS_MAX: usize = 1_000;
@@ -74,10 +75,10 @@ impl From<&User> for TokenView {
             name: token.name.clone(),
             role: user.role,
             tenant_id: token.tenant.to_string(),
-            created_at: told(token.created_at),
+            created_at: time(token.created_at),
             created_by: token.created_by.clone(),
-            expires_at: token.expires_at.map(told),
-            last_used_at: user.last_used_at().map(told),
+            expires_at: token.expires_at.map(time),
+            last_used_at: user.last_used_at().map(time),
         }
     }
 }
@@ -93,7 +94,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 async fn create_token(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Sent(asked): Sent<NewToken>,
+    JsonBody(asked): JsonBody<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), Problem> {
     caller.may(Permission::Administer)?;
     if !caller.role.reaches(asked.role) {
@@ -105,7 +106,7 @@ async fn create_token(
         return Err(Problem::forbidden(message));
     }
     let tenant = tenant_of(&app, &caller, asked.tenant_id.as_deref())?;
-    let usable = app.directory.users(&tenant).iter().filter(|user| user.is_good(now())).count();
+    let usable = app.directory.users(&tenant).iter().filter(|user| user.is_valid(now())).count();
     if usable >= TOKENS_MAX {
         let message =
             format!("the tenant has {usable} tokens, and {TOKENS_MAX} are allowed; revoke some first");
@@ -114,17 +115,17 @@ async fn create_token(
     let token = Token::random().map_err(Problem::internal)?;
     let stored = stored(&caller, &tenant, &asked, &token)?;
     let details =
-        json!({ "name": stored.name, "role": stored.role, "expiresAt": stored.expires_at.map(told) });
-    let audit = Caller { tenant, ..caller }.does("token.create", &stored.id, details);
-    app.keep(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
+        json!({ "name": stored.name, "role": stored.role, "expiresAt": stored.expires_at.map(time) });
+    let audit = Caller { tenant, ..caller }.audit_entry("token.create", &stored.id, details);
+    app.store_entries(vec![Entry::Token(Box::new(stored.clone())).audited(audit)]).await?;
     let made = MadeToken {
         id: stored.id.clone(),
         token: token.text().to_owned(),
         name: stored.name.clone(),
         role: asked.role,
         tenant_id: stored.tenant.to_string(),
-        created_at: told(stored.created_at),
-        expires_at: stored.expires_at.map(told),
+        created_at: time(stored.created_at),
+        expires_at: stored.expires_at.map(time),
     };
     app.directory.put_token(stored)?;
     Ok((StatusCode::CREATED, Json(made)))
@@ -140,14 +141,14 @@ fn tenant_of(app: &App, caller: &Caller, asked: Option<&str>) -> Result<Tenant, 
 
 fn stored(caller: &Caller, tenant: &Tenant, asked: &NewToken, token: &Token) -> Result<StoredToken, Problem> {
     let created_at = now();
-    let expires_at = asked.expires_at.as_deref().map(|text| instant("expiresAt", text)).transpose()?;
+    let expires_at = asked.expires_at.as_deref().map(|text| parse_time("expiresAt", text)).transpose()?;
     if expires_at.is_some_and(|end| end <= created_at) {
         return Err(Problem::invalid("expiresAt", "it must be in the future"));
     }
     Ok(StoredToken {
         id: ids::fresh("user_")?,
         tenant: tenant.clone(),
-        name: named("name", &asked.name)?,
+        name: check_name("name", &asked.name)?,
         role: asked.role.name().to_owned(),
         digest: token.digest(),
         created_by: caller.id.clone(),
@@ -199,8 +200,8 @@ async fn revoke_token(
     }
     let at = now();
     let revoked = Entry::TokenRevoked { tenant: caller.tenant.clone(), id: id.clone(), at };
-    let audit = caller.does("token.revoke", &id, json!({ "name": user.token.name }));
-    let applied = app.keep(vec![revoked.audited(audit)]).await?;
+    let audit = caller.audit_entry("token.revoke", &id, json!({ "name": user.token.name }));
+    let applied = app.store_entries(vec![revoked.audited(audit)]).await?;
     if applied.first() != Some(&Applied::Done) {
         return Err(Problem::not_found("token", &id));
     }

@@ -149,8 +149,8 @@ async fn redeliver(
     let (execution, number) = of_message_id(&id).ok_or_else(missing)?;
     let tenant = caller.tenant.clone();
     let entry = Entry::Redeliver { tenant: tenant.clone(), execution, number, at: now() };
-    let audit = caller.does("webhook-delivery.redeliver", &id, json!({}));
-    if app.keep(vec![entry.audited(audit)]).await?[..] != [Applied::Done] {
+    let audit = caller.audit_entry("webhook-delivery.redeliver", &id, json!({}));
+    if app.store_entries(vec![entry.audited(audit)]).await?[..] != [Applied::Done] {
         return Err(missing());
     }
     app.hub.mark(execution);

@@ -1,6 +1,6 @@
 //! `/api/v1/webhook-secret`: what the tenant's webhooks are signed with.
 
-use super::shared::{Refusals, told};
+use super::shared::Refusals;
 use crate::app::App;
 use crate::auth::{Caller, Permission};
 use crate::problem::Problem;
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_store::Entry;
+use windlass_views::time;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -31,8 +32,8 @@ impl From<Signing> for WebhookSecretView {
     fn from(signing: Signing) -> WebhookSecretView {
         WebhookSecretView {
             secret: signing.current.shown(),
-            created_at: told(signing.since),
-            previous_until: signing.previous.map(|(_, until)| told(until)),
+            created_at: time(signing.since),
+            previous_until: signing.previous.map(|(_, until)| time(until)),
         }
     }
 }
@@ -50,10 +51,10 @@ async fn get_webhook_secret(
 ) -> Result<Json<WebhookSecretView>, Problem> {
     caller.may(Permission::Administer)?;
     let (shared, tenant) = (app.clone(), caller.tenant.clone());
-    let signing = app.aside(move || shared.webhook_secrets.of(&tenant)).await??;
+    let signing = app.run_blocking(move || shared.webhook_secrets.of(&tenant)).await??;
     // Nothing is shown before it is known who has seen it.
-    let audit = caller.does("webhook-secret.read", "webhook-secret", json!({}));
-    app.keep(vec![Entry::Audit(Box::new(audit))]).await?;
+    let audit = caller.audit_entry("webhook-secret.read", "webhook-secret", json!({}));
+    app.store_entries(vec![Entry::Audit(Box::new(audit))]).await?;
     Ok(Json(signing.into()))
 }
 
@@ -68,7 +69,7 @@ async fn rotate_webhook_secret(
 ) -> Result<Json<WebhookSecretView>, Problem> {
     caller.may(Permission::Administer)?;
     let (shared, tenant) = (app.clone(), caller.tenant.clone());
-    let audit = caller.does("webhook-secret.rotate", "webhook-secret", json!({}));
-    let signing = app.aside(move || shared.webhook_secrets.rotate(&tenant, audit)).await??;
+    let audit = caller.audit_entry("webhook-secret.rotate", "webhook-secret", json!({}));
+    let signing = app.run_blocking(move || shared.webhook_secrets.rotate(&tenant, audit)).await??;
     Ok(Json(signing.into()))
 }

@@ -6,7 +6,7 @@ use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, ProblemCode, Refused};
 use crate::stream::Live;
-use crate::streams::StreamPlace;
+use crate::streams::StreamSlot;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -159,7 +159,7 @@ async fn subscribed(
     socket: &mut WebSocket,
     id: ExecutionId,
     headers: &HeaderMap,
-) -> Result<(Live, StreamPlace), End> {
+) -> Result<(Live, StreamSlot), End> {
     let late = || End::Close(code::NOT_AUTHENTICATED, "nobody subscribed in time".to_owned());
     let first = async {
         loop {
@@ -178,8 +178,8 @@ async fn subscribed(
     };
     match serde_json::from_str(&text) {
         Ok(Heard::Subscribe { token, last_sequence }) => {
-            let caller = Caller::of_message(app, &token, headers).await?;
-            let place = app.stream_place(&caller.tenant)?;
+            let caller = Caller::from_message(app, &token, headers).await?;
+            let place = app.take_stream_slot(&caller.tenant)?;
             Ok((Live::open(app, &caller, id, last_sequence.unwrap_or(0)).await?, place))
         }
         Ok(Heard::Ping) | Err(_) => Err(unreadable()),
@@ -205,13 +205,13 @@ async fn send_messages(app: &Arc<App>, socket: &mut WebSocket, mut live: Live) -
             Ok(true) => return End::Close(code::ENDED, "the execution has ended".to_owned()),
             Err(end) => return end,
         }
-        let lapsed = live.lapsed();
-        tokio::pin!(bell, lapsed);
+        let wait_for_expiry = live.wait_for_expiry();
+        tokio::pin!(bell, wait_for_expiry);
         // What comes meanwhile does not end the wait for the next change.
         loop {
             tokio::select! {
                 () = &mut bell => break,
-                problem = &mut lapsed => return problem.into(),
+                problem = &mut wait_for_expiry => return problem.into(),
                 heard = socket.recv() => {
                     heard_at = Instant::now();
                     if let Err(end) = answer(socket, heard).await {

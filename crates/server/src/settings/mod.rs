@@ -7,7 +7,7 @@ pub use table::{CONFIG, DATA, Kind, SETTINGS, Setting};
 
 use crate::host::Shares;
 use ipnet::IpNet;
-use parse::Given;
+use parse::GivenSettings;
 pub use parse::duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -102,23 +102,25 @@ pub struct BadSetting(pub String);
 
 impl Settings {
     /// Lays the sources over each other. `variable` looks into the environment; `flags` are by the name of the setting.
-    pub fn gather(
+    pub fn load(
         flags: &BTreeMap<&'static str, String>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Settings, BadSetting> {
-        let mut given = Given::default();
-        given.lay("its default", |setting| (!setting.default.is_empty()).then(|| setting.default.to_owned()));
-        let mut above = Given::default();
-        above.lay_variables(&variable);
-        above.lay_flags(flags);
+        let mut given = GivenSettings::default();
+        given.apply("its default", |setting| {
+            (!setting.default.is_empty()).then(|| setting.default.to_owned())
+        });
+        let mut above = GivenSettings::default();
+        above.apply_variables(&variable);
+        above.apply_flags(flags);
         if let Some(file) = file(&above, &given)? {
-            given.lay_file(&file)?;
+            given.apply_file(&file)?;
         }
-        given.over(above);
+        given.override_with(above);
         Settings::read(&given)
     }
 
-    fn read(given: &Given) -> Result<Settings, BadSetting> {
+    fn read(given: &GivenSettings) -> Result<Settings, BadSetting> {
         let tls = match (given.path("tls-cert"), given.path("tls-key")) {
             (Some(cert), Some(key)) => Some(Tls { cert, key }),
             (None, None) => None,
@@ -214,7 +216,7 @@ impl std::fmt::Debug for JwtSettings {
 }
 
 /// The file that was named, which must be there, or the one of the data folder, which may be.
-fn file(above: &Given, defaults: &Given) -> Result<Option<PathBuf>, BadSetting> {
+fn file(above: &GivenSettings, defaults: &GivenSettings) -> Result<Option<PathBuf>, BadSetting> {
     if let Some(named) = above.path(CONFIG) {
         return match named.is_file() {
             true => Ok(Some(named)),

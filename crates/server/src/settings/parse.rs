@@ -13,18 +13,18 @@ use windlass_worker::egress::Egress;
 
 /// What was given, by the name of the setting: the text and where it comes from.
 #[derive(Debug, Default)]
-pub(super) struct Given(BTreeMap<&'static str, (String, String)>);
+pub(super) struct GivenSettings(BTreeMap<&'static str, (String, String)>);
 
-impl Given {
-    pub fn lay(&mut self, place: &str, text: impl Fn(&Setting) -> Option<String>) {
+impl GivenSettings {
+    pub fn apply(&mut self, origin: &str, text: impl Fn(&Setting) -> Option<String>) {
         for setting in SETTINGS {
             if let Some(text) = text(setting) {
-                self.0.insert(setting.name, (text, place.to_owned()));
+                self.0.insert(setting.name, (text, origin.to_owned()));
             }
         }
     }
 
-    pub fn lay_variables(&mut self, variable: &impl Fn(&str) -> Option<String>) {
+    pub fn apply_variables(&mut self, variable: &impl Fn(&str) -> Option<String>) {
         for setting in SETTINGS {
             let name = setting.variable();
             // An empty variable is how shells say that it is not set.
@@ -34,14 +34,14 @@ impl Given {
         }
     }
 
-    pub fn lay_flags(&mut self, flags: &BTreeMap<&'static str, String>) {
+    pub fn apply_flags(&mut self, flags: &BTreeMap<&'static str, String>) {
         for (name, text) in flags {
             self.0.insert(name, (text.clone(), format!("--{name}")));
         }
     }
 
     /// Every key must be a setting, and have its type.
-    pub fn lay_file(&mut self, file: &Path) -> Result<(), BadSetting> {
+    pub fn apply_file(&mut self, file: &Path) -> Result<(), BadSetting> {
         let shown = file.display();
         let bad = |what: String| BadSetting(format!("{shown}: {what}"));
         let text =
@@ -61,7 +61,7 @@ impl Given {
         Ok(())
     }
 
-    pub fn over(&mut self, above: Given) {
+    pub fn override_with(&mut self, above: GivenSettings) {
         self.0.extend(above.0);
     }
 
@@ -146,7 +146,7 @@ impl Given {
         let list = self.text(name).unwrap_or_default();
         Egress::default()
             .allowing(&list)
-            .map_err(|error| BadSetting(format!("{}: {error}", self.place(name))))
+            .map_err(|error| BadSetting(format!("{}: {error}", self.origin(name))))
     }
 
     pub fn ranges(&self, name: &'static str) -> Result<Vec<IpNet>, BadSetting> {
@@ -180,8 +180,8 @@ impl Given {
         self.text(name).map(|text| text.parse().map_err(|_| self.bad(name, expected))).transpose()
     }
 
-    fn place<'g>(&'g self, name: &'g str) -> &'g str {
-        self.0.get(name).map_or(name, |(_, place)| place)
+    fn origin<'g>(&'g self, name: &'g str) -> &'g str {
+        self.0.get(name).map_or(name, |(_, origin)| origin)
     }
 
     /// The text itself is told, unless it is a secret.
@@ -189,7 +189,7 @@ impl Given {
         let is_secret = SETTINGS.iter().any(|setting| setting.name == name && setting.kind == Kind::Secret);
         let text = self.0.get(name).map_or("", |(text, _)| text.as_str());
         let shown = if is_secret { "…" } else { text };
-        BadSetting(format!("{}: `{shown}` is not {expected}", self.place(name)))
+        BadSetting(format!("{}: `{shown}` is not {expected}", self.origin(name)))
     }
 }
 

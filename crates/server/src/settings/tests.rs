@@ -6,7 +6,7 @@ fn gathered(flags: &[(&'static str, &str)], variables: &[(&str, &str)]) -> Resul
         let found = variables.iter().find(|(name, _)| *name == asked);
         found.map(|(_, text)| (*text).to_owned())
     };
-    Settings::gather(&flags, variable)
+    Settings::load(&flags, variable)
 }
 
 #[test]

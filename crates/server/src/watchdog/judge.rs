@@ -29,17 +29,17 @@ pub fn judge(store: &mut Sqlite, last: &LastProcess) -> Result<Vec<(ExecutionId,
     for left in &last.left {
         let standing = reader.outline(left.execution)?;
         let version = standing.as_ref().map_or(0, |standing| standing.version);
-        let judged = judged(left, version, known.get(&left.execution), at);
+        let judged = suspect_of(left, version, known.get(&left.execution), at);
         if let Some(since) = judged.quarantined_at
             && standing.is_none()
         {
             // It does not exist yet: what asked for it is answered, and nothing of it is left.
             known.remove(&left.execution);
             writes.push(entry(Entry::Released { execution: left.execution }));
-            writes.extend(unborn(&mut reader, &judged, since)?);
+            writes.extend(refuse_start(&mut reader, &judged, since)?);
             continue;
         }
-        tell(&judged);
+        log_suspect(&judged);
         let suspected = Entry::Suspect(Box::new(judged.clone()));
         writes.push(entry(match standing.filter(|_| judged.quarantined_at.is_some()) {
             Some(standing) => suspected.audited(audit(standing.tenant, &judged, at)),
@@ -75,7 +75,7 @@ fn audit(tenant: Tenant, suspect: &Suspect, at: Millis) -> Audit {
     }
 }
 
-fn judged(left: &Left, version: u64, before: Option<&Suspect>, at: Millis) -> Suspect {
+fn suspect_of(left: &Left, version: u64, before: Option<&Suspect>, at: Millis) -> Suspect {
     let before = before.filter(|before| before.version == version || before.quarantined_at.is_some());
     let deaths = before.map_or(0, |before| before.deaths) + 1;
     let is_over = left.hung || deaths >= DEATHS_MAX;
@@ -88,7 +88,7 @@ fn judged(left: &Left, version: u64, before: Option<&Suspect>, at: Millis) -> Su
     Suspect { execution: left.execution, version, deaths, quarantined_at: since, reason }
 }
 
-fn tell(suspect: &Suspect) {
+fn log_suspect(suspect: &Suspect) {
     let Suspect { execution, deaths, quarantined_at, reason, .. } = suspect;
     let execution = execution_id(*execution);
     match quarantined_at {
@@ -101,7 +101,7 @@ fn tell(suspect: &Suspect) {
 
 /// Mail that asks for an execution which kills the process before it begins is refused; a parent learns that its child
 /// failed.
-fn unborn(
+fn refuse_start(
     reader: &mut <Sqlite as windlass_store::Store>::Reader,
     suspect: &Suspect,
     at: Millis,

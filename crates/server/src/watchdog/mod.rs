@@ -27,20 +27,20 @@ const TURN: Duration = Duration::from_millis(250);
 
 /// Turns until a thread counts as standing still, which is 5 seconds: no decision, no poll and no commit takes as long
 /// on a machine that is well.
-const STANDSTILL_TURNS: u64 = 20;
+const STALL_TURNS: u64 = 20;
 
 /// A thread that stands still.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standstill {
+pub struct Stall {
     pub thread: &'static str,
     pub seconds: u64,
     /// The execution it has in hand, as people write it.
     pub execution: Option<String>,
 }
 
-impl std::fmt::Display for Standstill {
+impl std::fmt::Display for Stall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Standstill { thread, seconds, execution } = self;
+        let Stall { thread, seconds, execution } = self;
         write!(f, "the {thread} thread has not come round for {seconds} s")?;
         match execution {
             Some(execution) => write!(f, "; it works on {execution}"),
@@ -104,10 +104,10 @@ impl Vitals {
 
     /// The thread that has stood still for the longest time, if one does.
     #[must_use]
-    pub fn standstill(&self) -> Option<Standstill> {
+    pub fn stall(&self) -> Option<Stall> {
         let lags = self.all().into_iter().map(|hand| (self.lag(hand), hand));
         let (lag, hand) = lags.max_by_key(|(lag, _)| *lag)?;
-        (lag >= STANDSTILL_TURNS).then(|| standstill(hand, lag))
+        (lag >= STALL_TURNS).then(|| stall(hand, lag))
     }
 
     fn all(&self) -> [&ThreadHand; 5] {
@@ -137,9 +137,9 @@ impl Drop for Beating<'_> {
     }
 }
 
-fn standstill(hand: &ThreadHand, lag: u64) -> Standstill {
+fn stall(hand: &ThreadHand, lag: u64) -> Stall {
     let execution = hand.state().execution.map(execution_id);
-    Standstill { thread: hand.thread, seconds: lag * TURN.as_millis() as u64 / 1_000, execution }
+    Stall { thread: hand.thread, seconds: lag * TURN.as_millis() as u64 / 1_000, execution }
 }
 
 /// The thread that looks at all others. Dropped, it ends.
@@ -177,7 +177,7 @@ fn turns_of(time: Duration) -> u64 {
 struct Watch {
     vitals: Arc<Vitals>,
     timeout_turns: Option<u64>,
-    /// The threads whose standstill is in the log.
+    /// The threads whose stall is in the log.
     told: [bool; 5],
 }
 
@@ -196,9 +196,9 @@ impl Watch {
     fn look(&mut self, number: usize, hand: &ThreadHand) {
         let lag = self.vitals.lag(hand);
         gauge!("windlass_thread_lag_seconds", "thread" => hand.thread).set(lag as f64 * TURN.as_secs_f64());
-        let stands = lag >= STANDSTILL_TURNS;
+        let stands = lag >= STALL_TURNS;
         if stands && !self.told[number] {
-            let Standstill { thread, seconds, execution } = standstill(hand, lag);
+            let Stall { thread, seconds, execution } = stall(hand, lag);
             tracing::error!(thread, seconds, execution, "a thread stands still, and all work waits for it");
         }
         self.told[number] = stands;
@@ -212,7 +212,7 @@ impl Watch {
     /// Nothing is lost: what was answered is on disk, and whoever supervises the process starts the next one.
     fn end_process(&self, hand: &ThreadHand, lag: u64) -> ! {
         hand.keep(true);
-        let Standstill { thread, seconds, execution } = standstill(hand, lag);
+        let Stall { thread, seconds, execution } = stall(hand, lag);
         tracing::error!(
             thread,
             seconds,

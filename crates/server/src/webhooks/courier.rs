@@ -2,7 +2,7 @@
 //! it continues after a crash.
 
 use super::ready::Ready;
-use super::route::{Route, Standing};
+use super::route::{Route, RouteState};
 use crate::app::App;
 use crate::host::now;
 use crate::problem::Problem;
@@ -29,7 +29,7 @@ const TROUBLE: Duration = Duration::from_secs(1);
 /// Tells events until the server stops.
 pub async fn run(app: Arc<App>) {
     let settings = app.settings.egress.clone();
-    let built = app.aside(move || egress::client(settings, CONNECT_MAX)).await;
+    let built = app.run_blocking(move || egress::client(settings, CONNECT_MAX)).await;
     let client = match built {
         Ok(Ok(client)) => client,
         Ok(Err(error)) => return tracing::error!(%error, "no webhooks: the client for them cannot be made"),
@@ -67,7 +67,7 @@ struct Courier {
     newest: i64,
     /// There may be newer ones.
     looks: bool,
-    jobs: JoinSet<(Route, Standing)>,
+    jobs: JoinSet<(Route, RouteState)>,
 }
 
 impl Courier {
@@ -89,7 +89,7 @@ impl Courier {
                     self.looks = true;
                 }
                 Some(done) = self.jobs.join_next() => match done {
-                    Ok((route, standing)) => self.settle(route, standing),
+                    Ok((route, state)) => self.settle(route, state),
                     // Its execution is found again after the next start, and its events are in the store.
                     Err(error) => tracing::error!(%error, "work on a webhook ended badly"),
                 },
@@ -173,24 +173,24 @@ impl Courier {
         self.at_work.insert(id);
         let (app, client) = (self.app.clone(), self.client.clone());
         self.jobs.spawn(async move {
-            let standing = route.advance(&app, &client).await;
-            (route, standing)
+            let state = route.advance(&app, &client).await;
+            (route, state)
         });
     }
 
-    fn settle(&mut self, mut route: Route, standing: Standing) {
+    fn settle(&mut self, mut route: Route, state: RouteState) {
         let id = route.execution();
         self.at_work.remove(&id);
         self.ready.done(route.receiver());
         let changed = self.again.remove(&id);
-        if standing == Standing::Done && !changed {
+        if state == RouteState::Done && !changed {
             return self.app.hub.unmark(id);
         }
         if self.routes.len() >= FEEDS_MAX {
             route.shed();
         }
         self.routes.insert(id, route);
-        if let Standing::Due(at) = standing {
+        if let RouteState::Due(at) = state {
             self.due.insert((at, id));
         }
         if changed {

@@ -30,7 +30,7 @@ pub fn of_message_id(text: &str) -> Option<(ExecutionId, u64)> {
 
 /// What the receiver said, or why it could not be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered {
+pub enum DeliveryResponse {
     Taken(u16),
     /// It wants nothing more of this kind (410).
     Gone,
@@ -42,18 +42,24 @@ pub enum Answered {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Letter<'a> {
+pub struct DeliveryRequest<'a> {
     pub url: &'a str,
     pub execution: ExecutionId,
     pub delivery: &'a NewDelivery,
 }
 
-impl Letter<'_> {
+impl DeliveryRequest<'_> {
     /// Sends it once. Redirects are not followed: whoever moves gives the new address.
-    pub async fn send(self, client: &Client, egress: &Egress, secrets: &[Secret], now: Millis) -> Answered {
+    pub async fn send(
+        self,
+        client: &Client,
+        egress: &Egress,
+        secrets: &[Secret],
+        now: Millis,
+    ) -> DeliveryResponse {
         match self.post(client, egress, secrets, now).await {
             Ok(response) => answered(&response),
-            Err(error) => Answered::Failed(error),
+            Err(error) => DeliveryResponse::Failed(error),
         }
     }
 
@@ -83,17 +89,17 @@ impl Letter<'_> {
     }
 }
 
-fn answered(response: &Response) -> Answered {
+fn answered(response: &Response) -> DeliveryResponse {
     let status = response.status();
     if status.is_success() {
-        return Answered::Taken(status.as_u16());
+        return DeliveryResponse::Taken(status.as_u16());
     }
     if status == StatusCode::GONE {
-        return Answered::Gone;
+        return DeliveryResponse::Gone;
     }
     let said = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let retry_after_ms = said.map(|seconds| seconds.saturating_mul(1_000).min(RETRY_AFTER_MAX_MS));
-    Answered::Refused { status: status.as_u16(), retry_after_ms }
+    DeliveryResponse::Refused { status: status.as_u16(), retry_after_ms }
 }
 
 /// An error with what it comes from; the URL is known.
@@ -116,7 +122,7 @@ pub fn outcome(
     execution: ExecutionId,
     number: u64,
     tried_before: u32,
-    answered: &Answered,
+    answered: &DeliveryResponse,
     (at, random): (Millis, u32),
 ) -> DeliveryAttempt {
     let attempts = tried_before.saturating_add(1);
@@ -132,21 +138,21 @@ pub fn outcome(
     };
     let mut said_ms = 0;
     match answered {
-        Answered::Taken(status) => {
+        DeliveryResponse::Taken(status) => {
             (told.state, told.answer) = (DeliveryState::Delivered, Some(*status));
             return told;
         }
-        Answered::Gone => {
+        DeliveryResponse::Gone => {
             (told.state, told.answer) = (DeliveryState::GivenUp, Some(410));
             told.error = Some("the receiver wants no more (410)".to_owned());
             return told;
         }
-        Answered::Refused { status, retry_after_ms } => {
+        DeliveryResponse::Refused { status, retry_after_ms } => {
             said_ms = retry_after_ms.unwrap_or(0);
             told.answer = Some(*status);
             told.error = Some(format!("the receiver answered with status {status}"));
         }
-        Answered::Failed(error) => told.error = Some(error.chars().take(ERROR_MAX).collect()),
+        DeliveryResponse::Failed(error) => told.error = Some(error.chars().take(ERROR_MAX).collect()),
     }
     match delay_ms(attempts, random) {
         Some(delay_ms) => told.due = Some(at.plus(delay_ms.max(said_ms))),
@@ -178,7 +184,7 @@ mod tests {
 
     const ID: ExecutionId = ExecutionId(0xab);
 
-    fn after(tried_before: u32, answered: &Answered) -> DeliveryAttempt {
+    fn after(tried_before: u32, answered: &DeliveryResponse) -> DeliveryAttempt {
         outcome(ID, 3, tried_before, answered, (Millis(1_000), u32::MAX / 2))
     }
 
@@ -200,29 +206,29 @@ mod tests {
 
     #[test]
     fn what_was_taken_is_delivered_and_what_was_not_is_tried_again_later() {
-        let taken = after(4, &Answered::Taken(204));
+        let taken = after(4, &DeliveryResponse::Taken(204));
         assert_eq!(
             (taken.state, taken.attempts, taken.answer, taken.due),
             (DeliveryState::Delivered, 5, Some(204), None)
         );
-        let failed = after(0, &Answered::Failed("connection refused".into()));
+        let failed = after(0, &DeliveryResponse::Failed("connection refused".into()));
         assert_eq!((failed.state, failed.due), (DeliveryState::Pending, Some(Millis(6_000))));
         assert_eq!(failed.error.as_deref(), Some("connection refused"));
-        let refused = after(1, &Answered::Refused { status: 503, retry_after_ms: None });
+        let refused = after(1, &DeliveryResponse::Refused { status: 503, retry_after_ms: None });
         assert_eq!((refused.answer, refused.due), (Some(503), Some(Millis(31_000))));
     }
 
     #[test]
     fn a_receiver_may_ask_for_more_time_but_not_for_less() {
-        let said = |ms| after(0, &Answered::Refused { status: 429, retry_after_ms: Some(ms) }).due;
+        let said = |ms| after(0, &DeliveryResponse::Refused { status: 429, retry_after_ms: Some(ms) }).due;
         assert_eq!((said(60_000), said(1)), (Some(Millis(61_000)), Some(Millis(6_000))));
     }
 
     #[test]
     fn it_is_given_up_after_the_last_delay_and_at_once_when_the_receiver_is_gone() {
-        let last = after(12, &Answered::Failed("no".into()));
+        let last = after(12, &DeliveryResponse::Failed("no".into()));
         assert_eq!((last.state, last.due), (DeliveryState::GivenUp, None));
-        assert_eq!(after(0, &Answered::Gone).state, DeliveryState::GivenUp);
+        assert_eq!(after(0, &DeliveryResponse::Gone).state, DeliveryState::GivenUp);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The way of one execution's events: from its feed into the outbox, and from there to the receiver.
 
 use super::canonical::canonical;
-use super::delivery::{Letter, outcome};
+use super::delivery::{DeliveryRequest, outcome};
 use super::event::{Subject, WebhookEvent, body, event};
 use super::signature::Secret;
 use crate::app::App;
@@ -37,7 +37,7 @@ pub struct Route {
 
 /// The state of a route after it was worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RouteState {
     /// Nothing to do until the execution changes.
     Waits,
     /// The next try is due then.
@@ -70,19 +70,19 @@ impl Route {
     }
 
     /// Sends what can be sent. An error of the server is logged, and the route is tried again soon.
-    pub async fn advance(&mut self, app: &Arc<App>, client: &reqwest::Client) -> Standing {
+    pub async fn advance(&mut self, app: &Arc<App>, client: &reqwest::Client) -> RouteState {
         match self.go(app, client).await {
-            Ok(standing) => standing,
+            Ok(state) => state,
             Err(problem) => {
                 tracing::warn!(execution = %self.source.execution, %problem, "events could not be told; trying again");
                 // What the memory says may not be what is written.
                 self.feed = None;
-                Standing::Due(now().plus(TROUBLE_MS))
+                RouteState::Due(now().plus(TROUBLE_MS))
             }
         }
     }
 
-    async fn go(&mut self, app: &Arc<App>, client: &reqwest::Client) -> Result<Standing, Problem> {
+    async fn go(&mut self, app: &Arc<App>, client: &reqwest::Client) -> Result<RouteState, Problem> {
         if !self.gathered {
             self.gather(app).await?;
         }
@@ -94,22 +94,22 @@ impl Route {
             }
             for waiting in &pending {
                 if let Some(due) = waiting.due.filter(|due| *due > now()) {
-                    return Ok(Standing::Due(due));
+                    return Ok(RouteState::Due(due));
                 }
-                if let Some(standing) = self.deliver(app, client, waiting).await? {
-                    return Ok(standing);
+                if let Some(state) = self.deliver(app, client, waiting).await? {
+                    return Ok(state);
                 }
             }
         }
     }
 
-    async fn rest(&self, app: &App) -> Result<Standing, Problem> {
+    async fn rest(&self, app: &App) -> Result<RouteState, Problem> {
         if !self.gathered {
-            return Ok(Standing::Waits);
+            return Ok(RouteState::Waits);
         }
-        let kept = app.keep(vec![Entry::OutboxClosed { execution: self.source.execution }]).await?;
+        let kept = app.store_entries(vec![Entry::OutboxClosed { execution: self.source.execution }]).await?;
         // A redelivery that came between is found the next time.
-        Ok(if kept[..] == [Applied::Done] { Standing::Done } else { Standing::Due(now()) })
+        Ok(if kept[..] == [Applied::Done] { RouteState::Done } else { RouteState::Due(now()) })
     }
 
     /// Makes deliveries of the new messages, in their order.
@@ -134,7 +134,7 @@ impl Route {
         let (execution, seen) = (self.source.execution, self.source.seen);
         let count = made.len() as u64;
         let new = NewDeliveries { execution, seen, made, at: now() };
-        let kept = app.keep(vec![Entry::Deliveries(Box::new(new))]).await?;
+        let kept = app.store_entries(vec![Entry::Deliveries(Box::new(new))]).await?;
         if kept[..] != [Applied::Done] {
             return Err(Problem::internal(format!("events of {execution} were numbered by somebody else")));
         }
@@ -213,10 +213,10 @@ impl Route {
         app: &Arc<App>,
         client: &reqwest::Client,
         waiting: &StoredDelivery,
-    ) -> Result<Option<Standing>, Problem> {
+    ) -> Result<Option<RouteState>, Problem> {
         let execution = self.source.execution;
         let secrets = self.secrets(app).await?;
-        let letter = Letter { url: &waiting.url, execution, delivery: &waiting.delivery };
+        let letter = DeliveryRequest { url: &waiting.url, execution, delivery: &waiting.delivery };
         let answered = letter.send(client, &app.settings.egress, &secrets, now()).await;
         let number = waiting.delivery.number;
         let tried = outcome(execution, number, waiting.attempts, &answered, (now(), random()?));
@@ -226,12 +226,12 @@ impl Route {
             tracing::warn!(%execution, number, url = %waiting.url, ?answered, "a webhook is given up");
             entries.push(self.given_up(number));
         }
-        app.keep(entries).await?;
+        app.store_entries(entries).await?;
         Ok(match state {
             DeliveryState::Delivered => None,
-            DeliveryState::Pending => Some(Standing::Due(due.unwrap_or_else(now))),
+            DeliveryState::Pending => Some(RouteState::Due(due.unwrap_or_else(now))),
             // What was given up is looked at once more, and then there is nothing.
-            DeliveryState::GivenUp => Some(Standing::Due(now())),
+            DeliveryState::GivenUp => Some(RouteState::Due(now())),
         })
     }
 
@@ -243,7 +243,7 @@ impl Route {
 
     async fn secrets(&self, app: &Arc<App>) -> Result<Vec<Secret>, Problem> {
         let (state, tenant) = (app.clone(), self.source.tenant.clone());
-        Ok(app.aside(move || state.webhook_secrets.of(&tenant)).await??.at(now()))
+        Ok(app.run_blocking(move || state.webhook_secrets.of(&tenant)).await??.at(now()))
     }
 }
 

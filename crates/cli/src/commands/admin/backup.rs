@@ -6,7 +6,7 @@ use crate::data::Data;
 use crate::progress::say;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use windlass_server::backup::{Note, backup, restore};
+use windlass_server::backup::{BackupManifest, backup, restore};
 
 /// Copy the data folder, also while it is in use
 ///
@@ -49,7 +49,7 @@ impl Restore {
     }
 }
 
-fn report(note: &Note, json: bool, place: &str) -> anyhow::Result<ExitCode> {
+fn report(note: &BackupManifest, json: bool, place: &str) -> anyhow::Result<ExitCode> {
     if json {
         print_json(&serde_json::to_value(note)?)?;
     } else {

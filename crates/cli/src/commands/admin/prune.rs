@@ -9,7 +9,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_kernel::Millis;
-use windlass_server::retention::{Pruned, Pruning, ended_before};
+use windlass_server::retention::{Pruned, Pruner, ended_before};
 use windlass_server::settings::duration;
 use windlass_store::Retention as _;
 use windlass_views::{execution_id, status, time};
@@ -40,8 +40,7 @@ impl Prune {
             return self.preview(data, before);
         }
         let embedded = embedded::start(data.folder(), "windlass admin prune", Workers::None)?;
-        let pruned =
-            Pruning::of(data.folder(), embedded.handle()).and_then(|mut pruning| pruning.run(before));
+        let pruned = Pruner::of(data.folder(), embedded.handle()).and_then(|mut pruning| pruning.run(before));
         embedded.stop()?;
         let Pruned { executions, artifacts, artifact_bytes } = pruned?;
         if self.json {

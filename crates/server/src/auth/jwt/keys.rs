@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use windlass_secrets::Zeroizing;
 
-/// A JWKS is asked for again after this time, so that a key that was taken back is forgotten.
+/// A JWKS is last_fetch for again after this time, so that a key that was taken back is forgotten.
 const FRESH: Duration = Duration::from_secs(600);
 /// An unknown key makes it ask again, not more often than this.
 pub(super) const ASK_PAUSE: Duration = Duration::from_secs(10);
@@ -32,10 +32,10 @@ struct Key {
 struct Set {
     source: Source,
     keys: RwLock<Vec<Key>>,
-    asked: tokio::sync::Mutex<Asked>,
+    last_fetch: tokio::sync::Mutex<LastFetch>,
 }
 
-struct Asked {
+struct LastFetch {
     at: Instant,
     /// For a key that was not known; None: not yet.
     for_unknown: Option<Instant>,
@@ -117,8 +117,8 @@ impl Set {
     }
 
     fn new(source: Source, keys: Vec<Key>) -> Set {
-        let asked = Asked { at: Instant::now(), for_unknown: None };
-        Set { source, keys: RwLock::new(keys), asked: tokio::sync::Mutex::new(asked) }
+        let last_fetch = LastFetch { at: Instant::now(), for_unknown: None };
+        Set { source, keys: RwLock::new(keys), last_fetch: tokio::sync::Mutex::new(last_fetch) }
     }
 
     async fn of(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
@@ -131,18 +131,18 @@ impl Set {
         fitting(&self.keys.read().unwrap_or_else(PoisonError::into_inner), id, algorithm)
     }
 
-    /// Reads the set again if it is old, or if a key is not known and nobody has asked for one a moment ago. A source
+    /// Reads the set again if it is old, or if a key is not known and nobody has last_fetch for one a moment ago. A source
     /// that fails leaves the keys as they are.
     async fn renew(&self, is_known: bool) {
-        let Ok(mut asked) = self.asked.try_lock() else { return };
-        let is_fresh = asked.at.elapsed() < FRESH;
-        let has_asked = asked.for_unknown.is_some_and(|at| at.elapsed() < ASK_PAUSE);
+        let Ok(mut last_fetch) = self.last_fetch.try_lock() else { return };
+        let is_fresh = last_fetch.at.elapsed() < FRESH;
+        let has_asked = last_fetch.for_unknown.is_some_and(|at| at.elapsed() < ASK_PAUSE);
         if is_fresh && (is_known || has_asked) {
             return;
         }
-        asked.at = Instant::now();
+        last_fetch.at = Instant::now();
         if !is_known {
-            asked.for_unknown = Some(asked.at);
+            last_fetch.for_unknown = Some(last_fetch.at);
         }
         match self.source.read().await {
             Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys,

@@ -4,7 +4,7 @@ use super::refused::unexpected;
 use super::{TAG, stored_of, view_execution};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::{MaySend, Sent};
+use crate::body::{JsonBody, OptionalJsonBody};
 use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
@@ -61,7 +61,7 @@ pub async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    MaySend(asked): MaySend<CancelRequest>,
+    OptionalJsonBody(asked): OptionalJsonBody<CancelRequest>,
 ) -> Result<Json<Cancelled>, Problem> {
     let reason = reason(asked.reason)?;
     let cancel = Cancel {
@@ -71,7 +71,7 @@ pub async fn cancel(
         compensate: asked.compensate == Some(true),
     };
     let does = ("execution.cancel", json!({ "reason": reason }));
-    let id = give(&app, &caller, ids::execution(&id)?, Input::Cancel(cancel), does).await?;
+    let id = send_input(&app, &caller, ids::execution(&id)?, Input::Cancel(cancel), does).await?;
     let (by, id) = (caller.id.clone(), execution_id(id));
     let cancelled = view_execution(&app, &caller, &id, move |loaded| {
         let (completed_nodes, cancelled_nodes) = nodes(loaded.net, loaded.history);
@@ -126,7 +126,7 @@ pub async fn pause(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    MaySend(asked): MaySend<PauseRequest>,
+    OptionalJsonBody(asked): OptionalJsonBody<PauseRequest>,
 ) -> Result<Json<Changed>, Problem> {
     let hold = Input::Hold { by: caller.id.clone(), reason: reason(asked.reason)? };
     changed(&app, &caller, &id, ("execution.pause", hold)).await
@@ -153,7 +153,7 @@ pub async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    Sent(keys): Sent<Map<String, Value>>,
+    JsonBody(keys): JsonBody<Map<String, Value>>,
 ) -> Result<Json<Changed>, Problem> {
     let execution = ids::execution(&id)?;
     caller.may(Permission::Execute)?;
@@ -198,7 +198,7 @@ async fn changed(
     id: &str,
     (action, input): (&str, Input),
 ) -> Result<Json<Changed>, Problem> {
-    let id = give(app, caller, ids::execution(id)?, input, (action, json!({}))).await?;
+    let id = send_input(app, caller, ids::execution(id)?, input, (action, json!({}))).await?;
     let reading = caller.clone();
     let stored = app.readers.of(&caller.tenant).read(move |reader| stored_of(reader, &reading, id)).await?;
     let status = status(stored.state.phase()).to_owned();
@@ -206,7 +206,7 @@ async fn changed(
 }
 
 /// Gives an input to an execution of the caller's tenant. It is on disk when this returns, and with it who gave it.
-pub async fn give(
+pub async fn send_input(
     app: &App,
     caller: &Caller,
     execution: ExecutionId,
@@ -219,17 +219,17 @@ pub async fn give(
         .of(&caller.tenant)
         .read(move |reader| stored_of(reader, &reading, execution).map(drop))
         .await?;
-    let audit = Some(Box::new(caller.does(action, &execution_id(execution), details)));
+    let audit = Some(Box::new(caller.audit_entry(action, &execution_id(execution), details)));
     match app.ask(Request::Give { execution, input, audit }).await? {
         Answer::Accepted => {
-            tell(caller, action, execution);
+            log_action(caller, action, execution);
             Ok(execution)
         }
         other => Err(unexpected(other)),
     }
 }
 
-pub fn tell(caller: &Caller, action: &str, id: ExecutionId) {
+pub fn log_action(caller: &Caller, action: &str, id: ExecutionId) {
     tracing::info!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, action);
 }
 

@@ -162,7 +162,7 @@ impl Wanted {
         Ok(Wanted {
             node: asked.node_id.clone(),
             level,
-            since: asked.since.as_deref().map(|text| shared::instant("since", text)).transpose()?,
+            since: asked.since.as_deref().map(|text| shared::parse_time("since", text)).transpose()?,
             limit: LIST.limit(asked.limit)?,
             from: LIST.place(asked.cursor.as_deref(), Place::read)?.unwrap_or_default(),
             debug: level == Some("debug"),

@@ -1,10 +1,10 @@
 //! `POST /api/v1/executions/{executionId}/actions/{actionId}/complete`: a person ends an approval, or confirms work.
 
-use super::control::give;
+use super::control::send_input;
 use super::{TAG, stored_of, view_execution};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::Sent;
+use crate::body::JsonBody;
 use crate::ids;
 use crate::loaded::LoadedExecution;
 use crate::problem::{Problem, Refused};
@@ -67,7 +67,7 @@ pub async fn complete(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, action)): Path<(String, String)>,
-    Sent(asked): Sent<CompleteRequest>,
+    JsonBody(asked): JsonBody<CompleteRequest>,
 ) -> Result<Json<Completed>, Problem> {
     caller.may(Permission::Execute)?;
     let note = note(&caller, &asked)?;
@@ -82,7 +82,7 @@ pub async fn complete(
     let outcome = word(&note.outcome).to_owned();
     let input = Input::Complete { run, fence, note: Box::new(note) };
     let does = ("execution.complete", json!({ "action": action, "outcome": outcome }));
-    give(&app, &caller, execution, input, does).await?;
+    send_input(&app, &caller, execution, input, does).await?;
     let reading = caller.clone();
     let stored =
         app.readers.of(&caller.tenant).read(move |reader| stored_of(reader, &reading, execution)).await?;

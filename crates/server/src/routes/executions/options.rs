@@ -105,7 +105,7 @@ impl ExecutionOptions {
     /// option that cannot be used is reported.
     pub fn start(&self, origin: Origin, egress: &Egress) -> Result<(Start, Overrides), Problem> {
         let when = match &self.scheduled_at {
-            Some(text) => StartWhen::At(shared::instant("options.scheduledAt", text)?),
+            Some(text) => StartWhen::At(shared::parse_time("options.scheduledAt", text)?),
             None => StartWhen::Now,
         };
         let wrong = || Problem::invalid("options.parentExecutionId", "is not the id of an execution");

@@ -1,13 +1,13 @@
 //! `POST /api/v1/executions/{executionId}/retry`
 
-use super::control::tell;
+use super::control::log_action;
 use super::refused::unexpected;
 use super::start::{Trigger, startable_again};
 use super::started::bad_inputs;
 use super::{TAG, stored_of};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::MaySend;
+use crate::body::OptionalJsonBody;
 use crate::ids;
 use crate::problem::{Problem, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
@@ -81,7 +81,7 @@ pub async fn retry(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    MaySend(asked): MaySend<RetryRequest>,
+    OptionalJsonBody(asked): OptionalJsonBody<RetryRequest>,
 ) -> Result<(StatusCode, Json<Retried>), Problem> {
     caller.may(Permission::Execute)?;
     if asked.firing.is_some() && asked.from_node.is_none() {
@@ -134,11 +134,11 @@ pub async fn retry(
     };
     let id = ExecutionId(ids::fresh_number()?);
     let details = json!({ "executionId": execution_id(id) });
-    let audit = Some(Box::new(caller.does("execution.retry", &execution_id(of), details)));
+    let audit = Some(Box::new(caller.audit_entry("execution.retry", &execution_id(of), details)));
     match app.ask(Request::Retry { id, retry, audit }).await? {
         Answer::Started(new) => {
             traces::trace_new(&app, new);
-            tell(&caller, "execution.retry", of);
+            log_action(&caller, "execution.retry", of);
             let told = Retried {
                 execution_id: execution_id(new),
                 parent_execution_id: execution_id(of),

@@ -7,8 +7,8 @@ use super::refused::unexpected;
 use super::started::{Accepted, Checked, Finished, Outcome, bad_inputs};
 use super::{TAG, stored_of, view_execution};
 use crate::app::App;
-use crate::auth::{Caller, Pass, Permission};
-use crate::body::{collect, is_json, parse_aside};
+use crate::auth::{Caller, Credential, Permission};
+use crate::body::{collect, is_json, parse_blocking};
 use crate::definitions::Current;
 use crate::ids;
 use crate::loaded::LoadedExecution;
@@ -65,7 +65,7 @@ pub async fn execute(
         ExecuteRequest::default()
     } else {
         is_json(&parts.headers)?;
-        parse_aside(&app, bytes.clone()).await?
+        parse_blocking(&app, bytes.clone()).await?
     };
     let options = sent.options.clone().unwrap_or_default();
     if options.is_debug() {
@@ -182,7 +182,7 @@ pub enum Trigger {
 
 impl Trigger {
     pub fn of(caller: &Caller) -> Trigger {
-        if caller.pass == Pass::Folder { Trigger::Manual } else { Trigger::Api }
+        if caller.credential == Credential::Folder { Trigger::Manual } else { Trigger::Api }
     }
 
     /// Returns the origin of a start that the caller requests.

@@ -5,10 +5,10 @@ mod request;
 use super::executions::key::{key, of_parts};
 use super::executions::{Accepted, ExecutionOptions, Trigger, begin};
 use crate::app::App;
-use crate::auth::{Caller, Pass, Permission, Role};
+use crate::auth::{Caller, Credential, Permission, Role};
 use crate::body::collect;
 use crate::hooks::address;
-use crate::limits::Counted;
+use crate::limits::RateKey;
 use crate::problem::{Problem, ProblemCode, Refused};
 use crate::routes::shared::{BodyRefusals, Refusals};
 use axum::Json;
@@ -82,7 +82,7 @@ async fn find(
 ) -> Result<(StoredHook, Caller), Problem> {
     let missing = || Problem::not_found("hook", path);
     let caller = match headers.contains_key(header::AUTHORIZATION) {
-        true => Some(Caller::of_request(app, headers).await?),
+        true => Some(Caller::from_request(app, headers).await?),
         false => None,
     };
     let own = caller.as_ref().map(|caller| caller.tenant.clone());
@@ -123,10 +123,10 @@ fn stranger(app: &App, tenant: &Tenant, hook: &StoredHook) -> Result<Caller, Pro
     }
     let now = Instant::now();
     if let Some(rate) = app.directory.hook_rate(tenant, &app.settings) {
-        app.rates.take(Counted::Hook(tenant.clone(), hook.claim.path.clone()), rate, now)?;
+        app.rates.take(RateKey::Hook(tenant.clone(), hook.claim.path.clone()), rate, now)?;
     }
     if let Some(rate) = app.directory.rate(tenant, &app.settings) {
-        app.rates.take(Counted::Hooks(tenant.clone()), rate, now)?;
+        app.rates.take(RateKey::Hooks(tenant.clone()), rate, now)?;
     }
-    Ok(Caller::at_home(tenant.clone(), Role::Member, BY.to_owned(), Pass::Free))
+    Ok(Caller::in_tenant(tenant.clone(), Role::Member, BY.to_owned(), Credential::Free))
 }

@@ -5,7 +5,7 @@ use super::source::{Text, storable};
 use super::{Registered, StatusName, WorkflowView, current, tagged};
 use crate::app::App;
 use crate::auth::{Caller, Permission};
-use crate::body::Sent;
+use crate::body::JsonBody;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Problem, Refused};
@@ -76,7 +76,7 @@ pub async fn patch_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    Sent(asked): Sent<WorkflowChange>,
+    JsonBody(asked): JsonBody<WorkflowChange>,
 ) -> Result<(HeaderMap, Json<WorkflowView>), Problem> {
     caller.may(Permission::Edit)?;
     let (tenant, workflow) = (caller.tenant.clone(), ids::workflow(&id)?);
@@ -113,8 +113,8 @@ async fn keep(
     (action, details): (&str, Value),
 ) -> Result<(), Problem> {
     let workflow = current(app, caller, id).await?.workflow.id;
-    let audit = caller.does(action, &windlass_views::workflow_id(workflow.0), details);
-    let applied = app.keep(vec![entry.audited(audit)]).await?;
+    let audit = caller.audit_entry(action, &windlass_views::workflow_id(workflow.0), details);
+    let applied = app.store_entries(vec![entry.audited(audit)]).await?;
     app.definitions.forget(&caller.tenant, workflow);
     match applied.first() {
         Some(Applied::Done) => Ok(()),

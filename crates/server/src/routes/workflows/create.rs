@@ -2,14 +2,14 @@
 
 use super::source::{Text, compiled, storable};
 use super::{DialectName, Registered, current, hex, tagged};
-use crate::app::{App, misfit};
+use crate::app::{App, unexpected_answer};
 use crate::auth::{Caller, Permission};
-use crate::body::MaySend;
+use crate::body::OptionalJsonBody;
 use crate::hooks;
 use crate::host::now;
 use crate::ids;
 use crate::problem::{Detail, Problem, ProblemCode};
-use crate::routes::shared::{BodyRefusals, Refusals, named};
+use crate::routes::shared::{BodyRefusals, Refusals, check_name};
 use crate::versions::stored_manifest;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -76,12 +76,12 @@ pub async fn duplicate_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    MaySend(asked): MaySend<Duplicate>,
+    OptionalJsonBody(asked): OptionalJsonBody<Duplicate>,
 ) -> Result<Created, Problem> {
     caller.may(Permission::Edit)?;
     let current = current(&app, &caller, &id).await?;
     let name = match &asked.name {
-        Some(name) => named("name", name)?,
+        Some(name) => check_name("name", name)?,
         None => format!("{} (copy)", current.workflow.name),
     };
     let compiled = storable(&app, &caller.tenant, current.definition.source.clone()).await?;
@@ -113,7 +113,7 @@ pub(super) async fn register(
     app.rights.check(&caller.tenant, &compiled.manifest.programs)?;
     let mut warnings = warnings(app, caller, &compiled).await?;
     let name = name.or(compiled.name.take()).unwrap_or_else(|| UNNAMED.to_owned());
-    let name = named("name", &name)?;
+    let name = check_name("name", &name)?;
     let mut claims = hooks::claims_of(&compiled.manifest);
     hooks::check(&claims)?;
     match copies {
@@ -148,7 +148,7 @@ pub(super) async fn register(
         Answer::Defined { version, workflow, .. } => (version, workflow),
         Answer::Refused(Refusal::NoDefinition) => return Err(changed_meanwhile()),
         Answer::Refused(taken @ Refusal::HookTaken(_)) => return Err(taken.into()),
-        other => return Err(misfit(&other)),
+        other => return Err(unexpected_answer(&other)),
     };
     app.definitions.forget(&caller.tenant, workflow);
     let id = workflow_id(workflow.0);
@@ -255,12 +255,13 @@ async fn keep_literals(app: &Arc<App>, caller: &Caller, compiled: &mut Compiled)
     let keep = move || {
         vault.with(|vault| {
             literals.iter().try_for_each(|literal| {
-                let audit = caller.does("secret.set", &literal.secret, json!({ "source": "definition" }));
+                let audit =
+                    caller.audit_entry("secret.set", &literal.secret, json!({ "source": "definition" }));
                 vault.keep(&caller.tenant, &literal.secret, &literal.value, Some(audit))
             })
         })
     };
-    app.aside(keep).await?
+    app.run_blocking(keep).await?
 }
 
 #[derive(Debug, Serialize, ToSchema)]

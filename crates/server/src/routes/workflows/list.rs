@@ -93,5 +93,5 @@ pub async fn get_workflow(
     let (headers, answers) = (tagged(current.workflow.version), app.answers.clone());
     // A definition is as large as a body may be.
     let write = move || answers.json(&caller.tenant, &WorkflowView::of(&current));
-    Ok((headers, app.aside(write).await??))
+    Ok((headers, app.run_blocking(write).await??))
 }

@@ -9,7 +9,6 @@ mod versions;
 
 pub(crate) use create::missing_children;
 
-use super::shared::told;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::definitions::Current;
@@ -27,7 +26,7 @@ use utoipa_axum::routes;
 use windlass_dialects::{Dialects, as_json};
 use windlass_kernel::NetDigest;
 use windlass_store::{StoredWorkflow, WorkflowStatus};
-use windlass_views::workflow_id;
+use windlass_views::{time, workflow_id};
 
 /// A version that was registered.
 #[derive(Debug, Serialize, ToSchema)]
@@ -125,8 +124,8 @@ impl WorkflowSummary {
             status: stored.status.into(),
             version: stored.version,
             dialect: stored.dialect.clone(),
-            created_at: told(stored.created_at),
-            updated_at: told(stored.updated_at),
+            created_at: time(stored.created_at),
+            updated_at: time(stored.updated_at),
         }
     }
 }

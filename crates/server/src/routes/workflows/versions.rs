@@ -8,7 +8,7 @@ use crate::auth::{Caller, Permission};
 use crate::body::Params;
 use crate::problem::Problem;
 use crate::routes::paging::{Paged, Pagination};
-use crate::routes::shared::{Refusals, told};
+use crate::routes::shared::Refusals;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 use windlass_dialects::as_json;
 use windlass_store::{Catalog, StoredVersion};
-use windlass_views::workflow_id;
+use windlass_views::{time, workflow_id};
 
 const LIST: Paged = Paged { name: "versions", usual: 50, most: 100 };
 
@@ -72,7 +72,7 @@ impl VersionSummary {
             name: stored.name,
             dialect: stored.dialect,
             net_digest: hex(stored.net),
-            created_at: told(stored.at),
+            created_at: time(stored.at),
         }
     }
 }
@@ -133,5 +133,5 @@ pub async fn get_version(
         };
         answers.json(&tenant, &view)
     };
-    Ok((headers, app.aside(write).await??))
+    Ok((headers, app.run_blocking(write).await??))
 }

@@ -13,7 +13,7 @@ const RESPONSE_MAX: Duration = Duration::from_secs(600);
 
 /// Times that a client may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct ClientTimeouts {
     /// From the connection to its first request.
     pub first: Duration,
     /// From one request to the next.
@@ -22,16 +22,16 @@ pub struct Patience {
     pub write: Duration,
 }
 
-impl Patience {
-    pub fn of(settings: &Settings) -> Patience {
+impl ClientTimeouts {
+    pub fn of(settings: &Settings) -> ClientTimeouts {
         let Settings { header_timeout, idle_timeout, write_timeout, .. } = settings;
-        Patience { first: *header_timeout, idle: *idle_timeout, write: *write_timeout }
+        ClientTimeouts { first: *header_timeout, idle: *idle_timeout, write: *write_timeout }
     }
 }
 
 /// Why a connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overdue {
+pub enum ClientTimeout {
     /// It has not sent a request, or not a whole one.
     Silent,
     /// It sends no other request.
@@ -41,8 +41,8 @@ pub enum Overdue {
 }
 
 #[derive(Debug)]
-pub struct Attendance {
-    patience: Patience,
+pub struct ConnectionActivity {
+    timeouts: ClientTimeouts,
     state: Mutex<State>,
 }
 
@@ -68,15 +68,15 @@ enum Phase {
 #[derive(Debug)]
 pub struct Exchange {
     number: u64,
-    attendance: Arc<Attendance>,
+    activity: Arc<ConnectionActivity>,
     /// When the response must have been taken; None for streams.
     end: Option<Instant>,
 }
 
-impl Attendance {
-    pub fn new(patience: Patience, accepted_at: Instant) -> Arc<Attendance> {
+impl ConnectionActivity {
+    pub fn new(timeouts: ClientTimeouts, accepted_at: Instant) -> Arc<ConnectionActivity> {
         let state = State { free_since: accepted_at, has_asked: false, open: HashMap::new(), next: 0 };
-        Arc::new(Attendance { patience, state: Mutex::new(state) })
+        Arc::new(ConnectionActivity { timeouts, state: Mutex::new(state) })
     }
 
     pub fn begin(self: &Arc<Self>) -> Exchange {
@@ -85,12 +85,12 @@ impl Attendance {
         state.next += 1;
         state.has_asked = true;
         state.open.insert(number, Phase::Working);
-        Exchange { number, attendance: self.clone(), end: None }
+        Exchange { number, activity: self.clone(), end: None }
     }
 
     /// Comes when the client has taken too long for something.
-    pub async fn overdue(&self) -> Overdue {
-        let Patience { first, idle, write } = self.patience;
+    pub async fn wait_for_timeout(&self) -> ClientTimeout {
+        let ClientTimeouts { first, idle, write } = self.timeouts;
         // What begins meanwhile is overdue after the shortest of them at the earliest.
         let again = first.min(idle).min(write);
         loop {
@@ -105,19 +105,19 @@ impl Attendance {
     }
 
     /// When the next thing is overdue, and what is overdue now.
-    fn next_end(&self, now: Instant) -> (Option<Instant>, Option<Overdue>) {
+    fn next_end(&self, now: Instant) -> (Option<Instant>, Option<ClientTimeout>) {
         let state = self.lock();
         let sending = state.open.values().filter_map(|phase| match phase {
             Phase::Working => None,
             Phase::Sending { since, end } => {
-                let taken = *since + self.patience.write;
+                let taken = *since + self.timeouts.write;
                 Some(end.map_or(taken, |end| end.min(taken)))
             }
         });
         let (end, why) = match (state.open.is_empty(), state.has_asked) {
-            (false, _) => (sending.min(), Overdue::Stuck),
-            (true, true) => (Some(state.free_since + self.patience.idle), Overdue::Idle),
-            (true, false) => (Some(state.free_since + self.patience.first), Overdue::Silent),
+            (false, _) => (sending.min(), ClientTimeout::Stuck),
+            (true, true) => (Some(state.free_since + self.timeouts.idle), ClientTimeout::Idle),
+            (true, false) => (Some(state.free_since + self.timeouts.first), ClientTimeout::Silent),
         };
         (end, end.filter(|end| *end <= now).map(|_| why))
     }
@@ -145,13 +145,13 @@ impl Exchange {
     }
 
     fn put(&self, phase: Phase) {
-        self.attendance.lock().open.insert(self.number, phase);
+        self.activity.lock().open.insert(self.number, phase);
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let mut state = self.attendance.lock();
+        let mut state = self.activity.lock();
         state.open.remove(&self.number);
         state.free_since = Instant::now();
     }
@@ -161,15 +161,15 @@ impl Drop for Exchange {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience {
+    const TIMEOUTS: ClientTimeouts = ClientTimeouts {
         first: Duration::from_secs(10),
         idle: Duration::from_secs(75),
         write: Duration::from_secs(30),
     };
 
     /// What is overdue so long after now.
-    fn after(attendance: &Attendance, wait: Duration) -> Option<Overdue> {
-        attendance.next_end(Instant::now() + wait).1
+    fn after(activity: &ConnectionActivity, wait: Duration) -> Option<ClientTimeout> {
+        activity.next_end(Instant::now() + wait).1
     }
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -177,40 +177,40 @@ mod tests {
 
     #[test]
     fn a_connection_is_silent_then_busy_then_idle() {
-        let attendance = Attendance::new(PATIENCE, Instant::now());
-        assert_eq!(after(&attendance, PATIENCE.first - SECOND), None);
-        assert_eq!(after(&attendance, PATIENCE.first), Some(Overdue::Silent));
-        let exchange = attendance.begin();
-        assert_eq!(after(&attendance, HOUR), None, "a server may work as long as it wants");
+        let activity = ConnectionActivity::new(TIMEOUTS, Instant::now());
+        assert_eq!(after(&activity, TIMEOUTS.first - SECOND), None);
+        assert_eq!(after(&activity, TIMEOUTS.first), Some(ClientTimeout::Silent));
+        let exchange = activity.begin();
+        assert_eq!(after(&activity, HOUR), None, "a server may work as long as it wants");
         drop(exchange);
-        assert_eq!(after(&attendance, PATIENCE.idle - SECOND), None);
-        assert_eq!(after(&attendance, PATIENCE.idle), Some(Overdue::Idle));
+        assert_eq!(after(&activity, TIMEOUTS.idle - SECOND), None);
+        assert_eq!(after(&activity, TIMEOUTS.idle), Some(ClientTimeout::Idle));
     }
 
     #[test]
     fn a_client_that_takes_nothing_or_next_to_nothing_is_stuck() {
-        let attendance = Attendance::new(PATIENCE, Instant::now());
-        let mut exchange = attendance.begin();
+        let activity = ConnectionActivity::new(TIMEOUTS, Instant::now());
+        let mut exchange = activity.begin();
         exchange.answers(true);
-        assert_eq!(after(&attendance, PATIENCE.write - SECOND), None);
-        assert_eq!(after(&attendance, PATIENCE.write), Some(Overdue::Stuck));
+        assert_eq!(after(&activity, TIMEOUTS.write - SECOND), None);
+        assert_eq!(after(&activity, TIMEOUTS.write), Some(ClientTimeout::Stuck));
         // It takes a byte from time to time.
         exchange.end = Some(Instant::now() + SECOND);
         exchange.sends();
-        assert_eq!(after(&attendance, SECOND), Some(Overdue::Stuck));
-        let mut stream = attendance.begin();
+        assert_eq!(after(&activity, SECOND), Some(ClientTimeout::Stuck));
+        let mut stream = activity.begin();
         drop(exchange);
         stream.answers(false);
         stream.waits();
-        assert_eq!(after(&attendance, HOUR), None, "a stream may be quiet");
+        assert_eq!(after(&activity, HOUR), None, "a stream may be quiet");
         stream.sends();
-        assert_eq!(after(&attendance, PATIENCE.write), Some(Overdue::Stuck));
+        assert_eq!(after(&activity, TIMEOUTS.write), Some(ClientTimeout::Stuck));
     }
 
     #[tokio::test]
     async fn whoever_waits_for_it_is_told_what_is_overdue() {
         let brief = Duration::from_millis(5);
-        let attendance = Attendance::new(Patience { first: brief, ..PATIENCE }, Instant::now());
-        assert_eq!(attendance.overdue().await, Overdue::Silent);
+        let activity = ConnectionActivity::new(ClientTimeouts { first: brief, ..TIMEOUTS }, Instant::now());
+        assert_eq!(activity.wait_for_timeout().await, ClientTimeout::Silent);
     }
 }

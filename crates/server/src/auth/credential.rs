@@ -9,7 +9,7 @@ use windlass_kernel::Millis;
 
 /// What a caller came in with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pass {
+pub enum Credential {
     /// A token of ours: until it ends or is revoked.
     Token(Digest),
     /// A JWT: until it ends.
@@ -20,16 +20,16 @@ pub enum Pass {
     Folder,
 }
 
-/// The end of a pass that is further away is looked for again then.
+/// The end of a credential that is further away is looked for again then.
 const LOOK_AGAIN: Duration = Duration::from_secs(3_600);
 
 impl Caller {
     /// A 401 from the moment on at which what the caller came in with opens nothing any more.
-    pub fn still_passes(&self, app: &App) -> Result<(), Problem> {
-        let passes = match self.pass {
-            Pass::Token(digest) => app.directory.is_good(&digest, now()),
-            Pass::Until(end) => now() < end,
-            Pass::Free | Pass::Folder => true,
+    pub fn check_credential(&self, app: &App) -> Result<(), Problem> {
+        let passes = match self.credential {
+            Credential::Token(digest) => app.directory.is_valid(&digest, now()),
+            Credential::Until(end) => now() < end,
+            Credential::Free | Credential::Folder => true,
         };
         match passes {
             true => Ok(()),
@@ -39,12 +39,12 @@ impl Caller {
         }
     }
 
-    /// Comes when it does not pass any more.
-    pub async fn lapsed(&self, app: &App) -> Problem {
+    /// Comes when it does not credential any more.
+    pub async fn wait_for_expiry(&self, app: &App) -> Problem {
         // Before the first look, so that nothing is missed between.
         let mut revocations = app.directory.revocations();
         loop {
-            if let Err(problem) = self.still_passes(app) {
+            if let Err(problem) = self.check_credential(app) {
                 return problem;
             }
             let left = self.ends_at(app).map_or(LOOK_AGAIN, |end| Duration::from_millis(end.since(now())));
@@ -57,10 +57,10 @@ impl Caller {
     }
 
     fn ends_at(&self, app: &App) -> Option<Millis> {
-        match self.pass {
-            Pass::Token(digest) => app.directory.ends_at(&digest),
-            Pass::Until(end) => Some(end),
-            Pass::Free | Pass::Folder => None,
+        match self.credential {
+            Credential::Token(digest) => app.directory.ends_at(&digest),
+            Credential::Until(end) => Some(end),
+            Credential::Free | Credential::Folder => None,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The socket of a connection. It holds its place among the connections as long as it is open, also as a WebSocket, and it
+//! The socket of a connection. It holds its slot among the connections as long as it is open, also as a WebSocket, and it
 //! breaks when the client takes nothing for too long.
 
-use super::places::Place;
+use super::slots::ConnectionSlot;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,17 +12,17 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 #[derive(Debug)]
-pub struct Line {
+pub struct ConnectionSocket {
     stream: TcpStream,
     write_timeout: Duration,
     /// Runs while the client takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
-    _place: Place,
+    _slot: ConnectionSlot,
 }
 
-impl Line {
-    pub fn new(stream: TcpStream, write_timeout: Duration, place: Place) -> Line {
-        Line { stream, write_timeout, stuck: None, _place: place }
+impl ConnectionSocket {
+    pub fn new(stream: TcpStream, write_timeout: Duration, slot: ConnectionSlot) -> ConnectionSocket {
+        ConnectionSocket { stream, write_timeout, stuck: None, _slot: slot }
     }
 
     /// Passes on what a write came to, unless it has been waited for too long.
@@ -38,7 +38,7 @@ impl Line {
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for ConnectionSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -48,7 +48,7 @@ impl AsyncRead for Line {
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for ConnectionSocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.timed(cx, written)

@@ -1,6 +1,6 @@
 //! How many connections there may be at a time: in all, and of one client address.
 
-use crate::client::group;
+use crate::client::client_network;
 use ipnet::IpNet;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 type Counts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 #[derive(Debug)]
-pub struct Places {
+pub struct ConnectionSlots {
     all: Arc<Semaphore>,
     max: u32,
     per_address_max: usize,
@@ -21,37 +21,37 @@ pub struct Places {
     trusted: Vec<IpNet>,
 }
 
-/// A place of one connection, free again when it is dropped.
+/// A slot of one connection, free again when it is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
     counted: Option<(IpAddr, Counts)>,
 }
 
-impl Places {
-    pub fn new(max: u32, per_address_max: usize, trusted: Vec<IpNet>) -> Places {
+impl ConnectionSlots {
+    pub fn new(max: u32, per_address_max: usize, trusted: Vec<IpNet>) -> ConnectionSlots {
         let all = Arc::new(Semaphore::new(max as usize));
-        Places { all, max, per_address_max, by_address: Arc::default(), trusted }
+        ConnectionSlots { all, max, per_address_max, by_address: Arc::default(), trusted }
     }
 
-    /// Waits until there is a place for anybody.
+    /// Waits until there is a slot for anybody.
     pub async fn next(&self) -> Option<OwnedSemaphorePermit> {
         self.all.clone().acquire_owned().await.ok()
     }
 
-    /// Takes the place for a client; None when its address has as many as one may have.
-    pub fn take(&self, permit: OwnedSemaphorePermit, address: IpAddr) -> Option<Place> {
+    /// Takes the slot for a client; None when its address has as many as one may have.
+    pub fn take(&self, permit: OwnedSemaphorePermit, address: IpAddr) -> Option<ConnectionSlot> {
         if self.trusted.iter().any(|range| range.contains(&address.to_canonical())) {
-            return Some(Place { _permit: permit, counted: None });
+            return Some(ConnectionSlot { _permit: permit, counted: None });
         }
-        let address = group(address);
+        let address = client_network(address);
         let mut counts = lock(&self.by_address);
         let count = counts.entry(address).or_default();
         if *count >= self.per_address_max {
             return None;
         }
         *count += 1;
-        Some(Place { _permit: permit, counted: Some((address, self.by_address.clone())) })
+        Some(ConnectionSlot { _permit: permit, counted: Some((address, self.by_address.clone())) })
     }
 
     pub fn open(&self) -> usize {
@@ -64,7 +64,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let Some((address, counts)) = &self.counted else { return };
         let mut counts = lock(counts);
@@ -87,15 +87,15 @@ mod tests {
 
     #[tokio::test]
     async fn one_address_has_so_many_and_a_proxy_as_many_as_there_are() {
-        let places = Places::new(5, 2, vec!["10.0.0.7/32".parse().unwrap()]);
-        let take = async |from: &str| places.take(places.next().await.unwrap(), from.parse().unwrap());
+        let slots = ConnectionSlots::new(5, 2, vec!["10.0.0.7/32".parse().unwrap()]);
+        let take = async |from: &str| slots.take(slots.next().await.unwrap(), from.parse().unwrap());
         let first = take("192.0.2.1").await.unwrap();
         let _second = take("::ffff:192.0.2.1").await.unwrap();
         assert!(take("192.0.2.1").await.is_none(), "the same address in another form");
         drop(first);
         assert!(take("192.0.2.1").await.is_some());
         let _proxied = [take("10.0.0.7").await, take("10.0.0.7").await, take("10.0.0.7").await];
-        assert_eq!(places.open(), 4);
-        assert_eq!(lock(&places.by_address).len(), 1, "who is gone is not remembered");
+        assert_eq!(slots.open(), 4);
+        assert_eq!(lock(&slots.by_address).len(), 1, "who is gone is not remembered");
     }
 }
