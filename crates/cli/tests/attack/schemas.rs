@@ -149,7 +149,7 @@ fn a_stored_version_with_such_a_schema_does_not_start() {
     let store = rusqlite::Connection::open(place.data().join("windlass.db")).unwrap();
     let replaced = store
         .execute(
-            "UPDATE definitions SET source = replace(source, ?1, ?2) WHERE name = 'old'",
+            "UPDATE definitions SET source = replace(source, ?1, ?2), compiler = 0 WHERE name = 'old'",
             (mark.to_string(), doubling(45).to_string()),
         )
         .unwrap();
