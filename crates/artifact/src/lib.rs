@@ -1,9 +1,10 @@
-//! Large values as artifacts: the JSON is stored under its SHA-256, and a small reference replaces it. Making a reference
-//! needs no IO, so the kernel can do it and leave the writing to the store.
+//! Artifacts: large values that are stored outside the journal. An artifact is the JSON of a value under its SHA-256,
+//! and a small reference replaces the value. Creating one needs no IO, so a decision can create it and leave the
+//! writing to the commit.
 //!
-//! References are resolved only where one may occur: an output, arguments, one key of the context, inputs, a loop's list.
-//! A value from outside that only looks like a reference is set aside too, so that no answer of a server can name an
-//! artifact or a secret and have it read.
+//! References are resolved only in fields that can hold one: an output, arguments, a key of the context, inputs, the
+//! items of a loop. A value from outside that only looks like a reference is replaced too, so that no response of a
+//! server can name an artifact or a secret and have it read.
 
 mod size;
 
@@ -12,13 +13,13 @@ pub use size::json_bytes;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Maximum length of a value that is kept inline, unless the definition says otherwise. Journals, rows and messages stay
-/// small, and a result of a few screens of text can still be read in place.
+/// Maximum length of a value that is stored inline, unless the definition sets another. Journals, rows and messages
+/// stay small, and a result of a few screens of text is still readable in place.
 pub const INLINE_BYTES: usize = 64 * 1024;
 
-/// The key of a reference to an artifact.
+/// Key of a reference to an artifact.
 pub const ARTIFACT: &str = "$artifact";
-/// The key of a handle that refers to a secret.
+/// Key of a handle for a secret.
 pub const SECRET: &str = "$secret";
 
 const SCHEME: &str = "sha256:";
@@ -28,20 +29,20 @@ const DIGEST_LENGTH: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     pub key: String,
-    /// JSON.
+    /// The value as JSON.
     pub bytes: Vec<u8>,
 }
 
-/// Where a value comes from.
+/// Origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// A reference in it was made by us.
+    /// The engine made it, so a reference in it is genuine.
     Own,
     /// It may look like a reference by accident or on purpose.
     Outside,
 }
 
-/// The value as an artifact and the reference that takes its place; None when it may stay where it is.
+/// Returns the reference that replaces the value, and its artifact; `None` if the value can be stored inline.
 #[must_use]
 pub fn set_aside(value: &Value, source: Source, inline_bytes: usize) -> Option<(Value, Artifact)> {
     let must = match source {
@@ -58,7 +59,7 @@ fn made(value: &Value) -> (Value, Artifact) {
     (json!({ ARTIFACT: key, "bytes": bytes.len() }), Artifact { key, bytes })
 }
 
-/// The key of what these bytes are.
+/// Returns the key for these bytes.
 #[must_use]
 pub fn key_of(bytes: &[u8]) -> String {
     let digest: [u8; 32] = Sha256::digest(bytes).into();
@@ -66,7 +67,7 @@ pub fn key_of(bytes: &[u8]) -> String {
     format!("{SCHEME}{hex}")
 }
 
-/// The digits of a key, which name a file; None for what is no key.
+/// Returns the digits of a key, which name a file; `None` if it is not a key.
 #[must_use]
 pub fn digest(key: &str) -> Option<&str> {
     let digits = key.strip_prefix(SCHEME)?;
@@ -74,14 +75,14 @@ pub fn digest(key: &str) -> Option<&str> {
     (digits.len() == DIGEST_LENGTH && digits.bytes().all(is_digit)).then_some(digits)
 }
 
-/// The key that a reference names.
+/// Returns the key that a reference names.
 #[must_use]
 pub fn key(value: &Value) -> Option<&str> {
     let key = value.as_object()?.get(ARTIFACT)?.as_str()?;
     digest(key).map(|_| key)
 }
 
-/// Returns the name of the secret that a handle refers to.
+/// Returns the name of the secret that a handle stands for.
 #[must_use]
 pub fn secret(value: &Value) -> Option<&str> {
     match value.as_object() {
@@ -90,7 +91,7 @@ pub fn secret(value: &Value) -> Option<&str> {
     }
 }
 
-/// Returns whether a value would be taken for a reference or a handle, in the value itself or in its field `value`.
+/// Returns whether the value, or its field `value`, would be read as a reference or a secret handle.
 #[must_use]
 pub fn is_reference(value: &Value) -> bool {
     let names = |value: &Value| value.get(ARTIFACT).is_some() || value.get(SECRET).is_some();

@@ -1,19 +1,19 @@
-//! How long a value's JSON is, without writing it.
+//! Length of a value's JSON, computed without writing it.
 
 use serde_json::Value;
 
-/// Bytes of the value's JSON.
+/// Returns the length of the value's JSON in bytes.
 #[must_use]
 pub fn json_bytes(value: &Value) -> usize {
     usize::MAX - spend(value, usize::MAX).unwrap_or(0)
 }
 
-/// Counting stops as soon as the answer is known.
+/// Returns whether the JSON is longer than `bytes`; counting stops as soon as that is known.
 pub(crate) fn exceeds(value: &Value, bytes: usize) -> bool {
     spend(value, bytes).is_none()
 }
 
-/// What is left of the bytes after the value; None when they are not enough.
+/// Returns the bytes that remain after the value; `None` if there are not enough.
 fn spend(value: &Value, left: usize) -> Option<usize> {
     match value {
         Value::Null | Value::Bool(true) => left.checked_sub(4),
@@ -38,7 +38,7 @@ fn text_in(text: &str, left: usize) -> Option<usize> {
     text.bytes().try_fold(left, |left, byte| left.checked_sub(escape(byte)))
 }
 
-/// Bytes beyond the one itself.
+/// Returns the number of additional bytes that escaping a byte takes.
 fn escape(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,

@@ -44,7 +44,7 @@ fn what_is_small_or_our_own_reference_stays() {
     assert_eq!(set_aside(&reference, Source::Own, 1), None);
 }
 
-/// An answer of a server that names an artifact or a secret is what it is: text.
+/// A response of a server that names an artifact or a secret is plain data.
 #[test]
 fn what_only_looks_like_a_reference_is_set_aside() {
     let (reference, _) = set_aside(&long(), Source::Own, INLINE_BYTES).expect("it is large");

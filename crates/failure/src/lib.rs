@@ -1,4 +1,4 @@
-//! Why work failed: one taxonomy for kernel, workers and all dialects.
+//! Failures of work: one taxonomy for the kernel, the workers and all dialects.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub enum ErrorClass {
     Policy,
     Auth,
     Conflict,
-    /// Also what a worker of another version calls by a name that is not known here.
+    /// Includes classes of workers of another version whose name is not known here.
     #[serde(other)]
     Unknown,
 }
@@ -36,7 +36,7 @@ impl ErrorClass {
         }
     }
 
-    /// The class of a code of the documents; a code in no list is `Unknown`.
+    /// Returns the class of a documented code, or `Unknown` for any other.
     #[must_use]
     pub fn of_code(code: &str) -> ErrorClass {
         match code {
@@ -51,7 +51,8 @@ impl ErrorClass {
         }
     }
 
-    /// What the documents say of the class alone; None leaves it to the policy and the error's own flag.
+    /// Returns whether the class alone decides about a retry; `None` leaves it to the policy and the error's own
+    /// flag.
     #[must_use]
     pub fn retryable(self) -> Option<bool> {
         match self {
@@ -67,13 +68,13 @@ impl ErrorClass {
     }
 }
 
-/// Why an attempt, a step or an execution failed.
+/// Reason why an attempt, a step or an execution failed.
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
 pub struct Failure {
     pub class: ErrorClass,
     pub code: String,
     pub message: String,
-    /// What the one who failed says about trying again; decides only where class and policy leave it open.
+    /// The reporter's own flag, which decides only if class and policy leave a retry open.
     #[serde(default)]
     pub retryable: Option<bool>,
     #[serde(default)]
@@ -83,7 +84,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure whose class follows from its code.
+    /// Creates a failure whose class is derived from its code.
     #[must_use]
     pub fn of_code(code: &str, message: impl Into<String>) -> Failure {
         Failure::new(ErrorClass::of_code(code), code, message)
@@ -102,7 +103,7 @@ impl Failure {
     }
 }
 
-/// Codes that the kernel itself gives.
+/// Codes of failures that the kernel itself reports.
 pub mod codes {
     pub const ATTEMPT_TIMEOUT: &str = "NETWORK_TIMEOUT";
     pub const EXECUTION_TIMEOUT: &str = "EXECUTION_TIMEOUT";

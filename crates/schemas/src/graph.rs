@@ -1,4 +1,4 @@
-//! A schema as a graph: which subschemas apply to the same value, and which to a part of it.
+//! A schema as a graph of the subschemas that apply to the same value and to parts of it.
 
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ pub(crate) type NodeId = usize;
 
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// The first is the root.
+    /// Nodes of the graph; the first is the root.
     pub(crate) nodes: Vec<Node>,
 }
 
@@ -32,20 +32,21 @@ pub(crate) struct Node {
     pub(crate) items: Vec<NodeId>,
     /// Schemas that every item is compared with.
     pub(crate) contains: Vec<NodeId>,
-    /// JSON values in `enum` and `const`.
+    /// Number of JSON values in `enum` and `const`.
     pub(crate) listed: u64,
-    /// Keywords that read the whole text of a string.
+    /// Number of keywords that read the whole text of a string.
     pub(crate) reads_text: u64,
     pub(crate) is_unique: bool,
-    /// `unevaluatedProperties` and `unevaluatedItems` evaluate the schemas in place again, for every entry or item.
+    /// True for `unevaluatedProperties` and `unevaluatedItems`, which evaluate the schemas in place again for every
+    /// entry or item.
     pub(crate) is_unevaluated: bool,
 }
 
-/// Names that a pattern covers.
+/// Set of names that a pattern covers.
 #[derive(Debug)]
 pub(crate) enum Covers {
     Matching(Box<Regex>),
-    /// The pattern is written in a form that only the validator understands: it may match anything.
+    /// The syntax of the pattern is known only to the validator, so it may match anything.
     Anything,
 }
 

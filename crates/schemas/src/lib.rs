@@ -1,8 +1,8 @@
-//! JSON Schemas of strangers, checked within bounds.
+//! Validation with JSON Schemas from untrusted sources, within limits.
 //!
-//! A schema of three kilobytes can ask for 2^45 evaluations, so neither a schema nor a value is handed to the validator
-//! before its work is counted: [`Schema::new`] refuses schemas that are too large or that repeat themselves, and
-//! [`Schema::validate`] counts the evaluations that a value needs and refuses the value beyond [`STEPS_MAX`].
+//! A schema of three kilobytes can require 2^45 evaluations, so the work is counted before a schema or a value
+//! reaches the validator: [`Schema::new`] rejects schemas that are too large or refer to themselves, and
+//! [`Schema::validate`] counts the evaluations that a value needs and rejects the value beyond [`STEPS_MAX`].
 
 mod graph;
 mod limits;
@@ -20,7 +20,7 @@ use limits::{PATTERN_BYTES_MAX, STACK_BYTES};
 use serde_json::Value;
 use std::fmt;
 
-/// Why a text is no schema that can be used here, and where.
+/// Reason why a schema cannot be used, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SchemaProblem {
@@ -35,7 +35,7 @@ impl SchemaProblem {
     }
 }
 
-/// Why a value does not fit a schema.
+/// Reason why a value does not match a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misfit {
     /// JSON pointer into the value.
@@ -43,7 +43,7 @@ pub struct Misfit {
     pub message: String,
 }
 
-/// A schema whose cost is known to be bounded.
+/// A schema with a bounded cost.
 pub struct Schema {
     graph: Graph,
     validator: Validator,
@@ -56,8 +56,8 @@ impl Schema {
         Ok(Schema { validator: compile(schema)?, graph })
     }
 
-    /// Returns at most [`ERRORS_MAX`] reasons why the value does not fit; a value that would take more than [`STEPS_MAX`]
-    /// steps is not looked at further, which is then the only reason.
+    /// Returns at most [`ERRORS_MAX`] reasons why the value does not match. A value that would take more than
+    /// [`STEPS_MAX`] steps is not validated, and that is the only reason.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<Misfit>> {
         steps::count(&self.graph, value).map_err(|misfit| vec![misfit])?;
         if self.validator.is_valid(value) {
@@ -73,7 +73,8 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// The compiler recurses along references, once for each subschema at most: more than a usual thread has room for.
+/// Compiles a schema on a thread of its own: the compiler recurses along references, once per subschema, which takes
+/// more stack than usual threads have.
 fn compile(schema: &Value) -> Result<Validator, SchemaProblem> {
     let build = || {
         let patterns =

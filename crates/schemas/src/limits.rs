@@ -1,40 +1,43 @@
-//! Bounds of schemas and of validating with them.
+//! Limits of schemas and of validation.
 
-/// Bytes of a schema as JSON. The largest schemas that people publish for one document have about as much.
+/// Maximum size of a schema as JSON. The largest schemas that are published for one document have about this size.
 pub const BYTES_MAX: usize = 64 * 1024;
 
-/// Schemas inside schemas, in text. Each level of the validator takes some stack.
+/// Maximum nesting of schemas in the text. Each level of the validator takes some stack.
 pub const DEPTH_MAX: usize = 32;
 
-/// Schemas in a schema, boolean ones included. Memory of a compiled schema grows with it, to some megabytes.
+/// Maximum number of schemas in a schema, including boolean ones. The memory of a compiled schema grows with it, to
+/// some megabytes.
 pub const SUBSCHEMAS_MAX: usize = 2_000;
 
-/// Schemas that one place of a value is checked against when every reference is followed. A union of a hundred variants
-/// with ten parts each stays below it.
+/// Maximum number of schemas that one part of a value is checked against when every reference is followed. A union of
+/// a hundred variants with ten parts each is below it.
 pub(crate) const WEIGHT_MAX: u64 = 5_000;
 
-/// References and applicators in a row that stay at one place of the value.
+/// Maximum number of successive references and applicators that apply to the same part of the value.
 pub(crate) const IN_PLACE_MAX: usize = 64;
 
-/// Evaluations of a subschema for one value, each some hundred nanoseconds to a microsecond: less than a second in all.
+/// Maximum number of evaluations of subschemas for one value. Each takes some hundred nanoseconds to a microsecond,
+/// so all take less than a second.
 pub const STEPS_MAX: u64 = 200_000;
 
-/// Evaluations inside evaluations: each takes up to 4 KiB of stack in an unoptimised build, of the 2 MiB of a thread.
+/// Maximum number of nested evaluations. Each takes up to 4 KiB of stack in an unoptimised build, and a thread has 2
+/// MiB.
 pub(crate) const NESTING_MAX: usize = 300;
 
-/// Bytes of text that cost as much as an evaluation where a pattern, a format or a length reads them.
+/// Number of bytes of text that cost as much as an evaluation when a pattern, a format or a length reads them.
 pub(crate) const BYTES_PER_STEP: u64 = 16;
 
-/// Memory of a compiled pattern. Matching takes time in proportion to it for every byte of text.
+/// Maximum memory of a compiled pattern. The time to match a byte of text grows with it.
 pub(crate) const PATTERN_BYTES_MAX: usize = 64 * 1024;
 
-/// Reasons reported for one value.
+/// Maximum number of reasons reported for one value.
 pub const ERRORS_MAX: usize = 20;
 
-/// Characters of a reason: the validator quotes the value, which may have megabytes.
+/// Maximum length of a reason in characters. The validator quotes the value, which may have megabytes.
 pub(crate) const MESSAGE_MAX: usize = 300;
 
-/// Characters of a pointer in a report.
+/// Maximum length of a pointer in a report, in characters.
 pub(crate) const POINTER_MAX: usize = 200;
 
 /// Stack of the thread that compiles a schema: [`SUBSCHEMAS_MAX`] levels of 16 KiB in an unoptimised build.

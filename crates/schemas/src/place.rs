@@ -1,4 +1,4 @@
-//! Places in a schema: JSON pointers and local references.
+//! Positions in a schema: JSON pointers and local references.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ pub(crate) fn join(pointer: &str, step: &str) -> String {
     format!("{pointer}/{}", step.replace('~', "~0").replace('/', "~1"))
 }
 
-/// What a local reference names.
+/// Target of a local reference.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Pointer(String),
     Anchor(String),
 }
 
-/// Returns the target of `#`, `#/$defs/a` or `#name`; None for a reference to another document.
+/// Returns the target of `#`, `#/$defs/a` or `#name`; `None` for a reference to another document.
 pub(crate) fn target(reference: &str) -> Option<Target> {
     let fragment = decode(reference.strip_prefix('#')?)?;
     Some(match fragment.is_empty() || fragment.starts_with('/') {
@@ -23,13 +23,13 @@ pub(crate) fn target(reference: &str) -> Option<Target> {
     })
 }
 
-/// The same pointer with one spelling for each step.
+/// Returns the pointer with a unique spelling for each step.
 fn canonical(pointer: &str) -> String {
     let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
     steps.fold(String::new(), |whole, step| join(&whole, &step))
 }
 
-/// Undoes percent-encoding.
+/// Decodes percent-encoding.
 fn decode(fragment: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::with_capacity(fragment.len()), fragment.as_bytes());
     while let Some((first, after)) = rest.split_first() {
@@ -50,7 +50,7 @@ fn decode(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Number of values in a JSON value, itself included, and its nesting.
+/// Returns the number of values in a JSON value, including itself, and its nesting.
 pub(crate) fn measure(value: &Value) -> (u64, usize) {
     let parts: Box<dyn Iterator<Item = &Value>> = match value {
         Value::Array(items) => Box::new(items.iter()),

@@ -1,4 +1,4 @@
-//! From the JSON of a schema to its graph, with the bounds that need no counting of paths.
+//! Converts the JSON of a schema to its graph, within the limits that need no counting of paths.
 
 use crate::SchemaProblem;
 use crate::graph::{Covers, Graph, Node, NodeId};
@@ -8,7 +8,7 @@ use regex::RegexBuilder;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Keywords whose schemas apply only where a reference leads to them.
+/// Keywords whose schemas apply only through references.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// Keywords that hold one schema for the same value.
 const SAME: [&str; 4] = ["not", "if", "then", "else"];
@@ -16,9 +16,9 @@ const SAME: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_EACH: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords that hold schemas for the same value by name of an entry.
 const SAME_NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// References whose target depends on how validation came there, so their cost cannot be counted.
+/// References whose target depends on the path of validation, so that their cost cannot be counted.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
-/// JSON nested deeper than this is in no schema of [`DEPTH_MAX`] levels: each has at most two of JSON.
+/// Maximum nesting of JSON. A schema of [`DEPTH_MAX`] levels has at most two levels of JSON for each.
 const JSON_DEPTH_MAX: usize = 2 * DEPTH_MAX + 32;
 
 pub(crate) fn graph(schema: &Value) -> Result<Graph, SchemaProblem> {
@@ -57,7 +57,7 @@ struct Reading<'s> {
     /// Nodes by pointer.
     known: BTreeMap<String, NodeId>,
     anchors: BTreeMap<&'s str, NodeId>,
-    /// References that are not followed yet, with the schema that has them.
+    /// References that have not been followed yet, with the node that contains them.
     references: Vec<(NodeId, &'s str)>,
 }
 
@@ -156,14 +156,14 @@ impl<'s> Reading<'s> {
         Ok(node)
     }
 
-    /// Schemas of a list.
+    /// Reads the schemas of a list.
     fn each(&mut self, value: &'s Value, at: &str, depth: usize) -> Result<Vec<NodeId>, SchemaProblem> {
         let items = value.as_array().into_iter().flatten().enumerate();
         let ids = items.map(|(index, item)| self.schema_at(item, join(at, &index.to_string()), depth + 1));
         ids.collect()
     }
 
-    /// Schemas of an object; what is no schema, such as a list of names in `dependencies`, is left out.
+    /// Reads the schemas of an object; other values, such as a list of names in `dependencies`, are left out.
     fn named(
         &mut self,
         value: &'s Value,

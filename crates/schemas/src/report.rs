@@ -1,4 +1,4 @@
-//! Errors of the validator in words of a bounded length.
+//! Errors of the validator with bounded length.
 
 use crate::limits::{MESSAGE_MAX, POINTER_MAX};
 use crate::{Misfit, SchemaProblem};
@@ -9,12 +9,13 @@ pub(crate) fn misfit(error: &ValidationError<'_>) -> Misfit {
     Misfit { pointer: shortened(&error.instance_path().to_string()), message: reason(error) }
 }
 
-/// A schema that the validator refuses.
+/// Converts the error for a schema that the validator rejects.
 pub(crate) fn unusable(error: &ValidationError<'_>) -> SchemaProblem {
     SchemaProblem::new(error.instance_path().to_string(), reason(error))
 }
 
-/// The validator quotes the value first; a long one is left out, so that the reason is not cut off.
+/// Returns the reason of an error. The validator quotes the value first; a long value is left out, so that the reason
+/// is not truncated.
 fn reason(error: &ValidationError<'_>) -> String {
     let quoted = bounded(error, MESSAGE_MAX);
     if quoted.ends_with('…') { bounded(&error.masked(), MESSAGE_MAX) } else { quoted }
@@ -24,10 +25,10 @@ pub(crate) fn shortened(pointer: &str) -> String {
     bounded(&pointer, POINTER_MAX)
 }
 
-/// The first characters of what something displays; the rest is never made.
+/// Formats a value and truncates it; characters beyond the limit are never created.
 fn bounded(shown: &dyn Display, max: usize) -> String {
     let mut text = Bounded { text: String::new(), left: max };
-    // The error says that the bound was reached.
+    // The error means that the limit was reached.
     if write!(text, "{shown}").is_err() {
         text.text.push('…');
     }

@@ -1,5 +1,5 @@
-//! How many evaluations a value needs: the recursion of the validator without its meaning. Where the validator may stop
-//! early it is assumed not to, because it does not when it collects errors.
+//! Counts the evaluations that a value needs, by the recursion of the validator without its semantics. Early exits of
+//! the validator are ignored, because it has none when it collects errors.
 
 use crate::Misfit;
 use crate::graph::{Graph, Node, NodeId};
@@ -8,7 +8,7 @@ use crate::place::measure;
 use crate::report::shortened;
 use serde_json::{Map, Value};
 
-/// Fails when validating takes more than [`STEPS_MAX`] steps.
+/// Counts the steps of a validation; fails beyond [`STEPS_MAX`].
 pub(crate) fn count(graph: &Graph, value: &Value) -> Result<u64, Misfit> {
     let mut counting = Counting { graph, left: STEPS_MAX };
     let root = Visit { depth: 1, times: 1 };
@@ -16,7 +16,7 @@ pub(crate) fn count(graph: &Graph, value: &Value) -> Result<u64, Misfit> {
     Ok(STEPS_MAX - counting.left)
 }
 
-/// Why counting ended, and at which schema.
+/// Limit that was exceeded, and the schema where it was.
 #[derive(Debug)]
 enum Refused {
     Steps(NodeId),
@@ -46,7 +46,7 @@ impl Refused {
 #[derive(Debug, Clone, Copy)]
 struct Visit {
     depth: usize,
-    /// How often the evaluation is repeated by schemas around it.
+    /// Number of times that enclosing schemas repeat the evaluation.
     times: u64,
 }
 
@@ -132,7 +132,7 @@ impl Counting<'_> {
     }
 }
 
-/// Steps of the keywords that have no schemas in them.
+/// Returns the steps of keywords that contain no schemas.
 fn own(node: &Node, value: &Value) -> u64 {
     let text = value.as_str().map_or(0, |text| node.reads_text.saturating_mul(1 + text_steps(text)));
     let unique = if node.is_unique && value.is_array() { measure(value).0 } else { 0 };

@@ -17,7 +17,7 @@ fn misfits(schema: &Value, value: &Value, expected: &str) {
     assert!(found.iter().any(|misfit| misfit.message.contains(expected)), "{found:?}");
 }
 
-/// Definitions `d0` to `dN`, each of which refers to the one before it in a form.
+/// Returns definitions `d0` to `dN`, each of which refers to the one before it in a form.
 fn chain(levels: usize, form: impl Fn(Value) -> Value) -> Value {
     let link = |level: usize| match level {
         0 => json!({ "type": "object" }),

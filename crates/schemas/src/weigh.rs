@@ -1,10 +1,10 @@
-//! What a schema asks for at one place of a value: how many evaluations, and how deep inside each other.
+//! Cost of a schema at one part of a value: the number of evaluations and their nesting.
 
 use crate::SchemaProblem;
 use crate::graph::{Graph, NodeId};
 use crate::limits::{IN_PLACE_MAX, WEIGHT_MAX};
 
-/// Refuses schemas that refer to themselves without entering the value, and those that evaluate too much at one place.
+/// Rejects schemas that refer to themselves without entering the value, and those that evaluate too much at one part.
 pub(crate) fn check(graph: &Graph) -> Result<(), SchemaProblem> {
     let mut weighing = Weighing { graph, weights: vec![Weight::Unknown; graph.nodes.len()] };
     (0..graph.nodes.len()).try_for_each(|id| weighing.weigh(id, 1).map(drop))
@@ -13,7 +13,7 @@ pub(crate) fn check(graph: &Graph) -> Result<(), SchemaProblem> {
 #[derive(Debug, Clone, Copy)]
 enum Weight {
     Unknown,
-    /// Its own parts are being weighed.
+    /// The parts of the schema are being weighed.
     Open,
     Known {
         evaluations: u64,
@@ -27,7 +27,8 @@ struct Weighing<'g> {
 }
 
 impl Weighing<'_> {
-    /// Returns evaluations and depth. `above` counts the schemas that led here, so recursion ends at [`IN_PLACE_MAX`].
+    /// Returns evaluations and depth. `above` counts the schemas that led here, so recursion ends at
+    /// [`IN_PLACE_MAX`].
     fn weigh(&mut self, id: NodeId, above: usize) -> Result<(u64, usize), SchemaProblem> {
         let node = &self.graph.nodes[id];
         let refused = |message: String| Err(SchemaProblem::new(node.pointer.clone(), message));

@@ -1,9 +1,9 @@
-//! A text read in several ways: as it is, with percent signs undone, with backslashes undone. Every byte that is read
-//! knows which bytes of the text it is written with, so that what is found can be cut out there.
+//! Readings of a text: unchanged, with percent-encoding decoded, with backslash escapes decoded. Every byte of a
+//! reading knows its position in the text, so that a match can be cut out there.
 //!
-//! Readings are iterators: a text of any length is read in constant memory and in time linear in its length.
+//! Readings are iterators: a text of any length is read in constant memory and linear time.
 //!
-//! Line breaks and the indent after them are left out: encoders wrap lines, and printers indent them.
+//! Line breaks and the indents after them are skipped, because encoders wrap lines and printers indent them.
 
 use std::collections::VecDeque;
 
@@ -11,23 +11,23 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Byte {
     pub(crate) byte: u8,
-    /// Begin and end of the bytes of the text that it is written with.
+    /// Start and end of its encoding in the text.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-/// The text as it is.
+/// Reads the text unchanged.
 pub(crate) fn plain(text: &[u8]) -> impl Iterator<Item = Byte> + '_ {
     text.iter().enumerate().map(|(at, byte)| Byte { byte: *byte, start: at, end: at + 1 })
 }
 
-/// Leaves out line breaks and indents.
+/// Skips line breaks and indents.
 pub(crate) fn folded(bytes: impl Iterator<Item = Byte>) -> impl Iterator<Item = Byte> {
     let mut fold = Fold::default();
     bytes.filter(move |read| fold.keeps(read.byte))
 }
 
-/// Whether the last byte was a line break or belonged to the indent after one.
+/// State that skips line breaks and the indents after them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Fold {
     in_indent: bool,
@@ -44,33 +44,33 @@ impl Fold {
     }
 }
 
-/// A text without its line breaks and indents.
+/// Returns a text without its line breaks and indents.
 pub(crate) fn fold(text: &[u8]) -> Vec<u8> {
     folded(plain(text)).map(|read| read.byte).collect()
 }
 
-/// The longest sequence that is one character: both halves of a `\uXXXX` pair.
+/// Length of the longest escape of one character: both halves of a `\uXXXX` pair.
 const ESCAPE_MAX: usize = 12;
 
-/// How escapes of one kind are undone.
+/// Decoder of one kind of escapes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Escape {
-    /// Begins every escape.
+    /// First byte of every escape.
     pub(crate) mark: u8,
-    /// Looks at bytes that begin with the mark and returns how many of them are which bytes.
+    /// Decodes bytes that begin with the mark, and returns the number of bytes consumed.
     step: fn(&[u8]) -> (usize, Decoded),
 }
 
 pub(crate) const PERCENT: Escape = Escape { mark: b'%', step: percent };
 pub(crate) const BACKSLASH: Escape = Escape { mark: b'\\', step: backslash };
 
-/// Reads on with one kind of escapes undone.
+/// Reading with one kind of escapes decoded.
 pub(crate) struct Unescaped<I> {
     inner: I,
     escape: Escape,
-    /// Read ahead.
+    /// Bytes that were read ahead.
     ahead: VecDeque<Byte>,
-    /// The rest of a character.
+    /// Remaining bytes of a decoded character.
     decoded: VecDeque<Byte>,
 }
 
@@ -106,7 +106,7 @@ impl<I: Iterator<Item = Byte>> Iterator for Unescaped<I> {
     }
 }
 
-/// The one to four bytes that an escape is read as.
+/// The one to four bytes that an escape decodes to.
 struct Decoded {
     bytes: [u8; 4],
     length: usize,
@@ -155,7 +155,7 @@ fn backslash(bytes: &[u8]) -> (usize, Decoded) {
     (2, Decoded::byte(byte))
 }
 
-/// `XXXX` after `\u`, with its other half when it is one.
+/// Decodes `XXXX` after `\u`, with the second half if it is a surrogate.
 fn unicode(after: &[u8]) -> Option<(usize, Decoded)> {
     let first = number(after, 4)?;
     if let Some(character) = char::from_u32(first) {
@@ -175,27 +175,27 @@ fn digit(byte: u8) -> Option<u32> {
     char::from(byte).to_digit(16)
 }
 
-/// Reads digits of a fixed number of bits as bytes: hex and base64. Where the first byte begins among the digits is not
-/// known, so there is one decoder for every offset.
+/// Decoder of hex and base64 digits to bytes. The digit at which the first byte begins is unknown, so there is one
+/// decoder for every offset.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Digits {
     alphabet: Alphabet,
-    /// Digits of a run that are left out at its beginning.
+    /// Number of digits that are skipped at the start of a run.
     offset: usize,
-    /// The run of digits continues.
+    /// True inside a run of digits.
     is_open: bool,
-    /// Digits of the run so far, up to the offset.
+    /// Number of digits of the run so far, up to the offset.
     run: usize,
     bits: u32,
     bit_count: u32,
-    /// Where the digit before began.
+    /// Position of the digit before.
     before: usize,
 }
 
-/// What a decoder of digits made of one more byte.
+/// Result of decoding one more byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoding {
-    /// The run of digits ended: what follows does not continue what came before.
+    /// The run of digits ended, so the following bytes do not continue the previous ones.
     Broken,
     Incomplete,
     Byte(Byte),
@@ -204,7 +204,7 @@ pub(crate) enum Decoding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alphabet {
     Hex,
-    /// Both alphabets, also mixed.
+    /// The standard and the URL-safe alphabet, also mixed.
     Base64,
 }
 
@@ -216,7 +216,7 @@ impl Alphabet {
         }
     }
 
-    /// Values of all bytes as digits.
+    /// Returns the digit value of every byte.
     fn values(self) -> &'static [u8; 256] {
         match self {
             Alphabet::Hex => &HEX,
@@ -230,7 +230,7 @@ const HEX: [u8; 256] = digit_values(b"0123456789abcdef", b"ABCDEF", 10);
 const BASE64: [u8; 256] =
     digit_values(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", b"-_", 62);
 
-/// Digits in their order, and others that mean the same from `from` on.
+/// Returns digit values: `digits` count from 0, and `others` are alternatives that count from `from`.
 const fn digit_values(digits: &[u8], others: &[u8], from: u8) -> [u8; 256] {
     let mut values = [NO_DIGIT; 256];
     let mut at = 0;
@@ -264,7 +264,7 @@ impl Digits {
     pub(crate) fn push(&mut self, read: Byte) -> Decoding {
         let digit = u32::from(self.alphabet.values()[usize::from(read.byte)]);
         if digit == u32::from(NO_DIGIT) {
-            // Padding is no digit and yet belongs to the digits before it.
+            // Padding is not a digit but belongs to the digits before it.
             if !self.is_open && read.byte != b'=' {
                 return Decoding::Incomplete;
             }
@@ -276,7 +276,7 @@ impl Digits {
             self.run += 1;
             return Decoding::Incomplete;
         }
-        // Eight bits are never in one digit: a byte begins in the digit before.
+        // A digit has fewer than eight bits, so a byte begins in the digit before.
         let start = std::mem::replace(&mut self.before, read.start);
         self.bits = (self.bits << self.alphabet.bits() | digit) & 0xFFFF;
         self.bit_count += self.alphabet.bits();

@@ -1,10 +1,10 @@
-//! A value on disk: sealed under a key of its own, which is wrapped by a master key.
+//! Encryption of a stored value: it is sealed under a key of its own, which a master key wraps.
 //!
 //! ```text
 //! 1 | nonce 24 | wrapped key 32 + 16 | nonce 24 | value + 16
 //! ```
-//! XChaCha20-Poly1305 with random nonces. Tenant, name and version are associated data of both parts, so that a row
-//! opens only where it was put. Rewrapping changes the first part alone.
+//! The cipher is XChaCha20-Poly1305 with random nonces. Tenant, name and version are associated data of both parts,
+//! so that a row opens only for its own secret. Rewrapping changes only the first part.
 
 use crate::keyring::{KeyError, KeyId, Keyring, random};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -16,10 +16,10 @@ const FORMAT: u8 = 1;
 const NONCE: usize = 24;
 const KEY: usize = 32;
 const TAG: usize = 16;
-/// Where the value's own nonce begins.
+/// Offset of the value's own nonce.
 const VALUE_AT: usize = 1 + NONCE + KEY + TAG;
 
-/// Where a value belongs.
+/// Identity of a stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'p> {
     pub tenant: &'p str,
@@ -27,7 +27,7 @@ pub struct Place<'p> {
     pub version: u32,
 }
 
-/// What is stored.
+/// An encrypted value as it is stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
     pub key: KeyId,
@@ -58,7 +58,7 @@ pub enum SealedError {
     Key(#[from] KeyError),
 }
 
-/// Seals a value under a new key, and that under the newest of the ring.
+/// Seals a value under a new key, and that key under the newest of the ring.
 pub fn seal(ring: &Keyring, place: Place<'_>, value: &[u8]) -> Result<Sealed, SealedError> {
     let mut own = Zeroizing::new([0; KEY]);
     random(&mut *own)?;
@@ -73,9 +73,9 @@ pub fn open(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Zeroizi
     decrypt(&own, &place.associated("value"), &sealed.bytes[VALUE_AT..]).ok_or_else(|| place.broken())
 }
 
-/// The same value, its key wrapped by the newest of the ring.
+/// Returns the same value with its key wrapped by the newest of the ring.
 pub fn rewrap(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Sealed, SealedError> {
-    // A value that cannot be opened is reported, not wrapped again.
+    // A row that does not open is an error and is not rewrapped.
     open(ring, place, sealed)?;
     let own = unwrap(ring, place, sealed)?;
     let mut bytes = vec![FORMAT];
@@ -85,7 +85,7 @@ pub fn rewrap(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Seale
 }
 
 impl Place<'_> {
-    /// Each text follows its length, so that no two places have the same bytes.
+    /// Returns the associated data. Lengths precede the texts, so that it is unique.
     fn associated(&self, part: &str) -> Vec<u8> {
         let mut bytes = b"windlass secret".to_vec();
         for text in [part, self.tenant, self.name] {
@@ -120,7 +120,7 @@ fn unwrap(ring: &Keyring, place: Place<'_>, sealed: &Sealed) -> Result<Zeroizing
     own.map(Zeroizing::new).ok_or_else(|| place.broken())
 }
 
-/// The nonce, then the text and its tag.
+/// Returns the nonce, then the ciphertext and its tag.
 fn encrypt(key: &[u8; KEY], aad: &[u8], msg: &[u8]) -> Result<Vec<u8>, SealedError> {
     let mut nonce = [0; NONCE];
     random(&mut nonce)?;

@@ -1,4 +1,4 @@
-//! Master keys: the newest seals, all of them open.
+//! Master keys: the newest one seals, and all of them open.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,17 +6,17 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Maximum number of keys. A rotation needs two; more than a few mean that no rotation was ever finished.
+/// Maximum number of keys. A rotation needs two; more than a few mean that rotations were not completed.
 pub const KEYS_MAX: usize = 16;
 
 const KEY_BYTES: usize = 32;
 
-/// Names a key without telling it: the beginning of a digest over it.
+/// Name of a key that does not reveal it: the beginning of a digest over it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyId(String);
 
 impl KeyId {
-    /// As it was stored.
+    /// Restores a key id from its stored text.
     #[must_use]
     pub fn stored(text: &str) -> KeyId {
         KeyId(text.to_owned())
@@ -50,21 +50,21 @@ pub enum KeyError {
 
 type Key = Zeroizing<[u8; KEY_BYTES]>;
 
-/// At least one key, the newest first. Forgotten in memory when it is dropped, and never printed.
+/// At least one key, newest first. Keys are erased from memory when the ring is dropped, and never printed.
 #[derive(Clone)]
 pub struct Keyring {
     keys: Vec<(KeyId, Key)>,
 }
 
 impl Keyring {
-    /// One new key from the system's randomness.
+    /// Generates a key from the system's randomness.
     pub fn generate() -> Result<Keyring, KeyError> {
         let mut key = Key::default();
         random(&mut *key)?;
         Ok(Keyring { keys: vec![(id(&key), key)] })
     }
 
-    /// Keys in base64, the newest first, with spaces, commas or line ends between them. `#` begins a comment.
+    /// Parses keys in base64, newest first, separated by spaces, commas or line ends. `#` begins a comment.
     pub fn parse(text: &str) -> Result<Keyring, KeyError> {
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
         let words = lines.flat_map(|line| line.split([' ', '\t', ','])).filter(|word| !word.is_empty());
@@ -82,7 +82,7 @@ impl Keyring {
         if keys.is_empty() { Err(KeyError::Empty) } else { Ok(Keyring { keys }) }
     }
 
-    /// What `parse` reads, one key a line.
+    /// Formats the keys for `parse`, one per line.
     #[must_use]
     pub fn text(&self) -> Zeroizing<String> {
         let mut text = Zeroizing::new(String::new());
@@ -93,7 +93,7 @@ impl Keyring {
         text
     }
 
-    /// A new key in front of these.
+    /// Returns a ring with a new key in front of these.
     pub fn renewed(&self) -> Result<Keyring, KeyError> {
         let mut keys = Keyring::generate()?.keys;
         keys.extend(self.keys.iter().cloned());
@@ -106,7 +106,7 @@ impl Keyring {
         Keyring { keys: self.keys[..1].to_vec() }
     }
 
-    /// The key that seals.
+    /// Returns the id of the key that seals.
     #[must_use]
     pub fn newest(&self) -> &KeyId {
         &self.keys[0].0

@@ -1,4 +1,4 @@
-//! Secrets: how a value is kept on disk, and how it is kept out of everything else (K9).
+//! Secrets: how values are encrypted on disk, and how they are kept out of everything else (K9).
 //!
 //! | part | is |
 //! |---|---|
@@ -31,6 +31,6 @@ pub use rules::{
 pub use stream::Stream;
 pub use zeroize::Zeroizing;
 
-/// Variables of the engine itself. Processes of steps do not get them, and no template can ask for them.
+/// Environment variables of the engine itself. Processes of steps do not get them, and no template can read them.
 pub const ENGINE_VARIABLES: [&str; 4] =
     [KEY_VARIABLE, "WINDLASS_TOKEN", "WINDLASS_JWT_SECRET", "WINDLASS_DATABASE_URL"];

@@ -1,14 +1,14 @@
-//! Marks that distinguish values without revealing them.
+//! Keyed digests that distinguish values without revealing them.
 
 use crate::Zeroizing;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use std::fmt;
 
-/// Bytes of the digest: enough that no two values of a tenant have the same mark.
+/// Length of a mark: enough that no two values of a tenant have the same.
 const MARK_BYTES: usize = 12;
 
-/// A digest under a secret key reveals nothing about its value, however few values are possible.
+/// Key of the marks. Without the key, a mark reveals nothing about its value, even if only few values are possible.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Marks(Zeroizing<[u8; 32]>);
 
@@ -20,7 +20,7 @@ impl Marks {
         Marks(Zeroizing::new(key))
     }
 
-    /// The same for the same value in the same place, another one for any other.
+    /// Returns the mark of a value; it is the same for the same value in the same place, and different for any other.
     #[must_use]
     pub fn of(&self, place: &str, value: &str) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&*self.0).expect("a key of any length will do");

@@ -1,4 +1,4 @@
-//! Where master keys come from: the variable, or a file in the data folder that only its owner can read.
+//! Sources of master keys: the environment variable, or a file in the data folder that only its owner can read.
 
 use crate::keyring::{KeyError, Keyring};
 use std::fs::{self, File, OpenOptions};
@@ -7,14 +7,14 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Keys in the form of [`Keyring::parse`]; it wins over the file.
+/// Environment variable with keys in the form of [`Keyring::parse`]; it takes precedence over the file.
 pub const KEY_VARIABLE: &str = "WINDLASS_MASTER_KEY";
 
 pub const KEY_FILE: &str = "master.key";
 
 const LOCK_FILE: &str = "secrets.lock";
 
-/// Many times what [`crate::KEYS_MAX`] keys take.
+/// Maximum size of the key file: many times the size of [`crate::KEYS_MAX`] keys.
 const FILE_MAX: u64 = 16 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -31,13 +31,13 @@ pub enum MasterError {
     Key(#[from] KeyError),
 }
 
-/// Held until it is dropped or the process ends.
+/// Lock that is held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct KeyLock {
     _file: File,
 }
 
-/// Both places, as they are when they are asked.
+/// Both sources; they are read on every call.
 #[derive(Debug, Clone)]
 pub struct MasterKeys {
     file: PathBuf,
@@ -45,7 +45,7 @@ pub struct MasterKeys {
 }
 
 impl MasterKeys {
-    /// Of a data folder, and of the value of [`KEY_VARIABLE`]. An empty value is none.
+    /// Creates the sources of a data folder and the value of [`KEY_VARIABLE`]. An empty value counts as unset.
     #[must_use]
     pub fn new(folder: &Path, variable: Option<String>) -> MasterKeys {
         let variable = variable.filter(|text| !text.trim().is_empty()).map(Zeroizing::new);
@@ -66,7 +66,8 @@ impl MasterKeys {
         self.find()?.ok_or_else(|| MasterError::Missing(self.file.clone()))
     }
 
-    /// Waits until no other process sets or rotates: a value must not be sealed under a key that is about to be removed.
+    /// Waits for other processes that set or rotate secrets, because a value must not be sealed under a key that is
+    /// about to be removed.
     pub fn lock(&self) -> Result<KeyLock, MasterError> {
         let path = self.file.with_file_name(LOCK_FILE);
         let lock = || -> io::Result<File> {
@@ -77,14 +78,14 @@ impl MasterKeys {
         lock().map(|file| KeyLock { _file: file }).map_err(|error| self.io(error))
     }
 
-    /// As they are, or a new key in the file where there is none.
+    /// Loads the keys, or creates a key in the file if there is none.
     pub fn load_or_create(&self) -> Result<Keyring, MasterError> {
         if let Some(ring) = self.find()? {
             return Ok(ring);
         }
         let ring = Keyring::generate()?;
         match self.write(&ring, Existing::Keep) {
-            // Another process was faster: its key is the key.
+            // Another process created the file first, and its key is used.
             Err(MasterError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
                 self.load()
             }
@@ -121,14 +122,14 @@ impl MasterKeys {
         let written = self.write_beside(ring).and_then(|beside| {
             let placed = match existing {
                 Existing::Replace => fs::rename(&beside, &self.file),
-                // A link never takes the place of a file that is there.
+                // A hard link never replaces an existing file.
                 Existing::Keep => fs::hard_link(&beside, &self.file).and_then(|()| fs::remove_file(&beside)),
             };
             if placed.is_err() {
                 let _ = fs::remove_file(&beside);
             }
             placed?;
-            // The name is on disk when its folder is.
+            // The file's name is on disk only after its folder is synced.
             self.file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
         });
         written.map_err(|error| self.io(error))

@@ -1,19 +1,20 @@
-//! The parts of a value that are searched for on their own.
+//! Parts of a value that are searched for on their own.
 //!
-//! A part is searched for only if it is as hard to guess as a value has to be. Otherwise a value could be recovered part
-//! by part by printing guesses.
+//! A part is searched for only if it is as hard to guess as a value has to be. Otherwise a value could be recovered
+//! part by part by printing guesses.
 
 use crate::rules::{is_guessable, is_public_field, unframed};
 use crate::urls::in_url;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Lines of a value are not chosen by its owner: a key of 256 bits in lines of 8 digits would be eight keys of 32 bits.
+/// Minimum length of a line that is searched for on its own. With short lines, a key of 256 bits in lines of 8 digits
+/// would be eight keys of 32 bits.
 const LINE_MIN: usize = 16;
 
 /// A text inside a JSON credential.
 pub(crate) struct Leaf {
-    /// The nearest name around it.
+    /// Name of the nearest enclosing field.
     pub(crate) name: String,
     pub(crate) text: String,
 }
@@ -25,7 +26,7 @@ pub(crate) fn searched(value: &str) -> BTreeSet<String> {
         None => add(value, &mut found),
         Some(leaves) => {
             leaves.iter().for_each(|leaf| add(&leaf.text, &mut found));
-            // Its names and public fields can be known: the whole is as hard to guess as its hardest field.
+            // The names and public fields may be known, so the whole is as hard to guess as its hardest field.
             if !found.is_empty() {
                 found.insert(value.to_owned());
             }
@@ -60,7 +61,7 @@ pub(crate) fn json_leaves(value: &str) -> Option<Vec<Leaf>> {
     Some(leaves)
 }
 
-/// The parser bounds the depth.
+/// Collects the leaves of a tree, whose depth the parser bounds.
 fn collect(name: &str, tree: &Value, leaves: &mut Vec<Leaf>) {
     let leaf = |text: String| Leaf { name: name.to_owned(), text };
     match tree {

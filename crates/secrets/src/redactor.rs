@@ -1,7 +1,7 @@
-//! Takes known values out of texts and JSON.
+//! Redacts known values in texts and JSON.
 //!
-//! Only whole values are found, never a part of one: a text that is redacted confirms a value, and confirms nothing
-//! shorter than it. See docs/secrets.md for what this promises.
+//! Only whole values are found, never a part of one: a redacted text confirms a value, and nothing shorter.
+//! docs/secrets.md describes the guarantees.
 
 use crate::decode::{BACKSLASH, Byte, Decoding, Digits, Fold, PERCENT, Unescaped, fold, folded, plain};
 use crate::parts::searched;
@@ -15,20 +15,21 @@ use std::collections::BTreeSet;
 use std::fmt;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// Written in the place of a value.
+/// Text that replaces a value.
 pub const REPLACEMENT: &str = "[redacted]";
 
-/// Bytes that write one byte of a value at most: `%25XX`, or `\\u00XX` with its backslash escaped.
+/// Maximum number of bytes that encode one byte of a value: `%25XX`, or `\\u00XX` with its backslash escaped.
 const WRITTEN_MAX: usize = 8;
 
-/// Bytes after a cut that must be searched with the text before it, so that no value is cut in two.
+/// Number of bytes after a cut that must be searched with the text before it, so that no value is cut in two.
 pub const LOOKAHEAD: usize = VALUE_MAX * WRITTEN_MAX;
 
-/// Knows some values. Made once for a set of values; without any it changes nothing.
+/// Redactor of a set of values; without any values it changes nothing.
 #[derive(Default)]
 pub struct Redactor(Option<Search>);
 
-/// An automaton takes about 12 bytes for each byte of the values. A DFA would be faster and take up to a kilobyte.
+/// Search automaton. It takes about 12 bytes for each byte of the values; a DFA would be faster and take up to a
+/// kilobyte.
 struct Search {
     automaton: NFA,
     start: StateID,
@@ -36,7 +37,7 @@ struct Search {
     longest: usize,
 }
 
-/// Places in a text: sorted, apart from each other.
+/// Ranges of a text, sorted and disjoint.
 pub(crate) type Spans = Vec<(usize, usize)>;
 
 impl Redactor {
@@ -45,7 +46,7 @@ impl Redactor {
         for mut text in values.into_iter().flat_map(searched) {
             let pattern = fold(text.as_bytes());
             if pattern.contains(&b' ') {
-                // As web forms write it.
+                // Web forms encode a space as `+`.
                 patterns
                     .insert(pattern.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
             }
@@ -56,7 +57,7 @@ impl Redactor {
         Redactor(Search::new(&patterns))
     }
 
-    /// Whether it knows nothing.
+    /// Returns whether there are no values to redact.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -70,12 +71,12 @@ impl Redactor {
         }
         let mut bytes = Vec::with_capacity(text.len());
         replace(text.as_bytes(), &found, &mut bytes);
-        // What is found begins and ends between characters; if it ever did not, nothing is lost but a character.
+        // Matches begin and end between characters; otherwise only a character would be lost.
         Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns the first `max` bytes, redacted; a value that the cut runs through is replaced as a whole. At most
-    /// [`LOOKAHEAD`] bytes after the cut matter.
+    /// Returns the first `max` bytes, redacted; a value across the cut is replaced as a whole. At most [`LOOKAHEAD`]
+    /// bytes after the cut matter.
     #[must_use]
     pub fn beginning(&self, text: &str, max: usize) -> String {
         let text = &text[..floor(text, max.saturating_add(LOOKAHEAD))];
@@ -86,8 +87,8 @@ impl Redactor {
         self.text(&text[..floor(text, end)]).into_owned()
     }
 
-    /// Returns the last `max` bytes, redacted; a value that the cut runs through is replaced as a whole. At most
-    /// [`LOOKAHEAD`] bytes before the cut matter.
+    /// Returns the last `max` bytes, redacted; a value across the cut is replaced as a whole. At most [`LOOKAHEAD`]
+    /// bytes before the cut matter.
     #[must_use]
     pub fn ending(&self, text: &str, max: usize) -> String {
         let text = &text[ceiling(text, text.len().saturating_sub(max.saturating_add(LOOKAHEAD)))..];
@@ -132,7 +133,7 @@ impl Redactor {
         fields.values_mut().for_each(|field| self.value(field));
     }
 
-    /// Returns where values are in a text, in time linear in its length.
+    /// Returns the ranges of values in a text, in linear time.
     pub(crate) fn find(&self, text: &[u8]) -> Spans {
         self.0.as_ref().map_or_else(Vec::new, |search| search.find(text))
     }
@@ -158,7 +159,7 @@ impl Search {
             if text.contains(&escape.mark) {
                 let once = || Unescaped::new(plain(text), escape);
                 self.read(once(), text, &mut found);
-                // A text within a text, as in JSON that holds JSON.
+                // Escapes can be nested, as in JSON that contains JSON.
                 if once().any(|read| read.byte == escape.mark) {
                     self.read(Unescaped::new(once(), escape), text, &mut found);
                 }
@@ -167,7 +168,7 @@ impl Search {
         merged(found)
     }
 
-    /// Searches one reading of the text, and what its hex and base64 digits write.
+    /// Searches one reading of the text, and the bytes that its hex and base64 digits encode.
     fn read(&self, reading: impl Iterator<Item = Byte>, text: &[u8], found: &mut Spans) {
         let reading = folded(reading);
         let mut direct = Track::new(self, text.len());
@@ -188,17 +189,17 @@ impl Search {
 
     /// Returns the length of the longest value that ends in this state.
     fn longest_match(&self, state: StateID) -> Option<usize> {
-        // A state lists its own pattern before those that its pattern ends with.
+        // A state lists its own pattern before the patterns that are suffixes of it.
         let is_match = self.automaton.is_match(state);
         is_match.then(|| self.automaton.pattern_len(self.automaton.match_pattern(state, 0)))
     }
 }
 
-/// One sequence of bytes on its way through the automaton.
+/// State of the search in one sequence of bytes.
 struct Track<'s> {
     search: &'s Search,
     state: StateID,
-    /// Where the last bytes begin in the text, as many as the longest value has: a ring.
+    /// Ring of the start positions of the last bytes, as many as the longest value has.
     starts: Vec<usize>,
     count: usize,
     fold: Fold,
@@ -226,7 +227,7 @@ impl<'s> Track<'s> {
         }
     }
 
-    /// What follows does not continue what came before. The padding of base64 belongs to what it pads.
+    /// Starts again after an interrupted sequence. The padding of base64 belongs to the digits before it.
     fn reset(&mut self, read: Byte) {
         self.state = self.search.start;
         self.fold = Fold::default();
@@ -236,7 +237,7 @@ impl<'s> Track<'s> {
     }
 }
 
-/// Adds a place whose end is not before any other's, so that places of overlapping values stay one.
+/// Adds a range that ends at or after all others, and merges overlapping ranges.
 fn add(found: &mut Spans, mut start: usize, end: usize) {
     while let Some(last) = found.pop_if(|last| start <= last.1) {
         start = start.min(last.0);

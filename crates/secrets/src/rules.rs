@@ -1,26 +1,27 @@
-//! What may be a secret, and which secrets are strong enough to be searched for.
+//! Rules for names and values of secrets, and for values that are strong enough to be searched for.
 
 use crate::decode::fold;
 use crate::parts::{is_framed, json_leaves};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A shorter value is a mistake, such as an empty file or a variable that is not set. A value of this length can still be
-/// guessed: see [`is_guessable`].
+/// Minimum length of a value. A shorter one is a mistake, such as an empty file or an unset variable. A value of this
+/// length can still be guessed, see [`is_guessable`].
 pub const VALUE_MIN: usize = 4;
 
-/// A certificate chain with its key fits many times; a larger value belongs in a file.
+/// Maximum length of a value. A certificate chain with its key fits many times; a larger value belongs in a file.
 pub const VALUE_MAX: usize = 64 * 1024;
 
 pub const NAME_MAX: usize = 200;
 
-/// A value with fewer characters can be found by trying all of them: one output of a megabyte holds 100,000 tries.
+/// Minimum number of characters of a value that cannot be enumerated: one output of a megabyte holds 100,000 guesses.
 pub const UNGUESSABLE_LENGTH: usize = 8;
 
-/// Fewer digits are a PIN, a date, a phone or an account number.
+/// Minimum number of digits of a number that cannot be guessed. Fewer are a PIN, a date, a phone or an account
+/// number.
 pub const UNGUESSABLE_DIGITS: usize = 16;
 
-/// Fewer different characters are a pattern like `abababab`.
+/// Minimum number of different characters. Fewer are a pattern like `abababab`.
 pub const UNGUESSABLE_DISTINCT: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +38,7 @@ pub enum Refused {
     Long(usize),
 }
 
-/// Names are shown, stored and used in paths.
+/// Checks a name, which is displayed, stored and used in paths.
 pub fn check_name(name: &str) -> Result<(), Refused> {
     let inside = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let fits = (1..=NAME_MAX).contains(&name.len()) && name.chars().all(inside);
@@ -56,8 +57,8 @@ pub fn check_value(value: &str) -> Result<(), Refused> {
     }
 }
 
-/// Returns whether a value can be found by enumeration. Such a value is never searched for: who can print a text of his
-/// choice in a step that has it would read off which guess is redacted.
+/// Returns whether a value can be found by enumeration. Such a value is never searched for, because anyone who can
+/// print a text in a step that uses it would see which guess is redacted.
 #[must_use]
 pub fn is_guessable(value: &str) -> bool {
     let folded = fold(value.trim().as_bytes());
@@ -69,10 +70,10 @@ pub fn is_guessable(value: &str) -> bool {
         || text.chars().collect::<BTreeSet<char>>().len() < UNGUESSABLE_DISTINCT
 }
 
-/// The parts of a value that outputs are not searched for because they can be guessed.
+/// Parts of a value that outputs are not searched for, because they can be guessed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Weakness {
-    /// Nothing of it is searched for.
+    /// No part of the value is searched for.
     Value,
     /// Fields of a JSON credential, by name.
     Fields(Vec<String>),
@@ -107,12 +108,12 @@ impl fmt::Display for Weakness {
     }
 }
 
-/// The value without the first and last line of a key file, which are the same for every key.
+/// Returns the value without the first and last line of a key file, which are the same for every key.
 pub(crate) fn unframed(value: &str) -> String {
     value.lines().filter(|line| !is_framed(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Fields of credentials that are no secrets: `localhost` and `admin` occur in many outputs.
+/// Fields of credentials that are not secret: `localhost` and `admin` occur in many outputs.
 const PUBLIC: [&str; 28] = [
     "type",
     "kind",
@@ -144,7 +145,7 @@ const PUBLIC: [&str; 28] = [
     "content-type",
 ];
 
-/// Whether the value under this key of a credential may be seen.
+/// Returns whether the value under this key of a credential is public.
 #[must_use]
 pub fn is_public_field(key: &str) -> bool {
     PUBLIC.iter().any(|public| public.eq_ignore_ascii_case(key))

@@ -1,13 +1,14 @@
-//! Takes known values out of output that comes in pieces.
+//! Redacts known values in output that arrives in pieces.
 //!
-//! What is held back, and for how long, never depends on what the values are: who watches when a line appears would
-//! otherwise learn that it begins like a value. Output is held back until the caller releases whole lines, and one line
-//! that does not end is released piece by piece, with enough of it held to find a value across the border.
+//! Neither the amount nor the duration of buffering depends on the values: an observer of the timing would otherwise
+//! learn that a line begins like a value. Output is buffered until the caller releases whole lines, and a line
+//! without an end is released in pieces, with enough of it kept to find a value across the border.
 
 use crate::redactor::{LOOKAHEAD, Redactor, replace};
 use std::sync::Arc;
 
-/// A value in one line is found however long its line is: half of what is held is more than it can be written with.
+/// Maximum number of buffered bytes. Half of it is more than any value takes, so a value in one line is found however
+/// long the line is.
 const HELD_MAX: usize = 2 * LOOKAHEAD;
 
 #[derive(Debug)]
@@ -22,8 +23,8 @@ impl Stream {
         Stream { redactor, held: Vec::new() }
     }
 
-    /// Takes output and returns what can be passed on at once: everything without values to look for, otherwise
-    /// nothing.
+    /// Adds output and returns what can be passed on at once: everything if there are no values to search for,
+    /// otherwise nothing.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.redactor.is_empty() {
             return bytes.to_vec();
@@ -32,19 +33,19 @@ impl Stream {
         Vec::new()
     }
 
-    /// Returns how many bytes are held. Whatever returns some of them searches all of them.
+    /// Returns the number of buffered bytes. Any method that returns some of them searches all of them.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Returns whether as much is held as may be: it is time for [`Stream::spill`].
+    /// Returns whether the buffer is full, so that [`Stream::spill`] should be called.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.held.len() > HELD_MAX
     }
 
-    /// Returns all but what a value at the end needs, whether its line has ended or not.
+    /// Returns all output except what a value at the end could need, whether the line has ended or not.
     pub fn spill(&mut self) -> Vec<u8> {
         self.give(self.held.len().saturating_sub(LOOKAHEAD))
     }
@@ -61,8 +62,8 @@ impl Stream {
         self.give(lines)
     }
 
-    /// Returns the rest: the output is over. The beginning of a value whose rest never came is not a value and is
-    /// returned as it is.
+    /// Ends the output and returns the rest. The beginning of a value without its rest is not a value and is returned
+    /// unchanged.
     pub fn end(&mut self) -> Vec<u8> {
         self.give(self.held.len())
     }
@@ -130,7 +131,7 @@ mod tests {
         check("hunt\n  er22\n", "[redacted]\n", "hunt\n  er22\n");
     }
 
-    /// Neither what is returned nor when it is returned depends on the beginning of a value.
+    /// Neither the output nor its timing depends on the beginning of a value.
     #[test]
     fn the_beginning_of_a_value_is_treated_like_any_other_text() {
         let flow = |text: &str| {
@@ -169,7 +170,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
-        /// However it is written and cut, the value does not come through, and what surrounds it does.
+        /// In every encoding and split, the value is redacted and the text around it is kept.
         #[test]
         fn no_value_comes_through(
             value in "[a-zA-Z0-9]{3}[a-zA-Z0-9/+ \"\\\\%é\n]{5,60}",

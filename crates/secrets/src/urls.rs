@@ -1,17 +1,17 @@
-//! The form of a value in a URL. A client writes hosts in lower case and names of other alphabets in punycode,
-//! and reports and sends the URL in that form.
+//! The form of a value in a URL. A client writes hosts in lower case and names in other alphabets in punycode, and
+//! reports and sends the URL in that form.
 
 use crate::rules::is_guessable;
 use url::Url;
 
-/// Bytes of a host name; a longer value is part of none.
+/// Maximum length of a host name.
 const HOST_MAX: usize = 253;
 
-/// Bytes of a URL; servers refuse longer ones.
+/// Maximum length of a URL; servers refuse longer ones.
 const URL_MAX: usize = 8 * 1024;
 
-/// Returns the value as the host, or as a part of the host, of a URL, or as a URL; None where that is the value itself,
-/// or can be guessed.
+/// Returns the value as a URL, or as the host of a URL or a part of it; `None` if that is the value itself or can be
+/// guessed.
 pub(crate) fn in_url(value: &str) -> Option<String> {
     let form = as_url(value).or_else(|| as_host(value))?;
     (form != value && !is_guessable(&form)).then_some(form)
@@ -31,7 +31,7 @@ fn as_url(value: &str) -> Option<String> {
 }
 
 fn as_host(value: &str) -> Option<String> {
-    // What would end the host, or be left out of it: the rest would be a part of the value only.
+    // These characters end the host or are left out of it, and the rest would be only a part of the value.
     if value.len() > HOST_MAX
         || value.chars().any(|letter| letter.is_whitespace() || "/\\?#@:".contains(letter))
     {

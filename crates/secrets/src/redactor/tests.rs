@@ -104,7 +104,7 @@ fn a_cut_never_leaves_a_part_of_a_value() {
     );
 }
 
-/// Who can print any text beside a value learns from what is redacted whether it is the whole value, and nothing else.
+/// An attacker who can print any text next to a value learns whether a guess is the whole value, and nothing else.
 #[test]
 fn no_part_of_a_value_is_confirmed_by_an_echo() {
     let key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nZ2hpamts\n-----END KEY-----";
@@ -112,7 +112,7 @@ fn no_part_of_a_value_is_confirmed_by_an_echo() {
     let plain = "Tr0ub4dor-und-Dreizehn";
     let redactor = Redactor::new([plain, key, json, "4711"]);
     let unchanged = |text: &str| assert_eq!(redactor.text(text), text);
-    // By prefix, by suffix and by every piece, in all forms, with and without the mark of a cut.
+    // Guesses are prefixes, suffixes and pieces, in all forms, with and without the mark of a cut.
     for whole in [plain, "correct-horse-battery", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"] {
         for from in 0..whole.len() {
             for to in from..whole.len() + usize::from(from > 0) {
@@ -124,7 +124,7 @@ fn no_part_of_a_value_is_confirmed_by_an_echo() {
                 }
             }
         }
-        // By base64 with the digits of its edges missing, in all three shifts.
+        // Guesses in base64 lack the digits at their edges, in all three shifts.
         for before in ["", "a", "ab"] {
             let encoded = STANDARD_NO_PAD.encode(format!("{before}{whole}"));
             let first = (before.len() * 8).div_ceil(6);
@@ -134,7 +134,7 @@ fn no_part_of_a_value_is_confirmed_by_an_echo() {
             }
         }
     }
-    // By short lines and short fields.
+    // Guesses are short lines and short fields.
     for part in ["Z2hpamts", "4711", "admin", "\"pin\": \"4711\"", "-----BEGIN KEY-----"] {
         unchanged(part);
     }
@@ -149,7 +149,7 @@ fn texts_made_of_marks_are_searched_in_linear_time() {
     let redactor = Redactor::new(nested.iter().map(String::as_str).chain([value.as_str()]));
     for text in ["…", "%", "%25", "\\", "\\\\u0061", "\n", "abcd", "61626364", "YWJj", "%61%62"] {
         let long = text.repeat(100_000 / text.len());
-        // The assertion is that this ends: a search that is not linear takes hours.
+        // The test only has to end: a search that is not linear takes hours.
         let _ = redactor.text(&long);
     }
 }
