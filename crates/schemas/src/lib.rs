@@ -88,8 +88,8 @@ fn compile(schema: &Value) -> Result<Validator, SchemaProblem> {
     });
     match compiled {
         Ok(Ok(compiled)) => compiled,
-        Ok(Err(_)) => Err(SchemaProblem::new("", "the schema library cannot read it; simplify the schema")),
-        Err(error) => Err(SchemaProblem::new("", format!("no thread to compile it: {error}; try again"))),
+        Ok(Err(_)) => Err(SchemaProblem::new("", "the schema library cannot compile the schema; simplify it")),
+        Err(error) => Err(SchemaProblem::new("", format!("cannot start a thread to compile the schema: {error}; try again"))),
     }
 }
 

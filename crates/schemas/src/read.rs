@@ -82,7 +82,7 @@ impl<'s> Reading<'s> {
         let id = self.nodes.len();
         if id >= SUBSCHEMAS_MAX {
             let message = format!(
-                "the schema has more than {SUBSCHEMAS_MAX} schemas in it; describe less of the value"
+                "the schema has more than {SUBSCHEMAS_MAX} subschemas; describe less of the value"
             );
             return Err(SchemaProblem::new(pointer, message));
         }
@@ -114,7 +114,7 @@ impl<'s> Reading<'s> {
                 "$anchor" | "$dynamicAnchor" => self.anchors.extend(value.as_str().map(|name| (name, id))),
                 "$id" | "id" if !pointer.is_empty() && value.is_string() => {
                     let message =
-                        format!("`{key}` inside a schema changes what references mean; leave it out");
+                        format!("`{key}` inside a schema changes the meaning of references; leave it out");
                     return Err(SchemaProblem::new(at, message));
                 }
                 "additionalProperties" => node.additional.extend(one(self, value)?),
@@ -180,7 +180,7 @@ impl<'s> Reading<'s> {
     fn follow(&mut self, from: NodeId, reference: &str) -> Result<NodeId, SchemaProblem> {
         let at = join(&self.nodes[from].pointer, "$ref");
         let shown: String = reference.chars().take(80).collect();
-        let missing = || SchemaProblem::new(at.clone(), format!("`{shown}` leads nowhere in this schema"));
+        let missing = || SchemaProblem::new(at.clone(), format!("`{shown}` does not exist in this schema"));
         match target(reference) {
             Some(Target::Pointer(pointer)) => {
                 let schema: &'s Value = self.schema;

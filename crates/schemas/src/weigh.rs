@@ -44,7 +44,7 @@ impl Weighing<'_> {
             Weight::Unknown if above <= IN_PLACE_MAX => {}
             Weight::Known { .. } | Weight::Unknown => {
                 let message = format!(
-                    "more than {IN_PLACE_MAX} references and combined schemas follow each other for one value; join some"
+                    "more than {IN_PLACE_MAX} references and combined schemas follow each other for one value; combine some"
                 );
                 return refused(message);
             }

@@ -43,15 +43,15 @@ impl fmt::Debug for Sealed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealedError {
     #[error(
-        "secret `{name}` is sealed under the master key {key}, which is not here: use the key file or the value of WINDLASS_MASTER_KEY that it was set with, or set it again"
+        "secret `{name}` is sealed under the master key {key}, which is not available; restore the key file or the value of WINDLASS_MASTER_KEY it was set with, or set it again"
     )]
     NoKey { name: String, key: KeyId },
     #[error(
-        "secret `{name}` (version {version}) cannot be opened: what is stored was changed, or belongs to another place; set it again"
+        "secret `{name}` (version {version}) cannot be opened: its stored value was changed or belongs to another secret; set it again"
     )]
     Broken { name: String, version: u32 },
     #[error(
-        "secret `{name}` is stored in format {format}, and this program knows {FORMAT}: use the program that set it"
+        "secret `{name}` is stored in format {format}, but this program supports {FORMAT}; use the program that set it"
     )]
     Format { name: String, format: u8 },
     #[error(transparent)]

@@ -37,14 +37,14 @@ impl fmt::Display for KeyId {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     #[error(
-        "key {number} is not {KEY_BYTES} bytes in base64; make one with `head -c {KEY_BYTES} /dev/urandom | base64`"
+        "key {number} is not {KEY_BYTES} bytes in base64; create one with `head -c {KEY_BYTES} /dev/urandom | base64`"
     )]
     Malformed { number: usize },
-    #[error("there is no key in it; make one with `head -c {KEY_BYTES} /dev/urandom | base64`")]
+    #[error("there is no key; create one with `head -c {KEY_BYTES} /dev/urandom | base64`")]
     Empty,
-    #[error("there are more than {KEYS_MAX} keys in it: end the rotation, then keep the newest")]
+    #[error("there are more than {KEYS_MAX} keys; finish the rotation and keep only the newest")]
     TooMany,
-    #[error("the system has no random bytes: {0}")]
+    #[error("the system provides no random bytes: {0}")]
     NoRandomness(String),
 }
 

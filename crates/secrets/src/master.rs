@@ -139,7 +139,7 @@ impl MasterKeys {
         let beside = self.file.with_extension(format!("key.{}", std::process::id()));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         let note =
-            "# Opens the secrets of this data folder. The first key seals; whoever reads it can open all.\n";
+            "# Master keys of this data folder. The first key seals; anyone who reads this file can open all secrets.\n";
         file.write_all(note.as_bytes())?;
         file.write_all(ring.text().as_bytes())?;
         file.sync_all()?;

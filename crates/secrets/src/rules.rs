@@ -27,14 +27,14 @@ pub const UNGUESSABLE_DISTINCT: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error(
-        "`{0}` cannot be the name of a secret: it has 1 to {NAME_MAX} letters, digits and `_`, `-`, `.`, `/`, and begins with none of `.` and `/`"
+        "`{0}` cannot be the name of a secret; use 1 to {NAME_MAX} letters, digits, `_`, `-`, `.` and `/`, and begin with neither `.` nor `/`"
     )]
     Name(String),
     #[error(
-        "the value has {0} bytes, line breaks and indents not counted: a secret has at least {VALUE_MIN}"
+        "the value has {0} bytes without line breaks and indents; a secret needs at least {VALUE_MIN}"
     )]
     Short(usize),
-    #[error("the value has {0} bytes, more than {VALUE_MAX}: keep a file elsewhere and store its key")]
+    #[error("the value has {0} bytes, more than {VALUE_MAX}; keep a file elsewhere and store its key")]
     Long(usize),
 }
 

@@ -98,7 +98,7 @@ fn a_rotation_leaves_one_new_key_that_opens_everything() {
     assert_eq!(key_of(&place), told["keyId"].as_str().unwrap_or_default());
     set(&place, "api", "third-value");
     fs::write(place.path("data/master.key"), file).expect("the old key comes back");
-    place.windlass(&["secrets", "rotate"]).expect(1).says("which is not here");
+    place.windlass(&["secrets", "rotate"]).expect(1).says("which is not available");
 }
 
 #[test]

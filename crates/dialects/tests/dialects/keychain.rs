@@ -74,7 +74,7 @@ fn pbk_25_what_is_wrong_with_an_entry_is_told_where_it_stands() {
         "[{name: k, kind: bearer, token: abc, tocken: x}]",
         STEP,
         &[
-            "E0131 2:43 keychain[0].token: `token` of a keychain entry: the value has 3 bytes, line breaks and indents not counted: a secret has at least 4 (write a longer value, or name a stored secret: `{$secret: NAME}`)",
+            "E0131 2:43 keychain[0].token: `token` of a keychain entry: the value has 3 bytes without line breaks and indents; a secret needs at least 4 (write a longer value, or name a stored secret: `{$secret: NAME}`)",
             "E0103 2:48 keychain[0].tocken: keychain entry `k` has no key `tocken` (did you mean `token`?)",
         ],
     );
