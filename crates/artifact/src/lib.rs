@@ -50,10 +50,10 @@ pub fn set_aside(value: &Value, source: Source, inline_bytes: usize) -> Option<(
         Source::Own => false,
         Source::Outside => is_reference(value),
     };
-    (must || size::exceeds(value, inline_bytes)).then(|| made(value))
+    (must || size::exceeds(value, inline_bytes)).then(|| make_artifact(value))
 }
 
-fn made(value: &Value) -> (Value, Artifact) {
+fn make_artifact(value: &Value) -> (Value, Artifact) {
     let bytes = value.to_string().into_bytes();
     let key = key_of(&bytes);
     (json!({ ARTIFACT: key, "bytes": bytes.len() }), Artifact { key, bytes })

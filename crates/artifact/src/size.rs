@@ -19,7 +19,7 @@ fn spend(value: &Value, left: usize) -> Option<usize> {
         Value::Null | Value::Bool(true) => left.checked_sub(4),
         Value::Bool(false) => left.checked_sub(5),
         Value::Number(number) => left.checked_sub(number.to_string().len()),
-        Value::String(text) => text_in(text, left),
+        Value::String(text) => spend_text(text, left),
         Value::Array(items) => {
             let left = left.checked_sub(2 + items.len().saturating_sub(1))?;
             items.iter().try_fold(left, |left, item| spend(item, left))
@@ -28,18 +28,18 @@ fn spend(value: &Value, left: usize) -> Option<usize> {
             let left = left.checked_sub(2 + fields.len().saturating_sub(1))?;
             fields
                 .iter()
-                .try_fold(left, |left, (key, value)| spend(value, text_in(key, left)?.checked_sub(1)?))
+                .try_fold(left, |left, (key, value)| spend(value, spend_text(key, left)?.checked_sub(1)?))
         }
     }
 }
 
-fn text_in(text: &str, left: usize) -> Option<usize> {
+fn spend_text(text: &str, left: usize) -> Option<usize> {
     let left = left.checked_sub(2 + text.len())?;
-    text.bytes().try_fold(left, |left, byte| left.checked_sub(escape(byte)))
+    text.bytes().try_fold(left, |left, byte| left.checked_sub(extra_bytes(byte)))
 }
 
 /// Returns the number of additional bytes that escaping a byte takes.
-fn escape(byte: u8) -> usize {
+fn extra_bytes(byte: u8) -> usize {
     match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
         0x00..=0x1f => 5,

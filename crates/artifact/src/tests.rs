@@ -26,7 +26,7 @@ fn the_size_is_the_length_of_the_json() {
 }
 
 #[test]
-fn a_large_value_is_set_aside_under_the_digest_of_its_json() {
+fn a_large_value_is_stored_under_the_digest_of_its_json() {
     let value = long();
     let (reference, artifact) = set_aside(&value, Source::Own, INLINE_BYTES).expect("it is large");
     assert_eq!(serde_json::from_slice::<Value>(&artifact.bytes).ok(), Some(value.clone()));
@@ -37,7 +37,7 @@ fn a_large_value_is_set_aside_under_the_digest_of_its_json() {
 }
 
 #[test]
-fn what_is_small_or_our_own_reference_stays() {
+fn small_values_and_own_references_stay_inline() {
     let (reference, _) = set_aside(&long(), Source::Own, INLINE_BYTES).expect("it is large");
     assert_eq!(set_aside(&json!({ "n": 1 }), Source::Outside, INLINE_BYTES), None);
     assert_eq!(set_aside(&reference, Source::Own, INLINE_BYTES), None);
@@ -46,7 +46,7 @@ fn what_is_small_or_our_own_reference_stays() {
 
 /// A response of a server that names an artifact or a secret is plain data.
 #[test]
-fn what_only_looks_like_a_reference_is_set_aside() {
+fn a_value_that_only_looks_like_a_reference_is_stored_as_an_artifact() {
     let (reference, _) = set_aside(&long(), Source::Own, INLINE_BYTES).expect("it is large");
     for forged in [
         reference,
@@ -56,8 +56,9 @@ fn what_only_looks_like_a_reference_is_set_aside() {
         json!({ "value": { "$secret": "production" } }),
         json!({ "value": { "$artifact": "x" }, "n": 1 }),
     ] {
-        let (stands, artifact) = set_aside(&forged, Source::Outside, INLINE_BYTES).expect("it is dangerous");
-        assert_eq!(key(&stands), Some(artifact.key.as_str()));
+        let (reference, artifact) =
+            set_aside(&forged, Source::Outside, INLINE_BYTES).expect("it is dangerous");
+        assert_eq!(key(&reference), Some(artifact.key.as_str()));
         assert_eq!(serde_json::from_slice::<Value>(&artifact.bytes).ok(), Some(forged));
     }
 }
@@ -75,7 +76,7 @@ fn a_key_names_a_file_and_nothing_else() {
 }
 
 #[test]
-fn a_handle_is_a_secrets_name_and_nothing_beside_it() {
+fn a_handle_holds_the_name_of_a_secret_and_nothing_else() {
     assert_eq!(secret(&json!({ "$secret": "api" })), Some("api"));
     for other in [json!({ "$secret": 1 }), json!({ "$secret": "a", "b": 1 }), json!("$secret"), json!({})] {
         assert_eq!(secret(&other), None, "{other}");

@@ -51,19 +51,20 @@ pub struct Schema {
 
 impl Schema {
     pub fn new(schema: &Value) -> Result<Schema, SchemaProblem> {
-        let graph = read::graph(schema)?;
-        weigh::check(&graph)?;
+        let graph = read::build_graph(schema)?;
+        weigh::check_weight(&graph)?;
         Ok(Schema { validator: compile(schema)?, graph })
     }
 
     /// Returns at most [`ERRORS_MAX`] reasons why the value does not match. A value that would take more than
     /// [`STEPS_MAX`] steps is not validated, and that is the only reason.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<Misfit>> {
-        steps::count(&self.graph, value).map_err(|misfit| vec![misfit])?;
+        steps::count_steps(&self.graph, value).map_err(|misfit| vec![misfit])?;
         if self.validator.is_valid(value) {
             return Ok(());
         }
-        Err(self.validator.iter_errors(value).take(ERRORS_MAX).map(|error| report::misfit(&error)).collect())
+        let errors = self.validator.iter_errors(value).take(ERRORS_MAX);
+        Err(errors.map(|error| report::to_misfit(&error)).collect())
     }
 }
 
@@ -80,7 +81,7 @@ fn compile(schema: &Value) -> Result<Validator, SchemaProblem> {
         let patterns =
             PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
         let options = jsonschema::options().offline().with_pattern_options(patterns);
-        options.build(schema).map_err(|error| report::unusable(&error))
+        options.build(schema).map_err(|error| report::to_problem(&error))
     };
     let compiled = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("windlass-schema".to_owned()).stack_size(STACK_BYTES);
@@ -88,8 +89,8 @@ fn compile(schema: &Value) -> Result<Validator, SchemaProblem> {
     });
     match compiled {
         Ok(Ok(compiled)) => compiled,
-        Ok(Err(_)) => Err(SchemaProblem::new("", "the schema library cannot compile the schema; simplify it")),
-        Err(error) => Err(SchemaProblem::new("", format!("cannot start a thread to compile the schema: {error}; try again"))),
+        Ok(Err(_)) => Err(SchemaProblem::new("", "the validator cannot compile it; simplify the schema")),
+        Err(error) => Err(SchemaProblem::new("", format!("no thread to compile it: {error}; try again"))),
     }
 }
 

@@ -15,22 +15,22 @@ pub(crate) enum Target {
 }
 
 /// Returns the target of `#`, `#/$defs/a` or `#name`; `None` for a reference to another document.
-pub(crate) fn target(reference: &str) -> Option<Target> {
-    let fragment = decode(reference.strip_prefix('#')?)?;
+pub(crate) fn parse_reference(reference: &str) -> Option<Target> {
+    let fragment = decode_percent(reference.strip_prefix('#')?)?;
     Some(match fragment.is_empty() || fragment.starts_with('/') {
-        true => Target::Pointer(canonical(&fragment)),
+        true => Target::Pointer(canonical_pointer(&fragment)),
         false => Target::Anchor(fragment),
     })
 }
 
 /// Returns the pointer with a unique spelling for each step.
-fn canonical(pointer: &str) -> String {
+fn canonical_pointer(pointer: &str) -> String {
     let steps = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
     steps.fold(String::new(), |whole, step| join(&whole, &step))
 }
 
 /// Decodes percent-encoding.
-fn decode(fragment: &str) -> Option<String> {
+fn decode_percent(fragment: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::with_capacity(fragment.len()), fragment.as_bytes());
     while let Some((first, after)) = rest.split_first() {
         match (first, after) {

@@ -3,7 +3,7 @@
 use crate::SchemaProblem;
 use crate::graph::{Covers, Graph, Node, NodeId};
 use crate::limits::{BYTES_MAX, DEPTH_MAX, PATTERN_BYTES_MAX, SUBSCHEMAS_MAX};
-use crate::place::{Target, join, measure, target};
+use crate::place::{Target, join, measure, parse_reference};
 use regex::RegexBuilder;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 /// Maximum nesting of JSON. A schema of [`DEPTH_MAX`] levels has at most two levels of JSON for each.
 const JSON_DEPTH_MAX: usize = 2 * DEPTH_MAX + 32;
 
-pub(crate) fn graph(schema: &Value) -> Result<Graph, SchemaProblem> {
+pub(crate) fn build_graph(schema: &Value) -> Result<Graph, SchemaProblem> {
     check_size(schema)?;
-    let mut reading = Reading::new(schema);
-    reading.schema_at(schema, String::new(), 0)?;
+    let mut reading = Reader::new(schema);
+    reading.read_schema(schema, String::new(), 0)?;
     while let Some((from, reference)) = reading.references.pop() {
         let to = reading.follow(from, reference)?;
         reading.nodes[from].in_place.push(to);
@@ -35,7 +35,7 @@ pub(crate) fn graph(schema: &Value) -> Result<Graph, SchemaProblem> {
 fn check_size(schema: &Value) -> Result<(), SchemaProblem> {
     let (_, depth) = measure(schema);
     if depth > JSON_DEPTH_MAX {
-        return Err(too_deep(""));
+        return Err(depth_problem(""));
     }
     let bytes = schema.to_string().len();
     if bytes > BYTES_MAX {
@@ -46,12 +46,12 @@ fn check_size(schema: &Value) -> Result<(), SchemaProblem> {
     Ok(())
 }
 
-fn too_deep(pointer: &str) -> SchemaProblem {
+fn depth_problem(pointer: &str) -> SchemaProblem {
     let message = format!("the schema is nested more than {DEPTH_MAX} deep; move parts of it to `$defs`");
     SchemaProblem::new(pointer, message)
 }
 
-struct Reading<'s> {
+struct Reader<'s> {
     schema: &'s Value,
     nodes: Vec<Node>,
     /// Nodes by pointer.
@@ -61,13 +61,13 @@ struct Reading<'s> {
     references: Vec<(NodeId, &'s str)>,
 }
 
-impl<'s> Reading<'s> {
-    fn new(schema: &'s Value) -> Reading<'s> {
+impl<'s> Reader<'s> {
+    fn new(schema: &'s Value) -> Reader<'s> {
         let (known, anchors) = (BTreeMap::new(), BTreeMap::new());
-        Reading { schema, nodes: Vec::new(), known, anchors, references: Vec::new() }
+        Reader { schema, nodes: Vec::new(), known, anchors, references: Vec::new() }
     }
 
-    fn schema_at(
+    fn read_schema(
         &mut self,
         schema: &'s Value,
         pointer: String,
@@ -77,25 +77,24 @@ impl<'s> Reading<'s> {
             return Ok(*known);
         }
         if depth > DEPTH_MAX {
-            return Err(too_deep(&pointer));
+            return Err(depth_problem(&pointer));
         }
         let id = self.nodes.len();
         if id >= SUBSCHEMAS_MAX {
-            let message = format!(
-                "the schema has more than {SUBSCHEMAS_MAX} subschemas; describe less of the value"
-            );
+            let message =
+                format!("the schema has more than {SUBSCHEMAS_MAX} subschemas; describe less of the value");
             return Err(SchemaProblem::new(pointer, message));
         }
         self.known.insert(pointer.clone(), id);
         self.nodes.push(Node { pointer: pointer.clone(), ..Node::default() });
         if let Value::Object(keywords) = schema {
-            let node = self.keywords(keywords, &pointer, (id, depth))?;
+            let node = self.read_keywords(keywords, &pointer, (id, depth))?;
             self.nodes[id] = node;
         }
         Ok(id)
     }
 
-    fn keywords(
+    fn read_keywords(
         &mut self,
         keywords: &'s Map<String, Value>,
         pointer: &str,
@@ -107,7 +106,7 @@ impl<'s> Reading<'s> {
             let key = keyword.as_str();
             let one = |reading: &mut Self, value: &'s Value| {
                 let is_schema = value.is_object() || value.is_boolean();
-                is_schema.then(|| reading.schema_at(value, at.clone(), depth + 1)).transpose()
+                is_schema.then(|| reading.read_schema(value, at.clone(), depth + 1)).transpose()
             };
             match key {
                 "$ref" => self.references.extend(value.as_str().map(|reference| (id, reference))),
@@ -130,11 +129,12 @@ impl<'s> Reading<'s> {
                     node.items.extend(one(self, value)?);
                 }
                 "items" if !value.is_array() => node.items.extend(one(self, value)?),
-                "items" | "prefixItems" => node.prefix = self.each(value, &at, depth)?,
-                "properties" => node.properties = self.named(value, &at, depth)?,
+                "items" | "prefixItems" => node.prefix = self.read_list(value, &at, depth)?,
+                "properties" => node.properties = self.read_named(value, &at, depth)?,
                 "patternProperties" => {
-                    let named = self.named(value, &at, depth)?;
-                    node.patterns = named.into_iter().map(|(pattern, id)| (covers(&pattern), id)).collect();
+                    let named = self.read_named(value, &at, depth)?;
+                    node.patterns =
+                        named.into_iter().map(|(pattern, id)| (compile_pattern(&pattern), id)).collect();
                 }
                 "enum" | "const" => node.listed += measure(value).0,
                 "pattern" | "format" | "minLength" | "maxLength" | "contentEncoding" | "contentMediaType" => {
@@ -142,11 +142,11 @@ impl<'s> Reading<'s> {
                 }
                 "uniqueItems" => node.is_unique = value == &Value::Bool(true),
                 _ if SAME.contains(&key) => node.in_place.extend(one(self, value)?),
-                _ if SAME_EACH.contains(&key) => node.in_place.extend(self.each(value, &at, depth)?),
+                _ if SAME_EACH.contains(&key) => node.in_place.extend(self.read_list(value, &at, depth)?),
                 _ if SAME_NAMED.contains(&key) => {
-                    node.in_place.extend(self.named(value, &at, depth)?.into_values());
+                    node.in_place.extend(self.read_named(value, &at, depth)?.into_values());
                 }
-                _ if DEFINITIONS.contains(&key) => drop(self.named(value, &at, depth)?),
+                _ if DEFINITIONS.contains(&key) => drop(self.read_named(value, &at, depth)?),
                 _ if DYNAMIC.contains(&key) => {
                     return Err(SchemaProblem::new(at, format!("`{key}` is not supported; use `$ref`")));
                 }
@@ -157,14 +157,14 @@ impl<'s> Reading<'s> {
     }
 
     /// Reads the schemas of a list.
-    fn each(&mut self, value: &'s Value, at: &str, depth: usize) -> Result<Vec<NodeId>, SchemaProblem> {
+    fn read_list(&mut self, value: &'s Value, at: &str, depth: usize) -> Result<Vec<NodeId>, SchemaProblem> {
         let items = value.as_array().into_iter().flatten().enumerate();
-        let ids = items.map(|(index, item)| self.schema_at(item, join(at, &index.to_string()), depth + 1));
+        let ids = items.map(|(index, item)| self.read_schema(item, join(at, &index.to_string()), depth + 1));
         ids.collect()
     }
 
     /// Reads the schemas of an object; other values, such as a list of names in `dependencies`, are left out.
-    fn named(
+    fn read_named(
         &mut self,
         value: &'s Value,
         at: &str,
@@ -173,7 +173,7 @@ impl<'s> Reading<'s> {
         let entries = value.as_object().into_iter().flatten();
         let schemas = entries.filter(|(_, value)| value.is_object() || value.is_boolean());
         let ids = schemas
-            .map(|(name, value)| Ok((name.clone(), self.schema_at(value, join(at, name), depth + 1)?)));
+            .map(|(name, value)| Ok((name.clone(), self.read_schema(value, join(at, name), depth + 1)?)));
         ids.collect()
     }
 
@@ -181,11 +181,11 @@ impl<'s> Reading<'s> {
         let at = join(&self.nodes[from].pointer, "$ref");
         let shown: String = reference.chars().take(80).collect();
         let missing = || SchemaProblem::new(at.clone(), format!("`{shown}` does not exist in this schema"));
-        match target(reference) {
+        match parse_reference(reference) {
             Some(Target::Pointer(pointer)) => {
                 let schema: &'s Value = self.schema;
                 let found = schema.pointer(&pointer).ok_or_else(missing)?;
-                self.schema_at(found, pointer, 0)
+                self.read_schema(found, pointer, 0)
             }
             Some(Target::Anchor(name)) => self.anchors.get(name.as_str()).copied().ok_or_else(missing),
             None => {
@@ -198,7 +198,7 @@ impl<'s> Reading<'s> {
     }
 }
 
-fn covers(pattern: &str) -> Covers {
+fn compile_pattern(pattern: &str) -> Covers {
     let mut builder = RegexBuilder::new(pattern);
     builder.size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
     builder.build().map_or(Covers::Anything, |pattern| Covers::Matching(Box::new(pattern)))

@@ -5,28 +5,28 @@ use crate::{Misfit, SchemaProblem};
 use jsonschema::ValidationError;
 use std::fmt::{self, Display, Write};
 
-pub(crate) fn misfit(error: &ValidationError<'_>) -> Misfit {
-    Misfit { pointer: shortened(&error.instance_path().to_string()), message: reason(error) }
+pub(crate) fn to_misfit(error: &ValidationError<'_>) -> Misfit {
+    Misfit { pointer: shorten_pointer(&error.instance_path().to_string()), message: describe_error(error) }
 }
 
 /// Converts the error for a schema that the validator rejects.
-pub(crate) fn unusable(error: &ValidationError<'_>) -> SchemaProblem {
-    SchemaProblem::new(error.instance_path().to_string(), reason(error))
+pub(crate) fn to_problem(error: &ValidationError<'_>) -> SchemaProblem {
+    SchemaProblem::new(error.instance_path().to_string(), describe_error(error))
 }
 
 /// Returns the reason of an error. The validator quotes the value first; a long value is left out, so that the reason
 /// is not truncated.
-fn reason(error: &ValidationError<'_>) -> String {
-    let quoted = bounded(error, MESSAGE_MAX);
-    if quoted.ends_with('…') { bounded(&error.masked(), MESSAGE_MAX) } else { quoted }
+fn describe_error(error: &ValidationError<'_>) -> String {
+    let quoted = format_bounded(error, MESSAGE_MAX);
+    if quoted.ends_with('…') { format_bounded(&error.masked(), MESSAGE_MAX) } else { quoted }
 }
 
-pub(crate) fn shortened(pointer: &str) -> String {
-    bounded(&pointer, POINTER_MAX)
+pub(crate) fn shorten_pointer(pointer: &str) -> String {
+    format_bounded(&pointer, POINTER_MAX)
 }
 
 /// Formats a value and truncates it; characters beyond the limit are never created.
-fn bounded(shown: &dyn Display, max: usize) -> String {
+fn format_bounded(shown: &dyn Display, max: usize) -> String {
     let mut text = Bounded { text: String::new(), left: max };
     // The error means that the limit was reached.
     if write!(text, "{shown}").is_err() {

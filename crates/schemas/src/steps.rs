@@ -5,36 +5,38 @@ use crate::Misfit;
 use crate::graph::{Graph, Node, NodeId};
 use crate::limits::{BYTES_PER_STEP, NESTING_MAX, STEPS_MAX};
 use crate::place::measure;
-use crate::report::shortened;
+use crate::report::shorten_pointer;
 use serde_json::{Map, Value};
 
 /// Counts the steps of a validation; fails beyond [`STEPS_MAX`].
-pub(crate) fn count(graph: &Graph, value: &Value) -> Result<u64, Misfit> {
-    let mut counting = Counting { graph, left: STEPS_MAX };
+pub(crate) fn count_steps(graph: &Graph, value: &Value) -> Result<u64, Misfit> {
+    let mut counter = StepCounter { graph, left: STEPS_MAX };
     let root = Visit { depth: 1, times: 1 };
-    counting.visit(0, value, root).map_err(|refused| refused.misfit(graph))?;
-    Ok(STEPS_MAX - counting.left)
+    counter.visit(0, value, root).map_err(|exceeded| exceeded.to_misfit(graph))?;
+    Ok(STEPS_MAX - counter.left)
 }
+
+type Counted = Result<(), Exceeded>;
 
 /// Limit that was exceeded, and the schema where it was.
 #[derive(Debug)]
-enum Refused {
+enum Exceeded {
     Steps(NodeId),
     Nesting(NodeId),
 }
 
-impl Refused {
-    fn misfit(&self, graph: &Graph) -> Misfit {
+impl Exceeded {
+    fn to_misfit(&self, graph: &Graph) -> Misfit {
         let place = |id: &NodeId| match graph.nodes[*id].pointer.as_str() {
             "" => "its root".to_owned(),
-            pointer => format!("`{}`", shortened(pointer)),
+            pointer => format!("`{}`", shorten_pointer(pointer)),
         };
         let message = match self {
-            Refused::Steps(id) => format!(
+            Exceeded::Steps(id) => format!(
                 "validating this value takes more than {STEPS_MAX} steps; simplify the schema near {}",
                 place(id)
             ),
-            Refused::Nesting(id) => format!(
+            Exceeded::Nesting(id) => format!(
                 "validating this value needs more than {NESTING_MAX} schemas inside each other, near {}; send a flatter value",
                 place(id)
             ),
@@ -56,18 +58,18 @@ impl Visit {
     }
 }
 
-struct Counting<'g> {
+struct StepCounter<'g> {
     graph: &'g Graph,
     left: u64,
 }
 
-impl Counting<'_> {
-    fn visit(&mut self, id: NodeId, value: &Value, visit: Visit) -> Result<(), Refused> {
+impl StepCounter<'_> {
+    fn visit(&mut self, id: NodeId, value: &Value, visit: Visit) -> Counted {
         let node = &self.graph.nodes[id];
         if visit.depth > NESTING_MAX {
-            return Err(Refused::Nesting(id));
+            return Err(Exceeded::Nesting(id));
         }
-        self.charge(id, own(node, value), visit)?;
+        self.charge(id, own_steps(node, value), visit)?;
         let parts = match value {
             Value::Array(items) => items.len(),
             Value::Object(entries) => entries.len(),
@@ -81,18 +83,18 @@ impl Counting<'_> {
             self.visit(*part, value, below)?;
         }
         match value {
-            Value::Object(entries) => self.entries(node, entries, visit.deeper()),
-            Value::Array(items) => self.items(node, items, visit.deeper()),
+            Value::Object(entries) => self.visit_entries(node, entries, visit.deeper()),
+            Value::Array(items) => self.visit_items(node, items, visit.deeper()),
             _ => Ok(()),
         }
     }
 
-    fn charge(&mut self, id: NodeId, steps: u64, visit: Visit) -> Result<(), Refused> {
-        self.left = self.left.checked_sub(steps.saturating_mul(visit.times)).ok_or(Refused::Steps(id))?;
+    fn charge(&mut self, id: NodeId, steps: u64, visit: Visit) -> Counted {
+        self.left = self.left.checked_sub(steps.saturating_mul(visit.times)).ok_or(Exceeded::Steps(id))?;
         Ok(())
     }
 
-    fn entries(&mut self, node: &Node, entries: &Map<String, Value>, visit: Visit) -> Result<(), Refused> {
+    fn visit_entries(&mut self, node: &Node, entries: &Map<String, Value>, visit: Visit) -> Counted {
         let narrows = !node.patterns.is_empty() || !node.additional.is_empty() || !node.names.is_empty();
         if !narrows && node.properties.is_empty() {
             return Ok(());
@@ -120,7 +122,7 @@ impl Counting<'_> {
         Ok(())
     }
 
-    fn items(&mut self, node: &Node, items: &[Value], visit: Visit) -> Result<(), Refused> {
+    fn visit_items(&mut self, node: &Node, items: &[Value], visit: Visit) -> Counted {
         for (index, item) in items.iter().enumerate() {
             match node.prefix.get(index) {
                 Some(id) => self.visit(*id, item, visit)?,
@@ -133,7 +135,7 @@ impl Counting<'_> {
 }
 
 /// Returns the steps of keywords that contain no schemas.
-fn own(node: &Node, value: &Value) -> u64 {
+fn own_steps(node: &Node, value: &Value) -> u64 {
     let text = value.as_str().map_or(0, |text| node.reads_text.saturating_mul(1 + text_steps(text)));
     let unique = if node.is_unique && value.is_array() { measure(value).0 } else { 0 };
     1_u64.saturating_add(node.listed).saturating_add(text).saturating_add(unique)

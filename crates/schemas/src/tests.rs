@@ -64,7 +64,7 @@ fn compiling_references_below_properties_is_linear() {
 }
 
 #[test]
-fn cycles_and_references_elsewhere_are_refused() {
+fn cycles_and_references_to_other_documents_are_refused() {
     refused(&json!({ "$ref": "#" }), "refers to itself");
     refused(&json!({ "$defs": { "a": { "allOf": [{ "$ref": "#/$defs/a" }] } } }), "refers to itself");
     refused(&json!({ "not": { "$ref": "#" } }), "refers to itself");

@@ -5,9 +5,9 @@ use crate::graph::{Graph, NodeId};
 use crate::limits::{IN_PLACE_MAX, WEIGHT_MAX};
 
 /// Rejects schemas that refer to themselves without entering the value, and those that evaluate too much at one part.
-pub(crate) fn check(graph: &Graph) -> Result<(), SchemaProblem> {
-    let mut weighing = Weighing { graph, weights: vec![Weight::Unknown; graph.nodes.len()] };
-    (0..graph.nodes.len()).try_for_each(|id| weighing.weigh(id, 1).map(drop))
+pub(crate) fn check_weight(graph: &Graph) -> Result<(), SchemaProblem> {
+    let mut weigher = Weigher { graph, weights: vec![Weight::Unknown; graph.nodes.len()] };
+    (0..graph.nodes.len()).try_for_each(|id| weigher.weigh(id, 1).map(drop))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -21,12 +21,12 @@ enum Weight {
     },
 }
 
-struct Weighing<'g> {
+struct Weigher<'g> {
     graph: &'g Graph,
     weights: Vec<Weight>,
 }
 
-impl Weighing<'_> {
+impl Weigher<'_> {
     /// Returns evaluations and depth. `above` counts the schemas that led here, so recursion ends at
     /// [`IN_PLACE_MAX`].
     fn weigh(&mut self, id: NodeId, above: usize) -> Result<(u64, usize), SchemaProblem> {

@@ -17,12 +17,12 @@ pub(crate) struct Byte {
 }
 
 /// Reads the text unchanged.
-pub(crate) fn plain(text: &[u8]) -> impl Iterator<Item = Byte> + '_ {
+pub(crate) fn read_plain(text: &[u8]) -> impl Iterator<Item = Byte> + '_ {
     text.iter().enumerate().map(|(at, byte)| Byte { byte: *byte, start: at, end: at + 1 })
 }
 
 /// Skips line breaks and indents.
-pub(crate) fn folded(bytes: impl Iterator<Item = Byte>) -> impl Iterator<Item = Byte> {
+pub(crate) fn skip_folds(bytes: impl Iterator<Item = Byte>) -> impl Iterator<Item = Byte> {
     let mut fold = Fold::default();
     bytes.filter(move |read| fold.keeps(read.byte))
 }
@@ -45,8 +45,8 @@ impl Fold {
 }
 
 /// Returns a text without its line breaks and indents.
-pub(crate) fn fold(text: &[u8]) -> Vec<u8> {
-    folded(plain(text)).map(|read| read.byte).collect()
+pub(crate) fn fold_text(text: &[u8]) -> Vec<u8> {
+    skip_folds(read_plain(text)).map(|read| read.byte).collect()
 }
 
 /// Length of the longest escape of one character: both halves of a `\uXXXX` pair.
@@ -61,8 +61,8 @@ pub(crate) struct Escape {
     step: fn(&[u8]) -> (usize, Decoded),
 }
 
-pub(crate) const PERCENT: Escape = Escape { mark: b'%', step: percent };
-pub(crate) const BACKSLASH: Escape = Escape { mark: b'\\', step: backslash };
+pub(crate) const PERCENT: Escape = Escape { mark: b'%', step: decode_percent };
+pub(crate) const BACKSLASH: Escape = Escape { mark: b'\\', step: decode_backslash };
 
 /// Reading with one kind of escapes decoded.
 pub(crate) struct Unescaped<I> {
@@ -128,15 +128,15 @@ impl Decoded {
     }
 }
 
-fn percent(bytes: &[u8]) -> (usize, Decoded) {
+fn decode_percent(bytes: &[u8]) -> (usize, Decoded) {
     let decoded = match bytes {
-        [_, high, low, ..] => digit(*high).zip(digit(*low)),
+        [_, high, low, ..] => hex_digit(*high).zip(hex_digit(*low)),
         _ => None,
     };
     decoded.map_or((1, Decoded::byte(b'%')), |(high, low)| (3, Decoded::byte((high * 16 + low) as u8)))
 }
 
-fn backslash(bytes: &[u8]) -> (usize, Decoded) {
+fn decode_backslash(bytes: &[u8]) -> (usize, Decoded) {
     let unchanged = (1, Decoded::byte(b'\\'));
     let [_, kind, after @ ..] = bytes else { return unchanged };
     let byte = match kind {
@@ -146,9 +146,9 @@ fn backslash(bytes: &[u8]) -> (usize, Decoded) {
         b'b' => 8,
         b'f' => 12,
         b'"' | b'\\' | b'/' | b'\'' => *kind,
-        b'u' => return unicode(after).unwrap_or(unchanged),
+        b'u' => return decode_unicode(after).unwrap_or(unchanged),
         b'x' => {
-            return number(after, 2).map_or(unchanged, |value| (4, Decoded::byte(value as u8)));
+            return parse_hex(after, 2).map_or(unchanged, |value| (4, Decoded::byte(value as u8)));
         }
         _ => return unchanged,
     };
@@ -156,22 +156,22 @@ fn backslash(bytes: &[u8]) -> (usize, Decoded) {
 }
 
 /// Decodes `XXXX` after `\u`, with the second half if it is a surrogate.
-fn unicode(after: &[u8]) -> Option<(usize, Decoded)> {
-    let first = number(after, 4)?;
+fn decode_unicode(after: &[u8]) -> Option<(usize, Decoded)> {
+    let first = parse_hex(after, 4)?;
     if let Some(character) = char::from_u32(first) {
         return Some((6, Decoded::character(character)));
     }
     let [b'\\', b'u', second @ ..] = &after[4..] else { return None };
-    let second = number(second, 4)?.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
+    let second = parse_hex(second, 4)?.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
     let code = 0x1_0000 + (first.checked_sub(0xD800)? << 10) + second;
     Some((12, Decoded::character(char::from_u32(code)?)))
 }
 
-fn number(digits: &[u8], length: usize) -> Option<u32> {
-    digits.get(..length)?.iter().try_fold(0, |number, byte| Some(number * 16 + digit(*byte)?))
+fn parse_hex(digits: &[u8], length: usize) -> Option<u32> {
+    digits.get(..length)?.iter().try_fold(0, |number, byte| Some(number * 16 + hex_digit(*byte)?))
 }
 
-fn digit(byte: u8) -> Option<u32> {
+fn hex_digit(byte: u8) -> Option<u32> {
     char::from(byte).to_digit(16)
 }
 
@@ -293,16 +293,16 @@ mod tests {
     use super::*;
 
     fn read(escape: Escape, levels: usize, text: &str) -> String {
-        let once = Unescaped::new(plain(text.as_bytes()), escape);
+        let once = Unescaped::new(read_plain(text.as_bytes()), escape);
         let bytes: Vec<u8> = match levels {
-            1 => folded(once).map(|read| read.byte).collect(),
-            _ => folded(Unescaped::new(once, escape)).map(|read| read.byte).collect(),
+            1 => skip_folds(once).map(|read| read.byte).collect(),
+            _ => skip_folds(Unescaped::new(once, escape)).map(|read| read.byte).collect(),
         };
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
     #[test]
-    fn escapes_are_undone_once_and_twice() {
+    fn escapes_are_decoded_once_and_twice() {
         for (text, once, twice) in [
             ("plain", "plain", "plain"),
             ("a%2Fb", "a/b", "a/b"),
@@ -325,19 +325,19 @@ mod tests {
                 (once.to_owned(), twice.to_owned())
             );
         }
-        assert_eq!(fold(b"one\r\n   two"), b"onetwo");
+        assert_eq!(fold_text(b"one\r\n   two"), b"onetwo");
     }
 
     #[test]
-    fn a_byte_knows_where_it_is_written() {
-        let read: Vec<Byte> = folded(Unescaped::new(plain(b"x%41\n  y"), PERCENT)).collect();
+    fn a_byte_knows_its_position_in_the_text() {
+        let read: Vec<Byte> = skip_folds(Unescaped::new(read_plain(b"x%41\n  y"), PERCENT)).collect();
         let expected = [(b'x', 0, 1), (b'A', 1, 4), (b'y', 7, 8)];
         assert_eq!(read, expected.map(|(byte, start, end)| Byte { byte, start, end }));
     }
 
     fn decoded(index: usize, text: &str) -> String {
         let mut digits = Digits::ALL[index];
-        let bytes = plain(text.as_bytes()).filter_map(|read| match digits.push(read) {
+        let bytes = read_plain(text.as_bytes()).filter_map(|read| match digits.push(read) {
             Decoding::Byte(read) => Some(read.byte),
             Decoding::Broken | Decoding::Incomplete => None,
         });

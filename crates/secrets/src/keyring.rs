@@ -60,8 +60,8 @@ impl Keyring {
     /// Generates a key from the system's randomness.
     pub fn generate() -> Result<Keyring, KeyError> {
         let mut key = Key::default();
-        random(&mut *key)?;
-        Ok(Keyring { keys: vec![(id(&key), key)] })
+        fill_random(&mut *key)?;
+        Ok(Keyring { keys: vec![(key_id(&key), key)] })
     }
 
     /// Parses keys in base64, newest first, separated by spaces, commas or line ends. `#` begins a comment.
@@ -70,8 +70,8 @@ impl Keyring {
         let words = lines.flat_map(|line| line.split([' ', '\t', ','])).filter(|word| !word.is_empty());
         let mut keys: Vec<(KeyId, Key)> = Vec::new();
         for (number, word) in (1..).zip(words) {
-            let key = decoded(word).ok_or(KeyError::Malformed { number })?;
-            let id = id(&key);
+            let key = decode_key(word).ok_or(KeyError::Malformed { number })?;
+            let id = key_id(&key);
             if keys.iter().all(|(known, _)| *known != id) {
                 keys.push((id, key));
             }
@@ -127,16 +127,16 @@ impl fmt::Debug for Keyring {
     }
 }
 
-pub(crate) fn random(bytes: &mut [u8]) -> Result<(), KeyError> {
+pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<(), KeyError> {
     getrandom::fill(bytes).map_err(|error| KeyError::NoRandomness(error.to_string()))
 }
 
-fn decoded(word: &str) -> Option<Key> {
+fn decode_key(word: &str) -> Option<Key> {
     let bytes = Zeroizing::new(STANDARD.decode(word).ok()?);
     Some(Key::new(bytes.as_slice().try_into().ok()?))
 }
 
-fn id(key: &Key) -> KeyId {
+fn key_id(key: &Key) -> KeyId {
     let digest = Sha256::new().chain_update(b"windlass master key").chain_update(**key).finalize();
     KeyId(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
 }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_showing_it() {
+    fn an_invalid_key_is_refused_without_showing_it() {
         let short = STANDARD.encode([7; 16]);
         for (text, expected) in [
             ("", KeyError::Empty),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keyring_shows_the_names_of_its_keys_only() {
+    fn debug_output_of_a_keyring_names_its_keys_only() {
         let ring = Keyring::generate().unwrap();
         assert_eq!(format!("{ring:?}"), format!("{{KeyId(\"{}\")}}", ring.newest()));
     }

@@ -20,7 +20,7 @@ mod rules;
 mod stream;
 mod urls;
 
-pub use envelope::{Place, Sealed, SealedError, open, rewrap, seal};
+pub use envelope::{Sealed, SealedError, SecretId, open, rewrap, seal};
 pub use keyring::{KEYS_MAX, KeyError, KeyId, Keyring};
 pub use marks::Marks;
 pub use master::{KEY_FILE, KEY_VARIABLE, KeyLock, MasterError, MasterKeys};

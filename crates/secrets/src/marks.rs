@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_of_a_key_a_place_and_a_value() {
+    fn a_mark_depends_on_key_place_and_value() {
         let marks = Marks::new([7; 32]);
         let mark = marks.of("a/b", "c");
         assert_eq!((mark.len(), &mark), (2 * MARK_BYTES, &marks.of("a/b", "c")));

@@ -63,7 +63,7 @@ impl MasterKeys {
     }
 
     pub fn load(&self) -> Result<Keyring, MasterError> {
-        self.find()?.ok_or_else(|| MasterError::Missing(self.file.clone()))
+        self.find_keys()?.ok_or_else(|| MasterError::Missing(self.file.clone()))
     }
 
     /// Waits for other processes that set or rotate secrets, because a value must not be sealed under a key that is
@@ -75,16 +75,16 @@ impl MasterKeys {
             file.lock()?;
             Ok(file)
         };
-        lock().map(|file| KeyLock { _file: file }).map_err(|error| self.io(error))
+        lock().map(|file| KeyLock { _file: file }).map_err(|error| self.io_error(error))
     }
 
     /// Loads the keys, or creates a key in the file if there is none.
     pub fn load_or_create(&self) -> Result<Keyring, MasterError> {
-        if let Some(ring) = self.find()? {
+        if let Some(ring) = self.find_keys()? {
             return Ok(ring);
         }
         let ring = Keyring::generate()?;
-        match self.write(&ring, Existing::Keep) {
+        match self.write_file(&ring, Existing::Keep) {
             // Another process created the file first, and its key is used.
             Err(MasterError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
                 self.load()
@@ -95,10 +95,10 @@ impl MasterKeys {
 
     /// Replaces the file. A crash leaves the old one or the new one.
     pub fn replace(&self, ring: &Keyring) -> Result<(), MasterError> {
-        self.write(ring, Existing::Replace)
+        self.write_file(ring, Existing::Replace)
     }
 
-    fn find(&self) -> Result<Option<Keyring>, MasterError> {
+    fn find_keys(&self) -> Result<Option<Keyring>, MasterError> {
         if let Some(text) = &self.variable {
             let malformed = |source| MasterError::Malformed { place: KEY_VARIABLE.to_owned(), source };
             return Keyring::parse(text).map(Some).map_err(malformed);
@@ -106,47 +106,48 @@ impl MasterKeys {
         let file = match File::open(&self.file) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.io(error)),
+            Err(error) => return Err(self.io_error(error)),
         };
-        let about = file.metadata().map_err(|error| self.io(error))?;
+        let about = file.metadata().map_err(|error| self.io_error(error))?;
         if about.mode() & 0o077 != 0 {
             return Err(MasterError::Open(self.file.clone()));
         }
         let mut text = Zeroizing::new(String::new());
-        file.take(FILE_MAX).read_to_string(&mut text).map_err(|error| self.io(error))?;
+        file.take(FILE_MAX).read_to_string(&mut text).map_err(|error| self.io_error(error))?;
         let malformed = |source| MasterError::Malformed { place: self.file.display().to_string(), source };
         Keyring::parse(&text).map(Some).map_err(malformed)
     }
 
-    fn write(&self, ring: &Keyring, existing: Existing) -> Result<(), MasterError> {
-        let written = self.write_beside(ring).and_then(|beside| {
+    fn write_file(&self, ring: &Keyring, existing: Existing) -> Result<(), MasterError> {
+        let written = self.write_temporary(ring).and_then(|temporary| {
             let placed = match existing {
-                Existing::Replace => fs::rename(&beside, &self.file),
+                Existing::Replace => fs::rename(&temporary, &self.file),
                 // A hard link never replaces an existing file.
-                Existing::Keep => fs::hard_link(&beside, &self.file).and_then(|()| fs::remove_file(&beside)),
+                Existing::Keep => {
+                    fs::hard_link(&temporary, &self.file).and_then(|()| fs::remove_file(&temporary))
+                }
             };
             if placed.is_err() {
-                let _ = fs::remove_file(&beside);
+                let _ = fs::remove_file(&temporary);
             }
             placed?;
             // The file's name is on disk only after its folder is synced.
             self.file.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
         });
-        written.map_err(|error| self.io(error))
+        written.map_err(|error| self.io_error(error))
     }
 
-    fn write_beside(&self, ring: &Keyring) -> io::Result<PathBuf> {
-        let beside = self.file.with_extension(format!("key.{}", std::process::id()));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        let note =
-            "# Master keys of this data folder. The first key seals; anyone who reads this file can open all secrets.\n";
+    fn write_temporary(&self, ring: &Keyring) -> io::Result<PathBuf> {
+        let temporary = self.file.with_extension(format!("key.{}", std::process::id()));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        let note = "# Master keys of this data folder. The first key seals; anyone who reads this file can open all secrets.\n";
         file.write_all(note.as_bytes())?;
         file.write_all(ring.text().as_bytes())?;
         file.sync_all()?;
-        Ok(beside)
+        Ok(temporary)
     }
 
-    fn io(&self, source: io::Error) -> MasterError {
+    fn io_error(&self, source: io::Error) -> MasterError {
         MasterError::Io { path: self.file.clone(), source }
     }
 }
@@ -163,7 +164,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn the_first_use_makes_a_file_that_only_its_owner_can_read() {
+    fn the_first_use_creates_a_file_that_only_its_owner_can_read() {
         let folder = tempfile::tempdir().unwrap();
         let keys = MasterKeys::new(folder.path(), None);
         assert!(matches!(keys.load(), Err(MasterError::Missing(_))));

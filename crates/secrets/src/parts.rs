@@ -3,8 +3,8 @@
 //! A part is searched for only if it is as hard to guess as a value has to be. Otherwise a value could be recovered
 //! part by part by printing guesses.
 
-use crate::rules::{is_guessable, is_public_field, unframed};
-use crate::urls::in_url;
+use crate::rules::{is_guessable, is_public_field, strip_frame};
+use crate::urls::url_form;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ pub(crate) struct Leaf {
 }
 
 /// Returns all texts that are searched for in order to find the value.
-pub(crate) fn searched(value: &str) -> BTreeSet<String> {
+pub(crate) fn search_texts(value: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     match json_leaves(value) {
-        None => add(value, &mut found),
+        None => add_text(value, &mut found),
         Some(leaves) => {
-            leaves.iter().for_each(|leaf| add(&leaf.text, &mut found));
+            leaves.iter().for_each(|leaf| add_text(&leaf.text, &mut found));
             // The names and public fields may be known, so the whole is as hard to guess as its hardest field.
             if !found.is_empty() {
                 found.insert(value.to_owned());
@@ -35,21 +35,21 @@ pub(crate) fn searched(value: &str) -> BTreeSet<String> {
     found
 }
 
-fn add(text: &str, found: &mut BTreeSet<String>) {
-    if is_guessable(&unframed(text)) {
+fn add_text(text: &str, found: &mut BTreeSet<String>) {
+    if is_guessable(&strip_frame(text)) {
         return;
     }
     found.insert(text.to_owned());
-    found.extend(in_url(text.trim()));
+    found.extend(url_form(text.trim()));
     if text.trim().contains('\n') {
-        let lines = text.lines().map(str::trim).filter(|line| !is_framed(line));
+        let lines = text.lines().map(str::trim).filter(|line| !is_frame_line(line));
         let strong = lines.filter(|line| line.len() >= LINE_MIN && !is_guessable(line));
         found.extend(strong.map(str::to_owned));
     }
 }
 
 /// Returns whether this is the first or last line of a key file.
-pub(crate) fn is_framed(line: &str) -> bool {
+pub(crate) fn is_frame_line(line: &str) -> bool {
     line.trim_start().starts_with("-----")
 }
 
@@ -57,20 +57,20 @@ pub(crate) fn is_framed(line: &str) -> bool {
 pub(crate) fn json_leaves(value: &str) -> Option<Vec<Leaf>> {
     let tree = serde_json::from_str(value).ok().filter(|tree: &Value| tree.is_object() || tree.is_array())?;
     let mut leaves = Vec::new();
-    collect("", &tree, &mut leaves);
+    collect_leaves("", &tree, &mut leaves);
     Some(leaves)
 }
 
 /// Collects the leaves of a tree, whose depth the parser bounds.
-fn collect(name: &str, tree: &Value, leaves: &mut Vec<Leaf>) {
+fn collect_leaves(name: &str, tree: &Value, leaves: &mut Vec<Leaf>) {
     let leaf = |text: String| Leaf { name: name.to_owned(), text };
     match tree {
         Value::String(text) => leaves.push(leaf(text.clone())),
         Value::Number(number) => leaves.push(leaf(number.to_string())),
-        Value::Array(items) => items.iter().for_each(|item| collect(name, item, leaves)),
+        Value::Array(items) => items.iter().for_each(|item| collect_leaves(name, item, leaves)),
         Value::Object(fields) => {
             let secret = fields.iter().filter(|(key, _)| !is_public_field(key));
-            secret.for_each(|(key, field)| collect(key, field, leaves));
+            secret.for_each(|(key, field)| collect_leaves(key, field, leaves));
         }
         Value::Null | Value::Bool(_) => {}
     }
@@ -82,7 +82,7 @@ mod tests {
 
     fn check(value: &str, expected: &[&str]) {
         let expected: BTreeSet<String> = expected.iter().map(|text| (*text).to_owned()).collect();
-        assert_eq!(searched(value), expected, "{value}");
+        assert_eq!(search_texts(value), expected, "{value}");
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! Only whole values are found, never a part of one: a redacted text confirms a value, and nothing shorter.
 //! docs/secrets.md describes the guarantees.
 
-use crate::decode::{BACKSLASH, Byte, Decoding, Digits, Fold, PERCENT, Unescaped, fold, folded, plain};
-use crate::parts::searched;
+use crate::decode::{
+    BACKSLASH, Byte, Decoding, Digits, Fold, PERCENT, Unescaped, fold_text, read_plain, skip_folds,
+};
+use crate::parts::search_texts;
 use crate::rules::VALUE_MAX;
 use aho_corasick::Anchored;
 use aho_corasick::automaton::{Automaton as _, StateID};
@@ -43,8 +45,8 @@ pub(crate) type Spans = Vec<(usize, usize)>;
 impl Redactor {
     pub fn new<'v>(values: impl IntoIterator<Item = &'v str>) -> Redactor {
         let mut patterns = BTreeSet::new();
-        for mut text in values.into_iter().flat_map(searched) {
-            let pattern = fold(text.as_bytes());
+        for mut text in values.into_iter().flat_map(search_texts) {
+            let pattern = fold_text(text.as_bytes());
             if pattern.contains(&b' ') {
                 // Web forms encode a space as `+`.
                 patterns
@@ -70,7 +72,7 @@ impl Redactor {
             return Cow::Borrowed(text);
         }
         let mut bytes = Vec::with_capacity(text.len());
-        replace(text.as_bytes(), &found, &mut bytes);
+        replace_spans(text.as_bytes(), &found, &mut bytes);
         // Matches begin and end between characters; otherwise only a character would be lost.
         Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -154,23 +156,23 @@ impl Search {
             return Vec::new();
         }
         let mut found = Vec::new();
-        self.read(plain(text), text, &mut found);
+        self.search_reading(read_plain(text), text, &mut found);
         for escape in [PERCENT, BACKSLASH] {
             if text.contains(&escape.mark) {
-                let once = || Unescaped::new(plain(text), escape);
-                self.read(once(), text, &mut found);
+                let once = || Unescaped::new(read_plain(text), escape);
+                self.search_reading(once(), text, &mut found);
                 // Escapes can be nested, as in JSON that contains JSON.
                 if once().any(|read| read.byte == escape.mark) {
-                    self.read(Unescaped::new(once(), escape), text, &mut found);
+                    self.search_reading(Unescaped::new(once(), escape), text, &mut found);
                 }
             }
         }
-        merged(found)
+        merge_spans(found)
     }
 
     /// Searches one reading of the text, and the bytes that its hex and base64 digits encode.
-    fn read(&self, reading: impl Iterator<Item = Byte>, text: &[u8], found: &mut Spans) {
-        let reading = folded(reading);
+    fn search_reading(&self, reading: impl Iterator<Item = Byte>, text: &[u8], found: &mut Spans) {
+        let reading = skip_folds(reading);
         let mut direct = Track::new(self, text.len());
         let mut encoded = Digits::ALL.map(|digits| (digits, Track::new(self, text.len())));
         for read in reading {
@@ -223,7 +225,7 @@ impl<'s> Track<'s> {
         self.state = self.search.automaton.next_state(Anchored::No, self.state, read.byte);
         if let Some(length) = self.search.longest_match(self.state) {
             let start = self.starts[(self.count - length) & mask];
-            add(&mut self.found, start, read.end);
+            add_span(&mut self.found, start, read.end);
         }
     }
 
@@ -238,21 +240,21 @@ impl<'s> Track<'s> {
 }
 
 /// Adds a range that ends at or after all others, and merges overlapping ranges.
-fn add(found: &mut Spans, mut start: usize, end: usize) {
+fn add_span(found: &mut Spans, mut start: usize, end: usize) {
     while let Some(last) = found.pop_if(|last| start <= last.1) {
         start = start.min(last.0);
     }
     found.push((start, end));
 }
 
-fn merged(mut found: Spans) -> Spans {
+fn merge_spans(mut found: Spans) -> Spans {
     found.sort_unstable_by_key(|(_, end)| *end);
     let mut merged = Vec::new();
-    found.into_iter().for_each(|(start, end)| add(&mut merged, start, end));
+    found.into_iter().for_each(|(start, end)| add_span(&mut merged, start, end));
     merged
 }
 
-pub(crate) fn replace(text: &[u8], found: &[(usize, usize)], out: &mut Vec<u8>) {
+pub(crate) fn replace_spans(text: &[u8], found: &[(usize, usize)], out: &mut Vec<u8>) {
     let mut at = 0;
     for (start, end) in found {
         out.extend_from_slice(&text[at..*start]);

@@ -1,7 +1,7 @@
 //! Rules for names and values of secrets, and for values that are strong enough to be searched for.
 
-use crate::decode::fold;
-use crate::parts::{is_framed, json_leaves};
+use crate::decode::fold_text;
+use crate::parts::{is_frame_line, json_leaves};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -30,9 +30,7 @@ pub enum Refused {
         "`{0}` cannot be the name of a secret; use 1 to {NAME_MAX} letters, digits, `_`, `-`, `.` and `/`, and begin with neither `.` nor `/`"
     )]
     Name(String),
-    #[error(
-        "the value has {0} bytes without line breaks and indents; a secret needs at least {VALUE_MIN}"
-    )]
+    #[error("the value has {0} bytes without line breaks and indents; a secret needs at least {VALUE_MIN}")]
     Short(usize),
     #[error("the value has {0} bytes, more than {VALUE_MAX}; keep a file elsewhere and store its key")]
     Long(usize),
@@ -49,7 +47,7 @@ pub fn check_name(name: &str) -> Result<(), Refused> {
 }
 
 pub fn check_value(value: &str) -> Result<(), Refused> {
-    let length = fold(value.as_bytes()).len();
+    let length = fold_text(value.as_bytes()).len();
     match value.len() {
         _ if length < VALUE_MIN => Err(Refused::Short(length)),
         long if long > VALUE_MAX => Err(Refused::Long(long)),
@@ -61,7 +59,7 @@ pub fn check_value(value: &str) -> Result<(), Refused> {
 /// print a text in a step that uses it would see which guess is redacted.
 #[must_use]
 pub fn is_guessable(value: &str) -> bool {
-    let folded = fold(value.trim().as_bytes());
+    let folded = fold_text(value.trim().as_bytes());
     let text = String::from_utf8_lossy(&folded);
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b" -+/:.,()_#*".contains(&byte));
@@ -84,7 +82,7 @@ impl Weakness {
     #[must_use]
     pub fn of(value: &str) -> Option<Weakness> {
         let Some(leaves) = json_leaves(value) else {
-            return is_guessable(&unframed(value)).then_some(Weakness::Value);
+            return is_guessable(&strip_frame(value)).then_some(Weakness::Value);
         };
         let weak: BTreeSet<String> =
             leaves.into_iter().filter(|leaf| is_guessable(&leaf.text)).map(|leaf| leaf.name).collect();
@@ -109,8 +107,8 @@ impl fmt::Display for Weakness {
 }
 
 /// Returns the value without the first and last line of a key file, which are the same for every key.
-pub(crate) fn unframed(value: &str) -> String {
-    value.lines().filter(|line| !is_framed(line)).collect::<Vec<_>>().join("\n")
+pub(crate) fn strip_frame(value: &str) -> String {
+    value.lines().filter(|line| !is_frame_line(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// Fields of credentials that are not secret: `localhost` and `admin` occur in many outputs.
@@ -156,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_plain() {
+    fn names_have_only_plain_characters() {
         for good in ["a", "api-token", "keychain/my_play/api/token", "A.b", &"x".repeat(NAME_MAX)] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_has_text_and_is_no_file() {
+    fn values_have_a_minimum_and_a_maximum_length() {
         for bad in ["", "abc", "a\n b\n", "   \n"] {
             assert!(matches!(check_value(bad), Err(Refused::Short(_))), "{bad:?}");
         }
@@ -175,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_enumerated_is_guessable() {
+    fn values_that_can_be_enumerated_are_guessable() {
         for weak in [
             "",
             "1234",

@@ -4,7 +4,7 @@
 //! learn that a line begins like a value. Output is buffered until the caller releases whole lines, and a line
 //! without an end is released in pieces, with enough of it kept to find a value across the border.
 
-use crate::redactor::{LOOKAHEAD, Redactor, replace};
+use crate::redactor::{LOOKAHEAD, Redactor, replace_spans};
 use std::sync::Arc;
 
 /// Maximum number of buffered bytes. Half of it is more than any value takes, so a value in one line is found however
@@ -47,7 +47,7 @@ impl Stream {
 
     /// Returns all output except what a value at the end could need, whether the line has ended or not.
     pub fn spill(&mut self) -> Vec<u8> {
-        self.give(self.held.len().saturating_sub(LOOKAHEAD))
+        self.take_until(self.held.len().saturating_sub(LOOKAHEAD))
     }
 
     /// Returns whether there are whole lines to release.
@@ -59,16 +59,16 @@ impl Stream {
     /// Returns all whole lines. A value that is wrapped over lines is found if all of them are held at that time.
     pub fn release(&mut self) -> Vec<u8> {
         let lines = self.held.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        self.give(lines)
+        self.take_until(lines)
     }
 
     /// Ends the output and returns the rest. The beginning of a value without its rest is not a value and is returned
     /// unchanged.
     pub fn end(&mut self) -> Vec<u8> {
-        self.give(self.held.len())
+        self.take_until(self.held.len())
     }
 
-    fn give(&mut self, until: usize) -> Vec<u8> {
+    fn take_until(&mut self, until: usize) -> Vec<u8> {
         if until == 0 {
             return Vec::new();
         }
@@ -77,7 +77,7 @@ impl Stream {
         let cut = crossing.map_or(until, |(start, _)| *start);
         found.retain(|(_, end)| *end <= cut);
         let mut given = Vec::with_capacity(cut);
-        replace(&self.held[..cut], &found, &mut given);
+        replace_spans(&self.held[..cut], &found, &mut given);
         self.held.drain(..cut);
         given
     }

@@ -12,12 +12,12 @@ const URL_MAX: usize = 8 * 1024;
 
 /// Returns the value as a URL, or as the host of a URL or a part of it; `None` if that is the value itself or can be
 /// guessed.
-pub(crate) fn in_url(value: &str) -> Option<String> {
-    let form = as_url(value).or_else(|| as_host(value))?;
+pub(crate) fn url_form(value: &str) -> Option<String> {
+    let form = normalize_url(value).or_else(|| normalize_host(value))?;
     (form != value && !is_guessable(&form)).then_some(form)
 }
 
-fn as_url(value: &str) -> Option<String> {
+fn normalize_url(value: &str) -> Option<String> {
     if value.len() > URL_MAX {
         return None;
     }
@@ -30,7 +30,7 @@ fn as_url(value: &str) -> Option<String> {
     Some(form)
 }
 
-fn as_host(value: &str) -> Option<String> {
+fn normalize_host(value: &str) -> Option<String> {
     // These characters end the host or are left out of it, and the rest would be only a part of the value.
     if value.len() > HOST_MAX
         || value.chars().any(|letter| letter.is_whitespace() || "/\\?#@:".contains(letter))
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     fn check(value: &str, expected: Option<&str>) {
-        assert_eq!(in_url(value).as_deref(), expected, "{value}");
+        assert_eq!(url_form(value).as_deref(), expected, "{value}");
     }
 
     #[test]
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_has_no_such_form_and_what_can_be_guessed_is_not_searched_for() {
+    fn only_hosts_have_a_url_form_and_guessable_forms_are_not_searched_for() {
         for value in ["Pass/Word-and-more", "User:Password-1", "two Words-Here", "a@B-c-d-e-f", "0xC0A80101"]
         {
             check(value, None);

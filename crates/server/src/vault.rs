@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_engine::{Folder, FolderError};
 use windlass_protocol::{ErrorClass, Failure};
 use windlass_secrets::{
-    KEY_VARIABLE, Keyring, Marks, MasterKeys, Place, Sealed, SealedError, Zeroizing, check_name, check_value,
-    open, rewrap, seal,
+    KEY_VARIABLE, Keyring, Marks, MasterKeys, Sealed, SealedError, SecretId, Zeroizing, check_name,
+    check_value, open, rewrap, seal,
 };
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
 use windlass_store::{Audit, AuditSeal, SEAL_KEY_BYTES, Secrets, StoreError, StoredSecret, Tenant, Wrapped};
@@ -114,7 +114,7 @@ impl LocalVault {
             check_room(others.filter(|secret| !is_it(secret)), value)?;
         }
         let version = there.map_or(0, |there| there.version) + 1;
-        let place = Place { tenant: &tenant.0, name, version };
+        let place = SecretId { tenant: &tenant.0, name, version };
         let Sealed { key, bytes } = seal(&ring, place, value.as_bytes())?;
         let secret = StoredSecret {
             tenant: tenant.to_string(),
@@ -362,8 +362,8 @@ fn check_room<'s>(others: impl Iterator<Item = &'s StoredSecret>, value: &str) -
     }
 }
 
-fn place(secret: &StoredSecret) -> Place<'_> {
-    Place { tenant: &secret.tenant, name: &secret.name, version: secret.version }
+fn place(secret: &StoredSecret) -> SecretId<'_> {
+    SecretId { tenant: &secret.tenant, name: &secret.name, version: secret.version }
 }
 
 fn sealed(secret: &StoredSecret) -> Sealed {

@@ -65,7 +65,7 @@ fn overlapping_values_are_replaced_as_one() {
 }
 
 #[test]
-fn json_loses_values_keys_and_numbers() {
+fn values_keys_and_numbers_are_redacted_in_json() {
     let redactor = Redactor::new(["hunter22", "1234567890123456789"]);
     let mut value = json!({ "a hunter22": [1_234_567_890_123_456_789_u64, 1, "x hunter22"], "b": { "c": true, "d": null } });
     redactor.value(&mut value);
@@ -75,7 +75,7 @@ fn json_loses_values_keys_and_numbers() {
 }
 
 #[test]
-fn knowing_nothing_changes_nothing() {
+fn a_redactor_without_values_changes_nothing() {
     let redactor = Redactor::new([]);
     assert!(redactor.is_empty() && redactor.text("anything") == "anything");
     assert!(!format!("{:?}", Redactor::new(["hunter22"])).contains("hunter"));
