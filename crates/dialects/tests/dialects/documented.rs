@@ -1,8 +1,15 @@
-//! The page that tells people the language tells it whole, and what it shows is right.
+//! The pages about definitions are complete, and the definitions on them compile.
 
 use crate::told::net;
 
 const PAGE: &str = include_str!("../../../../docs/playbooks.md");
+
+/// Pages for new users, with the number of definitions on each.
+const GUIDES: [(&str, usize); 3] = [
+    (include_str!("../../../../README.md"), 1),
+    (include_str!("../../../../docs/tutorial.md"), 3),
+    (include_str!("../../../../docs/failures.md"), 1),
+];
 
 fn has_word(word: &str) -> bool {
     PAGE.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found == word)
@@ -18,7 +25,7 @@ fn every_filter_and_test_is_listed() {
 }
 
 #[test]
-fn every_key_of_the_schema_is_told() {
+fn every_key_of_the_schema_is_listed() {
     let schema = windlass_dialects::Dialect::of_name("playbook")
         .and_then(windlass_dialects::Dialect::schema)
         .expect("a schema");
@@ -31,12 +38,27 @@ fn every_key_of_the_schema_is_told() {
     }
 }
 
+/// Complete definitions in the YAML blocks of a page.
+fn definitions(page: &'static str) -> Vec<&'static str> {
+    let blocks = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.filter(|block| block.contains("\nworkflow:") || block.contains("\nnodes:")).collect()
+}
+
 #[test]
 fn the_playbooks_on_the_page_compile() {
-    let blocks = PAGE.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let whole: Vec<&str> = blocks.filter(|block| block.contains("\nworkflow:")).collect();
-    assert!(!whole.is_empty());
-    for text in whole {
+    assert!(!definitions(PAGE).is_empty());
+    for text in definitions(PAGE) {
         net(text);
+    }
+}
+
+#[test]
+fn the_definitions_in_the_guides_compile() {
+    for (page, count) in GUIDES {
+        let found = definitions(page);
+        assert_eq!(found.len(), count, "{found:?}");
+        for text in found {
+            assert!(windlass_dialects::compile(text).is_valid(), "{text}");
+        }
     }
 }
