@@ -4,7 +4,7 @@ use crate::lane::{InputsCheck, end_of, pages};
 use crate::wake::{ChildReading, Defaults, Found, InputsLookup, Lookup, Past};
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_kernel::{ChildResult, ExecutionId, Net, Record, RunId, with_defaults};
+use windlass_kernel::{ChildResult, ExecutionId, Record, RunId, with_defaults};
 use windlass_store::{Reader, StoreError, StoredDefinition};
 
 /// Journal rows read at a time.
@@ -24,11 +24,11 @@ pub fn look_up(reader: &mut impl Reader, lookup: &Lookup, check: &InputsCheck) -
         Lookup::Values(id, needs) => Found::Values(reader.values(*id, needs)?),
         Lookup::Definition(id) => {
             let found = reader.definition(*id)?;
-            Found::Definition(with_net(reader, found)?)
+            with_net(reader, found)?
         }
         Lookup::Named(tenant, which, version) => {
             let found = reader.find_definition(tenant, which, *version)?;
-            Found::Definition(with_net(reader, found)?)
+            with_net(reader, found)?
         }
         Lookup::Past(id) => Found::Past(past(reader, *id)?.map(Box::new)),
         Lookup::End(id, run, from) => end(reader, *id, *run, *from)?,
@@ -67,13 +67,10 @@ fn inputs(
     })
 }
 
-fn with_net(
-    reader: &mut impl Reader,
-    found: Option<StoredDefinition>,
-) -> Result<Option<Box<(StoredDefinition, Arc<Net>)>>, StoreError> {
-    let Some(definition) = found else { return Ok(None) };
+fn with_net(reader: &mut impl Reader, found: Option<StoredDefinition>) -> Result<Found, StoreError> {
+    let Some(definition) = found else { return Ok(Found::Definition(None)) };
     match reader.net(definition.net)? {
-        Some(net) => Ok(Some(Box::new((definition, Arc::new(net))))),
+        Some(net) => Ok(Found::Definition(Some(Box::new((definition, Arc::new(net)))))),
         None => Err(StoreError::Corrupt(format!("the net of definition `{}` is missing", definition.name))),
     }
 }

@@ -43,14 +43,14 @@ impl Resources for FolderResources {
             // The engine stores memories of workflows itself.
             ResourceAsk::StoreMemory { .. } => Err(no_workflow()),
         };
-        served.unwrap_or_else(ResourceReply::Failed)
+        served.unwrap_or_else(|failure| ResourceReply::Failed(*failure))
     }
 }
 
 impl FolderResources {
-    fn put(&self, tenant: &Tenant, artifact: Artifact) -> Result<ResourceReply, Failure> {
+    fn put(&self, tenant: &Tenant, artifact: Artifact) -> Result<ResourceReply, Box<Failure>> {
         if let Some(no_room) = self.storage.no_room(tenant) {
-            return Err(no_room.failure());
+            return Err(Box::new(no_room.failure()));
         }
         let added = self.artifacts.keep(tenant, &artifact);
         let added = added.map_err(|error| large_value("ARTIFACT_NOT_KEPT", "stored", &error))?;
@@ -58,7 +58,7 @@ impl FolderResources {
         Ok(ResourceReply::Stored)
     }
 
-    fn get(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Failure> {
+    fn get(&self, tenant: &Tenant, key: &str) -> Result<ResourceReply, Box<Failure>> {
         let read = self.artifacts.read(tenant, key);
         let read = read.map_err(|error| large_value("ARTIFACT_NOT_READ", "read", &error))?;
         Ok(ResourceReply::Artifact(read.map(Body::from)))
@@ -69,32 +69,34 @@ impl FolderResources {
         tenant: Tenant,
         workflow: Option<WorkflowId>,
         search: MemorySearch,
-    ) -> Result<ResourceReply, Failure> {
+    ) -> Result<ResourceReply, Box<Failure>> {
         let MemorySearch { key, prefix, words, limit } = search;
         let workflow = workflow.ok_or_else(no_workflow)?;
         let query = MemoryQuery { tenant, workflow, key, prefix, words, limit };
         let mut reader = self.memories.lock().unwrap_or_else(PoisonError::into_inner);
         let found = reader.memories(&query).map_err(|error| no_memory(&error.to_string()))?;
-        let found: Result<Vec<Memory>, Failure> = found.into_iter().map(memory).collect();
+        let found: Result<Vec<Memory>, Box<Failure>> = found.into_iter().map(memory).collect();
         found.map(ResourceReply::Memories)
     }
 }
 
-fn memory(stored: StoredMemory) -> Result<Memory, Failure> {
+fn memory(stored: StoredMemory) -> Result<Memory, Box<Failure>> {
     let value = serde_json::from_str(&stored.value)
         .map_err(|error| no_memory(&format!("the memory `{}` cannot be parsed: {error}", stored.key)))?;
     Ok(Memory { key: stored.key, value, at: stored.at.0 })
 }
 
-fn large_value(code: &str, done: &str, error: &StoreError) -> Failure {
-    Failure::new(ErrorClass::Transport, code, format!("a large value cannot be {done}: {error}"))
+fn large_value(code: &str, done: &str, error: &StoreError) -> Box<Failure> {
+    let message = format!("a large value cannot be {done}: {error}");
+    Box::new(Failure::new(ErrorClass::Transport, code, message))
 }
 
-fn no_workflow() -> Failure {
+fn no_workflow() -> Box<Failure> {
     no_memory("the execution belongs to no workflow")
 }
 
-fn no_memory(why: &str) -> Failure {
+fn no_memory(why: &str) -> Box<Failure> {
     let message = format!("memories cannot be used: {why}");
-    Failure { retryable: Some(true), ..Failure::new(ErrorClass::Unknown, "MEMORY_UNAVAILABLE", message) }
+    let failure = Failure::new(ErrorClass::Unknown, "MEMORY_UNAVAILABLE", message);
+    Box::new(Failure { retryable: Some(true), ..failure })
 }

@@ -315,17 +315,22 @@ impl SharedVault {
     }
 
     /// Opens a secret of the tenant for one of its steps.
-    pub(crate) fn open_for_step(&self, tenant: &Tenant, name: &str) -> Result<Zeroizing<String>, Failure> {
+    pub(crate) fn open_for_step(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+    ) -> Result<Zeroizing<String>, Box<Failure>> {
         let missing = || {
             let message = format!("there is no secret `{name}`: store it with `windlass secrets set {name}`");
-            Failure::new(ErrorClass::Validation, "RESOURCE_NOT_FOUND", message)
+            Box::new(Failure::new(ErrorClass::Validation, "RESOURCE_NOT_FOUND", message))
         };
         if is_own(name) {
             return Err(missing());
         }
         let opened = self.lock().open(tenant, name);
-        let unusable =
-            |error: anyhow::Error| Failure::new(ErrorClass::Auth, "SECRET_UNUSABLE", format!("{error:#}"));
+        let unusable = |error: anyhow::Error| {
+            Box::new(Failure::new(ErrorClass::Auth, "SECRET_UNUSABLE", format!("{error:#}")))
+        };
         opened.map_err(unusable)?.ok_or_else(missing)
     }
 

@@ -153,7 +153,7 @@ impl NodeDesk {
     pub(crate) async fn credentials(&self, kit: &Kit) -> Result<BTreeMap<String, Value>, Box<Failure>> {
         let mut opened = BTreeMap::new();
         for (name, secret) in &self.node.credentials {
-            opened.insert(name.clone(), keychain::stored(&*kit.keeper.open(secret).await?));
+            opened.insert(name.clone(), keychain::stored(&kit.keeper.open(secret).await?));
         }
         Ok(opened)
     }
