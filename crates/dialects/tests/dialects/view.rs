@@ -92,7 +92,9 @@ impl Driven {
         let facts = Facts { execution, workflow, metadata, debug: false, leases, quarantined: None };
         let history = History::of(&self.net, &self.journal).expect("the journal is whole");
         let read = |place: &ValuePlace| {
-            place.address().value_in(&self.journal[usize::try_from(place.version).expect("a small number")].event)
+            place
+                .address()
+                .value_in(&self.journal[usize::try_from(place.version).expect("a small number")].event)
         };
         json!(response(&facts, &self.net, &history, Sources { open: &|_| None, read: &read }))
     }
