@@ -5,15 +5,15 @@ use utoipa::ToSchema;
 use windlass_store::{AuditSeal, hex};
 use windlass_views::Evidence;
 
-/// The end of a chain, signed by the server: who has only the entries cannot make another chain with an anchor.
+/// The end of a chain, signed by the server. Without the key, no other chain with an anchor can be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Anchor {
-    /// Names the key without revealing it.
+    /// Id of the key, which does not reveal the key.
     pub key_id: String,
-    /// The last entry.
+    /// Id of the last entry.
     pub evidence_id: String,
-    /// Its hash.
+    /// Hash of the last entry.
     pub hash_sha256: String,
     /// HMAC-SHA-256 over both, in hexadecimal digits.
     pub hmac: String,
@@ -27,7 +27,7 @@ impl Anchor {
         Some(Anchor { key_id: seal.id().to_owned(), evidence_id, hash_sha256, hmac })
     }
 
-    /// Whether it was made with this key.
+    /// Reports whether the anchor was signed with this key.
     #[must_use]
     pub fn is_by(&self, seal: &AuditSeal) -> bool {
         let expected = hex(&sign(seal, &self.evidence_id, &self.hash_sha256));

@@ -1,4 +1,4 @@
-//! What every request has at hand.
+//! The state that all requests share.
 
 use crate::answers::Answers;
 use crate::audit::RefusedRequests;
@@ -26,15 +26,15 @@ use tokio::sync::{oneshot, watch};
 use windlass_engine::{Answer, Handle, Request};
 use windlass_store::{Applied, AuditSeal, Entry, Tenant};
 
-/// How long `/readyz` waits for the engine: longer than a slow disk takes for a batch, and shorter than what asks.
+/// Time that `/readyz` waits for the engine: longer than a slow disk takes for a batch, shorter than usual probe timeouts.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub struct App {
     pub engine: Handle,
-    /// For requests.
+    /// Readers of the store for requests.
     pub readers: Readers,
-    /// For those who follow executions: streams, webhooks, traces.
+    /// Readers of the store for subscribers: streams, webhooks, traces.
     pub followers: Readers,
     pub settings: Settings,
     pub directory: Directory,
@@ -56,14 +56,13 @@ pub struct App {
     pub versions: Arc<Versions>,
     pub estimates: Estimates,
     pub pulse: Pulse,
-    /// Where executions are told as traces, if anywhere.
+    /// The exporter of traces, if a collector is set.
     pub traces: Option<Arc<Traces>>,
-    /// Places for streams.
     streams: Streams,
     stopping: watch::Sender<bool>,
 }
 
-/// What an app is made of.
+/// The parts that an [`App`] is built from.
 #[derive(Debug)]
 pub struct Parts {
     pub engine: Handle,
@@ -129,21 +128,23 @@ impl App {
         }
     }
 
-    /// Asks the engine. The answer comes after everything it says is on disk.
+    /// Sends a request to the engine. The answer arrives after everything that it reports is on disk.
     pub async fn ask(&self, request: Request) -> Result<Answer, Problem> {
-        let (told, answer) = oneshot::channel();
-        if !self.engine.try_ask(request, move |answer| drop(told.send(answer))) {
-            return Err(Problem::unavailable("the engine has more to do than it can take; ask again"));
+        let (sender, answer) = oneshot::channel();
+        if !self.engine.try_ask(request, move |answer| drop(sender.send(answer))) {
+            return Err(Problem::unavailable(
+                "the engine is overloaded; retry after the time in Retry-After",
+            ));
         }
         match answer.await {
             Ok(Answer::Stopping) | Err(_) => {
-                Err(Problem::unavailable("the server is being stopped; ask again"))
+                Err(Problem::unavailable("the server is being stopped; retry later"))
             }
             Ok(answer) => Ok(answer),
         }
     }
 
-    /// Keeps rows beside executions, all of them or none, and says what became of each.
+    /// Stores rows other than journals, all of them or none, and returns the result of each.
     pub async fn store_entries(&self, entries: Vec<Entry>) -> Result<Vec<Applied>, Problem> {
         match self.ask(Request::Keep(entries)).await? {
             Answer::Kept(applied) => Ok(applied),
@@ -151,7 +152,7 @@ impl App {
         }
     }
 
-    /// Work that may wait for the disk or take long, on a thread that may.
+    /// Runs work that blocks on a thread for blocking work.
     pub async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -159,50 +160,52 @@ impl App {
         tokio::task::spawn_blocking(work).await.map_err(Problem::internal)
     }
 
-    /// Requests are taken, what the last process left is known, and the lane and the pool answer.
+    /// Checks that recovery is complete, that the engine and the pool respond, and that the disk has free space.
     pub async fn is_ready(&self) -> Result<(), Problem> {
         if !self.engine.is_recovered() || *self.stopping.borrow() {
             return Err(Problem::unavailable("the server is starting or being stopped"));
         }
         if let Some(stall) = self.pulse.vitals.stall() {
-            return Err(Problem::unavailable(format!("{stall}; the log says more")));
+            return Err(Problem::unavailable(format!("{stall}; see the log of the server")));
         }
         if self.storage.is_disk_full() {
-            let message = "the disk has less than its reserve free: nothing new is started or stored";
+            let message = "the disk has less free space than its reserve; nothing new is started or stored";
             return Err(Problem::new(ProblemCode::DiskFull, message));
         }
         let answers = async {
             self.ask(Request::Load).await?;
             match &self.pulse.pool {
-                Some(pool) if !pool.ping().await => Err(Problem::unavailable("the pool does not answer")),
+                Some(pool) if !pool.ping().await => {
+                    Err(Problem::unavailable("the worker pool does not respond"))
+                }
                 _ => Ok(()),
             }
         };
         let late = |_| {
             let seconds = READY_WITHIN.as_secs();
-            Problem::unavailable(format!("the engine has not answered within {seconds} s"))
+            Problem::unavailable(format!("the engine did not respond within {seconds} s"))
         };
         tokio::time::timeout(READY_WITHIN, answers).await.map_err(late)?
     }
 
-    /// A place for a stream of a tenant, free again when it is dropped.
+    /// Takes a slot for a stream of a tenant. Dropping the slot frees it.
     pub fn take_stream_slot(&self, tenant: &Tenant) -> Result<StreamSlot, Problem> {
         self.streams.take(tenant, self.directory.streams(tenant, &self.settings))
     }
 
-    /// From now on load balancers are told to send nothing more, and streams end.
+    /// Begins the stop: `/readyz` reports 503, and streams end.
     pub fn stops(&self) {
         self.stopping.send_replace(true);
     }
 
-    /// Comes when the server is being stopped: whoever would wait longer ends then.
+    /// Completes when the server is being stopped.
     pub async fn stopped(&self) {
         // The sender lives as long as `self`, so there is no other answer.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
 }
 
-/// An answer that does not fit the question is a defect.
+/// An answer of the wrong kind is a defect of the engine.
 pub fn unexpected_answer(answer: &Answer) -> Problem {
-    Problem::internal(format!("the engine gave an answer that does not fit the question: {answer:?}"))
+    Problem::internal(format!("the engine returned an unexpected answer: {answer:?}"))
 }

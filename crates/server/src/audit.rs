@@ -1,5 +1,5 @@
-//! Who did what: a row for every change that a caller makes, written by the transaction of the change, and rows for
-//! requests that were refused.
+//! The audit log: an entry for every change of a caller, written in the transaction of the change, and entries for refused
+//! requests.
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -14,18 +14,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_store::{Audit, Author, Entry, Tenant};
 
-/// Rows of refused requests that one tenant has in a window; further ones are counted in one row. Enough to see what
-/// somebody tries, and no way to fill a disk.
+/// Maximum number of entries for refused requests of one tenant in a window; further requests are counted in one entry. That
+/// shows an attack without filling the disk.
 const ROWS_MAX: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(60);
-/// Tenants whose windows are kept before those that are over are dropped.
+/// Number of windows from which expired ones are dropped.
 const WINDOWS_MAX: usize = 10_000;
 
 const REFUSED: &str = "access.refused";
 const UNAUTHENTICATED: &str = "access.unauthenticated";
 
 impl Caller {
-    /// Says that this caller does it: goes with the request that asks for it.
+    /// Returns the audit entry for an action of this caller.
     #[must_use]
     pub fn audit_entry(&self, action: &str, target: &str, details: Value) -> Audit {
         let Author { actor, role } = self.author();
@@ -39,22 +39,21 @@ impl Caller {
     }
 }
 
-/// Who sent a request, as far as it became known while it was answered.
+/// The caller of a request, set when the request is authenticated.
 #[derive(Debug, Clone, Default)]
 pub struct RequestCaller(Arc<OnceLock<Caller>>);
 
 impl RequestCaller {
-    /// Notes who sent the request that these extensions are of.
+    /// Sets the caller of the request with these extensions.
     pub fn note(extensions: &Extensions, caller: &Caller) {
         if let Some(RequestCaller(known)) = extensions.get::<RequestCaller>() {
-            // The first one is who showed the token.
+            // Only the first caller is set: the holder of the token.
             let _ = known.set(caller.clone());
         }
     }
 }
 
-/// Writes down requests that were refused: those of callers who may not do what they asked for, and those without a token
-/// that is good.
+/// Writes audit entries for requests that were refused with 401 or 403.
 pub async fn write_refused(
     State(app): State<Arc<App>>,
     matched: Option<MatchedPath>,
@@ -76,7 +75,7 @@ fn refused(caller: Option<&Caller>, target: &str, status: StatusCode) -> Audit {
     let details = json!({ "status": status.as_u16(), "count": 1 });
     match caller {
         Some(caller) => caller.audit_entry(REFUSED, target, details),
-        // Nobody knows whose it was meant to be: whoever runs the server sees it.
+        // The tenant is unknown, so the operators of the server get the entry.
         None => Audit {
             tenant: Tenant::default(),
             at: now(),
@@ -89,13 +88,12 @@ fn refused(caller: Option<&Caller>, target: &str, status: StatusCode) -> Audit {
     }
 }
 
-/// Writes what was counted in windows that are over.
+/// Writes the counts of expired windows.
 pub fn write_counted(app: &Arc<App>) {
     write(app, app.refusals.take_counted(Instant::now()));
 }
 
-/// The request was answered: it does not wait for the disk. There are few of them, so an engine that cannot take them has
-/// other troubles.
+/// Writes audit entries in the background: the response does not wait for the disk. Their number is bounded.
 fn write(app: &Arc<App>, audits: Vec<Audit>) {
     if audits.is_empty() {
         return;
@@ -104,12 +102,12 @@ fn write(app: &Arc<App>, audits: Vec<Audit>) {
     tokio::spawn(async move {
         let entries = audits.into_iter().map(|audit| Entry::Audit(Box::new(audit))).collect();
         if let Err(problem) = app.store_entries(entries).await {
-            tracing::warn!("refused requests are not in the audit log: {problem}");
+            tracing::warn!("cannot write refused requests to the audit log: {problem}");
         }
     });
 }
 
-/// How many refused requests each tenant has written down lately.
+/// Windows of refused requests, by tenant.
 #[derive(Debug, Default)]
 pub struct RefusedRequests {
     windows: Mutex<HashMap<Tenant, Window>>,
@@ -119,7 +117,7 @@ pub struct RefusedRequests {
 struct Window {
     since: Instant,
     rows: u32,
-    /// The last one that was only counted, and how many were.
+    /// The last request that was only counted, and their number.
     counted: Option<(Audit, u64)>,
 }
 
@@ -139,7 +137,7 @@ impl Window {
 }
 
 impl RefusedRequests {
-    /// Returns what is to be written of it now.
+    /// Counts a refused request, and returns the entries to write now.
     fn note(&self, audit: Audit, now: Instant) -> Vec<Audit> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         if windows.len() >= WINDOWS_MAX {
@@ -173,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_refused_requests_is_a_few_rows_and_a_count() {
+    fn a_flood_of_refused_requests_becomes_a_few_entries_and_a_count() {
         let (refusals, began) = (RefusedRequests::default(), Instant::now());
         let one = || refused(None, "GET /x", StatusCode::UNAUTHORIZED);
         let rows: usize = (0..1_000).map(|_| refusals.note(one(), began).len()).sum();

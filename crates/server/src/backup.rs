@@ -1,7 +1,7 @@
-//! Copies of a data folder, made while it is in use, and put back.
+//! Backups of a data folder, made while it is in use, and their restore.
 //!
-//! A copy has the store as it was at one moment, the artifacts that it names, and a manifest with digests. The master key is
-//! not in it: whoever has only the copy cannot open its secrets.
+//! A backup has a snapshot of the store, the artifacts that it references, and a manifest with digests. It does not have the
+//! master key, so its secrets cannot be decrypted without the original folder.
 
 mod copying;
 
@@ -33,21 +33,22 @@ pub struct BackupManifest {
     pub artifact_bytes: u64,
 }
 
-/// Copies the data folder into a folder that is not there yet. It has its name only when it is whole.
+/// Copies the data folder into a new folder, which gets its name when it is complete.
 pub fn backup(data: &Path, into: &Path) -> anyhow::Result<BackupManifest> {
     make_private();
     let store = Folder::store(data);
     ensure!(store.exists(), "there is no data in {}", data.display());
-    ensure!(!into.exists(), "{} is there already: a backup is a new folder", into.display());
+    ensure!(!into.exists(), "{} exists; name a new folder for the backup", into.display());
     let unfinished = unfinished(into)?;
-    // Of an earlier process that had this number.
+    // An earlier process with the same id may have left one.
     remove(&unfinished)?;
-    let made = make(&store, &unfinished).and_then(|manifest| {
-        fs::rename(&unfinished, into).with_context(|| format!("cannot give {} its name", into.display()))?;
+    let made = copy_folder(&store, &unfinished).and_then(|manifest| {
+        fs::rename(&unfinished, into)
+            .with_context(|| format!("cannot rename the backup to {}", into.display()))?;
         Ok(manifest)
     });
     if made.is_err() {
-        // The first error is the one to tell.
+        // The first error is reported.
         let _ = remove(&unfinished);
     }
     let manifest = made?;
@@ -55,9 +56,12 @@ pub fn backup(data: &Path, into: &Path) -> anyhow::Result<BackupManifest> {
     Ok(manifest)
 }
 
-/// Beside the backup, under the whole of its name, and of this process alone.
+/// Returns the path of the incomplete backup: next to the backup, with the id of this process.
 fn unfinished(into: &Path) -> anyhow::Result<PathBuf> {
-    let mut name = into.file_name().with_context(|| format!("{} has no name", into.display()))?.to_owned();
+    let mut name = into
+        .file_name()
+        .with_context(|| format!("{} is not the path of a folder", into.display()))?
+        .to_owned();
     name.push(format!(".unfinished-{}", std::process::id()));
     Ok(into.with_file_name(name))
 }
@@ -71,15 +75,15 @@ fn remove(folder: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Artifacts are copied before the store and after it. What the store names at that moment is not swept before, and what
-/// was put there while the first ones were copied is too fresh to be swept.
-fn make(store: &Path, folder: &Path) -> anyhow::Result<BackupManifest> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+/// Copies artifacts before the store and after it. Those that the store references are not swept before the first copy, and
+/// those added meanwhile are too recent to be swept.
+fn copy_folder(store: &Path, folder: &Path) -> anyhow::Result<BackupManifest> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut artifacts = Copying::new(store, &folder.join(ARTIFACTS));
     artifacts.copy()?;
     Sqlite::copy(store, &folder.join(STORE))?;
     artifacts.copy()?;
-    artifacts.is_whole(&folder.join(STORE))?;
+    artifacts.check_complete(&folder.join(STORE))?;
     let (store_sha256, store_bytes) = digest(&folder.join(STORE))?;
     let manifest = BackupManifest {
         format: FORMAT,
@@ -95,28 +99,33 @@ fn make(store: &Path, folder: &Path) -> anyhow::Result<BackupManifest> {
     Ok(manifest)
 }
 
-/// Puts a copy back into a data folder that has no store yet, after it was found to be what it was.
+/// Checks the digests of a backup, and copies it into a data folder without a store.
 pub fn restore(from: &Path, data: &Path) -> anyhow::Result<BackupManifest> {
     let text = fs::read(from.join(MANIFEST))
-        .with_context(|| format!("{} is no backup: it has no {MANIFEST}", from.display()))?;
+        .with_context(|| format!("{} is not a backup: it has no {MANIFEST}", from.display()))?;
     let manifest: BackupManifest =
-        serde_json::from_slice(&text).context("the manifest of the backup cannot be read")?;
+        serde_json::from_slice(&text).context("the manifest of the backup cannot be parsed")?;
     ensure!(
         manifest.format == FORMAT,
-        "the backup has format {}, this program knows {FORMAT}",
+        "the backup has format {}, and this program reads format {FORMAT}",
         manifest.format
     );
     let (found, _) = digest(&from.join(STORE))?;
     if found != manifest.store_sha256 {
-        bail!("the store in {} is not the one that was saved: its digest differs", from.display());
+        bail!("the store in {} is damaged: its digest differs from the manifest", from.display());
     }
     let folder = Folder::hold(data, "windlass admin restore")?;
     let store = Folder::store(folder.path());
-    ensure!(!store.exists(), "there is data in {}: restore into another folder", data.display());
+    ensure!(!store.exists(), "{} already has data; restore into another folder", data.display());
     let mut copying = Copying::new(&from.join(STORE), &store.with_file_name(ARTIFACTS));
     copying.copy()?;
     let artifacts = copying.count();
-    ensure!(artifacts == manifest.artifacts, "{} artifacts of {} are there", artifacts, manifest.artifacts);
+    ensure!(
+        artifacts == manifest.artifacts,
+        "the backup has {} of {} artifacts",
+        artifacts,
+        manifest.artifacts
+    );
     let unfinished = store.with_extension("restoring");
     copy_synced(&from.join(STORE), &unfinished)?;
     fs::rename(&unfinished, &store)?;
@@ -147,7 +156,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn copy_synced(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).with_context(|| format!("cannot copy into {}", to.display()))?;
-    // The copy has the mode of its original, which an earlier version may have made for all to read.
+    // The copy inherits the mode of its original, which an earlier version may have made world-readable.
     fs::set_permissions(to, Permissions::from_mode(0o600))?;
     Ok(File::open(to)?.sync_all()?)
 }

@@ -1,5 +1,5 @@
-//! What is sent: JSON bodies, query strings and ids, read strictly. A field that nobody knows, a wrong type, a number
-//! out of range: each is refused with the place where it stands.
+//! Strict extractors for JSON bodies and query strings. An unknown field, a wrong type and a number out of range are each
+//! refused with the path of the field.
 
 use crate::app::App;
 use crate::problem::{Problem, ProblemCode};
@@ -12,19 +12,19 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// Values inside values; beyond it a body is an attack, not data.
+/// Maximum nesting depth of a body. Deeper bodies are attacks, not data.
 pub const DEPTH_MAX: usize = 64;
-/// Values of one body. In memory each takes 32 bytes at least, however short its text: a body of `[],` would take ten times
-/// its size.
+/// Maximum number of values in one body. In memory each takes at least 32 bytes, so a body of `[],` would take ten times its
+/// size.
 pub const VALUES_MAX: usize = 250_000;
-/// A larger body is parsed beside the threads that serve requests: it takes milliseconds.
+/// Size from which a body is parsed on a thread for blocking work: it takes milliseconds.
 const LARGE: usize = 64 * 1024;
 
 /// A JSON body of type `T`.
 #[derive(Debug)]
 pub struct JsonBody<T>(pub T);
 
-/// A JSON body that may be left out: then it is the default.
+/// An optional JSON body; without one, the value is the default.
 #[derive(Debug)]
 pub struct OptionalJsonBody<T>(pub T);
 
@@ -62,33 +62,33 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, _app: &Arc<App>) -> Result<Self, Problem> {
         let read = Query::<T>::try_from_uri(&parts.uri);
         read.map(|Query(params)| Params(params)).map_err(|rejection| {
-            // It says: "Failed to deserialize query string: limit: invalid digit found in string".
+            // The text is: "Failed to deserialize query string: limit: invalid digit found in string".
             let text = rejection.body_text();
-            let told = text.split_once(": ").map_or(text.as_str(), |(_, told)| told);
-            let (path, message) = told.split_once(": ").unwrap_or(("", told));
+            let reason = text.split_once(": ").map_or(text.as_str(), |(_, reason)| reason);
+            let (path, message) = reason.split_once(": ").unwrap_or(("", reason));
             Problem::invalid(path, message)
         })
     }
 }
 
-/// The whole body, within the server's limits of size and time.
+/// Reads the whole body within the server's limits of size and time.
 pub async fn collect(body: Body, app: &App) -> Result<Bytes, Problem> {
     let limit = app.settings.body_limit;
     let reading = tokio::time::timeout(app.settings.request_timeout, Limited::new(body, limit).collect());
     match reading.await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            Err(Problem::too_large(format!("the body is larger than {limit} bytes, which is the limit here")))
+            Err(Problem::too_large(format!("the body is larger than the limit of {limit} bytes")))
         }
         Ok(Err(error)) => Err(Problem::bad_request(format!("the body cannot be read: {error}"))),
         Err(_) => {
-            let message = "the body did not come in time";
+            let message = "the body did not arrive in time";
             Err(Problem::new(ProblemCode::RequestTimeout, message))
         }
     }
 }
 
-/// `application/json`, or one of its kinds; anything else is not read as JSON.
+/// Checks that the media type is `application/json` or has the suffix `+json`.
 pub fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     let essence = media_type(headers);
     match essence.as_deref() {
@@ -98,19 +98,21 @@ pub fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
         {
             Ok(())
         }
-        Some(kind) => Err(Problem::unsupported(format!("the body is `{kind}`; send application/json"))),
+        Some(kind) => Err(Problem::unsupported(format!(
+            "the media type `{kind}` is not supported; send application/json"
+        ))),
         None => Err(Problem::unsupported("the header Content-Type is missing; send application/json")),
     }
 }
 
-/// The media type without its parameters, in lower case.
+/// Returns the media type without its parameters, in lower case.
 pub fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let essence = value.split(';').next().unwrap_or_default().trim();
     (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
 }
 
-/// Parses a body, a large one on a thread that may take its time.
+/// Parses a body; a large one on a thread for blocking work.
 pub async fn parse_blocking<T: DeserializeOwned + Send + 'static>(
     app: &App,
     bytes: Bytes,
@@ -121,37 +123,34 @@ pub async fn parse_blocking<T: DeserializeOwned + Send + 'static>(
     }
 }
 
-/// Reads strictly; errors carry the path of the field.
+/// Parses strictly; errors carry the path of the field.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     is_flat_enough(bytes)?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        // What is not known to be a field is told as `?`, and the whole as `.`.
+        // `?` stands for an unknown field and `.` for the whole document.
         let path = error.path().to_string();
         let path = path.trim_end_matches(['.', '?']);
-        let said = plain(error.inner());
-        let whole = if path.is_empty() { said.clone() } else { format!("`{path}`: {said}") };
-        Problem::bad_request(whole).at(path, said)
+        Problem::invalid(path, describe(error.inner()))
     })?;
     reader.end().map_err(|error| Problem::invalid("", error.to_string()))?;
     Ok(parsed)
 }
 
-/// Where a text is no JSON its place is told; where a value is not the wanted one, its path says enough, and types are told
-/// in words.
-fn plain(error: &serde_json::Error) -> String {
-    let said = error.to_string();
+/// Describes an error: a syntax error with its line and column; a wrong value without, because its path is known, and with
+/// types in the words of JSON.
+fn describe(error: &serde_json::Error) -> String {
+    let message = error.to_string();
     if !error.is_data() {
-        return said;
+        return message;
     }
-    let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(said, _)| said);
-    let Some((found, wanted)) = said.split_once(", expected ") else { return said.to_owned() };
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
+    let Some((found, wanted)) = message.split_once(", expected ") else { return message.to_owned() };
     let wanted = match wanted {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
-        "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a non-negative integer",
+        "i8" | "i16" | "i32" | "i64" => "an integer",
         "f32" | "f64" => "a number",
-        "a string" => "a text",
-        "a sequence" => "a list",
+        "a sequence" => "an array",
         "a boolean" => "true or false",
         "a map" => "an object",
         object if object.starts_with("struct ") => "an object",
@@ -160,16 +159,16 @@ fn plain(error: &serde_json::Error) -> String {
     format!("{found}, expected {wanted}")
 }
 
-/// Counts brackets and commas outside of texts before anything is built.
+/// Checks depth and number of values by counting brackets and commas outside of strings, before anything is allocated.
 pub fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
-    let (mut depth, mut values, mut in_text, mut escaped) = (0usize, 1usize, false, false);
+    let (mut depth, mut values, mut in_string, mut escaped) = (0usize, 1usize, false, false);
     for byte in bytes {
-        match (in_text, *byte) {
+        match (in_string, *byte) {
             (true, _) if escaped => escaped = false,
             (true, b'\\') => escaped = true,
-            (true, b'"') => in_text = false,
+            (true, b'"') => in_string = false,
             (true, _) => {}
-            (false, b'"') => in_text = true,
+            (false, b'"') => in_string = true,
             (false, b'[' | b'{') => {
                 depth += 1;
                 values += 1;
@@ -179,12 +178,11 @@ pub fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
             (false, _) => {}
         }
         if depth > DEPTH_MAX {
-            let message = format!("the JSON is nested more than {DEPTH_MAX} deep");
+            let message = format!("the JSON is nested more than {DEPTH_MAX} levels deep");
             return Err(Problem::invalid("", message));
         }
         if values > VALUES_MAX {
-            let message =
-                format!("the JSON has more than {VALUES_MAX} values; send fewer, or texts that hold several");
+            let message = format!("the JSON has more than {VALUES_MAX} values; send fewer");
             return Err(Problem::invalid("", message));
         }
     }
@@ -213,17 +211,20 @@ mod tests {
 
     fn check(body: &[u8], path: &str, message: &str) {
         let problem = parse::<Outer>(body).expect_err("it is refused");
-        let told = String::from_utf8_lossy(body).into_owned();
-        assert_eq!(problem.status(), axum::http::StatusCode::BAD_REQUEST, "{told}");
-        assert_eq!(problem.details[0].path, path, "{told}: {problem:?}");
-        assert!(problem.message.contains(message), "{told}: {}", problem.message);
+        let shown = String::from_utf8_lossy(body).into_owned();
+        assert_eq!(problem.status(), axum::http::StatusCode::BAD_REQUEST, "{shown}");
+        assert_eq!(problem.details[0].path, path, "{shown}: {problem:?}");
+        assert!(problem.message.contains(message), "{shown}: {}", problem.message);
     }
 
     #[test]
-    fn what_is_wrong_with_a_body_is_told_with_its_place() {
-        check(br#"{"options": {"maxRetries": "3"}}"#, "options.maxRetries", "expected a whole number");
-        let negative =
-            "`options.maxRetries`: invalid value: integer `-1`, expected a whole number that is not negative";
+    fn errors_in_a_body_name_the_path_of_the_field() {
+        check(
+            br#"{"options": {"maxRetries": "3"}}"#,
+            "options.maxRetries",
+            "expected a non-negative integer",
+        );
+        let negative = "`options.maxRetries`: invalid value: integer `-1`, expected a non-negative integer";
         check(br#"{"options": {"maxRetries": -1}}"#, "options.maxRetries", negative);
         check(br#"{"options": {"maxRetrys": 1}}"#, "options.maxRetrys", "unknown field");
         check(br#"{"options": []}"#, "options", "invalid length 0");
@@ -235,23 +236,23 @@ mod tests {
     }
 
     #[test]
-    fn deep_json_is_refused_before_it_is_built() {
+    fn deep_json_is_refused_before_it_is_parsed() {
         let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(parse::<Value>(deep(DEPTH_MAX).as_bytes()).is_ok());
         let problem = parse::<Value>(deep(DEPTH_MAX + 1).as_bytes()).expect_err("it is refused");
-        assert!(problem.message.contains("64 deep"), "{}", problem.message);
+        assert!(problem.message.contains("64 levels deep"), "{}", problem.message);
         assert!(parse::<Value>(format!("\"{}\\\"[\"", "[".repeat(1_000)).as_bytes()).is_ok());
     }
 
     #[test]
-    fn very_many_values_are_refused_before_they_are_built() {
+    fn too_many_values_are_refused_before_they_are_parsed() {
         let many = |count: usize| format!("[{}[]]", "[],".repeat(count));
         assert!(parse::<Value>(many(100_000).as_bytes()).is_ok());
         let problem = parse::<Value>(many(200_000).as_bytes()).expect_err("it is refused");
         assert!(problem.message.contains("250000 values"), "{}", problem.message);
         assert!(
             parse::<Value>(format!("\"{}\"", ",".repeat(1_000_000)).as_bytes()).is_ok(),
-            "a text is one value"
+            "a string is one value"
         );
     }
 }

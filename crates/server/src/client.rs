@@ -1,4 +1,4 @@
-//! Where a request comes from. A proxy that is trusted says so for its clients; anybody else's word is not heard.
+//! The client address of a request. `X-Forwarded-For` is read from trusted proxies only.
 
 use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
@@ -14,13 +14,12 @@ const FORWARDED: [HeaderName; 5] = [
 ];
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Address that a client is counted under, an extension of its requests.
+/// Address under which a client is counted; an extension of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddress(pub IpAddr);
 
 impl ClientAddress {
-    /// Finds the client's address. Headers of a proxy are removed unless the proxy is trusted, so that whoever reads them
-    /// later may believe them.
+    /// Finds the client's address. Headers of a proxy that is not trusted are removed, so that later readers can trust them.
     pub fn of(peer: IpAddr, trusted: &[IpNet], headers: &mut HeaderMap) -> ClientAddress {
         let is_trusted = |address: &IpAddr| trusted.iter().any(|range| range.contains(address));
         let peer = peer.to_canonical();
@@ -28,7 +27,7 @@ impl ClientAddress {
             FORWARDED.iter().for_each(|name| drop(headers.remove(name)));
             return ClientAddress(client_network(peer));
         }
-        // Each proxy adds the address that it has seen at the end.
+        // Each proxy appends the address of its peer.
         let lines = headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
         let seen: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
         let addresses = seen.iter().rev().map_while(|text| text.parse::<IpAddr>().ok());
@@ -37,7 +36,7 @@ impl ClientAddress {
     }
 }
 
-/// Returns the address that stands for all addresses of one client: of IPv6 everybody has a /64 at least.
+/// Returns the network of a client: an IPv6 client has at least a /64.
 #[must_use]
 pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_trusted_proxy_is_believed_and_only_what_it_has_seen() {
+    fn only_addresses_appended_by_trusted_proxies_are_used() {
         check("192.0.2.1", &["198.51.100.9"], "192.0.2.1", 0);
         check("10.0.0.1", &["198.51.100.9"], "198.51.100.9", 1);
         check("10.0.0.1", &["1.1.1.1, 198.51.100.9", "10.0.0.2"], "198.51.100.9", 2);

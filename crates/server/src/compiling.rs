@@ -1,5 +1,5 @@
-//! Definitions compiled and values checked for requests, on threads that tenants share in turn. What a request costs here
-//! is its tenant's choice, so it runs neither on a thread that serves HTTP nor before another tenant's.
+//! Threads that compile definitions and check values for requests. A tenant chooses the cost of its requests, so they run
+//! neither on the threads that serve HTTP nor ahead of other tenants.
 
 use crate::problem::Problem;
 use std::num::NonZeroUsize;
@@ -8,17 +8,17 @@ use tokio::sync::oneshot;
 use windlass_engine::{FairThreads, Refused, Waiting, WaitingMax};
 use windlass_store::Tenant;
 
-/// Threads: a tenant holds all but one of them. A compilation takes up to about 100 MiB, so there are few.
+/// Number of threads, of which a tenant uses all but one. A compilation takes up to about 100 MiB, so there are few.
 const THREADS: std::ops::RangeInclusive<usize> = 2..=4;
 
-/// Requests that wait for a thread, and the bytes that they hold meanwhile. Sixteen largest definitions of one tenant, and
-/// of four such tenants at once.
+/// Maximum number of waiting requests, and of their bytes: sixteen definitions of maximum size per tenant, and four such
+/// tenants.
 const WAITING_MAX: WaitingMax = WaitingMax {
     tenant: Waiting { jobs: 64, bytes: 16 << 20 },
     total: Waiting { jobs: 512, bytes: 64 << 20 },
 };
 
-/// Seconds after which a refused request may find room.
+/// Seconds after which a refused request may be retried.
 const RETRY_SECONDS: u64 = 1;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Default for Compiling {
 }
 
 impl Compiling {
-    /// Does work of a tenant that holds so many bytes of its request.
+    /// Runs work of a tenant whose request has this number of bytes.
     pub async fn run<T: Send + 'static>(
         &self,
         tenant: &Tenant,
@@ -45,10 +45,10 @@ impl Compiling {
         let job = Box::new(move |(): &mut ()| drop(done.send(work())));
         self.0.submit(tenant, bytes, job).map_err(|refused| match refused {
             Refused::Tenant => {
-                let message = "too many definitions of the tenant wait to be compiled; send fewer at a time";
+                let message = "too many definitions of the tenant wait for compilation; send fewer at a time";
                 Problem::too_many(message, RETRY_SECONDS)
             }
-            Refused::Total => Problem::unavailable("too many definitions wait to be compiled"),
+            Refused::Total => Problem::unavailable("too many definitions wait for compilation; retry later"),
         })?;
         answer.await.map_err(|_| Problem::internal("compiling a definition panicked"))
     }

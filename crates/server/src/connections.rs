@@ -1,4 +1,4 @@
-//! Connections: how many there may be, how long they may take to ask and to listen, TLS, and their orderly end.
+//! Connections of clients: their limits, timeouts and TLS, and the graceful stop.
 
 mod activity;
 mod response;
@@ -36,27 +36,27 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
 
-/// When the system cannot give another connection, it is asked again after this time.
+/// Pause after a failed `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Time for a client of HTTP/2 to read that an idle connection ends.
+/// Time for an HTTP/2 client to read that an idle connection is closed.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
-/// Bytes of a request's head, and of a response on its way; memory that a stranger can take with each connection.
+/// Maximum bytes of a request's head, and of a buffered response: the memory that any client can take per connection.
 const BUFFER_MAX: usize = 64 * 1024;
-/// Bytes of a response that the system holds for a client, who may take none of them. It counts twice as many for each
-/// connection; by itself it would let that grow to megabytes.
+/// Bytes of a response that the kernel buffers for a client. It accounts twice as many; by default the buffer would grow to
+/// megabytes.
 const SEND_BUFFER: usize = 128 * 1024;
-/// Headers of a request.
+/// Maximum number of headers of a request.
 const HEADERS_MAX: usize = 100;
-/// Requests of one HTTP/2 connection at a time.
+/// Maximum number of concurrent requests of one HTTP/2 connection.
 const H2_STREAMS_MAX: u32 = 100;
 const H2_HEADER_LIST_MAX: u32 = 16 * 1024;
-/// Bytes of bodies that a client may send before they are read: of one request, and of all of a connection.
+/// Flow-control windows of HTTP/2: bytes of one request, and of a connection, that are sent before they are read.
 const H2_STREAM_WINDOW: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Streams that were reset before they were looked at (rapid reset); beyond it the connection ends.
+/// Maximum number of streams that are reset before they are processed (rapid reset); beyond it the connection is closed.
 const H2_RESETS_MAX: usize = 20;
 
-/// What all connections share.
+/// All connections of the server.
 #[derive(Debug)]
 pub struct Connections {
     slots: ConnectionSlots,
@@ -64,7 +64,7 @@ pub struct Connections {
     shared: Arc<Shared>,
 }
 
-/// What every connection needs to know.
+/// State that all connections share.
 #[derive(Debug)]
 struct Shared {
     timeouts: ClientTimeouts,
@@ -73,7 +73,7 @@ struct Shared {
 }
 
 impl Connections {
-    /// At most `max` at a time.
+    /// Creates a set of at most `max` open connections.
     pub fn new(settings: &Settings, max: u32) -> anyhow::Result<Connections> {
         let trusted = settings.trust_proxy.clone();
         // One address never has all slots, however few the limit on open files leaves.
@@ -86,52 +86,52 @@ impl Connections {
         })
     }
 
-    /// Asks every connection to end after the request it is at, and waits so long at most.
+    /// Closes every connection after its current request, and waits until all are closed or the time is over.
     pub async fn finish(&self, within: Duration) {
         self.stopping.send_replace(true);
         if !self.slots.all_free(within).await {
-            tracing::warn!(open = self.slots.open(), "connections were cut off: they did not end in time");
+            tracing::warn!(open = self.slots.open(), "closed connections that did not end in time");
         }
     }
 }
 
-/// Also after the server has closed a connection, the system holds what the client has not taken: not for longer than this.
+/// Bounds the time that the kernel keeps unsent data of a connection, even after the server has closed it.
 #[cfg(target_os = "linux")]
-fn end_unread(stream: &TcpStream, after: Duration) {
+fn set_unsent_timeout(stream: &TcpStream, after: Duration) {
     let millis = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
     if let Err(error) = sockopt::set_tcp_user_timeout(stream, millis) {
-        tracing::debug!(%error, "the system has no limit for what clients do not take");
+        tracing::debug!(%error, "cannot set the timeout of unsent data");
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn end_unread(_: &TcpStream, _: Duration) {}
+fn set_unsent_timeout(_: &TcpStream, _: Duration) {}
 
-/// Takes connections until it is dropped. Those beyond the limit wait in the system's queue; those of an address that has
-/// too many are closed.
+/// Accepts connections until it is dropped. Connections beyond the limit wait in the kernel's queue; those of an address
+/// with too many are closed.
 pub async fn accept(listener: &TcpListener, connections: &Connections, router: Router) {
-    // Connections inherit it from the socket that accepts them.
+    // Connections inherit the size from the listening socket.
     if let Err(error) = sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER) {
-        tracing::warn!(%error, "the system does not bound what it holds for clients");
+        tracing::warn!(%error, "cannot set the size of send buffers");
     }
     loop {
         let Some(permit) = connections.slots.next().await else { return };
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "the system gave no connection");
+                tracing::warn!(%error, "cannot accept a connection; retrying");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
         let Some(slot) = connections.slots.take(permit, peer.ip()) else {
             counter!("windlass_connections_refused_total").increment(1);
-            tracing::debug!(address = %peer.ip(), "a connection was closed: its address has too many");
+            tracing::debug!(address = %peer.ip(), "closed a connection: its address has too many");
             continue;
         };
-        // Small answers go out at once; a system that refuses is only slower.
+        // Small responses are sent at once; an error only makes them slower.
         let _ = stream.set_nodelay(true);
-        end_unread(&stream, connections.shared.timeouts.write);
+        set_unsent_timeout(&stream, connections.shared.timeouts.write);
         let shared = connections.shared.clone();
         let connection = Connection {
             router: router.clone(),
@@ -141,7 +141,7 @@ pub async fn accept(listener: &TcpListener, connections: &Connections, router: R
             shared,
         };
         let socket = ConnectionSocket::new(stream, connection.shared.timeouts.write, slot);
-        tokio::spawn(connection.with(socket));
+        tokio::spawn(connection.run(socket));
     }
 }
 
@@ -155,12 +155,12 @@ struct Connection {
 }
 
 impl Connection {
-    async fn with(self, socket: ConnectionSocket) {
+    async fn run(self, socket: ConnectionSocket) {
         let Some(Acceptor(acceptor)) = self.shared.tls.clone() else { return self.serve(socket).await };
         match timeout(self.shared.timeouts.first, acceptor.accept(socket)).await {
             Ok(Ok(stream)) => self.serve(stream).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a client did not get through the TLS handshake"),
-            Err(_) => tracing::debug!("a client took too long for the TLS handshake"),
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake timed out"),
         }
     }
 
@@ -170,7 +170,7 @@ impl Connection {
         let service = hyper::service::service_fn(|request| answer(&self, request));
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
-        // What it answers is a lock, which must not live on.
+        // The returned guard is dropped at once: it holds a lock.
         let mut stopping = self.stopping.clone();
         let stopping = async { drop(stopping.wait_for(|stopping| *stopping).await) };
         let ended = tokio::select! {
@@ -181,7 +181,7 @@ impl Connection {
             }
             why = activity.wait_for_timeout() => {
                 counter!("windlass_connections_overdue_total").increment(1);
-                tracing::debug!(?why, "a connection was closed: its client took too long");
+                tracing::debug!(?why, "closed a connection: its client took too long");
                 if why != ClientTimeout::Idle {
                     return;
                 }
@@ -190,12 +190,12 @@ impl Connection {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, "a connection ended in an error");
+            tracing::debug!(%error, "connection ended with an error");
         }
     }
 }
 
-/// Bounds of both protocols. Before the protocol is known, only `ConnectionActivity` bounds the time.
+/// Returns the limits of both protocols. Before the protocol is known, only [`ConnectionActivity`] bounds the time.
 fn builder(timeouts: ClientTimeouts) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -219,7 +219,7 @@ fn builder(timeouts: ClientTimeouts) -> Builder<TokioExecutor> {
     builder
 }
 
-/// Passes a request on, with where it comes from. It is open until its response has been taken.
+/// Routes a request, with the address of its client. The exchange is open until the response is read.
 fn answer(
     connection: &Connection,
     mut request: Request<Incoming>,
@@ -253,7 +253,7 @@ fn tls_acceptor(tls: &Tls) -> anyhow::Result<Acceptor> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .context("the certificate and the key cannot be used together")?;
+        .context("the certificate and the key do not match")?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Acceptor(TlsAcceptor::from(Arc::new(config))))
 }
@@ -261,7 +261,7 @@ fn tls_acceptor(tls: &Tls) -> anyhow::Result<Acceptor> {
 fn certificates(tls: &Tls) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let chain: Vec<_> = CertificateDer::pem_file_iter(&tls.cert)?.collect::<Result<_, _>>()?;
     match chain.is_empty() {
-        true => Err(io::Error::new(io::ErrorKind::InvalidData, "there is no certificate in it").into()),
+        true => Err(io::Error::new(io::ErrorKind::InvalidData, "the file has no certificate").into()),
         false => Ok(chain),
     }
 }

@@ -1,29 +1,29 @@
-//! Open files of the process. Connections must leave enough of them for the engine: without one, no step can be started and
-//! no commit be written.
+//! The limit on open files. Connections must leave enough of them for the engine, which otherwise could neither start steps
+//! nor write commits.
 
 use crate::settings::Settings;
 use anyhow::ensure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::OnceLock;
 
-/// Connections that are taken if the system allows more open files than anybody needs.
+/// Default maximum number of connections.
 const CONNECTIONS_MAX: u64 = 10_000;
-/// Fewer connections are of no use to anybody.
+/// Minimum number of connections of a usable server.
 const CONNECTIONS_MIN: u64 = 16;
-/// Open files beside connections and steps: the store with its readers and its log, artifacts, webhooks, logs, the runtime.
+/// Open files of the engine: the store with its readers and its log, artifacts, webhooks, logs, the runtime.
 const ENGINE_RESERVE: u64 = 512;
-/// Open files of one piece of work: the pipes of a process while it starts, sockets and files of its tools.
+/// Open files of one slot: the pipes of a process while it starts, sockets and files of its tools.
 const SLOT_RESERVE: u64 = 16;
 
-/// Limit on open files of the process; None: there is none.
+/// Limits on open files of the process; None: no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenFiles {
-    /// As the process was started with it.
+    /// The limit at the start of the process.
     pub before: Option<u64>,
     pub now: Option<u64>,
 }
 
-/// Raises the limit on open files, once, as far as the system lets the process.
+/// Raises the limit on open files once, as far as the system permits.
 pub fn raise() -> OpenFiles {
     static RAISED: OnceLock<OpenFiles> = OnceLock::new();
     *RAISED.get_or_init(|| {
@@ -34,8 +34,8 @@ pub fn raise() -> OpenFiles {
     })
 }
 
-/// Connections that may be open at a time beside the work of so many slots, and a warning if that is less than was asked
-/// for. No limit on open files is None.
+/// Returns the maximum number of connections with this number of slots, and a warning if that is less than the setting.
+/// `open_files` is None if there is no limit.
 pub fn connections(
     settings: &Settings,
     open_files: Option<u64>,
@@ -45,20 +45,20 @@ pub fn connections(
     let allowed = open_files.map_or(u64::MAX, |limit| limit.saturating_sub(reserve));
     ensure!(
         allowed >= CONNECTIONS_MIN,
-        "the system allows {} open files, and the engine needs {reserve} with {slots} slots\n  hint: raise the limit \
-         (`ulimit -n`, `LimitNOFILE` of systemd) to {} or more, or give fewer --slots",
+        "the system permits {} open files, and the engine needs {reserve} with {slots} slots\n  hint: raise the limit \
+         (`ulimit -n`, `LimitNOFILE` of systemd) to {} or more, or set fewer --slots",
         open_files.unwrap_or_default(),
         reserve + CONNECTIONS_MIN
     );
-    let asked = settings.max_connections.map_or(CONNECTIONS_MAX, u64::from);
-    let warning = (settings.max_connections.is_some() && asked > allowed).then(|| {
+    let wanted = settings.max_connections.map_or(CONNECTIONS_MAX, u64::from);
+    let warning = (settings.max_connections.is_some() && wanted > allowed).then(|| {
         format!(
-            "max-connections is {asked}, but the limit on open files leaves {allowed} beside the engine: {allowed} is used; \
-             raise the limit to {}",
-            asked + reserve
+            "max-connections is {wanted}, but the limit on open files permits {allowed}, which is used; raise the limit to \
+             {}",
+            wanted + reserve
         )
     });
-    Ok((u32::try_from(asked.min(allowed)).unwrap_or(u32::MAX), warning))
+    Ok((u32::try_from(wanted.min(allowed)).unwrap_or(u32::MAX), warning))
 }
 
 #[cfg(test)]

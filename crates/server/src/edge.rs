@@ -1,5 +1,4 @@
-//! What every request passes before and after its route: limits of clients without a good token, and headers that keep
-//! browsers from doing more with a response than reading it.
+//! Middleware of all routes: rate limits of clients without a valid token, and security headers for browsers.
 
 use crate::app::App;
 use crate::client::ClientAddress;
@@ -15,18 +14,18 @@ use axum::response::{IntoResponse as _, Response};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Requests at once of one address without a good token, as a multiple of its rate: a page with many parts, or a restart of
-/// a client that asks for everything anew.
+/// Maximum burst of one address without a valid token, as a multiple of its rate: for a client that requests everything again
+/// after its restart.
 const BURST: u32 = 5;
-/// What load balancers ask for; it costs next to nothing.
+/// Routes of load balancers, which are not limited: they cost next to nothing.
 const FREE: [&str; 2] = ["/healthz", "/readyz"];
-/// WebSockets bring their token later, and a client may open all of its own at once after a restart of the server. What they
-/// take before that is bounded by time and by the connections of an address.
+/// WebSockets send their token later, and a client may open all of its own at once after a restart of the server. Their use
+/// before that is bounded by time and by the connections of an address.
 const WEBSOCKETS: &str = "/ws/";
 const HOOKS: &str = "/hooks/";
 
-/// Headers of responses that do not say otherwise. A response is data for the one who asked: no browser may take it for a
-/// page or a script, keep it, or tell others where it came from.
+/// Default headers of responses. A response is data for the caller: browsers must not treat it as a page or a script, cache
+/// it, or reveal its address to other sites.
 const HEADERS: [(HeaderName, HeaderValue); 4] = [
     (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -48,8 +47,8 @@ pub async fn set_headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// Counts what comes without a good token by the address it comes from. A good token is never refused here, however much
-/// comes from its address without one.
+/// Limits requests without a valid token by their address. A request with a valid token is never refused here, however many
+/// come from its address without one.
 pub async fn limit_anonymous(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let Some((rate, client)) = app.settings.anonymous_rate_limit.zip(request.extensions().get().copied())
     else {
@@ -68,13 +67,13 @@ pub async fn limit_anonymous(State(app): State<Arc<App>>, request: Request, next
         };
     }
     let response = next.run(request).await;
-    let is_stranger = match response.status() {
+    let is_anonymous = match response.status() {
         StatusCode::UNAUTHORIZED => true,
-        // An open hook has limits of its own; whoever looks for hooks is counted here.
+        // An open hook has limits of its own; requests that guess the paths of hooks are counted here.
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => is_hook,
         _ => false,
     };
-    match is_stranger.then(take) {
+    match is_anonymous.then(take) {
         Some(Err(problem)) => problem.into_response(),
         Some(Ok(())) | None => response,
     }

@@ -1,7 +1,7 @@
-//! The engine's own secrets: what the environment gave it, and no step may have.
+//! The engine's own secrets, which come from the environment and which no step may read.
 //!
-//! A process cannot take a variable out of the environment that it was started with: other processes of the same user
-//! read that under /proc. A server therefore starts itself anew without them and hands them over through a pipe.
+//! A process cannot remove a variable from its initial environment, which other processes of the same user can read under
+//! /proc. A server therefore restarts itself without these variables, and passes them through a pipe.
 
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
@@ -12,17 +12,17 @@ use std::process::Command;
 use std::sync::Arc;
 use windlass_secrets::{ENGINE_VARIABLES, Zeroizing};
 
-/// Says that the secrets come through standard input.
+/// Variable that marks a process whose secrets arrive on standard input.
 const HANDED_OVER: &str = "WINDLASS_SECRETS_ON_STDIN";
-/// What a pipe surely holds: nobody reads it before the new program does.
+/// Maximum bytes of all secrets: they must fit into a pipe, because the new program is its only reader.
 const HANDED_MAX: usize = 60 * 1024;
 
-/// Variables by their names.
+/// Secrets by the names of their variables.
 #[derive(Clone, Default)]
 pub struct EngineSecrets(Arc<BTreeMap<String, Zeroizing<String>>>);
 
 impl EngineSecrets {
-    /// As the environment has them now.
+    /// Reads the secrets from the environment.
     #[must_use]
     pub fn from_environment() -> EngineSecrets {
         let found = ENGINE_VARIABLES.iter().filter_map(|name| {
@@ -32,7 +32,7 @@ impl EngineSecrets {
         EngineSecrets(Arc::new(found.collect()))
     }
 
-    /// The same, and the environment has them no more. The program may be started anew by this, with its arguments.
+    /// Moves the secrets out of the environment. This may restart the program with its arguments.
     pub fn take_from_environment() -> anyhow::Result<EngineSecrets> {
         deny_inspection()?;
         if std::env::var_os(HANDED_OVER).is_some() {
@@ -49,21 +49,18 @@ impl EngineSecrets {
 
     fn read_stdin() -> anyhow::Result<EngineSecrets> {
         let mut text = Zeroizing::new(String::new());
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .context("the secrets that were handed over cannot be read")?;
+        std::io::stdin().read_to_string(&mut text).context("cannot read the secrets on standard input")?;
         let read: BTreeMap<String, String> =
-            serde_json::from_str(&text).context("the secrets that were handed over cannot be read")?;
+            serde_json::from_str(&text).context("cannot read the secrets on standard input")?;
         let secrets = read.into_iter().map(|(name, value)| (name, Zeroizing::new(value)));
         Ok(EngineSecrets(Arc::new(secrets.collect())))
     }
 
-    /// Comes back only when it does not work.
+    /// Restarts the program without the secrets in its environment. Returns only on failure.
     fn restart(&self) -> anyhow::Error {
         match self.restart_command() {
-            Ok(mut command) => {
-                anyhow::Error::from(command.exec()).context("cannot start anew without the secrets")
-            }
+            Ok(mut command) => anyhow::Error::from(command.exec())
+                .context("cannot restart without the secrets in the environment"),
             Err(error) => error,
         }
     }
@@ -73,10 +70,10 @@ impl EngineSecrets {
             self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let text = Zeroizing::new(serde_json::to_string(&plain)?);
         if text.len() > HANDED_MAX {
-            bail!("the secrets in the environment are longer than {HANDED_MAX} bytes in all");
+            bail!("the secrets in the environment have more than {HANDED_MAX} bytes in total");
         }
-        let (reader, mut writer) = std::io::pipe().context("the system gives no pipe")?;
-        writer.write_all(text.as_bytes()).context("the secrets cannot be handed over")?;
+        let (reader, mut writer) = std::io::pipe().context("cannot create a pipe")?;
+        writer.write_all(text.as_bytes()).context("cannot pass on the secrets")?;
         let program = std::env::current_exe().context("cannot find the path of this program")?;
         let mut command = Command::new(program);
         command.args(std::env::args_os().skip(1)).env(HANDED_OVER, "1").stdin(reader);
@@ -87,12 +84,12 @@ impl EngineSecrets {
     }
 }
 
-/// Keeps other processes of the same user, which steps are, from reading the memory and the environment of this one
-/// under /proc, and from attaching a debugger. Programs that are started get that right back.
+/// Prevents other processes of the same user, such as steps, from reading the memory and the environment of this process
+/// under /proc, and from attaching a debugger. Child programs are not affected.
 pub fn deny_inspection() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
-        .context("the memory of this process cannot be protected from other processes")?;
+        .context("cannot protect the memory of this process from other processes")?;
     Ok(())
 }
 

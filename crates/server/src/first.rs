@@ -1,4 +1,4 @@
-//! The first start of a data folder: its tenant, and the owner with a token.
+//! Defaults of a new data folder: the tenant `default`, and the token of its owner.
 
 use crate::app::App;
 use crate::auth::{OWNER_FILE, Role, owner_token};
@@ -8,11 +8,11 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use windlass_store::{Audit, Entry, StoredTenant, StoredToken, Tenant, TenantLimits};
 
-/// Who did what nobody asked for.
+/// Audit actor for actions that the server takes on its own.
 const SERVER: &str = "server";
 
-/// Makes what is missing; where the owner's token is, if it is there. The file is written before the row: after a crash
-/// between them the next start finds no token in the store, and takes the one of the file.
+/// Creates what is missing, and returns the path of the owner's token if the file exists. The file is written before the
+/// row: after a crash between them, the next start finds no token in the store and uses the one in the file.
 pub async fn create_defaults(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     if !app.directory.has(&Tenant::default()) {
         let tenant = default_tenant();

@@ -1,4 +1,4 @@
-//! An engine in this process: the data folder, its store, the engine over it and, if wanted, a pool of workers.
+//! An engine in this process: the data folder, its store, the engine and an optional pool of workers.
 
 use crate::descriptors;
 use crate::engine_secrets::{EngineSecrets, deny_inspection};
@@ -28,16 +28,16 @@ use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 use windlass_worker::{Inherited, OwnCommand, Pool, PoolConfig};
 
-/// The subcommand that supervisors of programs are started with.
+/// Subcommand that starts a supervisor of programs.
 pub const SUPERVISE: &str = "supervise";
-/// The subcommand that sandbox processes are started with.
+/// Subcommand that starts a sandbox process.
 pub const SANDBOX: &str = "sandbox";
 
 #[derive(Debug)]
 pub struct Embedded {
     pool: Option<Pool>,
     engine: Engine,
-    /// Held as long as the engine runs.
+    /// Locked while the engine runs.
     folder: Folder,
     vault: Arc<SharedVault>,
     rights: Arc<TenantRights>,
@@ -49,46 +49,47 @@ pub struct Embedded {
     watchdog: Watchdog,
 }
 
-/// Whether this process does the work that the engine offers.
+/// The workers of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workers {
     Pool,
-    /// A pool that does so many pieces of work at a time.
+    /// A pool with this number of slots.
     Slots(u32),
-    /// What becomes ready stays queued.
+    /// No worker: steps stay queued.
     None,
 }
 
-/// How it is put up.
+/// Options of an embedded engine.
 #[derive(Debug)]
 pub struct Setup {
     pub workers: Workers,
-    /// What requests of definitions may reach.
+    /// Addresses that requests of definitions may reach.
     pub egress: Egress,
     pub secrets: EngineSecrets,
-    /// Told what changes.
+    /// Notified of changed executions.
     pub hub: Option<Arc<Hub>>,
-    /// Of one tenant at a time.
+    /// Limits of tenants that have none of their own.
     pub shares: Shares,
-    /// Room for SQLite databases of steps.
+    /// Maximum sizes of SQLite databases of steps.
     pub database_quota: DatabaseQuota,
-    /// What definitions may read of the environment.
+    /// Environment variables that definitions may read.
     pub variables: Variables,
     pub storage: StorageLimits,
-    /// Makes a key for the audit log where there is none.
+    /// Whether a key for the audit log is created if there is none.
     pub seals_audit: bool,
-    /// How long a thread may stand still until the process ends itself; None: for ever.
+    /// Time after which a stalled thread ends the process; None: never.
     pub stall_timeout: Option<Duration>,
 }
 
 impl Embedded {
-    /// Takes the folder, or says who has it. What an earlier process left to be done is taken up at once.
+    /// Locks the folder and starts the engine, which recovers the work of an earlier process. Fails if another process holds
+    /// the folder.
     pub fn start(data: &Path, what: &str, setup: Setup) -> anyhow::Result<Embedded> {
         Embedded::in_folder(Folder::hold(data, what)?, setup)
     }
 
     pub fn in_folder(folder: Folder, setup: Setup) -> anyhow::Result<Embedded> {
-        // Steps run as the same user, and this process opens the secrets of all of them.
+        // Steps run as the same user, and this process decrypts the secrets of all of them.
         deny_inspection()?;
         let mut store = Sqlite::open(&Folder::store(folder.path()))?;
         recompile_stored(&mut store)?;
@@ -105,7 +106,7 @@ impl Embedded {
             InputsCheck::new(move |definition, inputs| of_children.check_child(definition, inputs));
         let (vault, mut warnings) = vault(folder.path(), setup.secrets)?;
         let seal = seal(&vault, setup.seals_audit).unwrap_or_else(|error| {
-            warnings.push(format!("entries of the audit log are not sealed from now on: {error:#}"));
+            warnings.push(format!("entries of the audit log are not sealed: {error:#}"));
             None
         });
         seal.iter().for_each(|seal| store.seal_audit(seal.clone()));
@@ -130,7 +131,7 @@ impl Embedded {
         };
         let watchdog = Watchdog::start(vitals.clone(), setup.stall_timeout)?;
         let engine = Engine::start_with(store, config, watch)?;
-        // Before anybody offers a slot.
+        // The limits must apply before the first slot is offered.
         engine.handle().ask(Request::Limit(limits), |_| {});
         warnings.extend(lost_hooks);
         let mut embedded = Embedded {
@@ -174,37 +175,37 @@ impl Embedded {
         Ok(())
     }
 
-    /// The secrets of the folder.
+    /// Returns the secrets of the folder.
     pub fn vault(&self) -> Arc<SharedVault> {
         self.vault.clone()
     }
 
-    /// What definitions may do here.
+    /// Returns the rights of definitions.
     pub fn rights(&self) -> Arc<TenantRights> {
         self.rights.clone()
     }
 
-    /// How much of the disk is used, and may be.
+    /// Returns the storage limits and usage.
     pub fn storage(&self) -> Arc<Storage> {
         self.storage.clone()
     }
 
-    /// Versions of definitions that were started lately.
+    /// Returns the cache of versions of definitions.
     pub fn versions(&self) -> Arc<Versions> {
         self.versions.clone()
     }
 
-    /// The key that audit rows are sealed with; None while the folder has none.
+    /// Returns the key that seals audit rows; None while the folder has none.
     pub fn seal(&self) -> Option<Arc<AuditSeal>> {
         self.seal.clone()
     }
 
-    /// What is wrong here, and yet no reason not to start.
+    /// Returns problems that do not keep the engine from running.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// How the threads of this engine are asked whether they still come round.
+    /// Returns the health probe of the threads of this engine.
     pub fn pulse(&self) -> Pulse {
         Pulse { vitals: self.vitals.clone(), pool: self.pool.as_ref().map(Pool::pinger) }
     }
@@ -217,19 +218,19 @@ impl Embedded {
         self.engine.handle()
     }
 
-    /// Told when the engine has ended by itself, which it does only when it must not go on.
+    /// Receives the reason when the engine ends by itself, because it must not continue.
     pub fn ended(&self) -> &Receiver<Option<Fatal>> {
         self.engine.ended()
     }
 
-    /// Asks and waits.
+    /// Sends a request to the engine, and waits for the answer.
     pub fn ask(&self, request: Request) -> anyhow::Result<Answer> {
         let (sender, answers) = bounded(1);
         self.handle().ask(request, move |answer| drop(sender.send(answer)));
         self.wait_for(&answers)
     }
 
-    /// The next answer. An engine that ends meanwhile may leave questions unanswered; then its reason is the error.
+    /// Waits for the next answer. If the engine ends before it, the error is the reason of the end.
     pub fn wait_for<T>(&self, answers: &Receiver<T>) -> anyhow::Result<T> {
         select! {
             recv(answers) -> answer => match answer {
@@ -240,7 +241,7 @@ impl Embedded {
         }
     }
 
-    /// Ends what runs in the pool, which gives it back to the engine, then the engine; what was decided is written.
+    /// Stops the pool, which returns its work to the engine, then the engine. All decisions are on disk afterwards.
     pub fn stop(self) -> anyhow::Result<()> {
         drop(self.pool);
         let fatal = self.engine.stop();
@@ -254,7 +255,7 @@ impl Embedded {
     }
 }
 
-/// What one tenant may have at a time where it has no limit of its own.
+/// Limits of a tenant that has none of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shares {
     pub slots: Share,
@@ -262,7 +263,7 @@ pub struct Shares {
     pub open_executions: Option<u32>,
 }
 
-/// What tenants may have at a time. A tenant that has no others beside it needs to leave nothing to them.
+/// Returns the limits of all tenants. A single tenant may use all slots.
 #[must_use]
 pub fn limits(shares: Shares, tenants: &[StoredTenant]) -> Limits {
     let count = |limit: u32| Some(limit as usize).filter(|limit| *limit > 0);
@@ -280,7 +281,7 @@ pub fn limits(shares: Shares, tenants: &[StoredTenant]) -> Limits {
     }
 }
 
-/// The store of a folder without an engine over it. Audit rows are sealed as an engine would seal them.
+/// Opens the store of a folder without an engine. Audit rows are sealed as by an engine.
 pub fn open_store(folder: &Folder, secrets: EngineSecrets) -> anyhow::Result<Sqlite> {
     let mut store = Sqlite::open(&Folder::store(folder.path()))?;
     let (vault, _) = vault(folder.path(), secrets)?;
@@ -288,26 +289,26 @@ pub fn open_store(folder: &Folder, secrets: EngineSecrets) -> anyhow::Result<Sql
     Ok(store)
 }
 
-/// The key of the audit log.
-fn seal(vault: &SharedVault, makes_one: bool) -> anyhow::Result<Option<Arc<AuditSeal>>> {
-    match makes_one {
+/// Returns the key of the audit log.
+fn seal(vault: &SharedVault, creates: bool) -> anyhow::Result<Option<Arc<AuditSeal>>> {
+    match creates {
         true => vault.lock().make_audit_seal().map(Some),
         false => vault.lock().audit_seal(),
     }
 }
 
-/// Work that needs no secrets goes on without the key; what is wrong is told.
+/// Opens the vault. Secrets that cannot be decrypted are a warning: other work continues.
 fn vault(folder: &Path, secrets: EngineSecrets) -> anyhow::Result<(Arc<SharedVault>, Vec<String>)> {
     let mut vault = LocalVault::of(folder, secrets)?;
     let warning = vault.unreadable()?.map(|(count, error)| {
-        format!("secrets that cannot be opened, so steps that use them fail: {count}; {error:#}")
+        format!("{count} secrets cannot be decrypted, and steps that use them fail: {error:#}")
     });
     Ok((Arc::new(SharedVault::new(vault)), warning.into_iter().collect()))
 }
 
-/// An engine that ended by itself must not be taken for one that did its work.
+/// Returns the error of an engine that ended by itself.
 pub fn ended(fatal: Option<Fatal>) -> anyhow::Error {
-    fatal.map_or_else(|| anyhow!("the engine has ended and told no reason"), Into::into)
+    fatal.map_or_else(|| anyhow!("the engine stopped without giving a reason"), Into::into)
 }
 
 pub fn now() -> Millis {
@@ -315,7 +316,7 @@ pub fn now() -> Millis {
     Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// For a workflow that may be new.
+/// Returns an id for a new workflow.
 #[must_use]
 pub fn new_workflow_id() -> WorkflowId {
     WorkflowId(new_id().0)
@@ -327,7 +328,7 @@ pub fn new_id() -> ExecutionId {
     new_execution_id(now(), random)
 }
 
-/// The system's randomness, as the standard library draws it for its maps.
+/// Returns a random number, from the source that seeds the standard library's hash maps.
 pub fn seed() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

@@ -1,4 +1,4 @@
-//! Ids on the wire: a prefix and 32 hexadecimal digits. Routes take the bare UUID, too.
+//! Ids in the API: a prefix and 32 hexadecimal digits. Routes accept a bare UUID, too.
 
 use crate::host::now;
 use crate::problem::Problem;
@@ -7,13 +7,13 @@ use windlass_store::WorkflowId;
 
 const DIGITS: usize = 32;
 
-/// The number that an id on the wire stands for.
+/// Parses an id with or without its prefix.
 #[must_use]
 pub fn number(prefix: &str, text: &str) -> Option<u128> {
     let bare = text.strip_prefix(prefix).unwrap_or(text);
     let digits: String = match bare.len() {
         DIGITS => bare.to_owned(),
-        // A UUID as people write it.
+        // A UUID with dashes.
         36 if has_dashes(bare) => bare.chars().filter(|c| *c != '-').collect(),
         _ => return None,
     };
@@ -25,24 +25,24 @@ fn has_dashes(text: &str) -> bool {
     text.match_indices('-').map(|(place, _)| place).eq([8, 13, 18, 23])
 }
 
-/// What cannot be the id of a workflow is that of none.
+/// Parses the id of a workflow. A malformed id is answered like an unknown one.
 pub fn workflow(text: &str) -> Result<WorkflowId, Problem> {
     number("wf_", text).map(WorkflowId).ok_or_else(|| Problem::not_found("workflow", text))
 }
 
-/// What cannot be the id of an execution is that of none.
+/// Parses the id of an execution. A malformed id is answered like an unknown one.
 pub fn execution(text: &str) -> Result<ExecutionId, Problem> {
     number("exec_", text).map(ExecutionId).ok_or_else(|| Problem::not_found("execution", text))
 }
 
-/// Reports whether a text has the form of a tenant's id: `default`, or `tnt_` and 32 hexadecimal digits.
+/// Reports whether a string has the format of a tenant's id: `default`, or `tnt_` and 32 hexadecimal digits.
 #[must_use]
 pub fn is_tenant(text: &str) -> bool {
     let digits = text.strip_prefix("tnt_").filter(|digits| digits.len() == DIGITS);
     text == "default" || digits.is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
-/// A UUID of version 7 behind a prefix.
+/// Returns a new id: a prefix and a UUID of version 7.
 pub fn fresh(prefix: &str) -> Result<String, Problem> {
     Ok(format!("{prefix}{:032x}", fresh_number()?))
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_read_with_and_without_prefix_and_dashes() {
+    fn ids_are_parsed_with_and_without_prefix_and_dashes() {
         let digits = "0190a1b2c3d47e5f8a9b0c1d2e3f4a5b";
         let dashed = "0190A1B2-C3D4-7E5F-8A9B-0C1D2E3F4A5B";
         let expected = u128::from_str_radix(digits, 16).ok();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_not_found() {
+    fn a_malformed_id_is_not_found() {
         let digits = "019000000000700080000000000000ff";
         assert_eq!(execution(&format!("exec_{digits}")).map(|id| id.to_string()), Ok(digits.to_owned()));
         for text in ["", "exec_", "exec_1", &format!("wf_{digits}"), &format!("exec_+{}", &digits[1..])] {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_ids() {
+    fn strings_of_another_format_are_refused() {
         let digits = "0190a1b2c3d47e5f8a9b0c1d2e3f4a5b";
         let wrong = ["", "wf_", &digits[1..], &format!("exec_{digits}"), &format!("+{}", &digits[1..]), "ä"];
         for text in wrong {

@@ -1,5 +1,4 @@
-//! How many requests a second are taken from a tenant, for a hook, and from a client that has shown no token: buckets that
-//! fill by themselves. They are in memory, so a restart begins anew.
+//! Rate limits of tenants, of hooks, and of clients without a token: token buckets in memory, which a restart resets.
 
 use crate::problem::Problem;
 use std::collections::HashMap;
@@ -8,17 +7,16 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use windlass_store::Tenant;
 
-/// Most buckets at a time. Whoever comes when there are so many shares one bucket with the others, so that a client with
-/// very many addresses cannot fill the memory.
+/// Maximum number of buckets. Beyond it, new keys share one bucket, so that a client with very many addresses cannot fill the
+/// memory.
 const BUCKETS_MAX: usize = 50_000;
-/// Full buckets are evicted this often at most: it looks at every one of them.
+/// Minimum time between two evictions of full buckets, each of which visits all buckets.
 const EVICT_EVERY: Duration = Duration::from_secs(1);
-/// Requests per second of one tenant where neither the server nor the tenant has another limit. The server takes about
-/// 10,000 a second on small machines, so ten busy tenants share it. The tenant `default`, whose owners run the server, has
-/// no limit by itself.
+/// Default rate of a tenant. The server handles about 10,000 requests per second on small machines, so ten busy tenants share
+/// it. The tenant `default`, whose owners operate the server, has no limit by default.
 pub const TENANT_RATE: Rate = Rate { per_second: 1_000, burst: 2_000 };
 
-/// Requests per second, and how many may come at once.
+/// Requests per second, and the maximum burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     pub per_second: u32,
@@ -26,25 +24,25 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// No burst means as many as come in a second.
+    /// The default burst equals the requests of one second.
     #[must_use]
     pub fn new(per_second: u32, burst: Option<u32>) -> Rate {
         Rate { per_second, burst: burst.unwrap_or(per_second).max(1) }
     }
 }
 
-/// What is key together.
+/// The key of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RateKey {
     /// Requests with a token of the tenant.
     Requests(Tenant),
-    /// Requests without a token to all hooks of the tenant: strangers do not use up what its users may send.
+    /// Requests without a token to all hooks of the tenant, so that they do not use up the rate of its users.
     Hooks(Tenant),
     /// Requests without a token to one hook of the tenant.
     Hook(Tenant, String),
-    /// Requests without a good token from one address.
+    /// Requests without a valid token from one address.
     Anonymous(IpAddr),
-    /// Whatever found no bucket of its own.
+    /// All keys beyond the maximum number of buckets.
     Overflow,
 }
 
@@ -52,11 +50,13 @@ impl RateKey {
     fn refused(&self, rate: Rate) -> String {
         let count = rate.per_second;
         match self {
-            RateKey::Requests(_) => format!("the tenant may send {count} requests a second"),
-            RateKey::Hooks(_) => format!("the tenant's hooks take {count} requests a second without a token"),
-            RateKey::Hook(..) => format!("the hook takes {count} requests a second without a token"),
+            RateKey::Requests(_) => format!("the tenant exceeds its limit of {count} requests per second"),
+            RateKey::Hooks(_) => {
+                format!("the hooks of the tenant accept {count} requests per second without a token")
+            }
+            RateKey::Hook(..) => format!("the hook accepts {count} requests per second without a token"),
             RateKey::Anonymous(_) | RateKey::Overflow => {
-                format!("{count} requests a second are taken from one address without a good token")
+                format!("the address exceeds its limit of {count} requests per second without a valid token")
             }
         }
     }
@@ -76,17 +76,17 @@ struct Buckets {
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     rate: Rate,
-    /// Requests that may still come.
+    /// Requests that are left.
     left: f64,
     at: Instant,
 }
 
 impl RateLimits {
-    /// Takes one request, or reports when the next one may come.
+    /// Counts one request, or refuses it with the time of the next retry.
     pub fn take(&self, key: RateKey, rate: Rate, now: Instant) -> Result<(), Problem> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.of(key.clone(), rate, now);
-        // A limit that was changed holds at once.
+        // A changed limit applies at once.
         bucket.rate = rate;
         bucket.left = bucket.refilled(now).min(f64::from(rate.burst));
         bucket.at = now;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_is_let_through_and_then_the_rate() {
+    fn a_burst_is_accepted_and_then_the_rate_applies() {
         let (limits, start) = (RateLimits::default(), Instant::now());
         let rate = Rate::new(10, Some(3));
         let take = |ms: u64| limits.take(requests("a"), rate, start + Duration::from_millis(ms));
@@ -140,12 +140,12 @@ mod tests {
         assert!(take(50).is_err());
         assert!(take(100).is_ok());
         assert!(take(100).is_err());
-        assert!((0..3).all(|_| take(10_000).is_ok()), "it never holds more than the burst");
+        assert!((0..3).all(|_| take(10_000).is_ok()), "a bucket never has more than the burst");
         assert!(take(10_000).is_err());
     }
 
     #[test]
-    fn one_tenant_does_not_use_up_anothers_and_strangers_not_its_own() {
+    fn tenants_and_hooks_have_separate_buckets() {
         let (limits, now) = (RateLimits::default(), Instant::now());
         let rate = Rate::new(1, None);
         assert!(limits.take(RateKey::Hooks(Tenant::new("a")), rate, now).is_ok());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_rate_says_how_long_to_wait() {
+    fn a_refusal_has_the_time_to_wait() {
         let (limits, now) = (RateLimits::default(), Instant::now());
         let rate = Rate { per_second: 1, burst: 1 };
         assert!(limits.take(requests("a"), rate, now).is_ok());
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn very_many_addresses_share_a_bucket_until_others_are_full_again() {
+    fn addresses_beyond_the_maximum_share_a_bucket_until_others_are_evicted() {
         let (limits, now) = (RateLimits::default(), Instant::now());
         let rate = Rate::new(1, None);
         let from = |number: u32| RateKey::Anonymous(IpAddr::V4(Ipv4Addr::from(number)));

@@ -1,5 +1,5 @@
-//! The API in the process of a command: in a folder that no other process holds, a command sends the requests that it
-//! would send to a server.
+//! The API inside the process of a command: in a folder that no other process holds, a command sends the same requests as to
+//! a server.
 
 use crate::app::{App, Parts};
 use crate::auth::{Directory, FolderOwner};
@@ -28,15 +28,15 @@ use windlass_engine::{Folder, Handle};
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{Tenant, Usages};
 
-/// The largest body of a request. A command's own inputs need a bound against mistakes only.
+/// Maximum size of a request body. A command's own inputs need a bound against mistakes only.
 const BODY_MAX: usize = 256 << 20;
-/// How long the clients of the folder's socket have to take their last answers.
+/// Time for clients of the folder's socket to read their last responses.
 const FINISH_MAX: Duration = Duration::from_secs(2);
 
 pub struct Local {
     app: Arc<App>,
     router: Router,
-    /// None where the folder is only read.
+    /// None if the folder is only read.
     embedded: Option<Embedded>,
     socket: Option<FolderSocket>,
 }

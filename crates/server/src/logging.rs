@@ -4,7 +4,7 @@ use crate::settings::{LogFormat, Settings};
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
 
-/// From now on lines are written as the settings say.
+/// Installs the logger of the settings.
 pub fn start(settings: &Settings) -> anyhow::Result<()> {
     let filter =
         EnvFilter::builder().parse(&settings.log).with_context(|| format!("log: `{}`", settings.log))?;
@@ -13,5 +13,5 @@ pub fn start(settings: &Settings) -> anyhow::Result<()> {
         LogFormat::Text => lines.with_ansi(false).try_init(),
         LogFormat::Json => lines.json().flatten_event(true).try_init(),
     };
-    started.map_err(|error| anyhow::anyhow!("log lines cannot be written: {error}"))
+    started.map_err(|error| anyhow::anyhow!("cannot install the logger: {error}"))
 }

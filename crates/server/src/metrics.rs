@@ -1,4 +1,4 @@
-//! What is measured, for Prometheus.
+//! Metrics for Prometheus.
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -14,28 +14,28 @@ use std::time::{Duration, Instant};
 use windlass_engine::{Answer, Folder, Load, Request as Ask, Tally};
 use windlass_store::Outbox as _;
 
-/// From a sync on a fast disk to one that users notice.
+/// Buckets of histograms, from a sync on a fast disk to a delay that users notice.
 const SECONDS: [f64; 12] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
-/// Histograms grow until somebody looks after them.
+/// Time between two upkeeps, without which histograms grow.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// More undelivered events than this are not counted: something is wrong anyway.
+/// Maximum of the webhook backlog; more events are not counted.
 const BACKLOG_MAX: usize = 100_000;
 
-/// One recorder to a process.
+/// The recorder, of which a process has one.
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
 
-/// From now on everything that is measured is kept.
+/// Installs the recorder.
 pub fn start() -> anyhow::Result<()> {
     if HANDLE.get().is_some() {
         return Ok(());
     }
     let builder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)
-        .map_err(|error| anyhow!("the buckets of histograms are refused: {error}"))?;
+        .map_err(|error| anyhow!("the buckets of histograms are not valid: {error}"))?;
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
-    // Another server of this process was faster.
+    // Another server of this process may have installed its recorder first.
     if HANDLE.set(handle).is_ok() {
         metrics::set_global_recorder(recorder).map_err(|error| anyhow!("{error}"))?;
         describe();
@@ -43,7 +43,7 @@ pub fn start() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Looks after the histograms until the server is stopped.
+/// Runs the upkeep of histograms until the server is stopped.
 pub async fn upkeep(app: Arc<App>) {
     loop {
         tokio::select! {
@@ -56,7 +56,7 @@ pub async fn upkeep(app: Arc<App>) {
     }
 }
 
-/// The text that Prometheus reads.
+/// Returns the metrics in the text format of Prometheus.
 pub async fn render(app: &App) -> Result<String, Problem> {
     if let Answer::Load(load) = app.ask(Ask::Load).await? {
         record_load(&load);
@@ -77,8 +77,8 @@ fn log_bytes(app: &App) -> u64 {
     std::fs::metadata(log).map_or(0, |file| file.len())
 }
 
-/// Returns the label of a method. A client may send any word as a method, and every label is kept for the life of the
-/// process: whatever is not known is one label.
+/// Returns the label of a method. A client may send any word as a method, and every label takes memory for the life of the
+/// process, so unknown methods share one label.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -92,16 +92,16 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-/// Times every request by its route, never by its address: addresses have no bound.
+/// Records the duration of a request by its route. Paths are unbounded and therefore no labels.
 pub async fn record_request(matched: Option<MatchedPath>, request: Request, next: Next) -> Response {
     let (began, method) = (Instant::now(), method_label(request.method()));
     let response = next.run(request).await;
     let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());
     let (status, took_ms) = (response.status(), began.elapsed().as_millis());
     if status.is_server_error() {
-        tracing::warn!(method, route, status = status.as_u16(), took_ms, "a request failed");
+        tracing::warn!(method, route, status = status.as_u16(), took_ms, "request failed");
     } else {
-        tracing::debug!(method, route, status = status.as_u16(), took_ms, "a request");
+        tracing::debug!(method, route, status = status.as_u16(), took_ms, "request");
     }
     let status = status.as_u16().to_string();
     histogram!("windlass_http_request_seconds", "route" => route, "method" => method, "status" => status)
@@ -136,34 +136,37 @@ fn record_load(load: &Load) {
 }
 
 fn describe() {
-    describe_histogram!("windlass_commit_seconds", "How long the disk took for a batch of commits");
-    describe_histogram!("windlass_http_request_seconds", "How long requests took, by route");
+    describe_histogram!("windlass_commit_seconds", "Duration of a batch of commits");
+    describe_histogram!("windlass_http_request_seconds", "Duration of requests, by route");
     describe_gauge!("windlass_queue_depth", "Steps that wait for a free slot");
-    describe_gauge!("windlass_steps_in_flight", "Steps that workers have");
-    describe_gauge!("windlass_slots", "Steps that workers can have at a time");
-    describe_gauge!("windlass_executions_in_memory", "Executions that something happens to");
-    describe_gauge!("windlass_quarantined_executions", "Executions that are not worked on");
-    describe_gauge!("windlass_thread_lag_seconds", "How long a thread has not come round, by thread");
-    describe_gauge!("windlass_recovered", "1 when what the last process left has been taken up");
-    describe_gauge!("windlass_webhook_backlog", "Webhook events that were not delivered yet");
+    describe_gauge!("windlass_steps_in_flight", "Steps that workers run");
+    describe_gauge!("windlass_slots", "Steps that workers can run at the same time");
+    describe_gauge!("windlass_executions_in_memory", "Executions in memory");
+    describe_gauge!("windlass_quarantined_executions", "Quarantined executions");
+    describe_gauge!("windlass_thread_lag_seconds", "Time since the last sign of life of a thread, by thread");
+    describe_gauge!("windlass_recovered", "1 when recovery is complete");
+    describe_gauge!("windlass_webhook_backlog", "Webhook events that are not delivered yet");
     describe_gauge!(
         "windlass_store_log_bytes",
-        "Length of the store's write-ahead log; long readers make it grow"
+        "Size of the write-ahead log of the store; long reads make it grow"
     );
     describe_counter!(
         "windlass_connections_refused_total",
-        "Connections that were closed because their address had too many"
+        "Connections closed because their address had too many"
     );
     describe_counter!(
         "windlass_connections_overdue_total",
-        "Connections that were closed because their client was silent, idle or took nothing for too long"
+        "Connections closed because their client was silent, idle or read nothing for too long"
     );
-    describe_gauge!("windlass_disk_free_bytes", "Bytes that are free on the disk of the data folder");
-    describe_gauge!("windlass_disk_full", "1 when less than the reserve is free, and nothing new is taken");
-    describe_counter!("windlass_executions_started_total", "Executions since the start of the process");
+    describe_gauge!("windlass_disk_free_bytes", "Free bytes on the disk of the data folder");
+    describe_gauge!("windlass_disk_full", "1 when the disk has less free space than its reserve");
+    describe_counter!(
+        "windlass_executions_started_total",
+        "Executions started since the start of the process"
+    );
     describe_counter!("windlass_executions_ended_total", "Executions that ended, by status");
     describe_counter!("windlass_steps_total", "Steps that ended, by status");
-    describe_counter!("windlass_step_retries_total", "Attempts that are tried again");
+    describe_counter!("windlass_step_retries_total", "Attempts that are retried");
     describe_counter!("windlass_journal_rows_read_total", "Rows of journals read for requests and streams");
-    describe_counter!("windlass_lease_losses_total", "Leases that ended without a word from their worker");
+    describe_counter!("windlass_lease_losses_total", "Leases that expired without a report of their worker");
 }

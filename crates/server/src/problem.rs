@@ -169,10 +169,11 @@ impl Problem {
         self
     }
 
-    /// A field of the request is not valid.
+    /// A field of the request is not valid. The message names the field, its detail need not.
     pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Problem {
-        let message = message.into();
-        Problem::bad_request(message.clone()).at(path, message)
+        let (path, message) = (path.into(), message.into());
+        let whole = if path.is_empty() { message.clone() } else { format!("`{path}`: {message}") };
+        Problem::bad_request(whole).at(path, message)
     }
 
     /// The request is not valid, and no single field is the reason.

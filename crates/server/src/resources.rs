@@ -1,4 +1,4 @@
-//! What this process serves to its workers: secrets, rights, large values and memories of a data folder.
+//! Resources that this process serves to its workers: secrets, rights, large values and memories of a data folder.
 
 use crate::rights::TenantRights;
 use crate::storage::Storage;

@@ -1,4 +1,4 @@
-//! Forgetting what ended long ago, in small pieces beside everything else.
+//! Deletion of expired executions and unreferenced artifacts, in small transactions.
 
 use crate::app::App;
 use anyhow::{Context, bail};
@@ -10,17 +10,17 @@ use windlass_kernel::Millis;
 use windlass_store::sqlite::{Sqlite, SqliteReader};
 use windlass_store::{Applied, Artifacts, Entry, Retention as _};
 
-/// How often it is looked for what may go, and how long after the start for the first time.
+/// Time between two prunings, and from the start to the first.
 const EVERY: Duration = Duration::from_secs(3_600);
 const FIRST: Duration = Duration::from_secs(60);
-/// Executions forgotten in one transaction.
+/// Maximum number of executions deleted in one transaction.
 const PAGE: usize = 64;
-/// Rows that go in one transaction: a few milliseconds of the disk.
+/// Maximum number of rows deleted in one transaction, which takes a few milliseconds.
 const ROWS: usize = 1_000;
-/// An artifact that was put there lately may be named by what is not written yet.
+/// Minimum age of a deleted artifact: a recent one may be referenced by rows that are not written yet.
 const FRESH: Duration = Duration::from_secs(24 * 3_600);
 
-/// What went.
+/// Counts of a pruning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pruned {
     pub executions: u64,
@@ -28,7 +28,7 @@ pub struct Pruned {
     pub artifact_bytes: u64,
 }
 
-/// Where it is taken from.
+/// Deletes expired executions of a data folder.
 #[derive(Debug)]
 pub struct Pruner {
     reader: SqliteReader,
@@ -43,10 +43,10 @@ impl Pruner {
         Ok(Pruner { reader, artifacts, engine })
     }
 
-    /// Forgets what ended before then, and the artifacts that nothing names any more. Waits for the disk.
+    /// Deletes executions that ended before this time, and artifacts without references. Blocks on the disk.
     pub fn run(&mut self, ended_before: Millis) -> anyhow::Result<Pruned> {
         let mut pruned = Pruned::default();
-        // What an earlier process began is finished first.
+        // A deletion that an earlier process began is finished first.
         self.clear()?;
         loop {
             let page = self.reader.forgettable(ended_before, PAGE)?;
@@ -57,7 +57,7 @@ impl Pruner {
             pruned.executions += gone;
             self.clear()?;
         }
-        let put_before = SystemTime::now().checked_sub(FRESH).context("the clock stands before 1970")?;
+        let put_before = SystemTime::now().checked_sub(FRESH).context("the system clock is before 1970")?;
         let swept = self.artifacts.sweep(&self.reader.referenced()?, put_before)?;
         (pruned.artifacts, pruned.artifact_bytes) = (swept.files, swept.bytes);
         self.keep(vec![Entry::ArtifactsCounted { left: swept.left }])?;
@@ -78,18 +78,18 @@ impl Pruner {
     fn keep(&self, entries: Vec<Entry>) -> anyhow::Result<Vec<Applied>> {
         match self.engine.call(Request::Keep(entries)) {
             Some(Answer::Kept(applied)) => Ok(applied),
-            _ => bail!("the engine is being stopped; what is left is forgotten after the next start"),
+            _ => bail!("the engine is being stopped; pruning continues after the next start"),
         }
     }
 }
 
-/// What ended so long ago is not kept.
+/// Returns the time before which ended executions are deleted.
 #[must_use]
 pub fn ended_before(now: Millis, keep: Duration) -> Millis {
     Millis(now.0.saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// Prunes now and then, until the server is stopped.
+/// Prunes periodically until the server is stopped.
 pub async fn run(app: Arc<App>, keep: Duration) {
     for pause in std::iter::once(FIRST).chain(std::iter::repeat(EVERY)) {
         tokio::select! {
@@ -99,14 +99,14 @@ pub async fn run(app: Arc<App>, keep: Duration) {
         let (data, engine) = (app.settings.data.clone(), app.engine.clone());
         let before = ended_before(crate::host::now(), keep);
         let pruned = tokio::task::spawn_blocking(move || Pruner::of(&data, engine)?.run(before)).await;
-        // What went must not stay in memory.
+        // Deleted executions must not stay in the cache.
         app.histories.clear();
         match pruned {
             Ok(Ok(Pruned { executions, artifacts, artifact_bytes })) => {
-                tracing::info!(executions, artifacts, artifact_bytes, "what ended long ago is forgotten");
+                tracing::info!(executions, artifacts, artifact_bytes, "pruned expired executions");
             }
-            Ok(Err(error)) => tracing::error!("what ended long ago could not be forgotten: {error:#}"),
-            Err(error) => tracing::error!("what ended long ago could not be forgotten: {error}"),
+            Ok(Err(error)) => tracing::error!("cannot prune expired executions: {error:#}"),
+            Err(error) => tracing::error!("cannot prune expired executions: {error}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What definitions of a tenant may do on this machine. Whoever may upload one would else be the user of the server.
+//! Rights of definitions on this host. Without them, everyone who may upload a definition could act as the user of the server.
 
 use crate::problem::Problem;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use windlass_store::{StoredTenant, Tenant};
 pub struct TenantRights {
     /// Variables of this process that the tenant `default` may read. Other tenants may read none of them.
     variables: Variables,
-    /// Who is not here may not; the tenant `default` may, unless it is here.
+    /// Whether a tenant may run programs. Default: only the tenant `default` may.
     programs: RwLock<BTreeMap<Tenant, bool>>,
 }
 
@@ -24,27 +24,27 @@ impl TenantRights {
         rights
     }
 
-    /// A tenant as it is on disk.
+    /// Inserts or replaces the rights of a tenant that is on disk.
     pub fn update_tenant(&self, tenant: &StoredTenant) {
         let mut programs = self.programs.write().unwrap_or_else(PoisonError::into_inner);
         programs.insert(tenant.id.clone(), tenant.programs);
     }
 
-    /// A 403 that names the first step of a definition that runs one, for a tenant that may not.
+    /// Refuses with 403 a definition that runs programs, if the tenant may not. The message names its first such step.
     pub fn check(&self, tenant: &Tenant, programs: &[ProgramUse]) -> Result<(), Problem> {
         let Some(ProgramUse { step, tool }) = programs.first() else { return Ok(()) };
         if self.of(tenant).programs {
             return Ok(());
         }
         Err(Problem::forbidden(format!(
-            "step `{step}` runs a program (`{tool}`), and definitions of this tenant may not; whoever runs the server \
+            "step `{step}` runs a program (`{tool}`), and definitions of this tenant may not; an operator of the server \
              allows it with PATCH /api/v1/tenants/{tenant} {{\"programs\": \"allowed\"}}"
         )))
     }
 }
 
 impl TenantRights {
-    /// Rights of a tenant as of now.
+    /// Returns the current rights of a tenant.
     pub fn of(&self, tenant: &Tenant) -> Rights {
         let is_default = *tenant == Tenant::default();
         let variables = if is_default { self.variables.clone() } else { Variables::Listed(Vec::new()) };
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_tenant_runs_programs_unless_it_is_said() {
+    fn only_the_default_tenant_runs_programs_by_default() {
         let rights = TenantRights::new(Variables::All, &[tenant("tnt_1", true), tenant("tnt_2", false)]);
         let may = |id: &str| rights.of(&Tenant::new(id)).programs;
         assert_eq!(["default", "tnt_1", "tnt_2", "tnt_3", ""].map(may), [true, true, false, false, false]);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_of_whoever_runs_the_server() {
+    fn only_the_default_tenant_reads_variables_of_the_server() {
         let listed = Variables::Listed(vec!["TOKEN".to_owned(), "APP_*".to_owned()]);
         let rights = TenantRights::new(listed, &[tenant("tnt_1", true)]);
         let may = |name: &str| rights.of(&Tenant::default()).variables.contain(name);

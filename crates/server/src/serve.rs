@@ -1,4 +1,4 @@
-//! The process as a service: the engine, its routes and its connections, from the start to an orderly end.
+//! The server process: the engine, its routes and its connections, from the start to the graceful stop.
 
 use crate::app::{App, Parts};
 use crate::auth::{Directory, Jwt};
@@ -30,12 +30,13 @@ use windlass_engine::Folder;
 use windlass_store::Entry;
 use windlass_store::sqlite::Sqlite;
 
-/// What others are told about whoever has the data folder.
+/// Description of the process in the lock file of the data folder.
 const WHAT: &str = "windlass serve";
 
+/// Time between two writes of the last uses of tokens.
 const USES_EVERY: Duration = Duration::from_secs(60);
 
-/// A server that listens and has not been asked to go on yet.
+/// A server that listens and does not accept connections yet.
 #[derive(Debug)]
 pub struct Server {
     app: Arc<App>,
@@ -47,7 +48,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the data folder and the address. Nobody is answered before `run`.
+    /// Locks the data folder and binds the address. No request is answered before `run`.
     pub async fn start(settings: Settings, secrets: EngineSecrets) -> anyhow::Result<Server> {
         let jwt = Jwt::of(&settings.jwt).await?;
         let listener = TcpListener::bind(&settings.listen[..])
@@ -57,7 +58,7 @@ impl Server {
         let (max_connections, few_files) =
             descriptors::connections(&settings, descriptors::raise().now, slots)?;
         let connections = Connections::new(&settings, max_connections)?;
-        tracing::info!(max_connections, "connections that are taken at a time");
+        tracing::info!(max_connections, "maximum number of connections");
         let url = url_of(&settings, listener.local_addr()?);
         let folder = Folder::hold(&settings.data, &format!("{WHAT} at {url}"))?;
         let hub = Arc::new(Hub::default());
@@ -110,17 +111,17 @@ impl Server {
         Ok(Server { app, embedded, listener, connections, owner, warnings })
     }
 
-    /// Where it listens, with the port that was found.
+    /// Returns the address of the listener, with the actual port.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Where clients on this machine find it.
+    /// Returns the URL for clients on this host.
     pub fn url(&self) -> std::io::Result<String> {
         Ok(url_of(&self.app.settings, self.address()?))
     }
 
-    /// The file with the owner's token, if it is there.
+    /// Returns the path of the owner's token, if the file exists.
     #[must_use]
     pub fn owner_file(&self) -> Option<&Path> {
         self.owner.as_deref()
@@ -131,8 +132,8 @@ impl Server {
         &self.warnings
     }
 
-    /// Serves until `stop`, or until the engine must not go on. Open requests are finished; executions are left as they
-    /// are, for the next start to carry on.
+    /// Serves until `stop` completes or the engine ends by itself. Open requests are finished; executions continue after the
+    /// next start.
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
         let Server { app, embedded, listener, connections, .. } = self;
         let router = routes::router(app.clone());
@@ -166,7 +167,7 @@ impl Server {
         if failed.is_none() {
             store_token_uses(&app).await;
         }
-        // It has heard that the server stops; what it was sending is sent again after the next start.
+        // It ends because the app stops; an interrupted delivery is repeated after the next start.
         let _ = courier.await;
         let traces = app.traces.clone();
         drop(app);
@@ -174,7 +175,7 @@ impl Server {
     }
 }
 
-/// When tokens were used last is written down now and then: it is for people.
+/// Stores the last uses of tokens periodically.
 async fn run_token_uses(app: Arc<App>) {
     loop {
         tokio::time::sleep(USES_EVERY).await;
@@ -189,7 +190,7 @@ async fn store_token_uses(app: &App) {
     if !entries.is_empty()
         && let Err(problem) = app.store_entries(entries).await
     {
-        tracing::warn!(%problem, "when tokens were used last could not be kept");
+        tracing::warn!(%problem, "cannot store the last uses of tokens");
     }
 }
 
@@ -203,7 +204,7 @@ fn url_of(settings: &Settings, mut address: SocketAddr) -> String {
     format!("{scheme}://{address}")
 }
 
-/// The URL of the server that holds a data folder; none when nobody does, or somebody else.
+/// Returns the URL of the server that holds a data folder; None if no server holds it.
 #[must_use]
 pub fn find_server_url(folder: &Path) -> Option<String> {
     let holder = Folder::holder(folder).ok().flatten()?;
@@ -211,7 +212,7 @@ pub fn find_server_url(folder: &Path) -> Option<String> {
     url.strip_suffix(')').map(str::to_owned)
 }
 
-/// The pool and the engine are ended on a thread that may wait.
+/// Stops the pool and the engine on a thread for blocking work.
 async fn end(
     embedded: Embedded,
     failed: Option<anyhow::Error>,
@@ -227,7 +228,7 @@ async fn end(
     if let Some(failed) = failed {
         return Err(failed);
     }
-    stopped.context("the engine could not be ended")?
+    stopped.context("cannot stop the engine")?
 }
 
 /// Serves until SIGINT or SIGTERM. `on_listening` is called when the server listens.
@@ -247,7 +248,7 @@ pub fn serve(
     })
 }
 
-/// The first signal asks for an orderly end, the second one ends the process at once.
+/// Completes at the first signal, for a graceful stop. The second signal ends the process at once.
 fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupts = signal(SignalKind::interrupt())?;
@@ -261,7 +262,7 @@ fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
             }
         };
         next().await;
-        // Whoever does not listen any more is about to end.
+        // Without a receiver, the process is about to end.
         let _ = heard.send(());
         std::process::exit(128 + next().await);
     });

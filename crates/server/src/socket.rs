@@ -1,6 +1,6 @@
 //! The Unix socket in a data folder: the API of the process that holds the folder, for commands of the folder's owner.
 //!
-//! The folder and the socket are for one user alone, so whoever can connect could also read the owner's token.
+//! Folder and socket belong to one user, so every process that can connect could also read the owner's token.
 
 use crate::app::App;
 use crate::auth::FolderOwner;
@@ -20,7 +20,7 @@ use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
 const NAME: &str = "api.sock";
-/// Bytes of a socket's path, with the zero at its end, that every Unix takes.
+/// Maximum bytes of a socket path on every Unix, with the terminating zero.
 const PATH_MAX: usize = 104;
 
 /// The path of a folder's socket. A path that is too long for the system leads through a handle of the folder.
@@ -46,7 +46,7 @@ impl SocketPath {
         &self.path
     }
 
-    /// Whether a process listens there at this moment.
+    /// Reports whether a process listens on the socket.
     #[must_use]
     pub fn is_open(&self) -> bool {
         UnixStream::connect(&self.path).is_ok()
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_with_a_long_path_has_a_socket_too() {
+    fn a_folder_with_a_long_path_has_a_socket() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("d".repeat(150));
         fs::create_dir(&deep).unwrap();
@@ -116,7 +116,7 @@ mod tests {
         assert!(path.is_open());
         assert_eq!(fs::metadata(deep.join(NAME)).unwrap().permissions().mode() & 0o777, 0o600);
         drop(listener);
-        assert!(!path.is_open(), "a socket that nobody serves is not open");
+        assert!(!path.is_open(), "a socket without a server is not open");
         runtime.block_on(async { bind(path.path()) }).unwrap();
     }
 }

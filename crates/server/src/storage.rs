@@ -1,5 +1,4 @@
-//! How much of the disk tenants may use, and what of it is left for the engine. What a tenant has is counted by the store
-//! with every write; here it is compared.
+//! Storage limits of tenants, and the reserve of the disk. The store counts the usage with every write; this module compares.
 
 use crate::problem::{Problem, ProblemCode};
 use std::collections::BTreeMap;
@@ -9,9 +8,9 @@ use std::time::{Duration, Instant};
 use windlass_protocol::NoRoom;
 use windlass_store::{StoredTenant, Tenant, Usage, Usages};
 
-/// How long an answer of the disk is believed. A tenant cannot fill a reserve of hundreds of megabytes in it.
+/// Time for which the free space is cached. A tenant cannot fill a reserve of hundreds of megabytes in it.
 const FRESH: Duration = Duration::from_secs(1);
-/// When a disk without room is asked again.
+/// Seconds after which a client of a full disk may retry.
 const RETRY_SECONDS: u64 = 30;
 const MIB: u64 = 1024 * 1024;
 
@@ -27,10 +26,10 @@ pub struct StorageLimits {
 pub struct Storage {
     usages: Arc<Usages>,
     limits: StorageLimits,
-    /// Limits of tenants that have one of their own; 0 is no limit.
+    /// Limits of tenants that have one of their own; 0: no limit.
     own: RwLock<BTreeMap<Tenant, Option<u64>>>,
     folder: PathBuf,
-    /// Bytes that were free, and when.
+    /// The cached free bytes, and the time of the measurement.
     free: Mutex<Option<(Instant, u64)>>,
 }
 
@@ -47,7 +46,7 @@ impl Storage {
         storage
     }
 
-    /// A tenant as it is on disk.
+    /// Inserts or replaces the limit of a tenant that is on disk.
     pub fn update_tenant(&self, tenant: &StoredTenant) {
         let mut own = self.own.write().unwrap_or_else(PoisonError::into_inner);
         own.insert(tenant.id.clone(), tenant.limits.storage);
@@ -58,8 +57,8 @@ impl Storage {
         self.usages.of(tenant)
     }
 
-    /// Bytes that the tenant may use; None: no limit. The setting is not for the tenant `default`, which is of whoever
-    /// runs the server: its limit is set by a change of the tenant.
+    /// Returns the maximum bytes of the tenant; None: no limit. The setting does not apply to the tenant `default` of the
+    /// operators, whose limit is set by a change of the tenant.
     #[must_use]
     pub fn limit(&self, tenant: &Tenant) -> Option<u64> {
         let own = self.own.read().unwrap_or_else(PoisonError::into_inner);
@@ -68,16 +67,16 @@ impl Storage {
         own.or(each).filter(|limit| *limit > 0)
     }
 
-    /// Why the tenant can keep nothing more; None while there is room.
+    /// Returns the reason why the tenant can store nothing more; None while it can.
     #[must_use]
     pub fn no_room(&self, tenant: &Tenant) -> Option<NoRoom> {
         if let Some(limit) = self.limit(tenant) {
             let used = self.used(tenant).total();
             if used >= limit {
                 return Some(NoRoom::Quota(format!(
-                    "the tenant uses {} MiB of storage and may use {} MiB; executions free theirs when they are \
-                     pruned (`windlass admin prune`, `--keep`), and an operator of the server sets the limit with \
-                     PATCH /api/v1/tenants/{tenant} {{\"storage\": BYTES}}",
+                    "the tenant uses {} MiB of storage, its limit is {} MiB; prune executions (`windlass admin prune`, \
+                     `--keep`), or let an operator raise the limit with PATCH /api/v1/tenants/{tenant} \
+                     {{\"storage\": BYTES}}",
                     used / MIB,
                     limit / MIB
                 )));
@@ -85,13 +84,13 @@ impl Storage {
         }
         self.is_disk_full().then(|| {
             NoRoom::Disk(format!(
-                "the disk of the server has less than its reserve of {} MiB free; free some, or prune executions",
+                "the disk of the server has less free space than its reserve of {} MiB; free some, or prune executions",
                 self.limits.disk_reserve / MIB
             ))
         })
     }
 
-    /// A 507 for a tenant without room, a 503 for a disk without.
+    /// Refuses with 507 if the tenant is over its limit, and with 503 if the disk is full.
     pub fn check(&self, tenant: &Tenant) -> Result<(), Problem> {
         match self.no_room(tenant) {
             None => Ok(()),
@@ -108,7 +107,7 @@ impl Storage {
         self.limits.disk_reserve > 0 && self.free().is_some_and(|free| free < self.limits.disk_reserve)
     }
 
-    /// Bytes that are free on the disk of the data folder; None when the system does not say.
+    /// Returns the free bytes on the disk of the data folder; None if they are unknown.
     #[must_use]
     pub fn free(&self) -> Option<u64> {
         let mut known = self.free.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The secrets of a data folder: sealed in its store, opened with its master keys.
+//! The secrets of a data folder, encrypted in its store with its master keys.
 
 use crate::engine_secrets::EngineSecrets;
 use crate::host::now;
@@ -18,21 +18,20 @@ use windlass_secrets::{
 use windlass_store::sqlite::{Sqlite, SqliteSecrets};
 use windlass_store::{Audit, AuditSeal, SEAL_KEY_BYTES, Secrets, StoreError, StoredSecret, Tenant, Wrapped};
 
-/// The server's own secret that marks are made under.
+/// The server's own secret with the key of marks.
 const MARKS: &str = ".marks";
-/// The server's own secret that audit rows are sealed with, of the tenant `default`: the key in base64, and the number of
-/// the last row that was written before there was one.
+/// The server's own secret with the key of the audit log, in the tenant `default`: the key in base64, and the number of the
+/// last row without a seal.
 const SEAL: &str = ".seal";
 
-/// Secrets of one tenant, and bytes of their values. All are read when one is set, so that they stay few.
+/// Maximum number of secrets of one tenant, and of their bytes. All are read when one is set, so they must be few.
 const SECRETS_MAX: usize = 1_000;
 const SECRET_BYTES_MAX: usize = 1 << 20;
 
-/// Why a tenant cannot have another secret.
+/// Refusal of a secret beyond the limits of a tenant.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the tenant has {count} secrets of {} KiB; with this one it would have more than {SECRETS_MAX}, or more than {} MiB: \
-     delete some first",
+    "the tenant has {count} secrets of {} KiB and may have {SECRETS_MAX} secrets of {} MiB; delete some first",
     .bytes >> 10, SECRET_BYTES_MAX >> 20
 )]
 pub struct TooManySecrets {
@@ -40,7 +39,7 @@ pub struct TooManySecrets {
     bytes: usize,
 }
 
-/// What others are told about the process while it makes the folder.
+/// Description of the process in the lock file of the folder.
 const WHAT: &str = "windlass secrets";
 
 #[derive(Debug)]
@@ -50,15 +49,14 @@ pub struct LocalVault {
 }
 
 impl LocalVault {
-    /// Of a folder that has a store.
+    /// Opens the vault of a folder with a store.
     pub fn of(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
         let store = Sqlite::secrets(&Folder::store(folder))?;
         let keys = MasterKeys::new(folder, engine.get(KEY_VARIABLE).map(str::to_owned));
         Ok(LocalVault { store, keys })
     }
 
-    /// Makes the folder and its store if they are missing, or brings them up to date. Beside an engine that has the
-    /// folder nothing of that is needed.
+    /// Opens the vault of a folder, and creates or migrates folder and store unless an engine holds the folder.
     pub fn make(folder: &Path, engine: EngineSecrets) -> anyhow::Result<LocalVault> {
         LocalVault::of(folder, engine.clone()).or_else(|error| match Folder::hold(folder, WHAT) {
             Ok(held) => {
@@ -70,7 +68,7 @@ impl LocalVault {
         })
     }
 
-    /// Seals the value as the next version; it is on disk when this returns, and with it who asked for it.
+    /// Encrypts the value as the next version. When this returns, it and its audit entry are on disk.
     pub fn set(
         &mut self,
         tenant: &Tenant,
@@ -83,7 +81,7 @@ impl LocalVault {
         self.put(tenant, name, value, audit)
     }
 
-    /// Like `set`, under a name of the server's own, which no user can give.
+    /// Like `set`, for one of the server's own names, which users cannot set.
     pub(crate) fn set_own(
         &mut self,
         tenant: &Tenant,
@@ -91,7 +89,7 @@ impl LocalVault {
         value: &str,
         audit: Option<Audit>,
     ) -> anyhow::Result<StoredSecret> {
-        debug_assert!(is_own(name), "users cannot give the name {name}");
+        debug_assert!(is_own(name), "{name} is not one of the server's own names");
         self.put(tenant, name, value, audit)
     }
 
@@ -105,7 +103,7 @@ impl LocalVault {
         let _lock = self.keys.lock()?;
         let all = self.store.all(None)?;
         let is_it = |secret: &StoredSecret| *secret.tenant == *tenant.0 && secret.name == name;
-        // Who has lost the key that the audit log was sealed with can still set secrets under another one.
+        // Without the key of the audit log, secrets can still be set under another key.
         let others = all.iter().filter(|secret| !is_it(secret) && secret.name != SEAL);
         let ring = self.ring_for(others)?;
         let there = all.iter().find(|secret| is_it(secret));
@@ -131,18 +129,20 @@ impl LocalVault {
         });
         match self.store.put(&secret, audit.as_ref())? {
             true => Ok(secret),
-            false => bail!("secret `{name}` was changed at this moment by someone else; nothing was written"),
+            false => bail!(
+                "secret `{name}` was changed by another process at the same time; nothing was written, retry"
+            ),
         }
     }
 
-    /// What names the values that stand in definitions of the tenant, made when it is first needed. Names that were made
-    /// under another one stay good: each is of its own value.
+    /// Returns the key that names literal values in definitions of the tenant, created when it is first needed. Names made
+    /// with an earlier key stay valid.
     pub(crate) fn marks(&mut self, tenant: &Tenant) -> anyhow::Result<Marks> {
         let key = match self.open(tenant, MARKS)? {
             Some(kept) => kept,
             None => {
                 let mut random = Zeroizing::new([0; Marks::KEY_BYTES]);
-                getrandom::fill(&mut *random).context("the system gives no random bytes")?;
+                getrandom::fill(&mut *random).context("the system returned no random bytes")?;
                 let text = Zeroizing::new(STANDARD.encode(*random));
                 self.set_own(tenant, MARKS, &text, None)?;
                 text
@@ -154,8 +154,7 @@ impl LocalVault {
         Ok(Marks::new(key))
     }
 
-    /// The key that audit rows are sealed with; None while the folder has none. From then on what this vault changes is
-    /// sealed, too.
+    /// Returns the key that seals audit rows; None while the folder has none. From then on, changes of this vault are sealed.
     pub fn audit_seal(&mut self) -> anyhow::Result<Option<Arc<AuditSeal>>> {
         let Some(kept) = self.open(&Tenant::default(), SEAL)? else { return Ok(None) };
         let read = || {
@@ -169,18 +168,18 @@ impl LocalVault {
         Ok(Some(seal))
     }
 
-    /// The same, made when there is none yet. Needs the master key, or makes one.
+    /// Returns the key that seals audit rows, created if there is none. Requires the master key, or creates one.
     pub fn make_audit_seal(&mut self) -> anyhow::Result<Arc<AuditSeal>> {
         if self.store.get(&Tenant::default().0, SEAL)?.is_none() {
             let mut random = Zeroizing::new([0; SEAL_KEY_BYTES]);
-            getrandom::fill(&mut *random).context("the system gives no random bytes")?;
+            getrandom::fill(&mut *random).context("the system returned no random bytes")?;
             let text = Zeroizing::new(format!("{} {}", STANDARD.encode(*random), self.store.last_audit()?));
             self.set_own(&Tenant::default(), SEAL, &text, None)?;
         }
         self.audit_seal()?.context("the key of the audit log was removed while it was read")
     }
 
-    /// Sets it unless it has that value.
+    /// Sets a secret unless it has this value.
     pub fn keep(
         &mut self,
         tenant: &Tenant,
@@ -188,19 +187,19 @@ impl LocalVault {
         value: &str,
         audit: Option<Audit>,
     ) -> anyhow::Result<()> {
-        // One that cannot be opened is told when it is set.
+        // `set` reports a secret that cannot be decrypted.
         let same = self.open(tenant, name).is_ok_and(|kept| kept.is_some_and(|kept| *kept == value));
         if same { Ok(()) } else { self.set(tenant, name, value, audit).map(drop) }
     }
 
-    /// The first secret makes a key. Later ones need the keys of those that are there: with another one, half of the
-    /// vault would be lost unnoticed.
+    /// Returns the keys for a new secret. The first secret creates a key. Later ones require the keys of all others, or
+    /// half of the vault would be lost unnoticed.
     fn ring_for<'s>(&self, others: impl Iterator<Item = &'s StoredSecret>) -> anyhow::Result<Keyring> {
         let mut others = others.peekable();
         if others.peek().is_none() {
             return Ok(self.keys.load_or_create()?);
         }
-        let repair = "nothing was written: put the key back, or delete what it cannot open with `windlass secrets delete`";
+        let repair = "nothing was written: restore the key, or delete the secrets that it cannot decrypt with `windlass secrets delete`";
         let ring = self.keys.load().context(repair)?;
         let foreign = others.find_map(|other| match opened(&ring, other) {
             Err(error @ SealedError::NoKey { .. }) => Some(error),
@@ -209,19 +208,19 @@ impl LocalVault {
         foreign.map_or(Ok(ring), |error| Err(anyhow::Error::from(error).context(repair)))
     }
 
-    /// Those that users gave, in the order of their names.
+    /// Returns the secrets of users, ordered by name.
     pub fn list(&mut self, tenant: &Tenant) -> anyhow::Result<Vec<StoredSecret>> {
         let all = self.store.all(Some(&tenant.0))?;
         Ok(all.into_iter().filter(|secret| !is_own(&secret.name)).collect())
     }
 
-    /// Whether it was there.
+    /// Deletes a secret, and reports whether it existed.
     pub fn delete(&mut self, tenant: &Tenant, name: &str, audit: Option<&Audit>) -> anyhow::Result<bool> {
         Ok(!is_own(name) && self.store.delete(&tenant.0, name, audit)?)
     }
 
-    /// A new master key for all secrets; the old ones are forgotten when every secret is under the new one. With keys
-    /// in the variable, its first key is the new one.
+    /// Encrypts all secrets with a new master key, and removes the old keys afterwards. With keys in the variable, its first
+    /// key is the new one.
     pub fn rotate(&mut self) -> anyhow::Result<Rotated> {
         let _lock = self.keys.lock()?;
         let ring = self.keys.load()?;
@@ -229,12 +228,12 @@ impl LocalVault {
             let in_use = self.store.all(None)?.iter().all(|secret| secret.key == ring.newest().as_str());
             if in_use {
                 bail!(
-                    "every secret is under the first key of {KEY_VARIABLE} already\n  hint: put a new key in front of it, `head -c 32 /dev/urandom | base64`, then rotate, then remove the old one"
+                    "every secret is already encrypted with the first key of {KEY_VARIABLE}\n  hint: put a new key in front of it, `head -c 32 /dev/urandom | base64`, then rotate, then remove the old one"
                 );
             }
             return self.rewrap(&ring);
         }
-        // At every moment the file holds the keys of what is stored: both, until all of it is under the new one.
+        // The file has both keys until every secret is encrypted with the new one.
         let both = ring.renewed()?;
         self.keys.replace(&both)?;
         match self.rewrap(&both) {
@@ -248,7 +247,7 @@ impl LocalVault {
         }
     }
 
-    /// Names of secrets that the keys at hand do not open, and why the first of them does not.
+    /// Returns the number of secrets that cannot be decrypted, and the error of the first.
     pub fn unreadable(&mut self) -> anyhow::Result<Option<(usize, anyhow::Error)>> {
         let all = self.store.all(None)?;
         if all.is_empty() {
@@ -266,7 +265,7 @@ impl LocalVault {
     pub(crate) fn open(&mut self, tenant: &Tenant, name: &str) -> anyhow::Result<Option<Zeroizing<String>>> {
         let Some(secret) = self.store.get(&tenant.0, name)? else { return Ok(None) };
         let value = match opened(&self.keys.load()?, &secret) {
-            // A rotation came between the row and the key: both are read again.
+            // A rotation happened between the two reads: both are repeated.
             Err(SealedError::NoKey { .. }) => {
                 let Some(secret) = self.store.get(&tenant.0, name)? else { return Ok(None) };
                 opened(&self.keys.load()?, &secret)?
@@ -288,7 +287,7 @@ impl LocalVault {
     }
 }
 
-/// The vault as workers see it.
+/// The vault, shared by requests and workers.
 #[derive(Debug)]
 pub struct SharedVault(Mutex<LocalVault>);
 
@@ -297,7 +296,7 @@ impl SharedVault {
         SharedVault(Mutex::new(vault))
     }
 
-    /// For requests. What a user can mend is told; what only the operator can is in the log.
+    /// Runs an operation of a request. Errors that the user can repair are returned; others are logged for the operator.
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&mut LocalVault) -> anyhow::Result<T>,
@@ -309,12 +308,12 @@ impl SharedVault {
             if let Some(many) = error.downcast_ref::<TooManySecrets>() {
                 return Problem::new(ProblemCode::LimitExceeded, many.to_string());
             }
-            tracing::error!(error = format!("{error:#}"), "the vault could not be used");
-            Problem::unavailable("the stored secrets cannot be used at the moment; the server's log says why")
+            tracing::error!(error = format!("{error:#}"), "cannot use the vault");
+            Problem::unavailable("the stored secrets cannot be used; the log of the server has the reason")
         })
     }
 
-    /// Opens a secret of the tenant for one of its steps.
+    /// Decrypts a secret of the tenant for one of its steps.
     pub(crate) fn open_for_step(
         &self,
         tenant: &Tenant,
@@ -340,24 +339,24 @@ impl SharedVault {
 }
 
 fn text(value: Zeroizing<Vec<u8>>) -> anyhow::Result<Zeroizing<String>> {
-    let text = std::str::from_utf8(&value).context("the secret is no text")?;
+    let text = std::str::from_utf8(&value).context("the secret is not UTF-8")?;
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// What a rotation came to.
+/// Result of a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotated {
-    /// Those that users gave.
+    /// Number of secrets of users.
     pub secrets: usize,
     pub key: String,
 }
 
-/// Names that begin with a dot are the server's: [`check_name`] refuses them.
+/// Reports whether a name is one of the server's own: it begins with a dot, which [`check_name`] refuses.
 fn is_own(name: &str) -> bool {
     name.starts_with('.')
 }
 
-/// Refuses a value for which a tenant with these other secrets has no room.
+/// Refuses a value beyond the limits of a tenant with these other secrets.
 fn check_room<'s>(others: impl Iterator<Item = &'s StoredSecret>, value: &str) -> Result<(), TooManySecrets> {
     let (count, bytes) =
         others.fold((0, 0), |(count, bytes), secret| (count + 1, bytes + secret.sealed.len()));

@@ -1,5 +1,5 @@
-//! The secret that a tenant's webhooks are signed with: made when it is first needed, sealed on disk, renewed on demand.
-//! For a while after that, both the new and the old one sign.
+//! The secret that signs the webhooks of a tenant: created when it is first needed, encrypted on disk, replaced on demand. For
+//! a grace period, both the new and the previous one sign.
 
 use crate::host::now;
 use crate::problem::Problem;
@@ -13,9 +13,9 @@ use windlass_kernel::Millis;
 use windlass_secrets::Zeroizing;
 use windlass_store::{Audit, Tenant};
 
-/// Its name among the secrets; users cannot give one like it.
+/// Name of the secret in the vault; users cannot set such a name.
 const NAME: &str = ".webhook";
-/// Receivers have so long to learn the new secret.
+/// Grace period in which receivers switch to the new secret.
 pub const GRACE_MS: i64 = 24 * 60 * 60 * 1_000;
 
 pub struct WebhookSecrets {
@@ -23,16 +23,16 @@ pub struct WebhookSecrets {
     known: Mutex<HashMap<Tenant, Signing>>,
 }
 
-/// What a tenant's webhooks are signed with.
+/// The secrets that sign the webhooks of a tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signing {
     pub current: Secret,
     pub since: Millis,
-    /// The one before, and until when it signs, too.
+    /// The previous secret, and the time until which it signs.
     pub previous: Option<(Secret, Millis)>,
 }
 
-/// As it is sealed.
+/// The serialised form in the vault.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     current: String,
@@ -41,7 +41,7 @@ struct Sealed {
 }
 
 impl Signing {
-    /// Every secret that signs at that time, the newest first.
+    /// Returns all secrets that sign at this time, the newest first.
     #[must_use]
     pub fn at(&self, now: Millis) -> Vec<Secret> {
         let previous =
@@ -50,9 +50,9 @@ impl Signing {
     }
 
     fn sealed(&self) -> Sealed {
-        let shown = Secret::shown;
-        let previous = self.previous.as_ref().map(|(secret, until)| (shown(secret), *until));
-        Sealed { current: shown(&self.current), since: self.since, previous }
+        let text = Secret::to_text;
+        let previous = self.previous.as_ref().map(|(secret, until)| (text(secret), *until));
+        Sealed { current: text(&self.current), since: self.since, previous }
     }
 
     fn opened(sealed: Sealed) -> Result<Signing, Problem> {
@@ -68,7 +68,7 @@ impl WebhookSecrets {
         WebhookSecrets { vault, known: Mutex::default() }
     }
 
-    /// May wait for the disk.
+    /// Returns the secrets of a tenant. Blocks on the disk.
     pub fn of(&self, tenant: &Tenant) -> Result<Signing, Problem> {
         let mut known = self.lock();
         if let Some(signing) = known.get(tenant) {
@@ -83,7 +83,7 @@ impl WebhookSecrets {
         Ok(signing)
     }
 
-    /// May wait for the disk. The old secret signs for a while longer.
+    /// Replaces the secret of a tenant; the previous one signs for the grace period. Blocks on the disk.
     pub fn rotate(&self, tenant: &Tenant, audit: Audit) -> Result<Signing, Problem> {
         let old = self.of(tenant)?;
         let mut known = self.lock();
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_old_secret_signs_until_its_time_is_over() {
+    fn the_previous_secret_signs_until_the_grace_period_ends() {
         let (current, old) = (Secret::random().unwrap(), Secret::random().unwrap());
         let signing =
             Signing { current: current.clone(), since: Millis(0), previous: Some((old.clone(), Millis(10))) };

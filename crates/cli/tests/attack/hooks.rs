@@ -113,14 +113,17 @@ fn strangers_use_up_the_limits_of_a_hook_and_not_those_of_the_tenants_users() {
     };
     limit(json!({ "hookRateLimit": 1 }));
     let refused = flood(&at("open"));
-    assert!(refused["error"]["message"].as_str().unwrap().contains("the hook takes 1"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("the hook accepts 1"), "{refused}");
     assert_eq!(knock(&stage, &at("other")).0, StatusCode::ACCEPTED, "another hook has a limit of its own");
     let mine = stage.send(&developer, Method::POST, "/hooks/open", &json!({}));
     assert_eq!(mine.0, StatusCode::ACCEPTED, "a user of the tenant is no stranger: {}", mine.1);
     // The tenant's own limit holds for all of its hooks together.
     limit(json!({ "hookRateLimit": 0, "rateLimit": 1, "rateBurst": 1 }));
     let refused = flood(&at("other"));
-    assert!(refused["error"]["message"].as_str().unwrap().contains("the tenant's hooks take 1"), "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains("the hooks of the tenant accept 1"),
+        "{refused}"
+    );
 }
 
 #[test]

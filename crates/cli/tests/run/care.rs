@@ -38,9 +38,9 @@ fn a_backup_goes_over_nothing_and_a_changed_one_is_refused() {
     let place = Place::playing(LARGE);
     ran(&place);
     place.windlass(&["admin", "backup", "saved"]).expect(0);
-    place.windlass(&["admin", "backup", "saved"]).expect(1).says("is there already");
+    place.windlass(&["admin", "backup", "saved"]).expect(1).says("exists; name a new folder");
     place.windlass(&["admin", "restore", "saved"]).expect(1).says("restore into another folder");
-    place.windlass(&["admin", "restore", "elsewhere", "--data", "new"]).expect(1).says("is no backup");
+    place.windlass(&["admin", "restore", "elsewhere", "--data", "new"]).expect(1).says("is not a backup");
     place.windlass(&["admin", "backup", "other", "--data", "nowhere"]).expect(1).says("there is no data");
     let mut store = fs::read(place.path("saved/windlass.db")).expect("a store");
     let middle = store.len() / 2;
@@ -76,7 +76,7 @@ fn a_backup_that_fails_leaves_nothing() {
     ran(&place);
     let artifact = files(&place.path("data/artifacts")).remove(0);
     fs::write(artifact, "something else").expect("it is changed");
-    place.windlass(&["admin", "backup", "saved"]).expect(1).says("is not what it was");
+    place.windlass(&["admin", "backup", "saved"]).expect(1).says("is damaged");
     assert!(unfinished(&place).is_empty(), "{:?}", unfinished(&place));
 }
 

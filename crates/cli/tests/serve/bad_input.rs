@@ -105,7 +105,7 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
         body[name] = value;
         body
     };
-    check(&server, tokens(&with("name", json!(7))), 400, Some("name"), "expected a text");
+    check(&server, tokens(&with("name", json!(7))), 400, Some("name"), "expected a string");
     check(&server, tokens(&with("role", json!("king"))), 400, Some("role"), "unknown variant `king`");
     check(&server, tokens(&with("rôle", json!(1))), 400, Some("rôle"), "unknown field");
     check(&server, tokens(&with("name", json!(long))), 400, Some("name"), "1 to 255 characters");
@@ -116,10 +116,22 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     check(&server, tokens(&json!({ "name": "ci" })), 400, None, "missing field `role`");
     check(&server, tokens(&json!([])), 400, None, "invalid length 0");
     let tenant = |body: &Value| json_case(Method::PATCH, "/api/v1/tenants/default", body);
-    check(&server, tenant(&json!({ "rateLimit": -1 })), 400, Some("rateLimit"), "expected a whole number");
-    check(&server, tenant(&json!({ "rateLimit": 1.5 })), 400, Some("rateLimit"), "expected a whole number");
+    check(
+        &server,
+        tenant(&json!({ "rateLimit": -1 })),
+        400,
+        Some("rateLimit"),
+        "expected a non-negative integer",
+    );
+    check(
+        &server,
+        tenant(&json!({ "rateLimit": 1.5 })),
+        400,
+        Some("rateLimit"),
+        "expected a non-negative integer",
+    );
     check(&server, tenant(&json!({ "rateLimit": 4_000_000_000_u32 })), 400, Some("rateLimit"), "at most");
-    check(&server, tenant(&json!({ "name": null })), 400, Some("name"), "expected a text");
+    check(&server, tenant(&json!({ "name": null })), 400, Some("name"), "expected a string");
     let status = |body: &Value| json_case(Method::PATCH, &workflow, body);
     check(&server, status(&json!({ "status": "gone" })), 400, Some("status"), "unknown variant");
     check(&server, status(&json!({ "nodes": [] })), 400, Some("nodes"), "unknown field");
@@ -145,7 +157,7 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     check(&server, post("application/json", b"{".into()), 400, Some(""), "EOF");
     check(&server, post("application/json", b"".into()), 400, Some(""), "EOF");
     check(&server, post("application/json", b"{\"name\": \"\xff\"}".into()), 400, Some("name"), "unicode");
-    check(&server, post("application/json", vec![b'['; 60_000]), 400, Some(""), "64 deep");
+    check(&server, post("application/json", vec![b'['; 60_000]), 400, Some(""), "64 levels deep");
     check(&server, post("application/json", vec![b' '; 70_000]), 413, None, "65536 bytes");
     check(&server, post("text/plain", good.to_string().into()), 415, None, "send application/json");
     check(&server, post("", good.to_string().into()), 415, None, "Content-Type is missing");
@@ -155,7 +167,7 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     check(&server, define("text/yaml", b"\xff\xfe".into()), 400, None, "not UTF-8 text: see byte 0");
     check(&server, define("text/yaml", b"a: b".into()), 400, Some(""), "no definition");
     check(&server, define("application/json", b"{\"workflow\": ".into()), 400, None, "has errors");
-    check(&server, define("application/json", vec![b'['; 60_000]), 400, Some(""), "64 deep");
+    check(&server, define("application/json", vec![b'['; 60_000]), 400, Some(""), "64 levels deep");
     check(&server, define("text/yaml", vec![b'['; 60_000]), 400, None, "has errors");
     check(&server, define("text/yaml", vec![b'#'; 70_000]), 413, None, "65536 bytes");
     check(&server, define("application/xml", b"<x/>".into()), 415, None, "application/yaml");
@@ -175,9 +187,15 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
         get(&format!("{workflow}/versions?cursor=abc")),
         400,
         Some("cursor"),
-        "no cursor of this list",
+        "not a cursor of this list",
     );
-    check(&server, get("/api/v1/audit?cursor=dmVyc2lvbnM6MQ"), 400, Some("cursor"), "no cursor of this list");
+    check(
+        &server,
+        get("/api/v1/audit?cursor=dmVyc2lvbnM6MQ"),
+        400,
+        Some("cursor"),
+        "not a cursor of this list",
+    );
     check(&server, get("/api/v1/audit?since=yesterday"), 400, Some("since"), "must be a time");
     check(&server, get("/api/v1/audit?limit=0"), 400, Some("limit"), "from 1 to 100");
     check(&server, get("/api/v1/audit?limit=101"), 400, Some("limit"), "from 1 to 100");

@@ -166,7 +166,7 @@ fn answers_say_nothing_of_what_is_inside() {
     let error = &refused["error"];
     assert_eq!(error["details"][0]["path"], "options.timeout");
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("`options.timeout`") && message.contains("a whole number"), "{message}");
+    assert!(message.contains("`options.timeout`") && message.contains("integer"), "{message}");
     assert!(!message.contains("u64") && !message.contains("line 1"), "{message}");
 
     let ask = json!([{ "id": "t", "type": "trigger", "config": {} }, { "id": "ask", "type": "approval", "config": {} }]);

@@ -403,10 +403,10 @@ fn a_stream_ends_with_its_token_and_says_why() {
                 break (code, reason);
             }
         };
-        assert!(closed.0 == 4401 && closed.1.contains("ended or was revoked"), "{closed:?}");
+        assert!(closed.0 == 4401 && closed.1.contains("expired or was revoked"), "{closed:?}");
         let events: Vec<String> = events.collect();
         let last = events.iter().rposition(|line| line == "event: error").expect("it says why it ends");
-        assert!(events[last + 1].contains("ended or was revoked"), "{events:?}");
+        assert!(events[last + 1].contains("expired or was revoked"), "{events:?}");
     }
     // Of another token, nothing ended.
     others.say(&json!({ "type": "ping" }));

@@ -234,7 +234,7 @@ fn wfl_16_what_cannot_be_read_when_it_is_wanted_is_told_as_soon_as_it_can() {
     let delivery = log_when(&server, &first, |log| log.len() == 2).remove(0);
     store.execute_batch("ALTER TABLE workflows RENAME TO hidden").unwrap();
     redeliver(&server, &delivery);
-    server.until_said("executions with webhooks cannot be looked up");
+    server.until_said("cannot read executions with webhooks");
     store.execute_batch("ALTER TABLE hidden RENAME TO workflows").unwrap();
     let received = receiver.until(|received| received.len() == 3);
     assert_eq!(received[2].headers["webhook-id"], delivery["id"].as_str().unwrap());

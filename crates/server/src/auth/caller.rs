@@ -1,4 +1,4 @@
-//! Who asks.
+//! The caller of a request.
 
 use super::{Credential, Holder, Permission, Role, Token};
 use crate::app::App;
@@ -16,22 +16,22 @@ use windlass_store::Tenant;
 
 pub const TENANT_HEADER: HeaderName = HeaderName::from_static("x-tenant-id");
 
-/// Marks requests of a process that can write to the data folder: from this process, or through the socket in the
+/// Marker of requests from a process that can write to the data folder: this process, or a client of the socket in the
 /// folder. Such a process could read the owner's token and the database, so it needs no token.
 #[derive(Debug, Clone, Copy)]
 pub struct FolderOwner;
 
-/// The name under which the owner of the data folder acts.
+/// Actor name of the owner of the data folder.
 const OWNER: &str = "owner";
 
-/// The one who sent a request, and the tenant whose rows it reads and writes.
+/// The sender of a request, and the tenant whose rows it reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub tenant: Tenant,
     pub role: Role,
     /// `user_…`, or `jwt:` and the subject of a JWT.
     pub id: String,
-    /// An owner or admin of the tenant `default`, who runs the server for all tenants.
+    /// Whether the caller is an owner or admin of the tenant `default`, who operates the server for all tenants.
     pub is_operator: bool,
     pub credential: Credential,
 }
@@ -42,7 +42,7 @@ impl Caller {
         Caller { tenant, role, id, is_operator, credential }
     }
 
-    /// What only those who run the server may do.
+    /// Refuses with 403 unless the caller is an operator of the server.
     pub fn check_operator(&self) -> Result<(), Problem> {
         match self.is_operator {
             true => Ok(()),
@@ -50,7 +50,7 @@ impl Caller {
         }
     }
 
-    /// What the role does not have is a 403.
+    /// Refuses with 403 unless the role of the caller has the permission.
     pub fn may(&self, permission: Permission) -> Result<(), Problem> {
         if self.role.may(permission) {
             return Ok(());
@@ -59,9 +59,9 @@ impl Caller {
         Err(Problem::forbidden(format!("the role `{role}` may not {action}")))
     }
 
-    /// From a token of ours or a JWT, as it stands after the word `Bearer`.
+    /// Authenticates a token of this server or a JWT, without the word `Bearer`.
     pub async fn from_token(app: &App, text: &str) -> Result<Caller, Problem> {
-        let wrong = || Problem::unauthenticated("the token is not known, or is not valid any more");
+        let wrong = || Problem::unauthenticated("the token is unknown, expired or revoked");
         if let Some(token) = Token::read(text) {
             let credential = Credential::Token(token.digest());
             let user = app.directory.holder(&token.digest(), now()).ok_or_else(wrong)?;
@@ -77,7 +77,7 @@ impl Caller {
             jwt.holder(text).await.map_err(Problem::unauthenticated)?;
         match app.directory.has(&tenant) {
             true => Ok(Caller::in_tenant(tenant, role, subject, Credential::Until(until))),
-            false => Err(Problem::unauthenticated("the JWT is not accepted: there is no such tenant")),
+            false => Err(Problem::unauthenticated("the JWT is not accepted: its tenant does not exist")),
         }
     }
 
@@ -86,7 +86,8 @@ impl Caller {
     }
 
     async fn from_headers(app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
-        let missing = || Problem::unauthenticated("send the header Authorization: Bearer TOKEN");
+        let missing =
+            || Problem::unauthenticated("the token is missing; send the header Authorization: Bearer TOKEN");
         let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(missing)?;
         let (scheme, token) = value.split_once(' ').ok_or_else(missing)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
@@ -101,7 +102,7 @@ impl Caller {
         Ok(caller)
     }
 
-    /// Of a subscriber, whose token comes in a message: after the word `Bearer`, or alone.
+    /// Authenticates a subscriber by the token in its message, with or without the word `Bearer`.
     pub async fn from_message(app: &App, token: &str, headers: &HeaderMap) -> Result<Caller, Problem> {
         let token = match token.split_once(' ') {
             Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token,
@@ -112,25 +113,27 @@ impl Caller {
         Ok(caller)
     }
 
-    /// Whoever runs the server may act for another tenant.
+    /// Applies the header `X-Tenant-ID`: an operator may act for another tenant.
     fn act_for_tenant(mut self, app: &App, headers: &HeaderMap) -> Result<Caller, Problem> {
-        let Some(asked) = headers.get(TENANT_HEADER) else { return Ok(self) };
-        let asked = asked.to_str().unwrap_or_default();
-        if *asked == *self.tenant.0 {
+        let Some(requested) = headers.get(TENANT_HEADER) else { return Ok(self) };
+        let requested = requested.to_str().unwrap_or_default();
+        if *requested == *self.tenant.0 {
             return Ok(self);
         }
         if !self.is_operator {
-            let message = "X-Tenant-ID is for owners and admins of the tenant `default`; leave it out";
+            let message =
+                "only owners and admins of the tenant `default` may send X-Tenant-ID; omit the header";
             return Err(Problem::forbidden(message));
         }
-        self.tenant = Tenant::new(asked);
+        self.tenant = Tenant::new(requested);
         match app.directory.has(&self.tenant) {
             true => Ok(self),
-            false => Err(Problem::not_found("tenant", asked)),
+            false => Err(Problem::not_found("tenant", requested)),
         }
     }
 
-    /// Every request counts, also those that are refused later. The owner of the folder is not limited.
+    /// Counts the request against the rate limit of the tenant, even if it is refused later. The owner of the folder has no
+    /// limit.
     fn take_rate(&self, app: &App) -> Result<(), Problem> {
         if self.credential == Credential::Folder {
             return Ok(());

@@ -1,4 +1,4 @@
-//! How long a caller may go on: a stream outlives the request that opened it, and the token need not.
+//! Credentials of callers, and their expiry: a stream may outlive the token that opened it.
 
 use super::{Caller, Digest};
 use crate::app::App;
@@ -7,41 +7,41 @@ use crate::problem::Problem;
 use std::time::Duration;
 use windlass_kernel::Millis;
 
-/// What a caller came in with.
+/// The credential that authenticated a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential {
-    /// A token of ours: until it ends or is revoked.
+    /// A token of this server, valid until it expires or is revoked.
     Token(Digest),
-    /// A JWT: until it ends.
+    /// A JWT, valid until this time.
     Until(Millis),
-    /// A webhook's request, which needs none.
+    /// No credential: a request to a hook that requires none.
     Free,
     /// Access to the data folder itself.
     Folder,
 }
 
-/// The end of a credential that is further away is looked for again then.
+/// Maximum time between two checks of a credential.
 const LOOK_AGAIN: Duration = Duration::from_secs(3_600);
 
 impl Caller {
-    /// A 401 from the moment on at which what the caller came in with opens nothing any more.
+    /// Refuses with 401 if the credential is no longer valid.
     pub fn check_credential(&self, app: &App) -> Result<(), Problem> {
-        let passes = match self.credential {
+        let is_valid = match self.credential {
             Credential::Token(digest) => app.directory.is_valid(&digest, now()),
             Credential::Until(end) => now() < end,
             Credential::Free | Credential::Folder => true,
         };
-        match passes {
+        match is_valid {
             true => Ok(()),
             false => {
-                Err(Problem::unauthenticated("the token has ended or was revoked; come again with a new one"))
+                Err(Problem::unauthenticated("the token has expired or was revoked; retry with a new one"))
             }
         }
     }
 
-    /// Comes when it does not credential any more.
+    /// Completes when the credential is no longer valid.
     pub async fn wait_for_expiry(&self, app: &App) -> Problem {
-        // Before the first look, so that nothing is missed between.
+        // Subscribes before the first check, so that no revocation is missed.
         let mut revocations = app.directory.revocations();
         loop {
             if let Err(problem) = self.check_credential(app) {

@@ -1,5 +1,5 @@
-//! Every tenant and every token the server knows, in memory. This process is the only one that writes them, so memory
-//! is never behind: a row is on disk before it is here.
+//! All tenants and tokens, in memory. Only this process writes them, and a row is on disk before it is inserted here, so the
+//! memory is never stale.
 
 use super::{Digest, Role};
 use crate::limits::{Rate, TENANT_RATE};
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use windlass_kernel::Millis;
 use windlass_store::{Access, StoreError, StoredTenant, StoredToken, Tenant, TenantLimits};
 
-/// Never used.
+/// Stands for a token that was never used.
 const NEVER: i64 = i64::MIN;
 
 /// The holder of a token.
@@ -22,14 +22,14 @@ pub struct User {
     pub role: Role,
     /// In milliseconds, or `NEVER`.
     used_at: AtomicI64,
-    /// What of that is on disk.
+    /// The value of `used_at` on disk.
     stored_at: AtomicI64,
 }
 
 #[derive(Debug, Default)]
 pub struct Directory {
     known: RwLock<Known>,
-    /// Told of every token that is revoked.
+    /// Notified of every revoked token.
     revoked: watch::Sender<()>,
 }
 
@@ -44,17 +44,17 @@ impl Directory {
         let directory = Directory::default();
         reader.tenants()?.into_iter().for_each(|tenant| directory.put_tenant(tenant));
         for token in reader.tokens()? {
-            directory.put_token(token).context("the store holds a token that cannot be used")?;
+            directory.put_token(token).context("the store has a token that cannot be used")?;
         }
         Ok(directory)
     }
 
-    /// A tenant that is on disk.
+    /// Inserts or replaces a tenant that is on disk.
     pub fn put_tenant(&self, tenant: StoredTenant) {
         self.write().tenants.insert(tenant.id.clone(), tenant);
     }
 
-    /// A token that is on disk.
+    /// Inserts or replaces a token that is on disk.
     pub fn put_token(&self, token: StoredToken) -> Result<(), StoreError> {
         let unknown = || StoreError::Corrupt(format!("token {} has the role `{}`", token.id, token.role));
         let role = Role::of_name(&token.role).ok_or_else(unknown)?;
@@ -69,7 +69,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Whoever holds a token with this digest. A stale or revoked one is no token.
+    /// Returns the holder of a valid token with this digest, and records the use.
     #[must_use]
     pub fn holder(&self, digest: &Digest, now: Millis) -> Option<Arc<User>> {
         let known = self.read();
@@ -81,7 +81,7 @@ impl Directory {
         is_valid.then(|| user.clone())
     }
 
-    /// The same, and it does not count as a use.
+    /// Reports whether a token with this digest is valid. It does not count as a use.
     #[must_use]
     pub fn is_valid(&self, digest: &Digest, now: Millis) -> bool {
         self.read().by_digest.get(digest).is_some_and(|user| user.is_valid(now))
@@ -92,7 +92,7 @@ impl Directory {
         self.read().by_digest.get(digest)?.token.expires_at
     }
 
-    /// Changes when some token was revoked.
+    /// Returns a receiver that changes when any token is revoked.
     #[must_use]
     pub fn revocations(&self) -> watch::Receiver<()> {
         self.revoked.subscribe()
@@ -108,7 +108,7 @@ impl Directory {
         self.read().tenants.get(tenant).cloned()
     }
 
-    /// The oldest first.
+    /// Returns all tenants, the oldest first.
     #[must_use]
     pub fn tenants(&self) -> Vec<StoredTenant> {
         let mut tenants: Vec<_> = self.read().tenants.values().cloned().collect();
@@ -121,7 +121,7 @@ impl Directory {
         !self.read().by_digest.is_empty()
     }
 
-    /// Those of a tenant that were not revoked, the oldest first.
+    /// Returns the tokens of a tenant that are not revoked, the oldest first.
     #[must_use]
     pub fn users(&self, tenant: &Tenant) -> Vec<Arc<User>> {
         let known = self.read();
@@ -136,7 +136,7 @@ impl Directory {
         self.users(tenant).into_iter().find(|user| user.token.id == id)
     }
 
-    /// Uses of tokens that are not on disk yet.
+    /// Returns uses of tokens that are not on disk yet, and counts them as stored.
     pub fn take_unstored_uses(&self) -> Vec<(String, Millis)> {
         let known = self.read();
         let unstored = known.by_digest.values().filter_map(|user| {
@@ -147,7 +147,7 @@ impl Directory {
         unstored.collect()
     }
 
-    /// How many requests of the tenant are taken; None: as many as come.
+    /// Returns the rate limit of the tenant; None: no limit.
     #[must_use]
     pub fn rate(&self, tenant: &Tenant, settings: &Settings) -> Option<Rate> {
         let limits = self.limits(tenant);
@@ -155,20 +155,20 @@ impl Directory {
         match limits.rate_limit.or(settings.rate_limit) {
             Some(0) => None,
             Some(per_second) => Some(Rate::new(per_second, burst)),
-            // Whoever runs the server is not to be kept out by a limit that nobody has set.
+            // A default must not lock out the operators of the server.
             None if *tenant == Tenant::default() => None,
             None => Some(Rate { burst: burst.unwrap_or(TENANT_RATE.burst), ..TENANT_RATE }),
         }
     }
 
-    /// How many requests without a token each hook of the tenant takes; None: as many as come.
+    /// Returns the rate limit of each hook of the tenant for requests without a token; None: no limit.
     #[must_use]
     pub fn hook_rate(&self, tenant: &Tenant, settings: &Settings) -> Option<Rate> {
         let limit = self.limits(tenant).hook_rate_limit.or(settings.hook_rate_limit)?;
         (limit > 0).then(|| Rate::new(limit, None))
     }
 
-    /// How many streams of the tenant may be open; None: as many as the server takes.
+    /// Returns the maximum number of open streams of the tenant; None: no limit.
     #[must_use]
     pub fn streams(&self, tenant: &Tenant, settings: &Settings) -> Option<usize> {
         let limit = self.limits(tenant).streams.or(settings.tenant_streams)?;
@@ -194,7 +194,7 @@ impl User {
         self.token.revoked_at.is_none() && self.token.expires_at.is_none_or(|end| now < end)
     }
 
-    /// Also a use that is not on disk yet.
+    /// Returns the time of the last use, even if it is not on disk yet.
     #[must_use]
     pub fn last_used_at(&self) -> Option<Millis> {
         let used = self.used_at.load(Ordering::Relaxed);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn tenants_have_limits_that_nobody_has_set_and_whoever_runs_the_server_has_none() {
+    fn default_limits_apply_to_all_tenants_but_the_operators() {
         let (directory, own, other) = (Directory::default(), Tenant::default(), Tenant::new("tnt_other"));
         let unset = settings(&[]);
         assert_eq!(directory.rate(&own, &unset), None);

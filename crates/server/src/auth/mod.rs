@@ -1,4 +1,4 @@
-//! Who asks, for which tenant, and what they may do.
+//! Authentication and authorisation: callers, their tenants, credentials and roles.
 
 mod caller;
 mod credential;

@@ -1,4 +1,4 @@
-//! The owner's token of a data folder: made at the first start, in a file that only its owner reads.
+//! The owner's token of a data folder, created at the first start in a file with mode 0600.
 
 use super::Token;
 use anyhow::{Context, bail};
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use windlass_secrets::Zeroizing;
 
 pub const OWNER_FILE: &str = "owner.token";
-/// A longer file is none of ours.
+/// Maximum size of the file; a larger one is not a token.
 const FILE_MAX: u64 = 1_000;
 
-/// The token in the folder, made if there is none. One that is there is never overwritten.
+/// Returns the token in the folder, created if there is none. An existing file is never overwritten.
 pub fn owner_token(folder: &Path) -> anyhow::Result<(Token, PathBuf)> {
     let path = folder.join(OWNER_FILE);
     let token = match read(&path)? {
         Some(token) => token,
-        None => make(folder, &path)?,
+        None => create(folder, &path)?,
     };
     Ok((token, path))
 }
@@ -35,25 +35,24 @@ fn read(path: &Path) -> anyhow::Result<Option<Token>> {
     match Token::read(text.trim()) {
         Some(token) => Ok(Some(token)),
         None => bail!(
-            "{} holds no token of this program\n  hint: move the file away, and the next start makes another one",
+            "{} does not contain a token\n  hint: move the file away; the next start creates a new one",
             path.display()
         ),
     }
 }
 
-/// Written whole beside its place first: whoever finds the file finds all of it.
-fn make(folder: &Path, path: &Path) -> anyhow::Result<Token> {
-    let token = Token::random().context("the system gives no random bytes")?;
-    let beside = folder.join(format!("{OWNER_FILE}.{}", std::process::id()));
-    let written = write(&beside, token.text()).and_then(|()| match std::fs::hard_link(&beside, path) {
+/// Writes a temporary file and links it, so that the file is never seen half written.
+fn create(folder: &Path, path: &Path) -> anyhow::Result<Token> {
+    let token = Token::random().context("the system returned no random bytes")?;
+    let temporary = folder.join(format!("{OWNER_FILE}.{}", std::process::id()));
+    let written = write(&temporary, token.text()).and_then(|()| match std::fs::hard_link(&temporary, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         linked => linked,
     });
-    // The name beside it is not needed any more, whatever came of it.
-    let _ = std::fs::remove_file(&beside);
+    let _ = std::fs::remove_file(&temporary);
     written.with_context(|| format!("cannot write {}", path.display()))?;
     File::open(folder).and_then(|folder| folder.sync_all()).context("cannot sync the data folder")?;
-    read(path)?.context("the owner's token has gone while it was made")
+    read(path)?.context("the file with the owner's token was removed while it was created; retry")
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
@@ -68,23 +67,23 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn the_file_is_made_once_for_its_owner_alone() {
+    fn the_file_is_created_once_and_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let (made, path) = owner_token(folder.path()).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let (found, _) = owner_token(folder.path()).unwrap();
         assert_eq!(found.digest(), made.digest());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left behind");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file remains");
     }
 
     #[test]
-    fn a_file_that_holds_something_else_is_left_alone() {
+    fn a_file_with_other_content_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(OWNER_FILE);
         std::fs::write(&path, "my notes").unwrap();
         let error = owner_token(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("holds no token") && error.contains("hint"), "{error}");
+        assert!(error.contains("does not contain a token") && error.contains("hint"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes");
     }
 }

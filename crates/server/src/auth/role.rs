@@ -1,4 +1,4 @@
-//! Roles and what they may do: one table.
+//! Roles and their permissions.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,14 +15,14 @@ pub enum Role {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Permission {
-    /// See workflows, executions and their logs.
+    /// Read workflows, executions and their logs.
     View,
     /// Start executions; cancel, retry, pause, resume and answer them.
     Execute,
     /// Create and change workflows, schedules; run with debug output.
     Edit,
     Delete,
-    /// Tokens, secrets, webhook secret, audit log and limits of the tenant.
+    /// Manage tokens, secrets, the webhook secret, the audit log and limits of the tenant.
     Administer,
 }
 
@@ -56,7 +56,7 @@ impl Role {
         Role::ALL.into_iter().find(|role| role.name() == name)
     }
 
-    /// Nobody gives, or takes away, more than they have themselves.
+    /// Reports whether a caller with this role may create and revoke tokens with the other role.
     #[must_use]
     pub fn reaches(self, other: Role) -> bool {
         self <= other
@@ -64,15 +64,15 @@ impl Role {
 }
 
 impl Permission {
-    /// What a refused caller is told about it.
+    /// Returns the words for the permission in error messages.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {
-            Permission::View => "see this",
+            Permission::View => "read this",
             Permission::Execute => "start or control executions",
-            Permission::Edit => "create or change definitions, or debug",
-            Permission::Delete => "delete",
-            Permission::Administer => "administer a tenant",
+            Permission::Edit => "create or change definitions, or start executions with debug output",
+            Permission::Delete => "delete resources",
+            Permission::Administer => "administer the tenant",
         }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_roles_is_the_documents() {
+    fn roles_have_the_permissions_of_the_specification() {
         let row = |permission: Permission| Role::ALL.map(|role| role.may(permission));
         assert_eq!(row(Permission::View), [true, true, true, true, true]);
         assert_eq!(row(Permission::Execute), [true, true, true, true, false]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_there_and_back() {
+    fn names_of_roles_are_parsed_exactly() {
         for role in Role::ALL {
             assert_eq!(Role::of_name(role.name()), Some(role));
         }

@@ -1,4 +1,4 @@
-//! Bearer tokens: 32 random bytes behind a prefix. Only their digest is kept.
+//! Bearer tokens: a prefix and 32 random bytes. Only their digest is stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,15 +6,14 @@ use sha2::{Digest as _, Sha256};
 use std::fmt;
 use windlass_secrets::Zeroizing;
 
-/// Tells people and scanners of leaked secrets what it is.
+/// Prefix that people and secret scanners recognise.
 const PREFIX: &str = "wdl_";
 const BYTES: usize = 32;
 
-/// SHA-256 of a token's text: what is stored, and what a request is looked up by. The token is random and long, so a
-/// slow hash would add nothing.
+/// SHA-256 of a token, which is stored and looked up. The token is random and long, so a slow hash would add nothing.
 pub type Digest = [u8; 32];
 
-/// The text that a caller sends. It is shown once.
+/// The token as a caller sends it.
 pub struct Token(Zeroizing<String>);
 
 impl Token {
@@ -24,7 +23,7 @@ impl Token {
         Ok(Token(Zeroizing::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(*bytes)))))
     }
 
-    /// A text that can be one of ours; others need not be looked up.
+    /// Parses a string with the format of a token of this server.
     #[must_use]
     pub fn read(text: &str) -> Option<Token> {
         let body = text.strip_prefix(PREFIX)?;
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_read_as_they_were_written() {
+    fn a_token_is_parsed_from_its_text() {
         let token = Token::random().unwrap();
         assert_eq!(Token::read(token.text()).unwrap().digest(), token.digest());
         assert_ne!(Token::random().unwrap().digest(), token.digest());
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_tokens() {
+    fn strings_of_another_format_are_refused() {
         let text = Token::random().unwrap().text().to_owned();
         for wrong in ["", "wdl_", &text[1..], &text[..text.len() - 1], &format!("{text}A"), "wdl_ä"] {
             assert!(Token::read(wrong).is_none(), "{wrong}");

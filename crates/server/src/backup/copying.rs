@@ -1,4 +1,4 @@
-//! The artifacts of a copy. Whoever sweeps the folder meanwhile goes on.
+//! Copies of artifacts, while the folder may be swept.
 
 use anyhow::bail;
 use std::collections::BTreeSet;
@@ -6,17 +6,17 @@ use std::path::Path;
 use windlass_store::sqlite::Sqlite;
 use windlass_store::{ArtifactFile, Artifacts, Retention as _, Tenant};
 
-/// Whose an artifact is, and its key. None: an earlier version kept it, for all tenants together.
+/// Tenant and key of an artifact. The tenant is None for artifacts of an earlier version, which all tenants shared.
 type Name = (Option<Tenant>, String);
 
-/// Artifacts on their way from one folder to another.
+/// A copy of artifacts from one folder to another.
 #[derive(Debug)]
 pub struct Copying {
     from: Artifacts,
     to: Artifacts,
     copied: BTreeSet<Name>,
     bytes: u64,
-    /// They were there, and were swept before they could be read.
+    /// Artifacts that were listed and swept before they could be read.
     gone: BTreeSet<Name>,
 }
 
@@ -34,12 +34,12 @@ impl Copying {
         self.bytes
     }
 
-    /// All that lie there and were not copied before.
+    /// Copies all artifacts that are not copied yet.
     pub fn copy(&mut self) -> anyhow::Result<()> {
         self.from.list()?.into_iter().try_for_each(|file| self.copy_one(&file))
     }
 
-    /// Every artifact is its own digest, so a copy is checked while it is made.
+    /// Copies one artifact. Its name is its digest, so the content is checked.
     fn copy_one(&mut self, file: &ArtifactFile) -> anyhow::Result<()> {
         let name = (file.tenant.clone(), file.key.clone());
         if self.copied.contains(&name) {
@@ -51,14 +51,16 @@ impl Copying {
                 self.copied.insert(name);
                 self.to.keep_listed(file, &bytes)?;
             }
-            None if file.path.exists() => bail!("artifact {} is not what it was: run the check", file.key),
+            None if file.path.exists() => {
+                bail!("artifact {} is damaged; run `windlass admin check`", file.key)
+            }
             None => drop(self.gone.insert(name)),
         }
         Ok(())
     }
 
-    /// Nothing is gone that the copy of the store names.
-    pub fn is_whole(&self, store: &Path) -> anyhow::Result<()> {
+    /// Checks that no swept artifact is referenced by the copy of the store.
+    pub fn check_complete(&self, store: &Path) -> anyhow::Result<()> {
         let mut gone = self.gone.difference(&self.copied).peekable();
         if gone.peek().is_none() {
             return Ok(());
@@ -69,7 +71,7 @@ impl Copying {
             keys.is_some_and(|keys| keys.contains(key))
         };
         match gone.find(is_named) {
-            Some((_, key)) => bail!("artifact {key} went away while the backup was made: make it again"),
+            Some((_, key)) => bail!("artifact {key} was deleted during the backup; retry"),
             None => Ok(()),
         }
     }
@@ -88,7 +90,7 @@ mod tests {
 
     const NAMED: &[u8] = b"\"named by the store\"";
 
-    /// A store that names one of its artifacts, and the copying of them.
+    /// Returns a store that references an artifact, and a copy of its artifacts.
     fn copying() -> (TempDir, Copying) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("windlass.db");
@@ -127,18 +129,18 @@ mod tests {
         copying.copy_one(&file)
     }
 
-    fn is_whole(folder: &TempDir, copying: &Copying) -> anyhow::Result<()> {
-        copying.is_whole(&folder.path().join("windlass.db"))
+    fn check_complete(folder: &TempDir, copying: &Copying) -> anyhow::Result<()> {
+        copying.check_complete(&folder.path().join("windlass.db"))
     }
 
     #[test]
-    fn what_is_swept_after_it_was_copied_is_in_the_copy_and_what_comes_later_too() {
+    fn artifacts_swept_after_the_copy_and_added_later_are_in_the_copy() {
         let (folder, mut copying) = copying();
         copying.copy().unwrap();
         sweep_before_copy(&mut copying, NAMED).unwrap();
         put(&copying, b"later");
         copying.copy().unwrap();
-        is_whole(&folder, &copying).unwrap();
+        check_complete(&folder, &copying).unwrap();
         assert_eq!((copying.count(), copying.bytes()), (2, (NAMED.len() + b"later".len()) as u64));
         assert_eq!(copying.to.read(&Tenant::default(), &key_of(NAMED)).unwrap().as_deref(), Some(NAMED));
         assert_eq!(
@@ -148,29 +150,29 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_names_may_go_meanwhile() {
+    fn artifacts_without_references_may_be_swept_meanwhile() {
         let (folder, mut copying) = copying();
         put(&copying, b"forgotten");
         sweep_before_copy(&mut copying, b"forgotten").unwrap();
         copying.copy().unwrap();
-        is_whole(&folder, &copying).unwrap();
+        check_complete(&folder, &copying).unwrap();
         assert_eq!(copying.count(), 1);
     }
 
     #[test]
-    fn a_copy_without_what_its_store_names_is_refused() {
+    fn a_copy_without_a_referenced_artifact_is_refused() {
         let (folder, mut copying) = copying();
         sweep_before_copy(&mut copying, NAMED).unwrap();
         copying.copy().unwrap();
-        let refused = is_whole(&folder, &copying).unwrap_err().to_string();
-        assert!(refused.contains(&key_of(NAMED)) && refused.contains("make it again"), "{refused}");
+        let refused = check_complete(&folder, &copying).unwrap_err().to_string();
+        assert!(refused.contains(&key_of(NAMED)) && refused.contains("retry"), "{refused}");
     }
 
     #[test]
-    fn an_artifact_that_is_not_what_it_was_is_told() {
+    fn a_damaged_artifact_is_reported() {
         let (_folder, mut copying) = copying();
         let file = copying.from.list().unwrap().remove(0);
         fs::write(file.path, "something else").unwrap();
-        assert!(copying.copy().unwrap_err().to_string().contains("is not what it was"));
+        assert!(copying.copy().unwrap_err().to_string().contains("is damaged"));
     }
 }

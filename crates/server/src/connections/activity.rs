@@ -1,6 +1,5 @@
-//! What a connection is at: whether it has asked for anything yet, which requests are open, and how long their answers have
-//! not been taken. HTTP/1 and HTTP/2 are the same here: a client of HTTP/2 that grants no window takes nothing, either,
-//! though its socket is never full.
+//! Activity of a connection: its open requests, and the time for which the client has read nothing. HTTP/1 and HTTP/2 are
+//! treated alike: an HTTP/2 client that grants no window reads nothing, though its socket is never full.
 
 use crate::settings::Settings;
 use std::collections::HashMap;
@@ -8,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// Time within which a response of a known length must be taken, however slowly: 4 MiB at 7 kB a second.
+/// Maximum time to read a response of a known length, however slowly: 4 MiB at 7 kB per second.
 const RESPONSE_MAX: Duration = Duration::from_secs(600);
 
-/// Times that a client may take.
+/// Maximum times that a client may take.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientTimeouts {
     /// From the connection to its first request.
@@ -29,14 +28,14 @@ impl ClientTimeouts {
     }
 }
 
-/// Why a connection is closed.
+/// The timeout that closed a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientTimeout {
-    /// It has not sent a request, or not a whole one.
+    /// The client has sent no request, or not a complete one.
     Silent,
-    /// It sends no other request.
+    /// The client sends no further request.
     Idle,
-    /// It does not take its response.
+    /// The client does not read its response.
     Stuck,
 }
 
@@ -48,28 +47,28 @@ pub struct ConnectionActivity {
 
 #[derive(Debug)]
 struct State {
-    /// Since when no request is open: since it was accepted, or since the last response.
+    /// Time since which no request is open: that of the accept, or of the last response.
     free_since: Instant,
     has_asked: bool,
     open: HashMap<u64, Phase>,
     next: u64,
 }
 
-/// A request that is open.
+/// The phase of an open request.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// The server has nothing to send for the moment.
+    /// The server has nothing to send yet.
     Working,
-    /// There is something to send since then.
+    /// The server has data to send since this time.
     Sending { since: Instant, end: Option<Instant> },
 }
 
-/// A request, open until it is dropped.
+/// An open request; dropping it ends it.
 #[derive(Debug)]
 pub struct Exchange {
     number: u64,
     activity: Arc<ConnectionActivity>,
-    /// When the response must have been taken; None for streams.
+    /// Time by which the response must be read; None for streams.
     end: Option<Instant>,
 }
 
@@ -88,10 +87,10 @@ impl ConnectionActivity {
         Exchange { number, activity: self.clone(), end: None }
     }
 
-    /// Comes when the client has taken too long for something.
+    /// Completes when the client exceeds one of the timeouts.
     pub async fn wait_for_timeout(&self) -> ClientTimeout {
         let ClientTimeouts { first, idle, write } = self.timeouts;
-        // What begins meanwhile is overdue after the shortest of them at the earliest.
+        // A request that begins meanwhile cannot time out before the shortest of the timeouts.
         let again = first.min(idle).min(write);
         loop {
             let now = Instant::now();
@@ -104,7 +103,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// When the next thing is overdue, and what is overdue now.
+    /// Returns the time of the next timeout, and the timeout that is exceeded now.
     fn next_end(&self, now: Instant) -> (Option<Instant>, Option<ClientTimeout>) {
         let state = self.lock();
         let sending = state.open.values().filter_map(|phase| match phase {
@@ -128,18 +127,18 @@ impl ConnectionActivity {
 }
 
 impl Exchange {
-    /// There is a response, whole or a stream.
+    /// Records the begin of a response: whole, or a stream.
     pub fn answers(&mut self, is_whole: bool) {
         self.end = is_whole.then(|| Instant::now() + RESPONSE_MAX);
         self.sends();
     }
 
-    /// The client has taken all that there was, and there is more.
+    /// Records that the client has read everything so far, and more is sent.
     pub fn sends(&self) {
         self.put(Phase::Sending { since: Instant::now(), end: self.end });
     }
 
-    /// There is nothing to send until the server has more.
+    /// Records that the server has nothing to send.
     pub fn waits(&self) {
         self.put(Phase::Working);
     }
@@ -167,7 +166,7 @@ mod tests {
         write: Duration::from_secs(30),
     };
 
-    /// What is overdue so long after now.
+    /// Returns the timeout that is exceeded after the given time.
     fn after(activity: &ConnectionActivity, wait: Duration) -> Option<ClientTimeout> {
         activity.next_end(Instant::now() + wait).1
     }
@@ -181,20 +180,20 @@ mod tests {
         assert_eq!(after(&activity, TIMEOUTS.first - SECOND), None);
         assert_eq!(after(&activity, TIMEOUTS.first), Some(ClientTimeout::Silent));
         let exchange = activity.begin();
-        assert_eq!(after(&activity, HOUR), None, "a server may work as long as it wants");
+        assert_eq!(after(&activity, HOUR), None, "the server may work without a time limit");
         drop(exchange);
         assert_eq!(after(&activity, TIMEOUTS.idle - SECOND), None);
         assert_eq!(after(&activity, TIMEOUTS.idle), Some(ClientTimeout::Idle));
     }
 
     #[test]
-    fn a_client_that_takes_nothing_or_next_to_nothing_is_stuck() {
+    fn a_client_that_reads_almost_nothing_is_stuck() {
         let activity = ConnectionActivity::new(TIMEOUTS, Instant::now());
         let mut exchange = activity.begin();
         exchange.answers(true);
         assert_eq!(after(&activity, TIMEOUTS.write - SECOND), None);
         assert_eq!(after(&activity, TIMEOUTS.write), Some(ClientTimeout::Stuck));
-        // It takes a byte from time to time.
+        // The client reads a byte from time to time.
         exchange.end = Some(Instant::now() + SECOND);
         exchange.sends();
         assert_eq!(after(&activity, SECOND), Some(ClientTimeout::Stuck));
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_for_it_is_told_what_is_overdue() {
+    async fn waiting_returns_the_exceeded_timeout() {
         let brief = Duration::from_millis(5);
         let activity = ConnectionActivity::new(ClientTimeouts { first: brief, ..TIMEOUTS }, Instant::now());
         assert_eq!(activity.wait_for_timeout().await, ClientTimeout::Silent);

@@ -1,4 +1,4 @@
-//! The body of a response as the connection takes it: in small parts, so that what a client has not taken is known.
+//! The body of a response, handed to the connection in small parts, so that the progress of the client is known.
 
 use super::activity::Exchange;
 use axum::body::{Body, Bytes};
@@ -6,8 +6,8 @@ use hyper::body::{Body as _, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Bytes that are handed out at once. A client of HTTP/2 that grants a window of one byte gets a whole part into the
-/// connection's buffer, and no more.
+/// Bytes of one part. An HTTP/2 client that grants a window of one byte gets one part into the connection's buffer, and no
+/// more.
 const PART: usize = 16 * 1024;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! How many connections there may be at a time: in all, and of one client address.
+//! Limits on open connections: in total, and per client address.
 
 use crate::client::client_network;
 use ipnet::IpNet;
@@ -17,11 +17,11 @@ pub struct ConnectionSlots {
     max: u32,
     per_address_max: usize,
     by_address: Counts,
-    /// Proxies, behind which there are many clients.
+    /// Proxies, which have no limit because many clients share them.
     trusted: Vec<IpNet>,
 }
 
-/// A slot of one connection, free again when it is dropped.
+/// The slot of one connection; dropping it frees it.
 #[derive(Debug)]
 pub struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
@@ -34,12 +34,12 @@ impl ConnectionSlots {
         ConnectionSlots { all, max, per_address_max, by_address: Arc::default(), trusted }
     }
 
-    /// Waits until there is a slot for anybody.
+    /// Waits until a slot is free.
     pub async fn next(&self) -> Option<OwnedSemaphorePermit> {
         self.all.clone().acquire_owned().await.ok()
     }
 
-    /// Takes the slot for a client; None when its address has as many as one may have.
+    /// Takes the slot for a client; returns None if its address has reached its limit.
     pub fn take(&self, permit: OwnedSemaphorePermit, address: IpAddr) -> Option<ConnectionSlot> {
         if self.trusted.iter().any(|range| range.contains(&address.to_canonical())) {
             return Some(ConnectionSlot { _permit: permit, counted: None });
@@ -58,7 +58,7 @@ impl ConnectionSlots {
         self.max as usize - self.all.available_permits()
     }
 
-    /// Waits until all are free, no longer than this. Returns whether they are.
+    /// Waits until all slots are free, at most for this time. Reports whether they are.
     pub async fn all_free(&self, within: Duration) -> bool {
         tokio::time::timeout(within, self.all.acquire_many(self.max)).await.is_ok()
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_address_has_so_many_and_a_proxy_as_many_as_there_are() {
+    async fn an_address_has_a_limit_and_a_proxy_has_none() {
         let slots = ConnectionSlots::new(5, 2, vec!["10.0.0.7/32".parse().unwrap()]);
         let take = async |from: &str| slots.take(slots.next().await.unwrap(), from.parse().unwrap());
         let first = take("192.0.2.1").await.unwrap();
@@ -96,6 +96,6 @@ mod tests {
         assert!(take("192.0.2.1").await.is_some());
         let _proxied = [take("10.0.0.7").await, take("10.0.0.7").await, take("10.0.0.7").await];
         assert_eq!(slots.open(), 4);
-        assert_eq!(lock(&slots.by_address).len(), 1, "who is gone is not remembered");
+        assert_eq!(lock(&slots.by_address).len(), 1, "an address without connections is not kept");
     }
 }

@@ -1,5 +1,5 @@
-//! The socket of a connection. It holds its slot among the connections as long as it is open, also as a WebSocket, and it
-//! breaks when the client takes nothing for too long.
+//! The socket of a connection. It holds its connection slot while it is open, also as a WebSocket, and it fails when the
+//! client reads nothing for too long.
 
 use super::slots::ConnectionSlot;
 use std::future::Future;
@@ -15,7 +15,7 @@ use tokio::time::{Sleep, sleep};
 pub struct ConnectionSocket {
     stream: TcpStream,
     write_timeout: Duration,
-    /// Runs while the client takes nothing.
+    /// Runs while the client reads nothing.
     stuck: Option<Pin<Box<Sleep>>>,
     _slot: ConnectionSlot,
 }
@@ -25,7 +25,7 @@ impl ConnectionSocket {
         ConnectionSocket { stream, write_timeout, stuck: None, _slot: slot }
     }
 
-    /// Passes on what a write came to, unless it has been waited for too long.
+    /// Returns the result of a write, or an error if it is pending for too long.
     fn timed<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stuck = None;
@@ -34,7 +34,7 @@ impl ConnectionSocket {
         let write_timeout = self.write_timeout;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(write_timeout)));
         ready!(stuck.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `/api/v1/audit`: who did what.
+//! `/api/v1/audit`: the audit log.
 #![expect(unused_qualifications, reason = "the macro for parameters writes them")]
 
 use super::paging::{Paged, Pagination};
@@ -24,16 +24,16 @@ const LIST: Paged = Paged { name: "audit", usual: 50, most: 100 };
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct AuditParams {
-    /// Who
+    /// Id of the user who acted
     actor: Option<String>,
-    /// What: `workflow.create`, `token.revoke`, …
+    /// Name of the action: `workflow.create`, `token.revoke`, …
     action: Option<String>,
-    /// The id of what it was done to
+    /// Id of the resource that was changed
     target: Option<String>,
-    /// Only what was done after this time
+    /// Only entries after this time
     #[param(format = DateTime)]
     since: Option<String>,
-    /// Only what was done before this time
+    /// Only entries before this time
     #[param(format = DateTime)]
     until: Option<String>,
     #[param(minimum = 1, maximum = 100)]
@@ -50,7 +50,7 @@ pub struct AuditList {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditView {
-    /// Rises from entry to entry
+    /// Number of the entry, increasing
     sequence: i64,
     timestamp: String,
     actor: String,
@@ -58,15 +58,15 @@ pub struct AuditView {
     action: String,
     target: String,
     details: Map<String, Value>,
-    /// A keyed hash over the entry and the seal of the tenant's entry before it; null where there was no key
+    /// Keyed hash over the entry and the seal of the previous entry; null if there was no key
     seal: Option<String>,
 }
 
-/// The newest entry of a tenant's log: kept elsewhere, it shows later whether anything up to it was changed or removed.
+/// The newest entry of a tenant's audit log. A copy kept elsewhere proves later that no entry up to it was changed or removed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditAnchor {
-    /// Names the key without revealing it
+    /// Id of the key, which does not reveal the key
     key_id: Option<String>,
     sequence: i64,
     seal: Option<String>,
@@ -96,9 +96,9 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list_audit)).routes(routes!(get_anchor))
 }
 
-/// List what was done, the newest first
+/// List audit entries, the newest first
 ///
-/// Starts of executions are not in it: an execution says itself who started it.
+/// Starts of executions are not listed: each execution records who started it.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "audit", security(("bearer" = [])), params(AuditParams),
     responses((status = 200, body = AuditList), Refusals))]
 async fn list_audit(
@@ -125,9 +125,9 @@ async fn list_audit(
     Ok(Json(AuditList { entries, pagination }))
 }
 
-/// Get the newest entry's number and seal
+/// Get number and seal of the newest entry
 ///
-/// Keep it elsewhere: as long as the entry of that number has that seal, nothing up to it was changed or removed.
+/// Keep a copy elsewhere: while the entry with that number has that seal, no entry up to it was changed or removed.
 #[utoipa::path(get, path = "/api/v1/audit/anchor", tag = "audit", security(("bearer" = [])),
     responses((status = 200, body = AuditAnchor), Refusals))]
 async fn get_anchor(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<AuditAnchor>, Problem> {

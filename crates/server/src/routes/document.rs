@@ -1,11 +1,11 @@
-//! What every operation of the OpenAPI document has, said once.
+//! Parts of the OpenAPI document that all operations share.
 
 use axum::http::StatusCode;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{HeaderBuilder, OpenApi, RefOr, Required, Response};
 
-/// Fills in what the routes leave out.
+/// Adds the shared parts to every operation.
 pub fn complete(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         operations(item).for_each(complete_operation);
@@ -28,17 +28,17 @@ fn complete_operation(operation: &mut Operation) {
     }
 }
 
-/// A description is not optional, and the names of statuses say enough.
+/// Adds the required description: by default the name of the status.
 fn complete_response(status: &str, response: &mut Response) {
     if response.description.is_empty() {
         let known = status.parse().ok().and_then(|code| StatusCode::from_u16(code).ok());
         response.description =
-            known.and_then(|status| status.canonical_reason()).unwrap_or("The answer").to_owned();
+            known.and_then(|status| status.canonical_reason()).unwrap_or("The response").to_owned();
     }
     if ["429", "503"].contains(&status) {
         let header = HeaderBuilder::new()
             .schema(Some(ObjectBuilder::new().schema_type(Type::Integer)))
-            .description(Some("Seconds after which it is worth asking again"))
+            .description(Some("Seconds to wait before a retry"))
             .build();
         response.headers.insert("Retry-After".to_owned(), RefOr::T(header));
     }
@@ -49,7 +49,7 @@ fn tenant_header() -> Parameter {
         .name("X-Tenant-ID")
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some("The tenant to act for; for owners and admins of the tenant `default`"))
+        .description(Some("Tenant to act for; requires the role owner or admin in the tenant `default`"))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
         .build()
 }

@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics`, for whoever keeps the process running and sends it requests.
+//! `/healthz`, `/readyz` and `/metrics`, for supervisors, load balancers and Prometheus.
 
 use crate::app::App;
 use crate::metrics;
@@ -27,28 +27,30 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz)).routes(routes!(measured))
 }
 
-/// The process runs.
+/// Report that the process runs
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = Health)))]
 async fn healthz() -> Json<Health> {
     Health::ok()
 }
 
-/// The engine has taken up what the last process left, answers, and the server takes requests. The lane and the pool are
-/// asked each time, so that a thread that stands still is seen.
+/// Report whether the server accepts requests
+///
+/// Recovery is complete, and the engine and the worker pool respond. Both are asked each time, so that a stalled thread is
+/// detected.
 #[utoipa::path(get, path = "/readyz", tag = "operations", responses(
     (status = 200, body = Health),
-    (status = 503, body = Refused, description = "Not yet, or not any more"),
+    (status = 503, body = Refused, description = "The server is starting, stopping or stalled"),
 ))]
 async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
     app.is_ready().await?;
     Ok(Health::ok())
 }
 
-/// What Prometheus reads.
+/// Get metrics in the format of Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses(
     (status = 200, body = String, content_type = "text/plain"),
-    (status = 429, body = Refused, description = "Too many requests without a token come from the address"),
-    (status = 503, body = Refused, description = "The engine has too much to do, or is being stopped"),
+    (status = 429, body = Refused, description = "The address sends too many requests without a token"),
+    (status = 503, body = Refused, description = "The engine is overloaded or stopping"),
 ))]
 async fn measured(State(app): State<Arc<App>>) -> Result<String, Problem> {
     metrics::render(&app).await

@@ -32,7 +32,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi as _};
 use utoipa_axum::router::OpenApiRouter;
 
-/// The name of the security scheme in the document.
+/// Name of the security scheme in the OpenAPI document.
 const BEARER: &str = "bearer";
 
 #[derive(utoipa::OpenApi)]
@@ -71,7 +71,7 @@ fn routers() -> OpenApiRouter<Arc<App>> {
         .merge(websocket::router())
 }
 
-/// The OpenAPI document of every route.
+/// Returns the OpenAPI document of all routes.
 #[must_use]
 pub fn openapi() -> OpenApi {
     let mut document = routers().into_openapi();
@@ -99,6 +99,6 @@ async fn unknown_route(uri: Uri) -> Problem {
 }
 
 async fn unknown_method() -> Problem {
-    let message = "this route does not have that method";
+    let message = "the route does not support this method";
     Problem::new(ProblemCode::MethodNotAllowed, message)
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/nodes`: types of nodes that a workflow can have, for editors.
+//! `/api/v1/nodes`: the node types of workflows, for editors.
 
 use super::shared::Refusals;
 use crate::app::App;
@@ -21,13 +21,13 @@ pub struct NodeTypeList {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub struct NodeTypeView {
-    /// As a node's `nodeType` names it
+    /// Value of a node's `nodeType`
     name: String,
     category: String,
     description: String,
     /// JSON Schema (2020-12) of the node's `config`
     schema: Value,
-    /// Ways out of it, by `sourceHandle`
+    /// Outputs of the node, by `sourceHandle`
     handles: Vec<NodeHandleView>,
 }
 
@@ -59,7 +59,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list_node_types)).routes(routes!(get_node_schema))
 }
 
-/// List the types of nodes
+/// List the node types
 #[utoipa::path(get, path = "/api/v1/nodes/types", tag = "nodes", security(("bearer" = [])),
     responses((status = 200, body = NodeTypeList), Refusals))]
 async fn list_node_types(caller: Caller) -> Result<Json<NodeTypeList>, Problem> {
@@ -69,7 +69,7 @@ async fn list_node_types(caller: Caller) -> Result<Json<NodeTypeList>, Problem> 
 
 /// Get the JSON Schema of a node type's `config`
 #[utoipa::path(get, path = "/api/v1/nodes/types/{type}/schema", tag = "nodes", security(("bearer" = [])),
-    params(("type" = String, Path, description = "The type's name")),
+    params(("type" = String, Path, description = "Name of the node type")),
     responses((status = 200, body = Value), Refusals))]
 async fn get_node_schema(caller: Caller, Path(kind): Path<String>) -> Result<Json<Value>, Problem> {
     caller.may(Permission::View)?;

@@ -1,4 +1,4 @@
-//! Lists page by page. Cursors are places in a list as callers hold them: opaque, and of one list only.
+//! Pagination of lists. A cursor is opaque, and valid for the list that returned it.
 
 use crate::problem::Problem;
 use base64::Engine as _;
@@ -7,37 +7,38 @@ use serde::Serialize;
 use std::fmt::Display;
 use utoipa::ToSchema;
 
-/// Where a list goes on.
+/// The position after a page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
     pub has_more: bool,
-    /// To be sent as `cursor` for the next page; none at the end.
+    /// Send as `cursor` to get the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub cursor: Option<String>,
 }
 
-/// A list that is read page by page.
+/// A list with pages.
 #[derive(Debug, Clone, Copy)]
 pub struct Paged {
-    /// In its cursors.
+    /// Name of the list inside its cursors.
     pub name: &'static str,
-    /// Entries of a page, and how many may be asked for.
+    /// Default number of entries on a page.
     pub usual: usize,
+    /// Maximum number of entries on a page.
     pub most: usize,
 }
 
 impl Paged {
-    /// How many entries are wanted.
-    pub fn limit(self, asked: Option<usize>) -> Result<usize, Problem> {
-        match asked.unwrap_or(self.usual) {
+    /// Checks the requested number of entries; without one, returns the default.
+    pub fn limit(self, requested: Option<usize>) -> Result<usize, Problem> {
+        match requested.unwrap_or(self.usual) {
             limit if (1..=self.most).contains(&limit) => Ok(limit),
-            _ => Err(Problem::invalid("limit", format!("must be a whole number from 1 to {}", self.most))),
+            _ => Err(Problem::invalid("limit", format!("must be an integer from 1 to {}", self.most))),
         }
     }
 
-    /// The place that a cursor of this list names; any other text is refused.
+    /// Parses a cursor of this list; any other string is refused.
     pub fn place<T>(
         self,
         cursor: Option<&str>,
@@ -50,16 +51,16 @@ impl Paged {
     }
 
     pub fn refuses() -> Problem {
-        Problem::invalid("cursor", "is no cursor of this list; take it from the answer before")
+        Problem::invalid("cursor", "is not a cursor of this list; send the cursor of the previous page")
     }
 
-    /// Where the list goes on, if it does.
+    /// Returns the pagination for the position of the last entry, if more entries follow.
     pub fn next(self, place: Option<impl Display>) -> Pagination {
         let cursor = place.map(|place| URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.name)));
         Pagination { has_more: cursor.is_some(), cursor }
     }
 
-    /// Cuts what was found to a page. One more than its limit was looked for; the next page begins after the last.
+    /// Truncates `found`, for which one entry more than `limit` was read, to a page.
     pub fn cut<T, P: Display>(
         self,
         found: &mut Vec<T>,
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_is_read_as_it_was_written_and_by_its_list_alone() {
+    fn a_cursor_is_valid_for_its_own_list_only() {
         for place in [0, 1, i64::MAX, i64::MIN] {
             let cursor = LIST.next(Some(place)).cursor;
             assert_eq!(LIST.place(cursor.as_deref(), number), Ok(Some(place)));
@@ -99,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_strict() {
+    fn limits_out_of_range_are_refused() {
         assert_eq!((LIST.limit(None), LIST.limit(Some(1)), LIST.limit(Some(3))), (Ok(2), Ok(1), Ok(3)));
         assert!(LIST.limit(Some(0)).is_err() && LIST.limit(Some(4)).is_err());
     }
 
     #[test]
-    fn a_list_goes_on_after_the_last_entry_of_a_page_if_there_is_more() {
+    fn the_next_page_begins_after_the_last_entry_of_a_page() {
         let mut found = vec![9, 8, 7];
         let next = LIST.cut(&mut found, 2, |last| *last);
         assert_eq!((found, next.has_more), (vec![9, 8], true));

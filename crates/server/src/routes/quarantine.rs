@@ -1,4 +1,4 @@
-//! Executions that are not worked on, for whoever runs the server. Tenants see their own in lists and answers.
+//! `/api/v1/quarantine`: quarantined executions of all tenants, for operators. Tenants see their own in lists.
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -37,19 +37,19 @@ pub struct QuarantinedExecution {
     quarantined: Quarantined,
 }
 
-/// List executions that are not worked on, of all tenants
+/// List quarantined executions of all tenants
 ///
-/// For owners and admins of the tenant `default`, who run the server.
+/// Requires the role owner or admin in the tenant `default`.
 #[utoipa::path(get, path = "/api/v1/quarantine", tag = TAG, security(("bearer" = [])),
     responses((status = 200, body = QuarantineList), Refusals))]
 async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<QuarantineList>, Problem> {
     caller.check_operator()?;
     let suspects = app.readers.of(&caller.tenant).look(|reader| reader.suspects()).await?;
-    let told = |suspect: windlass_store::Suspect| {
+    let view = |suspect: windlass_store::Suspect| {
         let quarantined = quarantined(suspect.quarantine()?);
         Some(QuarantinedExecution { execution_id: execution_id(suspect.execution), quarantined })
     };
-    Ok(Json(QuarantineList { executions: suspects.into_iter().filter_map(told).collect() }))
+    Ok(Json(QuarantineList { executions: suspects.into_iter().filter_map(view).collect() }))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,9 +60,10 @@ pub struct Released {
     released: bool,
 }
 
-/// Work on a quarantined execution again
+/// Release a quarantined execution
 ///
-/// For owners and admins of the tenant `default`. If it takes the process down again, it is quarantined again.
+/// Requires the role owner or admin in the tenant `default`. An execution that stops the process again is quarantined
+/// again.
 #[utoipa::path(post, path = "/api/v1/quarantine/{executionId}/release", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)),
     responses((status = 200, body = Released), (status = 409, body = Refused), Refusals))]
@@ -73,7 +74,7 @@ async fn release(
 ) -> Result<Json<Released>, Problem> {
     let execution = ids::execution(&id)?;
     if !caller.is_operator {
-        // Whether another tenant has it is nobody's business.
+        // The response must not reveal whether another tenant has the execution.
         return Err(missing(execution));
     }
     let found = app.readers.of(&caller.tenant).look(move |reader| reader.suspect(execution)).await?;

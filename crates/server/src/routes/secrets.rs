@@ -1,4 +1,4 @@
-//! `/api/v1/secrets`: values that steps use by name. They go in and never come out.
+//! `/api/v1/secrets`: values that steps use by name. They can be set and never be read.
 
 use super::shared::{BodyRefusals, Refusals};
 use crate::app::App;
@@ -22,12 +22,12 @@ use windlass_views::time;
 #[serde(rename_all = "camelCase")]
 pub struct SecretView {
     name: String,
-    /// Counts from 1; another value is another version
+    /// Incremented with every value that is set, from 1
     #[schema(minimum = 1)]
     version: u32,
     created_at: String,
     updated_at: String,
-    /// When it is set: why outputs are not searched for it
+    /// Reasons why the value is not redacted in outputs; in the response to a change only
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     warnings: Vec<String>,
@@ -74,33 +74,33 @@ async fn list_secrets(State(app): State<Arc<App>>, caller: Caller) -> Result<Jso
 
 /// Set a secret
 ///
-/// Its value is sealed at once and never shown again. A value that can be guessed, such as a PIN, is stored with a
-/// warning: outputs of steps are not searched for it.
+/// The value is encrypted and can never be read. A value that can be guessed, such as a PIN, is stored with a warning: it is
+/// not redacted in outputs of steps.
 #[utoipa::path(put, path = "/api/v1/secrets/{name}", tag = "secrets", security(("bearer" = [])),
     params(("name" = String, Path, description = "Letters, digits and `_`, `-`, `.`, `/`")), request_body = NewSecret,
     responses((status = 200, body = SecretView),
-        (status = 409, body = Refused, description = "The tenant has as many secrets as it may have"), Refusals,
+        (status = 409, body = Refused, description = "The tenant has reached its maximum number of secrets"), Refusals,
         BodyRefusals))]
 async fn put_secret(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(name): Path<String>,
-    JsonBody(asked): JsonBody<NewSecret>,
+    JsonBody(request): JsonBody<NewSecret>,
 ) -> Result<Json<SecretView>, Problem> {
     caller.may(Permission::Administer)?;
     check_name(&name).map_err(|refused| Problem::invalid("name", refused.to_string()))?;
-    check_value(&asked.value).map_err(|refused| Problem::invalid("value", refused.to_string()))?;
+    check_value(&request.value).map_err(|refused| Problem::invalid("value", refused.to_string()))?;
     let (vault, tenant) = (app.secrets.clone(), caller.tenant.clone());
     let audit = caller.audit_entry("secret.set", &name, json!({}));
-    let warnings = Weakness::of(&asked.value).into_iter().map(|weakness| weakness.to_string()).collect();
-    let set = move || vault.with(|vault| vault.set(&tenant, &name, &asked.value, Some(audit)));
+    let warnings = Weakness::of(&request.value).into_iter().map(|weakness| weakness.to_string()).collect();
+    let set = move || vault.with(|vault| vault.set(&tenant, &name, &request.value, Some(audit)));
     let stored = app.run_blocking(set).await??;
     Ok(Json(SecretView { warnings, ..stored.into() }))
 }
 
 /// Delete a secret
 #[utoipa::path(delete, path = "/api/v1/secrets/{name}", tag = "secrets", security(("bearer" = [])),
-    params(("name" = String, Path, description = "Its name")),
+    params(("name" = String, Path, description = "Name of the secret")),
     responses((status = 204), Refusals))]
 async fn delete_secret(
     State(app): State<Arc<App>>,

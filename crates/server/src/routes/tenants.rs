@@ -1,4 +1,4 @@
-//! `/api/v1/tenants`: who the server works for, and how much of it each may use.
+//! `/api/v1/tenants`: tenants, their limits and their usage.
 
 use super::shared::{BodyRefusals, Refusals, check_name};
 use crate::app::App;
@@ -21,9 +21,9 @@ use windlass_engine::Request;
 use windlass_store::{Audit, Entry, StoredTenant, Tenant, TenantLimits};
 use windlass_views::time;
 
-/// The largest limit; more is no limit.
+/// Maximum value of a limit.
 const LIMIT_MAX: u32 = 1_000_000_000;
-/// The largest number that every JSON parser reads as it was written.
+/// The largest integer that every JSON parser reads exactly.
 const STORAGE_MAX: u64 = 9_007_199_254_740_991;
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,41 +33,41 @@ pub struct TenantView {
     id: String,
     name: String,
     limits: LimitsView,
-    /// Whether its definitions may run programs on the machine of the server
+    /// Whether definitions of the tenant may run programs on the host of the server
     programs: Programs,
     usage: UsageView,
     created_at: String,
     updated_at: String,
 }
 
-/// Of a tenant; null is the server's own setting, 0 is no limit.
+/// Limits of a tenant; null: the server's setting applies, 0: no limit
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitsView {
-    /// Requests per second
+    /// Maximum requests per second
     rate_limit: Option<u32>,
-    /// Requests at once
+    /// Maximum number of requests in a burst
     rate_burst: Option<u32>,
-    /// Executions that have not ended
+    /// Maximum number of executions that have not ended
     open_executions: Option<u32>,
-    /// Slots of workers at a time
+    /// Maximum number of worker slots in use
     slots: Option<u32>,
-    /// WebSockets and streams of events at a time
+    /// Maximum number of open WebSockets and event streams
     streams: Option<u32>,
-    /// Requests per second to one hook without a token
+    /// Maximum requests per second to one hook without a token
     hook_rate_limit: Option<u32>,
-    /// Bytes of journals, logs, large values, definitions and memories
+    /// Maximum bytes of journals, logs, large values, definitions and memories
     storage: Option<u64>,
 }
 
-/// Bytes that a tenant uses
+/// Storage used by a tenant, in bytes
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageView {
     total: u64,
-    /// What it may use in all; null: no limit
+    /// Maximum of the total; null: no limit
     limit: Option<u64>,
-    /// Records of executions
+    /// Journals of executions
     journal: u64,
     logs: u64,
     /// Large values
@@ -77,7 +77,7 @@ pub struct UsageView {
     memories: u64,
 }
 
-/// Of definitions: whether they may run programs, as the user of the server.
+/// Whether definitions may run programs, as the user of the server
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Programs {
@@ -101,11 +101,11 @@ pub struct TenantList {
 pub struct NewTenant {
     #[schema(min_length = 1, max_length = 255)]
     name: String,
-    /// Denied if it is left out
+    /// Default: `denied`
     programs: Option<Programs>,
 }
 
-/// What is left out stays as it is; null takes the server's own setting.
+/// Changes of a tenant. Absent fields are not changed; null restores the server's setting.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TenantChange {
@@ -138,7 +138,7 @@ pub struct TenantChange {
     programs: Option<Programs>,
 }
 
-/// A field that is there, null or not.
+/// Distinguishes a field that is null from an absent one.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<T>, D::Error> {
     T::deserialize(field).map(Some)
 }
@@ -198,18 +198,18 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 
 /// Create a tenant
 ///
-/// For owners and admins of the tenant `default`, who run the server.
+/// Requires the role owner or admin in the tenant `default`.
 #[utoipa::path(post, path = "/api/v1/tenants", tag = "tenants", security(("bearer" = [])), request_body = NewTenant,
     responses((status = 201, body = TenantView), Refusals, BodyRefusals))]
 async fn create_tenant(
     State(app): State<Arc<App>>,
     caller: Caller,
-    JsonBody(asked): JsonBody<NewTenant>,
+    JsonBody(request): JsonBody<NewTenant>,
 ) -> Result<(StatusCode, Json<TenantView>), Problem> {
     caller.check_operator()?;
-    let (name, at) = (check_name("name", &asked.name)?, now());
+    let (name, at) = (check_name("name", &request.name)?, now());
     let id = Tenant::new(&ids::fresh("tnt_")?);
-    let (limits, programs) = (TenantLimits::default(), asked.programs == Some(Programs::Allowed));
+    let (limits, programs) = (TenantLimits::default(), request.programs == Some(Programs::Allowed));
     let tenant = StoredTenant { id, name, limits, programs, created_at: at, updated_at: at };
     let details = json!({ "name": tenant.name, "programs": Programs::from(programs) });
     let audit = caller.audit_entry("tenant.create", &tenant.id.0, details);
@@ -217,13 +217,13 @@ async fn create_tenant(
     app.directory.put_tenant(tenant.clone());
     app.rights.update_tenant(&tenant);
     app.storage.update_tenant(&tenant);
-    limit(&app).await?;
+    send_limits(&app).await?;
     Ok((StatusCode::CREATED, Json(TenantView::of(&app, tenant))))
 }
 
 /// List tenants
 ///
-/// Whoever runs the server sees all of them, others their own.
+/// Owners and admins of the tenant `default` see all tenants, others their own.
 #[utoipa::path(get, path = "/api/v1/tenants", tag = "tenants", security(("bearer" = [])),
     responses((status = 200, body = TenantList), Refusals))]
 async fn list_tenants(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<TenantList>, Problem> {
@@ -236,7 +236,7 @@ async fn list_tenants(State(app): State<Arc<App>>, caller: Caller) -> Result<Jso
 
 /// Get a tenant
 #[utoipa::path(get, path = "/api/v1/tenants/{id}", tag = "tenants", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The tenant's id")),
+    params(("id" = String, Path, description = "Id of the tenant")),
     responses((status = 200, body = TenantView), Refusals))]
 async fn get_tenant(
     State(app): State<Arc<App>>,
@@ -244,35 +244,35 @@ async fn get_tenant(
     Path(id): Path<String>,
 ) -> Result<Json<TenantView>, Problem> {
     caller.may(Permission::Administer)?;
-    Ok(Json(TenantView::of(&app, seen(&app, &caller, &id)?)))
+    Ok(Json(TenantView::of(&app, find_visible(&app, &caller, &id)?)))
 }
 
 /// Change the name and the limits of a tenant
 ///
-/// For owners and admins of the tenant `default`, who run the server.
+/// Requires the role owner or admin in the tenant `default`.
 #[utoipa::path(patch, path = "/api/v1/tenants/{id}", tag = "tenants", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The tenant's id")), request_body = TenantChange,
+    params(("id" = String, Path, description = "Id of the tenant")), request_body = TenantChange,
     responses((status = 200, body = TenantView), Refusals, BodyRefusals))]
 async fn change_tenant(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    JsonBody(asked): JsonBody<TenantChange>,
+    JsonBody(request): JsonBody<TenantChange>,
 ) -> Result<Json<TenantView>, Problem> {
-    let mut tenant = seen(&app, &caller, &id)?;
+    let mut tenant = find_visible(&app, &caller, &id)?;
     caller.check_operator()?;
-    if let Some(name) = &asked.name {
+    if let Some(name) = &request.name {
         tenant.name = check_name("name", name)?;
     }
     let limits = &mut tenant.limits;
-    change(&mut limits.rate_limit, "rateLimit", asked.rate_limit)?;
-    change(&mut limits.rate_burst, "rateBurst", asked.rate_burst)?;
-    change(&mut limits.open_executions, "openExecutions", asked.open_executions)?;
-    change(&mut limits.slots, "slots", asked.slots)?;
-    change(&mut limits.streams, "streams", asked.streams)?;
-    change(&mut limits.hook_rate_limit, "hookRateLimit", asked.hook_rate_limit)?;
-    change_storage(&mut limits.storage, asked.storage)?;
-    tenant.programs = asked.programs.map_or(tenant.programs, |programs| programs == Programs::Allowed);
+    change_limit(&mut limits.rate_limit, "rateLimit", request.rate_limit)?;
+    change_limit(&mut limits.rate_burst, "rateBurst", request.rate_burst)?;
+    change_limit(&mut limits.open_executions, "openExecutions", request.open_executions)?;
+    change_limit(&mut limits.slots, "slots", request.slots)?;
+    change_limit(&mut limits.streams, "streams", request.streams)?;
+    change_limit(&mut limits.hook_rate_limit, "hookRateLimit", request.hook_rate_limit)?;
+    change_storage(&mut limits.storage, request.storage)?;
+    tenant.programs = request.programs.map_or(tenant.programs, |programs| programs == Programs::Allowed);
     tenant.updated_at = now();
     let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit, storage } =
         tenant.limits;
@@ -291,39 +291,39 @@ async fn change_tenant(
     app.directory.put_tenant(tenant.clone());
     app.rights.update_tenant(&tenant);
     app.storage.update_tenant(&tenant);
-    limit(&app).await?;
+    send_limits(&app).await?;
     Ok(Json(TenantView::of(&app, tenant)))
 }
 
-/// From now on the engine gives each tenant what it may have. A fair share depends on how many tenants there are.
-async fn limit(app: &App) -> Result<(), Problem> {
+/// Sends the limits of all tenants to the engine. A fair share depends on the number of tenants.
+async fn send_limits(app: &App) -> Result<(), Problem> {
     let limits = limits(app.settings.shares(), &app.directory.tenants());
     app.ask(Request::Limit(limits)).await.map(drop)
 }
 
-fn change(limit: &mut Option<u32>, path: &str, asked: Option<Option<u32>>) -> Result<(), Problem> {
-    match asked {
+fn change_limit(limit: &mut Option<u32>, path: &str, change: Option<Option<u32>>) -> Result<(), Problem> {
+    match change {
         Some(Some(number)) if number > LIMIT_MAX => {
-            Err(Problem::invalid(path, format!("it must be at most {LIMIT_MAX}")))
+            Err(Problem::invalid(path, format!("must be at most {LIMIT_MAX}")))
         }
-        Some(asked) => {
-            *limit = asked;
+        Some(new) => {
+            *limit = new;
             Ok(())
         }
         None => Ok(()),
     }
 }
 
-fn change_storage(limit: &mut Option<u64>, asked: Option<Option<u64>>) -> Result<(), Problem> {
-    if asked.flatten().is_some_and(|bytes| bytes > STORAGE_MAX) {
-        return Err(Problem::invalid("storage", format!("it must be at most {STORAGE_MAX}")));
+fn change_storage(limit: &mut Option<u64>, change: Option<Option<u64>>) -> Result<(), Problem> {
+    if change.flatten().is_some_and(|bytes| bytes > STORAGE_MAX) {
+        return Err(Problem::invalid("storage", format!("must be at most {STORAGE_MAX}")));
     }
-    *limit = asked.unwrap_or(*limit);
+    *limit = change.unwrap_or(*limit);
     Ok(())
 }
 
-/// What a caller cannot see is not there.
-fn seen(app: &App, caller: &Caller, id: &str) -> Result<StoredTenant, Problem> {
+/// Returns a tenant that the caller may see; for any other, the response is the same as for an unknown one.
+fn find_visible(app: &App, caller: &Caller, id: &str) -> Result<StoredTenant, Problem> {
     let tenant = Tenant::new(id);
     let stored = app.directory.tenant(&tenant).filter(|_| caller.is_operator || tenant == caller.tenant);
     stored.ok_or_else(|| Problem::not_found("tenant", id))

@@ -1,4 +1,4 @@
-//! `/api/v1/tokens`: users of a tenant and what they may do. A token is shown once, when it is made.
+//! `/api/v1/tokens`: the tokens of a tenant and their roles. The value of a token is returned once, when it is created.
 
 use super::shared::{BodyRefusals, Refusals, check_name, parse_time};
 use crate::app::App;
@@ -19,13 +19,13 @@ use utoipa_axum::routes;
 use windlass_store::{Applied, Entry, StoredToken, Tenant};
 use windlass_views::time;
 
-/// Tokens of one tenant that can be used. Each is in memory, and listed in one answer.
+/// Maximum number of valid tokens of one tenant. All are in memory, and listed in one response.
 const TOKENS_MAX: usize = 1_000;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenView {
-    /// `user_` and 32 hexadecimal digits: who does what with it
+    /// `user_` and 32 hexadecimal digits; the actor in the audit log
     id: String,
     name: String,
     role: Role,
@@ -40,7 +40,7 @@ pub struct TokenView {
 #[serde(rename_all = "camelCase")]
 pub struct MadeToken {
     id: String,
-    /// The token itself, shown only now
+    /// The token itself; it cannot be read again
     token: String,
     name: String,
     role: Role,
@@ -60,9 +60,9 @@ pub struct NewToken {
     #[schema(min_length = 1, max_length = 255)]
     name: String,
     role: Role,
-    /// The caller's own tenant if it is left out
+    /// Default: the tenant of the caller
     tenant_id: Option<String>,
-    /// When it stops working; never if it is left out
+    /// Time at which the token expires; default: never
     #[schema(format = DateTime)]
     expires_at: Option<String>,
 }
@@ -90,30 +90,30 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
 /// Create a token
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", security(("bearer" = [])), request_body = NewToken,
     responses((status = 201, body = MadeToken),
-        (status = 409, body = Refused, description = "The tenant has as many tokens as it may have"), Refusals, BodyRefusals))]
+        (status = 409, body = Refused, description = "The tenant has reached its maximum number of tokens"), Refusals, BodyRefusals))]
 async fn create_token(
     State(app): State<Arc<App>>,
     caller: Caller,
-    JsonBody(asked): JsonBody<NewToken>,
+    JsonBody(request): JsonBody<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), Problem> {
     caller.may(Permission::Administer)?;
-    if !caller.role.reaches(asked.role) {
+    if !caller.role.reaches(request.role) {
         let message = format!(
-            "the role `{}` may not make a token of the role `{}`",
+            "the role `{}` may not create a token with the role `{}`",
             caller.role.name(),
-            asked.role.name()
+            request.role.name()
         );
         return Err(Problem::forbidden(message));
     }
-    let tenant = tenant_of(&app, &caller, asked.tenant_id.as_deref())?;
+    let tenant = tenant_of(&app, &caller, request.tenant_id.as_deref())?;
     let usable = app.directory.users(&tenant).iter().filter(|user| user.is_valid(now())).count();
     if usable >= TOKENS_MAX {
         let message =
-            format!("the tenant has {usable} tokens, and {TOKENS_MAX} are allowed; revoke some first");
+            format!("the tenant has {usable} tokens, the maximum is {TOKENS_MAX}; revoke some first");
         return Err(Problem::new(ProblemCode::LimitExceeded, message));
     }
     let token = Token::random().map_err(Problem::internal)?;
-    let stored = stored(&caller, &tenant, &asked, &token)?;
+    let stored = stored(&caller, &tenant, &request, &token)?;
     let details =
         json!({ "name": stored.name, "role": stored.role, "expiresAt": stored.expires_at.map(time) });
     let audit = Caller { tenant, ..caller }.audit_entry("token.create", &stored.id, details);
@@ -122,7 +122,7 @@ async fn create_token(
         id: stored.id.clone(),
         token: token.text().to_owned(),
         name: stored.name.clone(),
-        role: asked.role,
+        role: request.role,
         tenant_id: stored.tenant.to_string(),
         created_at: time(stored.created_at),
         expires_at: stored.expires_at.map(time),
@@ -131,25 +131,30 @@ async fn create_token(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
-/// Only whoever runs the server makes tokens of other tenants; for all others those are not there.
-fn tenant_of(app: &App, caller: &Caller, asked: Option<&str>) -> Result<Tenant, Problem> {
-    let Some(asked) = asked else { return Ok(caller.tenant.clone()) };
-    let tenant = Tenant::new(asked);
+/// Returns the tenant of a new token. Only operators see other tenants than their own.
+fn tenant_of(app: &App, caller: &Caller, requested: Option<&str>) -> Result<Tenant, Problem> {
+    let Some(requested) = requested else { return Ok(caller.tenant.clone()) };
+    let tenant = Tenant::new(requested);
     let is_seen = tenant == caller.tenant || (caller.is_operator && app.directory.has(&tenant));
-    is_seen.then_some(tenant).ok_or_else(|| Problem::not_found("tenant", asked))
+    is_seen.then_some(tenant).ok_or_else(|| Problem::not_found("tenant", requested))
 }
 
-fn stored(caller: &Caller, tenant: &Tenant, asked: &NewToken, token: &Token) -> Result<StoredToken, Problem> {
+fn stored(
+    caller: &Caller,
+    tenant: &Tenant,
+    request: &NewToken,
+    token: &Token,
+) -> Result<StoredToken, Problem> {
     let created_at = now();
-    let expires_at = asked.expires_at.as_deref().map(|text| parse_time("expiresAt", text)).transpose()?;
+    let expires_at = request.expires_at.as_deref().map(|text| parse_time("expiresAt", text)).transpose()?;
     if expires_at.is_some_and(|end| end <= created_at) {
-        return Err(Problem::invalid("expiresAt", "it must be in the future"));
+        return Err(Problem::invalid("expiresAt", "must be in the future"));
     }
     Ok(StoredToken {
         id: ids::fresh("user_")?,
         tenant: tenant.clone(),
-        name: check_name("name", &asked.name)?,
-        role: asked.role.name().to_owned(),
+        name: check_name("name", &request.name)?,
+        role: request.role.name().to_owned(),
         digest: token.digest(),
         created_by: caller.id.clone(),
         created_at,
@@ -170,7 +175,7 @@ async fn list_tokens(State(app): State<Arc<App>>, caller: Caller) -> Result<Json
 
 /// Get a token
 #[utoipa::path(get, path = "/api/v1/tokens/{id}", tag = "tokens", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The token's id")),
+    params(("id" = String, Path, description = "Id of the token")),
     responses((status = 200, body = TokenView), Refusals))]
 async fn get_token(
     State(app): State<Arc<App>>,
@@ -183,9 +188,9 @@ async fn get_token(
 
 /// Revoke a token
 ///
-/// It opens nothing any more, from this answer on.
+/// The token is refused from this response on.
 #[utoipa::path(delete, path = "/api/v1/tokens/{id}", tag = "tokens", security(("bearer" = [])),
-    params(("id" = String, Path, description = "The token's id")),
+    params(("id" = String, Path, description = "Id of the token")),
     responses((status = 204), Refusals))]
 async fn revoke_token(
     State(app): State<Arc<App>>,
@@ -196,7 +201,7 @@ async fn revoke_token(
     let user = user(&app, &caller, &id)?;
     if !caller.role.reaches(user.role) {
         let role = user.role.name();
-        return Err(Problem::forbidden(format!("a token of the role `{role}` is revoked by an owner only")));
+        return Err(Problem::forbidden(format!("only an owner may revoke a token with the role `{role}`")));
     }
     let at = now();
     let revoked = Entry::TokenRevoked { tenant: caller.tenant.clone(), id: id.clone(), at };

@@ -1,4 +1,4 @@
-//! What was sent to webhooks, and what came of it.
+//! `/api/v1/webhook-deliveries`: webhook events and the results of their deliveries.
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -27,11 +27,11 @@ const LIST: Paged = Paged { name: "deliveries", usual: 20, most: 100 };
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct Asked {
+pub struct DeliveryParams {
     execution_id: Option<String>,
     #[param(inline)]
-    status: Option<Wanted>,
-    /// `execution.completed`, …
+    status: Option<DeliveryStatus>,
+    /// Name of the event: `execution.completed`, …
     event: Option<String>,
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
@@ -40,7 +40,7 @@ pub struct Asked {
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum DeliveryStatus {
     Pending,
     Delivered,
     GivenUp,
@@ -56,27 +56,27 @@ pub struct Deliveries {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
-    /// The same as in the header `webhook-id`.
+    /// Value of the header `webhook-id`.
     id: String,
     execution_id: String,
     url: String,
     event: String,
-    /// Counts the events of the execution, from 1.
+    /// Number of the event within its execution, from 1.
     sequence: u64,
     /// `pending`, `delivered` or `given_up`.
     status: String,
     attempts: u32,
     #[schema(format = DateTime)]
     next_attempt_at: Option<String>,
-    /// The status that the receiver answered with last.
+    /// Status of the last response of the receiver.
     response_status: Option<u16>,
-    /// Why the last try failed.
+    /// Reason why the last attempt failed.
     error: Option<String>,
     #[schema(format = DateTime)]
     created_at: String,
     #[schema(format = DateTime)]
     updated_at: String,
-    /// What is sent, but for its signature.
+    /// Body of the request, without its signature.
     #[schema(value_type = Object)]
     body: Value,
 }
@@ -105,29 +105,29 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(redeliver))
 }
 
-/// The log of deliveries.
-#[utoipa::path(get, path = "/api/v1/webhook-deliveries", tag = TAG, security(("bearer" = [])), params(Asked),
+/// List deliveries, the newest first.
+#[utoipa::path(get, path = "/api/v1/webhook-deliveries", tag = TAG, security(("bearer" = [])), params(DeliveryParams),
     responses((status = 200, body = Deliveries), Refusals))]
 async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Params(asked): Params<Asked>,
+    Params(params): Params<DeliveryParams>,
 ) -> Result<Json<Deliveries>, Problem> {
     caller.may(Permission::View)?;
-    let limit = LIST.limit(asked.limit)?;
-    let wrong = |_| Problem::invalid("executionId", "is not the id of an execution");
-    let execution = asked.execution_id.as_deref().map(ids::execution).transpose().map_err(wrong)?;
+    let limit = LIST.limit(params.limit)?;
+    let wrong = |_| Problem::invalid("executionId", "must be the id of an execution");
+    let execution = params.execution_id.as_deref().map(ids::execution).transpose().map_err(wrong)?;
     let query = DeliveryQuery {
         tenant: caller.tenant,
         execution,
         number: None,
-        state: asked.status.map(|status| match status {
-            Wanted::Pending => DeliveryState::Pending,
-            Wanted::Delivered => DeliveryState::Delivered,
-            Wanted::GivenUp => DeliveryState::GivenUp,
+        state: params.status.map(|status| match status {
+            DeliveryStatus::Pending => DeliveryState::Pending,
+            DeliveryStatus::Delivered => DeliveryState::Delivered,
+            DeliveryStatus::GivenUp => DeliveryState::GivenUp,
         }),
-        event: asked.event,
-        before: LIST.place(asked.cursor.as_deref(), |text| text.parse().ok())?,
+        event: params.event,
+        before: LIST.place(params.cursor.as_deref(), |text| text.parse().ok())?,
         limit: limit + 1,
     };
     let mut found = app.readers.of(&query.tenant).look(move |reader| reader.deliveries(&query)).await?;
@@ -135,7 +135,7 @@ async fn list(
     Ok(Json(Deliveries { deliveries: found.into_iter().map(Delivery::from).collect(), pagination }))
 }
 
-/// Send it once more, at once, under the same id. Others of its execution that wait are sent before it.
+/// Send a delivery again, with the same id. Pending deliveries of its execution are sent first.
 #[utoipa::path(post, path = "/api/v1/webhook-deliveries/{deliveryId}/redeliver", tag = TAG, security(("bearer" = [])),
     params(("deliveryId" = String, Path, description = "`msg_…`, as in the header `webhook-id`")),
     responses((status = 202, body = Delivery), Refusals))]

@@ -1,4 +1,4 @@
-//! `/api/v1/webhook-secret`: what the tenant's webhooks are signed with.
+//! `/api/v1/webhook-secret`: the secret that signs the webhooks of a tenant.
 
 use super::shared::Refusals;
 use crate::app::App;
@@ -19,10 +19,10 @@ use windlass_views::time;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookSecretView {
-    /// `whsec_` and the key as base64, as libraries of Standard Webhooks take it
+    /// `whsec_` and the key as base64, the format of Standard Webhooks libraries
     secret: String,
     created_at: String,
-    /// Until when the secret before this one signs, too
+    /// Time until which the previous secret signs, too
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     previous_until: Option<String>,
@@ -31,7 +31,7 @@ pub struct WebhookSecretView {
 impl From<Signing> for WebhookSecretView {
     fn from(signing: Signing) -> WebhookSecretView {
         WebhookSecretView {
-            secret: signing.current.shown(),
+            secret: signing.current.to_text(),
             created_at: time(signing.since),
             previous_until: signing.previous.map(|(_, until)| time(until)),
         }
@@ -42,7 +42,7 @@ pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(get_webhook_secret)).routes(routes!(rotate_webhook_secret))
 }
 
-/// Get the secret that webhooks are signed with
+/// Get the secret that signs webhooks
 #[utoipa::path(get, path = "/api/v1/webhook-secret", tag = "webhooks", security(("bearer" = [])),
     responses((status = 200, body = WebhookSecretView), Refusals))]
 async fn get_webhook_secret(
@@ -52,15 +52,15 @@ async fn get_webhook_secret(
     caller.may(Permission::Administer)?;
     let (shared, tenant) = (app.clone(), caller.tenant.clone());
     let signing = app.run_blocking(move || shared.webhook_secrets.of(&tenant)).await??;
-    // Nothing is shown before it is known who has seen it.
+    // The audit entry is on disk before the secret is returned.
     let audit = caller.audit_entry("webhook-secret.read", "webhook-secret", json!({}));
     app.store_entries(vec![Entry::Audit(Box::new(audit))]).await?;
     Ok(Json(signing.into()))
 }
 
-/// Make a new secret for webhooks
+/// Replace the secret that signs webhooks
 ///
-/// For a day both the new and the old one sign.
+/// For one day, webhooks carry signatures of both the new and the previous secret.
 #[utoipa::path(post, path = "/api/v1/webhook-secret/rotate", tag = "webhooks", security(("bearer" = [])),
     responses((status = 200, body = WebhookSecretView), Refusals))]
 async fn rotate_webhook_secret(

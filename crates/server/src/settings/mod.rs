@@ -1,4 +1,4 @@
-//! The server's settings: defaults, then the file, then the environment, then flags.
+//! The server's settings. Flags override the environment, which overrides the file, which overrides defaults.
 
 mod parse;
 mod table;
@@ -18,7 +18,7 @@ use windlass_secrets::Zeroizing;
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 
-/// The name of the file in the data folder that is read when no other is named.
+/// Name of the file in the data folder that is read by default.
 const FILE: &str = "windlass.toml";
 
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct Settings {
     pub tls: Option<Tls>,
     pub allow_public_http: bool,
     pub public_url: Option<String>,
-    /// Proxies whose word about their clients is taken.
+    /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub trust_proxy: Vec<IpNet>,
     pub slots: Option<u32>,
     pub tenant_slots: Share,
@@ -42,16 +42,16 @@ pub struct Settings {
     pub request_timeout: Duration,
     pub idle_timeout: Duration,
     pub write_timeout: Duration,
-    /// None: as many as the limit on open files allows.
+    /// None: as many as the limit on open files permits.
     pub max_connections: Option<u32>,
     pub max_connections_per_address: usize,
     pub max_streams: usize,
     /// None: no limit.
     pub tenant_streams: Option<u32>,
     pub stop_timeout: Duration,
-    /// None: a thread may stand still for ever.
+    /// None: a stalled thread never ends the process.
     pub stall_timeout: Option<Duration>,
-    /// None: nothing is given; 0: no limit.
+    /// None: not set; 0: no limit.
     pub rate_limit: Option<u32>,
     pub rate_burst: Option<u32>,
     /// None: no limit.
@@ -62,13 +62,13 @@ pub struct Settings {
     /// Bytes; 0: no limit.
     pub tenant_storage: u64,
     pub disk_reserve: u64,
-    /// None: for ever.
+    /// None: executions are never deleted.
     pub keep: Option<Duration>,
     pub egress: Egress,
-    /// Variables that definitions may read, or beginnings of their names with a star.
+    /// Names of variables that definitions may read, or prefixes with a star.
     pub env_secrets: Vec<String>,
     pub jwt: JwtSettings,
-    /// Where traces are sent to.
+    /// URL of the collector of traces.
     pub otlp_endpoint: Option<String>,
     pub log: String,
     pub log_format: LogFormat,
@@ -95,13 +95,13 @@ pub enum LogFormat {
     Json,
 }
 
-/// A setting that cannot be used: which, where it was given, and why.
+/// A setting that is not valid: its name, where it was set, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadSetting(pub String);
 
 impl Settings {
-    /// Lays the sources over each other. `variable` looks into the environment; `flags` are by the name of the setting.
+    /// Merges the sources. `variable` reads the environment; `flags` has the names of settings as keys.
     pub fn load(
         flags: &BTreeMap<&'static str, String>,
         variable: impl Fn(&str) -> Option<String>,
@@ -125,10 +125,10 @@ impl Settings {
             (Some(cert), Some(key)) => Some(Tls { cert, key }),
             (None, None) => None,
             (Some(_), None) => {
-                return Err(BadSetting("tls-cert is given and tls-key is not: TLS needs both".into()));
+                return Err(BadSetting("tls-cert is set and tls-key is not; TLS needs both".into()));
             }
             (None, Some(_)) => {
-                return Err(BadSetting("tls-key is given and tls-cert is not: TLS needs both".into()));
+                return Err(BadSetting("tls-key is set and tls-cert is not; TLS needs both".into()));
             }
         };
         let settings = Settings {
@@ -183,19 +183,19 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What one tenant may have at a time where it has no limit of its own.
+    /// Returns the limits of tenants that have none of their own.
     #[must_use]
     pub fn shares(&self) -> Shares {
         Shares { slots: self.tenant_slots, open_executions: self.open_executions }
     }
 
-    /// Tokens in clear text across a network are given away; who wants that says so.
+    /// Refuses to send tokens in clear text over a network, unless the settings allow it.
     fn is_private_enough(&self) -> Result<(), BadSetting> {
         let public = self.listen.iter().find(|address| !address.ip().is_loopback());
         match public {
             Some(address) if self.tls.is_none() && !self.allow_public_http => Err(BadSetting(format!(
-                "{address} can be reached from other machines, and without TLS everybody on the way reads the tokens\n  \
-                 hint: give --tls-cert and --tls-key, or --allow-public-http if something in front of it adds TLS, or listen on 127.0.0.1"
+                "{address} is reachable from other machines, and without TLS tokens are sent in clear text\n  \
+                 hint: set --tls-cert and --tls-key, or --allow-public-http behind a proxy that adds TLS, or listen on 127.0.0.1"
             ))),
             _ => Ok(()),
         }
@@ -215,12 +215,12 @@ impl std::fmt::Debug for JwtSettings {
     }
 }
 
-/// The file that was named, which must be there, or the one of the data folder, which may be.
+/// Returns the named file, which must exist, or the one in the data folder if it exists.
 fn file(above: &GivenSettings, defaults: &GivenSettings) -> Result<Option<PathBuf>, BadSetting> {
     if let Some(named) = above.path(CONFIG) {
         return match named.is_file() {
             true => Ok(Some(named)),
-            false => Err(BadSetting(format!("config: there is no file {}", named.display()))),
+            false => Err(BadSetting(format!("config: the file {} does not exist", named.display()))),
         };
     }
     let data = above.path(DATA).or_else(|| defaults.path(DATA)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Texts of settings, each with where it was given, read as what they mean.
+//! Parsing of settings. Each value carries its origin, which error messages name.
 
 use super::{BadSetting, CONFIG, DATA, Kind, LogFormat, SETTINGS, Setting};
 use ipnet::IpNet;
@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use windlass_engine::Share;
 use windlass_worker::egress::Egress;
 
-/// What was given, by the name of the setting: the text and where it comes from.
+/// Values by the name of the setting: the text and its origin.
 #[derive(Debug, Default)]
 pub(super) struct GivenSettings(BTreeMap<&'static str, (String, String)>);
 
@@ -27,7 +27,7 @@ impl GivenSettings {
     pub fn apply_variables(&mut self, variable: &impl Fn(&str) -> Option<String>) {
         for setting in SETTINGS {
             let name = setting.variable();
-            // An empty variable is how shells say that it is not set.
+            // An empty variable counts as not set.
             if let Some(text) = variable(&name).filter(|text| !text.is_empty()) {
                 self.0.insert(setting.name, (text, name));
             }
@@ -40,21 +40,21 @@ impl GivenSettings {
         }
     }
 
-    /// Every key must be a setting, and have its type.
+    /// Applies a TOML file. Every key must be the name of a setting.
     pub fn apply_file(&mut self, file: &Path) -> Result<(), BadSetting> {
         let shown = file.display();
         let bad = |what: String| BadSetting(format!("{shown}: {what}"));
-        let text =
-            std::fs::read_to_string(file).map_err(|error| bad(format!("it cannot be read: {error}")))?;
+        let text = std::fs::read_to_string(file).map_err(|error| bad(format!("cannot be read: {error}")))?;
         let table: Table = text.parse().map_err(|error| bad(format!("{error}")))?;
         for (key, value) in table {
             let known = SETTINGS
                 .iter()
                 .find(|setting| setting.name == key && ![DATA, CONFIG].contains(&setting.name));
-            let setting = known
-                .ok_or_else(|| bad(format!("there is no setting `{key}`; docs/settings.md lists them")))?;
+            let setting = known.ok_or_else(|| {
+                bad(format!("unknown setting `{key}`; docs/settings.md lists all settings"))
+            })?;
             let text = text_of(value).ok_or_else(|| {
-                bad(format!("`{key}` must be a text, a number, true, false or a list of texts"))
+                bad(format!("`{key}` must be a string, an integer, a boolean or an array of strings"))
             })?;
             self.0.insert(setting.name, (text, format!("`{key}` in {shown}")));
         }
@@ -74,19 +74,19 @@ impl GivenSettings {
         self.text(name).map(PathBuf::from)
     }
 
-    /// 0 and nothing are the same: no such number.
+    /// Returns None for 0, as if the setting were not set.
     pub fn count(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
         self.number(name).map(|count| count.filter(|count| *count > 0))
     }
 
-    /// None when nothing is given, which is not the same as 0.
+    /// Returns None if the setting is not set, which differs from 0.
     pub fn number(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
-        self.parsed::<u32>(name, "a whole number")
+        self.parsed::<u32>(name, "an integer")
     }
 
-    /// Nothing is a fair share, 0 is no limit.
+    /// Returns a fair share if the setting is not set, and no limit for 0.
     pub fn share(&self, name: &'static str) -> Result<Share, BadSetting> {
-        Ok(match self.parsed::<u32>(name, "a whole number")? {
+        Ok(match self.parsed::<u32>(name, "an integer")? {
             None => Share::Fair,
             Some(0) => Share::All,
             Some(count) => Share::AtMost(count as usize),
@@ -96,7 +96,7 @@ impl GivenSettings {
     pub fn size(&self, name: &'static str) -> Result<usize, BadSetting> {
         match self.count(name)? {
             Some(count) => Ok(count as usize),
-            None => Err(self.bad(name, "a number above 0")),
+            None => Err(self.bad(name, "an integer above 0")),
         }
     }
 
@@ -113,7 +113,7 @@ impl GivenSettings {
             .ok_or_else(|| self.bad(name, expected))
     }
 
-    /// 0 is no limit.
+    /// Returns None for 0, which is no limit.
     pub fn bytes_or_none(&self, name: &'static str) -> Result<Option<u64>, BadSetting> {
         Ok(Some(self.bytes(name)? as u64).filter(|bytes| *bytes > 0))
     }
@@ -153,7 +153,7 @@ impl GivenSettings {
         Ok(self.egress(name)?.allow)
     }
 
-    /// Names of variables with commas between them, each with a star at its end or without.
+    /// Parses names of variables, separated by commas, each with an optional star at its end.
     pub fn names(&self, name: &'static str) -> Result<Vec<String>, BadSetting> {
         let list = self.text(name).unwrap_or_default();
         let names: Vec<String> =
@@ -184,7 +184,7 @@ impl GivenSettings {
         self.0.get(name).map_or(name, |(_, origin)| origin)
     }
 
-    /// The text itself is told, unless it is a secret.
+    /// Describes a value that is not valid. The message has the value, unless it is a secret.
     fn bad(&self, name: &str, expected: &str) -> BadSetting {
         let is_secret = SETTINGS.iter().any(|setting| setting.name == name && setting.kind == Kind::Secret);
         let text = self.0.get(name).map_or("", |(text, _)| text.as_str());
@@ -207,14 +207,14 @@ fn text_of(value: Value) -> Option<String> {
     }
 }
 
-/// A time as in `500ms`, `10s`, `5m`, `12h` or `30d`.
+/// Parses a duration as in `500ms`, `10s`, `5m`, `12h` or `30d`.
 pub fn duration(text: &str) -> Result<Duration, BadSetting> {
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    let wanted = || BadSetting(format!("`{text}` is not a time as in 500ms, 10s, 5m, 12h or 30d"));
-    scaled(text, &units).map(Duration::from_millis).ok_or_else(wanted)
+    let bad = || BadSetting(format!("`{text}` is not a time as in 500ms, 10s, 5m, 12h or 30d"));
+    scaled(text, &units).map(Duration::from_millis).ok_or_else(bad)
 }
 
-/// A whole number and one of the units, the first that fits.
+/// Parses an integer with one of the units.
 fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

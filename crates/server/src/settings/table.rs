@@ -1,6 +1,6 @@
-//! Every setting of the server: one table. Flags, environment, the file and docs/settings.md follow it.
+//! The table of all settings of the server. Flags, environment variables, the file and docs/settings.md derive from it.
 
-/// What a setting's text means.
+/// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -15,22 +15,22 @@ pub enum Kind {
     Duration,
     /// `true` or `false`; as a flag it needs no value.
     Switch,
-    /// Never a flag: the arguments of a process can be seen by others.
+    /// A text that is never a flag: other users can see the arguments of a process.
     Secret,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// As a flag and in the file; in the environment it is `WINDLASS_` and this in capitals.
+    /// Name of the flag and in the file; the environment variable is `WINDLASS_` and the name in upper case.
     pub name: &'static str,
     pub kind: Kind,
-    /// Empty: there is none.
+    /// The default value; empty: none.
     pub default: &'static str,
     pub what: &'static str,
 }
 
 impl Setting {
-    /// Its name in the environment.
+    /// Returns the name of its environment variable.
     #[must_use]
     pub fn variable(&self) -> String {
         format!("WINDLASS_{}", self.name.to_ascii_uppercase().replace('-', "_"))

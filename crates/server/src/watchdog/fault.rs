@@ -1,11 +1,11 @@
-//! Faults that tests ask for, in builds with debug assertions only: a process that dies or hangs while a thread has an
-//! execution in hand, as one with a defect would.
+//! Faults for tests, in builds with debug assertions only: a process that aborts or hangs while a thread works on an
+//! execution, as one with a defect would.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 use windlass_kernel::ExecutionId;
 
-/// `abort lane 0123…`, or `hang pool *` for whatever execution comes first.
+/// `abort lane 0123…`, or `hang pool *` for the first execution.
 const VARIABLE: &str = "WINDLASS_FAULT";
 
 /// Longer than any test waits.

@@ -1,4 +1,4 @@
-//! The hand of one thread: since when it works, and on which execution.
+//! The activity of one thread: its current execution, and the time since it works on it.
 
 use super::record::Record;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_kernel::ExecutionId;
 use windlass_protocol::Unit;
 
-/// Turns of the watchdog. They count only while the process runs: one that was stopped for an hour did not stand still.
+/// Turns of the watchdog. They count only while the process runs: a process that was suspended for an hour is not stalled.
 #[derive(Debug, Default)]
 pub struct Turns(AtomicU64);
 
@@ -23,7 +23,7 @@ impl Turns {
 #[derive(Debug)]
 pub struct ThreadHand {
     pub thread: &'static str,
-    /// Its line in the record.
+    /// Number of its line in the record.
     place: u64,
     record: Arc<Record>,
     turns: Arc<Turns>,
@@ -32,10 +32,10 @@ pub struct ThreadHand {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct State {
-    /// The turn in which it began with what it does; None while it waits.
+    /// The turn in which the current work began; None while the thread waits.
     pub since: Option<u64>,
     pub execution: Option<ExecutionId>,
-    /// The execution is in the record.
+    /// Whether the execution is in the record.
     written: bool,
 }
 
@@ -72,7 +72,7 @@ impl ThreadHand {
         *state = State { since, execution: None, written: false };
     }
 
-    /// Writes down what has been in hand since an earlier turn: what takes longer may be what ends the process.
+    /// Records an execution that the thread works on since an earlier turn: it may be the one that ends the process.
     pub fn sample(&self, now: u64) {
         let mut state = self.lock();
         if !state.written && state.since.is_some_and(|since| since < now) && state.execution.is_some() {
@@ -81,7 +81,7 @@ impl ThreadHand {
         }
     }
 
-    /// Writes down what is in hand at this moment.
+    /// Records the current execution.
     pub fn keep(&self, is_hung: bool) {
         self.write(&self.lock(), is_hung);
     }

@@ -1,7 +1,7 @@
-//! At the start of a process: what the last one had in hand when it died is suspected; what was in hand several times
-//! without progress, or did not come to an end, is quarantined.
+//! Quarantine at the start of a process. An execution that the last process worked on when it died is suspect; one that was
+//! suspect several times without progress, or that hung a thread, is quarantined.
 
-use super::record::{LastProcess, Left};
+use super::record::{HeldExecution, LastProcess};
 use crate::auth::Role;
 use crate::host::now;
 use serde_json::json;
@@ -14,13 +14,13 @@ use windlass_store::{
 };
 use windlass_views::execution_id;
 
-/// Audit actor for what the server does on its own.
+/// Audit actor for actions that the server takes on its own.
 const SERVER: &str = "server";
 
-/// The code of the failure of a sub-execution that could not even begin.
+/// Failure code of a sub-execution that could not begin.
 const CODE: &str = "EXECUTION_QUARANTINED";
 
-/// Judges and writes it down. Returns all executions that are not to be worked on.
+/// Quarantines executions of the last process, and returns all quarantined executions.
 pub fn judge(store: &mut Sqlite, last: &LastProcess) -> Result<Vec<(ExecutionId, Quarantine)>, StoreError> {
     let mut reader = store.reader()?;
     let known = reader.suspects()?.into_iter().map(|suspect| (suspect.execution, suspect));
@@ -33,7 +33,7 @@ pub fn judge(store: &mut Sqlite, last: &LastProcess) -> Result<Vec<(ExecutionId,
         if let Some(since) = judged.quarantined_at
             && standing.is_none()
         {
-            // It does not exist yet: what asked for it is answered, and nothing of it is left.
+            // The execution does not exist yet: its start is refused, and no suspect remains.
             known.remove(&left.execution);
             writes.push(entry(Entry::Released { execution: left.execution }));
             writes.extend(refuse_start(&mut reader, &judged, since)?);
@@ -51,7 +51,7 @@ pub fn judge(store: &mut Sqlite, last: &LastProcess) -> Result<Vec<(ExecutionId,
         let is_left = last.left.iter().any(|left| left.execution == suspect.execution);
         let version = reader.outline(suspect.execution)?.map(|standing| standing.version);
         if !is_left && version != Some(suspect.version) {
-            // It has made progress, or is gone.
+            // It has made progress, or was deleted.
             writes.push(entry(Entry::Released { execution: suspect.execution }));
         }
     }
@@ -75,15 +75,15 @@ fn audit(tenant: Tenant, suspect: &Suspect, at: Millis) -> Audit {
     }
 }
 
-fn suspect_of(left: &Left, version: u64, before: Option<&Suspect>, at: Millis) -> Suspect {
+fn suspect_of(left: &HeldExecution, version: u64, before: Option<&Suspect>, at: Millis) -> Suspect {
     let before = before.filter(|before| before.version == version || before.quarantined_at.is_some());
     let deaths = before.map_or(0, |before| before.deaths) + 1;
     let is_over = left.hung || deaths >= DEATHS_MAX;
     let since = before.and_then(|before| before.quarantined_at).or(is_over.then_some(at));
     let reason = if left.hung {
-        "a thread of the process did not come to an end with it".to_owned()
+        "a thread of the process hung while it worked on the execution".to_owned()
     } else {
-        format!("the process died {deaths} times while it worked on it, without progress between them")
+        format!("the process died {deaths} times while it worked on the execution, without progress")
     };
     Suspect { execution: left.execution, version, deaths, quarantined_at: since, reason }
 }
@@ -93,14 +93,17 @@ fn log_suspect(suspect: &Suspect) {
     let execution = execution_id(*execution);
     match quarantined_at {
         Some(_) => {
-            tracing::error!(execution, reason, "an execution is quarantined: nothing more is done for it")
+            tracing::error!(
+                execution,
+                reason,
+                "quarantined an execution; release it with `windlass admin quarantine`"
+            )
         }
-        None => tracing::warn!(execution, deaths, "the last process died while it worked on this execution"),
+        None => tracing::warn!(execution, deaths, "the last process died while it worked on an execution"),
     }
 }
 
-/// Mail that asks for an execution which kills the process before it begins is refused; a parent learns that its child
-/// failed.
+/// Refuses the start of an execution that kills the process before it begins. Its parent gets a failure of the child.
 fn refuse_start(
     reader: &mut <Sqlite as windlass_store::Store>::Reader,
     suspect: &Suspect,
@@ -108,7 +111,7 @@ fn refuse_start(
 ) -> Result<Vec<Write>, StoreError> {
     let mail = match reader.inbox_of(suspect.execution, usize::MAX) {
         Ok(mail) => mail,
-        // The lane meets it, too, and knows what to do.
+        // The lane handles unreadable mail.
         Err(error) if error.unreadable().is_some() => Vec::new(),
         Err(error) => return Err(error),
     };

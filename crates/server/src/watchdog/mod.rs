@@ -1,5 +1,5 @@
-//! Knows what each thread has in hand and when one stands still. A thread that does not come to an end stops the work of
-//! all tenants; the process then ends itself, and the next one knows which execution it was.
+//! Detects stalled threads and records their executions. A stalled thread stops the work of all tenants; the process then
+//! ends itself, and the next one quarantines the execution.
 
 #[cfg(debug_assertions)]
 mod fault;
@@ -22,34 +22,33 @@ use windlass_engine::{Hand, Hands};
 use windlass_views::execution_id;
 use windlass_worker::Pinger;
 
-/// Between two looks at the threads. What takes longer than that is written down, in case it ends the process.
+/// Time between two checks. Executions that take longer are recorded, in case they end the process.
 const TURN: Duration = Duration::from_millis(250);
 
-/// Turns until a thread counts as standing still, which is 5 seconds: no decision, no poll and no commit takes as long
-/// on a machine that is well.
+/// Turns until a thread counts as stalled, which is 5 seconds: no decision, poll or commit takes as long on a healthy host.
 const STALL_TURNS: u64 = 20;
 
-/// A thread that stands still.
+/// A stalled thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stall {
     pub thread: &'static str,
     pub seconds: u64,
-    /// The execution it has in hand, as people write it.
+    /// Id of the execution that it works on.
     pub execution: Option<String>,
 }
 
 impl std::fmt::Display for Stall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Stall { thread, seconds, execution } = self;
-        write!(f, "the {thread} thread has not come round for {seconds} s")?;
+        write!(f, "the {thread} thread has not responded for {seconds} s")?;
         match execution {
-            Some(execution) => write!(f, "; it works on {execution}"),
+            Some(execution) => write!(f, " and works on {execution}"),
             None => Ok(()),
         }
     }
 }
 
-/// The hands of all threads that everybody waits for.
+/// The activity of all essential threads.
 #[derive(Debug)]
 pub struct Vitals {
     lane: Arc<ThreadHand>,
@@ -62,13 +61,13 @@ pub struct Vitals {
 }
 
 impl Vitals {
-    /// Takes over the record of the data folder; says what the last process left there.
+    /// Opens the record of the data folder, and returns the executions of the last process.
     pub fn open(folder: &Path) -> io::Result<(Arc<Vitals>, LastProcess)> {
         let (record, last) = Record::open(folder)?;
         Ok((Vitals::with(record), last))
     }
 
-    /// The vitals of a process that runs no engine: nothing stands still, and nothing is recorded.
+    /// Returns the vitals of a process without an engine: nothing is recorded.
     #[must_use]
     pub fn unused() -> Arc<Vitals> {
         Vitals::with(Record::unused())
@@ -92,9 +91,9 @@ impl Vitals {
         self.pool.clone()
     }
 
-    /// Shows that the threads of the server's runtime come round, for as long as it is polled.
+    /// Reports that the runtime of the server responds, as long as it is polled.
     pub async fn beat(self: Arc<Vitals>) {
-        // A server that ends does not stand still.
+        // A stopped server is not stalled.
         let beating = Beating(&*self.http);
         loop {
             beating.0.work();
@@ -102,7 +101,7 @@ impl Vitals {
         }
     }
 
-    /// The thread that has stood still for the longest time, if one does.
+    /// Returns the thread that is stalled for the longest time, if any.
     #[must_use]
     pub fn stall(&self) -> Option<Stall> {
         let lags = self.all().into_iter().map(|hand| (self.lag(hand), hand));
@@ -118,12 +117,12 @@ impl Vitals {
         hand.state().since.map_or(0, |since| self.turns.now().saturating_sub(since))
     }
 
-    /// The process ends in order, and there is nobody to blame.
+    /// Removes the record at a regular end of the process.
     pub fn end_in_order(&self) {
         self.record.remove();
     }
 
-    /// The engine ended by itself: what its threads have in hand is to blame.
+    /// Records the current executions of all threads, because the engine ended by itself.
     pub fn end_in_trouble(&self) {
         self.all().into_iter().for_each(|hand| hand.keep(false));
     }
@@ -142,7 +141,7 @@ fn stall(hand: &ThreadHand, lag: u64) -> Stall {
     Stall { thread: hand.thread, seconds: lag * TURN.as_millis() as u64 / 1_000, execution }
 }
 
-/// The thread that looks at all others. Dropped, it ends.
+/// The thread that checks all others. Dropping it stops it.
 #[derive(Debug)]
 pub struct Watchdog {
     stop: Option<Sender<()>>,
@@ -150,10 +149,10 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// `timeout`: how long a thread may stand still until the process ends itself; None: for ever.
+    /// Starts the thread. `timeout` is the time after which a stalled thread ends the process; None: never.
     pub fn start(vitals: Arc<Vitals>, timeout: Option<Duration>) -> io::Result<Watchdog> {
         let (stop, stopped) = bounded(0);
-        let watch = Watch { vitals, timeout_turns: timeout.map(turns_of), told: [false; 5] };
+        let watch = Watch { vitals, timeout_turns: timeout.map(turns_of), logged: [false; 5] };
         let thread = std::thread::Builder::new()
             .name("windlass-watchdog".to_owned())
             .spawn(move || watch.run(&stopped))?;
@@ -177,8 +176,8 @@ fn turns_of(time: Duration) -> u64 {
 struct Watch {
     vitals: Arc<Vitals>,
     timeout_turns: Option<u64>,
-    /// The threads whose stall is in the log.
-    told: [bool; 5],
+    /// Threads whose stall was logged.
+    logged: [bool; 5],
 }
 
 impl Watch {
@@ -196,20 +195,20 @@ impl Watch {
     fn look(&mut self, number: usize, hand: &ThreadHand) {
         let lag = self.vitals.lag(hand);
         gauge!("windlass_thread_lag_seconds", "thread" => hand.thread).set(lag as f64 * TURN.as_secs_f64());
-        let stands = lag >= STALL_TURNS;
-        if stands && !self.told[number] {
+        let is_stalled = lag >= STALL_TURNS;
+        if is_stalled && !self.logged[number] {
             let Stall { thread, seconds, execution } = stall(hand, lag);
-            tracing::error!(thread, seconds, execution, "a thread stands still, and all work waits for it");
+            tracing::error!(thread, seconds, execution, "a thread is stalled, and all work waits for it");
         }
-        self.told[number] = stands;
-        // A disk that does not answer is not mended by another start.
+        self.logged[number] = is_stalled;
+        // A restart does not repair a disk that does not respond.
         let is_to_blame = !std::ptr::eq(hand, &*self.vitals.writer);
         if is_to_blame && self.timeout_turns.is_some_and(|turns| lag >= turns) {
             self.end_process(hand, lag);
         }
     }
 
-    /// Nothing is lost: what was answered is on disk, and whoever supervises the process starts the next one.
+    /// Ends the process. Nothing is lost: acknowledged changes are on disk, and a supervisor starts the next process.
     fn end_process(&self, hand: &ThreadHand, lag: u64) -> ! {
         hand.keep(true);
         let Stall { thread, seconds, execution } = stall(hand, lag);
@@ -217,16 +216,16 @@ impl Watch {
             thread,
             seconds,
             execution,
-            "a thread does not come to an end: the process ends itself, and the next one leaves this execution out"
+            "a thread is stalled: the process ends itself, and the next one quarantines the execution"
         );
         std::process::abort();
     }
 }
 
-/// How the server asks its threads whether they still come round.
+/// The health probe of the essential threads.
 #[derive(Debug, Clone)]
 pub struct Pulse {
     pub vitals: Arc<Vitals>,
-    /// None: this process has no pool.
+    /// None in a process without a pool.
     pub pool: Option<Pinger>,
 }

@@ -1,5 +1,5 @@
-//! The file that says which executions are in hand, for the next process if this one dies. It is written without a sync:
-//! what a process has written outlives the process, and a machine that loses its power blames nobody.
+//! The file with the current executions of all threads, for the next process if this one dies. It is written without a sync:
+//! a write survives the process, and after a power failure no execution is suspect.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -9,42 +9,43 @@ use windlass_kernel::ExecutionId;
 
 const NAME: &str = "in-hand";
 
-/// One line for each thread: its name, the execution, what became of it. All have the same length, so that a line is
-/// overwritten in place, by one write.
+/// Length of the line of a thread: its name, the execution, and a mark. All lines have the same length, so that one write
+/// replaces a line in place.
 const LINE: usize = 56;
 
-/// Behind an execution with which a thread did not come to an end.
+/// Mark of an execution that hung a thread.
 const HUNG: &str = "hung";
 
-/// A larger file is not one of ours.
+/// Maximum size of the file; a larger one has other content.
 const BYTES_MAX: u64 = 4_096;
 
-/// An execution that an earlier process had in hand when it died.
+/// An execution that the last process worked on when it died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct HeldExecution {
     pub execution: ExecutionId,
-    /// A thread did not come to an end with it.
+    /// Whether it hung a thread.
     pub hung: bool,
 }
 
-/// What the last process left.
+/// The record of the last process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LastProcess {
-    /// It did not end in order.
+    /// Whether the process did not end regularly.
     pub died: bool,
-    pub left: Vec<Left>,
+    pub left: Vec<HeldExecution>,
 }
 
 #[derive(Debug)]
 pub struct Record {
-    /// None in a process that runs no engine.
+    /// None in a process without an engine.
     file: Option<(PathBuf, File)>,
-    /// Everything that is taken in hand is written at once, not only what stays there.
+    /// Whether every execution is written at once, not only those that take long.
     pub careful: bool,
 }
 
 impl Record {
-    /// Reads what the last process left, and begins anew. After a process that died, everything is written at once.
+    /// Reads the record of the last process, and creates a new one. After a process that died, every execution is written at
+    /// once.
     pub fn open(folder: &Path) -> io::Result<(Record, LastProcess)> {
         let path = folder.join(NAME);
         let last = read(&path)?;
@@ -53,13 +54,12 @@ impl Record {
         Ok((Record { file: Some((path, file)), careful }, last))
     }
 
-    /// A record that is never written.
+    /// Returns a record that is never written.
     pub fn unused() -> Record {
         Record { file: None, careful: false }
     }
 
-    /// Writes the line of a thread. The room for it is taken at the start, so that a full disk does not matter; and what
-    /// is not written is not blamed.
+    /// Writes the line of a thread. The space is allocated at the start, so that a full disk does not matter.
     pub fn write(&self, place: u64, thread: &str, held: Option<ExecutionId>, is_hung: bool) {
         let id = held.map(|id| id.to_string()).unwrap_or_default();
         let note = if is_hung { HUNG } else { "" };
@@ -70,7 +70,7 @@ impl Record {
         }
     }
 
-    /// The process ends in order.
+    /// Removes the file at a regular end of the process.
     pub fn remove(&self) {
         if let Some((path, _)) = &self.file {
             let _ = std::fs::remove_file(path);
@@ -85,7 +85,7 @@ fn read(path: &Path) -> io::Result<LastProcess> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(LastProcess::default()),
         Err(error) => return Err(error),
     };
-    let mut left: Vec<Left> = Vec::new();
+    let mut left: Vec<HeldExecution> = Vec::new();
     for one in text.lines().filter_map(parse) {
         match left.iter_mut().find(|known| known.execution == one.execution) {
             Some(known) => known.hung |= one.hung,
@@ -95,10 +95,10 @@ fn read(path: &Path) -> io::Result<LastProcess> {
     Ok(LastProcess { died: true, left })
 }
 
-fn parse(line: &str) -> Option<Left> {
+fn parse(line: &str) -> Option<HeldExecution> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let execution = ExecutionId(u128::from_str_radix(&words.next()?.replace('-', ""), 16).ok()?);
-    Some(Left { execution, hung: words.next() == Some(HUNG) })
+    Some(HeldExecution { execution, hung: words.next() == Some(HUNG) })
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_dies_leaves_what_it_had_in_hand_and_one_that_ends_leaves_nothing() {
+    fn a_process_that_dies_leaves_its_executions_and_one_that_ends_leaves_none() {
         let folder = tempfile::tempdir().unwrap();
         let (record, last) = Record::open(folder.path()).unwrap();
         assert_eq!((last, record.careful), (LastProcess::default(), false));
@@ -116,7 +116,10 @@ mod tests {
         record.write(2, "pool", Some(second), true);
         drop(record);
         let (record, last) = Record::open(folder.path()).unwrap();
-        let left = [Left { execution: first, hung: false }, Left { execution: second, hung: true }];
+        let left = [
+            HeldExecution { execution: first, hung: false },
+            HeldExecution { execution: second, hung: true },
+        ];
         assert_eq!((last.left.as_slice(), record.careful), (&left[..], true));
         record.write(0, "lane", Some(first), false);
         record.write(0, "lane", None, false);
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_something_else_names_nobody() {
+    fn a_file_with_other_content_names_no_execution() {
         let folder = tempfile::tempdir().unwrap();
         for text in ["", "lane", "lane zz\n", "\u{0}\u{0}\n\n", &"lane 7\n".repeat(1_000)] {
             std::fs::write(folder.path().join(NAME), text).unwrap();

@@ -1,5 +1,5 @@
-//! JSON in the one form that everybody gives the same value (RFC 8785): members sorted by their UTF-16 units, no space,
-//! numbers as JavaScript writes them. A signature over it can be checked in any language, however the body was spaced.
+//! Canonical JSON (RFC 8785): members sorted by their UTF-16 units, no whitespace, numbers as in JavaScript. A signature over
+//! it can be checked in any language, whatever the whitespace of the body.
 
 use serde_json::{Number, Value};
 use std::fmt::Write;
@@ -11,7 +11,7 @@ pub fn canonical(value: &Value) -> String {
     text
 }
 
-/// As deep as the value is: bodies hold values that were read with a bound on their depth.
+/// Writes recursively: the depth of values is bounded when they are parsed.
 fn write(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push_str("null"),
@@ -56,7 +56,7 @@ fn write_string(string: &str, text: &mut String) {
             '\n' => text.push_str("\\n"),
             '\u{c}' => text.push_str("\\f"),
             '\r' => text.push_str("\\r"),
-            // Writing into a text does not fail.
+            // Writing into a string does not fail.
             '\u{0}'..='\u{1f}' => drop(write!(text, "\\u{:04x}", u32::from(symbol))),
             _ => text.push(symbol),
         }
@@ -64,12 +64,12 @@ fn write_string(string: &str, text: &mut String) {
     text.push('"');
 }
 
-/// Numbers are doubles there: a whole number that a double does not hold is written as the nearest one that it does.
+/// Formats a number as a double: an integer without an exact double is written as the nearest one.
 fn number_text(number: &Number) -> String {
     number.as_f64().map_or_else(|| number.to_string(), double_text)
 }
 
-/// `Number::toString` of ECMAScript: the shortest digits that read back as the same double, with a point or an exponent.
+/// Formats as `Number::toString` of ECMAScript: the shortest digits that parse to the same double, with a point or an exponent.
 fn double_text(double: f64) -> String {
     if double == 0.0 {
         return "0".to_owned();
@@ -98,7 +98,7 @@ fn double_text(double: f64) -> String {
     format!("{sign}{written}")
 }
 
-/// The fewest digits that read back as the same double. Where two texts of that length are equally near, the even one.
+/// Returns the fewest digits that parse to the same double; of two equally near ones, the even one.
 fn shortest(double: f64) -> String {
     let found = format!("{double:e}");
     let digits = found.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_sorted_by_utf_16_and_texts_are_escaped_as_little_as_may_be() {
+    fn members_are_sorted_by_utf_16_and_strings_are_escaped_minimally() {
         let value =
             json!({ "\u{fb33}": 1, "\u{1f600}": 2, "b": [true, null], "a\n": "\u{1}\"é\u{7f}\\", "": {} });
         let expected =
@@ -148,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_stay_whole_and_large_ones_are_doubles() {
+    fn integers_stay_integers_and_large_ones_are_doubles() {
         assert_eq!(canonical(&json!([1, -7, 9_007_199_254_740_991_u64, 1.0])), "[1,-7,9007199254740991,1]");
         assert_eq!(canonical(&json!(u64::MAX)), "18446744073709552000");
     }
 
     #[test]
-    fn the_form_is_its_own() {
+    fn the_canonical_form_is_a_fixed_point() {
         let once = canonical(&json!({ "x": [1.5e300, "\t"], "a": { "z": 0.1, "b": -0.0 } }));
         let again: Value = serde_json::from_str(&once).expect("it is JSON");
         assert_eq!(canonical(&again), once);

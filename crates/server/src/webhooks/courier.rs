@@ -14,26 +14,30 @@ use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::Outbox;
 use windlass_worker::egress;
 
-/// Feeds kept open for executions that nothing is done for at the moment; others are read anew.
+/// Maximum number of open feeds of idle executions; others are opened again when needed.
 const FEEDS_MAX: usize = 2_000;
-/// Executions looked up at a time.
+/// Number of executions read at a time.
 const PAGE: usize = 500;
-/// Changes that come together are looked at together.
+/// Time in which changes are collected before they are handled.
 const GATHERED: Duration = Duration::from_millis(20);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Without anything else the clock is looked at this often.
+/// Maximum time between two checks for due deliveries.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// After trouble of our own.
+/// Pause after an error of the server.
 const TROUBLE: Duration = Duration::from_secs(1);
 
-/// Tells events until the server stops.
+/// Delivers events until the server stops.
 pub async fn run(app: Arc<App>) {
     let settings = app.settings.egress.clone();
     let built = app.run_blocking(move || egress::client(settings, CONNECT_MAX)).await;
     let client = match built {
         Ok(Ok(client)) => client,
-        Ok(Err(error)) => return tracing::error!(%error, "no webhooks: the client for them cannot be made"),
-        Err(problem) => return tracing::error!(%problem, "no webhooks: the client for them cannot be made"),
+        Ok(Err(error)) => {
+            return tracing::error!(%error, "cannot create the HTTP client; webhooks are not delivered");
+        }
+        Err(problem) => {
+            return tracing::error!(%problem, "cannot create the HTTP client; webhooks are not delivered");
+        }
     };
     let courier = Courier {
         client,
@@ -54,18 +58,18 @@ pub async fn run(app: Arc<App>) {
 struct Courier {
     app: Arc<App>,
     client: reqwest::Client,
-    /// Known and not worked on.
+    /// Routes that are not in progress.
     routes: HashMap<ExecutionId, Route>,
     at_work: HashSet<ExecutionId>,
-    /// Changed while they are worked on.
+    /// Executions that changed while in progress.
     again: HashSet<ExecutionId>,
-    /// Changed, and not looked at yet: nobody else says so once more.
+    /// Changed executions that are not handled yet. The notification is not repeated.
     unheard: BTreeSet<ExecutionId>,
     ready: Ready,
     due: BTreeSet<(Millis, ExecutionId)>,
-    /// The newest execution that was looked at.
+    /// Position of the newest execution that was read.
     newest: i64,
-    /// There may be newer ones.
+    /// Whether newer executions may exist.
     looks: bool,
     jobs: JoinSet<(Route, RouteState)>,
 }
@@ -77,7 +81,7 @@ impl Courier {
             let pause = match self.hear().await {
                 Ok(()) => self.pause(),
                 Err(problem) => {
-                    tracing::warn!(%problem, "executions with webhooks cannot be looked up");
+                    tracing::warn!(%problem, "cannot read executions with webhooks; retrying");
                     TROUBLE
                 }
             };
@@ -90,8 +94,8 @@ impl Courier {
                 }
                 Some(done) = self.jobs.join_next() => match done {
                     Ok((route, state)) => self.settle(route, state),
-                    // Its execution is found again after the next start, and its events are in the store.
-                    Err(error) => tracing::error!(%error, "work on a webhook ended badly"),
+                    // The next start finds the execution again; its events are in the store.
+                    Err(error) => tracing::error!(%error, "the task of a webhook failed"),
                 },
                 () = tokio::time::sleep(pause) => {}
                 () = app.stopped() => return,
@@ -100,11 +104,11 @@ impl Courier {
         }
     }
 
-    /// After an error it can be asked again: what was not looked at is still there.
+    /// Handles notifications. After an error it can be called again.
     async fn hear(&mut self) -> Result<(), Problem> {
         while let Some(id) = self.unheard.first().copied() {
             if !self.routes.contains_key(&id) && !self.at_work.contains(&id) {
-                // Everything was told, and somebody wants to hear it once more.
+                // All events were delivered, and a redelivery was requested.
                 let source = self.app.followers.look(move |reader| reader.delivery_source(id)).await?;
                 self.routes.extend(source.map(|source| (id, Route::new(source))));
             }
@@ -118,7 +122,7 @@ impl Courier {
         Ok(())
     }
 
-    /// Executions that have come since the last time.
+    /// Reads executions that were created since the last call.
     async fn find(&mut self) -> Result<(), Problem> {
         loop {
             let after = self.newest;
@@ -159,7 +163,7 @@ impl Courier {
         next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY)
     }
 
-    /// As many as may be.
+    /// Starts as many routes as the limits permit.
     fn begin(&mut self) {
         while let Some((id, receiver)) = self.ready.next() {
             match self.routes.remove(&id) {

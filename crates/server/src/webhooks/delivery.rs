@@ -1,4 +1,4 @@
-//! One try to deliver an event.
+//! One attempt to deliver an event, and the schedule of retries.
 
 use super::canonical::canonical;
 use super::signature::{Secret, of_body, of_message};
@@ -10,29 +10,29 @@ use windlass_kernel::{ExecutionId, Millis};
 use windlass_store::{DeliveryAttempt, DeliveryState, NewDelivery};
 use windlass_worker::egress::Egress;
 
-/// A receiver puts the event into a queue of its own and answers; one that takes longer does its work first.
+/// Maximum time for the response of a receiver, which should enqueue the event and respond.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
-/// Of what went wrong as much is kept.
+/// Maximum length of a stored error, in characters.
 const ERROR_MAX: usize = 500;
 
-/// The same for every try of a delivery, so that a receiver can tell that it has it.
+/// Returns the id of a delivery, the same for every attempt, so that a receiver detects duplicates.
 #[must_use]
 pub fn message_id(execution: ExecutionId, number: u64) -> String {
     format!("msg_{execution}_{number}")
 }
 
-/// The execution and the number that an id of [`message_id`] names.
+/// Parses an id of [`message_id`] into execution and number.
 #[must_use]
 pub fn of_message_id(text: &str) -> Option<(ExecutionId, u64)> {
     let (execution, number) = text.strip_prefix("msg_")?.split_once('_')?;
     Some((ExecutionId::try_from(execution.to_owned()).ok()?, number.parse().ok()?))
 }
 
-/// What the receiver said, or why it could not be asked.
+/// The response of a receiver, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryResponse {
     Taken(u16),
-    /// It wants nothing more of this kind (410).
+    /// The receiver wants no further events (410).
     Gone,
     Refused {
         status: u16,
@@ -49,7 +49,7 @@ pub struct DeliveryRequest<'a> {
 }
 
 impl DeliveryRequest<'_> {
-    /// Sends it once. Redirects are not followed: whoever moves gives the new address.
+    /// Sends the request once. Redirects are not followed.
     pub async fn send(
         self,
         client: &Client,
@@ -102,21 +102,21 @@ fn answered(response: &Response) -> DeliveryResponse {
     DeliveryResponse::Refused { status: status.as_u16(), retry_after_ms }
 }
 
-/// An error with what it comes from; the URL is known.
+/// Formats an error with its causes, without the URL, which is known.
 fn causes(error: &reqwest::Error) -> String {
-    let mut told = Vec::new();
+    let mut causes = Vec::new();
     let mut next: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(cause) = next {
-        told.push(cause.to_string());
+        causes.push(cause.to_string());
         next = cause.source();
     }
     if error.is_timeout() {
-        told.insert(0, format!("no answer within {} s", ANSWER_MAX.as_secs()));
+        causes.insert(0, format!("no response within {} s", ANSWER_MAX.as_secs()));
     }
-    if told.is_empty() { error.to_string() } else { told.join(": ") }
+    if causes.is_empty() { error.to_string() } else { causes.join(": ") }
 }
 
-/// What is written down about a try: the row as it then stands.
+/// Returns the row of a delivery after an attempt.
 #[must_use]
 pub fn outcome(
     execution: ExecutionId,
@@ -126,7 +126,7 @@ pub fn outcome(
     (at, random): (Millis, u32),
 ) -> DeliveryAttempt {
     let attempts = tried_before.saturating_add(1);
-    let mut told = DeliveryAttempt {
+    let mut row = DeliveryAttempt {
         execution,
         number,
         state: DeliveryState::Pending,
@@ -139,30 +139,29 @@ pub fn outcome(
     let mut said_ms = 0;
     match answered {
         DeliveryResponse::Taken(status) => {
-            (told.state, told.answer) = (DeliveryState::Delivered, Some(*status));
-            return told;
+            (row.state, row.answer) = (DeliveryState::Delivered, Some(*status));
+            return row;
         }
         DeliveryResponse::Gone => {
-            (told.state, told.answer) = (DeliveryState::GivenUp, Some(410));
-            told.error = Some("the receiver wants no more (410)".to_owned());
-            return told;
+            (row.state, row.answer) = (DeliveryState::GivenUp, Some(410));
+            row.error = Some("the receiver wants no further events (410)".to_owned());
+            return row;
         }
         DeliveryResponse::Refused { status, retry_after_ms } => {
             said_ms = retry_after_ms.unwrap_or(0);
-            told.answer = Some(*status);
-            told.error = Some(format!("the receiver answered with status {status}"));
+            row.answer = Some(*status);
+            row.error = Some(format!("the receiver responded with status {status}"));
         }
-        DeliveryResponse::Failed(error) => told.error = Some(error.chars().take(ERROR_MAX).collect()),
+        DeliveryResponse::Failed(error) => row.error = Some(error.chars().take(ERROR_MAX).collect()),
     }
     match delay_ms(attempts, random) {
-        Some(delay_ms) => told.due = Some(at.plus(delay_ms.max(said_ms))),
-        None => told.state = DeliveryState::GivenUp,
+        Some(delay_ms) => row.due = Some(at.plus(delay_ms.max(said_ms))),
+        None => row.state = DeliveryState::GivenUp,
     }
-    told
+    row
 }
 
-/// Seconds before each further try. A receiver that is deployed again is back within the first ones, one that is broken
-/// over a weekend within the last.
+/// Seconds before each retry. The first ones cover a redeployment of the receiver, the last ones a failure over a weekend.
 const DELAYS_S: [u64; 12] = [5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 57_600, 86_400];
 /// Share of a delay that is randomised, so that a receiver that is back does not get everything at once.
 const JITTER: f64 = 0.1;

@@ -8,7 +8,7 @@ use windlass_views::{Message, MessageBody, attempt_error, error, execution_id, t
 
 macro_rules! events {
     ($($event:ident = $name:literal,)+) => {
-        /// What a receiver is sent a request about.
+        /// An event that a receiver can subscribe to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
         pub enum WebhookEvent {
             $(#[serde(rename = $name)] $event,)+
@@ -43,15 +43,15 @@ use WebhookEvent::{
 /// Events for a receiver that names none: those of the execution, not those of its nodes.
 const USUAL: [WebhookEvent; 4] = [ExecutionStarted, ExecutionCompleted, ExecutionFailed, ExecutionCancelled];
 
-/// Whom an event is about.
+/// The subject of an event.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub execution: ExecutionId,
-    /// Its id in answers.
+    /// Id of the workflow in the API.
     pub workflow: Option<String>,
 }
 
-/// Events that a start asks for. `complete` and `error` add theirs, or take it out of the usual ones.
+/// Returns the events that a start subscribes to. `complete` and `error` add an event, or remove it from the default ones.
 #[must_use]
 pub fn wanted(
     listed: Option<&[WebhookEvent]>,
@@ -69,14 +69,14 @@ pub fn wanted(
     events
 }
 
-/// The event that a message is, if it is one. A node has failed when no attempt follows; it has started once.
+/// Returns the event of a message, if any. A node has failed when no attempt follows, and starts once.
 #[must_use]
 pub fn event(body: &MessageBody) -> Option<WebhookEvent> {
     match body {
         MessageBody::Status { began: true, .. } => Some(ExecutionStarted),
         MessageBody::Ended { status: "failed", .. } => Some(ExecutionFailed),
         MessageBody::Ended { status: "cancelled", .. } => Some(ExecutionCancelled),
-        // A partial success is an end that the definition allows; its status is in the data.
+        // A partial success counts as completed; the data has the status.
         MessageBody::Ended { .. } => Some(ExecutionCompleted),
         MessageBody::NodeStarted { attempt: 1, .. } => Some(NodeStarted),
         MessageBody::NodeCompleted { .. } => Some(NodeCompleted),
@@ -88,7 +88,8 @@ pub fn event(body: &MessageBody) -> Option<WebhookEvent> {
     }
 }
 
-/// What is sent, but for its signature. `number` counts the events of the execution from 1, without a gap.
+/// Returns the body of a request, without its signature. `number` is the number of the event in its execution, from 1 and
+/// without gaps.
 #[must_use]
 pub fn body(event: WebhookEvent, number: u64, subject: &Subject, message: &Message) -> Value {
     let mut data = Map::new();

@@ -1,12 +1,12 @@
-//! Events of executions, sent to the address that was given with the start: at least once, in order per execution.
+//! Events of executions, delivered to the URL of the start: at least once, in order per execution.
 //!
-//! | part | is |
+//! | module | content |
 //! |---|---|
 //! | [`event`] | the seven events, made from the messages of a feed |
-//! | [`canonical`], [`signature`] | what is signed, and how |
-//! | [`courier`] | who looks for events, and sends them one after the other |
-//! | [`ready`] | whose turn it is |
-//! | [`delivery`] | one try, what its answer means, and when the next try is due |
+//! | [`canonical`], [`signature`] | the signed form of a body, and its signatures |
+//! | [`courier`] | the task that finds events and sends them in order |
+//! | [`ready`] | the queues of receivers |
+//! | [`delivery`] | one attempt, its result, and the schedule of retries |
 
 pub mod canonical;
 pub mod courier;

@@ -5,15 +5,15 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use windlass_kernel::ExecutionId;
 
-/// Executions that are worked on at a time: each may wait for its receiver.
+/// Maximum number of executions in progress: each may wait for its receiver.
 const AT_ONCE_MAX: usize = 64;
-/// Of those to one receiver, so that a slow one holds up none but itself.
+/// Maximum number of executions in progress per receiver, so that a slow one delays only itself.
 const PER_RECEIVER_MAX: usize = 8;
 
 #[derive(Debug, Default)]
 pub struct Ready {
     queues: HashMap<Arc<str>, Queue>,
-    /// Receivers that are open for more and have more, each once.
+    /// Receivers with waiting executions that are below their maximum, each once.
     turns: VecDeque<Arc<str>>,
     queued: HashSet<ExecutionId>,
     at_work: usize,
@@ -32,14 +32,14 @@ impl Queue {
 }
 
 impl Ready {
-    /// Behind the others of its receiver; once, however often it is said.
+    /// Appends an execution to the queue of its receiver, unless it is queued.
     pub fn push(&mut self, execution: ExecutionId, receiver: &Arc<str>) {
         if self.queued.insert(execution) {
             self.change(receiver, |queue| queue.waiting.push_back(execution));
         }
     }
 
-    /// The next one to work on, until [`Ready::done`] is said for its receiver. None: enough is worked on.
+    /// Takes the next execution; call [`Ready::done`] when it is finished. Returns None at the maximum.
     pub fn next(&mut self) -> Option<(ExecutionId, Arc<str>)> {
         if self.at_work >= AT_ONCE_MAX {
             return None;
@@ -61,7 +61,7 @@ impl Ready {
         self.change(receiver, |queue| queue.at_work -= 1);
     }
 
-    /// A receiver that has its turn by this takes its place behind the others.
+    /// Changes a queue. A receiver that gets a turn by this is appended to the turns.
     fn change(&mut self, receiver: &Arc<str>, change: impl FnOnce(&mut Queue)) {
         let queue = self.queues.entry(receiver.clone()).or_default();
         let had_turn = queue.has_turn();
@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_behind_a_receiver_that_never_answers_does_not_wait_for_it() {
+    fn a_receiver_that_never_responds_does_not_delay_others() {
         let (slow, well) = (receiver("slow"), receiver("well"));
         let mut all = Ready::default();
         ready(0..100_000, &slow, &mut all);
         ready(100_000..100_003, &well, &mut all);
         assert_eq!(taken(&mut all), [0, 100_000, 1, 100_001, 2, 100_002, 3, 4, 5, 6, 7]);
-        // It has as many as it may: only what is done makes room.
+        // The receiver is at its maximum until an execution is done.
         ready(100_003..100_004, &well, &mut all);
         assert_eq!(taken(&mut all), [100_003]);
         all.done(&slow);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn receivers_take_turns_for_the_places_that_become_free() {
+    fn receivers_take_turns_for_free_slots() {
         let receivers: Vec<Arc<str>> = (0..9).map(|name| receiver(&name.to_string())).collect();
         let mut all = Ready::default();
         for (receiver, number) in receivers.iter().zip(0..) {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_execution_is_queued_once_and_nothing_is_kept_of_what_is_done() {
+    fn an_execution_is_queued_once_and_finished_ones_are_dropped() {
         let one = receiver("one");
         let mut all = Ready::default();
         ready(1..2, &one, &mut all);

@@ -1,4 +1,4 @@
-//! The way of one execution's events: from its feed into the outbox, and from there to the receiver.
+//! The delivery of one execution's events: from its feed into the outbox, and from there to the receiver.
 
 use super::canonical::canonical;
 use super::delivery::{DeliveryRequest, outcome};
@@ -16,22 +16,22 @@ use windlass_store::{
 };
 use windlass_views::{Message, workflow_id};
 
-/// Deliveries looked up at a time.
+/// Number of deliveries read at a time.
 const PAGE: usize = 16;
-/// When the store or the vault cannot be asked, this long is waited.
+/// Pause after an error of the store or the vault.
 const TROUBLE_MS: u64 = 1_000;
 
 /// An execution with a webhook.
 #[derive(Debug)]
 pub struct Route {
     source: DeliverySource,
-    /// Whose answers it waits for: receivers are given only so many at a time.
+    /// Origin of the receiver, by which deliveries are limited.
     receiver: Arc<str>,
-    /// None: it is opened when it is needed.
+    /// None: the feed is opened when it is needed.
     feed: Option<Feed>,
     /// Starts that were sent: the feed may report them again.
     starts: BTreeSet<u64>,
-    /// The execution has ended, and all its events are in the outbox.
+    /// Whether the execution has ended and all its events are in the outbox.
     gathered: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Route {
 pub enum RouteState {
     /// Nothing to do until the execution changes.
     Waits,
-    /// The next try is due then.
+    /// The next attempt is due at this time.
     Due(Millis),
     /// Every event is acknowledged or given up.
     Done,
@@ -64,7 +64,7 @@ impl Route {
         &self.receiver
     }
 
-    /// What is in memory and could be read again.
+    /// Drops the feed, which can be opened again.
     pub fn shed(&mut self) {
         self.feed = None;
     }
@@ -74,8 +74,8 @@ impl Route {
         match self.go(app, client).await {
             Ok(state) => state,
             Err(problem) => {
-                tracing::warn!(execution = %self.source.execution, %problem, "events could not be told; trying again");
-                // What the memory says may not be what is written.
+                tracing::warn!(execution = %self.source.execution, %problem, "cannot deliver events; retrying");
+                // The feed may be ahead of the store.
                 self.feed = None;
                 RouteState::Due(now().plus(TROUBLE_MS))
             }
@@ -108,7 +108,7 @@ impl Route {
             return Ok(RouteState::Waits);
         }
         let kept = app.store_entries(vec![Entry::OutboxClosed { execution: self.source.execution }]).await?;
-        // A redelivery that came between is found the next time.
+        // A redelivery that was requested meanwhile is found by the next call.
         Ok(if kept[..] == [Applied::Done] { RouteState::Done } else { RouteState::Due(now()) })
     }
 
@@ -136,7 +136,7 @@ impl Route {
         let new = NewDeliveries { execution, seen, made, at: now() };
         let kept = app.store_entries(vec![Entry::Deliveries(Box::new(new))]).await?;
         if kept[..] != [Applied::Done] {
-            return Err(Problem::internal(format!("events of {execution} were numbered by somebody else")));
+            return Err(Problem::internal(format!("events of {execution} were numbered by another task")));
         }
         self.source.number += count;
         Ok(())
@@ -207,7 +207,7 @@ impl Route {
         Ok(feed)
     }
 
-    /// None: it was taken, and the next one may be sent.
+    /// Sends a delivery. Returns None if it was accepted and the next one may be sent.
     async fn deliver(
         &self,
         app: &Arc<App>,
@@ -223,19 +223,19 @@ impl Route {
         let (state, due) = (tried.state, tried.due);
         let mut entries = vec![Entry::DeliveryAttempted(Box::new(tried))];
         if state == DeliveryState::GivenUp {
-            tracing::warn!(%execution, number, url = %waiting.url, ?answered, "a webhook is given up");
+            tracing::warn!(%execution, number, url = %waiting.url, ?answered, "gave up a webhook delivery");
             entries.push(self.given_up(number));
         }
         app.store_entries(entries).await?;
         Ok(match state {
             DeliveryState::Delivered => None,
             DeliveryState::Pending => Some(RouteState::Due(due.unwrap_or_else(now))),
-            // What was given up is looked at once more, and then there is nothing.
+            // The next call finds no pending delivery.
             DeliveryState::GivenUp => Some(RouteState::Due(now())),
         })
     }
 
-    /// In order means that nothing behind it is sent either.
+    /// Gives up all later deliveries, too: they are delivered in order.
     fn given_up(&self, number: u64) -> Entry {
         let why = format!("not sent: delivery {number} before it was given up");
         Entry::GivenUp { execution: self.source.execution, why, at: now() }

@@ -1,5 +1,5 @@
-//! How a receiver knows that a webhook is ours and new. The body has `signature`, as the document wants it; the headers
-//! are those of Standard Webhooks, which also bind the id and the time, so that a copy cannot be sent again later.
+//! Signatures of webhooks. The body has the field `signature` of the specification; the headers are those of Standard
+//! Webhooks, which also cover the id and the time, so that a copy cannot be replayed later.
 
 use super::canonical::canonical;
 use base64::Engine;
@@ -10,10 +10,10 @@ use sha2::Sha256;
 use std::fmt;
 
 pub const SECRET_PREFIX: &str = "whsec_";
-/// Bytes of a new secret; Standard Webhooks asks for 24 to 64.
+/// Bytes of a new secret; Standard Webhooks requires 24 to 64.
 const SECRET_BYTES: usize = 32;
 
-/// A key that both sides have.
+/// A key that server and receiver share.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -24,7 +24,7 @@ impl fmt::Debug for Secret {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a webhook secret is `whsec_` and then 24 to 64 bytes as base64")]
+#[error("a webhook secret must be `whsec_` and 24 to 64 bytes in base64")]
 pub struct BadSecret;
 
 impl Secret {
@@ -40,9 +40,9 @@ impl Secret {
         if (24..=64).contains(&bytes.len()) { Ok(Secret(bytes)) } else { Err(BadSecret) }
     }
 
-    /// As the user gets it.
+    /// Returns the secret in the format of Standard Webhooks.
     #[must_use]
-    pub fn shown(&self) -> String {
+    pub fn to_text(&self) -> String {
         format!("{SECRET_PREFIX}{}", STANDARD.encode(&self.0))
     }
 
@@ -53,7 +53,7 @@ impl Secret {
     }
 }
 
-/// The document's signature: over the canonical JSON of the body without it.
+/// Returns the signature in the body: over the canonical JSON of the body without it.
 #[must_use]
 pub fn of_body(secret: &Secret, unsigned: &Value) -> String {
     let mac = secret.mac(canonical(unsigned).as_bytes());
@@ -61,7 +61,7 @@ pub fn of_body(secret: &Secret, unsigned: &Value) -> String {
     format!("sha256={hex}")
 }
 
-/// The value of `webhook-signature`: one per secret, so that a receiver may still have the one before.
+/// Returns the value of `webhook-signature`: a signature per secret, so that a receiver may still have the previous one.
 #[must_use]
 pub fn of_message(secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> String {
     let content = format!("{id}.{timestamp}.{body}");
@@ -80,7 +80,7 @@ mod tests {
         Secret::parse(SECRET).expect("a good secret")
     }
 
-    /// Body and signature were made with the reference implementation.
+    /// Body and signature are from the reference implementation.
     #[test]
     fn the_header_is_what_standard_webhooks_computes() {
         let body = r#"{"test": 2432232314}"#;
@@ -107,12 +107,12 @@ mod tests {
 
     #[test]
     fn secrets_have_a_prefix_and_a_length_and_are_not_shown_by_debug() {
-        assert_eq!(secret().shown(), SECRET);
+        assert_eq!(secret().to_text(), SECRET);
         assert!(!format!("{:?}", secret()).contains("MfKQ"));
         for bad in ["", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_", "whsec_c2hvcnQ=", "whsec_!!"] {
             assert_eq!(Secret::parse(bad), Err(BadSecret), "{bad}");
         }
         let fresh = Secret::random().expect("random bytes");
-        assert_eq!(Secret::parse(&fresh.shown()), Ok(fresh));
+        assert_eq!(Secret::parse(&fresh.to_text()), Ok(fresh));
     }
 }

@@ -1,4 +1,4 @@
-//! A JWKS over https, from a server of the test with a certificate of its own authority.
+//! Tests of a JWKS over https, with a server and a certificate authority of their own.
 
 use super::keys::Keys;
 use super::tests::openssl;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What it answers with; None: it fails.
+/// Body of the response; None: the server fails.
 type Answer = Arc<Mutex<Option<Value>>>;
 
 struct Provider {
@@ -78,8 +78,8 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, answer: Answer, asked: A
         let mut request = [0; 4_096];
         let _ = stream.read(&mut request).await;
         asked.fetch_add(1, Ordering::Relaxed);
-        let told = answer.lock().unwrap().clone();
-        let (status, body) = match told {
+        let keys = answer.lock().unwrap().clone();
+        let (status, body) = match keys {
             Some(keys) => ("200 OK", keys.to_string()),
             None => ("503 Service Unavailable", String::new()),
         };
@@ -106,25 +106,25 @@ async fn knows(keys: &Keys, id: &str) -> bool {
 }
 
 #[tokio::test]
-async fn keys_come_over_https_from_whom_the_system_trusts_and_from_nobody_else() {
+async fn a_jwks_is_read_only_from_a_server_with_a_trusted_certificate() {
     let provider = Provider::with(json!({ "keys": [key("one")] })).await;
     let keys = Keys::over(&provider.url, provider.trusting()).await.unwrap();
     assert!(knows(&keys, "one").await && provider.asked() == 1);
     let stranger = reqwest::Client::builder().https_only(true).build().unwrap();
-    let error = Keys::over(&provider.url, stranger).await.expect_err("nobody vouches for it");
+    let error = Keys::over(&provider.url, stranger).await.expect_err("its authority is not trusted");
     assert!(format!("{error:#}").to_lowercase().contains("certificate"), "{error:#}");
     assert_eq!(provider.asked(), 1);
 }
 
 #[tokio::test]
-async fn a_new_key_is_asked_for_once_and_unknown_ones_make_no_flood() {
+async fn a_new_key_is_fetched_once_and_unknown_keys_cause_no_flood() {
     let (one, two) = (key("one"), key("two"));
     let provider = Provider::with(json!({ "keys": [one] })).await;
     let keys = Arc::new(Keys::over(&provider.url, provider.trusting()).await.unwrap());
     provider.answers(Some(json!({ "keys": [two] })));
     let began = Instant::now();
-    assert!(knows(&keys, "two").await, "the first unknown key is asked for at once");
-    assert!(!knows(&keys, "one").await, "what the provider took back is gone");
+    assert!(knows(&keys, "two").await, "the first unknown key is fetched at once");
+    assert!(!knows(&keys, "one").await, "a withdrawn key is dropped");
     let many: Vec<_> = (0..50)
         .map(|number| {
             let keys = keys.clone();
@@ -139,7 +139,7 @@ async fn a_new_key_is_asked_for_once_and_unknown_ones_make_no_flood() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_down_or_broken_leaves_the_keys_as_they_are() {
+async fn a_failing_provider_leaves_the_keys_as_they_are() {
     for broken in [None, Some(json!({ "keys": [] })), Some(json!("nonsense"))] {
         let provider = Provider::with(json!({ "keys": [key("one")] })).await;
         let keys = Keys::over(&provider.url, provider.trusting()).await.unwrap();

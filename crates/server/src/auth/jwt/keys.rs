@@ -1,4 +1,4 @@
-//! Keys that JWTs may be signed with. Each is for one algorithm: what a token's header says never widens that.
+//! Keys that verify JWTs. Each key is for one algorithm, whatever the header of a token says.
 
 use anyhow::{Context, bail};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
@@ -8,12 +8,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use windlass_secrets::Zeroizing;
 
-/// A JWKS is last_fetch for again after this time, so that a key that was taken back is forgotten.
+/// Time after which a JWKS is read again, so that withdrawn keys are dropped.
 const FRESH: Duration = Duration::from_secs(600);
-/// An unknown key makes it ask again, not more often than this.
+/// Minimum time between two reads for unknown keys.
 pub(super) const ASK_PAUSE: Duration = Duration::from_secs(10);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Keys of a provider are few.
+/// Maximum size of a JWKS.
 const JWKS_MAX: usize = 1 << 20;
 
 pub(super) struct Keys {
@@ -28,7 +28,7 @@ struct Key {
     key: Arc<DecodingKey>,
 }
 
-/// A JWKS and when it was read. One reader at a time; others use what is there.
+/// A JWKS and the time when it was read. One task reads it at a time; others use the keys at hand.
 struct Set {
     source: Source,
     keys: RwLock<Vec<Key>>,
@@ -37,7 +37,7 @@ struct Set {
 
 struct LastFetch {
     at: Instant,
-    /// For a key that was not known; None: not yet.
+    /// Time of the last read for an unknown key.
     for_unknown: Option<Instant>,
 }
 
@@ -70,7 +70,7 @@ impl Keys {
         Ok(Keys { given, set })
     }
 
-    /// Over a client that trusts whom the test says.
+    /// Reads a JWKS with the client of a test.
     #[cfg(test)]
     pub async fn over(url: &str, client: reqwest::Client) -> anyhow::Result<Keys> {
         let source = Source::Url(url.to_owned(), client);
@@ -78,7 +78,7 @@ impl Keys {
         Ok(Keys { given: Vec::new(), set: Some(Set::new(source, keys)) })
     }
 
-    /// Keys that a token with this header can be signed with.
+    /// Returns the keys that fit the header of a token.
     pub async fn of(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
         let mut found: Vec<_> = fitting(&self.given, None, algorithm);
         if let Some(set) = &self.set {
@@ -105,7 +105,7 @@ fn of_pem(pem: &[u8]) -> anyhow::Result<Key> {
     }
     match DecodingKey::from_rsa_pem(pem) {
         Ok(key) => Ok(Key::new(None, Algorithm::RS256, key)),
-        Err(_) => bail!("it is no public key of RSA or Ed25519 in PEM"),
+        Err(_) => bail!("it is not an RSA or Ed25519 public key in PEM"),
     }
 }
 
@@ -131,8 +131,8 @@ impl Set {
         fitting(&self.keys.read().unwrap_or_else(PoisonError::into_inner), id, algorithm)
     }
 
-    /// Reads the set again if it is old, or if a key is not known and nobody has last_fetch for one a moment ago. A source
-    /// that fails leaves the keys as they are.
+    /// Reads the set again if it is old, or if a key is unknown and the last read for an unknown key is long enough ago. If
+    /// the source fails, the keys stay as they are.
     async fn renew(&self, is_known: bool) {
         let Ok(mut last_fetch) = self.last_fetch.try_lock() else { return };
         let is_fresh = last_fetch.at.elapsed() < FRESH;
@@ -146,7 +146,10 @@ impl Set {
         }
         match self.source.read().await {
             Ok(keys) => *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys,
-            Err(error) => tracing::warn!(error = format!("{error:#}"), "the JWKS could not be read again"),
+            Err(error) => tracing::warn!(
+                error = format!("{error:#}"),
+                "the JWKS could not be read; the known keys are used"
+            ),
         }
     }
 }
@@ -154,7 +157,9 @@ impl Set {
 impl Source {
     fn of(place: &str) -> anyhow::Result<Source> {
         if place.starts_with("http://") {
-            bail!("jwt-jwks: {place} is not https, so others could put in their own keys");
+            bail!(
+                "jwt-jwks: {place} is not https, so the keys could be replaced on the way; use an https URL or a file"
+            );
         }
         if !place.starts_with("https://") {
             return Ok(Source::File(PathBuf::from(place)));
@@ -165,11 +170,11 @@ impl Source {
 
     async fn read(&self) -> anyhow::Result<Vec<Key>> {
         let bytes = match self {
-            // Small and seldom: a thread of its own would cost more.
+            // The file is small and rarely read, so a blocking read is acceptable.
             Source::File(file) => std::fs::read(file)?,
             Source::Url(url, client) => fetch(client, url).await?,
         };
-        let set: JwkSet = serde_json::from_slice(&bytes).context("it is no JWKS")?;
+        let set: JwkSet = serde_json::from_slice(&bytes).context("it is not a JWKS")?;
         let keys: Vec<Key> = set.keys.iter().filter_map(of_jwk).collect();
         match keys.is_empty() {
             true => bail!("it has no key for RS256 or EdDSA"),
@@ -190,7 +195,7 @@ async fn fetch(client: &reqwest::Client, url: &str) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A public key for signatures; others, symmetric ones above all, are passed over.
+/// Returns a public key for signatures; other keys, above all symmetric ones, are ignored.
 fn of_jwk(jwk: &Jwk) -> Option<Key> {
     if jwk.common.public_key_use.as_ref().is_some_and(|purpose| *purpose != PublicKeyUse::Signature) {
         return None;

@@ -1,4 +1,4 @@
-//! JWTs of an identity provider: who sent a request, for which tenant, in which role.
+//! JWTs of an identity provider: subject, tenant and role of a caller.
 
 mod keys;
 
@@ -13,13 +13,13 @@ use serde::Deserialize;
 use windlass_kernel::Millis;
 use windlass_store::Tenant;
 
-/// Clocks of two machines may differ by so much.
+/// Maximum clock difference between two machines.
 const LEEWAY_SECONDS: u64 = 30;
-/// A longer one is not read.
+/// Maximum length of a JWT.
 const TOKEN_MAX: usize = 8 * 1024;
-/// HS256 with less could be guessed.
+/// Minimum length of a secret for HS256; a shorter one could be guessed.
 const SECRET_MIN: usize = 32;
-/// The longest subject: it becomes who did what.
+/// Maximum length of a subject, which becomes an actor in the audit log.
 const SUBJECT_MAX: usize = 100;
 
 #[derive(Debug)]
@@ -29,18 +29,18 @@ pub struct Jwt {
     audience: String,
 }
 
-/// What a JWT says about its holder.
+/// The claims of a JWT about its holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// `jwt:` and the subject.
     pub subject: String,
     pub tenant: Tenant,
     pub role: Role,
-    /// Beyond it, it is not accepted any more.
+    /// Time at which the JWT expires, with the leeway.
     pub until: Millis,
 }
 
-/// Time, issuer and audience are checked before this is read.
+/// Claims that are read after time, issuer and audience were checked.
 #[derive(Debug, Deserialize)]
 struct Claims {
     sub: String,
@@ -50,7 +50,7 @@ struct Claims {
 }
 
 impl Jwt {
-    /// None when no key is given: then no JWT is accepted.
+    /// Loads the keys. Returns None if no key is set; then no JWT is accepted.
     pub async fn of(settings: &JwtSettings) -> anyhow::Result<Option<Jwt>> {
         let JwtSettings { secret, public_key, jwks, issuer, audience } = settings;
         let has_key = secret.is_some() || public_key.is_some() || jwks.is_some();
@@ -58,31 +58,30 @@ impl Jwt {
             (Some(issuer), Some(audience)) => (issuer.clone(), audience.clone()),
             _ if !has_key => return Ok(None),
             _ => bail!(
-                "a key for JWTs is given, so jwt-issuer and jwt-audience are needed: others may trust the same key"
+                "a key for JWTs is set, but not both jwt-issuer and jwt-audience; set them, because other services may trust the same key"
             ),
         };
         if secret.as_ref().is_some_and(|secret| secret.len() < SECRET_MIN) {
-            bail!("jwt-secret is shorter than {SECRET_MIN} bytes and could be guessed");
+            bail!("jwt-secret is shorter than {SECRET_MIN} bytes and could be guessed; set a longer one");
         }
         let keys = Keys::load(secret.as_ref(), public_key.as_deref(), jwks.as_deref()).await?;
         Ok(Some(Jwt { keys, issuer, audience }))
     }
 
-    /// Whoever holds it; `Err` says why it is not accepted.
+    /// Returns the holder of a JWT, or the reason why it is not accepted.
     pub async fn holder(&self, token: &str) -> Result<Holder, String> {
         if token.len() > TOKEN_MAX {
             return Err(format!("the token is longer than {TOKEN_MAX} bytes"));
         }
-        let header = decode_header(token).map_err(|_| "the token is not known".to_owned())?;
+        let header = decode_header(token).map_err(|_| "the token is unknown".to_owned())?;
         if is_critical(token) {
             return Err(
-                "the JWT is not accepted: its header has `crit`, which asks for extensions that are not \
-                        known here"
+                "the JWT is not accepted: its header has `crit` with extensions that are not supported"
                     .to_owned(),
             );
         }
         let candidates = self.keys.of(header.kid.as_deref(), header.alg).await;
-        let mut why = "it is signed with a key that is not known here".to_owned();
+        let mut why = "it is signed with an unknown key".to_owned();
         for key in candidates {
             match decode::<Claims>(token, &key, &self.validation(header.alg)) {
                 Ok(decoded) => return holder(decoded.claims),
@@ -92,7 +91,7 @@ impl Jwt {
         Err(format!("the JWT is not accepted: {why}"))
     }
 
-    /// The algorithm is one that the key is for; everything that can be required is.
+    /// Returns the checks of a JWT. The algorithm is that of the key; all claims that can be required are required.
     fn validation(&self, algorithm: Algorithm) -> Validation {
         let mut validation = Validation::new(algorithm);
         validation.leeway = LEEWAY_SECONDS;
@@ -105,7 +104,7 @@ impl Jwt {
 }
 
 /// Reports whether the header names extensions that must be understood (RFC 7515, 4.1.11). None are understood here, so
-/// such a token must be refused. What cannot be read is not understood, either.
+/// such a token must be refused. A header that cannot be parsed is refused, too.
 fn is_critical(token: &str) -> bool {
     let header = token.split('.').next().unwrap_or_default();
     let bytes = URL_SAFE_NO_PAD.decode(header).unwrap_or_default();
@@ -113,7 +112,7 @@ fn is_critical(token: &str) -> bool {
     fields.map_or(true, |fields| fields.contains_key("crit"))
 }
 
-/// Whoever did what is written under this name. No role, no id of a token and no name of the server itself begins so.
+/// Prefix of subjects in actor names. No id of a token and no name of the server itself begins with it.
 const SUBJECT_PREFIX: &str = "jwt:";
 
 fn holder(claims: Claims) -> Result<Holder, String> {

@@ -42,7 +42,7 @@ fn hs256(claims: &Value) -> String {
     signed(Algorithm::HS256, None, claims, &EncodingKey::from_secret(SECRET.as_bytes()))
 }
 
-/// A fresh pair: the signing key, and the file of its public half.
+/// A new key pair: the signing key, and the file of the public key.
 struct Pair {
     signing: EncodingKey,
     public: PathBuf,
@@ -78,7 +78,7 @@ async fn refused(jwt: &Jwt, token: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_good_token_names_its_holder() {
+async fn a_valid_token_names_its_holder() {
     let jwt = Jwt::of(&with_secret()).await.unwrap().unwrap();
     let holder = jwt.holder(&hs256(&claims())).await.unwrap();
     let Holder { subject, tenant, role, until } = holder;
@@ -90,7 +90,7 @@ async fn a_good_token_names_its_holder() {
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_a_token_refuses_it() {
+async fn a_token_with_any_wrong_claim_is_refused() {
     let jwt = Jwt::of(&with_secret()).await.unwrap().unwrap();
     for (name, value) in [
         ("exp", json!(1_000_000_000)),
@@ -125,7 +125,7 @@ async fn whatever_is_wrong_with_a_token_refuses_it() {
 }
 
 #[tokio::test]
-async fn extensions_that_must_be_understood_are_not_passed_over() {
+async fn tokens_with_critical_extensions_are_refused() {
     let jwt = Jwt::of(&with_secret()).await.unwrap().unwrap();
     let secret = EncodingKey::from_secret(SECRET.as_bytes());
     let with_header = |header: &str| {
@@ -142,7 +142,7 @@ async fn extensions_that_must_be_understood_are_not_passed_over() {
 }
 
 #[tokio::test]
-async fn a_public_key_is_never_taken_for_a_secret() {
+async fn a_public_key_is_never_used_as_a_secret() {
     for algorithm in [Algorithm::RS256, Algorithm::EdDSA] {
         let pair = pair(algorithm);
         let settings = JwtSettings { public_key: Some(pair.public.clone()), ..settings() };
@@ -158,7 +158,7 @@ async fn a_public_key_is_never_taken_for_a_secret() {
 }
 
 #[tokio::test]
-async fn keys_of_a_set_are_found_by_their_name() {
+async fn keys_of_a_set_are_found_by_their_id() {
     let (rsa, ed) = (pair(Algorithm::RS256), pair(Algorithm::EdDSA));
     let named = |jwk: &Value, kid: &str| {
         let mut jwk = jwk.clone();
@@ -183,11 +183,11 @@ async fn keys_of_a_set_are_found_by_their_name() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_checked_is_refused_at_the_start() {
+async fn incomplete_settings_are_refused_at_the_start() {
     assert!(Jwt::of(&JwtSettings::default()).await.unwrap().is_none());
-    let check = async |settings: JwtSettings, told: &str| {
+    let check = async |settings: JwtSettings, reason: &str| {
         let error = format!("{:#}", Jwt::of(&settings).await.expect_err("it is refused"));
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(reason), "{error}");
     };
     check(JwtSettings { audience: None, ..with_secret() }, "jwt-audience").await;
     check(JwtSettings { issuer: None, ..with_secret() }, "jwt-issuer").await;

@@ -1,4 +1,4 @@
-//! Cancel, pause, resume, patch.
+//! Routes that cancel, pause and resume an execution, and that patch its context.
 
 use super::refused::unexpected;
 use super::{TAG, stored_of, view_execution};
@@ -22,7 +22,7 @@ use windlass_kernel::{Cancel, ExecutionId, Input, Net, StepId};
 use windlass_store::Reader as _;
 use windlass_views::{End, ExecutionStatus, History, NodeLabel, execution_id, status, time};
 
-/// Why, for the record.
+/// Maximum length of a reason, in characters.
 const REASON_MAX: usize = 2_000;
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -30,9 +30,9 @@ const REASON_MAX: usize = 2_000;
 pub struct CancelRequest {
     #[schema(max_length = 2000)]
     reason: Option<String>,
-    /// Its processes are killed without a grace, and compensation is given up.
+    /// Kill processes without a grace period, and skip compensation.
     force: Option<bool>,
-    /// What was done is undone, where the definition says how.
+    /// Run the compensations that the definition has.
     compensate: Option<bool>,
 }
 
@@ -40,20 +40,20 @@ pub struct CancelRequest {
 #[serde(rename_all = "camelCase")]
 pub struct Cancelled {
     execution_id: String,
-    /// `cancelled`, or `running` while it is undone first.
+    /// `cancelled`, or `running` while compensations run.
     #[schema(value_type = ExecutionStatus)]
     status: String,
-    /// Null while it is undone first.
+    /// Null while compensations run.
     #[schema(format = DateTime)]
     cancelled_at: Option<String>,
     cancelled_by: String,
     reason: String,
     completed_nodes: Vec<String>,
-    /// Nodes that had not ended, and those that had not begun.
+    /// Nodes that had not ended or not begun.
     cancelled_nodes: Vec<String>,
 }
 
-/// Cancel it.
+/// Cancel an execution
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/cancel", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<CancelRequest>,
     responses((status = 200, body = Cancelled), (status = 409, body = Refused), Refusals, BodyRefusals))]
@@ -61,20 +61,20 @@ pub async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    OptionalJsonBody(asked): OptionalJsonBody<CancelRequest>,
+    OptionalJsonBody(request): OptionalJsonBody<CancelRequest>,
 ) -> Result<Json<Cancelled>, Problem> {
-    let reason = reason(asked.reason)?;
+    let reason = reason(request.reason)?;
     let cancel = Cancel {
         by: caller.id.clone(),
         reason: reason.clone(),
-        force: asked.force == Some(true),
-        compensate: asked.compensate == Some(true),
+        force: request.force == Some(true),
+        compensate: request.compensate == Some(true),
     };
     let does = ("execution.cancel", json!({ "reason": reason }));
     let id = send_input(&app, &caller, ids::execution(&id)?, Input::Cancel(cancel), does).await?;
     let (by, id) = (caller.id.clone(), execution_id(id));
     let cancelled = view_execution(&app, &caller, &id, move |loaded| {
-        let (completed_nodes, cancelled_nodes) = nodes(loaded.net, loaded.history);
+        let (completed_nodes, cancelled_nodes) = completed_and_cancelled(loaded.net, loaded.history);
         Cancelled {
             execution_id: execution_id(loaded.facts.execution),
             status: status(loaded.history.state().phase()).to_owned(),
@@ -88,8 +88,8 @@ pub async fn cancel(
     Ok(Json(cancelled.await?))
 }
 
-/// By the newest firing of each node: completed ones, and those that a cancel kept from their end.
-fn nodes(net: &Net, history: &History) -> (Vec<String>, Vec<String>) {
+/// Returns the completed and the cancelled nodes, by the newest firing of each node.
+fn completed_and_cancelled(net: &Net, history: &History) -> (Vec<String>, Vec<String>) {
     let newest: BTreeMap<StepId, Option<End>> =
         history.whole().map(|firing| (firing.step, firing.end)).collect();
     let (mut completed, mut cancelled) = (Vec::new(), Vec::new());
@@ -118,7 +118,9 @@ pub struct Changed {
     status: String,
 }
 
-/// Hold it: what runs ends, nothing new begins.
+/// Pause an execution
+///
+/// Running steps end, and no new step begins.
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/pause", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<PauseRequest>,
     responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals, BodyRefusals))]
@@ -126,13 +128,15 @@ pub async fn pause(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    OptionalJsonBody(asked): OptionalJsonBody<PauseRequest>,
+    OptionalJsonBody(request): OptionalJsonBody<PauseRequest>,
 ) -> Result<Json<Changed>, Problem> {
-    let hold = Input::Hold { by: caller.id.clone(), reason: reason(asked.reason)? };
-    changed(&app, &caller, &id, ("execution.pause", hold)).await
+    let hold = Input::Hold { by: caller.id.clone(), reason: reason(request.reason)? };
+    send_and_view(&app, &caller, &id, ("execution.pause", hold)).await
 }
 
-/// Release what is held. It opens no gate, and does no failed execution again: that is a retry.
+/// Resume a paused execution
+///
+/// It opens no gate, and does not retry a failed execution.
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/resume", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)),
     responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals))]
@@ -142,10 +146,12 @@ pub async fn resume(
     Path(id): Path<String>,
 ) -> Result<Json<Changed>, Problem> {
     let release = Input::Resume { by: caller.id.clone() };
-    changed(&app, &caller, &id, ("execution.resume", release)).await
+    send_and_view(&app, &caller, &id, ("execution.resume", release)).await
 }
 
-/// Set keys of its context; gates that look at them are asked again.
+/// Set keys of the context of an execution
+///
+/// Gates that read these keys are evaluated again.
 #[utoipa::path(patch, path = "/api/v1/executions/{executionId}/context", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Object,
     responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals, BodyRefusals))]
@@ -161,10 +167,10 @@ pub async fn patch(
     check_patch(&app, &caller, execution, &keys).await?;
     let patch = keys.into_iter().map(|(key, value)| (key, Arc::new(value))).collect();
     let patch = Input::Patch { patch, by: caller.id.clone() };
-    changed(&app, &caller, &id, ("execution.patch", patch)).await
+    send_and_view(&app, &caller, &id, ("execution.patch", patch)).await
 }
 
-/// Whether the caller may set these keys in an execution of this definition.
+/// Checks that the caller may set these keys in an execution of this definition.
 async fn check_patch(
     app: &App,
     caller: &Caller,
@@ -192,7 +198,7 @@ async fn check_patch(
     Ok(())
 }
 
-async fn changed(
+async fn send_and_view(
     app: &App,
     caller: &Caller,
     id: &str,
@@ -205,7 +211,7 @@ async fn changed(
     Ok(Json(Changed { execution_id: execution_id(id), status }))
 }
 
-/// Gives an input to an execution of the caller's tenant. It is on disk when this returns, and with it who gave it.
+/// Sends an input to an execution of the caller's tenant. When this returns, the input and its audit entry are on disk.
 pub async fn send_input(
     app: &App,
     caller: &Caller,
@@ -236,7 +242,7 @@ pub fn log_action(caller: &Caller, action: &str, id: ExecutionId) {
 fn reason(given: Option<String>) -> Result<String, Problem> {
     let reason = given.unwrap_or_default();
     if reason.chars().count() > REASON_MAX {
-        return Err(Problem::invalid("reason", format!("may have {REASON_MAX} characters at most")));
+        return Err(Problem::invalid("reason", format!("must have at most {REASON_MAX} characters")));
     }
     Ok(reason)
 }

@@ -1,4 +1,4 @@
-//! `X-Idempotency-Key`: a start that comes again is answered with the execution that it began the first time.
+//! `X-Idempotency-Key`: a repeated start returns the execution that the first request began.
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -14,10 +14,10 @@ use windlass_store::{Catalog, IdempotencyKey, WorkflowId};
 
 const HEADER: &str = "x-idempotency-key";
 const LENGTH_MAX: usize = 255;
-/// A key is kept for so long after the end of its execution.
+/// Time that a key is stored after the end of its execution.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The key of a request, if it has one, with what tells it from other requests.
+/// Returns the key of a request, if it has one, with the digest of the request.
 pub fn key(
     headers: &HeaderMap,
     digest: impl FnOnce() -> Result<[u8; 32], Problem>,
@@ -32,13 +32,13 @@ pub fn key(
     Ok(Some(IdempotencyKey { key: text.to_owned(), request: digest()?, forgotten }))
 }
 
-/// Spaces and the order of members make no other request.
+/// Returns the digest of a JSON body. Whitespace and the order of members do not change it.
 pub fn of_json(body: &[u8]) -> Result<[u8; 32], Problem> {
     let body: Value = if body.is_empty() { Value::Null } else { parse(body)? };
     Ok(Sha256::digest(canonical(&body)).into())
 }
 
-/// Each part with its length: what ends one does not begin the next.
+/// Returns the digest of several parts. Each is hashed with its length, so that the boundaries count.
 pub fn of_parts<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut sha256 = Sha256::new();
     for part in parts {
@@ -48,7 +48,7 @@ pub fn of_parts<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     sha256.finalize().into()
 }
 
-/// What the key began, whatever has changed since then. Another request under it is a conflict.
+/// Returns the execution that an earlier request with the key began. Another request with the same key is a conflict.
 pub async fn begun_before(
     app: &App,
     caller: &Caller,

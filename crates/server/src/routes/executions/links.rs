@@ -1,4 +1,4 @@
-//! Where else something about an execution is found.
+//! Links in responses to other resources of an execution.
 
 use crate::app::App;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -26,14 +26,14 @@ impl Links {
             status: format!("{path}/status"),
             logs: format!("{path}/logs"),
             cancel: format!("{path}/cancel"),
-            websocket: format!("{}/ws/executions/{id}", websockets(app, headers)),
+            websocket: format!("{}/ws/executions/{id}", websocket_base(app, headers)),
             itself: path,
         }
     }
 }
 
-/// The setting knows best how clients reach the server; else the request says how this one did.
-fn websockets(app: &App, headers: &HeaderMap) -> String {
+/// Returns the base URL of WebSockets: from the setting `public-url`, else from the request.
+fn websocket_base(app: &App, headers: &HeaderMap) -> String {
     if let Some(url) = &app.settings.public_url {
         return url.trim_end_matches('/').replacen("http", "ws", 1);
     }
@@ -45,7 +45,7 @@ fn websockets(app: &App, headers: &HeaderMap) -> String {
     format!("{scheme}://{}", host.filter(|host| is_host(host)).unwrap_or_else(own))
 }
 
-/// What a client wrote goes into a link only when it is a name or an address, with a port or without.
+/// Reports whether a header value of a client is a host name or an address, with an optional port, and may be part of a link.
 fn is_host(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]_".contains(&byte))
 }

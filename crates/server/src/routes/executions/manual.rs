@@ -1,4 +1,4 @@
-//! `POST /api/v1/executions/{executionId}/actions/{actionId}/complete`: a person ends an approval, or confirms work.
+//! `POST /api/v1/executions/{executionId}/actions/{actionId}/complete`: a person ends an approval or a manual step.
 
 use super::control::send_input;
 use super::{TAG, stored_of, view_execution};
@@ -29,10 +29,10 @@ pub struct CompleteRequest {
     #[serde(default)]
     #[schema(max_length = 10000)]
     notes: Option<String>,
-    /// Ids of what shows it.
+    /// Ids of documents that prove the outcome.
     #[serde(default, alias = "evidenceRefs")]
     evidence: Option<Vec<String>>,
-    /// Must be the caller, where it is given.
+    /// Must be the id of the caller, if present.
     #[serde(default)]
     actor_user_id: Option<String>,
 }
@@ -53,11 +53,13 @@ pub struct Completed {
     execution_id: String,
     action_id: String,
     outcome: String,
-    /// Of the execution.
+    /// Status of the execution.
     status: String,
 }
 
-/// End an approval or a manual step. The same again is accepted and changes nothing; another outcome is a conflict.
+/// End an approval or a manual step
+///
+/// A repeated request with the same outcome changes nothing; another outcome is a conflict.
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/actions/{actionId}/complete", tag = TAG,
     security(("bearer" = [])),
     params(("executionId" = String, Path), ("actionId" = String, Path, description = "The id of the node")),
@@ -67,15 +69,15 @@ pub async fn complete(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, action)): Path<(String, String)>,
-    JsonBody(asked): JsonBody<CompleteRequest>,
+    JsonBody(request): JsonBody<CompleteRequest>,
 ) -> Result<Json<Completed>, Problem> {
     caller.may(Permission::Execute)?;
-    let note = note(&caller, &asked)?;
+    let note = note(&caller, &request)?;
     let (execution, step) = (ids::execution(&id)?, action.clone());
     let asking = caller.clone();
     let (run, fence) = view_execution(&app, &caller, &id, move |loaded| {
-        let found = waiting(loaded, &step)?;
-        may_answer(loaded, &asking, found.0)?;
+        let found = find_waiting(loaded, &step)?;
+        check_approver(loaded, &asking, found.0)?;
         Ok::<_, Problem>(found)
     })
     .await??;
@@ -94,28 +96,28 @@ pub async fn complete(
     }))
 }
 
-fn note(caller: &Caller, asked: &CompleteRequest) -> Result<ManualNote, Problem> {
-    if asked.actor_user_id.as_ref().is_some_and(|actor| *actor != caller.id) {
-        return Err(Problem::forbidden("actorUserId is somebody else; whoever asks is the actor"));
+fn note(caller: &Caller, request: &CompleteRequest) -> Result<ManualNote, Problem> {
+    if request.actor_user_id.as_ref().is_some_and(|actor| *actor != caller.id) {
+        return Err(Problem::forbidden("actorUserId is not the id of the caller; omit it"));
     }
-    if asked.notes.as_ref().is_some_and(|notes| notes.chars().count() > NOTES_MAX) {
-        return Err(Problem::invalid("notes", format!("may have {NOTES_MAX} characters at most")));
+    if request.notes.as_ref().is_some_and(|notes| notes.chars().count() > NOTES_MAX) {
+        return Err(Problem::invalid("notes", format!("must have at most {NOTES_MAX} characters")));
     }
-    let evidence = asked.evidence.clone().unwrap_or_default();
+    let evidence = request.evidence.clone().unwrap_or_default();
     if evidence.len() > EVIDENCE_MAX || evidence.iter().any(|id| id.is_empty() || id.len() > 1_000) {
-        let message = format!("may have {EVIDENCE_MAX} ids of 1 to 1000 bytes");
+        let message = format!("must have at most {EVIDENCE_MAX} ids of 1 to 1000 bytes");
         return Err(Problem::invalid("evidence", message));
     }
-    let outcome = match asked.outcome {
+    let outcome = match request.outcome {
         Outcome::Succeeded => ManualOutcome::Succeeded,
         Outcome::Failed => ManualOutcome::Failed,
         Outcome::Cancelled => ManualOutcome::Cancelled,
     };
-    Ok(ManualNote { outcome, actor: caller.id.clone(), notes: asked.notes.clone(), evidence })
+    Ok(ManualNote { outcome, actor: caller.id.clone(), notes: request.notes.clone(), evidence })
 }
 
-/// Where an approval names people, one of them or somebody who administers the tenant answers.
-fn may_answer(loaded: &LoadedExecution<'_>, caller: &Caller, run: RunId) -> Result<(), Problem> {
+/// Checks that the caller is one of the approvers, if the step names any, or may administer the tenant.
+fn check_approver(loaded: &LoadedExecution<'_>, caller: &Caller, run: RunId) -> Result<(), Problem> {
     let Some(RunState::Manual { output, .. }) = loaded.stored.state.run(run).map(|run| &run.state) else {
         return Ok(());
     };
@@ -124,18 +126,19 @@ fn may_answer(loaded: &LoadedExecution<'_>, caller: &Caller, run: RunId) -> Resu
     if !is_approval {
         return Ok(());
     }
-    // What is asked may be so long that it was set aside.
-    let asked = match windlass_artifact::key(output) {
-        Some(key) => (loaded.sources.open)(key).ok_or_else(|| Problem::internal("what is asked is lost"))?,
+    // A large question is stored as an artifact.
+    let question = match windlass_artifact::key(output) {
+        Some(key) => (loaded.sources.open)(key)
+            .ok_or_else(|| Problem::internal("the question of the approval is missing"))?,
         None => output.clone(),
     };
-    let Some(approvers) = asked["approvers"].as_array() else { return Ok(()) };
+    let Some(approvers) = question["approvers"].as_array() else { return Ok(()) };
     let is_meant = approvers.iter().any(|who| *who == *caller.id || *who == caller.role.name());
     if approvers.is_empty() || is_meant || caller.may(Permission::Administer).is_ok() {
         return Ok(());
     }
     let names: Vec<&str> = approvers.iter().filter_map(|who| who.as_str()).collect();
-    Err(Problem::forbidden(format!("it is asked of {}; you are none of them", names.join(", "))))
+    Err(Problem::forbidden(format!("only {} may complete this step", names.join(", "))))
 }
 
 fn word(outcome: &ManualOutcome) -> &'static str {
@@ -146,9 +149,9 @@ fn word(outcome: &ManualOutcome) -> &'static str {
     }
 }
 
-/// The step-run that waits for a person, `NODE` or in an iteration of a loop `NODE[0]`; else the one that a person ended
-/// last, so that the same again is found.
-fn waiting(loaded: &LoadedExecution<'_>, name: &str) -> Result<(RunId, Fence), Problem> {
+/// Returns the step-run that waits for a person: `NODE`, or `NODE[0]` in an iteration of a loop. If none waits, returns the
+/// one that a person ended last, so that a repeated request finds it.
+fn find_waiting(loaded: &LoadedExecution<'_>, name: &str) -> Result<(RunId, Fence), Problem> {
     let bare = name.split_once('[').map_or(name, |(bare, _)| bare);
     let Some(step) = loaded.net.find(name).or_else(|| loaded.net.find(bare)) else {
         return Err(Problem::not_found("action", name));
@@ -169,12 +172,12 @@ fn waiting(loaded: &LoadedExecution<'_>, name: &str) -> Result<(RunId, Fence), P
         [_, _, ..] => {
             let all: Vec<&str> = open.iter().map(|(label, ..)| label.as_str()).collect();
             return Err(Problem::conflict(format!(
-                "several wait for a person; name one: {}",
+                "several step-runs wait for a person; name one of {}",
                 all.join(", ")
             )));
         }
         [] => {}
     }
     let ended = loaded.history.last_manual_end(step);
-    ended.ok_or_else(|| Problem::conflict(format!("`{name}` does not wait for a person at the moment")))
+    ended.ok_or_else(|| Problem::conflict(format!("`{name}` does not wait for a person")))
 }

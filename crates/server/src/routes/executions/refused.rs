@@ -1,11 +1,12 @@
-//! What the engine refuses, as a sender is told: conflicts are 409, what can never be is 400.
+//! Conversion of refusals of the engine into errors: conflicts are 409, requests that can never succeed are 400.
 
 use super::missing;
+use crate::app::unexpected_answer;
 use crate::problem::{Problem, ProblemCode};
 use windlass_engine::{Answer, NotRetried, Refusal};
 use windlass_kernel::Rejected;
 
-/// A place among the open executions is free when another one ends, which nobody knows before.
+/// Seconds after which a tenant with too many open executions may retry. The real time depends on when one ends.
 const ROOM_RETRY_SECONDS: u64 = 5;
 
 impl From<Refusal> for Problem {
@@ -57,10 +58,10 @@ fn of_not_retried(not: &NotRetried, message: String) -> Problem {
     }
 }
 
-/// An answer that does not fit the question is a fault of ours.
+/// Converts an answer that is not the expected one: a refusal, or a defect of the engine.
 pub fn unexpected(answer: Answer) -> Problem {
     match answer {
         Answer::Refused(refusal) => refusal.into(),
-        other => Problem::internal(format!("the engine gave an answer that does not fit: {other:?}")),
+        other => unexpected_answer(&other),
     }
 }

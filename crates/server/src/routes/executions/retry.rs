@@ -1,4 +1,4 @@
-//! `POST /api/v1/executions/{executionId}/retry`
+//! `POST /api/v1/executions/{executionId}/retry`: runs an ended execution again, as a new execution.
 
 use super::control::log_action;
 use super::refused::unexpected;
@@ -29,12 +29,12 @@ use windlass_views::execution_id;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RetryRequest {
-    /// It and all that depends on it is done again; without it, what did not complete.
+    /// Run this node and all nodes that depend on it again; default: the nodes that did not complete.
     from_node: Option<String>,
-    /// Which time the node ran, from 1; for playbooks.
+    /// Number of the firing of the node, from 1; for playbooks.
     #[schema(minimum = 1)]
     firing: Option<u32>,
-    /// Laid over the inputs it had.
+    /// Inputs that replace those of the execution with the same names.
     #[schema(value_type = Option<Object>)]
     inputs: Option<Map<String, Value>>,
 }
@@ -49,8 +49,8 @@ pub struct Retried {
     retry_from_node: Option<String>,
 }
 
-/// The inputs of a retry, laid over those that the execution had, as the trigger's schema wants them.
-async fn changed(
+/// Merges inputs of a retry into those of the execution, and checks them against the trigger's schema.
+async fn merge_inputs(
     app: &App,
     caller: &Caller,
     version: Option<&Arc<Version>>,
@@ -63,7 +63,7 @@ async fn changed(
         return Err(Problem::conflict(message));
     }
     let mut whole = before.as_object().cloned().unwrap_or_default();
-    // What a hook delivered may be repeated as it was.
+    // Inputs of a hook may be repeated unchanged.
     let mut other = given.clone();
     other.retain(|name, value| whole.get(name) != Some(value));
     whole.extend(given);
@@ -73,7 +73,9 @@ async fn changed(
     if problems.is_empty() { Ok(whole) } else { Err(bad_inputs(problems)) }
 }
 
-/// Do it again as a new execution; what completed before is kept.
+/// Retry an ended execution as a new execution
+///
+/// Results of completed nodes are kept.
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/retry", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<RetryRequest>,
     responses((status = 202, body = Retried), (status = 409, body = Refused), Refusals, BodyRefusals))]
@@ -81,11 +83,14 @@ pub async fn retry(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
-    OptionalJsonBody(asked): OptionalJsonBody<RetryRequest>,
+    OptionalJsonBody(request): OptionalJsonBody<RetryRequest>,
 ) -> Result<(StatusCode, Json<Retried>), Problem> {
     caller.may(Permission::Execute)?;
-    if asked.firing.is_some() && asked.from_node.is_none() {
-        return Err(Problem::invalid("firing", "needs fromNode: it counts the firings of that node"));
+    if request.firing.is_some() && request.from_node.is_none() {
+        return Err(Problem::invalid(
+            "firing",
+            "requires fromNode: it is the number of a firing of that node",
+        ));
     }
     let (of, reading) = (ids::execution(&id)?, caller.clone());
     let readers = app.readers.of(&caller.tenant);
@@ -101,10 +106,10 @@ pub async fn retry(
         return Err(for_editors(&caller));
     }
     let asks_people = net.as_ref().is_some_and(|net| net.steps().any(|(id, _)| net.asks_people(id)));
-    if !is_editor && asked.inputs.is_some() && asks_people {
-        // The answer that a person gave was for the inputs that they saw.
-        let message = "a retry keeps the approvals that were given, so its inputs cannot be changed by who may not \
-                       edit definitions; start the workflow with the new inputs instead";
+    if !is_editor && request.inputs.is_some() && asks_people {
+        // An approval was given for the inputs that the approver saw.
+        let message = "a retry keeps approvals, so only callers who may edit definitions may change its inputs; start the \
+                       workflow with the new inputs instead";
         return Err(Problem::forbidden(message));
     }
     let programs = net.as_ref().map(programs_of).unwrap_or_default();
@@ -116,14 +121,15 @@ pub async fn retry(
         }
         _ => None,
     };
-    let inputs = match asked.inputs {
+    let inputs = match request.inputs {
         Some(given) => {
-            let whole = changed(&app, &caller, version.as_ref(), &stored.state.head.inputs, given).await?;
+            let whole =
+                merge_inputs(&app, &caller, version.as_ref(), &stored.state.head.inputs, given).await?;
             Some(Arc::new(Value::Object(whole)))
         }
         None => None,
     };
-    let from = asked.from_node.clone().map(|step| RetryFrom { step, firing: asked.firing });
+    let from = request.from_node.clone().map(|step| RetryFrom { step, firing: request.firing });
     let retry = Retry {
         of,
         from,
@@ -139,13 +145,13 @@ pub async fn retry(
         Answer::Started(new) => {
             traces::trace_new(&app, new);
             log_action(&caller, "execution.retry", of);
-            let told = Retried {
+            let retried = Retried {
                 execution_id: execution_id(new),
                 parent_execution_id: execution_id(of),
                 status: "queued".to_owned(),
-                retry_from_node: asked.from_node,
+                retry_from_node: request.from_node,
             };
-            Ok((StatusCode::ACCEPTED, Json(told)))
+            Ok((StatusCode::ACCEPTED, Json(retried)))
         }
         other => Err(unexpected(other)),
     }

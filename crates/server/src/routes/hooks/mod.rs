@@ -1,4 +1,4 @@
-//! `/hooks/{path}` and `/hooks/{tenant}/{path}`: requests that start workflows, as their triggers ask for them.
+//! `/hooks/{path}` and `/hooks/{tenant}/{path}`: requests that start workflows with a webhook trigger.
 
 mod request;
 
@@ -24,40 +24,40 @@ use utoipa_axum::router::OpenApiRouter;
 use windlass_engine::Start;
 use windlass_store::{HookReader as _, StoredHook, Tenant};
 
-/// Who starts it when no token is asked for.
+/// Actor of an execution that a request without a token starts.
 const BY: &str = "webhook";
 
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(hook))]
 struct Document;
 
-/// Paths have as many parts, and methods, as their triggers say, which the OpenAPI document cannot tell.
+/// Triggers define the paths and methods, which the OpenAPI document cannot express.
 pub fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Document::openapi()).route("/hooks/{*path}", any(hook))
 }
 
 /// Start the workflow whose trigger has this path
 ///
-/// With the method that the trigger says. A path belongs to a tenant: `/hooks/TENANT/PATH`; without a tenant to that of the
-/// token, and without a token to `default`. A JSON object is the inputs; anything else is their `body`; without a body the
-/// query is. A token is needed unless the trigger says `requireAuth: false`.
+/// The trigger defines the method. A path belongs to a tenant: `/hooks/TENANT/PATH`; without a tenant, to the tenant of the
+/// token, and without a token, to `default`. A JSON object in the body becomes the inputs, any other body the input `body`;
+/// without a body, the query becomes the inputs. A token is required unless the trigger has `requireAuth: false`.
 #[utoipa::path(post, path = "/hooks/{path}", tag = "hooks", security((), ("bearer" = [])),
-    params(("path" = String, Path, description = "As the trigger has it, with the tenant's id in front or without; it may have several parts"),
-        ("X-Idempotency-Key" = Option<String>, Header, description = "The same key starts no second execution")),
+    params(("path" = String, Path, description = "Path of the trigger, optionally after the id of the tenant; it may have several segments"),
+        ("X-Idempotency-Key" = Option<String>, Header, description = "A repeated request with the same key starts no second execution")),
     request_body(content = Option<Value>),
-    responses((status = 202, body = Accepted, description = "It is queued"),
-        (status = 405, body = Refused, description = "The trigger is for another method"),
-        (status = 409, body = Refused, description = "The key was used for something else, or the workflow is not active"),
+    responses((status = 202, body = Accepted, description = "The execution is queued"),
+        (status = 405, body = Refused, description = "The trigger has another method"),
+        (status = 409, body = Refused, description = "The key was used with another request, or the workflow is not active"),
         Refusals, BodyRefusals))]
 async fn hook(
     State(app): State<Arc<App>>,
-    Path(asked): Path<String>,
+    Path(full): Path<String>,
     method: Method,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<(StatusCode, Json<Accepted>), Problem> {
     let (parts, body) = request.into_parts();
-    let (named, path) = address(&asked);
+    let (named, path) = address(&full);
     let (hook, caller) = find(&app, named, path, &method, &parts.headers).await?;
     let bytes = collect(body, &app).await?;
     let query = query.as_deref();
@@ -72,7 +72,7 @@ async fn hook(
     Ok(begun.accepted(&app, &parts.headers))
 }
 
-/// Finds the hook of the tenant that the address names, else of the caller's, else of `default`.
+/// Finds the hook in the tenant that the address names, else in the caller's tenant, else in `default`.
 async fn find(
     app: &App,
     named: Option<Tenant>,
@@ -100,7 +100,7 @@ async fn find(
     };
     let caller = match caller {
         Some(caller) => caller,
-        None => stranger(app, &tenant, &hook)?,
+        None => anonymous_caller(app, &tenant, &hook)?,
     };
     caller.may(Permission::Execute)?;
     Ok((hook, caller))
@@ -112,14 +112,17 @@ async fn hooks(app: &App, tenant: &Tenant, path: &str) -> Result<Vec<StoredHook>
 }
 
 fn other_method() -> Problem {
-    let message = "the hook is for another method";
+    let message = "the hook has another method; send the method of its trigger";
     Problem::new(ProblemCode::MethodNotAllowed, message)
 }
 
-/// A caller without a token has limits of its own: it cannot use up the requests of the tenant's users.
-fn stranger(app: &App, tenant: &Tenant, hook: &StoredHook) -> Result<Caller, Problem> {
+/// Returns the caller of a request without a token. It has limits of its own, so that it cannot use up those of the tenant's
+/// users.
+fn anonymous_caller(app: &App, tenant: &Tenant, hook: &StoredHook) -> Result<Caller, Problem> {
     if hook.claim.require_auth {
-        return Err(Problem::unauthenticated("this hook needs the header Authorization: Bearer TOKEN"));
+        return Err(Problem::unauthenticated(
+            "the hook requires a token; send the header Authorization: Bearer TOKEN",
+        ));
     }
     let now = Instant::now();
     if let Some(rate) = app.directory.hook_rate(tenant, &app.settings) {

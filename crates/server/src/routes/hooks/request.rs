@@ -1,4 +1,4 @@
-//! A request to a hook as the inputs of an execution.
+//! Conversion of a request to a hook into the inputs of an execution.
 
 use crate::body::{media_type, parse};
 use crate::problem::Problem;
@@ -14,7 +14,7 @@ const CREDENTIALS: [&str; 10] =
 /// Headers that are no credentials, though their names have such a part: they identify a delivery or its author.
 const PUBLIC: [&str; 3] = ["x-idempotency-key", "idempotency-key", "x-author"];
 
-/// What a request says.
+/// Parts of a request to a hook.
 pub struct HookRequest<'r> {
     pub method: &'r Method,
     pub path: &'r str,
@@ -28,20 +28,20 @@ impl HookRequest<'_> {
     /// be checked.
     pub fn inputs(&self) -> Result<Map<String, Value>, Problem> {
         let query = pairs(self.query.unwrap_or_default())?;
-        let mut inputs = if self.body.is_empty() { query.clone() } else { self.sent()? };
+        let mut inputs = if self.body.is_empty() { query.clone() } else { self.parse_body()? };
         let request = json!({
             "method": self.method.as_str(),
             "path": self.path,
             "query": query,
-            "headers": kept(self.headers),
+            "headers": public_headers(self.headers),
             "body": String::from_utf8_lossy(self.body),
         });
         inputs.insert(HOOK.to_owned(), request);
         Ok(inputs)
     }
 
-    /// An object or a form is the inputs; anything else is their `body`.
-    fn sent(&self) -> Result<Map<String, Value>, Problem> {
+    /// Parses the body: an object or a form becomes the inputs, anything else the input `body`.
+    fn parse_body(&self) -> Result<Map<String, Value>, Problem> {
         let text = || String::from_utf8_lossy(self.body).into_owned();
         let value = match media_type(self.headers).as_deref() {
             Some(kind) if kind.ends_with("json") => parse(self.body)?,
@@ -55,10 +55,10 @@ impl HookRequest<'_> {
     }
 }
 
-/// `a=1&b=2`; what is there several times is a list.
+/// Parses `a=1&b=2`; a repeated name becomes an array.
 fn pairs(text: &str) -> Result<Map<String, Value>, Problem> {
     let mut url = reqwest::Url::parse("http://hook/")
-        .map_err(|error| Problem::bad_request(format!("the query cannot be read: {error}")))?;
+        .map_err(|error| Problem::bad_request(format!("the query cannot be parsed: {error}")))?;
     url.set_query(Some(text));
     let mut found: Map<String, Value> = Map::new();
     for (name, value) in url.query_pairs() {
@@ -73,7 +73,7 @@ fn pairs(text: &str) -> Result<Map<String, Value>, Problem> {
 }
 
 /// Returns the headers without credentials.
-fn kept(headers: &HeaderMap) -> Map<String, Value> {
+fn public_headers(headers: &HeaderMap) -> Map<String, Value> {
     let mut kept: Map<String, Value> = Map::new();
     for name in headers.keys().filter(|name| !is_credential(name.as_str())) {
         let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -82,7 +82,7 @@ fn kept(headers: &HeaderMap) -> Map<String, Value> {
     kept
 }
 
-/// A signature is no credential: it can be checked, and cannot be used for another body.
+/// Reports whether a header carries a credential. A signature does not: it cannot be used with another body.
 fn is_credential(name: &str) -> bool {
     !PUBLIC.contains(&name)
         && !name.contains("signature")
