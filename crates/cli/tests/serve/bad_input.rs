@@ -165,7 +165,7 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     // Definitions.
     let define = |kind: &'static str, body: Vec<u8>| raw(Method::POST, "/api/v1/workflows", kind, body);
     check(&server, define("text/yaml", b"\xff\xfe".into()), 400, None, "not UTF-8 text: see byte 0");
-    check(&server, define("text/yaml", b"a: b".into()), 400, Some(""), "no definition");
+    check(&server, define("text/yaml", b"a: b".into()), 400, Some(""), "not a definition");
     check(&server, define("application/json", b"{\"workflow\": ".into()), 400, None, "has errors");
     check(&server, define("application/json", vec![b'['; 60_000]), 400, Some(""), "64 levels deep");
     check(&server, define("text/yaml", vec![b'['; 60_000]), 400, None, "has errors");
