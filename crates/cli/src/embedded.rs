@@ -4,11 +4,11 @@ use crate::exit::Usage;
 use crate::progress::say;
 use std::path::Path;
 use windlass_engine::Folder;
+use windlass_server::StorageLimits;
 use windlass_server::Variables;
 use windlass_server::engine_secrets::EngineSecrets;
 pub use windlass_server::host::{Embedded, SANDBOX, SUPERVISE, Workers, new_workflow_id, now};
 use windlass_server::host::{Setup, Shares};
-use windlass_server::storage::StorageLimits;
 use windlass_worker::egress::Egress;
 use windlass_worker::sandbox::DatabaseQuota;
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 use windlass_protocol::Tool;
-use windlass_server::problem::ProblemCode;
+use windlass_server::ProblemCode;
 
 /// Commands as the program's help lists them.
 fn listed(path: &[&str]) -> Vec<String> {

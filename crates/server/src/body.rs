@@ -128,7 +128,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     is_flat_enough(bytes)?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        // `?` stands for an unknown field and `.` for the whole document.
+        // The path ends in `?` for an unknown field, and is `.` for the whole document.
         let path = error.path().to_string();
         let path = path.trim_end_matches(['.', '?']);
         Problem::invalid(path, describe(error.inner()))

@@ -64,7 +64,7 @@ impl Live {
         tokio::select! {
             () = app.answers.room(&tenant) => {}
             problem = self.wait_for_expiry() => return Err(problem),
-            () = app.stopped() => return Err(Problem::unavailable("the server is being stopped; ask again")),
+            () = app.stopped() => return Err(Problem::unavailable("the server is being stopped; retry later")),
         }
         self.caller.check_credential(&self.app)?;
         let Some(mut feed) = self.feed.take() else {

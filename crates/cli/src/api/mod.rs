@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use windlass_engine::Folder;
 use windlass_secrets::Zeroizing;
-use windlass_server::auth::OWNER_FILE;
+use windlass_server::OWNER_FILE;
 use windlass_server::find_server_url;
 
 pub const URL_VARIABLE: &str = "WINDLASS_URL";

@@ -6,7 +6,7 @@ use crate::progress::say;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use windlass_server::auth::OWNER_FILE;
+use windlass_server::OWNER_FILE;
 use windlass_server::engine_secrets::EngineSecrets;
 use windlass_server::settings::{Kind, SETTINGS, Setting, Settings};
 use windlass_server::{Server, serve};

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use windlass_kernel::Millis;
 use windlass_store::{Access, StoreError, StoredTenant, StoredToken, Tenant, TenantLimits};
 
-/// Stands for a token that was never used.
+/// Time of the last use of a token that was never used.
 const NEVER: i64 = i64::MIN;
 
 /// The holder of a token.

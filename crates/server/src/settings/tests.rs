@@ -25,22 +25,22 @@ fn flags_win_over_the_environment_over_the_file_over_defaults() {
 }
 
 #[test]
-fn a_bad_setting_is_told_with_where_it_was_given() {
+fn an_invalid_setting_is_reported_with_its_origin() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_str().unwrap();
-    let check = |flags: &[(&'static str, &str)], variables: &[(&str, &str)], told: &[&str]| {
+    let check = |flags: &[(&'static str, &str)], variables: &[(&str, &str)], parts: &[&str]| {
         let error = gathered(flags, variables).expect_err("it is refused").to_string();
-        for part in told {
+        for part in parts {
             assert!(error.contains(part), "{error}: {part}");
         }
     };
     check(&[("listen", "nowhere")], &[], &["--listen: `nowhere` is not an address"]);
     check(&[], &[("WINDLASS_HEADER_TIMEOUT", "soon")], &["WINDLASS_HEADER_TIMEOUT: `soon` is not a time"]);
     check(&[], &[("WINDLASS_BODY_LIMIT", "4MB")], &["`4MB` is not a number of bytes"]);
-    check(&[("readers", "0")], &[], &["--readers: `0` is not a number above 0"]);
-    check(&[("slots", "-1")], &[], &["--slots: `-1` is not a whole number"]);
+    check(&[("readers", "0")], &[], &["--readers: `0` is not an integer above 0"]);
+    check(&[("slots", "-1")], &[], &["--slots: `-1` is not an integer"]);
     check(&[("tls-cert", "a.pem")], &[], &["TLS needs both"]);
-    check(&[("config", "missing.toml")], &[], &["there is no file missing.toml"]);
+    check(&[("config", "missing.toml")], &[], &["the file missing.toml does not exist"]);
     check(&[("egress-allow", "10.0.0.0/99")], &[], &["--egress-allow", "is no range of addresses"]);
     check(&[("public-url", "windlass.example.com")], &[], &["is not a URL"]);
     for list in ["*", "A B", "A*B", "A=1"] {
@@ -48,15 +48,15 @@ fn a_bad_setting_is_told_with_where_it_was_given() {
     }
     check(&[("log-format", "xml")], &[], &["`xml` is not text or json"]);
     std::fs::write(folder.path().join(FILE), "reader = 5").unwrap();
-    check(&[("data", data)], &[], &["windlass.toml: there is no setting `reader`"]);
+    check(&[("data", data)], &[], &["windlass.toml: unknown setting `reader`"]);
     std::fs::write(folder.path().join(FILE), "readers = 5.5").unwrap();
-    check(&[("data", data)], &[], &["`readers` must be a text, a number"]);
+    check(&[("data", data)], &[], &["`readers` must be a string, an integer"]);
     std::fs::write(folder.path().join(FILE), "data = \"elsewhere\"").unwrap();
-    check(&[("data", data)], &[], &["there is no setting `data`"]);
+    check(&[("data", data)], &[], &["unknown setting `data`"]);
 }
 
 #[test]
-fn a_public_address_needs_tls_or_a_word() {
+fn a_public_address_needs_tls_or_the_flag() {
     let error = gathered(&[("listen", "0.0.0.0:7070")], &[]).expect_err("it is refused").to_string();
     assert!(error.contains("--tls-cert") && error.contains("--allow-public-http"), "{error}");
     assert!(gathered(&[("listen", "192.0.2.1:7070")], &[]).is_err());
@@ -66,7 +66,7 @@ fn a_public_address_needs_tls_or_a_word() {
 }
 
 #[test]
-fn a_secret_is_not_told() {
+fn a_secret_is_not_shown() {
     let settings = gathered(&[], &[("WINDLASS_JWT_SECRET", "hunter2hunter2")]).unwrap();
     assert!(!format!("{settings:?}").contains("hunter2"));
     assert_eq!(settings.jwt.secret.unwrap().as_str(), "hunter2hunter2");

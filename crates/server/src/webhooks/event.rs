@@ -178,12 +178,12 @@ mod tests {
         let subject = Subject { execution: ExecutionId(7), workflow: Some("wf_1".into()) };
         let message =
             Message { sequence: 9, newer_than: 8, at: Millis(1_000), body: ended("partial_success") };
-        let told = body(ExecutionCompleted, 3, &subject, &message);
+        let sent = body(ExecutionCompleted, 3, &subject, &message);
         let expected = json!({
             "event": "execution.completed", "timestamp": "1970-01-01T00:00:01.000Z",
             "data": { "executionId": "exec_00000000000000000000000000000007", "workflowId": "wf_1",
                 "status": "partial_success", "duration": 60_000, "outputs": { "result": 1 }, "sequence": 3 },
         });
-        assert_eq!(told, expected);
+        assert_eq!(sent, expected);
     }
 }

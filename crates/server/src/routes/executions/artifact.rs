@@ -19,13 +19,13 @@ use windlass_kernel::{ExecutionId, Need, references};
 use windlass_store::{JournalPage, PageBounds, Reader, StoreError};
 use windlass_views::{ValueAddress, reference};
 
-/// What is read of the journal at a time.
+/// Bounds of one read of the journal.
 const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
 
-/// A large value, whole
+/// Get a large value
 ///
-/// References in answers say `{"$artifact": DIGEST, "bytes": N, "url": …}`; this is that `url`. Only values that the
-/// journal of the execution names are there.
+/// Responses have references `{"$artifact": DIGEST, "bytes": N, "url": …}` to large values; this route is the `url`. Only
+/// values that the journal of the execution references are found.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/artifacts/{digest}", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path), ("digest" = String, Path, description = "`sha256:` and 64 digits"),
         ("If-None-Match" = Option<String>, Header, description = "The ETag of a value that the caller has")),
@@ -48,7 +48,7 @@ pub async fn artifact(
     let (readers, answers) = (app.readers.of(&caller.tenant), app.answers.clone());
     let found = readers.read_in_slices(0, move |reader, version, slice| {
         stored_of(reader, &caller, id)?;
-        // What the journal names and the tenant does not have is answered like what it does not name.
+        // A referenced value that the tenant does not have is answered like one that is not referenced.
         Ok::<_, Problem>(match names(reader, id, &key, version, slice)? {
             Some(true) => {
                 let found = reader.values(id, &[Need::Artifact(key.clone())])?.artifacts.remove(&key);
@@ -64,7 +64,7 @@ pub async fn artifact(
         (header::ETAG, tag),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, immutable, max-age=31536000")),
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        // A value of a tenant is never a page of the server.
+        // A browser must not show a value of a tenant as a page of the server.
         (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
     ];
     Ok(match has_it {
@@ -73,8 +73,8 @@ pub async fn artifact(
     })
 }
 
-/// Whether the journal names the key, from a version on: another execution's values are not found, whoever knows their
-/// digests. None when the slice is over first.
+/// Reports whether the journal references the key, from a version on, so that values of other executions are not found by
+/// their digests. Returns None if the slice ends first.
 fn names(
     reader: &mut impl Reader,
     id: ExecutionId,
@@ -98,9 +98,10 @@ fn names(
     }
 }
 
-/// A result or arguments of a node, as the journal has them
+/// Get a value that a response omits
 ///
-/// Answers say `{"$omitted": true, "bytes": N, "url": …}` for a value that would make them too large; this is that `url`.
+/// Responses have `{"$omitted": true, "bytes": N, "url": …}` in place of a result or arguments that would make them too
+/// large; this route is the `url`.
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/values/{address}", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path),
         ("address" = String, Path, description = "The number of a record and of a value in it: `57.0`")),
