@@ -31,7 +31,7 @@ const SMALL_SHARE: usize = 8;
 
 /// Bytes that a page of entries has at most, and one entry. It is made in a few milliseconds and read at once; the list
 /// continues with its cursor.
-pub const PAGE_BYTES_MAX: usize = 1 << 20;
+pub(crate) const PAGE_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
 pub struct Answers {

@@ -206,6 +206,6 @@ impl App {
 }
 
 /// An answer of the wrong kind is a defect of the engine.
-pub fn unexpected_answer(answer: &Answer) -> Problem {
+pub(crate) fn unexpected_answer(answer: &Answer) -> Problem {
     Problem::internal(format!("the engine returned an unexpected answer: {answer:?}"))
 }

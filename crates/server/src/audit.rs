@@ -41,11 +41,11 @@ impl Caller {
 
 /// The caller of a request, set when the request is authenticated.
 #[derive(Debug, Clone, Default)]
-pub struct RequestCaller(Arc<OnceLock<Caller>>);
+pub(crate) struct RequestCaller(Arc<OnceLock<Caller>>);
 
 impl RequestCaller {
     /// Sets the caller of the request with these extensions.
-    pub fn note(extensions: &Extensions, caller: &Caller) {
+    pub(crate) fn note(extensions: &Extensions, caller: &Caller) {
         if let Some(RequestCaller(known)) = extensions.get::<RequestCaller>() {
             // Only the first caller is set: the holder of the token.
             let _ = known.set(caller.clone());
@@ -54,7 +54,7 @@ impl RequestCaller {
 }
 
 /// Writes audit entries for requests that were refused with 401 or 403.
-pub async fn write_refused(
+pub(crate) async fn write_refused(
     State(app): State<Arc<App>>,
     matched: Option<MatchedPath>,
     mut request: Request,
@@ -89,7 +89,7 @@ fn refused(caller: Option<&Caller>, target: &str, status: StatusCode) -> Audit {
 }
 
 /// Writes the counts of expired windows.
-pub fn write_counted(app: &Arc<App>) {
+pub(crate) fn write_counted(app: &Arc<App>) {
     write(app, app.refusals.take_counted(Instant::now()));
 }
 

@@ -13,24 +13,24 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// Maximum nesting depth of a body. Deeper bodies are attacks, not data.
-pub const DEPTH_MAX: usize = 64;
+pub(crate) const DEPTH_MAX: usize = 64;
 /// Maximum number of values in one body. In memory each takes at least 32 bytes, so a body of `[],` would take ten times its
 /// size.
-pub const VALUES_MAX: usize = 250_000;
+pub(crate) const VALUES_MAX: usize = 250_000;
 /// Size from which a body is parsed on a thread for blocking work: it takes milliseconds.
 const LARGE: usize = 64 * 1024;
 
 /// A JSON body of type `T`.
 #[derive(Debug)]
-pub struct JsonBody<T>(pub T);
+pub(crate) struct JsonBody<T>(pub T);
 
 /// An optional JSON body; without one, the value is the default.
 #[derive(Debug)]
-pub struct OptionalJsonBody<T>(pub T);
+pub(crate) struct OptionalJsonBody<T>(pub T);
 
 /// A query string of type `T`.
 #[derive(Debug)]
-pub struct Params<T>(pub T);
+pub(crate) struct Params<T>(pub T);
 
 impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for JsonBody<T> {
     type Rejection = Problem;
@@ -72,7 +72,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<App>> for Params<T> {
 }
 
 /// Reads the whole body within the server's limits of size and time.
-pub async fn collect(body: Body, app: &App) -> Result<Bytes, Problem> {
+pub(crate) async fn collect(body: Body, app: &App) -> Result<Bytes, Problem> {
     let limit = app.settings.body_limit;
     let reading = tokio::time::timeout(app.settings.request_timeout, Limited::new(body, limit).collect());
     match reading.await {
@@ -89,7 +89,7 @@ pub async fn collect(body: Body, app: &App) -> Result<Bytes, Problem> {
 }
 
 /// Checks that the media type is `application/json` or has the suffix `+json`.
-pub fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     let essence = media_type(headers);
     match essence.as_deref() {
         Some(kind)
@@ -106,14 +106,14 @@ pub fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Returns the media type without its parameters, in lower case.
-pub fn media_type(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     let essence = value.split(';').next().unwrap_or_default().trim();
     (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
 }
 
 /// Parses a body; a large one on a thread for blocking work.
-pub async fn parse_blocking<T: DeserializeOwned + Send + 'static>(
+pub(crate) async fn parse_blocking<T: DeserializeOwned + Send + 'static>(
     app: &App,
     bytes: Bytes,
 ) -> Result<T, Problem> {
@@ -124,7 +124,7 @@ pub async fn parse_blocking<T: DeserializeOwned + Send + 'static>(
 }
 
 /// Parses strictly; errors carry the path of the field.
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     is_flat_enough(bytes)?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -160,7 +160,7 @@ fn describe(error: &serde_json::Error) -> String {
 }
 
 /// Checks depth and number of values by counting brackets and commas outside of strings, before anything is allocated.
-pub fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
+pub(crate) fn is_flat_enough(bytes: &[u8]) -> Result<(), Problem> {
     let (mut depth, mut values, mut in_string, mut escaped) = (0usize, 1usize, false, false);
     for byte in bytes {
         match (in_string, *byte) {

@@ -6,18 +6,18 @@ use std::ops::RangeBounds;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks a mutex whose value is consistent after every call, so that one a panic poisoned is as good as any.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug)]
-pub struct Cache<K, V> {
+pub(crate) struct Cache<K, V> {
     bounds: CacheBounds,
     entries: Mutex<Entries<K, V>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct CacheBounds {
+pub(crate) struct CacheBounds {
     pub entries_max: usize,
     /// Bytes, roughly.
     pub weight_max: u64,
@@ -40,18 +40,18 @@ struct Cached<V> {
 
 impl<K: Ord + Clone, V: Clone> Cache<K, V> {
     #[must_use]
-    pub fn new(bounds: CacheBounds) -> Cache<K, V> {
+    pub(crate) fn new(bounds: CacheBounds) -> Cache<K, V> {
         let (by_key, by_use) = (BTreeMap::new(), BTreeMap::new());
         Cache { bounds, entries: Mutex::new(Entries { by_key, by_use, uses: 0, weight: 0 }) }
     }
 
     /// Returns a value and counts it as used.
-    pub fn get(&self, key: &K) -> Option<V> {
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
         self.last(key..=key)
     }
 
     /// Returns the value with the highest key in a range, and counts it as used.
-    pub fn last(&self, range: impl RangeBounds<K>) -> Option<V> {
+    pub(crate) fn last(&self, range: impl RangeBounds<K>) -> Option<V> {
         let mut entries = lock(&self.entries);
         let Entries { by_key, by_use, uses, .. } = &mut *entries;
         let (key, cached) = by_key.range_mut(range).next_back()?;
@@ -64,7 +64,7 @@ impl<K: Ord + Clone, V: Clone> Cache<K, V> {
 
     /// Inserts or replaces a value, and evicts others until all are within the bounds. A value that is too heavy by itself
     /// is not kept.
-    pub fn insert(&self, key: K, value: V, weight: u64) {
+    pub(crate) fn insert(&self, key: K, value: V, weight: u64) {
         let mut entries = lock(&self.entries);
         entries.remove(&key);
         if weight > self.bounds.weight_max {
@@ -81,11 +81,11 @@ impl<K: Ord + Clone, V: Clone> Cache<K, V> {
         }
     }
 
-    pub fn remove(&self, key: &K) {
+    pub(crate) fn remove(&self, key: &K) {
         lock(&self.entries).remove(key);
     }
 
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let mut entries = lock(&self.entries);
         entries.by_key.clear();
         entries.by_use.clear();

@@ -16,11 +16,11 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Address under which a client is counted; an extension of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClientAddress(pub IpAddr);
+pub(crate) struct ClientAddress(pub IpAddr);
 
 impl ClientAddress {
     /// Finds the client's address. Headers of a proxy that is not trusted are removed, so that later readers can trust them.
-    pub fn of(peer: IpAddr, trusted: &[IpNet], headers: &mut HeaderMap) -> ClientAddress {
+    pub(crate) fn of(peer: IpAddr, trusted: &[IpNet], headers: &mut HeaderMap) -> ClientAddress {
         let is_trusted = |address: &IpAddr| trusted.iter().any(|range| range.contains(address));
         let peer = peer.to_canonical();
         if !is_trusted(&peer) {
@@ -38,7 +38,7 @@ impl ClientAddress {
 
 /// Returns the network of a client: an IPv6 client has at least a /64.
 #[must_use]
-pub fn client_network(address: IpAddr) -> IpAddr {
+pub(crate) fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
         four => four,

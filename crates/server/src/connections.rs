@@ -58,7 +58,7 @@ const H2_RESETS_MAX: usize = 20;
 
 /// All connections of the server.
 #[derive(Debug)]
-pub struct Connections {
+pub(crate) struct Connections {
     slots: ConnectionSlots,
     stopping: watch::Sender<bool>,
     shared: Arc<Shared>,
@@ -74,7 +74,7 @@ struct Shared {
 
 impl Connections {
     /// Creates a set of at most `max` open connections.
-    pub fn new(settings: &Settings, max: u32) -> anyhow::Result<Connections> {
+    pub(crate) fn new(settings: &Settings, max: u32) -> anyhow::Result<Connections> {
         let trusted = settings.trust_proxy.clone();
         // One address never has all slots, however few the limit on open files leaves.
         let per_address = settings.max_connections_per_address.min((max as usize / 2).max(1));
@@ -87,7 +87,7 @@ impl Connections {
     }
 
     /// Closes every connection after its current request, and waits until all are closed or the time is over.
-    pub async fn finish(&self, within: Duration) {
+    pub(crate) async fn finish(&self, within: Duration) {
         self.stopping.send_replace(true);
         if !self.slots.all_free(within).await {
             tracing::warn!(open = self.slots.open(), "closed connections that did not end in time");
@@ -109,7 +109,7 @@ fn set_unsent_timeout(_: &TcpStream, _: Duration) {}
 
 /// Accepts connections until it is dropped. Connections beyond the limit wait in the kernel's queue; those of an address
 /// with too many are closed.
-pub async fn accept(listener: &TcpListener, connections: &Connections, router: Router) {
+pub(crate) async fn accept(listener: &TcpListener, connections: &Connections, router: Router) {
     // Connections inherit the size from the listening socket.
     if let Err(error) = sockopt::set_socket_send_buffer_size(listener, SEND_BUFFER) {
         tracing::warn!(%error, "cannot set the size of send buffers");

@@ -17,14 +17,14 @@ const SLOT_RESERVE: u64 = 16;
 
 /// Limits on open files of the process; None: no limit.
 #[derive(Debug, Clone, Copy)]
-pub struct OpenFiles {
+pub(crate) struct OpenFiles {
     /// The limit at the start of the process.
     pub before: Option<u64>,
     pub now: Option<u64>,
 }
 
 /// Raises the limit on open files once, as far as the system permits.
-pub fn raise() -> OpenFiles {
+pub(crate) fn raise() -> OpenFiles {
     static RAISED: OnceLock<OpenFiles> = OnceLock::new();
     *RAISED.get_or_init(|| {
         let before = getrlimit(Resource::Nofile);
@@ -36,7 +36,7 @@ pub fn raise() -> OpenFiles {
 
 /// Returns the maximum number of connections with this number of slots, and a warning if that is less than the setting.
 /// `open_files` is None if there is no limit.
-pub fn connections(
+pub(crate) fn connections(
     settings: &Settings,
     open_files: Option<u64>,
     slots: u32,

@@ -38,7 +38,7 @@ const HEADERS: [(HeaderName, HeaderValue); 4] = [
     ),
 ];
 
-pub async fn set_headers(request: Request, next: Next) -> Response {
+pub(crate) async fn set_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
@@ -49,7 +49,7 @@ pub async fn set_headers(request: Request, next: Next) -> Response {
 
 /// Limits requests without a valid token by their address. A request with a valid token is never refused here, however many
 /// come from its address without one.
-pub async fn limit_anonymous(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn limit_anonymous(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let Some((rate, client)) = app.settings.anonymous_rate_limit.zip(request.extensions().get().copied())
     else {
         return next.run(request).await;

@@ -224,7 +224,7 @@ impl Feed {
 }
 
 /// Reads which firings workers have begun with, and since when.
-pub fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, StoreError> {
+pub(crate) fn leases(reader: &mut impl Reader, id: ExecutionId) -> Result<Leases, StoreError> {
     let mut leases = Leases::new();
     let mut after = RunId(0);
     loop {

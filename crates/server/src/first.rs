@@ -13,7 +13,7 @@ const SERVER: &str = "server";
 
 /// Creates what is missing, and returns the path of the owner's token if the file exists. The file is written before the
 /// row: after a crash between them, the next start finds no token in the store and uses the one in the file.
-pub async fn create_defaults(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
+pub(crate) async fn create_defaults(app: &App, folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     if !app.directory.has(&Tenant::default()) {
         let tenant = default_tenant();
         app.store_entries(vec![Entry::Tenant(Box::new(tenant.clone()))]).await?;

@@ -248,13 +248,13 @@ fn open_artifact(reader: &mut impl Reader, id: ExecutionId, key: &str) -> Option
 }
 
 /// Reads a value of the journal. Logs the error and returns None if it cannot be read.
-pub fn value_at(reader: &mut impl Reader, id: ExecutionId, place: &ValuePlace) -> Option<Arc<Value>> {
+pub(crate) fn value_at(reader: &mut impl Reader, id: ExecutionId, place: &ValuePlace) -> Option<Arc<Value>> {
     let read = read_value(reader, id, place.address());
     read.inspect_err(|error| tracing::error!(%error, "a value of a journal cannot be read")).ok()?
 }
 
 /// Reads a value of the journal, if there is one at that address.
-pub fn read_value(
+pub(crate) fn read_value(
     reader: &mut impl Reader,
     id: ExecutionId,
     address: ValueAddress,

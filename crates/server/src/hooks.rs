@@ -17,13 +17,13 @@ const PAGE: usize = 100;
 
 /// Returns the requests that a definition wants to be started by.
 #[must_use]
-pub fn claims_of(manifest: &Manifest) -> Vec<HookClaim> {
+pub(crate) fn claims_of(manifest: &Manifest) -> Vec<HookClaim> {
     let claim = |Hook { method, path, require_auth }: Hook| HookClaim { method, path, require_auth };
     manifest.hooks.iter().cloned().map(claim).collect()
 }
 
 /// Refuses paths that no request could reach.
-pub fn check(claims: &[HookClaim]) -> Result<(), Problem> {
+pub(crate) fn check(claims: &[HookClaim]) -> Result<(), Problem> {
     if claims.len() > HOOKS_MAX {
         return Err(Problem::invalid("nodes", format!("a definition may have {HOOKS_MAX} hooks at most")));
     }
@@ -44,7 +44,7 @@ pub fn check(claims: &[HookClaim]) -> Result<(), Problem> {
 
 /// Splits what follows `/hooks/` into the tenant, if it names one, and the path.
 #[must_use]
-pub fn address(text: &str) -> (Option<Tenant>, &str) {
+pub(crate) fn address(text: &str) -> (Option<Tenant>, &str) {
     let text = text.trim_matches('/');
     let (first, rest) = text.split_once('/').unwrap_or((text, ""));
     match ids::is_tenant(first) {
@@ -55,7 +55,7 @@ pub fn address(text: &str) -> (Option<Tenant>, &str) {
 
 /// A path that another workflow has, as its author is told.
 #[must_use]
-pub fn taken(claim: &HookClaim, other: &str) -> Detail {
+pub(crate) fn taken(claim: &HookClaim, other: &str) -> Detail {
     let HookClaim { method, path, .. } = claim;
     Detail {
         hint: Some("give one of them another path, or delete that workflow".to_owned()),
@@ -66,7 +66,7 @@ pub fn taken(claim: &HookClaim, other: &str) -> Detail {
 
 /// Claims the hooks of workflows that an earlier version of the program stored, the oldest workflow first. Returns warnings
 /// about those that lost their path to an older workflow of the tenant.
-pub fn claim_stored(store: &mut Sqlite) -> Result<Vec<String>, StoreError> {
+pub(crate) fn claim_stored(store: &mut Sqlite) -> Result<Vec<String>, StoreError> {
     let mut reader = store.reader()?;
     let mut warnings = Vec::new();
     loop {

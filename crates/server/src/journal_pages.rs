@@ -85,7 +85,7 @@ pub struct PageRead<P: Projection> {
 }
 
 /// Items, and the place of the next one.
-pub type Items<P> = (Vec<<P as Projection>::Item>, Option<JournalCursor>);
+pub(crate) type Items<P> = (Vec<<P as Projection>::Item>, Option<JournalCursor>);
 
 impl<P: Projection> JournalPages<P> {
     /// Begins a page with at most `limit` items; the item that makes the page large is its last. `first` is the projection

@@ -1,5 +1,7 @@
 //! HTTP, WebSocket and webhooks over one engine, with tenants.
 
+#![warn(unreachable_pub)]
+
 pub mod anchor;
 mod answers;
 mod app;

@@ -14,7 +14,7 @@ const BUCKETS_MAX: usize = 50_000;
 const EVICT_EVERY: Duration = Duration::from_secs(1);
 /// Default rate of a tenant. The server handles about 10,000 requests per second on small machines, so ten busy tenants share
 /// it. The tenant `default`, whose owners operate the server, has no limit by default.
-pub const TENANT_RATE: Rate = Rate { per_second: 1_000, burst: 2_000 };
+pub(crate) const TENANT_RATE: Rate = Rate { per_second: 1_000, burst: 2_000 };
 
 /// Requests per second, and the maximum burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

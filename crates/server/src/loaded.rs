@@ -51,13 +51,13 @@ impl LoadedExecution<'_> {
     }
 }
 
-pub fn quarantined(quarantine: Quarantine) -> Quarantined {
+pub(crate) fn quarantined(quarantine: Quarantine) -> Quarantined {
     let Quarantine { since, reason, deaths } = quarantine;
     Quarantined { reason, since: time(since), deaths }
 }
 
 /// Returns what a view shows of an origin.
-pub fn metadata(origin: &Origin) -> Metadata {
+pub(crate) fn metadata(origin: &Origin) -> Metadata {
     let Options { by, tags, correlation, .. } = origin.options.clone();
     Metadata {
         triggered_by: by,
@@ -70,7 +70,7 @@ pub fn metadata(origin: &Origin) -> Metadata {
 }
 
 /// Reads what is known of an execution apart from its journal.
-pub fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreError> {
+pub(crate) fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreError> {
     let execution = stored.state.head.id;
     let definition = match stored.origin.definition {
         Some(definition) => reader.definition(definition)?,

@@ -5,7 +5,7 @@ use anyhow::Context;
 use tracing_subscriber::EnvFilter;
 
 /// Installs the logger of the settings.
-pub fn start(settings: &Settings) -> anyhow::Result<()> {
+pub(crate) fn start(settings: &Settings) -> anyhow::Result<()> {
     let filter =
         EnvFilter::builder().parse(&settings.log).with_context(|| format!("log: `{}`", settings.log))?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

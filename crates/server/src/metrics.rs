@@ -26,7 +26,7 @@ const BACKLOG_MAX: usize = 100_000;
 static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// Installs the recorder.
-pub fn start() -> anyhow::Result<()> {
+pub(crate) fn start() -> anyhow::Result<()> {
     if HANDLE.get().is_some() {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub fn start() -> anyhow::Result<()> {
 }
 
 /// Runs the upkeep of histograms until the server is stopped.
-pub async fn upkeep(app: Arc<App>) {
+pub(crate) async fn upkeep(app: Arc<App>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(UPKEEP) => {}
@@ -57,7 +57,7 @@ pub async fn upkeep(app: Arc<App>) {
 }
 
 /// Returns the metrics in the text format of Prometheus.
-pub async fn render(app: &App) -> Result<String, Problem> {
+pub(crate) async fn render(app: &App) -> Result<String, Problem> {
     if let Answer::Load(load) = app.ask(Ask::Load).await? {
         record_load(&load);
     }
@@ -93,7 +93,7 @@ fn method_label(method: &Method) -> &'static str {
 }
 
 /// Records the duration of a request by its route. Paths are unbounded and therefore no labels.
-pub async fn record_request(matched: Option<MatchedPath>, request: Request, next: Next) -> Response {
+pub(crate) async fn record_request(matched: Option<MatchedPath>, request: Request, next: Next) -> Response {
     let (began, method) = (Instant::now(), method_label(request.method()));
     let response = next.run(request).await;
     let route = matched.map_or_else(|| "none".to_owned(), |matched| matched.as_str().to_owned());

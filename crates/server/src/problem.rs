@@ -135,12 +135,12 @@ impl From<&Diagnostic> for Detail {
 
 /// The body of every error response.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Refused {
+pub(crate) struct Refused {
     pub error: RefusedError,
 }
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct RefusedError {
+pub(crate) struct RefusedError {
     /// Stable: `VALIDATION_ERROR`, `RESOURCE_NOT_FOUND`, …
     pub code: String,
     pub message: String,

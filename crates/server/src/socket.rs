@@ -55,14 +55,14 @@ impl SocketPath {
 
 /// A socket that this process serves; the file is removed when the value is dropped.
 #[derive(Debug)]
-pub struct FolderSocket {
+pub(crate) struct FolderSocket {
     path: SocketPath,
     serving: JoinHandle<()>,
 }
 
 impl FolderSocket {
     /// Serves the routes in a folder that this process holds, until `app` stops. Must be called in a runtime.
-    pub fn serve(folder: &Path, app: Arc<App>) -> anyhow::Result<FolderSocket> {
+    pub(crate) fn serve(folder: &Path, app: Arc<App>) -> anyhow::Result<FolderSocket> {
         let path = SocketPath::in_folder(folder).context("cannot open the data folder")?;
         let listener =
             bind(path.path()).with_context(|| format!("cannot listen on {}", path.path().display()))?;
@@ -77,7 +77,7 @@ impl FolderSocket {
     }
 
     /// Waits until open requests are answered, after the app was stopped.
-    pub async fn finish(mut self, within: std::time::Duration) {
+    pub(crate) async fn finish(mut self, within: std::time::Duration) {
         let _ = tokio::time::timeout(within, &mut self.serving).await;
     }
 }

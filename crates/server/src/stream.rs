@@ -12,7 +12,7 @@ use tokio::sync::futures::OwnedNotified;
 use windlass_kernel::ExecutionId;
 
 #[derive(Debug)]
-pub struct Live {
+pub(crate) struct Live {
     app: Arc<App>,
     /// The subscriber, whose token may expire.
     pub caller: Caller,
@@ -30,7 +30,12 @@ impl From<FeedError> for Problem {
 
 impl Live {
     /// Opens a subscription after the message `seen`; 0 is before the first.
-    pub async fn open(app: &Arc<App>, caller: &Caller, id: ExecutionId, seen: u64) -> Result<Live, Problem> {
+    pub(crate) async fn open(
+        app: &Arc<App>,
+        caller: &Caller,
+        id: ExecutionId,
+        seen: u64,
+    ) -> Result<Live, Problem> {
         caller.may(Permission::View)?;
         let (state, reading) = (app.clone(), caller.clone());
         let feed = app
@@ -48,18 +53,18 @@ impl Live {
     }
 
     /// Completes when the subscriber may no longer read.
-    pub async fn wait_for_expiry(&self) -> Problem {
+    pub(crate) async fn wait_for_expiry(&self) -> Problem {
         self.caller.wait_for_expiry(&self.app).await
     }
 
     /// Completes after the next change. Call it, then read, then wait.
-    pub fn bell(&self) -> OwnedNotified {
+    pub(crate) fn bell(&self) -> OwnedNotified {
         self.follow.next()
     }
 
     /// Reads the next page, unless the token has expired. The page counts among the answers of the tenant until it is
     /// sent; where these are too many, it waits.
-    pub async fn read(&mut self) -> Result<(FeedPage, Arc<HeldBytes>), Problem> {
+    pub(crate) async fn read(&mut self) -> Result<(FeedPage, Arc<HeldBytes>), Problem> {
         let (app, tenant) = (self.app.clone(), self.caller.tenant.clone());
         tokio::select! {
             () = app.answers.room(&tenant) => {}

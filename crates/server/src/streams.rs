@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_store::Tenant;
 
 #[derive(Debug)]
-pub struct Streams {
+pub(crate) struct Streams {
     all: Arc<Semaphore>,
     max: usize,
     by_tenant: Arc<Mutex<HashMap<Tenant, usize>>>,
@@ -23,12 +23,12 @@ pub struct StreamSlot {
 }
 
 impl Streams {
-    pub fn new(max: usize) -> Streams {
+    pub(crate) fn new(max: usize) -> Streams {
         Streams { all: Arc::new(Semaphore::new(max)), max, by_tenant: Arc::default() }
     }
 
     /// Takes a place for a tenant, which has at most `limit` places.
-    pub fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<StreamSlot, Problem> {
+    pub(crate) fn take(&self, tenant: &Tenant, limit: Option<usize>) -> Result<StreamSlot, Problem> {
         let full = |_| {
             let max = self.max;
             Problem::unavailable(format!("{max} streams are open, which is as many as this server takes"))

@@ -96,7 +96,7 @@ impl Traces {
 }
 
 /// Sends the trace of a new execution when it has ended, if a collector is set.
-pub fn trace_new(app: &Arc<App>, id: ExecutionId) {
+pub(crate) fn trace_new(app: &Arc<App>, id: ExecutionId) {
     if app.traces.is_some() {
         tokio::spawn(follow(app.clone(), id));
     }

@@ -58,7 +58,7 @@ pub struct Version {
 
 /// Returns a manifest in the form in which it is stored.
 #[must_use]
-pub fn stored_manifest(manifest: &Manifest) -> StoredManifest {
+pub(crate) fn stored_manifest(manifest: &Manifest) -> StoredManifest {
     StoredManifest { compiler: COMPILER, json: serde_json::to_string(manifest).unwrap_or_default() }
 }
 
@@ -72,7 +72,7 @@ fn manifest_of(definition: &StoredDefinition) -> Manifest {
 }
 
 /// Compiles versions again that an older compiler stored (docs/adr/0032).
-pub fn recompile_stored(store: &mut Sqlite) -> Result<(), StoreError> {
+pub(crate) fn recompile_stored(store: &mut Sqlite) -> Result<(), StoreError> {
     let mut reader = store.reader()?;
     loop {
         let outdated = reader.outdated_versions(COMPILER, RECOMPILED_MAX)?;
@@ -269,7 +269,7 @@ fn apply(overrides: &Overrides, net: &Net, settings: &Settings) -> Result<Arc<Ne
 }
 
 /// A refusal to start or to change an execution whose templates are program text.
-pub fn for_editors(caller: &Caller) -> Problem {
+pub(crate) fn for_editors(caller: &Caller) -> Problem {
     Problem::forbidden(format!(
         "templates of this definition are program text (`executor.spec.templates: text`): the role `{}` may not edit \
          definitions, so it may neither start it nor change its values",

@@ -16,7 +16,7 @@ use windlass_store::{Audit, Tenant};
 /// Name of the secret in the vault; users cannot set such a name.
 const NAME: &str = ".webhook";
 /// Grace period in which receivers switch to the new secret.
-pub const GRACE_MS: i64 = 24 * 60 * 60 * 1_000;
+pub(crate) const GRACE_MS: i64 = 24 * 60 * 60 * 1_000;
 
 pub struct WebhookSecrets {
     vault: Arc<SharedVault>,

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use windlass_store::Tenant;
 
-pub const TENANT_HEADER: HeaderName = HeaderName::from_static("x-tenant-id");
+pub(crate) const TENANT_HEADER: HeaderName = HeaderName::from_static("x-tenant-id");
 
 /// Marker of requests from a process that can write to the data folder: this process, or a client of the socket in the
 /// folder. Such a process could read the owner's token and the database, so it needs no token.
 #[derive(Debug, Clone, Copy)]
-pub struct FolderOwner;
+pub(crate) struct FolderOwner;
 
 /// Actor name of the owner of the data folder.
 const OWNER: &str = "owner";

@@ -8,10 +8,11 @@ mod owner;
 mod role;
 mod token;
 
-pub use caller::{Caller, FolderOwner};
-pub use credential::Credential;
-pub use directory::{Directory, User};
-pub use jwt::{Holder, Jwt};
-pub use owner::{OWNER_FILE, owner_token};
-pub use role::{Permission, Role};
-pub use token::{Digest, Token};
+pub(crate) use caller::{Caller, FolderOwner};
+pub(crate) use credential::Credential;
+pub(crate) use directory::{Directory, User};
+pub(crate) use jwt::{Holder, Jwt};
+pub use owner::OWNER_FILE;
+pub(crate) use owner::owner_token;
+pub(crate) use role::{Permission, Role};
+pub(crate) use token::{Digest, Token};

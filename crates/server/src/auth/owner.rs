@@ -13,7 +13,7 @@ pub const OWNER_FILE: &str = "owner.token";
 const FILE_MAX: u64 = 1_000;
 
 /// Returns the token in the folder, created if there is none. An existing file is never overwritten.
-pub fn owner_token(folder: &Path) -> anyhow::Result<(Token, PathBuf)> {
+pub(crate) fn owner_token(folder: &Path) -> anyhow::Result<(Token, PathBuf)> {
     let path = folder.join(OWNER_FILE);
     let token = match read(&path)? {
         Some(token) => token,

@@ -11,13 +11,13 @@ const PREFIX: &str = "wdl_";
 const BYTES: usize = 32;
 
 /// SHA-256 of a token, which is stored and looked up. The token is random and long, so a slow hash would add nothing.
-pub type Digest = [u8; 32];
+pub(crate) type Digest = [u8; 32];
 
 /// The token as a caller sends it.
-pub struct Token(Zeroizing<String>);
+pub(crate) struct Token(Zeroizing<String>);
 
 impl Token {
-    pub fn random() -> Result<Token, getrandom::Error> {
+    pub(crate) fn random() -> Result<Token, getrandom::Error> {
         let mut bytes = Zeroizing::new([0; BYTES]);
         getrandom::fill(&mut *bytes)?;
         Ok(Token(Zeroizing::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(*bytes)))))
@@ -25,19 +25,19 @@ impl Token {
 
     /// Parses a string with the format of a token of this server.
     #[must_use]
-    pub fn read(text: &str) -> Option<Token> {
+    pub(crate) fn read(text: &str) -> Option<Token> {
         let body = text.strip_prefix(PREFIX)?;
         let decoded = URL_SAFE_NO_PAD.decode(body).ok().map(Zeroizing::new)?;
         (decoded.len() == BYTES).then(|| Token(Zeroizing::new(text.to_owned())))
     }
 
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
     #[must_use]
-    pub fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         Sha256::digest(self.0.as_bytes()).into()
     }
 }

@@ -11,7 +11,7 @@ type Name = (Option<Tenant>, String);
 
 /// A copy of artifacts from one folder to another.
 #[derive(Debug)]
-pub struct Copying {
+pub(crate) struct Copying {
     from: Artifacts,
     to: Artifacts,
     copied: BTreeSet<Name>,
@@ -21,21 +21,21 @@ pub struct Copying {
 }
 
 impl Copying {
-    pub fn new(store: &Path, to: &Path) -> Copying {
+    pub(crate) fn new(store: &Path, to: &Path) -> Copying {
         let (from, to) = (Sqlite::artifacts_beside(store), Artifacts::in_folder(to));
         Copying { from, to, copied: BTreeSet::new(), bytes: 0, gone: BTreeSet::new() }
     }
 
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.copied.len() as u64
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Copies all artifacts that are not copied yet.
-    pub fn copy(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn copy(&mut self) -> anyhow::Result<()> {
         self.from.list()?.into_iter().try_for_each(|file| self.copy_one(&file))
     }
 
@@ -60,7 +60,7 @@ impl Copying {
     }
 
     /// Checks that no swept artifact is referenced by the copy of the store.
-    pub fn check_complete(&self, store: &Path) -> anyhow::Result<()> {
+    pub(crate) fn check_complete(&self, store: &Path) -> anyhow::Result<()> {
         let mut gone = self.gone.difference(&self.copied).peekable();
         if gone.peek().is_none() {
             return Ok(());

@@ -12,7 +12,7 @@ const RESPONSE_MAX: Duration = Duration::from_secs(600);
 
 /// Maximum times that a client may take.
 #[derive(Debug, Clone, Copy)]
-pub struct ClientTimeouts {
+pub(crate) struct ClientTimeouts {
     /// From the connection to its first request.
     pub first: Duration,
     /// From one request to the next.
@@ -22,7 +22,7 @@ pub struct ClientTimeouts {
 }
 
 impl ClientTimeouts {
-    pub fn of(settings: &Settings) -> ClientTimeouts {
+    pub(crate) fn of(settings: &Settings) -> ClientTimeouts {
         let Settings { header_timeout, idle_timeout, write_timeout, .. } = settings;
         ClientTimeouts { first: *header_timeout, idle: *idle_timeout, write: *write_timeout }
     }
@@ -30,7 +30,7 @@ impl ClientTimeouts {
 
 /// The timeout that closed a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientTimeout {
+pub(crate) enum ClientTimeout {
     /// The client has sent no request, or not a complete one.
     Silent,
     /// The client sends no further request.
@@ -40,7 +40,7 @@ pub enum ClientTimeout {
 }
 
 #[derive(Debug)]
-pub struct ConnectionActivity {
+pub(crate) struct ConnectionActivity {
     timeouts: ClientTimeouts,
     state: Mutex<State>,
 }
@@ -65,7 +65,7 @@ enum Phase {
 
 /// An open request; dropping it ends it.
 #[derive(Debug)]
-pub struct Exchange {
+pub(crate) struct Exchange {
     number: u64,
     activity: Arc<ConnectionActivity>,
     /// Time by which the response must be read; None for streams.
@@ -73,12 +73,12 @@ pub struct Exchange {
 }
 
 impl ConnectionActivity {
-    pub fn new(timeouts: ClientTimeouts, accepted_at: Instant) -> Arc<ConnectionActivity> {
+    pub(crate) fn new(timeouts: ClientTimeouts, accepted_at: Instant) -> Arc<ConnectionActivity> {
         let state = State { free_since: accepted_at, has_asked: false, open: HashMap::new(), next: 0 };
         Arc::new(ConnectionActivity { timeouts, state: Mutex::new(state) })
     }
 
-    pub fn begin(self: &Arc<Self>) -> Exchange {
+    pub(crate) fn begin(self: &Arc<Self>) -> Exchange {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
@@ -88,7 +88,7 @@ impl ConnectionActivity {
     }
 
     /// Completes when the client exceeds one of the timeouts.
-    pub async fn wait_for_timeout(&self) -> ClientTimeout {
+    pub(crate) async fn wait_for_timeout(&self) -> ClientTimeout {
         let ClientTimeouts { first, idle, write } = self.timeouts;
         // A request that begins meanwhile cannot time out before the shortest of the timeouts.
         let again = first.min(idle).min(write);
@@ -128,18 +128,18 @@ impl ConnectionActivity {
 
 impl Exchange {
     /// Records the begin of a response: whole, or a stream.
-    pub fn answers(&mut self, is_whole: bool) {
+    pub(crate) fn answers(&mut self, is_whole: bool) {
         self.end = is_whole.then(|| Instant::now() + RESPONSE_MAX);
         self.sends();
     }
 
     /// Records that the client has read everything so far, and more is sent.
-    pub fn sends(&self) {
+    pub(crate) fn sends(&self) {
         self.put(Phase::Sending { since: Instant::now(), end: self.end });
     }
 
     /// Records that the server has nothing to send.
-    pub fn waits(&self) {
+    pub(crate) fn waits(&self) {
         self.put(Phase::Working);
     }
 

@@ -11,14 +11,14 @@ use std::task::{Context, Poll, ready};
 const PART: usize = 16 * 1024;
 
 #[derive(Debug)]
-pub struct TimedBody {
+pub(crate) struct TimedBody {
     body: Body,
     rest: Bytes,
     exchange: Exchange,
 }
 
 impl TimedBody {
-    pub fn new(body: Body, mut exchange: Exchange) -> TimedBody {
+    pub(crate) fn new(body: Body, mut exchange: Exchange) -> TimedBody {
         exchange.answers(body.size_hint().exact().is_some());
         TimedBody { body, rest: Bytes::new(), exchange }
     }

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 type Counts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 #[derive(Debug)]
-pub struct ConnectionSlots {
+pub(crate) struct ConnectionSlots {
     all: Arc<Semaphore>,
     max: u32,
     per_address_max: usize,
@@ -23,24 +23,24 @@ pub struct ConnectionSlots {
 
 /// The slot of one connection; dropping it frees it.
 #[derive(Debug)]
-pub struct ConnectionSlot {
+pub(crate) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
     counted: Option<(IpAddr, Counts)>,
 }
 
 impl ConnectionSlots {
-    pub fn new(max: u32, per_address_max: usize, trusted: Vec<IpNet>) -> ConnectionSlots {
+    pub(crate) fn new(max: u32, per_address_max: usize, trusted: Vec<IpNet>) -> ConnectionSlots {
         let all = Arc::new(Semaphore::new(max as usize));
         ConnectionSlots { all, max, per_address_max, by_address: Arc::default(), trusted }
     }
 
     /// Waits until a slot is free.
-    pub async fn next(&self) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn next(&self) -> Option<OwnedSemaphorePermit> {
         self.all.clone().acquire_owned().await.ok()
     }
 
     /// Takes the slot for a client; returns None if its address has reached its limit.
-    pub fn take(&self, permit: OwnedSemaphorePermit, address: IpAddr) -> Option<ConnectionSlot> {
+    pub(crate) fn take(&self, permit: OwnedSemaphorePermit, address: IpAddr) -> Option<ConnectionSlot> {
         if self.trusted.iter().any(|range| range.contains(&address.to_canonical())) {
             return Some(ConnectionSlot { _permit: permit, counted: None });
         }
@@ -54,12 +54,12 @@ impl ConnectionSlots {
         Some(ConnectionSlot { _permit: permit, counted: Some((address, self.by_address.clone())) })
     }
 
-    pub fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.max as usize - self.all.available_permits()
     }
 
     /// Waits until all slots are free, at most for this time. Reports whether they are.
-    pub async fn all_free(&self, within: Duration) -> bool {
+    pub(crate) async fn all_free(&self, within: Duration) -> bool {
         tokio::time::timeout(within, self.all.acquire_many(self.max)).await.is_ok()
     }
 }

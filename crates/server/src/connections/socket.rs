@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 #[derive(Debug)]
-pub struct ConnectionSocket {
+pub(crate) struct ConnectionSocket {
     stream: TcpStream,
     write_timeout: Duration,
     /// Runs while the client reads nothing.
@@ -21,7 +21,7 @@ pub struct ConnectionSocket {
 }
 
 impl ConnectionSocket {
-    pub fn new(stream: TcpStream, write_timeout: Duration, slot: ConnectionSlot) -> ConnectionSocket {
+    pub(crate) fn new(stream: TcpStream, write_timeout: Duration, slot: ConnectionSlot) -> ConnectionSocket {
         ConnectionSocket { stream, write_timeout, stuck: None, _slot: slot }
     }
 

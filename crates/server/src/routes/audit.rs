@@ -23,7 +23,7 @@ const LIST: Paged = Paged { name: "audit", usual: 50, most: 100 };
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct AuditParams {
+pub(crate) struct AuditParams {
     /// Id of the user who acted
     actor: Option<String>,
     /// Name of the action: `workflow.create`, `token.revoke`, …
@@ -42,14 +42,14 @@ pub struct AuditParams {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct AuditList {
+pub(crate) struct AuditList {
     entries: Vec<AuditView>,
     pagination: Pagination,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AuditView {
+pub(crate) struct AuditView {
     /// Number of the entry, increasing
     sequence: i64,
     timestamp: String,
@@ -65,7 +65,7 @@ pub struct AuditView {
 /// The newest entry of a tenant's audit log. A copy kept elsewhere proves later that no entry up to it was changed or removed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AuditAnchor {
+pub(crate) struct AuditAnchor {
     /// Id of the key, which does not reveal the key
     key_id: Option<String>,
     sequence: i64,
@@ -92,7 +92,7 @@ impl From<StoredAudit> for AuditView {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list_audit)).routes(routes!(get_anchor))
 }
 

@@ -6,7 +6,7 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{HeaderBuilder, OpenApi, RefOr, Required, Response};
 
 /// Adds the shared parts to every operation.
-pub fn complete(document: &mut OpenApi) {
+pub(crate) fn complete(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         operations(item).for_each(complete_operation);
     }

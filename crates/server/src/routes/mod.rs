@@ -18,8 +18,9 @@ mod webhook_secret;
 mod websocket;
 pub(crate) mod workflows;
 
+pub(crate) use executions::Estimates;
 pub(crate) use executions::stored_of;
-pub use executions::{Estimates, ExecutionFilter, ListedExecution};
+pub use executions::{ExecutionFilter, ListedExecution};
 
 use crate::app::App;
 use crate::problem::{Problem, ProblemCode};
@@ -79,7 +80,7 @@ pub fn openapi() -> OpenApi {
     document
 }
 
-pub fn router(app: Arc<App>) -> Router {
+pub(crate) fn router(app: Arc<App>) -> Router {
     let (router, mut document) = routers().split_for_parts();
     document::complete(&mut document);
     let document = Arc::new(document);

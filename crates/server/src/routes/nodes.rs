@@ -15,12 +15,12 @@ use utoipa_axum::routes;
 use windlass_dialects::workflow::{NodeType, node_types};
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct NodeTypeList {
+pub(crate) struct NodeTypeList {
     types: Vec<NodeTypeView>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct NodeTypeView {
+pub(crate) struct NodeTypeView {
     /// Value of a node's `nodeType`
     name: String,
     category: String,
@@ -32,7 +32,7 @@ pub struct NodeTypeView {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct NodeHandleView {
+pub(crate) struct NodeHandleView {
     name: String,
     description: String,
 }
@@ -55,7 +55,7 @@ impl From<NodeType> for NodeTypeView {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list_node_types)).routes(routes!(get_node_schema))
 }
 

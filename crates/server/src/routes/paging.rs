@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 /// The position after a page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Pagination {
+pub(crate) struct Pagination {
     pub has_more: bool,
     /// Send as `cursor` to get the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -20,7 +20,7 @@ pub struct Pagination {
 
 /// A list with pages.
 #[derive(Debug, Clone, Copy)]
-pub struct Paged {
+pub(crate) struct Paged {
     /// Name of the list inside its cursors.
     pub name: &'static str,
     /// Default number of entries on a page.
@@ -31,7 +31,7 @@ pub struct Paged {
 
 impl Paged {
     /// Checks the requested number of entries; without one, returns the default.
-    pub fn limit(self, requested: Option<usize>) -> Result<usize, Problem> {
+    pub(crate) fn limit(self, requested: Option<usize>) -> Result<usize, Problem> {
         match requested.unwrap_or(self.usual) {
             limit if (1..=self.most).contains(&limit) => Ok(limit),
             _ => Err(Problem::invalid("limit", format!("must be an integer from 1 to {}", self.most))),
@@ -39,7 +39,7 @@ impl Paged {
     }
 
     /// Parses a cursor of this list; any other string is refused.
-    pub fn place<T>(
+    pub(crate) fn place<T>(
         self,
         cursor: Option<&str>,
         read: impl FnOnce(&str) -> Option<T>,
@@ -50,18 +50,18 @@ impl Paged {
         place.and_then(read).map(Some).ok_or_else(Paged::refuses)
     }
 
-    pub fn refuses() -> Problem {
+    pub(crate) fn refuses() -> Problem {
         Problem::invalid("cursor", "is not a cursor of this list; send the cursor of the previous page")
     }
 
     /// Returns the pagination for the position of the last entry, if more entries follow.
-    pub fn next(self, place: Option<impl Display>) -> Pagination {
+    pub(crate) fn next(self, place: Option<impl Display>) -> Pagination {
         let cursor = place.map(|place| URL_SAFE_NO_PAD.encode(format!("{}:{place}", self.name)));
         Pagination { has_more: cursor.is_some(), cursor }
     }
 
     /// Truncates `found`, for which one entry more than `limit` was read, to a page.
-    pub fn cut<T, P: Display>(
+    pub(crate) fn cut<T, P: Display>(
         self,
         found: &mut Vec<T>,
         limit: usize,

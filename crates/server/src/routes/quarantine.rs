@@ -21,18 +21,18 @@ use windlass_views::{Quarantined, execution_id};
 
 const TAG: &str = "operations";
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(release))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct QuarantineList {
+pub(crate) struct QuarantineList {
     executions: Vec<QuarantinedExecution>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct QuarantinedExecution {
+pub(crate) struct QuarantinedExecution {
     execution_id: String,
     quarantined: Quarantined,
 }
@@ -54,7 +54,7 @@ async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Json<Quaran
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Released {
+pub(crate) struct Released {
     execution_id: String,
     /// Always true.
     released: bool,

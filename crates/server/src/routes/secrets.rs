@@ -20,7 +20,7 @@ use windlass_views::time;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SecretView {
+pub(crate) struct SecretView {
     name: String,
     /// Incremented with every value that is set, from 1
     #[schema(minimum = 1)]
@@ -34,13 +34,13 @@ pub struct SecretView {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct SecretList {
+pub(crate) struct SecretList {
     secrets: Vec<SecretView>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewSecret {
+pub(crate) struct NewSecret {
     // The bounds are in bytes, of which a character has up to four.
     #[schema(min_length = 1, max_length = 65536, write_only)]
     value: String,
@@ -58,7 +58,7 @@ impl From<StoredSecret> for SecretView {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list_secrets)).routes(routes!(put_secret, delete_secret))
 }
 

@@ -8,7 +8,7 @@ use windlass_kernel::Millis;
 /// Error responses of every route that needs a token.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "they describe the responses of `Problem`")]
-pub enum Refusals {
+pub(crate) enum Refusals {
     /// The request is not valid
     #[response(status = 400)]
     Invalid(Refused),
@@ -35,7 +35,7 @@ pub enum Refusals {
 /// Error responses of every route that takes a body.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "they describe the responses of `Problem`")]
-pub enum BodyRefusals {
+pub(crate) enum BodyRefusals {
     /// The body did not arrive in time
     #[response(status = 408)]
     Slow(Refused),
@@ -48,14 +48,14 @@ pub enum BodyRefusals {
 }
 
 /// Parses a time (RFC 3339) of a request.
-pub fn parse_time(path: &str, text: &str) -> Result<Millis, Problem> {
+pub(crate) fn parse_time(path: &str, text: &str) -> Result<Millis, Problem> {
     let parsed: Result<Timestamp, _> = text.parse();
     let bad = |_| Problem::invalid(path, "must be a time as in 2026-01-26T12:00:00.000Z");
     parsed.map(|at| Millis(at.as_millisecond())).map_err(bad)
 }
 
 /// Checks a name chosen by a user: bounded in length, without control characters. Returns it without surrounding spaces.
-pub fn check_name(path: &str, name: &str) -> Result<String, Problem> {
+pub(crate) fn check_name(path: &str, name: &str) -> Result<String, Problem> {
     let name = name.trim();
     let length = name.chars().count();
     if length == 0 || length > NAME_MAX {
@@ -68,4 +68,4 @@ pub fn check_name(path: &str, name: &str) -> Result<String, Problem> {
 }
 
 /// Maximum length of a name, in characters.
-pub const NAME_MAX: usize = 255;
+pub(crate) const NAME_MAX: usize = 255;

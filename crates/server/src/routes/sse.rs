@@ -34,12 +34,12 @@ type Sent = (Event, Option<Arc<HeldBytes>>);
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct From {
+pub(crate) struct From {
     /// The last message that the client has; the header `Last-Event-ID` means the same.
     last_sequence: Option<u64>,
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(stream))
 }
 

@@ -28,7 +28,7 @@ const STORAGE_MAX: u64 = 9_007_199_254_740_991;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TenantView {
+pub(crate) struct TenantView {
     /// `default`, or `tnt_` and 32 hexadecimal digits
     id: String,
     name: String,
@@ -43,7 +43,7 @@ pub struct TenantView {
 /// Limits of a tenant; null: the server's setting applies, 0: no limit
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LimitsView {
+pub(crate) struct LimitsView {
     /// Maximum requests per second
     rate_limit: Option<u32>,
     /// Maximum number of requests in a burst
@@ -63,7 +63,7 @@ pub struct LimitsView {
 /// Storage used by a tenant, in bytes
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct UsageView {
+pub(crate) struct UsageView {
     total: u64,
     /// Maximum of the total; null: no limit
     limit: Option<u64>,
@@ -80,7 +80,7 @@ pub struct UsageView {
 /// Whether definitions may run programs, as the user of the server
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Programs {
+pub(crate) enum Programs {
     Allowed,
     Denied,
 }
@@ -92,13 +92,13 @@ impl From<bool> for Programs {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TenantList {
+pub(crate) struct TenantList {
     tenants: Vec<TenantView>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct NewTenant {
+pub(crate) struct NewTenant {
     #[schema(min_length = 1, max_length = 255)]
     name: String,
     /// Default: `denied`
@@ -108,7 +108,7 @@ pub struct NewTenant {
 /// Changes of a tenant. Absent fields are not changed; null restores the server's setting.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct TenantChange {
+pub(crate) struct TenantChange {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = String, nullable = false, min_length = 1, max_length = 255)]
     name: Option<String>,
@@ -190,7 +190,7 @@ impl TenantView {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(create_tenant, list_tenants))
         .routes(routes!(get_tenant, change_tenant))

@@ -24,7 +24,7 @@ const TOKENS_MAX: usize = 1_000;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TokenView {
+pub(crate) struct TokenView {
     /// `user_` and 32 hexadecimal digits; the actor in the audit log
     id: String,
     name: String,
@@ -38,7 +38,7 @@ pub struct TokenView {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct MadeToken {
+pub(crate) struct MadeToken {
     id: String,
     /// The token itself; it cannot be read again
     token: String,
@@ -50,13 +50,13 @@ pub struct MadeToken {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct TokenList {
+pub(crate) struct TokenList {
     tokens: Vec<TokenView>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct NewToken {
+pub(crate) struct NewToken {
     #[schema(min_length = 1, max_length = 255)]
     name: String,
     role: Role,
@@ -83,7 +83,7 @@ impl From<&User> for TokenView {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(create_token, list_tokens)).routes(routes!(get_token, revoke_token))
 }
 

@@ -27,7 +27,7 @@ const LIST: Paged = Paged { name: "deliveries", usual: 20, most: 100 };
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct DeliveryParams {
+pub(crate) struct DeliveryParams {
     execution_id: Option<String>,
     #[param(inline)]
     status: Option<DeliveryStatus>,
@@ -40,14 +40,14 @@ pub struct DeliveryParams {
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum DeliveryStatus {
+pub(crate) enum DeliveryStatus {
     Pending,
     Delivered,
     GivenUp,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Deliveries {
+pub(crate) struct Deliveries {
     /// Newest first.
     deliveries: Vec<Delivery>,
     pagination: Pagination,
@@ -55,7 +55,7 @@ pub struct Deliveries {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// Value of the header `webhook-id`.
     id: String,
     execution_id: String,
@@ -101,7 +101,7 @@ impl From<StoredDelivery> for Delivery {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(redeliver))
 }
 

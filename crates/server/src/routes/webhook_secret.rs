@@ -18,7 +18,7 @@ use windlass_views::time;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WebhookSecretView {
+pub(crate) struct WebhookSecretView {
     /// `whsec_` and the key as base64, the format of Standard Webhooks libraries
     secret: String,
     created_at: String,
@@ -38,7 +38,7 @@ impl From<Signing> for WebhookSecretView {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(get_webhook_secret)).routes(routes!(rotate_webhook_secret))
 }
 

@@ -39,15 +39,15 @@ const BUFFER: usize = 2 * 1024;
 
 /// Codes of close frames.
 mod code {
-    pub const ENDED: u16 = 1000;
-    pub const STOPPING: u16 = 1001;
-    pub const BROKEN: u16 = 1011;
-    pub const BAD_MESSAGE: u16 = 4400;
-    pub const NOT_AUTHENTICATED: u16 = 4401;
-    pub const FORBIDDEN: u16 = 4403;
-    pub const NOT_FOUND: u16 = 4404;
-    pub const TOO_SLOW: u16 = 4408;
-    pub const BUSY: u16 = 4429;
+    pub(crate) const ENDED: u16 = 1000;
+    pub(crate) const STOPPING: u16 = 1001;
+    pub(crate) const BROKEN: u16 = 1011;
+    pub(crate) const BAD_MESSAGE: u16 = 4400;
+    pub(crate) const NOT_AUTHENTICATED: u16 = 4401;
+    pub(crate) const FORBIDDEN: u16 = 4403;
+    pub(crate) const NOT_FOUND: u16 = 4404;
+    pub(crate) const TOO_SLOW: u16 = 4408;
+    pub(crate) const BUSY: u16 = 4429;
 }
 
 #[derive(Debug, Deserialize)]
@@ -84,7 +84,7 @@ impl From<Problem> for End {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(websocket))
 }
 

@@ -16,7 +16,7 @@ use windlass_worker::egress::Egress;
 pub(super) struct GivenSettings(BTreeMap<&'static str, (String, String)>);
 
 impl GivenSettings {
-    pub fn apply(&mut self, origin: &str, text: impl Fn(&Setting) -> Option<String>) {
+    pub(crate) fn apply(&mut self, origin: &str, text: impl Fn(&Setting) -> Option<String>) {
         for setting in SETTINGS {
             if let Some(text) = text(setting) {
                 self.0.insert(setting.name, (text, origin.to_owned()));
@@ -24,7 +24,7 @@ impl GivenSettings {
         }
     }
 
-    pub fn apply_variables(&mut self, variable: &impl Fn(&str) -> Option<String>) {
+    pub(crate) fn apply_variables(&mut self, variable: &impl Fn(&str) -> Option<String>) {
         for setting in SETTINGS {
             let name = setting.variable();
             // An empty variable counts as not set.
@@ -34,14 +34,14 @@ impl GivenSettings {
         }
     }
 
-    pub fn apply_flags(&mut self, flags: &BTreeMap<&'static str, String>) {
+    pub(crate) fn apply_flags(&mut self, flags: &BTreeMap<&'static str, String>) {
         for (name, text) in flags {
             self.0.insert(name, (text.clone(), format!("--{name}")));
         }
     }
 
     /// Applies a TOML file. Every key must be the name of a setting.
-    pub fn apply_file(&mut self, file: &Path) -> Result<(), BadSetting> {
+    pub(crate) fn apply_file(&mut self, file: &Path) -> Result<(), BadSetting> {
         let shown = file.display();
         let bad = |what: String| BadSetting(format!("{shown}: {what}"));
         let text = std::fs::read_to_string(file).map_err(|error| bad(format!("cannot be read: {error}")))?;
@@ -61,31 +61,31 @@ impl GivenSettings {
         Ok(())
     }
 
-    pub fn override_with(&mut self, above: GivenSettings) {
+    pub(crate) fn override_with(&mut self, above: GivenSettings) {
         self.0.extend(above.0);
     }
 
-    pub fn text(&self, name: &'static str) -> Option<String> {
+    pub(crate) fn text(&self, name: &'static str) -> Option<String> {
         debug_assert!(SETTINGS.iter().any(|setting| setting.name == name), "{name} is in the table");
         self.0.get(name).map(|(text, _)| text.clone()).filter(|text| !text.is_empty())
     }
 
-    pub fn path(&self, name: &'static str) -> Option<PathBuf> {
+    pub(crate) fn path(&self, name: &'static str) -> Option<PathBuf> {
         self.text(name).map(PathBuf::from)
     }
 
     /// Returns None for 0, as if the setting were not set.
-    pub fn count(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
+    pub(crate) fn count(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
         self.number(name).map(|count| count.filter(|count| *count > 0))
     }
 
     /// Returns None if the setting is not set, which differs from 0.
-    pub fn number(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
+    pub(crate) fn number(&self, name: &'static str) -> Result<Option<u32>, BadSetting> {
         self.parsed::<u32>(name, "an integer")
     }
 
     /// Returns a fair share if the setting is not set, and no limit for 0.
-    pub fn share(&self, name: &'static str) -> Result<Share, BadSetting> {
+    pub(crate) fn share(&self, name: &'static str) -> Result<Share, BadSetting> {
         Ok(match self.parsed::<u32>(name, "an integer")? {
             None => Share::Fair,
             Some(0) => Share::All,
@@ -93,18 +93,18 @@ impl GivenSettings {
         })
     }
 
-    pub fn size(&self, name: &'static str) -> Result<usize, BadSetting> {
+    pub(crate) fn size(&self, name: &'static str) -> Result<usize, BadSetting> {
         match self.count(name)? {
             Some(count) => Ok(count as usize),
             None => Err(self.bad(name, "an integer above 0")),
         }
     }
 
-    pub fn switch(&self, name: &'static str) -> Result<bool, BadSetting> {
+    pub(crate) fn switch(&self, name: &'static str) -> Result<bool, BadSetting> {
         self.parsed(name, "true or false").map(Option::unwrap_or_default)
     }
 
-    pub fn bytes(&self, name: &'static str) -> Result<usize, BadSetting> {
+    pub(crate) fn bytes(&self, name: &'static str) -> Result<usize, BadSetting> {
         let expected = "a number of bytes as in 4MiB";
         let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;
         let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("", 1)];
@@ -114,24 +114,24 @@ impl GivenSettings {
     }
 
     /// Returns None for 0, which is no limit.
-    pub fn bytes_or_none(&self, name: &'static str) -> Result<Option<u64>, BadSetting> {
+    pub(crate) fn bytes_or_none(&self, name: &'static str) -> Result<Option<u64>, BadSetting> {
         Ok(Some(self.bytes(name)? as u64).filter(|bytes| *bytes > 0))
     }
 
-    pub fn duration(&self, name: &'static str) -> Result<Duration, BadSetting> {
+    pub(crate) fn duration(&self, name: &'static str) -> Result<Duration, BadSetting> {
         let expected = "a time as in 500ms, 10s, 5m, 12h or 30d";
         let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;
         duration(&text).map_err(|_| self.bad(name, expected))
     }
 
-    pub fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, BadSetting> {
+    pub(crate) fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, BadSetting> {
         let expected = "an address and a port as in 127.0.0.1:7070";
         let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;
         let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|_| self.bad(name, expected))?.collect();
         if found.is_empty() { Err(self.bad(name, expected)) } else { Ok(found) }
     }
 
-    pub fn url(&self, name: &'static str) -> Result<Option<String>, BadSetting> {
+    pub(crate) fn url(&self, name: &'static str) -> Result<Option<String>, BadSetting> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let is_url = ["http://", "https://"]
             .iter()
@@ -142,19 +142,19 @@ impl GivenSettings {
         }
     }
 
-    pub fn egress(&self, name: &'static str) -> Result<Egress, BadSetting> {
+    pub(crate) fn egress(&self, name: &'static str) -> Result<Egress, BadSetting> {
         let list = self.text(name).unwrap_or_default();
         Egress::default()
             .allowing(&list)
             .map_err(|error| BadSetting(format!("{}: {error}", self.origin(name))))
     }
 
-    pub fn ranges(&self, name: &'static str) -> Result<Vec<IpNet>, BadSetting> {
+    pub(crate) fn ranges(&self, name: &'static str) -> Result<Vec<IpNet>, BadSetting> {
         Ok(self.egress(name)?.allow)
     }
 
     /// Parses names of variables, separated by commas, each with an optional star at its end.
-    pub fn names(&self, name: &'static str) -> Result<Vec<String>, BadSetting> {
+    pub(crate) fn names(&self, name: &'static str) -> Result<Vec<String>, BadSetting> {
         let list = self.text(name).unwrap_or_default();
         let names: Vec<String> =
             list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
@@ -168,7 +168,7 @@ impl GivenSettings {
         }
     }
 
-    pub fn log_format(&self, name: &'static str) -> Result<LogFormat, BadSetting> {
+    pub(crate) fn log_format(&self, name: &'static str) -> Result<LogFormat, BadSetting> {
         match self.text(name).as_deref() {
             Some("text") => Ok(LogFormat::Text),
             Some("json") => Ok(LogFormat::Json),

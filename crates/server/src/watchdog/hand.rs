@@ -8,20 +8,20 @@ use windlass_protocol::Unit;
 
 /// Turns of the watchdog. They count only while the process runs: a process that was suspended for an hour is not stalled.
 #[derive(Debug, Default)]
-pub struct Turns(AtomicU64);
+pub(crate) struct Turns(AtomicU64);
 
 impl Turns {
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
 #[derive(Debug)]
-pub struct ThreadHand {
+pub(crate) struct ThreadHand {
     pub thread: &'static str,
     /// Number of its line in the record.
     place: u64,
@@ -31,7 +31,7 @@ pub struct ThreadHand {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct State {
+pub(crate) struct State {
     /// The turn in which the current work began; None while the thread waits.
     pub since: Option<u64>,
     pub execution: Option<ExecutionId>,
@@ -40,12 +40,17 @@ pub struct State {
 }
 
 impl ThreadHand {
-    pub fn new(thread: &'static str, place: u64, record: Arc<Record>, turns: Arc<Turns>) -> ThreadHand {
+    pub(crate) fn new(
+        thread: &'static str,
+        place: u64,
+        record: Arc<Record>,
+        turns: Arc<Turns>,
+    ) -> ThreadHand {
         record.write(place, thread, None, false);
         ThreadHand { thread, place, record, turns, state: Mutex::default() }
     }
 
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         *self.lock()
     }
 
@@ -73,7 +78,7 @@ impl ThreadHand {
     }
 
     /// Records an execution that the thread works on since an earlier turn: it may be the one that ends the process.
-    pub fn sample(&self, now: u64) {
+    pub(crate) fn sample(&self, now: u64) {
         let mut state = self.lock();
         if !state.written && state.since.is_some_and(|since| since < now) && state.execution.is_some() {
             self.write(&state, false);
@@ -82,7 +87,7 @@ impl ThreadHand {
     }
 
     /// Records the current execution.
-    pub fn keep(&self, is_hung: bool) {
+    pub(crate) fn keep(&self, is_hung: bool) {
         self.write(&self.lock(), is_hung);
     }
 

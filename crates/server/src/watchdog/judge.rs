@@ -21,7 +21,10 @@ const SERVER: &str = "server";
 const CODE: &str = "EXECUTION_QUARANTINED";
 
 /// Quarantines executions of the last process, and returns all quarantined executions.
-pub fn judge(store: &mut Sqlite, last: &LastProcess) -> Result<Vec<(ExecutionId, Quarantine)>, StoreError> {
+pub(crate) fn judge(
+    store: &mut Sqlite,
+    last: &LastProcess,
+) -> Result<Vec<(ExecutionId, Quarantine)>, StoreError> {
     let mut reader = store.reader()?;
     let known = reader.suspects()?.into_iter().map(|suspect| (suspect.execution, suspect));
     let mut known: BTreeMap<ExecutionId, Suspect> = known.collect();

@@ -7,7 +7,7 @@ mod hand;
 mod judge;
 mod record;
 
-pub use judge::judge;
+pub(crate) use judge::judge;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use hand::{ThreadHand, Turns};
@@ -143,14 +143,14 @@ fn stall(hand: &ThreadHand, lag: u64) -> Stall {
 
 /// The thread that checks all others. Dropping it stops it.
 #[derive(Debug)]
-pub struct Watchdog {
+pub(crate) struct Watchdog {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
     /// Starts the thread. `timeout` is the time after which a stalled thread ends the process; None: never.
-    pub fn start(vitals: Arc<Vitals>, timeout: Option<Duration>) -> io::Result<Watchdog> {
+    pub(crate) fn start(vitals: Arc<Vitals>, timeout: Option<Duration>) -> io::Result<Watchdog> {
         let (stop, stopped) = bounded(0);
         let watch = Watch { vitals, timeout_turns: timeout.map(turns_of), logged: [false; 5] };
         let thread = std::thread::Builder::new()

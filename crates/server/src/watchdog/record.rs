@@ -36,7 +36,7 @@ pub struct LastProcess {
 }
 
 #[derive(Debug)]
-pub struct Record {
+pub(crate) struct Record {
     /// None in a process without an engine.
     file: Option<(PathBuf, File)>,
     /// Whether every execution is written at once, not only those that take long.
@@ -46,7 +46,7 @@ pub struct Record {
 impl Record {
     /// Reads the record of the last process, and creates a new one. After a process that died, every execution is written at
     /// once.
-    pub fn open(folder: &Path) -> io::Result<(Record, LastProcess)> {
+    pub(crate) fn open(folder: &Path) -> io::Result<(Record, LastProcess)> {
         let path = folder.join(NAME);
         let last = read(&path)?;
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
@@ -55,12 +55,12 @@ impl Record {
     }
 
     /// Returns a record that is never written.
-    pub fn unused() -> Record {
+    pub(crate) fn unused() -> Record {
         Record { file: None, careful: false }
     }
 
     /// Writes the line of a thread. The space is allocated at the start, so that a full disk does not matter.
-    pub fn write(&self, place: u64, thread: &str, held: Option<ExecutionId>, is_hung: bool) {
+    pub(crate) fn write(&self, place: u64, thread: &str, held: Option<ExecutionId>, is_hung: bool) {
         let id = held.map(|id| id.to_string()).unwrap_or_default();
         let note = if is_hung { HUNG } else { "" };
         let line = format!("{thread:<8}{id:<40}{note:<7}\n");
@@ -71,7 +71,7 @@ impl Record {
     }
 
     /// Removes the file at a regular end of the process.
-    pub fn remove(&self) {
+    pub(crate) fn remove(&self) {
         if let Some((path, _)) = &self.file {
             let _ = std::fs::remove_file(path);
         }

@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use std::fmt::Write;
 
 #[must_use]
-pub fn canonical(value: &Value) -> String {
+pub(crate) fn canonical(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
     text

@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 const TROUBLE: Duration = Duration::from_secs(1);
 
 /// Delivers events until the server stops.
-pub async fn run(app: Arc<App>) {
+pub(crate) async fn run(app: Arc<App>) {
     let settings = app.settings.egress.clone();
     let built = app.run_blocking(move || egress::client(settings, CONNECT_MAX)).await;
     let client = match built {

@@ -17,20 +17,20 @@ const ERROR_MAX: usize = 500;
 
 /// Returns the id of a delivery, the same for every attempt, so that a receiver detects duplicates.
 #[must_use]
-pub fn message_id(execution: ExecutionId, number: u64) -> String {
+pub(crate) fn message_id(execution: ExecutionId, number: u64) -> String {
     format!("msg_{execution}_{number}")
 }
 
 /// Parses an id of [`message_id`] into execution and number.
 #[must_use]
-pub fn of_message_id(text: &str) -> Option<(ExecutionId, u64)> {
+pub(crate) fn of_message_id(text: &str) -> Option<(ExecutionId, u64)> {
     let (execution, number) = text.strip_prefix("msg_")?.split_once('_')?;
     Some((ExecutionId::try_from(execution.to_owned()).ok()?, number.parse().ok()?))
 }
 
 /// The response of a receiver, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeliveryResponse {
+pub(crate) enum DeliveryResponse {
     Taken(u16),
     /// The receiver wants no further events (410).
     Gone,
@@ -42,7 +42,7 @@ pub enum DeliveryResponse {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct DeliveryRequest<'a> {
+pub(crate) struct DeliveryRequest<'a> {
     pub url: &'a str,
     pub execution: ExecutionId,
     pub delivery: &'a NewDelivery,
@@ -50,7 +50,7 @@ pub struct DeliveryRequest<'a> {
 
 impl DeliveryRequest<'_> {
     /// Sends the request once. Redirects are not followed.
-    pub async fn send(
+    pub(crate) async fn send(
         self,
         client: &Client,
         egress: &Egress,
@@ -118,7 +118,7 @@ fn causes(error: &reqwest::Error) -> String {
 
 /// Returns the row of a delivery after an attempt.
 #[must_use]
-pub fn outcome(
+pub(crate) fn outcome(
     execution: ExecutionId,
     number: u64,
     tried_before: u32,

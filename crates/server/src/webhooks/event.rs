@@ -10,13 +10,13 @@ macro_rules! events {
     ($($event:ident = $name:literal,)+) => {
         /// An event that a receiver can subscribe to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-        pub enum WebhookEvent {
+        pub(crate) enum WebhookEvent {
             $(#[serde(rename = $name)] $event,)+
         }
 
         impl WebhookEvent {
             #[must_use]
-            pub fn name(self) -> &'static str {
+            pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(WebhookEvent::$event => $name,)+
                 }
@@ -45,7 +45,7 @@ const USUAL: [WebhookEvent; 4] = [ExecutionStarted, ExecutionCompleted, Executio
 
 /// The subject of an event.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub(crate) struct Subject {
     pub execution: ExecutionId,
     /// Id of the workflow in the API.
     pub workflow: Option<String>,
@@ -53,7 +53,7 @@ pub struct Subject {
 
 /// Returns the events that a start subscribes to. `complete` and `error` add an event, or remove it from the default ones.
 #[must_use]
-pub fn wanted(
+pub(crate) fn wanted(
     listed: Option<&[WebhookEvent]>,
     complete: Option<bool>,
     error: Option<bool>,
@@ -71,7 +71,7 @@ pub fn wanted(
 
 /// Returns the event of a message, if any. A node has failed when no attempt follows, and starts once.
 #[must_use]
-pub fn event(body: &MessageBody) -> Option<WebhookEvent> {
+pub(crate) fn event(body: &MessageBody) -> Option<WebhookEvent> {
     match body {
         MessageBody::Status { began: true, .. } => Some(ExecutionStarted),
         MessageBody::Ended { status: "failed", .. } => Some(ExecutionFailed),
@@ -91,7 +91,7 @@ pub fn event(body: &MessageBody) -> Option<WebhookEvent> {
 /// Returns the body of a request, without its signature. `number` is the number of the event in its execution, from 1 and
 /// without gaps.
 #[must_use]
-pub fn body(event: WebhookEvent, number: u64, subject: &Subject, message: &Message) -> Value {
+pub(crate) fn body(event: WebhookEvent, number: u64, subject: &Subject, message: &Message) -> Value {
     let mut data = Map::new();
     data.insert("executionId".into(), json!(execution_id(subject.execution)));
     data.insert("workflowId".into(), json!(subject.workflow));

@@ -8,10 +8,10 @@
 //! | [`ready`] | the queues of receivers |
 //! | [`delivery`] | one attempt, its result, and the schedule of retries |
 
-pub mod canonical;
-pub mod courier;
-pub mod delivery;
-pub mod event;
+pub(crate) mod canonical;
+pub(crate) mod courier;
+pub(crate) mod delivery;
+pub(crate) mod event;
 mod ready;
 mod route;
-pub mod signature;
+pub(crate) mod signature;

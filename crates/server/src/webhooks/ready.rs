@@ -11,7 +11,7 @@ const AT_ONCE_MAX: usize = 64;
 const PER_RECEIVER_MAX: usize = 8;
 
 #[derive(Debug, Default)]
-pub struct Ready {
+pub(crate) struct Ready {
     queues: HashMap<Arc<str>, Queue>,
     /// Receivers with waiting executions that are below their maximum, each once.
     turns: VecDeque<Arc<str>>,
@@ -33,14 +33,14 @@ impl Queue {
 
 impl Ready {
     /// Appends an execution to the queue of its receiver, unless it is queued.
-    pub fn push(&mut self, execution: ExecutionId, receiver: &Arc<str>) {
+    pub(crate) fn push(&mut self, execution: ExecutionId, receiver: &Arc<str>) {
         if self.queued.insert(execution) {
             self.change(receiver, |queue| queue.waiting.push_back(execution));
         }
     }
 
     /// Takes the next execution; call [`Ready::done`] when it is finished. Returns None at the maximum.
-    pub fn next(&mut self) -> Option<(ExecutionId, Arc<str>)> {
+    pub(crate) fn next(&mut self) -> Option<(ExecutionId, Arc<str>)> {
         if self.at_work >= AT_ONCE_MAX {
             return None;
         }
@@ -56,7 +56,7 @@ impl Ready {
         Some((execution, receiver))
     }
 
-    pub fn done(&mut self, receiver: &Arc<str>) {
+    pub(crate) fn done(&mut self, receiver: &Arc<str>) {
         self.at_work -= 1;
         self.change(receiver, |queue| queue.at_work -= 1);
     }

@@ -23,7 +23,7 @@ const TROUBLE_MS: u64 = 1_000;
 
 /// An execution with a webhook.
 #[derive(Debug)]
-pub struct Route {
+pub(crate) struct Route {
     source: DeliverySource,
     /// Origin of the receiver, by which deliveries are limited.
     receiver: Arc<str>,
@@ -37,7 +37,7 @@ pub struct Route {
 
 /// The state of a route after it was worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RouteState {
+pub(crate) enum RouteState {
     /// Nothing to do until the execution changes.
     Waits,
     /// The next attempt is due at this time.
@@ -48,29 +48,29 @@ pub enum RouteState {
 
 impl Route {
     #[must_use]
-    pub fn new(source: DeliverySource) -> Route {
+    pub(crate) fn new(source: DeliverySource) -> Route {
         let url = reqwest::Url::parse(&source.webhook.url).ok();
         let receiver = url.map(|url| url.origin().ascii_serialization()).unwrap_or_default().into();
         Route { source, receiver, feed: None, starts: BTreeSet::new(), gathered: false }
     }
 
     #[must_use]
-    pub fn execution(&self) -> ExecutionId {
+    pub(crate) fn execution(&self) -> ExecutionId {
         self.source.execution
     }
 
     #[must_use]
-    pub fn receiver(&self) -> &Arc<str> {
+    pub(crate) fn receiver(&self) -> &Arc<str> {
         &self.receiver
     }
 
     /// Drops the feed, which can be opened again.
-    pub fn shed(&mut self) {
+    pub(crate) fn shed(&mut self) {
         self.feed = None;
     }
 
     /// Sends what can be sent. An error of the server is logged, and the route is tried again soon.
-    pub async fn advance(&mut self, app: &Arc<App>, client: &reqwest::Client) -> RouteState {
+    pub(crate) async fn advance(&mut self, app: &Arc<App>, client: &reqwest::Client) -> RouteState {
         match self.go(app, client).await {
             Ok(state) => state,
             Err(problem) => {

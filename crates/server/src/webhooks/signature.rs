@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::Sha256;
 use std::fmt;
 
-pub const SECRET_PREFIX: &str = "whsec_";
+pub(crate) const SECRET_PREFIX: &str = "whsec_";
 /// Bytes of a new secret; Standard Webhooks requires 24 to 64.
 const SECRET_BYTES: usize = 32;
 
@@ -55,7 +55,7 @@ impl Secret {
 
 /// Returns the signature in the body: over the canonical JSON of the body without it.
 #[must_use]
-pub fn of_body(secret: &Secret, unsigned: &Value) -> String {
+pub(crate) fn of_body(secret: &Secret, unsigned: &Value) -> String {
     let mac = secret.mac(canonical(unsigned).as_bytes());
     let hex: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256={hex}")
@@ -63,7 +63,7 @@ pub fn of_body(secret: &Secret, unsigned: &Value) -> String {
 
 /// Returns the value of `webhook-signature`: a signature per secret, so that a receiver may still have the previous one.
 #[must_use]
-pub fn of_message(secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> String {
+pub(crate) fn of_message(secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> String {
     let content = format!("{id}.{timestamp}.{body}");
     let signed = |secret: &Secret| format!("v1,{}", STANDARD.encode(secret.mac(content.as_bytes())));
     secrets.iter().map(signed).collect::<Vec<_>>().join(" ")

@@ -47,7 +47,7 @@ enum Source {
 }
 
 impl Keys {
-    pub async fn load(
+    pub(crate) async fn load(
         secret: Option<&Zeroizing<String>>,
         public_key: Option<&Path>,
         jwks: Option<&str>,
@@ -72,14 +72,14 @@ impl Keys {
 
     /// Reads a JWKS with the client of a test.
     #[cfg(test)]
-    pub async fn over(url: &str, client: reqwest::Client) -> anyhow::Result<Keys> {
+    pub(crate) async fn over(url: &str, client: reqwest::Client) -> anyhow::Result<Keys> {
         let source = Source::Url(url.to_owned(), client);
         let keys = source.read().await?;
         Ok(Keys { given: Vec::new(), set: Some(Set::new(source, keys)) })
     }
 
     /// Returns the keys that fit the header of a token.
-    pub async fn of(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
+    pub(crate) async fn of(&self, id: Option<&str>, algorithm: Algorithm) -> Vec<Arc<DecodingKey>> {
         let mut found: Vec<_> = fitting(&self.given, None, algorithm);
         if let Some(set) = &self.set {
             found.extend(set.of(id, algorithm).await);

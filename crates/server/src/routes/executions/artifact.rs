@@ -31,7 +31,7 @@ const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
         ("If-None-Match" = Option<String>, Header, description = "The ETag of a value that the caller has")),
     responses((status = 200, body = Value, headers(("ETag" = String, description = "Its digest"))),
         (status = 304, description = "The caller has it"), Refusals))]
-pub async fn artifact(
+pub(crate) async fn artifact(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, key)): Path<(String, String)>,
@@ -106,7 +106,7 @@ fn names(
     params(("executionId" = String, Path),
         ("address" = String, Path, description = "The number of a record and of a value in it: `57.0`")),
     responses((status = 200, body = Value), Refusals))]
-pub async fn value(
+pub(crate) async fn value(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, address)): Path<(String, String)>,

@@ -27,7 +27,7 @@ const REASON_MAX: usize = 2_000;
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CancelRequest {
+pub(crate) struct CancelRequest {
     #[schema(max_length = 2000)]
     reason: Option<String>,
     /// Kill processes without a grace period, and skip compensation.
@@ -38,7 +38,7 @@ pub struct CancelRequest {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Cancelled {
+pub(crate) struct Cancelled {
     execution_id: String,
     /// `cancelled`, or `running` while compensations run.
     #[schema(value_type = ExecutionStatus)]
@@ -57,7 +57,7 @@ pub struct Cancelled {
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/cancel", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<CancelRequest>,
     responses((status = 200, body = Cancelled), (status = 409, body = Refused), Refusals, BodyRefusals))]
-pub async fn cancel(
+pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -105,14 +105,14 @@ fn completed_and_cancelled(net: &Net, history: &History) -> (Vec<String>, Vec<St
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PauseRequest {
+pub(crate) struct PauseRequest {
     #[schema(max_length = 2000)]
     reason: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Changed {
+pub(crate) struct Changed {
     execution_id: String,
     #[schema(value_type = ExecutionStatus)]
     status: String,
@@ -124,7 +124,7 @@ pub struct Changed {
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/pause", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<PauseRequest>,
     responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals, BodyRefusals))]
-pub async fn pause(
+pub(crate) async fn pause(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -140,7 +140,7 @@ pub async fn pause(
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/resume", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)),
     responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals))]
-pub async fn resume(
+pub(crate) async fn resume(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -155,7 +155,7 @@ pub async fn resume(
 #[utoipa::path(patch, path = "/api/v1/executions/{executionId}/context", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Object,
     responses((status = 200, body = Changed), (status = 409, body = Refused), Refusals, BodyRefusals))]
-pub async fn patch(
+pub(crate) async fn patch(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -212,7 +212,7 @@ async fn send_and_view(
 }
 
 /// Sends an input to an execution of the caller's tenant. When this returns, the input and its audit entry are on disk.
-pub async fn send_input(
+pub(crate) async fn send_input(
     app: &App,
     caller: &Caller,
     execution: ExecutionId,
@@ -235,7 +235,7 @@ pub async fn send_input(
     }
 }
 
-pub fn log_action(caller: &Caller, action: &str, id: ExecutionId) {
+pub(crate) fn log_action(caller: &Caller, action: &str, id: ExecutionId) {
     tracing::info!(execution = execution_id(id), tenant = %caller.tenant, by = caller.id, action);
 }
 

@@ -21,14 +21,14 @@ const LIST: Paged = Paged { name: "events", usual: 100, most: 1_000 };
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct Asked {
+pub(crate) struct Asked {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Events {
+pub(crate) struct Events {
     /// In the order in which they happened.
     events: Vec<PublicEvent>,
     pagination: Pagination,
@@ -38,7 +38,7 @@ pub struct Events {
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/events", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path), Asked),
     responses((status = 200, body = Events), Refusals))]
-pub async fn events(
+pub(crate) async fn events(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,

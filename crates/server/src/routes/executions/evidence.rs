@@ -22,14 +22,14 @@ const LIST: Paged = Paged { name: "evidence", usual: 100, most: 1_000 };
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct Asked {
+pub(crate) struct Asked {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Entries {
+pub(crate) struct Entries {
     /// In the order in which they happened, each with the hash of the one before.
     evidence: Vec<Evidence>,
     pagination: Pagination,
@@ -43,7 +43,7 @@ pub struct Entries {
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/evidence", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path), Asked),
     responses((status = 200, body = Entries), Refusals))]
-pub async fn evidence(
+pub(crate) async fn evidence(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,

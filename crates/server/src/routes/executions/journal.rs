@@ -23,7 +23,7 @@ const WAIT_MAX_MS: u64 = 30_000;
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// So many records were seen
     #[param(minimum = 0)]
     from: Option<u64>,
@@ -44,7 +44,7 @@ pub struct Asked {
     responses((status = 200, body = inline(Object)), (status = 400, body = Refused), (status = 401, body = Refused),
         (status = 403, body = Refused), (status = 404, body = Refused), (status = 429, body = Refused),
         (status = 503, body = Refused)))]
-pub async fn journal(
+pub(crate) async fn journal(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,

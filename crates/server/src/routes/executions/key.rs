@@ -18,7 +18,7 @@ const LENGTH_MAX: usize = 255;
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Returns the key of a request, if it has one, with the digest of the request.
-pub fn key(
+pub(crate) fn key(
     headers: &HeaderMap,
     digest: impl FnOnce() -> Result<[u8; 32], Problem>,
 ) -> Result<Option<IdempotencyKey>, Problem> {
@@ -33,13 +33,13 @@ pub fn key(
 }
 
 /// Returns the digest of a JSON body. Whitespace and the order of members do not change it.
-pub fn of_json(body: &[u8]) -> Result<[u8; 32], Problem> {
+pub(crate) fn of_json(body: &[u8]) -> Result<[u8; 32], Problem> {
     let body: Value = if body.is_empty() { Value::Null } else { parse(body)? };
     Ok(Sha256::digest(canonical(&body)).into())
 }
 
 /// Returns the digest of several parts. Each is hashed with its length, so that the boundaries count.
-pub fn of_parts<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
+pub(crate) fn of_parts<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
     let mut sha256 = Sha256::new();
     for part in parts {
         sha256.update((part.len() as u64).to_be_bytes());
@@ -49,7 +49,7 @@ pub fn of_parts<const N: usize>(parts: [&[u8]; N]) -> [u8; 32] {
 }
 
 /// Returns the execution that an earlier request with the key began. Another request with the same key is a conflict.
-pub async fn begun_before(
+pub(crate) async fn begun_before(
     app: &App,
     caller: &Caller,
     workflow: WorkflowId,

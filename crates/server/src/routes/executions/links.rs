@@ -8,7 +8,7 @@ use windlass_kernel::ExecutionId;
 use windlass_views::execution_id;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Links {
+pub(crate) struct Links {
     #[serde(rename = "self")]
     itself: String,
     status: String,
@@ -19,7 +19,7 @@ pub struct Links {
 }
 
 impl Links {
-    pub fn of(app: &App, headers: &HeaderMap, id: ExecutionId) -> Links {
+    pub(crate) fn of(app: &App, headers: &HeaderMap, id: ExecutionId) -> Links {
         let id = execution_id(id);
         let path = format!("/api/v1/executions/{id}");
         Links {

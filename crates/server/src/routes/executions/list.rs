@@ -24,7 +24,7 @@ const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 };
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct OfWorkflow {
+pub(crate) struct OfWorkflow {
     #[param(inline)]
     status: Option<Wanted>,
     /// Created then or later.
@@ -41,7 +41,7 @@ pub struct OfWorkflow {
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct Search {
+pub(crate) struct Search {
     #[param(inline)]
     status: Option<Wanted>,
     #[param(format = DateTime)]
@@ -113,7 +113,7 @@ impl Wanted {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Executions {
+pub(crate) struct Executions {
     executions: Vec<Execution>,
     pagination: Pagination,
 }
@@ -169,7 +169,7 @@ impl From<ListedExecution> for Execution {
 #[utoipa::path(get, path = "/api/v1/workflows/{workflowId}/executions", tag = TAG, security(("bearer" = [])),
     params(("workflowId" = String, Path), OfWorkflow),
     responses((status = 200, body = Executions), Refusals))]
-pub async fn of_workflow(
+pub(crate) async fn of_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -190,7 +190,7 @@ pub async fn of_workflow(
 /// Executions by what was said about them.
 #[utoipa::path(get, path = "/api/v1/executions", tag = TAG, security(("bearer" = [])), params(Search),
     responses((status = 200, body = Executions), Refusals))]
-pub async fn search(
+pub(crate) async fn search(
     State(app): State<Arc<App>>,
     caller: Caller,
     Params(asked): Params<Search>,

@@ -38,7 +38,7 @@ const ENTRY_BYTES: usize = 250;
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub struct Asked {
+pub(crate) struct Asked {
     node_id: Option<String>,
     /// Exactly this one.
     #[param(inline)]
@@ -53,7 +53,7 @@ pub struct Asked {
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub(crate) enum Level {
     Debug,
     Info,
     Warn,
@@ -61,7 +61,7 @@ pub enum Level {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Logs {
+pub(crate) struct Logs {
     /// Oldest first.
     logs: Vec<Entry>,
     pagination: Pagination,
@@ -69,7 +69,7 @@ pub struct Logs {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub(crate) struct Entry {
     id: String,
     #[schema(format = DateTime)]
     timestamp: String,
@@ -93,7 +93,7 @@ pub struct Entry {
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/logs", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path), Asked),
     responses((status = 200, body = Logs), Refusals))]
-pub async fn logs(
+pub(crate) async fn logs(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,

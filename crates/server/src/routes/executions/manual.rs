@@ -24,7 +24,7 @@ const EVIDENCE_MAX: usize = 100;
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct CompleteRequest {
+pub(crate) struct CompleteRequest {
     outcome: Outcome,
     #[serde(default)]
     #[schema(max_length = 10000)]
@@ -38,7 +38,7 @@ pub struct CompleteRequest {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     #[serde(alias = "succeeded", alias = "approved")]
     Succeeded,
     #[serde(alias = "failed", alias = "rejected")]
@@ -49,7 +49,7 @@ pub enum Outcome {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Completed {
+pub(crate) struct Completed {
     execution_id: String,
     action_id: String,
     outcome: String,
@@ -65,7 +65,7 @@ pub struct Completed {
     params(("executionId" = String, Path), ("actionId" = String, Path, description = "The id of the node")),
     request_body = CompleteRequest,
     responses((status = 200, body = Completed), (status = 409, body = Refused), Refusals, BodyRefusals))]
-pub async fn complete(
+pub(crate) async fn complete(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, action)): Path<(String, String)>,

@@ -22,7 +22,7 @@ pub(super) use options::ExecutionOptions;
 pub(super) use refused::unexpected;
 pub(super) use start::{Trigger, begin};
 pub(super) use started::Accepted;
-pub use started::Estimates;
+pub(crate) use started::Estimates;
 
 use crate::app::App;
 use crate::auth::{Caller, Permission};
@@ -41,7 +41,7 @@ use windlass_store::{Reader, Stored};
 /// In the OpenAPI document.
 const TAG: &str = "executions";
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(start::execute))
         .routes(routes!(list::of_workflow))

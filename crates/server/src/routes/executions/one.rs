@@ -27,7 +27,7 @@ use windlass_views::{
 /// The document's WorkflowExecutionResponse.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ExecutionResponse {
+pub(crate) struct ExecutionResponse {
     #[serde(flatten)]
     whole: ExecutionView,
     /// While it goes on, by what its workflow took before.
@@ -44,7 +44,7 @@ pub struct ExecutionResponse {
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path, description = "`exec_…`, or the bare UUID")),
     responses((status = 200, body = ExecutionResponse), Refusals))]
-pub async fn get(
+pub(crate) async fn get(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -96,7 +96,7 @@ fn written(
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Standing {
+pub(crate) struct Standing {
     execution_id: String,
     status: ExecutionStatus,
     progress: Progress,
@@ -110,7 +110,7 @@ pub struct Standing {
 #[utoipa::path(get, path = "/api/v1/executions/{executionId}/status", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)),
     responses((status = 200, body = Standing), Refusals))]
-pub async fn status(
+pub(crate) async fn status(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -127,14 +127,14 @@ pub async fn status(
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Picture {
+pub(crate) struct Picture {
     #[param(inline)]
     format: Option<Drawn>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Drawn {
+pub(crate) enum Drawn {
     Mermaid,
     Dot,
     Svg,
@@ -145,7 +145,7 @@ pub enum Drawn {
     params(("executionId" = String, Path), Picture),
     responses((status = 200, description = "A text: Mermaid (the default), Graphviz or SVG",
             content((String = "text/plain"), (String = "text/vnd.graphviz"), (String = "image/svg+xml"))), Refusals))]
-pub async fn graph(
+pub(crate) async fn graph(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,

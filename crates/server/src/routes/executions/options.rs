@@ -27,7 +27,7 @@ const TIMEOUT_MAX_MS: u64 = 365 * 24 * 60 * 60 * 1_000;
 
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ExecuteRequest {
+pub(crate) struct ExecuteRequest {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub inputs: Map<String, Value>,
@@ -36,7 +36,7 @@ pub struct ExecuteRequest {
 
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ExecutionOptions {
+pub(crate) struct ExecutionOptions {
     /// Milliseconds from its start; time in the queue and while paused does not count.
     #[schema(minimum = 1)]
     timeout: Option<u64>,
@@ -103,7 +103,7 @@ enum Urgency {
 impl ExecutionOptions {
     /// Returns the start that these options describe, without its definition, and the settings that it replaces. The first
     /// option that cannot be used is reported.
-    pub fn start(&self, origin: Origin, egress: &Egress) -> Result<(Start, Overrides), Problem> {
+    pub(crate) fn start(&self, origin: Origin, egress: &Egress) -> Result<(Start, Overrides), Problem> {
         let when = match &self.scheduled_at {
             Some(text) => StartWhen::At(shared::parse_time("options.scheduledAt", text)?),
             None => StartWhen::Now,
@@ -124,7 +124,7 @@ impl ExecutionOptions {
         Ok((Start { origin, inputs, defaults, timeout_ms, when, net: None }, overrides))
     }
 
-    pub fn is_debug(&self) -> bool {
+    pub(crate) fn is_debug(&self) -> bool {
         self.debug_mode == Some(true)
     }
 

@@ -59,7 +59,7 @@ fn of_not_retried(not: &NotRetried, message: String) -> Problem {
 }
 
 /// Converts an answer that is not the expected one: a refusal, or a defect of the engine.
-pub fn unexpected(answer: Answer) -> Problem {
+pub(crate) fn unexpected(answer: Answer) -> Problem {
     match answer {
         Answer::Refused(refusal) => refusal.into(),
         other => unexpected_answer(&other),

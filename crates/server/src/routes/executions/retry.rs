@@ -28,7 +28,7 @@ use windlass_views::execution_id;
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct RetryRequest {
+pub(crate) struct RetryRequest {
     /// Run this node and all nodes that depend on it again; default: the nodes that did not complete.
     from_node: Option<String>,
     /// Number of the firing of the node, from 1; for playbooks.
@@ -41,7 +41,7 @@ pub struct RetryRequest {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Retried {
+pub(crate) struct Retried {
     execution_id: String,
     parent_execution_id: String,
     /// Always `queued`.
@@ -79,7 +79,7 @@ async fn merge_inputs(
 #[utoipa::path(post, path = "/api/v1/executions/{executionId}/retry", tag = TAG, security(("bearer" = [])),
     params(("executionId" = String, Path)), request_body = Option<RetryRequest>,
     responses((status = 202, body = Retried), (status = 409, body = Refused), Refusals, BodyRefusals))]
-pub async fn retry(
+pub(crate) async fn retry(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,

@@ -51,7 +51,7 @@ struct Startable {
         Refusals,
         BodyRefusals,
     ))]
-pub async fn execute(
+pub(crate) async fn execute(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -138,7 +138,7 @@ async fn allowed(
 
 /// The version that a retry runs once more. The rules are those of a start: its workflow is active, and the caller may
 /// start this version.
-pub async fn startable_again(
+pub(crate) async fn startable_again(
     app: &Arc<App>,
     caller: &Caller,
     workflow: WorkflowId,
@@ -173,7 +173,7 @@ async fn is_own(app: &App, caller: &Caller, parent: ExecutionId) -> Result<(), P
 
 /// What a start comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
+pub(crate) enum Trigger {
     /// A command of the folder's owner.
     Manual,
     Api,
@@ -181,12 +181,12 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    pub fn of(caller: &Caller) -> Trigger {
+    pub(crate) fn of(caller: &Caller) -> Trigger {
         if caller.credential == Credential::Folder { Trigger::Manual } else { Trigger::Api }
     }
 
     /// Returns the origin of a start that the caller requests.
-    pub fn origin(self, caller: &Caller, workflow: WorkflowId, key: Option<IdempotencyKey>) -> Origin {
+    pub(crate) fn origin(self, caller: &Caller, workflow: WorkflowId, key: Option<IdempotencyKey>) -> Origin {
         let restricted = !caller.role.may(Permission::Edit);
         Origin {
             tenant: caller.tenant.clone(),
@@ -198,7 +198,7 @@ impl Trigger {
         }
     }
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Trigger::Manual => "manual",
             Trigger::Api => "api",
@@ -209,14 +209,14 @@ impl Trigger {
 
 /// An execution that was started now, or before with the same key.
 #[derive(Debug)]
-pub struct Begun {
+pub(crate) struct Begun {
     pub id: ExecutionId,
     workflow: WorkflowId,
     estimate: Option<u64>,
 }
 
 impl Begun {
-    pub fn accepted(&self, app: &App, headers: &HeaderMap) -> (StatusCode, Json<Accepted>) {
+    pub(crate) fn accepted(&self, app: &App, headers: &HeaderMap) -> (StatusCode, Json<Accepted>) {
         let links = Links::of(app, headers, self.id);
         (StatusCode::ACCEPTED, Json(Accepted::new(self.id, self.workflow, self.estimate, links)))
     }
@@ -224,7 +224,7 @@ impl Begun {
 
 /// Starts an execution, or returns the one that was started with the same key. A caller that lost the first answer gets it
 /// also when the start would be refused by now.
-pub async fn begin(
+pub(crate) async fn begin(
     app: &Arc<App>,
     caller: &Caller,
     workflow: WorkflowId,

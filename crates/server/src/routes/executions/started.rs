@@ -27,7 +27,7 @@ const ESTIMATES: CacheBounds = CacheBounds { entries_max: 10_000, weight_max: u6
 /// 202: it will run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Accepted {
+pub(crate) struct Accepted {
     execution_id: String,
     workflow_id: String,
     /// Always `queued`.
@@ -41,7 +41,12 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    pub fn new(id: ExecutionId, workflow: WorkflowId, estimate: Option<u64>, links: Links) -> Accepted {
+    pub(crate) fn new(
+        id: ExecutionId,
+        workflow: WorkflowId,
+        estimate: Option<u64>,
+        links: Links,
+    ) -> Accepted {
         Accepted {
             execution_id: execution_id(id),
             workflow_id: workflow_id(workflow.0),
@@ -61,7 +66,7 @@ fn created_at(id: ExecutionId) -> Millis {
 /// 200: it has ended, or waits for a person.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Finished {
+pub(crate) struct Finished {
     execution_id: String,
     workflow_id: Option<String>,
     status: ExecutionStatus,
@@ -78,7 +83,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    pub fn of(loaded: &LoadedExecution<'_>) -> Finished {
+    pub(crate) fn of(loaded: &LoadedExecution<'_>) -> Finished {
         let whole = loaded.response();
         let result = |node: NodeExecution| {
             let Course { status, output, error, .. } = node.course;
@@ -99,7 +104,7 @@ impl Finished {
 
 /// The newest firing of a node.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct NodeResult {
+pub(crate) struct NodeResult {
     #[schema(value_type = NodeStatus)]
     status: &'static str,
     /// What it gave: any JSON.
@@ -113,7 +118,7 @@ pub struct NodeResult {
 
 /// 200: nothing was started.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Checked {
+pub(crate) struct Checked {
     pub valid: bool,
     pub errors: Vec<crate::problem::Detail>,
     pub warnings: Vec<crate::problem::Detail>,
@@ -122,7 +127,7 @@ pub struct Checked {
 /// What a start is answered with at once.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// With `async: false`.
     Finished(Box<Finished>),
     /// With `dryRun`.
@@ -173,7 +178,7 @@ fn median(mut durations: Vec<u64>) -> Option<u64> {
 }
 
 /// 400 for inputs that do not fit.
-pub fn bad_inputs(details: Vec<crate::problem::Detail>) -> Problem {
+pub(crate) fn bad_inputs(details: Vec<crate::problem::Detail>) -> Problem {
     let first = details.first().map(|detail| format!("{}: {}", detail.path, detail.message));
     let message = format!("the inputs do not fit: {}", first.unwrap_or_default());
     Problem { details, ..Problem::bad_request(message) }

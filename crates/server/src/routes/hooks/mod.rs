@@ -32,7 +32,7 @@ const BY: &str = "webhook";
 struct Document;
 
 /// Triggers define the paths and methods, which the OpenAPI document cannot express.
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::with_openapi(Document::openapi()).route("/hooks/{*path}", any(hook))
 }
 

@@ -15,7 +15,7 @@ const CREDENTIALS: [&str; 10] =
 const PUBLIC: [&str; 3] = ["x-idempotency-key", "idempotency-key", "x-author"];
 
 /// Parts of a request to a hook.
-pub struct HookRequest<'r> {
+pub(crate) struct HookRequest<'r> {
     pub method: &'r Method,
     pub path: &'r str,
     pub query: Option<&'r str>,
@@ -26,7 +26,7 @@ pub struct HookRequest<'r> {
 impl HookRequest<'_> {
     /// Returns the body, or without one the query, and the request itself, so that a signature or the name of an event can
     /// be checked.
-    pub fn inputs(&self) -> Result<Map<String, Value>, Problem> {
+    pub(crate) fn inputs(&self) -> Result<Map<String, Value>, Problem> {
         let query = pairs(self.query.unwrap_or_default())?;
         let mut inputs = if self.body.is_empty() { query.clone() } else { self.parse_body()? };
         let request = json!({

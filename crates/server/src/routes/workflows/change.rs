@@ -29,7 +29,7 @@ use windlass_store::{Applied, Entry, Target};
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = Registered, headers(("ETag" = String, description = "Its version"))),
         (status = 412, body = Refused, description = "Another version is the newest"), Refusals, BodyRefusals))]
-pub async fn put_workflow(
+pub(crate) async fn put_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -62,7 +62,7 @@ fn expected(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct WorkflowChange {
+pub(crate) struct WorkflowChange {
     /// Only an active workflow is started
     status: StatusName,
 }
@@ -72,7 +72,7 @@ pub struct WorkflowChange {
     params(("id" = String, Path, description = "The workflow's id")), request_body = WorkflowChange,
     responses((status = 200, body = WorkflowView, headers(("ETag" = String, description = "Its version"))),
         Refusals, BodyRefusals))]
-pub async fn patch_workflow(
+pub(crate) async fn patch_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -92,7 +92,7 @@ pub async fn patch_workflow(
 #[utoipa::path(delete, path = "/api/v1/workflows/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow's id")),
     responses((status = 204), Refusals))]
-pub async fn delete_workflow(
+pub(crate) async fn delete_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,

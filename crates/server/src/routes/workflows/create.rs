@@ -46,7 +46,7 @@ type Created = (StatusCode, HeaderMap, Json<Registered>);
     responses((status = 201, body = Registered, headers(
         ("Location" = String, description = "Where the workflow is"), ("ETag" = String, description = "Its version"))),
         Refusals, BodyRefusals))]
-pub async fn create_workflow(
+pub(crate) async fn create_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Text(text): Text,
@@ -60,7 +60,7 @@ pub async fn create_workflow(
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Duplicate {
+pub(crate) struct Duplicate {
     /// The name of the copy; the name of the workflow and `(copy)` if it is left out
     #[schema(min_length = 1, max_length = 255)]
     name: Option<String>,
@@ -72,7 +72,7 @@ pub struct Duplicate {
     responses((status = 201, body = Registered, headers(
         ("Location" = String, description = "Where the copy is"), ("ETag" = String, description = "Its version"))),
         Refusals, BodyRefusals))]
-pub async fn duplicate_workflow(
+pub(crate) async fn duplicate_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -265,7 +265,7 @@ async fn keep_literals(app: &Arc<App>, caller: &Caller, compiled: &mut Compiled)
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Validation {
+pub(crate) struct Validation {
     valid: bool,
     /// Null when the text is no definition at all
     #[schema(value_type = Option<DialectName>)]
@@ -281,7 +281,7 @@ pub struct Validation {
 #[utoipa::path(post, path = "/api/v1/validate", tag = "workflows", security(("bearer" = [])),
     request_body(content((Value = "application/json"), (Value = "application/yaml"), (Value = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = Validation), Refusals, BodyRefusals))]
-pub async fn validate(
+pub(crate) async fn validate(
     State(app): State<Arc<App>>,
     caller: Caller,
     Text(text): Text,

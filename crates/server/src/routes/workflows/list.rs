@@ -24,7 +24,7 @@ const OFFSET_MAX: usize = 1_000_000;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WorkflowParams {
+pub(crate) struct WorkflowParams {
     #[param(inline)]
     status: Option<StatusName>,
     /// A part of the name
@@ -37,14 +37,14 @@ pub struct WorkflowParams {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct WorkflowList {
+pub(crate) struct WorkflowList {
     workflows: Vec<WorkflowSummary>,
     pagination: OffsetPagination,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct OffsetPagination {
+pub(crate) struct OffsetPagination {
     limit: usize,
     offset: usize,
     has_more: bool,
@@ -53,7 +53,7 @@ pub struct OffsetPagination {
 /// List workflows, the newest first
 #[utoipa::path(get, path = "/api/v1/workflows", tag = "workflows", security(("bearer" = [])), params(WorkflowParams),
     responses((status = 200, body = WorkflowList), Refusals))]
-pub async fn list_workflows(
+pub(crate) async fn list_workflows(
     State(app): State<Arc<App>>,
     caller: Caller,
     Params(params): Params<WorkflowParams>,
@@ -82,7 +82,7 @@ pub async fn list_workflows(
 #[utoipa::path(get, path = "/api/v1/workflows/{id}", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow's id")),
     responses((status = 200, body = WorkflowView, headers(("ETag" = String, description = "Its version"))), Refusals))]
-pub async fn get_workflow(
+pub(crate) async fn get_workflow(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,

@@ -31,7 +31,7 @@ use windlass_views::{time, workflow_id};
 /// A version that was registered.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Registered {
+pub(crate) struct Registered {
     /// `wf_` and 32 hexadecimal digits
     pub id: String,
     pub name: String,
@@ -45,7 +45,7 @@ pub struct Registered {
 }
 
 /// Schema of the name of a dialect.
-pub struct DialectName;
+pub(crate) struct DialectName;
 
 impl PartialSchema for DialectName {
     fn schema() -> RefOr<Schema> {
@@ -68,7 +68,7 @@ pub enum StatusName {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WorkflowSummary {
+pub(crate) struct WorkflowSummary {
     id: String,
     name: String,
     status: StatusName,
@@ -84,7 +84,7 @@ pub struct WorkflowSummary {
 /// A workflow and its newest version.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct WorkflowView {
+pub(crate) struct WorkflowView {
     #[serde(flatten)]
     summary: WorkflowSummary,
     net_digest: String,
@@ -142,7 +142,7 @@ impl WorkflowView {
     }
 }
 
-pub fn router() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn router() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(create::create_workflow, list::list_workflows, named::put_named))
         .routes(routes!(

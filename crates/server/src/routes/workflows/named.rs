@@ -21,7 +21,7 @@ use windlass_store::{Target, WorkflowId};
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Named {
+pub(crate) struct Named {
     /// The name of the workflow
     #[param(min_length = 1, max_length = 255)]
     name: String,
@@ -35,7 +35,7 @@ pub struct Named {
     request_body(content((Value = "application/json"), (String = "application/yaml"), (String = "text/yaml"), (String = "text/plain"))),
     responses((status = 200, body = Registered, headers(("ETag" = String, description = "Its version"))),
         Refusals, BodyRefusals))]
-pub async fn put_named(
+pub(crate) async fn put_named(
     State(app): State<Arc<App>>,
     caller: Caller,
     Params(asked): Params<Named>,

@@ -12,7 +12,7 @@ const YAML: [&str; 5] = ["application/yaml", "application/x-yaml", "text/yaml", 
 
 /// The text of a definition.
 #[derive(Debug)]
-pub struct Text(pub String);
+pub(crate) struct Text(pub String);
 
 impl FromRequest<Arc<App>> for Text {
     type Rejection = Problem;
@@ -43,7 +43,7 @@ impl FromRequest<Arc<App>> for Text {
 }
 
 /// Compiled as it will be stored: what stands in it as a secret has a name that no other value of the tenant has.
-pub async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
+pub(crate) async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
     let (vault, of, bytes) = (app.secrets.clone(), tenant.clone(), text.len());
     let compile_storable = move || {
         let compiled = compile(&text);
@@ -57,6 +57,6 @@ pub async fn storable(app: &App, tenant: &Tenant, text: String) -> Result<Compil
 }
 
 /// Compiled on a thread that may take its time.
-pub async fn compiled(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
+pub(crate) async fn compiled(app: &App, tenant: &Tenant, text: String) -> Result<Compiled, Problem> {
     app.compiling.run(tenant, text.len(), move || compile(&text)).await
 }

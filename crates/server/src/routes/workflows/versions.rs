@@ -25,21 +25,21 @@ const LIST: Paged = Paged { name: "versions", usual: 50, most: 100 };
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct VersionParams {
+pub(crate) struct VersionParams {
     #[param(minimum = 1, maximum = 100)]
     limit: Option<usize>,
     cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub struct VersionList {
+pub(crate) struct VersionList {
     versions: Vec<VersionSummary>,
     pagination: Pagination,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct VersionSummary {
+pub(crate) struct VersionSummary {
     #[schema(minimum = 1)]
     version: u32,
     name: String,
@@ -51,7 +51,7 @@ pub struct VersionSummary {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct VersionView {
+pub(crate) struct VersionView {
     id: String,
     #[schema(minimum = 1)]
     version: u32,
@@ -81,7 +81,7 @@ impl VersionSummary {
 #[utoipa::path(get, path = "/api/v1/workflows/{id}/versions", tag = "workflows", security(("bearer" = [])),
     params(("id" = String, Path, description = "The workflow's id"), VersionParams),
     responses((status = 200, body = VersionList), Refusals))]
-pub async fn list_versions(
+pub(crate) async fn list_versions(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path(id): Path<String>,
@@ -105,7 +105,7 @@ pub async fn list_versions(
     params(("id" = String, Path, description = "The workflow's id"),
         ("version" = u32, Path, minimum = 1, description = "Its number, counted from 1")),
     responses((status = 200, body = VersionView, headers(("ETag" = String, description = "Its version"))), Refusals))]
-pub async fn get_version(
+pub(crate) async fn get_version(
     State(app): State<Arc<App>>,
     caller: Caller,
     Path((id, version)): Path<(String, String)>,
