@@ -18,7 +18,8 @@ impl From<Refusal> for Problem {
             Refusal::NoDefinition => Problem::not_found("workflow", "of this execution"),
             Refusal::HookTaken(_) => Problem::conflict(message),
             Refusal::KeyTaken => Problem::new(ProblemCode::IdempotencyKeyReused, message),
-            Refusal::BadInputs(_) => Problem::invalid("inputs", message),
+            // The message names the input.
+            Refusal::BadInputs(_) => Problem::bad_request(message.clone()).at("inputs", message),
             Refusal::Quarantined { .. } => Problem::new(ProblemCode::Quarantined, message),
             Refusal::NoRoom { .. } => Problem::too_many(message, ROOM_RETRY_SECONDS),
             Refusal::NotQuarantined(_) => Problem::conflict(message),
