@@ -392,19 +392,22 @@ mod the_checks_themselves {
     }
 
     #[test]
-    fn a_use_against_the_direction_is_told() {
-        let told = |from, to, dev| forbidden_use(&edge(from, to, dev)).unwrap_or_default();
+    fn a_use_against_the_direction_is_reported() {
+        let output = |from, to, dev| forbidden_use(&edge(from, to, dev)).unwrap_or_default();
         assert_eq!(
-            told("windlass-kernel", "windlass-sim", false),
+            output("windlass-kernel", "windlass-sim", false),
             "`kernel` uses `sim`; it may use: artifact, expr, failure"
         );
         assert_eq!(
-            told("windlass-kernel", "windlass-store", true),
+            output("windlass-kernel", "windlass-store", true),
             "`kernel` uses `store`; it may use: artifact, expr, failure"
         );
-        assert_eq!(told("windlass-expr", "windlass-kernel", false), "`expr` uses `kernel`; it may use: none");
-        assert_eq!(told("windlass-kernel", "windlass-expr", false), "");
-        assert_eq!(told("windlass-kernel", "serde", false), "");
+        assert_eq!(
+            output("windlass-expr", "windlass-kernel", false),
+            "`expr` uses `kernel`; it may use: none"
+        );
+        assert_eq!(output("windlass-kernel", "windlass-expr", false), "");
+        assert_eq!(output("windlass-kernel", "serde", false), "");
     }
 
     #[test]
@@ -427,15 +430,15 @@ mod the_checks_themselves {
     }
 
     #[test]
-    fn a_crate_without_a_row_is_told() {
-        let told = unknown_crate("windlass-helpers").unwrap();
-        assert!(told.contains("`windlass-helpers` is not in the table: add it to USES"), "{told}");
+    fn a_crate_without_a_row_is_reported() {
+        let output = unknown_crate("windlass-helpers").unwrap();
+        assert!(output.contains("`windlass-helpers` is not in the table: add it to USES"), "{output}");
         assert!(unknown_crate("helpers").is_some());
         assert_eq!(unknown_crate("windlass-kernel"), None);
     }
 
     #[test]
-    fn a_new_dependency_of_a_pure_crate_is_told_unless_tests_alone_use_it() {
+    fn a_new_dependency_of_a_pure_crate_is_reported_unless_tests_alone_use_it() {
         assert!(unlisted_use(&edge("windlass-kernel", "tokio", false)).is_some());
         assert!(unlisted_use(&edge("windlass-expr", "chrono", false)).is_some());
         assert!(unlisted_use(&edge("windlass-kernel", "proptest", true)).is_none());

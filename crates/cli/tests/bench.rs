@@ -28,13 +28,16 @@ fn measured(args: &[&str]) -> Value {
 #[test]
 fn every_benchmark_gives_its_figures_and_says_that_they_were_verified() {
     let check = |args: &[&str], figures: &[&str]| {
-        let told = measured(args);
+        let output = measured(args);
         for figure in figures {
-            assert!(told[figure].as_f64().is_some_and(|value| value > 0.0), "{args:?}: {figure} in {told}");
+            assert!(
+                output[figure].as_f64().is_some_and(|value| value > 0.0),
+                "{args:?}: {figure} in {output}"
+            );
         }
-        assert_eq!(told["verified"], true, "{args:?}");
-        assert!(told["counts"]["verified_steps"].as_u64() > Some(0), "{args:?}: {told}");
-        assert!(told["machine"]["filesystem"].is_string(), "{args:?}: {told}");
+        assert_eq!(output["verified"], true, "{args:?}");
+        assert!(output["counts"]["verified_steps"].as_u64() > Some(0), "{args:?}: {output}");
+        assert!(output["machine"]["filesystem"].is_string(), "{args:?}: {output}");
     };
     let rates = ["steps_per_s", "executions_per_s", "p50_ms", "p99_ms", "wall_ms"];
     check(&["chain", "--seconds", "0.2", "--concurrency", "8"], &rates);
@@ -52,9 +55,9 @@ fn every_benchmark_gives_its_figures_and_says_that_they_were_verified() {
 #[test]
 fn a_long_execution_is_compared_with_its_own_beginning() {
     for name in ["long", "loop"] {
-        let told = measured(&[name, "--seconds", "0"]);
-        assert!(told["last_to_first"].as_f64().is_some_and(|ratio| ratio > 0.0), "{name}: {told}");
-        assert_eq!(told["verified"], true, "{name}");
+        let output = measured(&[name, "--seconds", "0"]);
+        assert!(output["last_to_first"].as_f64().is_some_and(|ratio| ratio > 0.0), "{name}: {output}");
+        assert_eq!(output["verified"], true, "{name}");
     }
 }
 
@@ -65,12 +68,12 @@ fn figures_that_nobody_checked_are_marked() {
 
 #[test]
 fn a_traced_run_checks_every_answer() {
-    let told = measured(&["chain", "--seconds", "0.2", "--trace"]);
-    assert_eq!(told["trace"]["violations"], 0, "{told}");
+    let output = measured(&["chain", "--seconds", "0.2", "--trace"]);
+    assert_eq!(output["trace"]["violations"], 0, "{output}");
     // Of each execution its start and end, of each step its order and its verdict.
-    let executions = told["counts"]["executions"].as_u64().expect("a number");
-    let steps = told["counts"]["steps"].as_u64().expect("a number");
-    assert_eq!(told["trace"]["answers_checked"], 2 * executions + 2 * steps, "{told}");
+    let executions = output["counts"]["executions"].as_u64().expect("a number");
+    let steps = output["counts"]["steps"].as_u64().expect("a number");
+    assert_eq!(output["trace"]["answers_checked"], 2 * executions + 2 * steps, "{output}");
 }
 
 #[test]
@@ -85,7 +88,7 @@ fn a_table_is_for_people() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_told() {
+fn what_cannot_be_measured_is_reported() {
     let data = folder();
     let file = data.path().join("file");
     std::fs::write(&file, "").expect("a file");

@@ -12,9 +12,9 @@ fn windlass(shell: &str) -> Command {
 
 #[test]
 fn every_command_is_in_the_script() {
-    let told = windlass("bash").output().expect("the binary runs");
-    let script = String::from_utf8_lossy(&told.stdout);
-    assert!(told.status.success() && COMMANDS.iter().all(|command| script.contains(command)));
+    let output = windlass("bash").output().expect("the binary runs");
+    let script = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && COMMANDS.iter().all(|command| script.contains(command)));
 }
 
 #[test]
@@ -22,6 +22,6 @@ fn a_reader_that_hangs_up_is_an_error_and_no_panic() {
     let mut child =
         windlass("zsh").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
     drop(child.stdout.take());
-    let told = child.wait_with_output().expect("it ends");
-    assert!(!String::from_utf8_lossy(&told.stderr).contains("panicked"));
+    let output = child.wait_with_output().expect("it ends");
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
 }

@@ -28,9 +28,9 @@ fn every_command_stands_in_the_table() {
         let own: Vec<&&str> = rows.iter().filter(|row| row.contains(&format!("`{command}"))).collect();
         assert!(!own.is_empty(), "`{command}` is missing in docs/cli.md");
         for name in below {
-            let is_told =
+            let is_reported =
                 own.iter().any(|row| row.contains(&format!(" {name}")) || row.contains(&format!("`{name}")));
-            assert!(is_told, "`{command} {name}` is missing in docs/cli.md");
+            assert!(is_reported, "`{command} {name}` is missing in docs/cli.md");
         }
     }
 }

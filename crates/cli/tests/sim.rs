@@ -14,8 +14,8 @@ fn the_same_seed_has_the_same_words_on_standard_output() {
     for args in
         [&["--seed", "7", "--executions", "50"][..], &["--system", "--seed", "7", "--executions", "10"]]
     {
-        let told = words(args);
-        assert!(told.contains("no rule was broken"), "{told}");
-        assert_eq!(told, words(args));
+        let output = words(args);
+        assert!(output.contains("no rule was broken"), "{output}");
+        assert_eq!(output, words(args));
     }
 }

@@ -33,14 +33,14 @@ fn check(text: &str, code: i32, stdout: &str) -> String {
     err
 }
 
-fn told(text: &str) -> Value {
+fn output(text: &str) -> Value {
     let (_, out, err) = validate(&["-", "--json"], text);
     assert_eq!(err, "");
     serde_json::from_str(&out).expect("one JSON object")
 }
 
 #[test]
-fn a_valid_definition_is_told_on_stdout_and_exits_0() {
+fn a_valid_definition_is_reported_on_stdout_and_exits_0() {
     assert_eq!(check(GOOD, 0, "<stdin>: playbook good, 2 steps, no problem\n"), "");
 }
 
@@ -51,7 +51,7 @@ fn warnings_leave_a_definition_valid() {
 }
 
 #[test]
-fn pbk_26_pbk_27_an_invalid_definition_exits_2_and_tells_every_problem() {
+fn pbk_26_pbk_27_an_invalid_definition_exits_2_and_reports_every_problem() {
     let err = check(BAD, 2, "");
     for part in [
         "error[E0107]: step `shp` is not defined",
@@ -68,16 +68,16 @@ fn pbk_26_pbk_27_an_invalid_definition_exits_2_and_tells_every_problem() {
 #[test]
 fn json_has_the_verdict_and_the_problems() {
     let good = json!({ "valid": true, "dialect": "playbook", "name": "good", "errors": [], "warnings": [] });
-    assert_eq!(told(GOOD), good);
-    let bad = told(BAD);
+    assert_eq!(output(GOOD), good);
+    let bad = output(BAD);
     assert_eq!((&bad["valid"], bad["errors"].as_array().map(Vec::len)), (&json!(false), Some(2)));
     let first = json!({
         "severity": "error", "code": "E0107", "message": "step `shp` is not defined", "line": 3, "column": 22,
         "hint": "did you mean `ship`?", "path": "workflow[0].next",
     });
     assert_eq!(bad["errors"][0], first);
-    assert_eq!(told("nodes: []")["dialect"], "workflow");
-    assert_eq!(told("")["dialect"], Value::Null);
+    assert_eq!(output("nodes: []")["dialect"], "workflow");
+    assert_eq!(output("")["dialect"], Value::Null);
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn the_schema_of_playbooks_is_printed_and_of_nothing_else() {
         (output.status.code(), output.stdout, String::from_utf8(output.stderr).expect("text"))
     };
     let (code, out, err) = schema("playbook");
-    let told: Value = serde_json::from_slice(&out).expect("one JSON object");
+    let output: Value = serde_json::from_slice(&out).expect("one JSON object");
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    assert_eq!(told["$schema"], "https://json-schema.org/draft/2020-12/schema");
-    assert_eq!(told["properties"]["kind"]["const"], "Playbook");
+    assert_eq!(output["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(output["properties"]["kind"]["const"], "Playbook");
     let (code, out, err) = schema("plan");
     assert_eq!((code, out.len()), (Some(2), 0));
     assert_eq!(err, "error: there is no schema of `plan`\n  hint: schemas exist for: playbook, workflow\n");

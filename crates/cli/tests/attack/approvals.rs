@@ -1,6 +1,6 @@
 //! A caller who may start a workflow, and wants to get past its approval.
 
-use crate::rig::{told, until};
+use crate::rig::{read_answer, until};
 use crate::stage::Stage;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn started(stage: &Stage, token: &str, workflow: &str, options: &Value) -> Strin
 /// The execution, when it has one of these states.
 fn when(stage: &Stage, id: &str, states: &[&str]) -> Value {
     until(&format!("{id} is {states:?}"), || {
-        let (_, now) = told(stage.server.get(&format!("/api/v1/executions/{id}")));
+        let (_, now) = read_answer(stage.server.get(&format!("/api/v1/executions/{id}")));
         states.iter().any(|state| now["status"] == *state).then_some(now)
     })
 }
@@ -97,7 +97,7 @@ fn a_rejection_in_a_sub_workflow_does_not_pass_in_the_one_that_started_it() {
     let workflow = stage.server.define(&parent.to_string());
     let id = started(&stage, &token, &workflow, &json!({ "failureMode": "collect_errors" }));
     let child = until("the sub-workflow asks", || {
-        let (_, listed) = told(stage.server.get("/api/v1/executions?status=paused"));
+        let (_, listed) = read_answer(stage.server.get("/api/v1/executions?status=paused"));
         let found = listed["executions"].as_array()?.iter().find(|one| one["executionId"] != id.as_str())?;
         Some(found["executionId"].as_str()?.to_owned())
     });

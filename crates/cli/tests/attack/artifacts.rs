@@ -84,9 +84,9 @@ fn an_equal_value_is_kept_for_each_tenant() {
 /// Runs a workflow of `default` with a large value; its digest and where its owner has it.
 fn kept_by_default(stage: &Stage) -> (String, String) {
     let token = stage.server.token().to_owned();
-    let told = ended(stage, &token, ECHO, &json!({ "text": WORD.repeat(20_000) }));
-    let reference = &told["nodeResults"]["say"]["output"];
-    let text = |name: &str| reference[name].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
+    let answer = ended(stage, &token, ECHO, &json!({ "text": WORD.repeat(20_000) }));
+    let reference = &answer["nodeResults"]["say"]["output"];
+    let text = |name: &str| reference[name].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
     (text("$artifact"), text("url"))
 }
 
@@ -105,23 +105,23 @@ fn attempt(stage: &Stage, token: &str, (way, steps): (&str, &str), key: &str) ->
     if steps.contains("http") {
         let (mut asked, _) = listener.accept().unwrap();
         if way == "patch" {
-            let (status, told) =
+            let (status, answer) =
                 stage.send(token, Method::PATCH, &format!("{path}/context"), &json!({ "key": key }));
-            assert!(status.is_success(), "{told}");
+            assert!(status.is_success(), "{answer}");
         }
         answer(&mut asked, &json!({ "key": key }));
     }
-    let told = until("it ends", || {
-        let (_, told) = stage.send(token, Method::GET, &path, &json!({}));
-        told["completedAt"].is_string().then_some(told)
+    let answer = until("it ends", || {
+        let (_, answer) = stage.send(token, Method::GET, &path, &json!({}));
+        answer["completedAt"].is_string().then_some(answer)
     });
-    masked(&told["errors"][0], &[key])
+    masked(&answer["errors"][0], &[key])
 }
 
 /// Code and message alone: the rest differs from execution to execution.
-fn masked(told: &Value, keys: &[&str]) -> Value {
-    let error = told.get("error").unwrap_or(told);
-    let message = error["message"].as_str().unwrap_or_else(|| panic!("{told}"));
+fn masked(answer: &Value, keys: &[&str]) -> Value {
+    let error = answer.get("error").unwrap_or(answer);
+    let message = error["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
     let message = keys.iter().fold(message.to_owned(), |message, key| message.replace(key, "KEY"));
     json!({ "code": error["code"], "message": message })
 }
@@ -130,9 +130,9 @@ fn started(stage: &Stage, token: &str, definition: &str, inputs: &Value) -> Stri
     let (status, made) = stage.upload(token, definition);
     assert_eq!(status, StatusCode::CREATED, "{made}");
     let path = format!("/api/v1/workflows/{}/execute", made["id"].as_str().unwrap());
-    let (status, told) = stage.send(token, Method::POST, &path, &json!({ "inputs": inputs }));
-    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
-    told["executionId"].as_str().unwrap().to_owned()
+    let (status, answer) = stage.send(token, Method::POST, &path, &json!({ "inputs": inputs }));
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    answer["executionId"].as_str().unwrap().to_owned()
 }
 
 fn ended(stage: &Stage, token: &str, definition: &str, inputs: &Value) -> Value {
@@ -140,9 +140,9 @@ fn ended(stage: &Stage, token: &str, definition: &str, inputs: &Value) -> Value 
     assert_eq!(status, StatusCode::CREATED, "{made}");
     let path = format!("/api/v1/workflows/{}/execute", made["id"].as_str().unwrap());
     let body = json!({ "inputs": inputs, "options": { "async": false } });
-    let (status, told) = stage.send(token, Method::POST, &path, &body);
-    assert_eq!(status, StatusCode::OK, "{told}");
-    told
+    let (status, answer) = stage.send(token, Method::POST, &path, &body);
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    answer
 }
 
 fn answer(asked: &mut std::net::TcpStream, body: &Value) {

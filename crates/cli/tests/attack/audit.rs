@@ -60,9 +60,9 @@ fn an_edited_audit_log_is_found_out() {
         ("DELETE FROM audit WHERE seq > ?1", "are missing"),
     ] {
         let place = attacked(|conn, seq| assert!(conn.execute(change, [seq]).unwrap() > 0));
-        let told = place.windlass(&["admin", "check"]);
-        assert_eq!(told.code, 1, "{change}: {told:?}");
-        assert!(told.out.contains("audit: ") && told.out.contains(named), "{change}: {told:?}");
+        let answer = place.windlass(&["admin", "check"]);
+        assert_eq!(answer.code, 1, "{change}: {answer:?}");
+        assert!(answer.out.contains("audit: ") && answer.out.contains(named), "{change}: {answer:?}");
     }
 }
 
@@ -81,9 +81,9 @@ fn a_chain_recomputed_without_the_key_is_found_out() {
         }
         conn.execute("UPDATE audit_heads SET seal = ?1", [last]).unwrap();
     });
-    let told = place.windlass(&["admin", "check"]);
-    assert_eq!(told.code, 1, "{told:?}");
-    assert!(told.out.contains("its seal differs"), "{told:?}");
+    let answer = place.windlass(&["admin", "check"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.out.contains("its seal differs"), "{answer:?}");
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn evidence_with_an_anchor_is_verified_and_a_forged_one_is_not() {
     let text = "metadata: {name: a}\nworkflow:\n- {step: a, tool: {kind: noop}, next: b}\n- {step: b, tool: {kind: noop}}\n";
     let workflow = stage.server.define(text);
     let body = json!({ "options": { "async": false } });
-    let (_, told) = stage.server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
-    let path = format!("/api/v1/executions/{}/evidence", told["executionId"].as_str().unwrap());
+    let (_, answer) = stage.server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
+    let path = format!("/api/v1/executions/{}/evidence", answer["executionId"].as_str().unwrap());
     let exported: Value = serde_json::from_str(&stage.server.get(&path).text().unwrap()).unwrap();
     assert!(exported["anchor"]["hmac"].is_string(), "{exported}");
     let verify = |evidence: &Value| {
@@ -103,16 +103,16 @@ fn evidence_with_an_anchor_is_verified_and_a_forged_one_is_not() {
     verify(&exported).expect(0);
     let mut changed = exported.clone();
     changed["evidence"][0]["outcome"] = json!("Failed");
-    let told = verify(&changed);
-    assert!(told.code == 1 && told.out.contains(".1 "), "{told:?}");
+    let answer = verify(&changed);
+    assert!(answer.code == 1 && answer.out.contains(".1 "), "{answer:?}");
     // Cut off at the end, with a chain and an anchor that fit each other.
     let mut cut = exported.clone();
     cut["evidence"].as_array_mut().unwrap().pop();
     let last = cut["evidence"].as_array().unwrap().last().unwrap().clone();
     cut["anchor"]["evidenceId"] = last["evidenceId"].clone();
     cut["anchor"]["hashSha256"] = last["hashSha256"].clone();
-    let told = verify(&cut);
-    assert!(told.code == 1 && told.out.contains("the anchor"), "{told:?}");
+    let answer = verify(&cut);
+    assert!(answer.code == 1 && answer.out.contains("the anchor"), "{answer:?}");
 }
 
 /// A folder whose audit log has some rows of the attacker's tenant, after this was done to the one in the middle.
@@ -133,7 +133,7 @@ fn attacked(attack: impl FnOnce(&Connection, i64)) -> Place {
 
 fn entries(stage: &Stage, token: &str, action: &str) -> Vec<Value> {
     let path = format!("/api/v1/audit?limit=100&action={action}");
-    let (status, told) = stage.send(token, Method::GET, &path, &json!({}));
-    assert_eq!(status, StatusCode::OK, "{told}");
-    told["entries"].as_array().unwrap().clone()
+    let (status, answer) = stage.send(token, Method::GET, &path, &json!({}));
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    answer["entries"].as_array().unwrap().clone()
 }

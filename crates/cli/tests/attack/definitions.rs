@@ -1,6 +1,6 @@
 //! Definitions that cost far more to compile than they have bytes.
 
-use crate::rig::told;
+use crate::rig::read_answer;
 use crate::stage::Stage;
 use reqwest::blocking::RequestBuilder;
 use reqwest::{Method, StatusCode};
@@ -83,7 +83,7 @@ fn a_viewer_cannot_fill_the_memory_by_validating() {
         let begun = Instant::now();
         // Six at once, as a client of one tenant would send them.
         std::thread::scope(|scope| {
-            let send = |request: RequestBuilder| scope.spawn(move || told(request.send().unwrap()));
+            let send = |request: RequestBuilder| scope.spawn(move || read_answer(request.send().unwrap()));
             let sent: Vec<_> = (0..6).map(|_| send(validation(&stage, &token, &bomb))).collect();
             let waited = stage.bystander();
             assert!(waited < PATIENCE, "{name}: another tenant waited {waited:?}");
@@ -112,7 +112,7 @@ fn definitions_of_one_tenant_do_not_delay_those_of_another() {
     std::thread::scope(|scope| {
         for _ in 0..6 {
             let request = validation(&stage, &token, &bomb);
-            scope.spawn(move || told(request.send().unwrap()));
+            scope.spawn(move || read_answer(request.send().unwrap()));
         }
         for number in 0..5 {
             let begun = Instant::now();

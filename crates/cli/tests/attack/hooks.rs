@@ -1,6 +1,6 @@
 //! Hooks: paths of other tenants, floods by strangers, credentials in what is stored.
 
-use crate::rig::{Place, told, until};
+use crate::rig::{Place, read_answer, until};
 use crate::stage::Stage;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -13,13 +13,13 @@ fn hooked(name: &str, path: &str) -> String {
 
 /// A request without a token.
 fn knock(stage: &Stage, path: &str) -> (StatusCode, Value) {
-    told(stage.server.bare(Method::POST, path).json(&json!({})).send().unwrap())
+    read_answer(stage.server.bare(Method::POST, path).json(&json!({})).send().unwrap())
 }
 
 fn put(stage: &Stage, token: &str, id: &Value, text: String) -> (StatusCode, Value) {
     let path = format!("/api/v1/workflows/{}", id.as_str().unwrap());
     let request = stage.server.bare(Method::PUT, &path).bearer_auth(token);
-    told(request.header("Content-Type", "application/json").body(text).send().unwrap())
+    read_answer(request.header("Content-Type", "application/json").body(text).send().unwrap())
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn strangers_use_up_the_limits_of_a_hook_and_not_those_of_the_tenants_users() {
     let limit = |change: Value| {
         let path = format!("/api/v1/tenants/{}", stage.tenant);
         let (status, changed) =
-            told(stage.server.request(Method::PATCH, &path).json(&change).send().unwrap());
+            read_answer(stage.server.request(Method::PATCH, &path).json(&change).send().unwrap());
         assert_eq!(status, StatusCode::OK, "{changed}");
     };
     let at = |path: &str| format!("/hooks/{}/{path}", stage.tenant);
@@ -135,11 +135,11 @@ fn credentials_in_the_headers_of_a_hook_are_kept_nowhere() {
         request = request.header(name, "very-private");
     }
     let request = request.header("X-Hub-Signature-256", "sha256=0").header("X-Gitlab-Event", "Push");
-    let (status, started) = told(request.send().unwrap());
+    let (status, started) = read_answer(request.send().unwrap());
     assert_eq!(status, StatusCode::ACCEPTED, "{started}");
     let path = format!("/api/v1/executions/{}", started["executionId"].as_str().unwrap());
     let ended = until("it completes", || {
-        let (_, seen) = told(stage.server.get(&path));
+        let (_, seen) = read_answer(stage.server.get(&path));
         (seen["status"] == "completed").then_some(seen)
     });
     let headers = &ended["inputs"]["hook"]["headers"];

@@ -1,6 +1,6 @@
 //! JWTs that claim to be another identity.
 
-use crate::rig::{Place, jwt, told};
+use crate::rig::{Place, jwt, read_answer};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn a_jwt_whose_header_asks_for_unknown_extensions_is_refused() {
     let ask = |header: &Value| {
         let token = signed(header, "ann", "viewer");
         let (status, said) =
-            told(server.bare(Method::GET, "/api/v1/workflows").bearer_auth(token).send().unwrap());
+            read_answer(server.bare(Method::GET, "/api/v1/workflows").bearer_auth(token).send().unwrap());
         (status.as_u16(), said["error"]["message"].as_str().unwrap_or_default().to_owned())
     };
     assert_eq!(ask(&json!({ "alg": "HS256", "typ": "JWT" })).0, 200);

@@ -1,7 +1,7 @@
 //! Names of a definition as keys that callers choose: an input, a patch, a retry, a parent or a hook's body must not
 //! stand in for the result of a step or for a stored secret.
 
-use crate::rig::{told, until};
+use crate::rig::{read_answer, until};
 use crate::stage::Stage;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -49,8 +49,9 @@ fn member(stage: &Stage) -> String {
 
 fn set_secret(stage: &Stage, name: &str) {
     let path = format!("/api/v1/secrets/{name}");
-    let (status, made) =
-        told(stage.server.request(Method::PUT, &path).json(&json!({ "value": SECRET })).send().unwrap());
+    let (status, made) = read_answer(
+        stage.server.request(Method::PUT, &path).json(&json!({ "value": SECRET })).send().unwrap(),
+    );
     assert!(status.is_success(), "{made}");
 }
 
@@ -58,7 +59,7 @@ fn set_secret(stage: &Stage, name: &str) {
 #[track_caller]
 fn when(stage: &Stage, execution: &Value, is: &str) -> Value {
     until("the execution gets there", || {
-        let (_, mut seen) = told(stage.server.get(path_of(execution, "").trim_end_matches('/')));
+        let (_, mut seen) = read_answer(stage.server.get(path_of(execution, "").trim_end_matches('/')));
         let nodes = seen["nodeExecutions"].as_array().cloned().unwrap_or_default();
         seen["nodeResults"] =
             nodes.into_iter().map(|node| (node["nodeId"].as_str().unwrap().to_owned(), node)).collect();
@@ -268,7 +269,7 @@ fn a_parents_inputs_do_not_replace_results_of_its_child() {
     let parent = json!({ "name": "parent", "nodes": [{ "id": "call", "type": "workflow", "config": call }], "edges": [] });
     let begun = run(&stage, &member, &define(&stage, &parent), &forged());
     assert_eq!(begun["status"], "completed", "{begun}");
-    let (_, children) = told(
+    let (_, children) = read_answer(
         stage
             .server
             .get(&format!("/api/v1/executions?parentExecutionId={}", begun["executionId"].as_str().unwrap())),
@@ -310,7 +311,7 @@ fn a_forged_body_passes_no_signature_check() {
     let deliver = |signature: &str, body: &Value, is: &str| {
         let request =
             stage.server.bare(Method::POST, "/hooks/pushes").header("X-Hub-Signature-256", signature);
-        let (code, started) = told(request.json(body).send().unwrap());
+        let (code, started) = read_answer(request.json(body).send().unwrap());
         assert_eq!(code, StatusCode::ACCEPTED, "{started}");
         when(&stage, &started, is)
     };
@@ -355,7 +356,7 @@ fn what_a_person_types_is_not_taken_for_a_delivery_of_a_hook() {
 
     // What was delivered can be retried as it was, and not with another request.
     let (_, delivered) =
-        told(stage.server.bare(Method::POST, "/hooks/typed").json(&json!({})).send().unwrap());
+        read_answer(stage.server.bare(Method::POST, "/hooks/typed").json(&json!({})).send().unwrap());
     let ended = when(&stage, &delivered, "failed");
     assert_eq!(status(&ended, "build"), "skipped", "{ended}");
     let retry = path_of(&delivered, "retry");

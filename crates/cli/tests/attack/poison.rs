@@ -1,6 +1,6 @@
 //! Executions that take the process down, or make it stand still, again after every start.
 
-use crate::rig::{Place, Running, Server, playbook, told, until};
+use crate::rig::{Place, Running, Server, playbook, read_answer, until};
 use crate::stage::Stage;
 use reqwest::{Method, StatusCode};
 use rusqlite::Connection;
@@ -21,7 +21,7 @@ fn start(server: &Server, workflow: &str) -> String {
 }
 
 fn get(server: &Server, id: &str) -> (StatusCode, Value) {
-    told(server.get(&format!("/api/v1/executions/{id}")))
+    read_answer(server.get(&format!("/api/v1/executions/{id}")))
 }
 
 fn until_status(server: &Server, id: &str, status: &str) {
@@ -34,7 +34,7 @@ fn digits(id: &str) -> &str {
 
 /// The row of an execution in the list of all.
 fn listed(server: &Server, id: &str) -> Value {
-    let (_, all) = told(server.get("/api/v1/executions?limit=100"));
+    let (_, all) = read_answer(server.get("/api/v1/executions?limit=100"));
     let rows = all["executions"].as_array().unwrap();
     rows.iter().find(|row| row["executionId"] == id).unwrap_or_else(|| panic!("{id} in {all}")).clone()
 }
@@ -82,7 +82,7 @@ fn an_execution_that_kills_the_process_every_time_is_left_out_and_the_rest_goes_
             "{refused}"
         );
     }
-    let (_, audit) = told(server.get("/api/v1/audit?action=execution.quarantine"));
+    let (_, audit) = read_answer(server.get("/api/v1/audit?action=execution.quarantine"));
     assert_eq!(audit["entries"][0]["target"], json!(poison), "{audit}");
     place.windlass(&["admin", "quarantine", "cancel", &poison]).expect(1).says("in use");
     assert_eq!(quarantined(&place), std::slice::from_ref(&poison));
@@ -131,7 +131,7 @@ fn an_execution_that_hangs_the_pool_is_seen_ends_the_process_and_is_left_out() {
     );
     let Stage { place, server, .. } = stage;
     assert_eq!(server.post(&path, &json!({})).0, StatusCode::OK);
-    let (_, audit) = told(server.get("/api/v1/audit?action=execution.release"));
+    let (_, audit) = read_answer(server.get("/api/v1/audit?action=execution.release"));
     assert_eq!(audit["entries"][0]["target"], json!(poison), "{audit}");
     until_status(&server, &poison, "completed");
     assert_eq!(server.post(&path, &json!({})).0, StatusCode::NOT_FOUND);

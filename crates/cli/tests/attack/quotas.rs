@@ -1,6 +1,6 @@
 //! Things that a tenant could make without end: context, secrets, tokens, values of a body.
 
-use crate::rig::{Place, told};
+use crate::rig::{Place, read_answer};
 use crate::stage::Stage;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ fn a_body_of_very_many_values_is_refused_before_it_takes_memory() {
         let path = format!("/api/v1/executions/{id}/context");
         let request = stage.server.bare(Method::PATCH, &path).bearer_auth(&token);
         let request = request.header("Content-Type", "application/json").body(body.clone());
-        let (status, answer) = told(request.send().unwrap());
+        let (status, answer) = read_answer(request.send().unwrap());
         assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains("250000 values"), "{answer}");
     }
@@ -144,7 +144,7 @@ fn a_body_of_very_many_values_is_refused_before_it_takes_memory() {
 fn a_server_whose_disk_reserve_is_reached_is_not_ready_and_says_why() {
     let place = Place::new().variable("WINDLASS_DISK_RESERVE", "1000000GiB");
     let server = place.serve();
-    let (status, answer) = told(server.get("/readyz"));
+    let (status, answer) = read_answer(server.get("/readyz"));
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{answer}");
     assert!(answer["error"]["message"].as_str().unwrap().contains("reserve"), "{answer}");
     assert_eq!(server.get("/healthz").status(), StatusCode::OK);

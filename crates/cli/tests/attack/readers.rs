@@ -64,9 +64,9 @@ fn long(stage: &Stage, token: &str) -> String {
     let (status, made) = stage.upload(token, text);
     assert_eq!(status, StatusCode::CREATED, "{made}");
     let path = format!("/api/v1/workflows/{}/execute", made["id"].as_str().unwrap());
-    let (status, told) = stage.send(token, Method::POST, &path, &json!({ "inputs": { "items": items } }));
-    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
-    let id = told["executionId"].as_str().unwrap().to_owned();
+    let (status, answer) = stage.send(token, Method::POST, &path, &json!({ "inputs": { "items": items } }));
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    let id = answer["executionId"].as_str().unwrap().to_owned();
     until("the loop ends", || {
         let (_, now) = stage.send(token, Method::GET, &format!("/api/v1/executions/{id}/status"), &json!({}));
         (now["status"] == "completed").then_some(())

@@ -86,17 +86,21 @@ fn no_error_holds_a_part_of_a_secret_that_a_cut_ran_through() {
              - {{step: ask, tool: {{kind: http, url: '{url}'{fields}}}}}\n"
         )
     };
-    let told = run(&stage, &token, &definition("{{ get.value }}", ""), &json!({}));
-    assert!(told.to_string().contains("[redacted]") && !told.to_string().contains("k0ey-k1ey"), "{told}");
+    let answer = run(&stage, &token, &definition("{{ get.value }}", ""), &json!({}));
+    assert!(
+        answer.to_string().contains("[redacted]") && !answer.to_string().contains("k0ey-k1ey"),
+        "{answer}"
+    );
     // A server that repeats what it was given where the excerpt of its answer ends.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let body = format!("{}{long}{}", "x".repeat(4 * 1024 - 30), "y".repeat(9_000));
     let server = std::thread::spawn(move || answer_once(&listener, &body));
-    let told = run(&stage, &token, &definition("{{ workload.url }}", ", auth: api"), &json!({ "url": url }));
+    let answer =
+        run(&stage, &token, &definition("{{ workload.url }}", ", auth: api"), &json!({ "url": url }));
     server.join().unwrap();
-    let told = told.to_string();
-    assert!(told.contains("xx[redacted]…") && !told.contains("k0ey"), "{told}");
+    let answer = answer.to_string();
+    assert!(answer.contains("xx[redacted]…") && !answer.contains("k0ey"), "{answer}");
 }
 
 #[test]
@@ -110,8 +114,9 @@ fn a_text_of_marks_does_not_stop_the_steps_of_others() {
     let mine = stage.server.define("metadata: {name: mine}\nworkflow:\n- {step: a, tool: {kind: noop}}\n");
     for mark in ["…", "%25", "\\\\"] {
         let text = mark.repeat(900_000 / mark.len());
-        let (status, told) = stage.send(&token, Method::POST, &path, &json!({ "inputs": { "text": text } }));
-        assert_eq!(status, StatusCode::ACCEPTED, "{told}");
+        let (status, answer) =
+            stage.send(&token, Method::POST, &path, &json!({ "inputs": { "text": text } }));
+        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
         let begun = Instant::now();
         let body = json!({ "options": { "async": false } });
         let (status, other) = stage.server.post(&format!("/api/v1/workflows/{mine}/execute"), &body);
@@ -121,10 +126,10 @@ fn a_text_of_marks_does_not_stop_the_steps_of_others() {
             "another tenant's step took {:?}",
             begun.elapsed()
         );
-        let path = format!("/api/v1/executions/{}", told["executionId"].as_str().unwrap());
+        let path = format!("/api/v1/executions/{}", answer["executionId"].as_str().unwrap());
         until("the attacker's execution ends", || {
-            let (_, told) = stage.send(&token, Method::GET, &path, &json!({}));
-            (told["status"] == "completed").then_some(())
+            let (_, answer) = stage.send(&token, Method::GET, &path, &json!({}));
+            (answer["status"] == "completed").then_some(())
         });
     }
 }
@@ -139,19 +144,19 @@ fn values_of_a_keychain_are_forgotten_with_their_step() {
 - {step: say, tool: {kind: noop, result: {said: '{{ keychain.k.key }}'}}}\n";
     for number in 0..TIMES {
         let value: String = (0..4_000).map(|count| format!("{number}-{count}/")).collect();
-        let told = run(&stage, &token, keychain, &json!({ "value": value }));
+        let answer = run(&stage, &token, keychain, &json!({ "value": value }));
         assert_eq!(
-            told["nodeResults"]["say"]["output"]["said"],
+            answer["nodeResults"]["say"]["output"]["said"],
             "[redacted]",
             "{}",
-            &told.to_string()[..200]
+            &answer.to_string()[..200]
         );
     }
     let memory = stage.memory_mib();
     assert!(memory < 400, "{memory} MiB after {TIMES} executions");
     let twice = keychain.replace("'{{ workload.value }}'", "'{{ workload.value }}{{ workload.value }}'");
-    let told = run(&stage, &token, &twice, &json!({ "value": "0123456789abcdef".repeat(2_500) }));
-    assert!(told["nodeResults"].to_string().contains("SECRET_LIMIT"), "{}", told["nodeResults"]);
+    let answer = run(&stage, &token, &twice, &json!({ "value": "0123456789abcdef".repeat(2_500) }));
+    assert!(answer["nodeResults"].to_string().contains("SECRET_LIMIT"), "{}", answer["nodeResults"]);
 }
 
 #[test]
@@ -165,9 +170,9 @@ fn a_strong_secret_that_its_own_step_prints_is_nowhere() {
 - step: print\n  tool:\n    kind: shell\n    env: {A: '{{ get.value }}'}\n    command: 'echo \"out $A\"; echo \"err $A\" >&2; printf %s \"$A\" | base64; exit 3'\n",
     );
     let body = json!({ "options": { "async": false } });
-    let (_, told) = server.post(&format!("/api/v1/workflows/{id}/execute"), &body);
-    let execution = told["executionId"].as_str().unwrap();
-    let mut seen = told.to_string();
+    let (_, answer) = server.post(&format!("/api/v1/workflows/{id}/execute"), &body);
+    let execution = answer["executionId"].as_str().unwrap();
+    let mut seen = answer.to_string();
     for part in ["", "/logs", "/events", "/journal"] {
         seen.push_str(&server.get(&format!("/api/v1/executions/{execution}{part}")).text().unwrap());
     }
@@ -199,9 +204,9 @@ fn a_step_cannot_look_into_the_process_of_the_server() {
         "metadata: {name: look}\nworkload: {pid: 0}\nworkflow:\n- step: look\n  tool:\n    kind: shell\n    env: {P: '{{ workload.pid }}'}\n    command: 'cat /proc/self/environ > /dev/null && echo own; cat /proc/$P/environ > /dev/null && echo server'\n",
     );
     let body = json!({ "inputs": { "pid": server.process() }, "options": { "async": false } });
-    let (_, told) = server.post(&format!("/api/v1/workflows/{id}/execute"), &body);
-    let error = told["nodeResults"].to_string();
-    assert!(error.contains("\"stdout\":\"own\\n\"") && error.contains("Permission denied"), "{told}");
+    let (_, answer) = server.post(&format!("/api/v1/workflows/{id}/execute"), &body);
+    let error = answer["nodeResults"].to_string();
+    assert!(error.contains("\"stdout\":\"own\\n\"") && error.contains("Permission denied"), "{answer}");
 }
 
 struct Echo<'s> {
@@ -222,11 +227,11 @@ impl Echo<'_> {
     /// What the step printed of the text, as a member of the tenant sees it.
     fn said(&self, text: &str) -> String {
         let body = json!({ "inputs": { "text": text }, "options": { "async": false } });
-        let (status, told) = self.stage.send(&self.token, Method::POST, &self.path, &body);
-        assert_eq!(status, StatusCode::OK, "{told}");
-        let output = &told["nodeResults"]["say"]["output"];
+        let (status, answer) = self.stage.send(&self.token, Method::POST, &self.path, &body);
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        let output = &answer["nodeResults"]["say"]["output"];
         let said = output.get("said").or_else(|| output["results"]["echo"].get("said"));
-        said.and_then(Value::as_str).unwrap_or_else(|| panic!("{told}")).to_owned()
+        said.and_then(Value::as_str).unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
     #[track_caller]

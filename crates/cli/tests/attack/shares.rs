@@ -1,6 +1,6 @@
 //! One tenant that takes everything there is: slots, places for executions, depth of values.
 
-use crate::rig::{Place, playbook, told, until};
+use crate::rig::{Place, playbook, read_answer, until};
 use crate::stage::Stage;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn deep_answers_never_make_a_journal_unreadable() {
         let is_refused = view["status"] == "failed";
         assert!(is_refused || (depth <= 100 && view["status"] == "completed"), "{depth}: {view}");
         if is_refused {
-            let why = told(server.get(&format!("/api/v1/executions/{id}"))).1["errors"].to_string();
+            let why = read_answer(server.get(&format!("/api/v1/executions/{id}"))).1["errors"].to_string();
             assert!(why.contains("VALUE_TOO_DEEP") || why.contains("RESULT_NOT_JSON"), "{depth}: {why}");
         }
         ended.push((id, is_refused));

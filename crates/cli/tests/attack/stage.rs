@@ -1,6 +1,6 @@
 //! The stage of an attack: a server with a tenant `default`, the attacker's tenant, and a meter of what others feel.
 
-use crate::rig::{Place, Server, told, until};
+use crate::rig::{Place, Server, read_answer, until};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -41,13 +41,13 @@ impl Stage {
 
     /// Sends a JSON request under a token; returns status and JSON.
     pub fn send(&self, token: &str, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
-        told(self.server.bare(method, path).bearer_auth(token).json(body).send().unwrap())
+        read_answer(self.server.bare(method, path).bearer_auth(token).json(body).send().unwrap())
     }
 
     /// Uploads a definition under a token; returns status and JSON.
     pub fn upload(&self, token: &str, text: &str) -> (StatusCode, Value) {
         let request = self.server.bare(Method::POST, "/api/v1/workflows").bearer_auth(token);
-        told(request.header("Content-Type", "application/yaml").body(text.to_owned()).send().unwrap())
+        read_answer(request.header("Content-Type", "application/yaml").body(text.to_owned()).send().unwrap())
     }
 
     /// Uploads a definition under a token and starts it; returns the execution.

@@ -42,12 +42,12 @@ fn what_a_tenant_stores_is_bounded_and_counted() {
     assert_eq!(usage["limit"], 2 * 1024 * 1024, "{usage}");
     // Others go on.
     let own = stage.server.define(ECHO);
-    let (status, told) = executed(&stage, stage.server.token(), &own, &json!({ "text": "x" }));
-    assert_eq!(status, StatusCode::OK, "{told}");
+    let (status, answer) = executed(&stage, stage.server.token(), &own, &json!({ "text": "x" }));
+    assert_eq!(status, StatusCode::OK, "{answer}");
     // More room opens it again.
     change(&stage, &json!({ "storage": 20 * 1024 * 1024 }));
-    let (status, told) = executed(&stage, &token, &workflow, &json!({ "text": "again" }));
-    assert_eq!(status, StatusCode::OK, "{told}");
+    let (status, answer) = executed(&stage, &token, &workflow, &json!({ "text": "again" }));
+    assert_eq!(status, StatusCode::OK, "{answer}");
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn a_log_ends_where_the_storage_does_and_later_steps_say_so() {
     change(&stage, &json!({ "storage": 1024 * 1024, "programs": "allowed" }));
     let token = stage.token("developer");
     let workflow = uploaded(&stage, &token, CHATTER);
-    let (status, told) = executed(&stage, &token, &workflow, &json!({}));
-    assert_eq!((status, &told["status"]), (StatusCode::OK, &json!("failed")), "{told}");
-    let path = format!("/api/v1/executions/{}", told["executionId"].as_str().unwrap());
+    let (status, answer) = executed(&stage, &token, &workflow, &json!({}));
+    assert_eq!((status, &answer["status"]), (StatusCode::OK, &json!("failed")), "{answer}");
+    let path = format!("/api/v1/executions/{}", answer["executionId"].as_str().unwrap());
     let (_, whole) = stage.send(&token, Method::GET, &path, &json!({}));
     assert_eq!(whole["errors"][0]["code"], "QUOTA_EXCEEDED", "{}", whole["errors"]);
     let usage = usage(&stage);

@@ -1,6 +1,6 @@
 //! Clients without a token: silent sockets, odd methods, WebSockets that never say who they are, clients that never read.
 
-use crate::rig::{Place, Server, told, until};
+use crate::rig::{Place, Server, read_answer, until};
 use crate::stage::Stage;
 use reqwest::blocking::Client;
 use reqwest::{Method, StatusCode};
@@ -39,7 +39,7 @@ fn runs_a_process(server: &Server) {
     let client = Client::builder().local_address("127.0.0.2".parse::<IpAddr>().unwrap()).build().unwrap();
     let post = |path: &str, kind: &str, body: String| {
         let request = client.post(format!("{}{path}", server.url())).bearer_auth(server.token());
-        told(request.header("Content-Type", kind).body(body).send().unwrap()).1
+        read_answer(request.header("Content-Type", kind).body(body).send().unwrap()).1
     };
     let text =
         "metadata: {name: process}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'echo done'}}\n";
@@ -95,12 +95,12 @@ fn silent_connections_leave_open_files_for_steps_and_places_for_others() {
 }
 
 #[test]
-fn a_limit_on_open_files_that_leaves_nothing_for_connections_is_told_at_the_start() {
+fn a_limit_on_open_files_that_leaves_nothing_for_connections_is_reported_at_the_start() {
     let place = Place::new().with(&["--slots", "4"]);
     let limited = with_open_files(&place.server_command(), 300);
-    let told = crate::rig::Told::of(limited);
-    assert_ne!(told.code, 0);
-    assert!(told.err.contains("300 open files") && told.err.contains("LimitNOFILE"), "{}", told.err);
+    let answer = crate::rig::CommandOutput::of(limited);
+    assert_ne!(answer.code, 0);
+    assert!(answer.err.contains("300 open files") && answer.err.contains("LimitNOFILE"), "{}", answer.err);
     let asked = Place::new().with(&["--slots", "4", "--max-connections", "5000"]);
     let mut server = crate::rig::Running::start(with_open_files(&asked.server_command(), 800));
     server.until_says("max-connections is 5000, but the limit on open files leaves 224");
@@ -259,7 +259,7 @@ fn responses_are_neither_kept_nor_guessed_at_by_browsers_and_links_name_no_stran
         let path = format!("/api/v1/workflows/{}/execute", server.define(text));
         let request = server.request(Method::POST, &path).json(&json!({}));
         let request = request.header("X-Forwarded-Host", "evil.example").header("X-Forwarded-Proto", "https");
-        told(request.send().unwrap()).1["links"]["websocket"].as_str().unwrap().to_owned()
+        read_answer(request.send().unwrap()).1["links"]["websocket"].as_str().unwrap().to_owned()
     };
     assert!(link(&server).starts_with(&format!("ws://{}/", server.address())), "{}", link(&server));
     drop(server);

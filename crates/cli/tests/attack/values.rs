@@ -1,6 +1,6 @@
 //! Values of callers in programs of others: a member starts what a developer wrote, with inputs that want to be programs.
 
-use crate::rig::{Place, Server, told, until};
+use crate::rig::{Place, Server, read_answer, until};
 use crate::stage::Stage;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -252,11 +252,11 @@ fn templates_that_are_program_text_are_not_reached_through_a_hook_or_another_wor
         "edges": [{ "id": "e", "source": "t", "target": "sub" }] });
     let parent = server.define(&parent.to_string());
     let inputs = json!({ "command": "touch PWNED" });
-    let started = told(server.bare(Method::POST, "/hooks/run-it").json(&inputs).send().unwrap());
+    let started = read_answer(server.bare(Method::POST, "/hooks/run-it").json(&inputs).send().unwrap());
     assert_eq!(started.0, StatusCode::ACCEPTED, "{}", started.1);
     let id = started.1["executionId"].as_str().unwrap().to_owned();
     let ended = until("the hook's execution ends", || {
-        let (_, now) = told(server.get(&format!("/api/v1/executions/{id}")));
+        let (_, now) = read_answer(server.get(&format!("/api/v1/executions/{id}")));
         (now["status"] == "failed").then_some(now)
     });
     assert!(ended.to_string().contains("PERMISSION_DENIED"), "{ended}");

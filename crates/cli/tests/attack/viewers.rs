@@ -118,17 +118,21 @@ fn viewers_of_many_large_results_who_read_nothing_do_not_fill_the_memory() {
     assert!(waited < PATIENCE);
 }
 
-/// The newest results are told, the others by their size and place; the place has the whole value, for its tenant alone.
-fn is_shortened(stage: &Stage, token: &str, id: &str, told: &Value) {
-    let iterations = told["nodeExecutions"][0]["iterations"].as_array().unwrap();
+/// The newest results are reported, the others by their size and place; the place has the whole value, for its tenant alone.
+fn is_shortened(stage: &Stage, token: &str, id: &str, answer: &Value) {
+    let iterations = answer["nodeExecutions"][0]["iterations"].as_array().unwrap();
     assert_eq!(iterations.len(), RESULTS);
     let (omitted, whole): (Vec<&Value>, Vec<&Value>) = iterations
         .iter()
         .map(|iteration| &iteration["output"])
         .partition(|output| output["$omitted"] == true);
     assert!(omitted.len() > RESULTS / 2 && whole.len() > 10, "{} and {}", omitted.len(), whole.len());
-    assert!(told["shortened"]["values"].as_u64().unwrap() >= omitted.len() as u64, "{}", told["shortened"]);
-    assert_eq!(told["shortened"]["journal"], format!("/api/v1/executions/{id}/journal"));
+    assert!(
+        answer["shortened"]["values"].as_u64().unwrap() >= omitted.len() as u64,
+        "{}",
+        answer["shortened"]
+    );
+    assert_eq!(answer["shortened"]["journal"], format!("/api/v1/executions/{id}/journal"));
     let url = omitted[0]["url"].as_str().unwrap();
     assert!(omitted[0]["bytes"].as_u64().unwrap() > RESULT_BYTES as u64, "{}", omitted[0]);
     let (status, value) = stage.send(token, Method::GET, url, &Value::Null);
@@ -136,8 +140,8 @@ fn is_shortened(stage: &Stage, token: &str, id: &str, told: &Value) {
     assert_eq!(stage.server.get(url).status(), StatusCode::NOT_FOUND, "another tenant");
     for address in ["0.0", "999999.0", "1.7", "x", "1", "-1.0", "1.0.0", "18446744073709551615.0"] {
         let path = format!("/api/v1/executions/{id}/values/{address}");
-        let (status, told) = stage.send(token, Method::GET, &path, &Value::Null);
-        assert_eq!(status, StatusCode::NOT_FOUND, "{address}: {told}");
+        let (status, answer) = stage.send(token, Method::GET, &path, &Value::Null);
+        assert_eq!(status, StatusCode::NOT_FOUND, "{address}: {answer}");
     }
 }
 

@@ -10,7 +10,7 @@ const CAP: usize = 50;
 const WIDE: &str = "workflow:
 - step: wide
   loop: {in: '{{ range(1000) }}', iterator: n, spec: {mode: parallel, max_in_flight: 50}}
-  tool: {kind: shell, command: 'echo + >> told; while ! test -e go; do sleep 0.05; done; echo - >> told'}
+  tool: {kind: shell, command: 'echo + >> output; while ! test -e go; do sleep 0.05; done; echo - >> output'}
   next: after
 - {step: after, tool: {kind: shell, command: 'echo after {{ wide.succeeded }} >> after'}}
 ";
@@ -20,16 +20,16 @@ fn pbk_23_a_thousand_parallel_iterations_never_exceed_their_cap_and_route_once()
     let place = Place::playing(WIDE);
     // More slots than the loop may use: only its own cap holds it back.
     let running = place.start(&["run", "play.yaml", "--json", "--slots", "80"]);
-    until("the loop is at its widest", || (place.lines("told").len() >= CAP).then_some(()));
+    until("the loop is at its widest", || (place.lines("output").len() >= CAP).then_some(()));
     place.write("go", "");
     let (code, out, err) = running.end();
     assert_eq!(code, Some(0), "{err}");
-    let told: Value = serde_json::from_str(out.trim()).expect("an object");
-    let at_a_time = widest(place.lines("told").iter().map(|line| line == "+"));
+    let output: Value = serde_json::from_str(out.trim()).expect("an object");
+    let at_a_time = widest(place.lines("output").iter().map(|line| line == "+"));
     assert_eq!(at_a_time, CAP, "as the steps themselves saw it");
-    assert_eq!(place.lines("told").len(), 2 * ITERATIONS);
+    assert_eq!(place.lines("output").len(), 2 * ITERATIONS);
     assert_eq!(place.lines("after"), [format!("after {ITERATIONS}")]);
-    let events = events(&place, told["executionId"].as_str().expect("an id"));
+    let events = events(&place, output["executionId"].as_str().expect("an id"));
     let of = |name: &str, step: &str| {
         let fits = |event: &&Value| event["event"] == name && event["step"] == step;
         events.iter().filter(fits).count()
@@ -57,6 +57,6 @@ fn widest(begins: impl Iterator<Item = bool>) -> usize {
 }
 
 fn events(place: &Place, id: &str) -> Vec<Value> {
-    let told = place.windlass(&["executions", "events", id, "--json"]).expect(0);
-    told.out.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
+    let output = place.windlass(&["executions", "events", id, "--json"]).expect(0);
+    output.out.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
 }

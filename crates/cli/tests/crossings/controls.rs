@@ -7,7 +7,7 @@ use rustix::process::Signal;
 /// What is done to the execution in the situation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Control {
-    /// Held, and released when what runs has been told to end.
+    /// Held, and released when what runs has been reported to end.
     Pause,
     Cancel,
     Patch,
@@ -136,9 +136,9 @@ fn every_control_in_every_situation_ends_as_the_table_says() {
                     let found = cross(situation, *control);
                     if found != *expected {
                         let name = situation.name;
-                        let told =
+                        let output =
                             format!("{name} × {control:?}:\n  expected {expected}\n  found    {found}");
-                        wrong.lock().expect("nobody panicked").push(told);
+                        wrong.lock().expect("nobody panicked").push(output);
                     }
                 }
             });
@@ -188,11 +188,11 @@ fn cross(situation: &Situation, control: Control) -> String {
         Control::Pause | Control::Patch => assert_eq!(code, Some(0), "{err}"),
     }
     place.write("go", "");
-    let told = match control {
+    let output = match control {
         Control::Fork => {
             let args: &[&str] = &["executions", "retry", &id, "--json"];
-            let told = place.windlass(args);
-            if situation.name == "gate" { open_gate(&place, &told.json()) } else { told.expect(0).json() }
+            let output = place.windlass(args);
+            if situation.name == "gate" { open_gate(&place, &output.json()) } else { output.expect(0).json() }
         }
         Control::Cancel => place.windlass(&["executions", "get", &id, "--json"]).expect(0).json(),
         _ => {
@@ -203,8 +203,8 @@ fn cross(situation: &Situation, control: Control) -> String {
         }
     };
     place.windlass(&["admin", "check"]).expect(0);
-    let lines = place.lines("told");
-    format!("{}: {}", told["status"].as_str().unwrap_or("-"), told_as(&lines, situation.name))
+    let lines = place.lines("output");
+    format!("{}: {}", output["status"].as_str().unwrap_or("-"), reported_as(&lines, situation.name))
 }
 
 /// What runs may end. At the gate that is nobody.
@@ -213,31 +213,31 @@ fn release(at: &Reached) {
 }
 
 /// The retried execution stands at the same gate.
-fn open_gate(place: &crate::rig::Place, told: &serde_json::Value) -> serde_json::Value {
-    assert_eq!(told["status"], "paused");
-    let id = told["executionId"].as_str().expect("an id");
+fn open_gate(place: &crate::rig::Place, output: &serde_json::Value) -> serde_json::Value {
+    assert_eq!(output["status"], "paused");
+    let id = output["executionId"].as_str().expect("an id");
     place.windlass(&["executions", "patch", id, "open=true"]).expect(0);
     place.windlass(&["run", "--resume", id, "--json"]).expect(0).json()
 }
 
 /// Side by side the order means nothing: then the lines are counted.
-fn told_as(lines: &[String], situation: &str) -> String {
+fn reported_as(lines: &[String], situation: &str) -> String {
     if situation != "loop, two at a time" {
         return lines.join(" ");
     }
     let count = |what: &str| lines.iter().filter(|line| *line == what).count();
     let parts = [("x", count("x")), ("x.", count("x.")), ("y", count("y"))];
-    let told = parts.iter().filter(|(_, count)| *count > 0).map(|(what, count)| match (*what, count) {
+    let output = parts.iter().filter(|(_, count)| *count > 0).map(|(what, count)| match (*what, count) {
         ("y", 1) => "y".to_owned(),
         (what, count) => format!("{count} {what}"),
     });
-    told.collect::<Vec<_>>().join(", ")
+    output.collect::<Vec<_>>().join(", ")
 }
 
 #[test]
 fn a_cancel_ends_the_process_of_the_step_it_meets() {
     let at = Situation {
-        definition: "workflow:\n- {step: x, tool: {kind: shell, command: 'echo $$ > pid; echo x >> told; exec sleep 1000'}}\n",
+        definition: "workflow:\n- {step: x, tool: {kind: shell, command: 'echo $$ > pid; echo x >> output; exec sleep 1000'}}\n",
         ..crate::situations::RUNNING
     }
     .reach();

@@ -17,20 +17,20 @@ const GATES: &str = "workflow:
     - {step: lasting}
 - step: red
   spec: {policy: {admit: {rules: [{when: '{{ ctx.red }}', then: {allow: true}}]}}}
-  tool: {kind: shell, command: 'echo red >> told'}
+  tool: {kind: shell, command: 'echo red >> output'}
 - step: blue
   spec: {policy: {admit: {rules: [{when: '{{ ctx.blue }}', then: {allow: true}}]}}}
-  tool: {kind: shell, command: 'echo blue >> told'}
+  tool: {kind: shell, command: 'echo blue >> output'}
 - step: both
   spec: {policy: {admit: {rules: [{when: '{{ ctx.red and ctx.blue }}', then: {allow: true}}]}}}
-  tool: {kind: shell, command: 'echo both >> told'}
+  tool: {kind: shell, command: 'echo both >> output'}
 - step: lasting
-  tool: {kind: shell, command: 'echo begun >> told; while ! test -e go; do sleep 0.02; done'}
+  tool: {kind: shell, command: 'echo begun >> output; while ! test -e go; do sleep 0.02; done'}
 ";
 
 fn gates(place: &Place, id: &str) -> Vec<String> {
-    let told = place.windlass(&["executions", "get", id, "--json"]).expect(0).json();
-    let gates = told["view"]["gates"].as_array().cloned().unwrap_or_default();
+    let output = place.windlass(&["executions", "get", id, "--json"]).expect(0).json();
+    let gates = output["view"]["gates"].as_array().cloned().unwrap_or_default();
     gates.iter().filter_map(|gate| Some(gate["step"].as_str()?.to_owned())).collect()
 }
 
@@ -39,7 +39,7 @@ fn pbk_06_a_patch_wakes_exactly_the_tokens_it_enables_and_a_kill_right_after_los
     let place = Place::playing(GATES);
     let mut running = place.start(&["run", "play.yaml"]);
     let id = running.until_says("exec_").split(':').next().expect("an id").to_owned();
-    until("the steps have begun", || (place.lines("told") == ["begun"]).then_some(()));
+    until("the steps have begun", || (place.lines("output") == ["begun"]).then_some(()));
     assert_eq!(gates(&place, &id), ["red", "red", "blue", "both"]);
     place.windlass(&["executions", "patch", &id, "other=1"]).expect(0);
     assert_eq!(gates(&place, &id), ["red", "red", "blue", "both"], "nobody looks at that key");
@@ -50,19 +50,19 @@ fn pbk_06_a_patch_wakes_exactly_the_tokens_it_enables_and_a_kill_right_after_los
     assert_eq!(gates(&place, &id), ["blue", "both"]);
     place.write("go", "");
     place.windlass(&["run", "--resume", &id]).expect(5);
-    let told = place.lines("told");
-    let count = |what: &str| told.iter().filter(|line| *line == what).count();
+    let output = place.lines("output");
+    let count = |what: &str| output.iter().filter(|line| *line == what).count();
     // A red step that had begun when it was killed ran again; both did, and nothing else.
-    assert!((2..=4).contains(&count("red")), "{told:?}");
-    assert_eq!((count("blue"), count("both")), (0, 0), "{told:?}");
-    let done = |told: &Value, step: &str| {
-        let entries = told["nodeExecutions"].as_array().cloned().unwrap_or_default();
+    assert!((2..=4).contains(&count("red")), "{output:?}");
+    assert_eq!((count("blue"), count("both")), (0, 0), "{output:?}");
+    let done = |output: &Value, step: &str| {
+        let entries = output["nodeExecutions"].as_array().cloned().unwrap_or_default();
         entries.iter().filter(|one| one["nodeId"] == step && one["status"] == "completed").count()
     };
-    let told = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
-    assert_eq!((done(&told, "red"), done(&told, "lasting")), (2, 1));
+    let output = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
+    assert_eq!((done(&output, "red"), done(&output, "lasting")), (2, 1));
     place.windlass(&["executions", "patch", &id, "blue=true"]).expect(0);
-    let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
-    assert_eq!((done(&told, "red"), done(&told, "blue"), done(&told, "both")), (2, 1, 1));
+    let output = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
+    assert_eq!((done(&output, "red"), done(&output, "blue"), done(&output, "both")), (2, 1, 1));
     place.windlass(&["admin", "check"]).expect(0);
 }

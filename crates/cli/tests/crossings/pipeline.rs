@@ -7,10 +7,10 @@ use rustix::process::Signal;
 const FOUR: &str = "workflow:
 - step: work
   tool:
-  - {name: one, kind: shell, command: 'echo one >> told; echo 1'}
-  - {name: two, kind: shell, command: 'echo two >> told; echo 2'}
-  - {name: three, kind: shell, command: 'echo three >> told; echo $$ > pid; test -e go || exec sleep 1000'}
-  - {name: four, kind: shell, command: 'echo four {{ one.stdout | trim }} {{ two.stdout | trim }} >> told'}
+  - {name: one, kind: shell, command: 'echo one >> output; echo 1'}
+  - {name: two, kind: shell, command: 'echo two >> output; echo 2'}
+  - {name: three, kind: shell, command: 'echo three >> output; echo $$ > pid; test -e go || exec sleep 1000'}
+  - {name: four, kind: shell, command: 'echo four {{ one.stdout | trim }} {{ two.stdout | trim }} >> output'}
 ";
 
 #[test]
@@ -21,10 +21,10 @@ fn pbk_21_a_pipeline_that_is_killed_in_its_third_task_goes_on_there() {
     running.signal(Signal::KILL);
     running.end();
     until("the task's process is gone", || is_gone(pid).then_some(()));
-    assert_eq!(place.lines("told"), ["one", "two", "three"]);
+    assert_eq!(place.lines("output"), ["one", "two", "three"]);
     place.write("go", "");
     place.windlass(&["run", "--resume"]).expect(0);
-    assert_eq!(place.lines("told"), ["one", "two", "three", "three", "four 1 2"]);
+    assert_eq!(place.lines("output"), ["one", "two", "three", "three", "four 1 2"]);
     place.windlass(&["admin", "check"]).expect(0);
 }
 
@@ -43,7 +43,7 @@ fn a_pipeline_that_is_killed_again_and_again_never_goes_back() {
     }
     place.write("go", "");
     place.windlass(&["run", "--resume"]).expect(0);
-    let told = place.lines("told");
-    let count = |what: &str| told.iter().filter(|line| *line == what).count();
+    let output = place.lines("output");
+    let count = |what: &str| output.iter().filter(|line| *line == what).count();
     assert_eq!((count("one"), count("two"), count("three"), count("four 1 2")), (1, 1, 4, 1));
 }

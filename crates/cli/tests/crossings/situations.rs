@@ -1,4 +1,4 @@
-//! What a playbook can be doing. Each step writes its name to `told` when it begins, and with a dot when it ends; the
+//! What a playbook can be doing. Each step writes its name to `output` when it begins, and with a dot when it ends; the
 //! step in question ends when the file `go` is there.
 
 use crate::rig::{Place, Running, playbook, until};
@@ -20,9 +20,9 @@ pub const RUNNING: Situation = Situation {
     name: "running",
     definition: "workflow:
 - step: x
-  tool: {kind: shell, command: 'echo x >> told; while ! test -e go; do sleep 0.02; done; echo x. >> told'}
+  tool: {kind: shell, command: 'echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
   next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
     beside: &[],
     reached: &["x"],
@@ -36,9 +36,9 @@ pub const SEQUENTIAL: Situation = Situation {
   loop: {in: [1, 2], iterator: n}
   tool:
     kind: shell
-    command: 'echo x{{ iter.n }} >> told; while ! test -e go; do sleep 0.02; done; echo x{{ iter.n }}. >> told'
+    command: 'echo x{{ iter.n }} >> output; while ! test -e go; do sleep 0.02; done; echo x{{ iter.n }}. >> output'
   next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
     beside: &[],
     reached: &["x1"],
@@ -50,9 +50,9 @@ pub const PARALLEL: Situation = Situation {
     definition: "workflow:
 - step: x
   loop: {in: [1, 2, 3], iterator: n, spec: {mode: parallel, max_in_flight: 2}}
-  tool: {kind: shell, command: 'echo x >> told; while ! test -e go; do sleep 0.02; done; echo x. >> told'}
+  tool: {kind: shell, command: 'echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
   next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
     beside: &[],
     reached: &["x", "x"],
@@ -66,13 +66,13 @@ pub const BACKOFF: Situation = Situation {
 - step: x
   tool:
     kind: shell
-    command: 'echo x >> told; test -e go || exit 1; echo x. >> told'
+    command: 'echo x >> output; test -e go || exit 1; echo x. >> output'
     spec:
       policy:
         rules:
         - {when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 5.5}}
   next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
     beside: &[],
     reached: &["x"],
@@ -86,13 +86,13 @@ pub const RETRYING: Situation = Situation {
 - step: x
   tool:
     kind: shell
-    command: 'echo x{{ _attempt }} >> told; test {{ _attempt }} = 2 || exit 1; while ! test -e go; do sleep 0.02; done; echo x. >> told'
+    command: 'echo x{{ _attempt }} >> output; test {{ _attempt }} = 2 || exit 1; while ! test -e go; do sleep 0.02; done; echo x. >> output'
     spec:
       policy:
         rules:
         - {when: \"{{ outcome.status == 'error' }}\", then: {do: retry, attempts: 2, delay: 0}}
   next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
     beside: &[],
     reached: &["x1", "x2"],
@@ -102,12 +102,12 @@ pub const RETRYING: Situation = Situation {
 pub const GATE: Situation = Situation {
     name: "gate",
     definition: "workflow:
-- {step: a, tool: {kind: shell, command: 'echo a >> told'}, next: x}
+- {step: a, tool: {kind: shell, command: 'echo a >> output'}, next: x}
 - step: x
   spec: {policy: {admit: {rules: [{when: '{{ ctx.open }}', then: {allow: true}}]}}}
-  tool: {kind: shell, command: 'echo x >> told'}
+  tool: {kind: shell, command: 'echo x >> output'}
   next: y
-- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
     beside: &[],
     reached: &["a"],
@@ -118,13 +118,13 @@ pub const CHILD: Situation = Situation {
     name: "child",
     definition: "workflow:
 - {step: x, tool: {kind: playbook, path: child}, next: y}
-- {step: y, tool: {kind: shell, command: 'echo y >> told'}}
+- {step: y, tool: {kind: shell, command: 'echo y >> output'}}
 ",
     beside: &[(
         "child.yaml",
         "workflow:
 - step: inner
-  tool: {kind: shell, command: 'echo inner >> told; while ! test -e go; do sleep 0.02; done; echo inner. >> told'}
+  tool: {kind: shell, command: 'echo inner >> output; while ! test -e go; do sleep 0.02; done; echo inner. >> output'}
 ",
     )],
     reached: &["inner"],
@@ -135,9 +135,9 @@ pub const FINAL: Situation = Situation {
     name: "final step",
     definition: "executor: {spec: {final_step: x}}
 workflow:
-- {step: a, tool: {kind: shell, command: 'echo a >> told'}}
+- {step: a, tool: {kind: shell, command: 'echo a >> output'}}
 - step: x
-  tool: {kind: shell, command: 'echo x >> told; while ! test -e go; do sleep 0.02; done; echo x. >> told'}
+  tool: {kind: shell, command: 'echo x >> output; while ! test -e go; do sleep 0.02; done; echo x. >> output'}
 ",
     beside: &[],
     reached: &["a", "x"],
@@ -162,7 +162,7 @@ impl Situation {
         }
         let mut running = place.start(&["run", "play.yaml"]);
         let id = running.until_says("exec_").split(':').next().expect("an id").to_owned();
-        until(self.name, || (place.lines("told") == self.reached).then_some(()));
+        until(self.name, || (place.lines("output") == self.reached).then_some(()));
         let reached = Reached { place, running, id };
         until(self.name, || (reached.status() == self.status).then_some(()));
         reached
@@ -176,9 +176,9 @@ impl Reached {
 
     /// Of the step that is in question, or of the execution where it stands at a gate.
     fn status(&self) -> String {
-        let told = self.get();
-        let entries = told["nodeExecutions"].as_array().cloned().unwrap_or_default();
-        let last = entries.last().filter(|_| told["status"] != "paused");
-        last.unwrap_or(&told)["status"].as_str().unwrap_or_default().to_owned()
+        let output = self.get();
+        let entries = output["nodeExecutions"].as_array().cloned().unwrap_or_default();
+        let last = entries.last().filter(|_| output["status"] != "paused");
+        last.unwrap_or(&output)["status"].as_str().unwrap_or_default().to_owned()
     }
 }

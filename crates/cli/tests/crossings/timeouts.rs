@@ -9,86 +9,86 @@ fn check(definition: &str, code: i32, expected: &[&str]) -> Value {
         "child.yaml",
         &playbook("tested", &format!("workflow:\n- {{step: inner, tool: {LASTING}}}\n")),
     );
-    let told = place.run(&[], code);
-    assert_eq!(place.lines("told"), expected, "{told}");
+    let output = place.run(&[], code);
+    assert_eq!(place.lines("output"), expected, "{output}");
     if place.path("pid").exists() {
         let pid = process_of(&place, "pid");
         until("the step's process is gone", || is_gone(pid).then_some(()));
     }
     place.windlass(&["admin", "check"]).expect(0);
-    told
+    output
 }
 
 /// Lasts longer than any test.
-const LASTING: &str = "{kind: shell, command: 'echo begun >> told; echo $$ > pid; exec sleep 1000'}";
+const LASTING: &str = "{kind: shell, command: 'echo begun >> output; echo $$ > pid; exec sleep 1000'}";
 
 #[test]
 fn a_step_that_takes_too_long_fails_and_its_process_ends() {
-    let told = check(
+    let output = check(
         &format!("workflow:\n- {{step: x, spec: {{timeout: 300ms}}, tool: {LASTING}}}\n"),
         1,
         &["begun"],
     );
-    assert_eq!(told["errors"][0]["code"], "NETWORK_TIMEOUT", "{told}");
+    assert_eq!(output["errors"][0]["code"], "NETWORK_TIMEOUT", "{output}");
 }
 
 #[test]
 fn a_timeout_can_be_handled_like_any_failure() {
-    let told = check(
+    let output = check(
         &format!(
             "workflow:
 - step: x
   spec: {{timeout: 300ms}}
   tool: {LASTING}
   next: {{arcs: [{{step: late, when: \"{{{{ event.name == 'step.failed' and event.error.code == 'NETWORK_TIMEOUT' }}}}\"}}]}}
-- {{step: late, tool: {{kind: shell, command: 'echo late >> told'}}}}
+- {{step: late, tool: {{kind: shell, command: 'echo late >> output'}}}}
 "
         ),
         0,
         &["begun", "late"],
     );
-    assert_eq!(told["status"], "completed");
+    assert_eq!(output["status"], "completed");
 }
 
 #[test]
 fn each_iteration_of_a_loop_has_its_own_time() {
-    let told = check(
+    let output = check(
         "workflow:
 - step: x
   spec: {timeout: 500ms}
   loop: {in: [1, 2], iterator: n}
-  tool: {kind: shell, command: 'echo {{ iter.n }} >> told; test {{ iter.n }} = 2 || exec sleep 1000'}
+  tool: {kind: shell, command: 'echo {{ iter.n }} >> output; test {{ iter.n }} = 2 || exec sleep 1000'}
 ",
         1,
         &["1", "2"],
     );
-    let iterations = &told["nodeExecutions"][0]["iterations"];
-    assert_eq!(iterations[0]["error"]["code"], "NETWORK_TIMEOUT", "{told}");
+    let iterations = &output["nodeExecutions"][0]["iterations"];
+    assert_eq!(iterations[0]["error"]["code"], "NETWORK_TIMEOUT", "{output}");
     assert_eq!(iterations[1]["status"], "completed");
 }
 
 #[test]
 fn a_child_that_takes_too_long_is_cancelled() {
-    let told = check(
+    let output = check(
         "workflow:\n- {step: x, spec: {timeout: 400ms}, tool: {kind: playbook, path: child}}\n",
         1,
         &["begun"],
     );
-    assert_eq!(told["errors"][0]["code"], "NETWORK_TIMEOUT", "{told}");
+    assert_eq!(output["errors"][0]["code"], "NETWORK_TIMEOUT", "{output}");
 }
 
 #[test]
 fn a_final_step_that_takes_too_long_makes_the_outcome_worse() {
-    let told = check(
+    let output = check(
         &format!(
             "executor: {{spec: {{final_step: x}}}}
 workflow:
-- {{step: a, tool: {{kind: shell, command: 'echo a >> told'}}}}
+- {{step: a, tool: {{kind: shell, command: 'echo a >> output'}}}}
 - {{step: x, spec: {{timeout: 300ms}}, tool: {LASTING}}}
 "
         ),
         1,
         &["a", "begun"],
     );
-    assert_eq!(told["status"], "failed");
+    assert_eq!(output["status"], "failed");
 }

@@ -11,7 +11,7 @@ mod cluster;
 #[path = "../rig/mod.rs"]
 mod rig;
 
-use rig::{Place, Told};
+use rig::{CommandOutput, Place};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -88,21 +88,21 @@ fn hello_greets_and_asks_strangers() {
 fn fanout_ends_with_a_summary_whatever_happened() {
     let place = place();
     fs::create_dir(place.path("three")).expect("a folder");
-    let told = run(&place, "fanout", &["folder=three"], 0);
+    let output = run(&place, "fanout", &["folder=three"], 0);
     assert!(
-        told["outputs"]["stdout"].as_str().expect("a text").starts_with("1 files in three on "),
-        "{told}"
+        output["outputs"]["stdout"].as_str().expect("a text").starts_with("1 files in three on "),
+        "{output}"
     );
-    let told = run(&place, "fanout", &["folder=nowhere"], 4);
-    assert_eq!(told["status"], "partial_success", "a branch failed, and the summary came all the same");
-    let last = told["nodeExecutions"].as_array().and_then(|all| all.last()).expect("entries");
+    let output = run(&place, "fanout", &["folder=nowhere"], 4);
+    assert_eq!(output["status"], "partial_success", "a branch failed, and the summary came all the same");
+    let last = output["nodeExecutions"].as_array().and_then(|all| all.last()).expect("entries");
     assert_eq!((&last["nodeId"], &last["status"]), (&json!("summary"), &json!("completed")));
 }
 
 #[test]
 fn loop_measures_every_word() {
-    let told = run(&place(), "loop", &["words=[\"bow\", \"stern\"]"], 0);
-    assert_eq!(told["outputs"]["stdout"], "2 words were measured\n");
+    let output = run(&place(), "loop", &["words=[\"bow\", \"stern\"]"], 0);
+    assert_eq!(output["outputs"]["stdout"], "2 words were measured\n");
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn approval_waits_for_a_person_and_goes_on_either_way() {
         let place = place();
         let id = run(&place, "approval", &[], 5)["executionId"].as_str().expect("an id").to_owned();
         place.windlass(&["executions", "patch", &id, &format!("approved={answer}")]).expect(0);
-        let told: Told = place.windlass(&["run", "--resume", &id, "--json"]).expect(0);
-        assert_eq!(told.json()["outputs"]["stdout"], expected);
+        let output: CommandOutput = place.windlass(&["run", "--resume", &id, "--json"]).expect(0);
+        assert_eq!(output.json()["outputs"]["stdout"], expected);
     }
 }
 
@@ -122,9 +122,9 @@ fn approval_waits_for_a_person_and_goes_on_either_way() {
 fn pagination_collects_all_pages_from_a_server_that_stumbles() {
     let place = place();
     let shop = Shop::open(&place);
-    let told = run(&place, "pagination", &[&shop.address], 0);
-    assert_eq!(told["outputs"], json!({ "count": 12, "worth": 110 }));
-    let id = told["executionId"].as_str().expect("an id");
+    let output = run(&place, "pagination", &[&shop.address], 0);
+    assert_eq!(output["outputs"], json!({ "count": 12, "worth": 110 }));
+    let id = output["executionId"].as_str().expect("an id");
     let logs = place.windlass(&["executions", "logs", id]).expect(0).out;
     assert_eq!(logs.matches("task fetch (http), try 2").count(), 1, "page 2 was asked for twice:\n{logs}");
 }
@@ -133,18 +133,18 @@ fn pagination_collects_all_pages_from_a_server_that_stumbles() {
 fn rate_limit_asks_again_when_the_server_wants_it() {
     let place = place();
     let shop = Shop::open(&place);
-    let told = run(&place, "rate-limit", &[&shop.address], 0);
-    assert_eq!(told["outputs"], json!({ "price": 42, "tries": 2 }));
-    let took = told["nodeExecutions"][0]["duration"].as_u64().expect("a duration");
+    let output = run(&place, "rate-limit", &[&shop.address], 0);
+    assert_eq!(output["outputs"], json!({ "price": 42, "tries": 2 }));
+    let took = output["nodeExecutions"][0]["duration"].as_u64().expect("a duration");
     assert!(took >= 1_000, "the server asked for a second, and the step took {took} ms");
 }
 
 #[test]
 fn error_branch_handles_a_failure_unless_it_matters() {
     let place = place();
-    let told = run(&place, "error-branch", &[], 0);
-    assert_eq!((&told["outputs"]["saved"], &told["errors"]), (&json!(false), &json!([])));
-    assert!(told["outputs"]["reason"].as_str().expect("a text").contains("SHELL_EXIT"), "{told}");
+    let output = run(&place, "error-branch", &[], 0);
+    assert_eq!((&output["outputs"]["saved"], &output["errors"]), (&json!(false), &json!([])));
+    assert!(output["outputs"]["reason"].as_str().expect("a text").contains("SHELL_EXIT"), "{output}");
     assert_eq!(run(&place, "error-branch", &["folder=examples"], 0)["outputs"], json!({ "saved": true }));
     assert_eq!(run(&place, "error-branch", &["required=true"], 1)["status"], "failed");
 }
@@ -152,12 +152,12 @@ fn error_branch_handles_a_failure_unless_it_matters() {
 #[test]
 fn nested_starts_a_playbook_for_each_harbour() {
     let place = place();
-    let told = run(&place, "nested", &[], 0);
-    assert_eq!(told["outputs"], json!({ "visits": 3, "home": "Hamburg", "days_at_home": 11 }));
+    let output = run(&place, "nested", &[], 0);
+    assert_eq!(output["outputs"], json!({ "visits": 3, "home": "Hamburg", "days_at_home": 11 }));
     let list = place.windlass(&["executions", "list", "--json"]).expect(0).json();
     let all = list["executions"].as_array().expect("a list");
     let children =
-        all.iter().filter(|one| one["metadata"]["parentExecutionId"] == told["executionId"]).count();
+        all.iter().filter(|one| one["metadata"]["parentExecutionId"] == output["executionId"]).count();
     assert_eq!((all.len(), children), (5, 4));
     let alone = run(&place, "parts/visit", &["harbour=Bergen"], 0);
     assert_eq!(alone["outputs"], json!({ "harbour": "Bergen", "days": 2 }));
@@ -170,16 +170,16 @@ fn files_counts_the_lines_of_every_file() {
     place.write("texts/a.txt", "one\n");
     place.write("texts/b.txt", "one\ntwo\nthree\n");
     place.write("texts/c.md", "not this one\n");
-    let told = run(&place, "files", &["folder=texts", "pattern=*.txt"], 0);
-    assert_eq!(told["outputs"], json!({ "files": 2, "lines": 4, "longest": "texts/b.txt" }));
-    let told = run(&place, "files", &["folder=texts", "pattern=*.none"], 0);
-    assert_eq!(told["outputs"], json!({ "files": 0, "lines": 0 }));
+    let output = run(&place, "files", &["folder=texts", "pattern=*.txt"], 0);
+    assert_eq!(output["outputs"], json!({ "files": 2, "lines": 4, "longest": "texts/b.txt" }));
+    let output = run(&place, "files", &["folder=texts", "pattern=*.none"], 0);
+    assert_eq!(output["outputs"], json!({ "files": 0, "lines": 0 }));
 }
 
 #[test]
 fn transform_makes_a_report_of_rows() {
-    let told = run(&place(), "transform", &[], 0);
-    let given = &told["outputs"];
+    let output = run(&place(), "transform", &[], 0);
+    let given = &output["outputs"];
     assert_eq!(given["worth"], json!({ "Bergen": 62.0, "Harwich": 28.0 }));
     assert_eq!((&given["best"], &given["left_out"]), (&json!("Bergen"), &json!(1)));
 }
@@ -191,12 +191,12 @@ fn secret_is_used_and_nowhere_to_be_seen() {
     assert_eq!(
         run(&place, "secret", &[&shop.address], 1)["status"],
         "failed",
-        "nobody has told the secret yet"
+        "nobody has reported the secret yet"
     );
     place.given(&["secrets", "set", "shop-key"], "open-sesame").expect(0);
-    let told = run(&place, "secret", &[&shop.address], 0);
-    assert_eq!(told["outputs"], json!({ "orders": 2, "total": 42 }));
-    assert!(!told.to_string().contains("open-sesame"), "{told}");
+    let output = run(&place, "secret", &[&shop.address], 0);
+    assert_eq!(output["outputs"], json!({ "orders": 2, "total": 42 }));
+    assert!(!output.to_string().contains("open-sesame"), "{output}");
 }
 
 #[test]
@@ -204,8 +204,8 @@ fn sql_writes_rows_and_asks_for_their_sum() {
     let place = place();
     let cluster = cluster::cluster();
     let db = format!("db={{\"port\": {}}}", cluster.port);
-    let told = run(&place, "sql", &[&db], 0);
-    let given = &told["outputs"];
+    let output = run(&place, "sql", &[&db], 0);
+    let given = &output["outputs"];
     assert_eq!(
         (&given["ships"], &given["tons"], &given["largest"]),
         (&json!(3), &json!(77), &json!("Passat"))
@@ -220,8 +220,8 @@ fn workbook_calls_one_task_with_other_arguments() {
     let place = place();
     fs::create_dir_all(place.path("tree/branch")).expect("folders");
     place.write("tree/leaf", "");
-    let told = run(&place, "workbook", &["path=tree"], 0);
-    assert_eq!(told["outputs"], json!({ "files": 1, "folders": 2 }));
+    let output = run(&place, "workbook", &["path=tree"], 0);
+    assert_eq!(output["outputs"], json!({ "files": 1, "folders": 2 }));
 }
 
 #[track_caller]
@@ -235,10 +235,10 @@ fn run_workflow(place: &Place, name: &str, inputs: &[&str], code: i32) -> Value 
 fn workflow_words_reports_the_long_ones() {
     let place = place();
     let file = "examples/workflow-words.json";
-    let told = run_workflow(&place, file, &[], 0);
-    assert_eq!(told["outputs"]["stdout"], "long: capstan 7, halyard 7, windlass 8\n");
-    let told = run_workflow(&place, file, &["long=20"], 0);
-    assert_eq!(told["outputs"]["stdout"], "none is longer than 19 letters\n");
+    let output = run_workflow(&place, file, &[], 0);
+    assert_eq!(output["outputs"]["stdout"], "long: capstan 7, halyard 7, windlass 8\n");
+    let output = run_workflow(&place, file, &["long=20"], 0);
+    assert_eq!(output["outputs"]["stdout"], "none is longer than 19 letters\n");
     place.windlass(&["run", file, "--input", "words=[\"Bow\"]"]).expect(2).says("inputs.words[0]");
 }
 
@@ -248,11 +248,11 @@ fn workflow_release_waits_for_an_answer() {
         [("approve", "version 1.4.0 is out\n"), ("reject", "version 1.4.0 stays in the harbour\n")]
     {
         let place = place();
-        let told = run_workflow(&place, "examples/workflow-release.yaml", &[], 5);
-        let id = told["executionId"].as_str().expect("an id");
+        let output = run_workflow(&place, "examples/workflow-release.yaml", &[], 5);
+        let id = output["executionId"].as_str().expect("an id");
         place.windlass(&["executions", answer, id, "ask"]).expect(0);
-        let told = place.windlass(&["run", "--resume", id, "--json"]).expect(0).json();
-        assert_eq!(told["outputs"]["stdout"], expected);
+        let output = place.windlass(&["run", "--resume", id, "--json"]).expect(0).json();
+        assert_eq!(output["outputs"]["stdout"], expected);
     }
 }
 
@@ -261,30 +261,30 @@ fn workflow_orders_asks_again_and_goes_on_without_an_answer() {
     let place = place();
     let shop = Shop::open(&place);
     let file = "examples/workflow-orders.yaml";
-    let told = run_workflow(&place, file, &[&shop.address], 0);
-    assert_eq!(told["outputs"]["stdout"], "the price is 42");
-    let told = run_workflow(&place, file, &["shop=http://127.0.0.1:9"], 0);
-    assert_eq!(told["outputs"]["stdout"], "no price: CONNECTION_RESET");
+    let output = run_workflow(&place, file, &[&shop.address], 0);
+    assert_eq!(output["outputs"]["stdout"], "the price is 42");
+    let output = run_workflow(&place, file, &["shop=http://127.0.0.1:9"], 0);
+    assert_eq!(output["outputs"]["stdout"], "no price: CONNECTION_RESET");
 }
 
 #[test]
 fn workflow_report_remembers_the_last_one() {
     let place = place();
     let file = "examples/workflow-report.yaml";
-    let told = run_workflow(&place, file, &[], 0);
-    assert_eq!(told["outputs"]["stdout"], "Passat: 52 t, Pamir: 25 t (before: nothing)\n");
-    let told = run_workflow(&place, file, &["cargo=[{\"ship\": \"Pamir\", \"tons\": 7}]"], 0);
-    assert_eq!(told["outputs"]["stdout"], "Pamir: 7 t (before: Passat: 52 t, Pamir: 25 t)\n");
+    let output = run_workflow(&place, file, &[], 0);
+    assert_eq!(output["outputs"]["stdout"], "Passat: 52 t, Pamir: 25 t (before: nothing)\n");
+    let output = run_workflow(&place, file, &["cargo=[{\"ship\": \"Pamir\", \"tons\": 7}]"], 0);
+    assert_eq!(output["outputs"]["stdout"], "Pamir: 7 t (before: Passat: 52 t, Pamir: 25 t)\n");
 }
 
 #[test]
 fn workflow_fleet_inspects_every_ship() {
     let place = place();
     let file = "examples/workflow-fleet.yaml";
-    let told = run_workflow(&place, file, &[], 0);
-    assert_eq!(told["outputs"]["stdout"], "3 ships are fit to sail\n");
-    let told = run_workflow(&place, file, &["ships=[\"Passat\", \"Ghost\"]"], 4);
-    assert_eq!(told["status"], "partial_success");
+    let output = run_workflow(&place, file, &[], 0);
+    assert_eq!(output["outputs"]["stdout"], "3 ships are fit to sail\n");
+    let output = run_workflow(&place, file, &["ships=[\"Passat\", \"Ghost\"]"], 4);
+    assert_eq!(output["status"], "partial_success");
 }
 
 #[test]
@@ -299,8 +299,8 @@ fn every_example_is_valid_has_a_header_and_a_line_in_the_readme() {
         }
         let file = format!("examples/{name}");
         let text = fs::read_to_string(place.path(&file)).expect("a text");
-        let told = place.windlass(&["validate", &file]).expect(0);
-        assert!(told.out.contains("no problem"), "{}{}", told.out, told.err);
+        let output = place.windlass(&["validate", &file]).expect(0);
+        assert!(output.out.contains("no problem"), "{}{}", output.out, output.err);
         let header = |line: &&str| line.starts_with('#') || name.ends_with(".json");
         let shows = text.lines().take_while(header).any(|line| line.contains(&file));
         assert!(shows, "the header of {name} says how to run it");

@@ -171,25 +171,25 @@ mod the_ledger_itself {
 
     #[test]
     #[should_panic(expected = "was committed in life 0 and ran again in life 1")]
-    fn a_committed_step_that_ran_again_is_told() {
+    fn a_committed_step_that_ran_again_is_reported() {
         judge(0, &[0, 1]);
     }
 
     #[test]
     #[should_panic(expected = "no worker had it when that life was ended")]
-    fn a_step_that_ran_twice_without_a_reason_is_told() {
+    fn a_step_that_ran_twice_without_a_reason_is_reported() {
         judge(2, &[1, 2]);
     }
 
     #[test]
     #[should_panic(expected = "ran twice in one life")]
-    fn a_step_that_ran_twice_in_one_life_is_told() {
+    fn a_step_that_ran_twice_in_one_life_is_reported() {
         judge(2, &[2, 2]);
     }
 
     #[test]
     #[should_panic(expected = "was committed in life 1, but ran in [0]")]
-    fn a_step_that_was_committed_without_running_is_told() {
+    fn a_step_that_was_committed_without_running_is_reported() {
         judge(1, &[0]);
     }
 }

@@ -98,8 +98,8 @@ fn tell_restarts(accepted: &mut [Duration]) {
 fn a_file_that_may_not_grow_stops_it_and_nothing_is_lost() {
     let place = Place::new();
     let mut ledger = Ledger::default();
-    let told = place.limited(&ledger, 2 * 1024 * 1024, &["run", "chain.yaml", "--times", "40"]).expect(1);
-    assert!(told.err.contains("error: the store cannot be read or written"), "{}", told.err);
+    let output = place.limited(&ledger, 2 * 1024 * 1024, &["run", "chain.yaml", "--times", "40"]).expect(1);
+    assert!(output.err.contains("error: the store cannot be read or written"), "{}", output.err);
     ledger.close_life(&place, End::ByItself);
     in_the_middle(&ledger);
     place.windlass(&ledger, &["admin", "check"]).expect(0);
@@ -111,10 +111,10 @@ fn a_file_that_may_not_grow_stops_it_and_nothing_is_lost() {
 fn a_full_disk_stops_it_and_nothing_is_lost() {
     let place = Place::new();
     let mut ledger = Ledger::default();
-    let told =
+    let output =
         place.on_small_disk(&ledger, 2 * 1024 * 1024, &["run", "chain.yaml", "--times", "40"]).expect(1);
-    assert!(told.err.contains("error: the disk is full"), "{}", told.err);
-    assert!(told.err.contains("free some space and start again"), "{}", told.err);
+    assert!(output.err.contains("error: the disk is full"), "{}", output.err);
+    assert!(output.err.contains("free some space and start again"), "{}", output.err);
     ledger.close_life(&place, End::ByItself);
     in_the_middle(&ledger);
     carry_on(&place, &mut ledger);

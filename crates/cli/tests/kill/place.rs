@@ -1,7 +1,7 @@
 //! A folder with a definition, its data, and the lines that its steps wrote.
 
 use crate::ledger::Ledger;
-use crate::rig::{Told, windlass};
+use crate::rig::{CommandOutput, windlass};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -53,30 +53,30 @@ impl Place {
         Life { child, began }
     }
 
-    pub fn windlass(&self, ledger: &Ledger, args: &[&str]) -> Told {
+    pub fn windlass(&self, ledger: &Ledger, args: &[&str]) -> CommandOutput {
         let mut command = self.here(windlass(), ledger);
         command.args(args);
-        Told::of(command)
+        CommandOutput::of(command)
     }
 
     /// No file may grow beyond these bytes; whoever tries gets an error.
-    pub fn limited(&self, ledger: &Ledger, bytes: usize, args: &[&str]) -> Told {
+    pub fn limited(&self, ledger: &Ledger, bytes: usize, args: &[&str]) -> CommandOutput {
         let blocks = bytes / 512;
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_windlass")]).args(args);
-        Told::of(self.here(command, ledger))
+        CommandOutput::of(self.here(command, ledger))
     }
 
     /// The data lie on a disk of these bytes while the program runs, and on a large one afterwards.
-    pub fn on_small_disk(&self, ledger: &Ledger, bytes: usize, args: &[&str]) -> Told {
+    pub fn on_small_disk(&self, ledger: &Ledger, bytes: usize, args: &[&str]) -> CommandOutput {
         let script = format!(
             "mkdir -p data small && mount -t tmpfs -o size={bytes} none small && \
              WINDLASS_DATA=small \"$@\"; code=$?; cp small/windlass.db* data/; exit $code"
         );
         let mut command = Command::new("unshare");
         command.args(["-Urm", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_windlass")]).args(args);
-        Told::of(self.here(command, ledger))
+        CommandOutput::of(self.here(command, ledger))
     }
 
     fn here(&self, mut command: Command, ledger: &Ledger) -> Command {
@@ -119,12 +119,12 @@ pub struct Life {
 }
 
 impl Life {
-    /// Waits until it tells of the execution that it began; None when it ends without a word.
+    /// Waits until it reports the execution that it began; None when it ends without a word.
     pub fn first_word(&mut self) -> Option<Duration> {
         let mut words = BufReader::new(self.child.stderr.as_mut().expect("a pipe"));
         let mut line = String::new();
         let read = words.read_line(&mut line).expect("words are text");
-        assert!(read == 0 || line.starts_with("exec_"), "it tells of its execution first, not: {line}");
+        assert!(read == 0 || line.starts_with("exec_"), "it reports its execution first, not: {line}");
         (read > 0).then(|| self.began.elapsed())
     }
 

@@ -1,6 +1,6 @@
 //! A folder that a server holds: its commands find the server, and the owner's token, by themselves.
 
-use crate::rig::{Place, Told, playbook};
+use crate::rig::{CommandOutput, Place, playbook};
 
 const HELLO: &str = "workflow:\n- {step: hello, tool: {kind: shell, command: 'echo hello'}}\n";
 
@@ -23,7 +23,7 @@ fn without_a_setting_data_lie_in_a_folder_beside_the_definition() {
     place.write("hello.yaml", &playbook("hello", HELLO));
     let mut command = place.command(&["run", "hello.yaml"]);
     command.env_remove("WINDLASS_DATA");
-    Told::of(command).expect(0).says("hello | hello");
+    CommandOutput::of(command).expect(0).says("hello | hello");
     assert!(place.path(".windlass/windlass.db").exists() && !place.data().exists());
 }
 

@@ -1,5 +1,5 @@
 //! The command line against a server: every command tells the same there as in a folder, and what goes wrong on the
-//! way is told.
+//! way is reported.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 

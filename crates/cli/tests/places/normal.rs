@@ -1,4 +1,4 @@
-//! What was told, without what differs between any two runs: ids, times, durations, and who it was.
+//! What was reported, without what differs between any two runs: ids, times, durations, and who it was.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Normal {
         match value {
             Value::Object(object) => {
                 let kept = object.into_iter().filter(|(key, _)| !SERVERS_ONLY.contains(&key.as_str()));
-                let told = kept.map(|(key, value)| {
+                let output = kept.map(|(key, value)| {
                     let value = match key.as_str() {
                         key if WHO.contains(&key) => Value::from("who"),
                         TOOK if value.is_number() => Value::from("took"),
@@ -37,7 +37,7 @@ impl Normal {
                     };
                     (self.words(&key), value)
                 });
-                Value::Object(told.collect())
+                Value::Object(output.collect())
             }
             Value::Array(values) => values.into_iter().map(|value| self.value(value)).collect(),
             Value::String(text) => Value::from(self.words(&text)),

@@ -1,4 +1,4 @@
-//! One story, told twice: in a folder, and at a server.
+//! One story, output twice: in a folder, and at a server.
 
 use crate::normal::Normal;
 use crate::rig::{Place, playbook};
@@ -33,10 +33,10 @@ const BAD: &str = "workflow:
 - {step: a, next: nowhere}
 ";
 
-/// What is asked, the exit code, and the name under which the id that was told is kept for later rows.
+/// What is asked, the exit code, and the name under which the id that was reported is kept for later rows.
 struct Row(&'static str, i32, &'static str);
 
-/// `$name` stands for an id that an earlier row told; `<` begins standard input.
+/// `$name` stands for an id that an earlier row output; `<` begins standard input.
 const STORY: &[Row] = &[
     Row("validate work.yaml --json", 0, ""),
     Row("validate bad.yaml --json", 2, ""),
@@ -122,38 +122,38 @@ const STORY: &[Row] = &[
     Row("graph work.yaml", 0, ""),
 ];
 
-/// The code and the normal form of what each row told.
-fn tell(place: &Place) -> Vec<String> {
+/// The code and the normal form of what each row output.
+fn report(place: &Place) -> Vec<String> {
     let files = [("work", WORK), ("gate", GATE), ("parent", PARENT), ("child", CHILD), ("bad", BAD)];
     for (name, steps) in files {
         place.write(&format!("{name}.yaml"), &playbook(name, steps));
     }
     place.write("ask.yaml", ASK);
     let (mut normal, mut known) = (Normal::default(), BTreeMap::<&str, String>::new());
-    let told = STORY.iter().map(|Row(asked, code, keeps)| {
+    let output = STORY.iter().map(|Row(asked, code, keeps)| {
         let (asked_words, input) = asked.split_once(" < ").unwrap_or((asked, ""));
         let words = asked_words.split(' ').map(|word| match word.strip_prefix('$') {
             Some(name) => known[name].as_str(),
             None => word,
         });
-        let told = place.given(&words.collect::<Vec<_>>(), input);
-        assert_eq!(told.code, *code, "{asked}\nstdout: {}\nstderr: {}", told.out, told.err);
+        let output = place.given(&words.collect::<Vec<_>>(), input);
+        assert_eq!(output.code, *code, "{asked}\nstdout: {}\nstderr: {}", output.out, output.err);
         if !keeps.is_empty() {
-            let object: Value = serde_json::from_str(&told.out).unwrap();
+            let object: Value = serde_json::from_str(&output.out).unwrap();
             let id = object["executionId"].as_str().or(object["id"].as_str()).unwrap();
             known.insert(keeps, id.to_owned());
         }
-        format!("{asked}\n{}", normal.text(&told.out))
+        format!("{asked}\n{}", normal.text(&output.out))
     });
-    told.collect()
+    output.collect()
 }
 
 #[test]
-fn every_command_tells_the_same_in_a_folder_and_at_a_server() {
-    let folder = tell(&Place::new());
+fn every_command_reports_the_same_in_a_folder_and_at_a_server() {
+    let folder = report(&Place::new());
     let host = Place::new();
     let server = host.serve();
-    let afar = tell(&Place::new().at(&server));
+    let afar = report(&Place::new().at(&server));
     for (here, there) in folder.iter().zip(&afar) {
         let differs = here.lines().zip(there.lines()).find(|(here, there)| here != there);
         assert!(here == there, "{differs:?} in\n{here}\nand\n{there}");

@@ -28,7 +28,7 @@ fn begun() -> (Place, Server, Place, Running) {
 }
 
 #[test]
-fn a_wrong_token_is_told_with_the_way_to_a_good_one() {
+fn a_wrong_token_is_reported_with_the_way_to_a_good_one() {
     let host = Place::new();
     let server = host.serve();
     let nobody = Place::new().variable("WINDLASS_URL", server.url());
@@ -36,8 +36,8 @@ fn a_wrong_token_is_told_with_the_way_to_a_good_one() {
         [nobody, Place::new().variable("WINDLASS_URL", server.url()).variable("WINDLASS_TOKEN", "wdl_wrong")]
     {
         for args in [&["executions", "list"][..], &["workflows", "list"], &["secrets", "list"]] {
-            let told = place.windlass(args).expect(2).says("AUTHENTICATION_FAILED");
-            told.says("WINDLASS_TOKEN").says("owner.token");
+            let output = place.windlass(args).expect(2).says("AUTHENTICATION_FAILED");
+            output.says("WINDLASS_TOKEN").says("owner.token");
         }
     }
 }
@@ -49,36 +49,36 @@ fn a_token_may_lie_in_a_file() {
     let place = Place::new();
     place.write("token", &format!("{}\n", server.token()));
     place.windlass(&["executions", "list", "--url", server.url(), "--token-file", "token"]).expect(0);
-    let told = place.windlass(&["executions", "list", "--url", server.url(), "--token-file", "none"]);
-    told.expect(2).says("cannot read the token in none");
+    let output = place.windlass(&["executions", "list", "--url", server.url(), "--token-file", "none"]);
+    output.expect(2).says("cannot read the token in none");
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_with_its_address() {
+fn a_server_that_is_not_there_is_reported_with_its_address() {
     // Nobody listens on the first port.
     let place = Place::new().variable("WINDLASS_URL", "http://127.0.0.1:1").variable("WINDLASS_TOKEN", "x");
     place.write("play.yaml", &playbook("play", "workflow:\n- {step: a}\n"));
     for args in
         [&["executions", "list"][..], &["workflows", "list"], &["run", "play.yaml"], &["secrets", "list"]]
     {
-        let told = place.windlass(args).expect(1).says("cannot reach the server at http://127.0.0.1:1");
-        told.says("refused").says("WINDLASS_URL");
+        let output = place.windlass(args).expect(1).says("cannot reach the server at http://127.0.0.1:1");
+        output.says("refused").says("WINDLASS_URL");
     }
     assert!(!place.path("data").exists(), "nothing was done here instead");
 }
 
 #[test]
-fn what_is_no_url_is_told() {
+fn what_is_no_url_is_reported() {
     for (url, why) in
         [("127.0.0.1:7070", "http://"), ("ftp://example.com", "http://"), ("nonsense", "http://")]
     {
-        let told = Place::new().windlass(&["executions", "list", "--url", url]).expect(2);
-        told.says("is not the URL of a server").says(why);
+        let output = Place::new().windlass(&["executions", "list", "--url", url]).expect(2);
+        output.says("is not the URL of a server").says(why);
     }
 }
 
 #[test]
-fn another_program_on_the_port_is_told_as_such() {
+fn another_program_on_the_port_is_reported_as_such() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answering = std::thread::spawn(move || {
@@ -88,8 +88,8 @@ fn another_program_on_the_port_is_told_as_such() {
             .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
             .unwrap();
     });
-    let told = Place::new().windlass(&["executions", "list", "--url", &url]).expect(2);
-    told.says("HTTP 404").says("is the URL that of a Windlass server?");
+    let output = Place::new().windlass(&["executions", "list", "--url", &url]).expect(2);
+    output.says("HTTP 404").says("is the URL that of a Windlass server?");
     answering.join().unwrap();
 }
 
@@ -152,7 +152,7 @@ fn a_server_that_is_killed_and_started_again_is_waited_for() {
 }
 
 #[test]
-fn a_server_that_stays_away_is_told_with_the_way_back_and_the_execution_goes_on() {
+fn a_server_that_stays_away_is_reported_with_the_way_back_and_the_execution_goes_on() {
     let (host, server, place, running) = begun();
     let address = server.address().to_owned();
     server.kill();
@@ -168,7 +168,7 @@ fn a_server_that_stays_away_is_told_with_the_way_back_and_the_execution_goes_on(
 }
 
 #[test]
-fn whoever_is_interrupted_is_told_that_it_goes_on() {
+fn whoever_is_interrupted_is_reported_that_it_goes_on() {
     let (_host, _server, place, running) = begun();
     running.signal(Signal::INT);
     let (code, _, err) = running.end();
@@ -176,8 +176,8 @@ fn whoever_is_interrupted_is_told_that_it_goes_on() {
     assert!(err.contains("windlass executions cancel exec_"), "{err}");
     place.write("go", "");
     until("the execution completes", || {
-        let told = place.windlass(&["executions", "list", "--status", "completed"]).expect(0);
-        told.out.contains("lasting").then_some(())
+        let output = place.windlass(&["executions", "list", "--status", "completed"]).expect(0);
+        output.out.contains("lasting").then_some(())
     });
 }
 

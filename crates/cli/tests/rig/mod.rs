@@ -7,8 +7,8 @@ mod program;
 mod server;
 
 pub use place::{Place, playbook, process_of};
-pub use program::{Running, Told, is_gone, until, windlass};
-pub use server::{Server, told};
+pub use program::{CommandOutput, Running, is_gone, until, windlass};
+pub use server::{Server, read_answer};
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! A folder of its own for a test's files and data.
 
-use super::program::{Running, Told, until, windlass};
+use super::program::{CommandOutput, Running, until, windlass};
 use super::server::Server;
 use rustix::process::Pid;
 use serde_json::Value;
@@ -73,13 +73,13 @@ impl Place {
         command
     }
 
-    pub fn windlass(&self, args: &[&str]) -> Told {
-        Told::of(self.command(args))
+    pub fn windlass(&self, args: &[&str]) -> CommandOutput {
+        CommandOutput::of(self.command(args))
     }
 
     /// With this on standard input.
-    pub fn given(&self, args: &[&str], input: &str) -> Told {
-        Told::given(self.command(args), input.as_bytes())
+    pub fn given(&self, args: &[&str], input: &str) -> CommandOutput {
+        CommandOutput::given(self.command(args), input.as_bytes())
     }
 
     /// Runs `play.yaml` with `--json` until it rests.

@@ -35,35 +35,35 @@ pub fn windlass() -> Command {
     command
 }
 
-/// What it told until its end.
+/// What it output until its end.
 #[derive(Debug)]
-pub struct Told {
+pub struct CommandOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
 }
 
-impl Told {
-    pub fn of(mut command: Command) -> Told {
-        Told::from(command.output().expect("the program runs"))
+impl CommandOutput {
+    pub fn of(mut command: Command) -> CommandOutput {
+        CommandOutput::from(command.output().expect("the program runs"))
     }
 
     /// With this on standard input.
-    pub fn given(mut command: Command, input: &[u8]) -> Told {
+    pub fn given(mut command: Command, input: &[u8]) -> CommandOutput {
         let mut child = command.stdin(Stdio::piped()).spawn().expect("the program runs");
         // A program that does not read it may have ended.
         let _ = child.stdin.take().expect("a pipe").write_all(input);
-        Told::from(child.wait_with_output().expect("it ends"))
+        CommandOutput::from(child.wait_with_output().expect("it ends"))
     }
 
     #[track_caller]
-    pub fn expect(self, code: i32) -> Told {
+    pub fn expect(self, code: i32) -> CommandOutput {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.out, self.err);
         self
     }
 
     #[track_caller]
-    pub fn says(self, part: &str) -> Told {
+    pub fn says(self, part: &str) -> CommandOutput {
         assert!(self.err.contains(part), "`{part}` is missing in:\n{}", self.err);
         self
     }
@@ -74,10 +74,10 @@ impl Told {
     }
 }
 
-impl From<Output> for Told {
-    fn from(output: Output) -> Told {
+impl From<Output> for CommandOutput {
+    fn from(output: Output) -> CommandOutput {
         let text = |bytes| String::from_utf8(bytes).expect("the output is text");
-        Told {
+        CommandOutput {
             code: output.status.code().expect("an exit code"),
             out: text(output.stdout),
             err: text(output.stderr),

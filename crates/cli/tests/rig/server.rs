@@ -66,7 +66,7 @@ impl Server {
 
     /// A body, and the answer's status and JSON.
     pub fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
-        told(self.request(Method::POST, path).json(body).send().expect("an answer"))
+        read_answer(self.request(Method::POST, path).json(body).send().expect("an answer"))
     }
 
     /// Registers a definition; its id.
@@ -74,7 +74,7 @@ impl Server {
     pub fn define(&self, text: &str) -> String {
         let request =
             self.request(Method::POST, "/api/v1/workflows").header("Content-Type", "application/yaml");
-        let (status, made) = told(request.body(text.to_owned()).send().expect("an answer"));
+        let (status, made) = read_answer(request.body(text.to_owned()).send().expect("an answer"));
         assert_eq!(status, StatusCode::CREATED, "{made}");
         made["id"].as_str().expect("an id").to_owned()
     }
@@ -105,9 +105,9 @@ impl Server {
 }
 
 #[track_caller]
-pub fn told(response: Response) -> (StatusCode, Value) {
+pub fn read_answer(response: Response) -> (StatusCode, Value) {
     let status = response.status();
     let text = response.text().expect("a text");
-    let told = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{status}: {error}: {text}"));
-    (status, told)
+    let output = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{status}: {error}: {text}"));
+    (status, output)
 }

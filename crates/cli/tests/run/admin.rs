@@ -21,14 +21,14 @@ fn ran() -> (Place, String) {
 fn a_good_folder_passes() {
     let (place, _) = ran();
     place.run(&[], 0);
-    let told = place.windlass(&["admin", "check"]).expect(0);
-    assert!(told.out.contains("2 executions") && told.out.contains("no problem"), "{}", told.out);
-    let told = place.windlass(&["admin", "check", "--json"]).expect(0).json();
-    assert_eq!((&told["executions"], &told["problems"]), (&2.into(), &serde_json::json!([])));
+    let output = place.windlass(&["admin", "check"]).expect(0);
+    assert!(output.out.contains("2 executions") && output.out.contains("no problem"), "{}", output.out);
+    let output = place.windlass(&["admin", "check", "--json"]).expect(0).json();
+    assert_eq!((&output["executions"], &output["problems"]), (&2.into(), &serde_json::json!([])));
 }
 
 #[test]
-fn a_changed_journal_row_is_told_with_its_place() {
+fn a_changed_journal_row_is_reported_with_its_place() {
     let (place, id) = ran();
     let changed = database(&place)
         .execute("UPDATE journal SET records = CAST(replace(CAST(records AS TEXT), 'offered', 'offerEd') AS BLOB) WHERE version = 0", [])
@@ -36,24 +36,24 @@ fn a_changed_journal_row_is_told_with_its_place() {
     assert_eq!(changed, 1);
     let bare = id.strip_prefix("exec_").expect("a prefix");
     for args in [&["admin", "check"][..], &["executions", "get", &id], &["executions", "events", &id]] {
-        let told = place.windlass(args).expect(1);
-        let all = format!("{}{}", told.out, told.err);
+        let output = place.windlass(args).expect(1);
+        let all = format!("{}{}", output.out, output.err);
         assert!(
             all.contains(bare) && all.contains("version 0") && all.contains("checksum"),
             "{args:?}: {all}"
         );
     }
-    let told = place.windlass(&["admin", "check", "--json"]).expect(1).json();
-    assert_eq!(told["problems"].as_array().map(Vec::len), Some(1), "{told}");
+    let output = place.windlass(&["admin", "check", "--json"]).expect(1).json();
+    assert_eq!(output["problems"].as_array().map(Vec::len), Some(1), "{output}");
 }
 
 #[test]
-fn rows_that_do_not_follow_from_the_journal_are_told() {
+fn rows_that_do_not_follow_from_the_journal_are_reported() {
     let (place, id) = ran();
     database(&place).execute("UPDATE heads SET at = at + 1", []).expect("the row changes");
-    let told = place.windlass(&["admin", "check"]).expect(1);
+    let output = place.windlass(&["admin", "check"]).expect(1);
     let bare = id.strip_prefix("exec_").expect("a prefix");
-    assert!(told.out.contains(bare), "{}", told.out);
+    assert!(output.out.contains(bare), "{}", output.out);
 }
 
 #[test]

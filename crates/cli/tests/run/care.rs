@@ -20,8 +20,8 @@ fn artifacts(place: &Place, data: &str) -> usize {
 fn a_backup_is_put_back_whole() {
     let place = Place::playing(LARGE);
     let id = ran(&place);
-    let told = place.windlass(&["admin", "backup", "saved", "--json"]).expect(0).json();
-    assert_eq!(told["artifacts"], json!(1), "{told}");
+    let output = place.windlass(&["admin", "backup", "saved", "--json"]).expect(0).json();
+    assert_eq!(output["artifacts"], json!(1), "{output}");
     ran(&place);
     place.windlass(&["admin", "restore", "saved", "--data", "back"]).expect(0);
     place.windlass(&["admin", "check", "--data", "back"]).expect(0);
@@ -86,13 +86,13 @@ fn unfinished(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn what_ended_long_ago_is_told_and_then_forgotten() {
+fn what_ended_long_ago_is_reported_and_then_forgotten() {
     let place = Place::playing(LARGE);
     let id = ran(&place);
     let kept = place.windlass(&["admin", "prune", "--json"]).expect(0).json();
     assert_eq!(kept["executions"], json!(0), "it ended just now");
-    let told = place.windlass(&["admin", "prune", "--keep", "0s", "--dry-run", "--json"]).expect(0).json();
-    assert_eq!((&told["executions"], &told["oldest"][0]["executionId"]), (&json!(1), &json!(id)));
+    let output = place.windlass(&["admin", "prune", "--keep", "0s", "--dry-run", "--json"]).expect(0).json();
+    assert_eq!((&output["executions"], &output["oldest"][0]["executionId"]), (&json!(1), &json!(id)));
     place.windlass(&["executions", "get", &id]).expect(0);
     let gone = place.windlass(&["admin", "prune", "--keep", "0s", "--json"]).expect(0).json();
     assert_eq!(gone["executions"], json!(1));

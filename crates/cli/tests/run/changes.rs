@@ -5,7 +5,7 @@ use crate::rig::Place;
 const GATE: &str = "workflow:
 - step: g
   spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}, {else: {then: {allow: false}}}]}}}
-  tool: {kind: shell, command: 'echo passed >> told'}
+  tool: {kind: shell, command: 'echo passed >> output'}
 ";
 
 /// Paused at the gate.
@@ -18,27 +18,27 @@ fn paused() -> (Place, String) {
 #[test]
 fn a_gate_is_opened_by_a_patch_and_resume_does_the_work() {
     let (place, id) = paused();
-    let told = place.windlass(&["executions", "patch", &id, "other=1"]).expect(0);
-    assert_eq!(told.out, format!("{id} paused\n"));
+    let output = place.windlass(&["executions", "patch", &id, "other=1"]).expect(0);
+    assert_eq!(output.out, format!("{id} paused\n"));
     place.windlass(&["run", "--resume", &id]).expect(5);
-    let told = place.windlass(&["executions", "patch", &id, "go=true"]).expect(0);
-    assert_eq!(told.out, format!("{id} running\n"));
-    told.says(&format!("no process runs it at the moment; carry on with:\n  windlass run --resume {id}\n"));
-    assert!(place.lines("told").is_empty(), "nothing runs without a worker");
-    let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
-    assert_eq!((&told["status"], &told["view"]["ctx"]["go"]), (&"completed".into(), &true.into()));
-    assert_eq!(place.lines("told"), ["passed"]);
+    let output = place.windlass(&["executions", "patch", &id, "go=true"]).expect(0);
+    assert_eq!(output.out, format!("{id} running\n"));
+    output.says(&format!("no process runs it at the moment; carry on with:\n  windlass run --resume {id}\n"));
+    assert!(place.lines("output").is_empty(), "nothing runs without a worker");
+    let output = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
+    assert_eq!((&output["status"], &output["view"]["ctx"]["go"]), (&"completed".into(), &true.into()));
+    assert_eq!(place.lines("output"), ["passed"]);
 }
 
 #[test]
 fn a_cancelled_execution_stays_cancelled_and_exits_3() {
     let (place, id) = paused();
-    let told =
+    let output =
         place.windlass(&["executions", "cancel", &id, "--reason", "enough", "--json"]).expect(0).json();
-    assert_eq!(told["status"], "cancelled");
-    let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(3).json();
+    assert_eq!(output["status"], "cancelled");
+    let output = place.windlass(&["run", "--resume", &id, "--json"]).expect(3).json();
     assert_eq!(
-        (&told["errors"][0]["code"], &told["errors"][0]["message"]),
+        (&output["errors"][0]["code"], &output["errors"][0]["message"]),
         (&"CANCELLED".into(), &"enough".into())
     );
 }
@@ -57,8 +57,8 @@ fn what_cannot_be_done_is_refused_in_words() {
     place.windlass(&["executions", "cancel", &id]).expect(0);
     for args in [&["cancel"][..], &["pause"], &["patch", "go=true"]] {
         let all = [&["executions", args[0], &id], &args[1..]].concat();
-        let told = place.windlass(&all).expect(1).says("has ended (cancelled)");
-        assert!(!told.err.contains("Ended("), "{}", told.err);
+        let output = place.windlass(&all).expect(1).says("has ended (cancelled)");
+        assert!(!output.err.contains("Ended("), "{}", output.err);
     }
 }
 

@@ -17,12 +17,12 @@ fn starts(path: &str) -> String {
 const LEAF: &str = "workload: {n: 1, m: 5}
 workflow:
 - step: leaf
-  tool: {kind: shell, command: 'echo leaf {{ workload.n }} {{ workload.m }} >> told; echo {{ workload.n }}'}
+  tool: {kind: shell, command: 'echo leaf {{ workload.n }} {{ workload.m }} >> output; echo {{ workload.n }}'}
 ";
 
 fn list(place: &Place) -> Vec<Value> {
-    let told = place.windlass(&["executions", "list", "--json"]).expect(0).json();
-    told["executions"].as_array().expect("a list").clone()
+    let output = place.windlass(&["executions", "list", "--json"]).expect(0).json();
+    output["executions"].as_array().expect("a list").clone()
 }
 
 #[test]
@@ -39,16 +39,16 @@ fn a_child_is_found_by_file_by_path_and_by_name_and_below_the_folder() {
         fs::create_dir(place.path("parts")).expect("a folder");
         place.write(file, &named("the-leaf", "catalog/leaf", LEAF));
         place.windlass(&["validate", "play.yaml"]).expect(0);
-        let told = place.run(&[], 0);
+        let output = place.run(&[], 0);
         assert_eq!(
-            place.lines("told"),
+            place.lines("output"),
             ["leaf 2 5"],
             "{reference}: its own defaults lie under what it is given"
         );
-        assert_eq!(told["outputs"]["stdout"], "2\n", "{reference}: what it gave is the step's result");
+        assert_eq!(output["outputs"]["stdout"], "2\n", "{reference}: what it gave is the step's result");
         let all = list(&place);
         assert_eq!((all.len(), &all[0]["workflowName"]), (2, &json!(reference)));
-        assert_eq!(all[0]["metadata"]["parentExecutionId"], told["executionId"]);
+        assert_eq!(all[0]["metadata"]["parentExecutionId"], output["executionId"]);
         assert_eq!(
             (&all[0]["metadata"]["triggerType"], &all[0]["status"]),
             (&json!("workflow"), &json!("completed"))
@@ -61,8 +61,8 @@ fn children_of_children_are_registered_before_anything_runs() {
     let place = Place::playing(&starts("middle"));
     place.write("middle.yaml", &named("middle", "middle", &starts("leaf")));
     place.write("leaf.yaml", &named("leaf", "leaf", LEAF));
-    let told = place.run(&[], 0);
-    assert_eq!(told["outputs"]["stdout"], "2\n");
+    let output = place.run(&[], 0);
+    assert_eq!(output["outputs"]["stdout"], "2\n");
     let all = list(&place);
     let names: Vec<&str> = all.iter().filter_map(|one| one["workflowName"].as_str()).collect();
     assert_eq!(names, ["leaf", "middle", "tested"]);
@@ -75,24 +75,24 @@ fn children_of_children_are_registered_before_anything_runs() {
 }
 
 #[test]
-fn a_child_that_is_nowhere_is_told_with_its_place_before_anything_runs() {
+fn a_child_that_is_nowhere_is_reported_with_its_place_before_anything_runs() {
     let place = Place::playing(&format!(
-        "workflow:\n- {{step: first, tool: {{kind: shell, command: 'echo ran >> told'}}, next: call}}\n{}",
+        "workflow:\n- {{step: first, tool: {{kind: shell, command: 'echo ran >> output'}}, next: call}}\n{}",
         &starts("middle")["workflow:\n".len()..]
     ));
-    let told = place.windlass(&["run", "play.yaml"]).expect(2);
-    let told = told.says("error[E0119]: there is no playbook `middle`").says("play.yaml:7:");
-    told.says("= hint: save it as `middle.yaml` in the folder of this file").says("nothing was run");
-    assert!(place.lines("told").is_empty() && !place.path("data").exists());
-    // One that a child names is told at the child's line.
+    let output = place.windlass(&["run", "play.yaml"]).expect(2);
+    let output = output.says("error[E0119]: there is no playbook `middle`").says("play.yaml:7:");
+    output.says("= hint: save it as `middle.yaml` in the folder of this file").says("nothing was run");
+    assert!(place.lines("output").is_empty() && !place.path("data").exists());
+    // One that a child names is reported at the child's line.
     place.write("middle.yaml", &named("middle", "middle", &starts("leaf")));
     for command in ["run", "validate"] {
         place.windlass(&[command, "play.yaml"]).expect(2).says("`leaf`").says("middle.yaml:6:");
     }
-    let told = place.windlass(&["validate", "play.yaml", "--json"]).expect(2).json();
-    assert_eq!((&told["valid"], &told["errors"]), (&json!(false), &json!([])));
-    assert_eq!(told["children"][0]["errors"][0]["code"], "E0119");
-    assert!(place.lines("told").is_empty());
+    let output = place.windlass(&["validate", "play.yaml", "--json"]).expect(2).json();
+    assert_eq!((&output["valid"], &output["errors"]), (&json!(false), &json!([])));
+    assert_eq!(output["children"][0]["errors"][0]["code"], "E0119");
+    assert!(place.lines("output").is_empty());
 }
 
 /// What was not looked at is not said to be nowhere.
@@ -124,8 +124,8 @@ fn two_files_of_one_name_are_not_guessed_between() {
     let place = Place::playing(&starts("leaf"));
     place.write("one.yaml", &named("leaf", "one", LEAF));
     place.write("two.yaml", &named("leaf", "two", LEAF));
-    let told = place.windlass(&["run", "play.yaml"]).expect(2);
-    told.says("several files here are called `leaf`").says("one.yaml").says("two.yaml");
+    let output = place.windlass(&["run", "play.yaml"]).expect(2);
+    output.says("several files here are called `leaf`").says("one.yaml").says("two.yaml");
 }
 
 #[test]
@@ -136,24 +136,24 @@ fn a_child_that_was_registered_before_needs_no_file() {
     fs::remove_file(place.path("child.yaml")).expect("it was there");
     place.windlass(&["validate", "play.yaml"]).expect(0);
     place.run(&[], 0);
-    assert_eq!(place.lines("told").len(), 2);
+    assert_eq!(place.lines("output").len(), 2);
 }
 
 #[test]
 fn the_newest_text_of_a_child_runs_also_one_that_comes_again_and_versions_are_kept() {
     let place = Place::playing(&starts("child"));
     let say = |word: &str| {
-        format!("workflow:\n- {{step: a, tool: {{kind: shell, command: 'echo {word} >> told'}}}}\n")
+        format!("workflow:\n- {{step: a, tool: {{kind: shell, command: 'echo {word} >> output'}}}}\n")
     };
     for word in ["one", "two", "one"] {
         place.write("child.yaml", &named("child", "child", &say(word)));
         place.run(&[], 0);
     }
-    assert_eq!(place.lines("told"), ["one", "two", "one"]);
+    assert_eq!(place.lines("output"), ["one", "two", "one"]);
     for (version, word) in [("1", "one"), ("2", "two"), ("latest", "one")] {
         place.write("play.yaml", &named("p", "p", &starts(&format!("child, version: {version}"))));
         place.run(&[], 0);
-        assert_eq!(place.lines("told").last().map(String::as_str), Some(word), "{version}");
+        assert_eq!(place.lines("output").last().map(String::as_str), Some(word), "{version}");
     }
     let at = |version: &str| {
         place.write("play.yaml", &named("p", "p", &starts(&format!("child, version: {version}"))))
@@ -168,9 +168,9 @@ fn the_newest_text_of_a_child_runs_also_one_that_comes_again_and_versions_are_ke
 fn a_template_is_resolved_when_the_step_runs() {
     let place = Place::playing(&starts("'{{ workload.which }}'"));
     place.write("child.yaml", &named("child", "child", LEAF));
-    let told = place.run(&["--input", "which=nowhere"], 1);
-    assert_eq!(told["errors"][0]["code"], "RESOURCE_NOT_FOUND");
-    assert!(told["errors"][0]["message"].as_str().expect("a text").contains("`nowhere`"));
+    let output = place.run(&["--input", "which=nowhere"], 1);
+    assert_eq!(output["errors"][0]["code"], "RESOURCE_NOT_FOUND");
+    assert!(output["errors"][0]["message"].as_str().expect("a text").contains("`nowhere`"));
     place.write("first.yaml", &named("first", "first", &starts("child")));
     place.windlass(&["run", "first.yaml"]).expect(0);
     place.run(&["--input", "which=child"], 0);
@@ -186,16 +186,16 @@ fn a_childs_failure_is_the_steps_error_and_can_be_handled() {
     arcs:
     - {step: mend, when: \"{{ event.name == 'step.failed' }}\", args: {code: '{{ event.error.code }}', why: '{{ event.error.message }}'}}
 - step: mend
-  tool: {kind: shell, command: 'echo {{ args.code }}: {{ args.why }} >> told'}
+  tool: {kind: shell, command: 'echo {{ args.code }}: {{ args.why }} >> output'}
 ",
     );
     place.write(
         "child.yaml",
         &named("child", "child", "workflow:\n- {step: a, tool: {kind: shell, command: 'exit 7'}}\n"),
     );
-    let told = place.run(&[], 0);
-    assert_eq!(place.lines("told"), ["SHELL_EXIT: the command ended with exit code 7"]);
-    let call = &told["nodeExecutions"][0];
+    let output = place.run(&[], 0);
+    assert_eq!(place.lines("output"), ["SHELL_EXIT: the command ended with exit code 7"]);
+    let call = &output["nodeExecutions"][0];
     assert_eq!((&call["status"], &call["error"]["code"]), (&json!("failed"), &json!("SHELL_EXIT")));
     assert_eq!(list(&place)[0]["status"], "failed");
 }
@@ -225,8 +225,8 @@ fn a_cancel_of_the_parent_reaches_the_child_and_its_process() {
 #[test]
 fn a_playbook_that_starts_itself_ends_at_the_depth_limit() {
     let place = Place::playing("workflow:\n- {step: again, tool: {kind: playbook, path: tested}}\n");
-    let told = place.run(&[], 1);
-    assert_eq!(told["errors"][0]["code"], "LIMIT_EXCEEDED");
+    let output = place.run(&[], 1);
+    assert_eq!(output["errors"][0]["code"], "LIMIT_EXCEEDED");
     let count = list(&place).len();
     assert!((16..=17).contains(&count), "{count} executions");
 }

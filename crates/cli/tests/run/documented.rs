@@ -31,8 +31,8 @@ fn place(nodes: Value, edges: Value) -> Place {
 fn output(place: &Place, inputs: &[&str], node: &str) -> Value {
     let inputs = inputs.iter().flat_map(|input| ["--input", input]);
     let args: Vec<&str> = ["run", "flow.json", "--json"].into_iter().chain(inputs).collect();
-    let told = place.windlass(&args).expect(0).json();
-    let entries = told["nodeExecutions"].as_array().expect("entries");
+    let output = place.windlass(&args).expect(0).json();
+    let entries = output["nodeExecutions"].as_array().expect("entries");
     entries.iter().find(|entry| entry["nodeId"] == node).expect("the node")["output"].clone()
 }
 
@@ -80,8 +80,8 @@ fn wfl_22_the_shell_example_copies_what_it_is_given_and_fails_without_it() {
     place.write("a.txt", "text");
     let path = place.path("a.txt");
     assert_eq!(output(&place, &[&format!("path={}", path.display())], "copy"), json!({ "copied": 1 }));
-    let told = place.windlass(&["run", "flow.json", "--json"]).expect(1).json();
-    let message = told["errors"][0]["message"].as_str().expect("a message").to_owned();
+    let output = place.windlass(&["run", "flow.json", "--json"]).expect(1).json();
+    let message = output["errors"][0]["message"].as_str().expect("a message").to_owned();
     assert!(message.contains("exit code 1") && message.contains("there is no input `path`"), "{message}");
 }
 

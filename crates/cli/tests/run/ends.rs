@@ -9,8 +9,8 @@ workflow:
   tool: {kind: shell, command: 'echo \"Hello, {{ workload.name }}!\"'}
 ";
 
-fn fired(told: &Value) -> Vec<String> {
-    let entries = told["nodeExecutions"].as_array().expect("a list");
+fn fired(output: &Value) -> Vec<String> {
+    let entries = output["nodeExecutions"].as_array().expect("a list");
     entries
         .iter()
         .map(|e| format!("{} {} {}", e["nodeId"], e["firing"], e["status"]).replace('"', ""))
@@ -18,24 +18,24 @@ fn fired(told: &Value) -> Vec<String> {
 }
 
 fn check(steps: &str, code: i32, status: &str, expected: &[&str]) -> Value {
-    let told = Place::playing(steps).run(&[], code);
+    let output = Place::playing(steps).run(&[], code);
     assert_eq!(
-        (told["status"].as_str(), fired(&told)),
+        (output["status"].as_str(), fired(&output)),
         (Some(status), expected.iter().map(ToString::to_string).collect())
     );
-    told
+    output
 }
 
 #[test]
 fn a_completed_execution_exits_0() {
-    let told = check(HELLO, 0, "completed", &["hello 1 completed"]);
-    assert_eq!(told["outputs"]["stdout"], "Hello, World!\n");
+    let output = check(HELLO, 0, "completed", &["hello 1 completed"]);
+    assert_eq!(output["outputs"]["stdout"], "Hello, World!\n");
     assert_eq!(
-        (&told["workflowName"], &told["workflowVersion"], &told["dialect"]),
+        (&output["workflowName"], &output["workflowVersion"], &output["dialect"]),
         (&json!("tested"), &json!(1), &json!("playbook"))
     );
-    assert_eq!(told["metadata"]["triggerType"], "manual");
-    assert!(told["executionId"].as_str().is_some_and(|id| id.len() == 37 && id.starts_with("exec_")));
+    assert_eq!(output["metadata"]["triggerType"], "manual");
+    assert!(output["executionId"].as_str().is_some_and(|id| id.len() == 37 && id.starts_with("exec_")));
 }
 
 #[test]
@@ -43,10 +43,10 @@ fn pbk_01_defaults_that_are_templates_are_rendered_at_the_start_and_given_inputs
     let place = Place::playing(
         "workload: {id: '{{ job.uuid }}', n: 2, double: '{{ n * 2 }}', text: x}\nworkflow:\n- step: a\n  tool: {kind: shell, command: 'echo {{ double }}'}\n",
     );
-    let told = place.run(&["--input", "n=4", "--input", "text={{ n }}"], 0);
-    let id = told["executionId"].as_str().and_then(|id| id.strip_prefix("exec_")).expect("an id");
-    assert_eq!(told["inputs"], json!({ "id": id, "n": 4, "double": 8, "text": "{{ n }}" }));
-    assert_eq!(told["outputs"]["stdout"], "8\n");
+    let output = place.run(&["--input", "n=4", "--input", "text={{ n }}"], 0);
+    let id = output["executionId"].as_str().and_then(|id| id.strip_prefix("exec_")).expect("an id");
+    assert_eq!(output["inputs"], json!({ "id": id, "n": 4, "double": 8, "text": "{{ n }}" }));
+    assert_eq!(output["outputs"]["stdout"], "8\n");
 }
 
 #[test]
@@ -58,13 +58,13 @@ fn pbk_01_a_default_that_cannot_be_rendered_starts_nothing() {
 
 #[test]
 fn a_failed_execution_exits_1() {
-    let told = check(
+    let output = check(
         "workflow:\n- {step: a, tool: {kind: shell, command: 'exit 3'}}\n",
         1,
         "failed",
         &["a 1 failed"],
     );
-    assert_eq!(told["errors"][0]["nodeId"], "a");
+    assert_eq!(output["errors"][0]["nodeId"], "a");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn an_execution_at_a_gate_exits_5() {
 - step: g
   spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}
 ";
-    let told = check(steps, 5, "paused", &[]);
-    assert_eq!(told["view"]["gates"][0]["step"], "g");
+    let output = check(steps, 5, "paused", &[]);
+    assert_eq!(output["view"]["gates"][0]["step"], "g");
     Place::playing(steps)
         .windlass(&["run", "play.yaml"])
         .expect(5)
@@ -95,10 +95,10 @@ fn an_execution_at_a_gate_exits_5() {
 
 #[test]
 fn outputs_go_to_stdout_and_the_story_to_stderr() {
-    let told = Place::playing(HELLO).windlass(&["run", "play.yaml", "--input", "name=Ada"]).expect(0);
-    assert_eq!(told.json()["stdout"], "Hello, Ada!\n");
-    let lines: Vec<&str> = told.err.lines().collect();
-    let [created, started, begun, said, done, ended] = lines[..] else { panic!("{}", told.err) };
+    let output = Place::playing(HELLO).windlass(&["run", "play.yaml", "--input", "name=Ada"]).expect(0);
+    assert_eq!(output.json()["stdout"], "Hello, Ada!\n");
+    let lines: Vec<&str> = output.err.lines().collect();
+    let [created, started, begun, said, done, ended] = lines[..] else { panic!("{}", output.err) };
     assert!(created.starts_with("exec_") && created.ends_with("tested, version 1"), "{created}");
     assert_eq!((started, begun, said), ("started", "step hello offered", "hello | Hello, Ada!"));
     assert!(done.starts_with("step hello done ") && done.ends_with("ms"), "{done}");
@@ -109,17 +109,17 @@ fn outputs_go_to_stdout_and_the_story_to_stderr() {
 fn inputs_lie_over_the_workload() {
     let place = Place::playing("workload: {a: 1, b: {c: 2, d: 3}}\nworkflow:\n- {step: x}\n");
     place.write("in.json", r#"{"b": {"c": "file"}, "extra": [1]}"#);
-    let told = place.run(&["--inputs", "@in.json", "--input", "a=7"], 0);
-    assert_eq!(told["inputs"], json!({ "a": 7, "b": { "c": "file", "d": 3 }, "extra": [1] }));
+    let output = place.run(&["--inputs", "@in.json", "--input", "a=7"], 0);
+    assert_eq!(output["inputs"], json!({ "a": 7, "b": { "c": "file", "d": 3 }, "extra": [1] }));
 }
 
 #[test]
-fn a_bad_definition_exits_2_tells_every_error_and_writes_nothing() {
+fn a_bad_definition_exits_2_reports_every_error_and_writes_nothing() {
     let place = Place::playing("workflow:\n- {step: ship, next: shp}\n- {step: b, when: x, next: ship}\n");
-    let told = place.windlass(&["run", "play.yaml"]).expect(2);
-    assert_eq!(told.out, "");
-    let told = told.says("error[E0107]").says("play.yaml:5:22").says("did you mean `ship`?");
-    told.says("error[E0106]").says("2 errors; nothing was run");
+    let output = place.windlass(&["run", "play.yaml"]).expect(2);
+    assert_eq!(output.out, "");
+    let output = output.says("error[E0107]").says("play.yaml:5:22").says("did you mean `ship`?");
+    output.says("error[E0106]").says("2 errors; nothing was run");
     assert!(!place.path("data").exists());
 }
 
@@ -146,12 +146,12 @@ fn several_executions_are_one_object_each_on_a_line() {
     let place = Place::playing(
         "workload: {code: 0}\nworkflow:\n- {step: a, tool: {kind: shell, command: 'exit {{ workload.code }}'}}\n",
     );
-    let told = place.windlass(&["run", "play.yaml", "--json", "--times", "3"]).expect(0);
+    let output = place.windlass(&["run", "play.yaml", "--json", "--times", "3"]).expect(0);
     let objects: Vec<Value> =
-        told.out.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
-    assert_eq!(objects.iter().filter(|told| told["status"] == "completed").count(), 3);
-    let told = place.windlass(&["run", "play.yaml", "--times", "2", "--input", "code=1"]).expect(1);
-    assert_eq!(told.out.lines().filter(|line| line.ends_with(" failed")).count(), 2);
+        output.out.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert_eq!(objects.iter().filter(|output| output["status"] == "completed").count(), 3);
+    let output = place.windlass(&["run", "play.yaml", "--times", "2", "--input", "code=1"]).expect(1);
+    assert_eq!(output.out.lines().filter(|line| line.ends_with(" failed")).count(), 2);
 }
 
 #[test]
@@ -173,8 +173,8 @@ workflow:
   next: after
 - {step: after}
 ";
-    let told = check(steps, 0, "completed", &["l 1 completed", "after 1 completed"]);
-    let iterations = told["nodeExecutions"][0]["iterations"].as_array().expect("iterations");
+    let output = check(steps, 0, "completed", &["l 1 completed", "after 1 completed"]);
+    let iterations = output["nodeExecutions"][0]["iterations"].as_array().expect("iterations");
     let said: Vec<&Value> = iterations.iter().map(|iteration| &iteration["output"]["stdout"]).collect();
     assert_eq!(said, ["p\n", "q\n"]);
 }
@@ -186,12 +186,12 @@ fn the_examples_run_as_they_say() {
     for (name, said) in
         [("hello", "Hello, World!\n"), ("fanout", " files in /tmp on "), ("loop", "5 words were measured\n")]
     {
-        let told = place.windlass(&["run", &example(name)]).expect(0).json();
-        assert!(told["stdout"].as_str().is_some_and(|stdout| stdout.contains(said)), "{name}: {told}");
+        let output = place.windlass(&["run", &example(name)]).expect(0).json();
+        assert!(output["stdout"].as_str().is_some_and(|stdout| stdout.contains(said)), "{name}: {output}");
     }
     for (approved, said) in [("true", "1.4.0 is out"), ("false", "stays in the harbour")] {
-        let told = place.windlass(&["run", &example("approval"), "--json"]).expect(5).json();
-        let id = told["executionId"].as_str().expect("an id");
+        let output = place.windlass(&["run", &example("approval"), "--json"]).expect(5).json();
+        let id = output["executionId"].as_str().expect("an id");
         place.windlass(&["executions", "patch", id, &format!("approved={approved}")]).expect(0);
         place.windlass(&["run", "--resume", id]).expect(0).says(said);
     }

@@ -6,13 +6,13 @@ use rustix::process::Signal;
 /// `first` ends at once; `second` lasts until somebody makes the file `go`.
 const TWO: &str = "workflow:
 - step: first
-  tool: {kind: shell, command: 'echo first >> told'}
+  tool: {kind: shell, command: 'echo first >> output'}
   next: second
 - step: second
-  tool: {kind: shell, command: 'echo second >> told; echo $$ > pid; test -e go || exec sleep 1000'}
+  tool: {kind: shell, command: 'echo second >> output; echo $$ > pid; test -e go || exec sleep 1000'}
   next: third
 - step: third
-  tool: {kind: shell, command: 'echo third >> told'}
+  tool: {kind: shell, command: 'echo third >> output'}
 ";
 
 fn interrupt(place: &Place, args: &[&str], signal: Signal) -> (Option<i32>, String) {
@@ -24,7 +24,7 @@ fn interrupt(place: &Place, args: &[&str], signal: Signal) -> (Option<i32>, Stri
     (code, err)
 }
 
-/// The command in the last line of what was told.
+/// The command in the last line of what was reported.
 fn carry_on(err: &str) -> Vec<String> {
     let line = err.lines().last().expect("a last line");
     let command = line.strip_prefix("  windlass ").unwrap_or_else(|| panic!("{err}"));
@@ -39,9 +39,9 @@ fn after_ctrl_c_nothing_runs_on_and_resume_does_the_rest_once() {
     place.write("go", "");
     let again = carry_on(&err);
     let again: Vec<&str> = again.iter().map(String::as_str).chain(["--json"]).collect();
-    let told = place.windlass(&again).expect(0).json();
-    assert_eq!(told["status"], "completed");
-    assert_eq!(place.lines("told"), ["first", "second", "second", "third"]);
+    let output = place.windlass(&again).expect(0).json();
+    assert_eq!(output["status"], "completed");
+    assert_eq!(place.lines("output"), ["first", "second", "second", "third"]);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn after_a_kill_nothing_runs_on_and_resume_does_the_rest_once() {
     assert_eq!(code, None);
     place.write("go", "");
     place.windlass(&["run", "--resume"]).expect(0);
-    assert_eq!(place.lines("told"), ["first", "second", "second", "third"]);
+    assert_eq!(place.lines("output"), ["first", "second", "second", "third"]);
     place.windlass(&["run", "--resume"]).expect(0).says("nothing to resume");
 }
 
@@ -67,11 +67,11 @@ fn an_orderly_end_is_no_lost_worker_however_often_it_comes() {
     }
     place.write("go", "");
     place.windlass(&["run", "--resume"]).expect(0);
-    assert_eq!(place.lines("told").iter().filter(|line| *line == "second").count(), 5);
+    assert_eq!(place.lines("output").iter().filter(|line| *line == "second").count(), 5);
 }
 
 #[test]
-fn another_run_in_the_folder_tells_of_what_was_interrupted() {
+fn another_run_in_the_folder_reports_of_what_was_interrupted() {
     let place = Place::playing(TWO);
     interrupt(&place, &["run", "play.yaml"], Signal::INT);
     place.write("other.yaml", &playbook("tested", "workflow:\n- {step: a, tool: {kind: noop}}\n"));
@@ -106,23 +106,26 @@ fn a_second_ctrl_c_does_not_wait_for_a_stubborn_step() {
 #[test]
 fn resume_without_an_id_takes_up_all_that_have_not_ended() {
     let place = Place::playing(
-        "workflow:\n- step: a\n  tool: {kind: shell, command: 'echo a >> told; test -e go || exec sleep 1000'}\n",
+        "workflow:\n- step: a\n  tool: {kind: shell, command: 'echo a >> output; test -e go || exec sleep 1000'}\n",
     );
     let running = place.start(&["run", "play.yaml", "--times", "3"]);
-    until("three steps run", || (place.lines("told").len() == 3).then_some(()));
+    until("three steps run", || (place.lines("output").len() == 3).then_some(()));
     running.signal(Signal::INT);
     let (code, _, err) = running.end();
     assert_eq!((code, carry_on(&err)), (Some(130), vec!["run".to_owned(), "--resume".to_owned()]));
     place.write("go", "");
-    let told = place.windlass(&["run", "--resume"]).expect(0);
-    assert_eq!(told.out.lines().filter(|line| line.ends_with(" completed")).count(), 3);
-    assert_eq!(place.lines("told").len(), 6);
+    let output = place.windlass(&["run", "--resume"]).expect(0);
+    assert_eq!(output.out.lines().filter(|line| line.ends_with(" completed")).count(), 3);
+    assert_eq!(place.lines("output").len(), 6);
 }
 
 #[test]
-fn resuming_what_has_ended_tells_how_it_ended() {
+fn resuming_what_has_ended_reports_how_it_ended() {
     let place = Place::playing("workflow:\n- {step: a, tool: {kind: shell, command: 'exit 1'}}\n");
     let id = place.run(&[], 1)["executionId"].as_str().expect("an id").to_owned();
-    let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(1).json();
-    assert_eq!((told["executionId"].as_str(), told["status"].as_str()), (Some(id.as_str()), Some("failed")));
+    let output = place.windlass(&["run", "--resume", &id, "--json"]).expect(1).json();
+    assert_eq!(
+        (output["executionId"].as_str(), output["status"].as_str()),
+        (Some(id.as_str()), Some("failed"))
+    );
 }

@@ -28,16 +28,16 @@ workflow:
     kind: artifact
     action: get
     ref: "{{ make._ref }}"
-  - name: told
+  - name: output
     kind: noop
     result: {sum: "{{ all.sum }}", count: "{{ again.count }}", small: "{{ args.small }}"}
-  set_ctx: {told: "{{ sum.results.told }}", rows: "{{ args.rows }}"}
+  set_ctx: {output: "{{ sum.results.output }}", rows: "{{ args.rows }}"}
   next:
     arcs:
     - step: end
       when: "{{ ctx.rows | length == 20000 }}"
 - step: end
-  tool: {kind: noop, result: "{{ ctx.told }}"}
+  tool: {kind: noop, result: "{{ ctx.output }}"}
 "#;
 
 fn node<'v>(run: &'v Value, name: &str) -> &'v Value {
@@ -97,8 +97,12 @@ workflow:
     let run = place.run(&[], 1);
     assert_eq!(node(&run, "gone")["error"]["code"], "REFERENCE_NOT_AVAILABLE", "{run}");
     assert_eq!(node(&run, "fine")["status"], "completed");
-    let told = place.windlass(&["admin", "check"]).expect(1);
-    assert!(told.out.contains("artifacts: sha256:") && told.out.contains("is not there"), "{}", told.out);
+    let output = place.windlass(&["admin", "check"]).expect(1);
+    assert!(
+        output.out.contains("artifacts: sha256:") && output.out.contains("is not there"),
+        "{}",
+        output.out
+    );
 }
 
 #[test]
@@ -114,7 +118,7 @@ workflow:
     place.write("inputs.json", &json!({ "rows": (0..30_000).collect::<Vec<_>>() }).to_string());
     let run = place.run(&["--inputs", "@inputs.json"], 0);
     assert_eq!(run["outputs"], json!({ "n": 30_000, "last": 29_999 }));
-    assert_eq!(run["inputs"]["rows"][29_999], 29_999, "they are told as they are");
+    assert_eq!(run["inputs"]["rows"][29_999], 29_999, "they are reported as they are");
 }
 
 const CHILD: &str = r#"
@@ -157,8 +161,8 @@ fn a_pipeline_waits_durably_for_the_playbooks_in_it() {
     engine.signal(rustix::process::Signal::KILL);
     drop(engine.end());
     place.write("go", "");
-    let told = place.windlass(&["run", "--resume", "--json"]).expect(0);
-    let run: Value = serde_json::from_str(told.out.lines().next().unwrap_or_default()).expect("the parent");
+    let output = place.windlass(&["run", "--resume", "--json"]).expect(0);
+    let run: Value = serde_json::from_str(output.out.lines().next().unwrap_or_default()).expect("the parent");
     assert_eq!(run["outputs"]["one"], 40, "{run}");
     assert_eq!(run["outputs"]["why"], "SHELL_EXIT");
     let ran = place.lines("ran");

@@ -13,8 +13,8 @@ workflow:
   tool: {kind: shell, command: 'echo bye; exit {{ workload.code }}'}
 ";
 
-fn id_of(told: &Value) -> String {
-    told["executionId"].as_str().expect("an id").to_owned()
+fn id_of(output: &Value) -> String {
+    output["executionId"].as_str().expect("an id").to_owned()
 }
 
 #[test]
@@ -23,21 +23,21 @@ fn the_list_is_newest_first_filtered_and_limited() {
     let good = id_of(&place.run(&[], 0));
     let bad = id_of(&place.run(&["--input", "code=1"], 1));
     let list = |args: &[&str]| {
-        let told = place.windlass(&[&["executions", "list", "--json"], args].concat()).expect(0).json();
-        let rows = told["executions"].as_array().expect("a list").clone();
+        let output = place.windlass(&[&["executions", "list", "--json"], args].concat()).expect(0).json();
+        let rows = output["executions"].as_array().expect("a list").clone();
         let ids: Vec<String> = rows.iter().map(id_of).collect();
-        (ids, told["pagination"]["hasMore"].as_bool())
+        (ids, output["pagination"]["hasMore"].as_bool())
     };
     assert_eq!(list(&[]), (vec![bad.clone(), good.clone()], Some(false)));
     assert_eq!(list(&["--limit", "1"]), (vec![bad.clone()], Some(true)));
     assert_eq!(list(&["--status", "completed"]), (vec![good.clone()], Some(false)));
     assert_eq!(list(&["--status", "open"]), (vec![], Some(false)));
-    let told = place.windlass(&["executions", "list"]).expect(0);
-    let lines: Vec<&str> = told.out.lines().collect();
+    let output = place.windlass(&["executions", "list"]).expect(0);
+    let lines: Vec<&str> = output.out.lines().collect();
     assert!(
         lines[0].starts_with(&bad) && lines[0].contains(" failed ") && lines[0].ends_with(" s ago  tested"),
         "{}",
-        told.out
+        output.out
     );
     place.windlass(&["executions", "list", "--status", "done"]).expect(2).says("partial_success");
 }
@@ -50,8 +50,8 @@ fn an_id_may_be_bare_dashed_or_a_part_that_fits_one() {
     let dashed =
         format!("{}-{}-{}-{}-{}", &bare[..8], &bare[8..12], &bare[12..16], &bare[16..20], &bare[20..]);
     for text in [first.as_str(), bare, &bare.to_uppercase(), &dashed, &first[..29], &bare[20..]] {
-        let told = place.windlass(&["executions", "get", text, "--json"]).expect(0).json();
-        assert_eq!(id_of(&told), first, "{text}");
+        let output = place.windlass(&["executions", "get", text, "--json"]).expect(0).json();
+        assert_eq!(id_of(&output), first, "{text}");
     }
     // Both began within the same minute, so they begin with the same digits.
     let shared: String =
@@ -65,12 +65,12 @@ fn an_id_may_be_bare_dashed_or_a_part_that_fits_one() {
 }
 
 #[test]
-fn get_tells_the_same_object_as_run_and_a_page_for_people() {
+fn get_reports_the_same_object_as_run_and_a_page_for_people() {
     let place = Place::playing(STEPS);
-    let told = place.run(&["--input", "code=1"], 1);
-    let again = place.windlass(&["executions", "get", &id_of(&told), "--json"]).expect(0).json();
-    assert_eq!(told, again);
-    let page = place.windlass(&["executions", "get", &id_of(&told)]).expect(0).out;
+    let output = place.run(&["--input", "code=1"], 1);
+    let again = place.windlass(&["executions", "get", &id_of(&output), "--json"]).expect(0).json();
+    assert_eq!(output, again);
+    let page = place.windlass(&["executions", "get", &id_of(&output)]).expect(0).out;
     for part in [
         "tested, version 1",
         "status      failed in ",
@@ -85,7 +85,7 @@ fn get_tells_the_same_object_as_run_and_a_page_for_people() {
 
 /// The events of an execution: name, step, path.
 fn events(place: &Place, id: &str) -> Vec<(u64, String)> {
-    let told = place.windlass(&["executions", "events", id, "--json"]).expect(0);
+    let output = place.windlass(&["executions", "events", id, "--json"]).expect(0);
     let brief = |event: &Value| {
         let path = event["path"].as_array().map(|_| event["path"].to_string());
         let parts = [event["event"].as_str(), event["step"].as_str(), path.as_deref()];
@@ -94,7 +94,7 @@ fn events(place: &Place, id: &str) -> Vec<(u64, String)> {
             parts.into_iter().flatten().collect::<Vec<_>>().join(" "),
         )
     };
-    told.out.lines().map(|line| brief(&serde_json::from_str(line).expect("an object"))).collect()
+    output.out.lines().map(|line| brief(&serde_json::from_str(line).expect("an object"))).collect()
 }
 
 #[test]
@@ -152,14 +152,14 @@ fn logs_carry_the_step_and_the_iteration() {
     let mut found: Vec<&str> = lines.lines().collect();
     found.sort_unstable();
     assert_eq!(found, ["last | bye", "say[0] | noise", "say[0] | x", "say[1] | noise", "say[1] | y"]);
-    let told = place.windlass(&["executions", "logs", &id, "--step", "last", "--json"]).expect(0).json();
+    let output = place.windlass(&["executions", "logs", &id, "--step", "last", "--json"]).expect(0).json();
     assert_eq!(
         (
-            &told["nodeId"],
-            &told["message"],
-            &told["level"],
-            &told["data"]["stream"],
-            &told["data"]["attempt"]
+            &output["nodeId"],
+            &output["message"],
+            &output["level"],
+            &output["data"]["stream"],
+            &output["data"]["attempt"]
         ),
         (&"last".into(), &"bye".into(), &"info".into(), &"stdout".into(), &1.into())
     );
@@ -167,7 +167,7 @@ fn logs_carry_the_step_and_the_iteration() {
 }
 
 #[test]
-fn watching_what_has_ended_tells_it_and_exits_like_run() {
+fn watching_what_has_ended_reports_it_and_exits_like_run() {
     let place = Place::playing(STEPS);
     let id = id_of(&place.run(&["--input", "code=1"], 1));
     place
@@ -185,8 +185,8 @@ fn a_definition_and_an_execution_are_drawn() {
     );
     let plain = place.windlass(&["graph", "play.yaml"]).expect(0).out;
     assert!(plain.starts_with("flowchart TD\n  n0[\"a<br/>shell\"]\n"), "{plain}");
-    let told = place.run(&[], 1);
-    let id = told["executionId"].as_str().expect("an id");
+    let output = place.run(&[], 1);
+    let id = output["executionId"].as_str().expect("an id");
     let coloured = place.windlass(&["executions", "get", id, "--graph"]).expect(0).out;
     assert!(coloured.contains("a<br/>shell<br/>3 times, completed"), "{coloured}");
     assert!(coloured.contains("class n1 failed"), "{coloured}");

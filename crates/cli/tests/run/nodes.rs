@@ -74,9 +74,9 @@ fn run(place: &Place) -> Value {
     place.windlass(&["run", "flow.json", "--json"]).expect(0).json()
 }
 
-fn entry<'t>(told: &'t Value, node: &str) -> &'t Value {
-    let entries = told["nodeExecutions"].as_array().expect("entries");
-    entries.iter().find(|entry| entry["nodeId"] == node).unwrap_or_else(|| panic!("{node}: {told}"))
+fn entry<'t>(output: &'t Value, node: &str) -> &'t Value {
+    let entries = output["nodeExecutions"].as_array().expect("entries");
+    entries.iter().find(|entry| entry["nodeId"] == node).unwrap_or_else(|| panic!("{node}: {output}"))
 }
 
 #[test]
@@ -128,10 +128,10 @@ fn wfl_21_after_a_kill_no_answer_is_asked_for_and_no_ended_node_is_run_again() {
     ]);
     let place = Place::playing("workflow: []\n");
     let at = |name: &str| place.path(name).display().to_string();
-    let quick = format!("echo quick >> {}; windlass-node input word", at("told"));
+    let quick = format!("echo quick >> {}; windlass-node input word", at("output"));
     let slow = format!(
         "echo slow >> {}; echo $$ > {}; test -e {} || exec sleep 1000",
-        at("told"),
+        at("output"),
         at("pid"),
         at("go")
     );
@@ -153,13 +153,13 @@ fn wfl_21_after_a_kill_no_answer_is_asked_for_and_no_ended_node_is_run_again() {
     place.write("go", "");
     place.windlass(&["run", "--resume"]).expect(0);
     assert_eq!(left(), 0, "the next process did");
-    assert_eq!(place.lines("told"), ["quick", "slow", "slow"], "only what was under way is done again");
+    assert_eq!(place.lines("output"), ["quick", "slow", "slow"], "only what was under way is done again");
     let asked = model.asked();
     assert_eq!(asked.len(), 3, "each answer was asked for once");
     let listed = place.windlass(&["executions", "list", "--json"]).expect(0).json();
     let id = listed["executions"][0]["executionId"].as_str().expect("an id");
-    let told = place.windlass(&["executions", "get", id, "--json"]).expect(0).json();
-    let agent = entry(&told, "ai");
+    let output = place.windlass(&["executions", "get", id, "--json"]).expect(0).json();
+    let agent = entry(&output, "ai");
     assert_eq!(
         (&agent["output"]["text"], &agent["output"]["toolCalls"]),
         (&json!("both are done"), &json!(2))

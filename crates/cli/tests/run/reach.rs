@@ -1,6 +1,6 @@
 //! Where http tasks of a run get to, with the environment of the process around them.
 
-use crate::rig::{Place, Told};
+use crate::rig::{CommandOutput, Place};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
@@ -39,8 +39,8 @@ fn a_run_reaches_this_machine_and_no_proxy_of_the_environment_stands_between() {
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         command.env(name, &proxy);
     }
-    let told = Told::of(command).expect(0).json();
-    assert_eq!(told["outputs"]["data"]["by"], "the server");
+    let output = CommandOutput::of(command).expect(0).json();
+    assert_eq!(output["outputs"]["data"]["by"], "the server");
 }
 
 #[test]
@@ -49,14 +49,17 @@ fn metadata_services_stay_closed_whatever_is_allowed() {
     let mut command =
         place.command(&["run", "play.yaml", "--json", "--input", "url=http://169.254.169.254/"]);
     command.env("WINDLASS_EGRESS_ALLOW", "169.254.0.0/16,0.0.0.0/0");
-    let told = Told::of(command).expect(1).json();
-    assert_eq!(told["errors"][0]["code"], "EGRESS_REFUSED", "{told}");
+    let output = CommandOutput::of(command).expect(1).json();
+    assert_eq!(output["errors"][0]["code"], "EGRESS_REFUSED", "{output}");
 }
 
 #[test]
-fn a_list_that_cannot_be_read_is_told_before_anything_runs() {
+fn a_list_that_cannot_be_read_is_reported_before_anything_runs() {
     let place = Place::playing(FETCH);
     let mut command = place.command(&["run", "play.yaml"]);
     command.env("WINDLASS_EGRESS_ALLOW", "10.0.0.0/8,intranet");
-    Told::of(command).expect(2).says("WINDLASS_EGRESS_ALLOW").says("`intranet` is no range of addresses");
+    CommandOutput::of(command)
+        .expect(2)
+        .says("WINDLASS_EGRESS_ALLOW")
+        .says("`intranet` is no range of addresses");
 }

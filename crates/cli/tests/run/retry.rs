@@ -7,22 +7,22 @@ use serde_json::Value;
 const CHAIN: &str = "workload: {n: 1}
 workflow:
 - step: first
-  tool: {kind: shell, command: 'echo first >> told; echo 41'}
+  tool: {kind: shell, command: 'echo first >> output; echo 41'}
   next: check
 - step: check
-  tool: {kind: shell, command: 'echo check >> told; test -e go'}
+  tool: {kind: shell, command: 'echo check >> output; test -e go'}
   next: {arcs: [{step: last, when: \"{{ event.name == 'step.done' }}\"}]}
 - step: last
-  tool: {kind: shell, command: 'echo last {{ first.stdout | trim }} {{ workload.n }} >> told'}
+  tool: {kind: shell, command: 'echo last {{ first.stdout | trim }} {{ workload.n }} >> output'}
 ";
 
-fn id_of(told: &Value) -> String {
-    told["executionId"].as_str().expect("an id").to_owned()
+fn id_of(output: &Value) -> String {
+    output["executionId"].as_str().expect("an id").to_owned()
 }
 
-fn nodes(told: &Value) -> Vec<(String, String)> {
+fn nodes(output: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    let entries = told["nodeExecutions"].as_array().expect("entries").iter();
+    let entries = output["nodeExecutions"].as_array().expect("entries").iter();
     entries.map(|entry| (text(&entry["nodeId"]), text(&entry["status"]))).collect()
 }
 
@@ -31,9 +31,9 @@ fn a_failed_execution_is_done_again_from_its_failure_and_keeps_what_was_done() {
     let place = Place::playing(CHAIN);
     let old = place.run(&[], 1);
     place.write("go", "");
-    let told = place.windlass(&["executions", "retry", &id_of(&old), "--json"]).expect(0);
-    let new = told.json();
-    assert_eq!(place.lines("told"), ["first", "check", "check", "last 41 1"]);
+    let output = place.windlass(&["executions", "retry", &id_of(&old), "--json"]).expect(0);
+    let new = output.json();
+    assert_eq!(place.lines("output"), ["first", "check", "check", "last 41 1"]);
     let done = |step: &str| (step.to_owned(), "completed".to_owned());
     assert_eq!(nodes(&new), [done("first"), done("check"), done("last")]);
     assert_ne!(new["executionId"], old["executionId"]);
@@ -51,24 +51,24 @@ fn a_failed_execution_is_done_again_from_its_failure_and_keeps_what_was_done() {
 }
 
 #[test]
-fn progress_tells_only_what_the_retry_does_itself() {
+fn progress_reports_only_what_the_retry_does_itself() {
     let place = Place::playing(CHAIN);
     let old = place.run(&[], 1);
     place.write("go", "");
-    let told = place.windlass(&["executions", "retry", &id_of(&old)]).expect(0);
-    assert!(told.err.contains(&format!("takes over from {}", id_of(&old))), "{}", told.err);
-    assert!(told.err.contains("step check done") && !told.err.contains("step first"), "{}", told.err);
+    let output = place.windlass(&["executions", "retry", &id_of(&old)]).expect(0);
+    assert!(output.err.contains(&format!("takes over from {}", id_of(&old))), "{}", output.err);
+    assert!(output.err.contains("step check done") && !output.err.contains("step first"), "{}", output.err);
 }
 
 #[test]
-fn a_retry_begins_at_the_step_and_with_the_inputs_it_is_told() {
+fn a_retry_begins_at_the_step_and_with_the_inputs_it_is_reported() {
     let place = Place::playing(CHAIN);
     let old = place.run(&[], 1);
     place.write("go", "");
     let args = ["executions", "retry", &id_of(&old), "--from", "first", "--input", "n=2", "--json"];
     let new = place.windlass(&args).expect(0).json();
     assert_eq!(new["inputs"]["n"], 2);
-    assert_eq!(place.lines("told"), ["first", "check", "first", "check", "last 41 2"]);
+    assert_eq!(place.lines("output"), ["first", "check", "first", "check", "last 41 2"]);
 }
 
 #[test]
@@ -78,23 +78,23 @@ fn one_of_several_firings_is_named_by_its_number() {
 - step: turn
   tool:
     kind: shell
-    command: 'echo {{ args.n | default(1) }} >> told; test {{ args.n | default(1) }} != 3 || test -e go'
+    command: 'echo {{ args.n | default(1) }} >> output; test {{ args.n | default(1) }} != 3 || test -e go'
   next: {arcs: [{step: turn, when: \"{{ event.name == 'step.done' and (args.n | default(1)) < 3 }}\", args: {n: '{{ (args.n | default(1)) + 1 }}'}}]}
 ",
     );
     let old = id_of(&place.run(&[], 1));
     place.write("go", "");
     place.windlass(&["executions", "retry", &old, "--from", "turn", "--firing", "2"]).expect(0);
-    assert_eq!(place.lines("told"), ["1", "2", "3", "2", "3"]);
+    assert_eq!(place.lines("output"), ["1", "2", "3", "2", "3"]);
     place.windlass(&["executions", "retry", &old, "--from", "turn"]).expect(0);
-    assert_eq!(place.lines("told").last().map(String::as_str), Some("3"));
-    assert_eq!(place.lines("told").len(), 6, "without a number it is the one that failed");
-    let told = place.windlass(&["executions", "retry", &old, "--from", "turn", "--firing", "4"]).expect(2);
-    told.says("step `turn` fired 3 times, so it has no firing 4");
+    assert_eq!(place.lines("output").last().map(String::as_str), Some("3"));
+    assert_eq!(place.lines("output").len(), 6, "without a number it is the one that failed");
+    let output = place.windlass(&["executions", "retry", &old, "--from", "turn", "--firing", "4"]).expect(2);
+    output.says("step `turn` fired 3 times, so it has no firing 4");
 }
 
 #[test]
-fn what_cannot_be_retried_is_told_with_the_reason() {
+fn what_cannot_be_retried_is_reported_with_the_reason() {
     let place = Place::playing(
         "executor: {spec: {final_step: close}}
 workflow:
@@ -129,9 +129,9 @@ fn a_retry_in_a_held_folder_runs_in_the_process_that_holds_it() {
     place.windlass(&["executions", "retry", &other]).expect(1).says("it has not ended");
     place.windlass(&["executions", "retry", &old, "--from", "nowhere"]).expect(2).says("no step `nowhere`");
     place.write("go", "");
-    let told = place.windlass(&["executions", "retry", &old, "--from", "check", "--json"]).expect(0).json();
-    assert_eq!((&told["status"], &told["metadata"]["retryOf"]), (&"completed".into(), &old.into()));
-    assert_eq!(place.lines("told"), ["first", "check", "check", "last 41 1"]);
+    let output = place.windlass(&["executions", "retry", &old, "--from", "check", "--json"]).expect(0).json();
+    assert_eq!((&output["status"], &output["metadata"]["retryOf"]), (&"completed".into(), &old.into()));
+    assert_eq!(place.lines("output"), ["first", "check", "check", "last 41 1"]);
     place.write("end", "");
     assert_eq!(running.end().0, Some(0));
 }
@@ -140,9 +140,9 @@ fn a_retry_in_a_held_folder_runs_in_the_process_that_holds_it() {
 fn a_retry_that_is_killed_goes_on_under_its_own_id() {
     let place = Place::playing(
         "workflow:
-- {step: first, tool: {kind: shell, command: 'echo first >> told'}, next: second}
+- {step: first, tool: {kind: shell, command: 'echo first >> output'}, next: second}
 - step: second
-  tool: {kind: shell, command: 'echo second >> told; test -e again || exit 1; echo $$ > pid; test -e go || exec sleep 1000'}
+  tool: {kind: shell, command: 'echo second >> output; test -e again || exit 1; echo $$ > pid; test -e go || exec sleep 1000'}
 ",
     );
     let old = id_of(&place.run(&[], 1));
@@ -154,9 +154,9 @@ fn a_retry_that_is_killed_goes_on_under_its_own_id() {
     running.end();
     until("the step's process is gone", || crate::rig::is_gone(pid).then_some(()));
     place.write("go", "");
-    let told = place.windlass(&["run", "--resume", &new, "--json"]).expect(0).json();
-    assert_eq!(told["metadata"]["retryOf"], old.as_str());
-    assert_eq!(place.lines("told"), ["first", "second", "second", "second"]);
+    let output = place.windlass(&["run", "--resume", &new, "--json"]).expect(0).json();
+    assert_eq!(output["metadata"]["retryOf"], old.as_str());
+    assert_eq!(place.lines("output"), ["first", "second", "second", "second"]);
     let list = place.windlass(&["executions", "list", "--json"]).expect(0).json();
     assert_eq!(list["executions"].as_array().map(Vec::len), Some(2), "it was made once");
 }

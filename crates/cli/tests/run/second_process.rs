@@ -30,10 +30,10 @@ fn a_second_run_in_the_same_folder_runs_in_the_process_that_holds_it() {
     let place = Place::playing(LASTING);
     let (running, first) = lasting(&place);
     place.write("short.yaml", &crate::rig::playbook("short", SHORT));
-    let told = place.windlass(&["run", "short.yaml", "--json"]).expect(0).says("step short done").json();
-    assert_eq!(told["status"], "completed");
+    let output = place.windlass(&["run", "short.yaml", "--json"]).expect(0).says("step short done").json();
+    assert_eq!(output["status"], "completed");
     let list = place.windlass(&["executions", "list"]).expect(0).out;
-    assert!(list.contains(&first) && list.contains(told["executionId"].as_str().expect("an id")), "{list}");
+    assert!(list.contains(&first) && list.contains(output["executionId"].as_str().expect("an id")), "{list}");
     place.write("go", "");
     assert_eq!(running.end().0, Some(5));
 }
@@ -77,9 +77,12 @@ fn the_socket_in_the_folder_is_for_its_owner_alone() {
 fn looking_works_beside_a_running_engine() {
     let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
-    let told = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
-    assert_eq!((&told["status"], &told["progress"]["currentNode"]), (&"running".into(), &"lasting".into()));
-    assert_eq!(told["nodeExecutions"][0]["status"], "running");
+    let output = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
+    assert_eq!(
+        (&output["status"], &output["progress"]["currentNode"]),
+        (&"running".into(), &"lasting".into())
+    );
+    assert_eq!(output["nodeExecutions"][0]["status"], "running");
     assert!(place.windlass(&["executions", "list", "--status", "running"]).expect(0).out.contains(&id));
     assert!(place.windlass(&["executions", "events", &id]).expect(0).out.contains("step.offered"));
     assert_eq!(place.windlass(&["executions", "logs", &id]).expect(0).out, "lasting | begun\n");
@@ -92,8 +95,8 @@ fn looking_works_beside_a_running_engine() {
 fn a_gate_is_opened_from_a_second_process_before_it_is_reached() {
     let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
-    let told = place.windlass(&["executions", "patch", &id, "open=true", "--json"]).expect(0).json();
-    assert_eq!(told["status"], "running");
+    let output = place.windlass(&["executions", "patch", &id, "open=true", "--json"]).expect(0).json();
+    assert_eq!(output["status"], "running");
     place.write("go", "");
     let (code, _, err) = running.end();
     assert_eq!(code, Some(0), "{err}");
@@ -104,8 +107,8 @@ fn a_gate_is_opened_from_a_second_process_before_it_is_reached() {
 fn a_cancel_from_a_second_process_ends_the_run_with_3() {
     let place = Place::playing(LASTING);
     let (running, id) = lasting(&place);
-    let told = place.windlass(&["executions", "cancel", &id, "--reason", "enough"]).expect(0);
-    assert_eq!(told.out, format!("{id} cancelled\n"));
+    let output = place.windlass(&["executions", "cancel", &id, "--reason", "enough"]).expect(0);
+    assert_eq!(output.out, format!("{id} cancelled\n"));
     let (code, _, err) = running.end();
     assert_eq!((code, err.contains("enough (CANCELLED)")), (Some(3), true), "{err}");
 }
@@ -124,11 +127,11 @@ fn a_change_waits_for_a_process_that_holds_the_folder_without_an_engine() {
     let place = Place::playing(
         "workflow:\n- {step: g, spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}}\n",
     );
-    let told = place.run(&[], 5);
+    let output = place.run(&[], 5);
     let lock = File::open(place.path("data/lock")).expect("the lock is there");
     flock(&lock, FlockOperation::LockExclusive).expect("no process holds the folder");
     let mut running =
-        place.start(&["executions", "patch", told["executionId"].as_str().expect("an id"), "go=true"]);
+        place.start(&["executions", "patch", output["executionId"].as_str().expect("an id"), "go=true"]);
     running.until_says("to release the data folder");
     drop(lock);
     let (code, out, err) = running.end();
@@ -143,9 +146,9 @@ fn a_hold_from_a_second_process_keeps_the_next_step_back() {
     assert_eq!(place.windlass(&["executions", "pause", &id]).expect(0).out, format!("{id} paused\n"));
     place.write("go", "");
     running.until_says("step lasting done");
-    let told = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
+    let output = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
     assert_eq!(
-        (&told["status"], &told["nodeExecutions"][1]["status"]),
+        (&output["status"], &output["nodeExecutions"][1]["status"]),
         (&"paused".into(), &"pending".into())
     );
     place.windlass(&["executions", "resume", &id]).expect(0);

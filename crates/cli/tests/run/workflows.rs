@@ -40,7 +40,7 @@ fn run(place: &Place, args: &[&str], code: i32) -> Value {
 }
 
 /// `node status`, a line for each entry.
-fn nodes(told: &Value) -> Vec<String> {
+fn nodes(output: &Value) -> Vec<String> {
     let entry = |entry: &Value| {
         let path = entry.get("path").map(|path| path.to_string()).unwrap_or_default();
         format!(
@@ -49,11 +49,11 @@ fn nodes(told: &Value) -> Vec<String> {
             entry["status"].as_str().expect("a status")
         )
     };
-    told["nodeExecutions"].as_array().expect("entries").iter().map(entry).collect()
+    output["nodeExecutions"].as_array().expect("entries").iter().map(entry).collect()
 }
 
-fn id(told: &Value) -> String {
-    told["executionId"].as_str().expect("an id").to_owned()
+fn id(output: &Value) -> String {
+    output["executionId"].as_str().expect("an id").to_owned()
 }
 
 fn note(word: &str) -> Value {
@@ -61,7 +61,7 @@ fn note(word: &str) -> Value {
 }
 
 #[test]
-fn wfl_02_wfl_07_nodes_are_told_by_name_and_type_with_their_states() {
+fn wfl_02_wfl_07_nodes_are_reported_by_name_and_type_with_their_states() {
     let place = Place::playing("workflow:\n- {step: unused}\n");
     place.write(
         "flow.json",
@@ -83,9 +83,9 @@ fn wfl_02_wfl_07_nodes_are_told_by_name_and_type_with_their_states() {
         })
         .to_string(),
     );
-    let told = run(&place, &["--input", "n=3"], 0);
-    assert_eq!((&told["dialect"], &told["workflowName"]), (&json!("workflow"), &json!("Drawn")));
-    let shown: Vec<String> = told["nodeExecutions"]
+    let output = run(&place, &["--input", "n=3"], 0);
+    assert_eq!((&output["dialect"], &output["workflowName"]), (&json!("workflow"), &json!("Drawn")));
+    let shown: Vec<String> = output["nodeExecutions"]
         .as_array()
         .expect("entries")
         .iter()
@@ -101,10 +101,10 @@ fn wfl_02_wfl_07_nodes_are_told_by_name_and_type_with_their_states() {
             r#""End" "delay" "completed""#,
         ]
     );
-    assert_eq!(told["nodeExecutions"][3]["output"]["stdout"], "3");
-    assert_eq!(told["progress"], json!({ "percentage": 100, "completedNodes": 4, "totalNodes": 5 }));
+    assert_eq!(output["nodeExecutions"][3]["output"]["stdout"], "3");
+    assert_eq!(output["progress"], json!({ "percentage": 100, "completedNodes": 4, "totalNodes": 5 }));
     assert_eq!(
-        (&told["view"]["status"], &told["view"]["failureMode"]),
+        (&output["view"]["status"], &output["view"]["failureMode"]),
         (&json!("completed"), &json!("fail_fast"))
     );
     let graph = place.windlass(&["graph", "flow.json"]).expect(0).out;
@@ -115,9 +115,9 @@ fn wfl_02_wfl_07_nodes_are_told_by_name_and_type_with_their_states() {
 fn inputs_that_do_not_fit_are_refused_before_anything_is_written() {
     let schema = json!({ "type": "object", "required": ["city"], "properties": { "city": { "type": "string" }, "days": { "type": "integer", "default": 2 } } });
     let place = place(json!([["start", "trigger", { "manualConfig": { "inputPayload": schema } }]]), &[]);
-    let told = place.windlass(&["run", "flow.json", "--input", "days=x"]).expect(2);
-    let told = told.says("inputs.days: \"x\" is not of type \"integer\"");
-    told.says("\"city\" is a required property");
+    let output = place.windlass(&["run", "flow.json", "--input", "days=x"]).expect(2);
+    let output = output.says("inputs.days: \"x\" is not of type \"integer\"");
+    output.says("\"city\" is a required property");
     assert!(!place.path("data").exists(), "nothing was begun");
     assert_eq!(run(&place, &["--input", "city=Ulm"], 0)["outputs"], json!({ "city": "Ulm", "days": 2 }));
 }
@@ -142,9 +142,9 @@ fn a_loop_runs_its_body_for_every_item_and_gives_what_it_gave() {
             "turns.loop -> turn",
         ],
     );
-    let told = run(&place, &["--inputs", r#"{"words": ["bow", "skip", "stern"], "least": "=5"}"#], 0);
+    let output = run(&place, &["--inputs", r#"{"words": ["bow", "skip", "stern"], "least": "=5"}"#], 0);
     let of = |node: &str| {
-        told["nodeExecutions"]
+        output["nodeExecutions"]
             .as_array()
             .expect("entries")
             .iter()
@@ -162,10 +162,10 @@ fn a_loop_runs_its_body_for_every_item_and_gives_what_it_gave() {
     assert_eq!(of("long")["output"]["count"], 1);
     assert_eq!(of("turns")["output"]["iterations"], 3);
     assert_eq!(
-        nodes(&told).iter().filter(|entry| entry.ends_with("skipped")).count(),
+        nodes(&output).iter().filter(|entry| entry.ends_with("skipped")).count(),
         2,
         "{:?}",
-        nodes(&told)
+        nodes(&output)
     );
 }
 
@@ -177,8 +177,8 @@ fn a_filter_or_a_loop_over_something_that_is_no_list_fails_and_says_so() {
     ] {
         let edges: &[&str] = if kind == "loop" { &["a.body -> b"] } else { &["a -> b"] };
         let place = place(json!([["a", kind, config], ["b", "delay", { "duration": 1 }]]), edges);
-        let told = run(&place, &[], 1);
-        let error = &told["nodeExecutions"][0]["error"];
+        let output = run(&place, &[], 1);
+        let error = &output["nodeExecutions"][0]["error"];
         assert!(error["message"].as_str().expect("a text").contains("a list"), "{error}");
         assert_eq!(error["retryable"], false, "another try changes nothing");
     }
@@ -192,14 +192,14 @@ fn wfl_25_failure_modes_decide_what_follows_an_error() {
             &["start -> bad", "bad -> after", "start -> other"],
             json!({ "failureMode": mode }),
         );
-        let told = run(&place, &[], code);
-        let mut seen = nodes(&told);
+        let output = run(&place, &[], code);
+        let mut seen = nodes(&output);
         seen.sort();
         assert_eq!(seen, expected, "{mode}");
         let codes: Vec<&Value> =
-            told["errors"].as_array().expect("errors").iter().map(|error| &error["code"]).collect();
+            output["errors"].as_array().expect("errors").iter().map(|error| &error["code"]).collect();
         assert_eq!(codes, [&json!("SHELL_EXIT")], "{mode}");
-        assert_eq!(told["errors"][0]["details"]["category"], "system");
+        assert_eq!(output["errors"][0]["details"]["category"], "system");
     };
     // Where the first failure ends it, `other` would go on for much longer.
     mode("fail_fast", 3_600_000, 1, &["after skipped", "bad failed", "other skipped", "start completed"]);
@@ -213,8 +213,8 @@ fn an_error_handle_takes_the_failure_on() {
         json!([["bad", "shell", { "command": "exit 3" }], ["rescue", "shell", { "command": "printf '%s' {{ args.error.code }}" }], ["good", "delay", { "duration": 1 }]]),
         &["bad.error -> rescue", "bad -> good"],
     );
-    let told = run(&place, &[], 0);
-    assert_eq!((&told["outputs"]["stdout"], &told["errors"]), (&json!("SHELL_EXIT"), &json!([])));
+    let output = run(&place, &[], 0);
+    assert_eq!((&output["outputs"]["stdout"], &output["errors"]), (&json!("SHELL_EXIT"), &json!([])));
 }
 
 /// Answers with these status lines, one connection each, and gives the requests it got.
@@ -253,14 +253,14 @@ fn wfl_15_wfl_24_codes_decide_what_is_tried_again() {
         place.windlass(&["run", "flow.json", "--json", "--input", &format!("url={address}")])
     };
     let (address, served) = server(&["503 Service Unavailable", "429 Too Many Requests", "200 OK"]);
-    let told = ask(&address, json!({})).expect(0).json();
-    let entry = &told["nodeExecutions"][0];
+    let output = ask(&address, json!({})).expect(0).json();
+    let entry = &output["nodeExecutions"][0];
     assert_eq!((&entry["retryCount"], &entry["output"]["data"]["items"]), (&json!(2), &json!([1, 2])));
     assert!(served.join().expect("it ends").iter().all(|asked| asked.to_lowercase().contains("x-who: me")));
 
     let (address, served) = server(&["404 Not Found"]);
-    let told = ask(&address, json!({})).expect(1).json();
-    let error = &told["nodeExecutions"][0]["error"];
+    let output = ask(&address, json!({})).expect(1).json();
+    let error = &output["nodeExecutions"][0]["error"];
     assert_eq!(
         (&error["code"], &error["retryable"], &error["details"]["category"]),
         (&json!("RESOURCE_NOT_FOUND"), &json!(false), &json!("resource"))
@@ -268,8 +268,8 @@ fn wfl_15_wfl_24_codes_decide_what_is_tried_again() {
     assert_eq!(served.join().expect("it ends").len(), 1, "it is not asked again");
 
     let (address, served) = server(&["503 Service Unavailable"]);
-    let told = ask(&address, json!({ "errorHandling": "continue" })).expect(0).json();
-    assert_eq!(told["nodeExecutions"][0]["output"]["error"]["code"], "SERVICE_UNAVAILABLE", "{told}");
+    let output = ask(&address, json!({ "errorHandling": "continue" })).expect(0).json();
+    assert_eq!(output["nodeExecutions"][0]["output"]["error"]["code"], "SERVICE_UNAVAILABLE", "{output}");
     served.join().expect("it ends");
 }
 
@@ -317,8 +317,8 @@ fn wfl_25_a_loop_whose_body_fails_has_failed_and_was_not_cancelled() {
         json!([["outer", "loop", { "loopType": "count", "maxIterations": 2 }], ["l", "loop", { "loopType": "count", "maxIterations": 2 }], ["a", "shell", { "command": "exit 3" }]]),
         &["outer.body -> l", "l.body -> a"],
     );
-    let told = run(&place, &[], 1);
-    let codes: Vec<String> = told["nodeExecutions"]
+    let output = run(&place, &[], 1);
+    let codes: Vec<String> = output["nodeExecutions"]
         .as_array()
         .expect("entries")
         .iter()
@@ -334,7 +334,7 @@ fn wfl_25_a_loop_whose_body_fails_has_failed_and_was_not_cancelled() {
     assert_eq!(
         codes,
         ["outer failed ITERATION_FAILED", "l failed ITERATION_FAILED", "a failed SHELL_EXIT"],
-        "{told}"
+        "{output}"
     );
 }
 
@@ -349,12 +349,12 @@ fn wfl_10_wfl_26_a_retry_keeps_what_completed_and_goes_on() {
     );
     let failed = id(&run(&place, &[], 1));
     place.write("go", "");
-    let told = place.windlass(&["executions", "retry", &failed, "--json"]).expect(0).json();
+    let output = place.windlass(&["executions", "retry", &failed, "--json"]).expect(0).json();
     assert_eq!(
-        (&told["status"], &told["metadata"]["parentExecutionId"]),
+        (&output["status"], &output["metadata"]["parentExecutionId"]),
         (&json!("completed"), &json!(failed))
     );
-    assert_ne!(told["executionId"], failed);
+    assert_ne!(output["executionId"], failed);
     let count = |word: &str| place.lines("notes").iter().filter(|line| *line == word).count();
     let counts = ["a", "b", "c", "other"].map(count);
     assert_eq!(counts, [1, 2, 1, 1], "{:?}", place.lines("notes"));
@@ -383,19 +383,22 @@ fn wfl_27_an_approval_waits_for_a_person_who_approves_or_rejects() {
         let id = id(paused);
         place.windlass(&["executions", word, &id, "nothing"]).expect(2).says("these do: ask");
         place.windlass(&["executions", word, &id, "ask", "--note", "because"]).expect(0);
-        let told = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
-        assert_eq!((&told["status"], place.lines("notes")), (&json!("completed"), vec![expected.to_owned()]));
+        let output = place.windlass(&["run", "--resume", &id, "--json"]).expect(0).json();
+        assert_eq!(
+            (&output["status"], place.lines("notes")),
+            (&json!("completed"), vec![expected.to_owned()])
+        );
         place.windlass(&["executions", word, &id]).expect(2).says("nothing of it waits for a person");
     }
     let place = place(json!([["ask", "approval", { "timeout": "50ms" }]]), &[]);
     // It waits, or its time is over already.
     place.windlass(&["run", "flow.json"]);
-    let told = until("its time is over", || {
+    let output = until("its time is over", || {
         place.windlass(&["run", "--resume"]);
         let listed = place.windlass(&["executions", "list", "--json"]).expect(0).json();
         Some(listed["executions"][0].clone()).filter(|one| one["status"] != "paused")
     });
-    assert_eq!(told["status"], "failed", "{told}");
+    assert_eq!(output["status"], "failed", "{output}");
 }
 
 #[test]
@@ -434,8 +437,8 @@ fn a_secret_is_read_by_its_name_and_nowhere_to_be_seen() {
         &[],
     );
     place.given(&["secrets", "set", "SHOP_KEY"], "open-sesame").expect(0);
-    let told = run(&place, &["--input", &format!("url={address}")], 0);
-    assert!(!told.to_string().contains("open-sesame"), "{told}");
+    let output = run(&place, &["--input", &format!("url={address}")], 0);
+    assert!(!output.to_string().contains("open-sesame"), "{output}");
     let asked = served.join().expect("it ends").remove(0);
     assert!(asked.to_lowercase().contains("x-key: key open-sesame"), "{asked}");
 }
@@ -496,8 +499,8 @@ fn a_loop_is_held_released_and_cancelled_between_its_iterations() {
     let has = |line: &str| place.lines("notes").contains(&line.to_owned());
     until("what ran ends", || has("end 2").then_some(()));
     until("it rests", || {
-        let told = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
-        (told["status"] == "paused" && told["nodeExecutions"][3]["status"] == "completed").then_some(())
+        let output = place.windlass(&["executions", "get", &id, "--json"]).expect(0).json();
+        (output["status"] == "paused" && output["nodeExecutions"][3]["status"] == "completed").then_some(())
     });
     assert!(!has("begin 3"), "{:?}", place.lines("notes"));
     place.windlass(&["executions", "resume", &id]).expect(0);
@@ -510,10 +513,10 @@ fn a_loop_is_held_released_and_cancelled_between_its_iterations() {
     let id = only(&place);
     place.windlass(&["executions", "cancel", &id, "--reason", "enough"]).expect(0);
     let (code, out, _) = running.end();
-    let told: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!((code, &told["status"]), (Some(3), &json!("cancelled")));
-    assert!(nodes(&told).contains(&"after skipped".to_owned()), "{:?}", nodes(&told));
+    let output: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((code, &output["status"]), (Some(3), &json!("cancelled")));
+    assert!(nodes(&output).contains(&"after skipped".to_owned()), "{:?}", nodes(&output));
     let_go(&place);
-    let told = place.windlass(&["executions", "retry", &id, "--json"]).expect(0).json();
-    assert_eq!(told["status"], "completed");
+    let output = place.windlass(&["executions", "retry", &id, "--json"]).expect(0).json();
+    assert_eq!(output["status"], "completed");
 }

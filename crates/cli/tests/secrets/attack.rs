@@ -35,7 +35,7 @@ const CARELESS: &str = r#"workflow:
 - step: pass
   args: {again: '{{ fetch.value }}'}
   tool:
-  - shown: {kind: noop, result: {told: '{{ fetch.value }}', list: ['{{ key.value }}']}}
+  - shown: {kind: noop, result: {output: '{{ fetch.value }}', list: ['{{ key.value }}']}}
   - fails:
       kind: shell
       args: {token: '{{ fetch.value }}'}
@@ -96,11 +96,12 @@ fn pbk_25_nothing_that_two_hundred_careless_executions_do_shows_a_value() {
     set(&place, "word", WORD);
     set(&place, "key", KEY);
     let forms = forms();
-    let told = place.windlass(&["run", "play.yaml", "--json", "--times", &EXECUTIONS.to_string()]).expect(1);
-    clean("stdout of run", told.out.as_bytes(), &forms);
-    clean("stderr of run", told.err.as_bytes(), &forms);
+    let output =
+        place.windlass(&["run", "play.yaml", "--json", "--times", &EXECUTIONS.to_string()]).expect(1);
+    clean("stdout of run", output.out.as_bytes(), &forms);
+    clean("stderr of run", output.err.as_bytes(), &forms);
     let executions: Vec<Value> =
-        told.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        output.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(executions.len(), EXECUTIONS);
     for execution in &executions {
         let steps: Vec<&str> = execution["nodeExecutions"]
@@ -117,9 +118,9 @@ fn pbk_25_nothing_that_two_hundred_careless_executions_do_shows_a_value() {
     for execution in executions.iter().step_by(EXECUTIONS / 8) {
         let id = execution["executionId"].as_str().expect("an id");
         for command in ["get", "events", "logs"] {
-            let told = place.windlass(&["executions", command, id, "--json"]).expect(0);
-            clean(command, told.out.as_bytes(), &forms);
-            assert!(told.out.contains("[redacted]"), "{command}: {}", told.out);
+            let output = place.windlass(&["executions", command, id, "--json"]).expect(0);
+            clean(command, output.out.as_bytes(), &forms);
+            assert!(output.out.contains("[redacted]"), "{command}: {}", output.out);
         }
     }
     for file in files(&place.path("data")) {
@@ -142,8 +143,8 @@ fn a_value_that_a_step_was_not_given_is_a_text_like_any_other() {
     set(&place, "word", WORD);
     set(&place, "other", "another-value-entirely");
     place.write("note.txt", &format!("the word is {WORD}\n"));
-    let told = place.run(&[], 0);
-    assert_eq!(told["nodeExecutions"][1]["output"]["stdout"], format!("the word is {WORD}\n[redacted]\n"));
+    let output = place.run(&[], 0);
+    assert_eq!(output["nodeExecutions"][1]["output"]["stdout"], format!("the word is {WORD}\n[redacted]\n"));
 }
 
 /// Work that is carried on by another process knows what its first part was given.
@@ -164,6 +165,6 @@ fn a_step_that_is_carried_on_is_redacted_with_the_secrets_of_its_first_part() {
     );
     set(&place, "word", WORD);
     // The delay is longer than a pause: the slot is given back, and another unit carries on after it.
-    let told = place.run(&[], 0);
-    assert_eq!(told["nodeExecutions"][0]["output"]["results"]["cat"]["stdout"], "[redacted]", "{told}");
+    let output = place.run(&[], 0);
+    assert_eq!(output["nodeExecutions"][0]["output"]["results"]["cat"]["stdout"], "[redacted]", "{output}");
 }

@@ -1,7 +1,7 @@
 //! The command itself: what it keeps, what it shows, what it refuses.
 
 use crate::place::{assert_nowhere_on_disk, set, try_set};
-use crate::rig::{Place, Told};
+use crate::rig::{CommandOutput, Place};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs;
@@ -10,11 +10,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 const VALUE: &str = "correct-horse-battery";
 
 fn names(place: &Place) -> Vec<(String, u64)> {
-    let told = place.windlass(&["secrets", "list", "--json"]).expect(0).json();
+    let output = place.windlass(&["secrets", "list", "--json"]).expect(0).json();
     let entry = |entry: &Value| {
         (entry["name"].as_str().unwrap_or_default().to_owned(), entry["version"].as_u64().unwrap_or_default())
     };
-    told["secrets"].as_array().expect("a list").iter().map(entry).collect()
+    output["secrets"].as_array().expect("a list").iter().map(entry).collect()
 }
 
 fn key_of(place: &Place) -> String {
@@ -26,15 +26,15 @@ fn key_of(place: &Place) -> String {
 #[test]
 fn a_secret_is_set_listed_and_deleted_and_its_value_is_never_shown() {
     let place = Place::new();
-    let told = set(&place, "api", &format!("{VALUE}\n"));
-    assert!(told.err.contains("`api` is set (version 1)") && told.out.is_empty(), "{told:?}");
+    let output = set(&place, "api", &format!("{VALUE}\n"));
+    assert!(output.err.contains("`api` is set (version 1)") && output.out.is_empty(), "{output:?}");
     set(&place, "api", "another-value");
     set(&place, "db/main", VALUE);
     assert_eq!(names(&place), [("api".to_owned(), 2), ("db/main".to_owned(), 1)]);
     let listed = place.windlass(&["secrets", "list"]).expect(0);
     assert!(listed.out.contains("db/main  version 1"), "{}", listed.out);
-    let told = place.windlass(&["secrets", "delete", "api", "--json"]).expect(0).json();
-    assert_eq!(told, json!({ "name": "api", "deleted": true }));
+    let output = place.windlass(&["secrets", "delete", "api", "--json"]).expect(0).json();
+    assert_eq!(output, json!({ "name": "api", "deleted": true }));
     place.windlass(&["secrets", "delete", "api"]).expect(2).says("there is no secret `api`");
     assert_eq!(names(&place), [("db/main".to_owned(), 1)]);
     assert_nowhere_on_disk(&place, VALUE.as_bytes());
@@ -93,9 +93,9 @@ fn a_rotation_leaves_one_new_key_that_opens_everything() {
     set(&place, "api", VALUE);
     set(&place, "web", VALUE);
     let (old, file) = (key_of(&place), fs::read(place.path("data/master.key")).expect("a key"));
-    let told = place.windlass(&["secrets", "rotate", "--json"]).expect(0).json();
-    assert_eq!((&told["secrets"], told["keyId"] == old.as_str()), (&json!(2), false));
-    assert_eq!(key_of(&place), told["keyId"].as_str().unwrap_or_default());
+    let output = place.windlass(&["secrets", "rotate", "--json"]).expect(0).json();
+    assert_eq!((&output["secrets"], output["keyId"] == old.as_str()), (&json!(2), false));
+    assert_eq!(key_of(&place), output["keyId"].as_str().unwrap_or_default());
     set(&place, "api", "third-value");
     fs::write(place.path("data/master.key"), file).expect("the old key comes back");
     place.windlass(&["secrets", "rotate"]).expect(1).says("which is not available");
@@ -127,8 +127,8 @@ fn keys_of_the_variable_win_and_are_rotated_by_hand() {
     let with = |keys: &str, args: &[&str], input: &str| {
         let mut command = place.command(args);
         command.env("WINDLASS_MASTER_KEY", keys);
-        let told = Told::given(command, input.as_bytes());
-        (told.code, told.err)
+        let output = CommandOutput::given(command, input.as_bytes());
+        (output.code, output.err)
     };
     assert_eq!(with(one, &["secrets", "set", "api"], VALUE).0, 0);
     assert!(!place.path("data/master.key").exists());

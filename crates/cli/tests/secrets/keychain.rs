@@ -30,8 +30,8 @@ fn pbk_25_entries_resolve_before_the_first_step_and_are_redacted() {
     set(&place, "api", VALUE);
     place.write("expected", &format!("Bearer {VALUE} hunter2hunter2"));
     set(&place, "db-login", r#"{"user": "admin", "password": "hunter2hunter2", "port": 5432}"#);
-    let told = place.run(&[], 0);
-    let out = told["nodeExecutions"][1]["output"]["stdout"].as_str().expect("an output").to_owned();
+    let output = place.run(&[], 0);
+    let out = output["nodeExecutions"][1]["output"]["stdout"].as_str().expect("an output").to_owned();
     assert_eq!(out, "[redacted] admin [redacted]\n");
     for secret in [VALUE, "hunter2hunter2"] {
         assert_nowhere_on_disk(&place, secret.as_bytes());
@@ -44,8 +44,8 @@ fn pbk_25_a_missing_secret_fails_the_execution_before_anything_ran() {
         "- {name: api, kind: secret}\n",
         "- {step: begin, next: work}\n- step: work\n  tool: {kind: shell, command: 'touch done'}\n",
     );
-    let told = place.run(&[], 1);
-    let steps = told["nodeExecutions"].as_array().expect("steps");
+    let output = place.run(&[], 1);
+    let steps = output["nodeExecutions"].as_array().expect("steps");
     // An arc without a guard is taken after a failure as well; what it leads to does nothing.
     let states: Vec<_> = steps.iter().map(|step| &step["status"]).collect();
     assert_eq!(states, ["failed", "failed"]);
@@ -65,8 +65,8 @@ fn pbk_25_literals_of_a_keychain_are_stored_encrypted_only() {
   tool: {kind: shell, command: 'printf %s \"$T$P\" | wc -c; echo \"$T as $U\"', env: {T: '{{ keychain.api.token }}', P: '{{ keychain.db.password }}', U: '{{ keychain.db.username }}'}}
 ",
     );
-    let told = place.run(&[], 0);
-    assert_eq!(told["nodeExecutions"][0]["output"]["stdout"], "34\n[redacted] as admin\n");
+    let output = place.run(&[], 0);
+    assert_eq!(output["nodeExecutions"][0]["output"]["stdout"], "34\n[redacted] as admin\n");
     let listed = place.windlass(&["secrets", "list"]).expect(0).out;
     assert!(listed.contains("keychain/tested/api/token/"), "{listed}");
     // The same definition again is no new version.
@@ -90,8 +90,8 @@ fn pbk_25_other_steps_go_on_with_the_keychain_after_an_interruption() {
 ",
     );
     set(&place, "api", VALUE);
-    let told = place.run(&[], 5);
-    let id = told["executionId"].as_str().expect("an id");
+    let output = place.run(&[], 5);
+    let id = output["executionId"].as_str().expect("an id");
     place.windlass(&["executions", "patch", id, "open=true"]).expect(0);
     place.windlass(&["run", "--resume", id]).expect(0);
 }
@@ -140,9 +140,9 @@ fn pbk_25_a_token_is_fetched_once_and_used_by_every_step_of_the_playbook() {
     );
     set(&place, "client", VALUE);
     place.write("expected", "granted-token-1");
-    let told = place.windlass(&["run", "play.yaml", "--json", "--times", "1"]).expect(0);
-    let told: Value = told.json();
-    assert_eq!(told["nodeExecutions"][1]["output"]["stdout"], "[redacted]\n");
+    let output = place.windlass(&["run", "play.yaml", "--json", "--times", "1"]).expect(0);
+    let output: Value = output.json();
+    assert_eq!(output["nodeExecutions"][1]["output"]["stdout"], "[redacted]\n");
     let asked = asked.join().expect("the server ends");
     assert!(
         asked[0].ends_with(&format!("\r\n\r\ngrant_type=client_credentials&client_secret={VALUE}")),
@@ -168,14 +168,14 @@ fn pbk_25_auth_of_a_request_names_a_keychain_entry_or_a_secret() {
     set(&place, "key", "the-key-of-the-api");
     set(&place, "plain", VALUE);
     set(&place, "login", r#"{"type": "basic", "username": "admin", "password": "hunter2hunter2"}"#);
-    let told = place.run(&[], 0);
+    let output = place.run(&[], 0);
     let asked: Vec<String> =
         asked.join().expect("the server ends").iter().map(|head| head.to_lowercase()).collect();
     assert!(asked[0].contains("x-key: the-key-of-the-api"), "{asked:?}");
     assert!(asked[1].contains(&format!("authorization: bearer {VALUE}")), "{asked:?}");
     assert!(asked[2].contains("authorization: basic ywrtaw46ahvudgvymmh1bnrlcji="), "{asked:?}");
     for secret in [VALUE, "the-key-of-the-api", "hunter2hunter2"] {
-        assert!(!told.to_string().contains(secret), "{told}");
+        assert!(!output.to_string().contains(secret), "{output}");
         assert_nowhere_on_disk(&place, secret.as_bytes());
     }
 }

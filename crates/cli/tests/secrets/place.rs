@@ -1,16 +1,16 @@
 //! A folder whose secrets are set, and everything that can be seen of it from outside.
 
-use crate::rig::{Place, Told, files};
+use crate::rig::{CommandOutput, Place, files};
 use std::fs;
 
 /// Sets a secret as a script does, through a pipe.
 #[track_caller]
-pub fn try_set(place: &Place, name: &str, value: &[u8]) -> Told {
-    Told::given(place.command(&["secrets", "set", name]), value)
+pub fn try_set(place: &Place, name: &str, value: &[u8]) -> CommandOutput {
+    CommandOutput::given(place.command(&["secrets", "set", name]), value)
 }
 
 #[track_caller]
-pub fn set(place: &Place, name: &str, value: &str) -> Told {
+pub fn set(place: &Place, name: &str, value: &str) -> CommandOutput {
     try_set(place, name, value.as_bytes()).expect(0)
 }
 

@@ -21,9 +21,9 @@ const USING: &str = "workflow:
 fn pbk_25_a_step_gets_the_value_and_what_it_says_is_redacted() {
     let place = Place::playing(USING);
     set(&place, "api", VALUE);
-    let told = place.run(&[], 0);
+    let output = place.run(&[], 0);
     let outputs: Vec<_> =
-        told["nodeExecutions"].as_array().expect("steps").iter().map(|n| &n["output"]).collect();
+        output["nodeExecutions"].as_array().expect("steps").iter().map(|n| &n["output"]).collect();
     assert_eq!(*outputs[0], json!({ "value": { "$secret": "api" } }));
     assert_eq!(outputs[1]["stdout"], format!("{}\nit is [redacted]\n", VALUE.len()));
     assert_nowhere_on_disk(&place, VALUE.as_bytes());
@@ -44,11 +44,11 @@ fn a_handle_is_opened_in_the_same_step_and_not_in_depth() {
     );
     set(&place, "api", VALUE);
     // What stands deeper than a result is no handle: the last step does not get the value.
-    let told = place.run(&[], 1);
+    let output = place.run(&[], 1);
     let states: Vec<_> =
-        told["nodeExecutions"].as_array().expect("steps").iter().map(|n| &n["status"]).collect();
+        output["nodeExecutions"].as_array().expect("steps").iter().map(|n| &n["status"]).collect();
     assert_eq!(states, ["completed", "failed"]);
-    assert!(!told.to_string().contains(VALUE));
+    assert!(!output.to_string().contains(VALUE));
 }
 
 /// A result of another tool than `secrets` names no secret, wherever it pretends to.
@@ -83,32 +83,32 @@ fn what_only_looks_like_a_handle_is_never_opened() {
 #[test]
 fn a_secret_that_is_not_there_fails_with_what_to_do() {
     let place = Place::playing(USING);
-    let told = place.run(&[], 1);
-    let error = &told["nodeExecutions"][0]["error"];
+    let output = place.run(&[], 1);
+    let error = &output["nodeExecutions"][0]["error"];
     assert_eq!(error["code"], "RESOURCE_NOT_FOUND");
     assert!(error["message"].as_str().is_some_and(|m| m.contains("windlass secrets set api")), "{error}");
     // It can be deleted between the step that names it and the one that uses it, too.
     let place = Place::playing(&USING.replace("  next: use\n", "  next: drop\n- step: drop\n  tool: {kind: shell, command: '$WINDLASS secrets delete api'}\n  next: use\n"));
     set(&place, "api", VALUE);
     let mut command = place.command(&["run", "play.yaml", "--json"]);
-    let told = command.env("WINDLASS", env!("CARGO_BIN_EXE_windlass")).output().expect("it runs");
-    assert_eq!(told.status.code(), Some(1));
-    let out = String::from_utf8_lossy(&told.stdout);
+    let output = command.env("WINDLASS", env!("CARGO_BIN_EXE_windlass")).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let out = String::from_utf8_lossy(&output.stdout);
     assert!(out.contains("there is no secret `api`"), "{out}");
 }
 
 #[test]
-fn tampered_swapped_and_foreign_rows_are_told_and_never_half_used() {
+fn tampered_swapped_and_foreign_rows_are_reported_and_never_half_used() {
     let place = Place::playing(USING);
     set(&place, "api", VALUE);
     set(&place, "other", "another-value-entirely");
     let store = Connection::open(place.path("data/windlass.db")).expect("a store");
     let change = |sql: &str| store.execute(sql, []).expect("a row changes");
     let fails = |code: &str, part: &str| {
-        let told = place.run(&[], 1);
-        let error = told["nodeExecutions"][0]["error"].to_string();
+        let output = place.run(&[], 1);
+        let error = output["nodeExecutions"][0]["error"].to_string();
         assert!(error.contains(code) && error.contains(part), "{error}");
-        assert!(!told.to_string().contains("entirely"), "{told}");
+        assert!(!output.to_string().contains("entirely"), "{output}");
     };
     change(
         "UPDATE secrets SET sealed = (SELECT sealed FROM secrets WHERE name = 'other') WHERE name = 'api'",
@@ -139,8 +139,8 @@ fn variables_of_the_worker_are_secrets_too_but_not_the_engines() {
         let mut command = place.command(&["run", "play.yaml", "--json", "--input", &format!("name={name}")]);
         command.env("MY_TOKEN", VALUE).env("SHORT", "abc");
         command.env("WINDLASS_TOKEN", "the-owners-token-1").env_remove("WINDLASS_MASTER_KEY");
-        let told = command.output().expect("it runs");
-        (told.status.code(), String::from_utf8_lossy(&told.stdout).into_owned())
+        let output = command.output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (code, out) = run("MY_TOKEN");
     assert!(code == Some(0) && out.contains("[redacted]") && !out.contains(VALUE), "{out}");
@@ -158,9 +158,9 @@ fn steps_do_not_inherit_the_engines_own_secrets() {
     let mut command = place.command(&["run", "play.yaml", "--json"]);
     command.env("WINDLASS_MASTER_KEY", key).env("WINDLASS_TOKEN", "the-owners-token-1");
     command.env("WINDLASS_DATABASE_URL", "postgres://u:hidden-word@h/d");
-    let told = command.output().expect("it runs");
-    let out = String::from_utf8_lossy(&told.stdout);
-    assert_eq!(told.status.code(), Some(0), "{out}");
+    let output = command.output().expect("it runs");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}");
     assert!(!out.contains("WINDLASS_MASTER_KEY") && !out.contains("WINDLASS_TOKEN"), "{out}");
     assert!(!out.contains("WINDLASS_DATABASE_URL") && !out.contains(key), "{out}");
 }

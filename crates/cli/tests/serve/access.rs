@@ -1,7 +1,7 @@
 //! Tokens, tenants, roles, limits, and the record of who did what.
 
 use crate::executions::{start, until, waits_for};
-use crate::rig::{self, Place, Server, told};
+use crate::rig::{self, Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn wfl_06_a_token_is_needed_and_must_be_good() {
             authorization.into_iter().fold(request, |request, value| request.header("Authorization", value));
         let response = request.send().unwrap();
         assert_eq!(response.headers().get("WWW-Authenticate").unwrap(), "Bearer");
-        let (status, body) = told(response);
+        let (status, body) = read_answer(response);
         assert_eq!(status, StatusCode::UNAUTHORIZED, "{authorization:?}");
         assert_eq!(body["error"]["code"], "AUTHENTICATION_FAILED");
     };
@@ -46,7 +46,7 @@ fn tokens_are_named_expire_are_revoked_and_remember_their_last_use() {
     let server = place.serve();
     let (id, text) = token(&server, json!({ "name": "ci", "role": "developer" }));
     assert!(id.starts_with("user_") && text.starts_with("wdl_"), "{id} {text}");
-    let view = || told(server.get(&format!("/api/v1/tokens/{id}"))).1;
+    let view = || read_answer(server.get(&format!("/api/v1/tokens/{id}"))).1;
     assert_eq!((view()["name"].clone(), view()["lastUsedAt"].clone()), (json!("ci"), Value::Null));
     assert_eq!(as_user(&server, &text, Method::GET, "/api/v1/workflows"), StatusCode::OK);
     assert!(view()["lastUsedAt"].is_string());
@@ -54,7 +54,7 @@ fn tokens_are_named_expire_are_revoked_and_remember_their_last_use() {
     assert!(status.success(), "{said}");
 
     let server = place.serve();
-    let view = told(server.get(&format!("/api/v1/tokens/{id}"))).1;
+    let view = read_answer(server.get(&format!("/api/v1/tokens/{id}"))).1;
     assert!(view["lastUsedAt"].is_string(), "{view}");
     assert_eq!(as_user(&server, &text, Method::GET, "/api/v1/workflows"), StatusCode::OK);
     let revoke = || server.request(Method::DELETE, &format!("/api/v1/tokens/{id}")).send().unwrap().status();
@@ -108,7 +108,7 @@ fn roles_may_do_what_their_table_says_and_nobody_gives_more_than_they_have() {
     let response =
         server.bare(Method::POST, "/api/v1/tokens").bearer_auth(&admin).json(&asked).send().unwrap();
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
-    let owners = told(server.get("/api/v1/tokens")).1;
+    let owners = read_answer(server.get("/api/v1/tokens")).1;
     let owner =
         owners["tokens"].as_array().unwrap().iter().find(|token| token["name"] == "owner").unwrap().clone();
     let path = format!("/api/v1/tokens/{}", owner["id"].as_str().unwrap());
@@ -127,7 +127,7 @@ fn wfl_06_the_tenant_header_is_for_those_who_run_the_server() {
         let request = server.bare(Method::GET, "/api/v1/workflows").bearer_auth(token);
         let request =
             header.into_iter().fold(request, |request, tenant| request.header("X-Tenant-ID", tenant));
-        let (status, body) = told(request.send().unwrap());
+        let (status, body) = read_answer(request.send().unwrap());
         (status.as_u16(), body["workflows"].as_array().map_or(0, Vec::len))
     };
     let owner = server.token();
@@ -144,7 +144,7 @@ fn wfl_06_the_tenant_header_is_for_those_who_run_the_server() {
 }
 
 #[test]
-fn a_tenants_limit_on_requests_is_told_with_when_to_come_back() {
+fn a_tenants_limit_on_requests_is_reported_with_when_to_come_back() {
     let place = Place::new();
     let server = place.serve();
     let (_, made) = server.post("/api/v1/tenants", &json!({ "name": "Busy" }));
@@ -153,14 +153,14 @@ fn a_tenants_limit_on_requests_is_told_with_when_to_come_back() {
     let change = json!({ "rateLimit": 1, "rateBurst": 2 });
     let path = format!("/api/v1/tenants/{id}");
     let response = server.request(Method::PATCH, &path).json(&change).send().unwrap();
-    let (status, changed) = told(response);
+    let (status, changed) = read_answer(response);
     assert_eq!((status, &changed["limits"]["rateLimit"]), (StatusCode::OK, &json!(1)), "{changed}");
     let ask = || server.bare(Method::GET, "/api/v1/workflows").bearer_auth(&theirs).send().unwrap();
     // However slowly this runs, a third request within the same second is refused at last.
     let refused = (0..1_000).map(|_| ask()).find(|response| response.status() != StatusCode::OK).unwrap();
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(refused.headers()["Retry-After"], "1");
-    assert_eq!(told(refused).1["error"]["code"], "RATE_LIMIT_EXCEEDED");
+    assert_eq!(read_answer(refused).1["error"]["code"], "RATE_LIMIT_EXCEEDED");
     assert_eq!(server.get("/api/v1/workflows").status(), StatusCode::OK, "the limit is theirs alone");
     // A tenant cannot change its own limits.
     let own = server.request(Method::PATCH, &path).json(&json!({ "rateLimit": null })).send().unwrap();
@@ -179,7 +179,7 @@ fn who_did_what_is_listed_page_by_page() {
         .request(Method::PATCH, &format!("/api/v1/workflows/{id}"))
         .json(&json!({ "status": "paused" }));
     assert_eq!(patch.send().unwrap().status(), StatusCode::OK);
-    let page = |query: &str| told(server.get(&format!("/api/v1/audit{query}"))).1;
+    let page = |query: &str| read_answer(server.get(&format!("/api/v1/audit{query}"))).1;
     let actions = |page: &Value| -> Vec<String> {
         let entries = page["entries"].as_array().unwrap().iter();
         entries.map(|entry| entry["action"].as_str().unwrap().to_owned()).collect()
@@ -204,19 +204,20 @@ fn who_did_what_is_listed_page_by_page() {
 fn the_webhook_secret_is_made_once_and_renewed_on_demand() {
     let place = Place::new();
     let server = place.serve();
-    let get = |server: &Server| told(server.get("/api/v1/webhook-secret")).1;
+    let get = |server: &Server| read_answer(server.get("/api/v1/webhook-secret")).1;
     let first = get(&server);
     assert!(first["secret"].as_str().unwrap().starts_with("whsec_"), "{first}");
     assert_eq!(get(&server), first);
     drop(server);
     let server = place.serve();
     assert_eq!(get(&server), first, "it stays");
-    let rotated = told(server.request(Method::POST, "/api/v1/webhook-secret/rotate").send().unwrap()).1;
+    let rotated =
+        read_answer(server.request(Method::POST, "/api/v1/webhook-secret/rotate").send().unwrap()).1;
     assert_ne!(rotated["secret"], first["secret"]);
     assert!(rotated["previousUntil"].is_string());
     assert_eq!(get(&server), rotated);
     assert_eq!(
-        told(server.get("/api/v1/secrets")).1,
+        read_answer(server.get("/api/v1/secrets")).1,
         json!({ "secrets": [] }),
         "it is not among the users' secrets"
     );
@@ -240,7 +241,7 @@ fn a_tenants_limit_on_open_executions_holds_until_one_ends() {
     let refused = server.request(Method::POST, &path).json(&json!({})).send().unwrap();
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(refused.headers().contains_key("Retry-After"));
-    assert!(told(refused).1["error"]["message"].as_str().unwrap().contains("2 executions"));
+    assert!(read_answer(refused).1["error"]["message"].as_str().unwrap().contains("2 executions"));
     std::fs::write(&go, "").unwrap();
     until(&server, &first, "completed");
     until(&server, &second, "completed");
@@ -274,7 +275,7 @@ fn a_tenants_slots_are_limited_and_its_work_waits_until_they_are_not() {
     let ids: Vec<String> = (0..3).map(|_| start(&server, &workflow, json!({}))).collect();
     come_to(&server, (1, 2));
     let change = server.request(Method::PATCH, "/api/v1/tenants/default").json(&json!({ "slots": 2 }));
-    let (status, changed) = told(change.send().unwrap());
+    let (status, changed) = read_answer(change.send().unwrap());
     assert_eq!((status, &changed["limits"]["slots"]), (StatusCode::OK, &json!(2)));
     come_to(&server, (2, 1));
     drop(server);
@@ -298,7 +299,7 @@ fn an_open_request_is_finished_before_the_server_ends() {
         let body = json!({ "options": { "async": false } });
         client.post(url).bearer_auth(token).json(&body).send().map(|response| response.status())
     });
-    let open = || told(server.get(&format!("/api/v1/workflows/{workflow}/executions"))).1;
+    let open = || read_answer(server.get(&format!("/api/v1/workflows/{workflow}/executions"))).1;
     let id =
         rig::until("it is listed", || open()["executions"][0]["executionId"].as_str().map(str::to_owned));
     let (status, said) = server.stop();

@@ -107,9 +107,9 @@ fn an_argument_of_a_model_does_not_stand_in_for_the_result_of_a_node() {
     assert_eq!(results[2]["output"]["stdout"].as_str().unwrap().to_lowercase(), "true", "{results:?}");
 }
 
-/// A request that is told of, and answered when it is let go on.
+/// A request that is reported of, and answered when it is let go on.
 fn gate() -> (impl Fn() + Send + Sync, Receiver<()>, Sender<()>) {
-    let (tell, told) = channel();
+    let (tell, answer) = channel();
     let (go, gone) = channel();
     let (tell, gone) = (Mutex::new(tell), Mutex::new(gone));
     let wait = move || {
@@ -117,7 +117,7 @@ fn gate() -> (impl Fn() + Send + Sync, Receiver<()>, Sender<()>) {
         // Whoever could let it go on may be gone.
         let _ = gone.lock().unwrap().recv();
     };
-    (wait, told, go)
+    (wait, answer, go)
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn wfl_21_another_attempt_after_a_busy_model_goes_on_where_the_last_one_stood() 
     }
 }
 
-/// The same request, if it tells of that many results.
+/// The same request, if it reports that many results.
 fn asked_of(body: &Value, results: usize) -> Value {
     let asked = Asked { body: body.clone(), authorization: None };
     if asked.results().len() == results { asked.body } else { Value::Null }
@@ -250,7 +250,7 @@ fn wfl_21_killed_at_any_moment_an_agent_does_what_its_conversation_says_and_noth
     const NOTES: usize = 6;
     let place = place();
     let mut server = place.serve();
-    let (tell, told) = channel();
+    let (tell, answer) = channel();
     let tell = Mutex::new(tell);
     // No answer is like another: one that was asked for twice and acted on twice leaves a word too many.
     let model = Model::start(move |number, asked| {
@@ -263,7 +263,7 @@ fn wfl_21_killed_at_any_moment_an_agent_does_what_its_conversation_says_and_noth
     });
     let id = start(&server, &define(&server, &place, &model, json!({}), json!({})), json!({}));
     for moment in 0..8 {
-        while told.try_recv().is_err() && get(&server, &id, "")["status"] != "completed" {
+        while answer.try_recv().is_err() && get(&server, &id, "")["status"] != "completed" {
             std::thread::yield_now();
         }
         // Not to wait for something: each life ends somewhere else.
@@ -297,8 +297,8 @@ fn wfl_21_an_agent_and_its_tools_share_one_place() {
         }
     });
     let workflow = define(&server, &place, &model, json!({}), json!({ "maxParallel": 1 }));
-    let told = finish(&server, &workflow, json!({}));
-    assert_eq!(told["status"], "completed", "{told}");
+    let answer = finish(&server, &workflow, json!({}));
+    assert_eq!(answer["status"], "completed", "{answer}");
     assert_eq!(written(&place), ["one", "two"]);
 }
 
@@ -320,8 +320,8 @@ fn wfl_21_wfl_23_an_agent_ends_at_its_limits_and_says_what_it_used() {
     let check = |model: &Model, config: Value, code: &str, words: &str, used: (u64, u64)| {
         let mut config = config;
         config["retryPolicy"] = json!({ "maxRetries": 0 });
-        let told = finish(&server, &define(&server, &place, model, config, json!({})), json!({}));
-        let whole = get(&server, told["executionId"].as_str().unwrap(), "");
+        let answer = finish(&server, &define(&server, &place, model, config, json!({})), json!({}));
+        let whole = get(&server, answer["executionId"].as_str().unwrap(), "");
         let agent = node(&whole, "ai");
         assert_eq!((&whole["status"], &agent["error"]["code"]), (&json!("failed"), &json!(code)), "{whole}");
         assert!(agent["error"]["message"].as_str().unwrap().contains(words), "{agent}");
@@ -337,7 +337,7 @@ fn wfl_21_wfl_23_an_agent_ends_at_its_limits_and_says_what_it_used() {
     );
     check(&silent, json!({ "timeout": 1 }), "NETWORK_TIMEOUT", "1000 ms", (0, 1));
     check(&garbled, json!({}), "CONNECTION_RESET", "could not be asked", (0, 3));
-    // A call that makes no sense is told to the model, which may do better.
+    // A call that makes no sense is reported to the model, which may do better.
     let confused = Model::start(|number, _| match number {
         0 => Reply::Says(
             json!({ "role": "assistant", "tool_calls": [{ "id": "a", "function": { "name": "note", "arguments": "{\"word\": " } }] }),
@@ -345,8 +345,8 @@ fn wfl_21_wfl_23_an_agent_ends_at_its_limits_and_says_what_it_used() {
         1 => calls("no_such_tool", &json!({})),
         _ => text("noted"),
     });
-    let told = finish(&server, &define(&server, &place, &confused, json!({}), json!({})), json!({}));
-    assert_eq!(told["status"], "completed", "{told}");
+    let answer = finish(&server, &define(&server, &place, &confused, json!({}), json!({})), json!({}));
+    assert_eq!(answer["status"], "completed", "{answer}");
     let results = confused.asked()[2].results();
     assert!(results[0]["reason"].as_str().unwrap().contains("no JSON object"), "{results:?}");
     assert!(

@@ -1,6 +1,6 @@
 //! One tenant against another, over every route there is: the OpenAPI document says which.
 
-use crate::rig::{Place, Server, told, until};
+use crate::rig::{Place, Server, read_answer, until};
 use crate::rows::{self, Rows};
 use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -48,18 +48,20 @@ impl Things {
 fn executed(server: &Server, workflow: &str) -> (String, String) {
     let options = json!({ "async": false, "webhookUrl": "http://127.0.0.1:9/hook" });
     let body = json!({ "options": options, "inputs": { "large": "x".repeat(100_000) } });
-    let (status, told_of) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
-    assert_eq!(status, StatusCode::OK, "{told_of}");
-    let execution = told_of["executionId"].as_str().unwrap().to_owned();
+    let (status, reported_of) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
+    assert_eq!(status, StatusCode::OK, "{reported_of}");
+    let execution = reported_of["executionId"].as_str().unwrap().to_owned();
     let delivery = until("a delivery is listed", || {
-        told(server.get("/api/v1/webhook-deliveries")).1["deliveries"][0]["id"].as_str().map(str::to_owned)
+        read_answer(server.get("/api/v1/webhook-deliveries")).1["deliveries"][0]["id"]
+            .as_str()
+            .map(str::to_owned)
     });
     (execution, delivery)
 }
 
 /// The key of a large value of the execution, which it gives to its own tenant.
 fn artifact(server: &Server, execution: &str) -> String {
-    let events = told(server.get(&format!("/api/v1/executions/{execution}/events"))).1.to_string();
+    let events = read_answer(server.get(&format!("/api/v1/executions/{execution}/events"))).1.to_string();
     let at = events.find("sha256:").expect("a large value");
     let key = events[at..at + "sha256:".len() + 64].to_owned();
     assert_eq!(
@@ -71,7 +73,7 @@ fn artifact(server: &Server, execution: &str) -> String {
 
 /// The address of a node's result, which the execution has for its own tenant.
 fn value(server: &Server, execution: &str) -> String {
-    let events = told(server.get(&format!("/api/v1/executions/{execution}/events"))).1;
+    let events = read_answer(server.get(&format!("/api/v1/executions/{execution}/events"))).1;
     let done =
         events["events"].as_array().unwrap().iter().find(|event| event["event"] == "step.done").unwrap();
     let address = format!("{}.0", done["sequence"]);
@@ -134,7 +136,7 @@ impl Attack<'_> {
         } else {
             request.send()
         };
-        told(response.unwrap())
+        read_answer(response.unwrap())
     }
 }
 
@@ -154,7 +156,7 @@ fn wfl_06_another_tenants_things_are_not_there_on_any_route() {
     let (_, made) =
         server.post("/api/v1/tokens", &json!({ "name": "eve", "role": "owner", "tenantId": tenant["id"] }));
     let token = made["token"].as_str().unwrap().to_owned();
-    let attack = Attack { server: &server, token, document: told(server.get("/api/openapi.json")).1 };
+    let attack = Attack { server: &server, token, document: read_answer(server.get("/api/openapi.json")).1 };
     let before = others(&place);
     let mut tried = 0;
     for (path, item) in attack.document["paths"].as_object().unwrap() {
@@ -180,7 +182,7 @@ fn wfl_06_another_tenants_things_are_not_there_on_any_route() {
 fn every_route_needs_a_token_but_those_for_machines() {
     let place = Place::new();
     let server = place.serve();
-    let document = told(server.get("/api/openapi.json")).1;
+    let document = read_answer(server.get("/api/openapi.json")).1;
     let open = ["/healthz", "/readyz", "/metrics"];
     for (path, item) in document["paths"].as_object().unwrap() {
         if open.contains(&path.as_str()) || path.starts_with("/ws/") || path.starts_with("/hooks/") {
@@ -203,17 +205,17 @@ fn a_tenant_has_its_own_secrets() {
     let put = |tenant: Option<&str>, value: &str| {
         let request = server.request(Method::PUT, "/api/v1/secrets/api-key").json(&json!({ "value": value }));
         let request = tenant.into_iter().fold(request, |request, id| request.header("X-Tenant-ID", id));
-        told(request.send().unwrap()).1["version"].clone()
+        read_answer(request.send().unwrap()).1["version"].clone()
     };
     assert_eq!(put(None, "mine-mine"), 1);
     assert_eq!(put(Some(id), "theirs-theirs"), 1);
     assert_eq!(put(Some(id), "theirs-again"), 2);
-    let list = told(server.get("/api/v1/secrets")).1;
+    let list = read_answer(server.get("/api/v1/secrets")).1;
     assert_eq!(list["secrets"][0]["version"], 1, "{list}");
     let gone =
         server.request(Method::DELETE, "/api/v1/secrets/api-key").header("X-Tenant-ID", id).send().unwrap();
     assert_eq!(gone.status(), StatusCode::NO_CONTENT);
-    assert_eq!(told(server.get("/api/v1/secrets")).1, list);
+    assert_eq!(read_answer(server.get("/api/v1/secrets")).1, list);
     drop(server);
     for file in crate::rig::files(&place.data()) {
         let bytes = std::fs::read(&file).unwrap();

@@ -1,14 +1,14 @@
 //! Who did what: one row for every change, on disk with it.
 
 use crate::executions::{start, until};
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const PLAYBOOK: &str = "metadata: {name: hello}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n";
 
-/// What changes nothing that is not told elsewhere: an execution says itself who started it.
+/// What changes nothing that is not reported elsewhere: an execution says itself who started it.
 const NOT_LISTED: [&str; 5] = [
     "post /hooks/{path}",
     "post /api/v1/validate",
@@ -35,7 +35,7 @@ impl Admin<'_> {
     }
 
     fn rows(&self) -> Vec<Value> {
-        let page = told(self.server.get(&format!("/api/v1/audit?actor={}&limit=100", self.id))).1;
+        let page = read_answer(self.server.get(&format!("/api/v1/audit?actor={}&limit=100", self.id))).1;
         page["entries"].as_array().unwrap().clone()
     }
 
@@ -62,7 +62,7 @@ impl Admin<'_> {
         if response.status() == StatusCode::NO_CONTENT {
             (response.status(), Value::Null)
         } else {
-            told(response)
+            read_answer(response)
         }
     }
 
@@ -110,7 +110,7 @@ fn every_change_leaves_one_row_and_what_changes_nothing_leaves_none() {
     definitions(&mut admin);
     access(&mut admin);
     executions(&mut admin, &server);
-    let document = told(server.get("/api/openapi.json")).1;
+    let document = read_answer(server.get("/api/openapi.json")).1;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in ["post", "put", "patch", "delete"] {
             let route = format!("{method} {path}");
@@ -202,7 +202,8 @@ fn executions(admin: &mut Admin<'_>, server: &Server) {
     let (status, _) = admin.send(&Method::POST, complete().1, &[&again, "ask"], Some(done));
     assert_eq!((status, admin.rows().len()), (StatusCode::OK, admin.seen), "the same again is no change");
     let delivery = loop {
-        if let Some(first) = told(server.get("/api/v1/webhook-deliveries")).1["deliveries"][0]["id"].as_str()
+        if let Some(first) =
+            read_answer(server.get("/api/v1/webhook-deliveries")).1["deliveries"][0]["id"].as_str()
         {
             break first.to_owned();
         }
@@ -215,25 +216,25 @@ fn executions(admin: &mut Admin<'_>, server: &Server) {
 
 /// Versions of definitions, of secrets, and tokens on one side; what was written about them on the other.
 fn ledger(server: &Server) -> ([usize; 3], [usize; 3]) {
-    let list = |path: &str, key: &str| told(server.get(path)).1[key].as_array().unwrap().clone();
+    let list = |path: &str, key: &str| read_answer(server.get(path)).1[key].as_array().unwrap().clone();
     let versions = |rows: Vec<Value>| rows.iter().map(|row| row["version"].as_u64().unwrap() as usize).sum();
     let there = [
         versions(list("/api/v1/workflows?limit=100", "workflows")),
         versions(list("/api/v1/secrets", "secrets")),
         list("/api/v1/tokens", "tokens").len(),
     ];
-    let (mut told_of, mut query) = ([0; 3], "?limit=100".to_owned());
+    let (mut reported_of, mut query) = ([0; 3], "?limit=100".to_owned());
     loop {
-        let page = told(server.get(&format!("/api/v1/audit{query}"))).1;
+        let page = read_answer(server.get(&format!("/api/v1/audit{query}"))).1;
         for row in page["entries"].as_array().unwrap() {
             match row["action"].as_str().unwrap() {
-                "workflow.create" | "workflow.change" => told_of[0] += 1,
-                "secret.set" => told_of[1] += 1,
-                "token.create" => told_of[2] += 1,
+                "workflow.create" | "workflow.change" => reported_of[0] += 1,
+                "secret.set" => reported_of[1] += 1,
+                "token.create" => reported_of[2] += 1,
                 other => panic!("nobody did {other}"),
             }
         }
-        let Some(cursor) = page["pagination"]["cursor"].as_str() else { return (there, told_of) };
+        let Some(cursor) = page["pagination"]["cursor"].as_str() else { return (there, reported_of) };
         query = format!("?limit=100&cursor={cursor}");
     }
 }
@@ -256,8 +257,8 @@ fn a_server_killed_at_any_moment_leaves_no_change_that_nobody_is_named_for() {
         drop(server);
         let done: usize = busy.into_iter().map(|thread| thread.join().unwrap()).sum();
         let server = place.serve();
-        let (there, told_of) = ledger(&server);
-        assert_eq!(there, told_of, "round {round}");
+        let (there, reported_of) = ledger(&server);
+        assert_eq!(there, reported_of, "round {round}");
         assert!(there.iter().sum::<usize>() >= done, "what was answered is there");
     }
 }

@@ -1,6 +1,6 @@
 //! What is sent wrongly: a 4xx with code, message and the field's path, and nothing is written.
 
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use crate::rows;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -29,12 +29,12 @@ fn check(server: &Server, case: Case<'_>, status: u16, path: Option<&str>, messa
     if !kind.is_empty() {
         request = request.header("Content-Type", kind);
     }
-    let (found, answer) = told(request.body(body).send().unwrap());
+    let (found, answer) = read_answer(request.body(body).send().unwrap());
     let error = &answer["error"];
     assert_eq!(found.as_u16(), status, "{method} {route} {shown}: {answer}");
     assert!(error["code"].is_string() && error["details"].is_array(), "{answer}");
-    let told = error["message"].as_str().unwrap();
-    assert!(told.contains(message), "{method} {route} {shown}: {told}");
+    let answer = error["message"].as_str().unwrap();
+    assert!(answer.contains(message), "{method} {route} {shown}: {answer}");
     if let Some(path) = path {
         assert_eq!(error["details"][0]["path"], path, "{method} {route} {shown}: {answer}");
     }
@@ -83,8 +83,8 @@ fn wfl_35_what_is_longer_than_its_column_is_refused_and_what_just_fits_is_taken(
     check(&server, execute(parent), 400, Some("options.parentExecutionId"), "there is no execution");
     assert_eq!(rows::all(&place.data()), before, "nothing was written");
     let fits = json!({ "options": { "correlationId": long(100), "retryPolicy": { "retryableErrors": [long(50)] } } });
-    let (status, told) = server.post(&format!("/api/v1/workflows/{good}/execute"), &fits);
-    assert_eq!(status.as_u16(), 202, "{told}");
+    let (status, answer) = server.post(&format!("/api/v1/workflows/{good}/execute"), &fits);
+    assert_eq!(status.as_u16(), 202, "{answer}");
 }
 
 #[test]

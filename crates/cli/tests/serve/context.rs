@@ -67,14 +67,14 @@ fn wfl_22_wfl_34_a_node_gets_its_whole_context() {
     for (language, text) in [("python", PYTHON), ("javascript", JAVASCRIPT)] {
         let nodes = json!([{ "id": "t", "type": "trigger" }, code("x", language, text)]);
         let workflow = define(&server, language, nodes, json!([{ "source": "t", "target": "x" }]));
-        let told = finish(&server, &workflow, json!({ "n": 4 }));
-        let id = told["executionId"].as_str().unwrap();
+        let answer = finish(&server, &workflow, json!({ "n": 4 }));
+        let id = answer["executionId"].as_str().unwrap();
         let expected = json!({
             "execution": id, "workflow": workflow, "tenant": "default", "node": "x", "name": "The x", "type": "code",
             "attempt": 1, "inputs": { "n": 4, "t": { "n": 4 } }, "workload": { "n": 4 }, "language": language,
             "env": ["test", "test"], "key": value.len(), "seen": [language], "other": null, "aborted": false,
         });
-        assert_eq!(told["nodeResults"]["x"]["output"], expected, "{told}");
+        assert_eq!(answer["nodeResults"]["x"]["output"], expected, "{answer}");
         let whole = get(&server, id, "");
         assert_eq!(entry(&whole, "x")["metadata"]["metrics"], json!({ "rows": 3 }));
         let mut logs = get(&server, id, "/logs")["logs"].clone();
@@ -115,12 +115,12 @@ fn wfl_22_a_cancel_reaches_the_signal_of_a_node() {
     rig::until("the node waits for its signal", || {
         (entry(&get(&server, &id, ""), "x")["progress"]["step"] == "ready").then_some(())
     });
-    let (status, told) = server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
-    assert_eq!((status.as_u16(), &told["status"]), (200, &json!("cancelled")));
-    let told = rig::until("the node hears it", || {
-        std::fs::read_to_string(&heard).ok().filter(|told| !told.is_empty())
+    let (status, answer) = server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
+    assert_eq!((status.as_u16(), &answer["status"]), (200, &json!("cancelled")));
+    let answer = rig::until("the node hears it", || {
+        std::fs::read_to_string(&heard).ok().filter(|answer| !answer.is_empty())
     });
-    assert_eq!(told, "True", "the mark lies in its folder, too");
+    assert_eq!(answer, "True", "the mark lies in its folder, too");
 }
 
 #[test]
@@ -159,16 +159,16 @@ fn wfl_23_what_a_node_gives_is_data_or_an_error_with_what_it_used() {
     }
     let long = &entry(&whole, "long")["error"]["code"];
     assert_eq!(*long, "X".repeat(50), "as much as stores have a column for");
-    for told in [&good, &bad] {
-        let metadata = &told["metadata"];
-        assert_eq!((&metadata["tokensUsed"], &metadata["apiCalls"]), (&json!(120), &json!(2)), "{told}");
-        assert_eq!(metadata["duration"], told["duration"], "how long it took is measured, not believed");
-        assert!(told["duration"].is_u64(), "{told}");
+    for answer in [&good, &bad] {
+        let metadata = &answer["metadata"];
+        assert_eq!((&metadata["tokensUsed"], &metadata["apiCalls"]), (&json!(120), &json!(2)), "{answer}");
+        assert_eq!(metadata["duration"], answer["duration"], "how long it took is measured, not believed");
+        assert!(answer["duration"].is_u64(), "{answer}");
     }
 }
 
 #[test]
-fn wfl_33_a_node_tells_how_far_it_has_come_and_the_execution_never_falls_back() {
+fn wfl_33_a_node_reports_how_far_it_has_come_and_the_execution_never_falls_back() {
     let place = Place::new();
     let server = place.serve();
     let go = place.path("go");
@@ -183,7 +183,7 @@ fn wfl_33_a_node_tells_how_far_it_has_come_and_the_execution_never_falls_back() 
     ]);
     let edges = json!([{ "source": "t", "target": "x" }, { "source": "x", "target": "bad" }]);
     let id = start(&server, &define(&server, "far", nodes, edges), json!({}));
-    let running = rig::until("it is told", || {
+    let running = rig::until("it is reported", || {
         Some(get(&server, &id, "")).filter(|now| entry(now, "x")["progress"].is_object())
     });
     assert_eq!(entry(&running, "x")["progress"], json!({ "step": "Reading pages", "percentage": 45 }));
@@ -200,12 +200,12 @@ fn wfl_33_a_node_tells_how_far_it_has_come_and_the_execution_never_falls_back() 
     );
     assert!(entry(&failed, "x").get("progress").is_none(), "of a node that runs");
     let events = server.get(&format!("/api/v1/executions/{id}/stream")).text().unwrap();
-    let told: Vec<u64> = events
+    let answer: Vec<u64> = events
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok())
         .filter_map(|message| message["data"]["progress"]["percentage"].as_u64())
         .collect();
-    assert!(told.is_sorted() && told.last() == Some(&66), "{told:?}");
+    assert!(answer.is_sorted() && answer.last() == Some(&66), "{answer:?}");
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn wfl_33_only_what_completed_is_whole() {
     let edges = json!([{ "source": "t", "target": "ask" }]);
     let id = start(&server, &define(&server, "asks", nodes, edges), json!({}));
     until_node(&server, &id, "ask", "running");
-    let (_, told) = server.post(&format!("/api/v1/executions/{id}/pause"), &json!({}));
-    assert_eq!(told["status"], "paused");
+    let (_, answer) = server.post(&format!("/api/v1/executions/{id}/pause"), &json!({}));
+    assert_eq!(answer["status"], "paused");
     let path = format!("/api/v1/executions/{id}/actions/ask/complete");
     assert!(server.post(&path, &json!({ "outcome": "Succeeded" })).0.is_success());
     let held = get(&server, &id, "/status");

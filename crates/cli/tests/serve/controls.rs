@@ -1,7 +1,7 @@
 //! Executions under control: cancelled, retried, paused, resumed, patched, approved.
 
 use crate::executions::{FAILS, TWO, finish, get, start, until, until_node, waits_for};
-use crate::rig::{self, Place, Server, is_gone, process_of, told};
+use crate::rig::{self, Place, Server, is_gone, process_of, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ const APPROVAL: &str = r#"{
 }"#;
 
 fn act(server: &Server, id: &str, rest: &str, body: Value) -> (u16, Value) {
-    let (status, told) = server.post(&format!("/api/v1/executions/{id}{rest}"), &body);
-    (status.as_u16(), told)
+    let (status, answer) = server.post(&format!("/api/v1/executions/{id}{rest}"), &body);
+    (status.as_u16(), answer)
 }
 
 #[test]
@@ -32,18 +32,18 @@ fn wfl_09_a_cancel_says_what_had_completed_and_what_had_not() {
     let server = place.serve();
     let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
     until_node(&server, &id, "wait", "running");
-    let (status, told) = act(&server, &id, "/cancel", json!({ "reason": "enough", "force": false }));
-    assert_eq!(status, 200, "{told}");
-    let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
+    let (status, answer) = act(&server, &id, "/cancel", json!({ "reason": "enough", "force": false }));
+    assert_eq!(status, 200, "{answer}");
+    let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
     let expected =
         ["executionId", "status", "cancelledAt", "cancelledBy", "reason", "completedNodes", "cancelledNodes"];
     assert_eq!(fields, expected);
-    assert_eq!((&told["status"], &told["reason"]), (&json!("cancelled"), &json!("enough")));
-    assert_eq!(told["completedNodes"], json!(["first"]));
-    assert_eq!(told["cancelledNodes"], json!(["wait", "last"]));
+    assert_eq!((&answer["status"], &answer["reason"]), (&json!("cancelled"), &json!("enough")));
+    assert_eq!(answer["completedNodes"], json!(["first"]));
+    assert_eq!(answer["cancelledNodes"], json!(["wait", "last"]));
     let ended = get(&server, &id, "");
-    assert_eq!((&ended["status"], &ended["completedAt"]), (&json!("cancelled"), &told["cancelledAt"]));
-    assert_eq!(ended["metadata"]["triggeredBy"], told["cancelledBy"]);
+    assert_eq!((&ended["status"], &ended["completedAt"]), (&json!("cancelled"), &answer["cancelledAt"]));
+    assert_eq!(ended["metadata"]["triggeredBy"], answer["cancelledBy"]);
     let (status, again) = act(&server, &id, "/cancel", json!({}));
     assert_eq!((status, &again["error"]["code"]), (409, &json!("EXECUTION_ENDED")));
     let (status, bad) = act(&server, &id, "/cancel", json!({ "why": "x" }));
@@ -56,10 +56,10 @@ fn wfl_09_a_cancel_needs_no_body() {
     let server = place.serve();
     let far = json!({ "scheduledAt": "2999-01-01T00:00:00Z" });
     let id = start(&server, &server.define(TWO), far);
-    let (status, told) =
-        told(server.request(Method::POST, &format!("/api/v1/executions/{id}/cancel")).send().unwrap());
-    assert_eq!((status, &told["status"]), (StatusCode::OK, &json!("cancelled")), "{told}");
-    assert_eq!(told["cancelledNodes"], json!(["a", "b"]));
+    let (status, answer) =
+        read_answer(server.request(Method::POST, &format!("/api/v1/executions/{id}/cancel")).send().unwrap());
+    assert_eq!((status, &answer["status"]), (StatusCode::OK, &json!("cancelled")), "{answer}");
+    assert_eq!(answer["cancelledNodes"], json!(["a", "b"]));
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn wfl_09_a_forced_cancel_leaves_a_process_no_time() {
         let workflow = server.define(&json!({ "name": "stubborn", "nodes": [node] }).to_string());
         let id = start(&server, &workflow, json!({}));
         let process = process_of(&place, &pid);
-        let (status, told) = act(&server, &id, "/cancel", json!({ "force": force }));
-        assert_eq!((status, &told["status"]), (200, &json!("cancelled")));
+        let (status, answer) = act(&server, &id, "/cancel", json!({ "force": force }));
+        assert_eq!((status, &answer["status"]), (200, &json!("cancelled")));
         rig::until("the process is gone", || is_gone(process).then_some(()));
         assert_eq!(place.path(&heard).exists(), !force, "who is forced hears nothing");
     }
@@ -122,9 +122,9 @@ fn wfl_10_wfl_26_what_is_done_again_is_the_node_and_all_that_follows_it_on_the_s
         std::fs::write(place.path("fixed"), "").unwrap();
 
         let again = |body: Value| {
-            let (status, told) = act(&server, id, "/retry", body);
-            assert_eq!(status, 202, "{told}");
-            let ended = until(&server, told["executionId"].as_str().unwrap(), "completed");
+            let (status, answer) = act(&server, id, "/retry", body);
+            assert_eq!(status, 202, "{answer}");
+            let ended = until(&server, answer["executionId"].as_str().unwrap(), "completed");
             assert_eq!((&ended["workflowId"], &ended["workflowVersion"]), (&json!(workflow), &json!(1)));
             assert_eq!(ended["metadata"]["parentExecutionId"], json!(id));
             let output = |node: &str| {
@@ -149,8 +149,8 @@ fn wfl_10_what_has_not_ended_is_not_done_again() {
     let place = Place::new();
     let server = place.serve();
     let id = start(&server, &server.define(APPROVAL), json!({}));
-    let (status, told) = act(&server, &id, "/retry", json!({}));
-    assert_eq!((status, &told["error"]["code"]), (409, &json!("CONFLICT")), "{told}");
+    let (status, answer) = act(&server, &id, "/retry", json!({}));
+    assert_eq!((status, &answer["error"]["code"]), (409, &json!("CONFLICT")), "{answer}");
 }
 
 #[test]
@@ -167,10 +167,10 @@ fn wfl_10_wfl_26_a_failed_execution_is_done_again_as_a_new_one() {
     let id = finish(&server, &workflow, json!({ "n": 1 }))["executionId"].as_str().unwrap().to_owned();
     assert_eq!(get(&server, &id, "")["status"], "failed");
     std::fs::write(&file, "").unwrap();
-    let (status, told) = act(&server, &id, "/retry", json!({}));
-    assert_eq!(status, 202, "{told}");
-    assert_eq!((&told["parentExecutionId"], &told["status"]), (&json!(id), &json!("queued")));
-    let new = told["executionId"].as_str().unwrap();
+    let (status, answer) = act(&server, &id, "/retry", json!({}));
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!((&answer["parentExecutionId"], &answer["status"]), (&json!(id), &json!("queued")));
+    let new = answer["executionId"].as_str().unwrap();
     let ended = until(&server, new, "completed");
     assert_eq!((&ended["inputs"], &ended["metadata"]["retryOf"]), (&json!({ "n": 1 }), &json!(id)));
     assert_eq!(get(&server, &id, "")["status"], "failed", "the failed one stays so");
@@ -178,15 +178,15 @@ fn wfl_10_wfl_26_a_failed_execution_is_done_again_as_a_new_one() {
     let printed = logs["logs"].as_array().unwrap().iter().filter(|line| line["data"]["stream"] == "stdout");
     assert_eq!(printed.count(), 0, "`a` was not run again");
 
-    let (status, told) = act(&server, &id, "/retry", json!({ "fromNode": "a", "inputs": { "m": 2 } }));
-    assert_eq!((status, &told["retryFromNode"]), (202, &json!("a")), "{told}");
-    let ended = until(&server, told["executionId"].as_str().unwrap(), "completed");
+    let (status, answer) = act(&server, &id, "/retry", json!({ "fromNode": "a", "inputs": { "m": 2 } }));
+    assert_eq!((status, &answer["retryFromNode"]), (202, &json!("a")), "{answer}");
+    let ended = until(&server, answer["executionId"].as_str().unwrap(), "completed");
     assert_eq!(ended["inputs"], json!({ "n": 1, "m": 2 }));
 
-    let (status, told) = act(&server, new, "/retry", json!({}));
-    assert_eq!(status, 409, "a completed one is not retried: {told}");
-    let (status, told) = act(&server, &id, "/retry", json!({ "fromNode": "z" }));
-    assert_eq!((status, &told["error"]["details"][0]["path"]), (400, &json!("fromNode")));
+    let (status, answer) = act(&server, new, "/retry", json!({}));
+    assert_eq!(status, 409, "a completed one is not retried: {answer}");
+    let (status, answer) = act(&server, &id, "/retry", json!({ "fromNode": "z" }));
+    assert_eq!((status, &answer["error"]["details"][0]["path"]), (400, &json!("fromNode")));
     let (status, _) = act(&server, &id, "/retry", json!({ "firing": 1 }));
     assert_eq!(status, 400);
 }
@@ -198,15 +198,15 @@ fn wfl_27_a_user_pauses_and_resumes() {
     let file = place.data().join("go");
     let id = start(&server, &server.define(&waits_for(&file)), json!({}));
     until_node(&server, &id, "wait", "running");
-    let (status, told) = act(&server, &id, "/pause", json!({ "reason": "lunch" }));
-    assert_eq!((status, &told["status"]), (200, &json!("paused")), "{told}");
+    let (status, answer) = act(&server, &id, "/pause", json!({ "reason": "lunch" }));
+    assert_eq!((status, &answer["status"]), (200, &json!("paused")), "{answer}");
     std::fs::write(&file, "").unwrap();
     // What runs ends; nothing new begins.
     assert_eq!(until_node(&server, &id, "wait", "completed")["status"], "paused");
     assert_eq!(act(&server, &id, "/resume", json!({})).0, 200);
     until(&server, &id, "completed");
-    let (status, told) = act(&server, &id, "/resume", json!({}));
-    assert_eq!((status, &told["error"]["code"]), (409, &json!("EXECUTION_ENDED")));
+    let (status, answer) = act(&server, &id, "/resume", json!({}));
+    assert_eq!((status, &answer["error"]["code"]), (409, &json!("EXECUTION_ENDED")));
 }
 
 #[test]
@@ -214,11 +214,11 @@ fn wfl_27_a_gate_is_opened_by_a_patch_and_not_by_resume() {
     let place = Place::new();
     let server = place.serve();
     let id = finish(&server, &server.define(GATE), json!({}))["executionId"].as_str().unwrap().to_owned();
-    let (status, told) = act(&server, &id, "/resume", json!({}));
-    assert_eq!((status, &told["error"]["code"]), (409, &json!("CONFLICT")), "{told}");
+    let (status, answer) = act(&server, &id, "/resume", json!({}));
+    assert_eq!((status, &answer["error"]["code"]), (409, &json!("CONFLICT")), "{answer}");
     let patch = |body: Value| {
         let request = server.request(Method::PATCH, &format!("/api/v1/executions/{id}/context"));
-        told_of(request.json(&body).send().unwrap())
+        reported_of(request.json(&body).send().unwrap())
     };
     assert_eq!(patch(json!({ "other": 1 })), (200, json!({ "executionId": id, "status": "paused" })));
     assert_eq!(patch(json!({ "go": true })).0, 200);
@@ -227,8 +227,8 @@ fn wfl_27_a_gate_is_opened_by_a_patch_and_not_by_resume() {
     assert_eq!(patch(json!([1])).0, 400);
 }
 
-fn told_of(response: reqwest::blocking::Response) -> (u16, Value) {
-    let (status, body) = told(response);
+fn reported_of(response: reqwest::blocking::Response) -> (u16, Value) {
+    let (status, body) = read_answer(response);
     (status.as_u16(), body)
 }
 
@@ -246,8 +246,8 @@ fn wfl_27_an_approval_pauses_until_a_person_decides_once() {
     assert_eq!(complete("ask", json!({ "outcome": "Maybe" })).0, 400);
     assert_eq!(complete("ask", json!({ "outcome": "Succeeded", "actorUserId": "user_other" })).0, 403);
     let yes = json!({ "outcome": "Succeeded", "notes": "go", "evidence": ["ticket-1"] });
-    let (status, told) = complete("ask", yes.clone());
-    assert_eq!((status, &told["outcome"]), (200, &json!("Succeeded")), "{told}");
+    let (status, answer) = complete("ask", yes.clone());
+    assert_eq!((status, &answer["outcome"]), (200, &json!("Succeeded")), "{answer}");
     let ended = until(&server, &id, "completed");
     let shipped = ended["nodeExecutions"].as_array().unwrap().iter().find(|entry| entry["nodeId"] == "ship");
     assert_eq!(shipped.unwrap()["nodeName"], "Ship");
@@ -266,11 +266,11 @@ fn wfl_27_a_paused_execution_can_be_cancelled() {
     let place = Place::new();
     let server = place.serve();
     let id = finish(&server, &server.define(GATE), json!({}))["executionId"].as_str().unwrap().to_owned();
-    let (status, told) = act(&server, &id, "/cancel", json!({}));
+    let (status, answer) = act(&server, &id, "/cancel", json!({}));
     assert_eq!(
-        (status, &told["status"], &told["cancelledNodes"]),
+        (status, &answer["status"], &answer["cancelledNodes"]),
         (200, &json!("cancelled"), &json!(["g"])),
-        "{told}"
+        "{answer}"
     );
 }
 

@@ -2,7 +2,7 @@
 
 use crate::executions::{get, start, until, until_node};
 use crate::model::model;
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -110,7 +110,7 @@ fn release(server: &Server, id: &str, doing: Doing, file: &Path) {
 fn act(server: &Server, id: &str, rest: &str, body: Value) -> (u16, String) {
     let method = if rest == "/context" { Method::PATCH } else { Method::POST };
     let request = server.request(method, &format!("/api/v1/executions/{id}{rest}")).json(&body);
-    let (status, body) = told(request.send().unwrap());
+    let (status, body) = read_answer(request.send().unwrap());
     (status.as_u16(), body["status"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -279,9 +279,13 @@ fn wfl_02_nodes_have_the_states_of_the_document() {
     let server = place.serve();
     let file = place.data().join("go");
     let status = |id: &str, node: &str| {
-        let told = get(&server, id, "");
-        let entry =
-            told["nodeExecutions"].as_array().unwrap().iter().find(|entry| entry["nodeId"] == node).cloned();
+        let answer = get(&server, id, "");
+        let entry = answer["nodeExecutions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|entry| entry["nodeId"] == node)
+            .cloned();
         entry.map(|entry| entry["status"].as_str().unwrap().to_owned())
     };
     let retrying = start(&server, &define(&server, Doing::Backoff, &file), json!({}));

@@ -68,17 +68,17 @@ fn act_18_every_attempt_and_every_end_leaves_evidence() {
     let id = start(&server, &workflow, options);
     until(&server, &id, "paused");
     let answer = json!({ "outcome": "Succeeded", "notes": "looks good", "evidenceRefs": ["ticket-1"] });
-    let (status, told) = server.post(&format!("/api/v1/executions/{id}/actions/ask/complete"), &answer);
-    assert!(status.is_success(), "{told}");
+    let (status, answer) = server.post(&format!("/api/v1/executions/{id}/actions/ask/complete"), &answer);
+    assert!(status.is_success(), "{answer}");
     let ended = until(&server, &id, "completed");
 
     let entries = evidence(&server, &id);
     let user = json!({ "kind": "User", "userId": ended["metadata"]["triggeredBy"] });
     let keys =
         ["actionId", "attempt", "category", "outcome", "terminal", "error", "actor", "notes", "evidenceRefs"];
-    let mut told: Vec<Value> = entries.iter().map(|entry| part(entry, &keys)).collect();
+    let mut answer: Vec<Value> = entries.iter().map(|entry| part(entry, &keys)).collect();
     let system = json!({ "kind": "System" });
-    let message = told[0]["error"]["message"].take();
+    let message = answer[0]["error"]["message"].take();
     assert!(message.as_str().unwrap().contains("75"), "{message}");
     let expected = [
         json!({ "actionId": "build", "attempt": 1, "category": "Action", "outcome": "Failed", "terminal": false,
@@ -91,7 +91,7 @@ fn act_18_every_attempt_and_every_end_leaves_evidence() {
             "actor": system }),
         json!({ "category": "System", "outcome": "Succeeded", "terminal": true, "actor": system }),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(answer, expected);
     for (entry, number) in entries.iter().zip(1..) {
         assert_eq!(entry["evidenceId"], json!(format!("{id}.{number}")));
         assert_eq!((&entry["runId"], &entry["correlationId"]), (&json!(id), &json!("order-7")));
@@ -128,12 +128,12 @@ fn act_18_who_cancelled_is_in_the_evidence_and_work_in_flight_too() {
     let user = json!({ "kind": "User", "userId": ended["metadata"]["triggeredBy"] });
     let entries = evidence(&server, &id);
     check_chain(&entries);
-    let told = |outcome: &str| {
+    let answer = |outcome: &str| {
         let found = entries.iter().find(|entry| entry["outcome"] == outcome);
         found.unwrap_or_else(|| panic!("no {outcome} in {entries:?}"))
     };
-    assert_eq!((&told("Held")["actor"], &told("Held")["notes"]), (&user, &json!("wait a moment")));
-    assert_eq!(told("Released")["actor"], user);
+    assert_eq!((&answer("Held")["actor"], &answer("Held")["notes"]), (&user, &json!("wait a moment")));
+    assert_eq!(answer("Released")["actor"], user);
     let last = entries.last().unwrap();
     assert_eq!((&last["outcome"], &last["actor"]), (&json!("Cancelled"), &user));
     assert_eq!(last["error"]["message"], "enough");
@@ -153,8 +153,8 @@ fn act_18_evidence_is_paged_and_what_a_retry_took_over_names_the_execution_befor
     );
     let id = finish(&server, &server.define(&text), json!({}))["executionId"].as_str().unwrap().to_owned();
     std::fs::write(&file, "").unwrap();
-    let (_, told) = server.post(&format!("/api/v1/executions/{id}/retry"), &json!({}));
-    let new = told["executionId"].as_str().unwrap().to_owned();
+    let (_, answer) = server.post(&format!("/api/v1/executions/{id}/retry"), &json!({}));
+    let new = answer["executionId"].as_str().unwrap().to_owned();
     until(&server, &new, "completed");
     let entries = evidence(&server, &new);
     check_chain(&entries);

@@ -1,6 +1,6 @@
-//! Executions over HTTP: started, told, listed.
+//! Executions over HTTP: started, answer, listed.
 
-use crate::rig::{self, Place, Server, told};
+use crate::rig::{self, Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -30,20 +30,20 @@ pub fn waits_for(file: &Path) -> String {
 /// Starts it, and waits for its end or a person.
 pub fn finish(server: &Server, workflow: &str, inputs: Value) -> Value {
     let body = json!({ "inputs": inputs, "options": { "async": false } });
-    let (status, told) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
-    assert_eq!(status, StatusCode::OK, "{told}");
-    told
+    let (status, answer) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &body);
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    answer
 }
 
 pub fn start(server: &Server, workflow: &str, options: Value) -> String {
-    let (status, told) =
+    let (status, answer) =
         server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "options": options }));
-    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
-    told["executionId"].as_str().unwrap().to_owned()
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    answer["executionId"].as_str().unwrap().to_owned()
 }
 
 pub fn get(server: &Server, id: &str, rest: &str) -> Value {
-    let (status, body) = told(server.get(&format!("/api/v1/executions/{id}{rest}")));
+    let (status, body) = read_answer(server.get(&format!("/api/v1/executions/{id}{rest}")));
     assert_eq!(status, StatusCode::OK, "{body}");
     body
 }
@@ -76,7 +76,7 @@ fn looked_at(server: &Server, id: &str, what: &str, is_there: impl Fn(&Value) ->
 }
 
 fn refused(server: &Server, method: Method, path: &str, body: &Value) -> (u16, String, Value) {
-    let (status, body) = told(server.request(method, path).json(body).send().unwrap());
+    let (status, body) = read_answer(server.request(method, path).json(body).send().unwrap());
     let error = &body["error"];
     assert!(error["message"].as_str().is_some_and(|message| !message.is_empty()), "{body}");
     (status.as_u16(), error["code"].as_str().unwrap().to_owned(), error["details"].clone())
@@ -87,24 +87,24 @@ fn wfl_03_a_start_is_answered_with_five_links_that_resolve() {
     let place = Place::new();
     let server = place.serve();
     let workflow = server.define(TWO);
-    let (status, told) =
+    let (status, answer) =
         server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "inputs": {} }));
-    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
-    let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
+    assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["executionId", "workflowId", "status", "createdAt", "estimatedDuration", "links"]);
-    assert_eq!((&told["status"], &told["workflowId"]), (&json!("queued"), &json!(workflow)));
-    assert_eq!(told["estimatedDuration"], Value::Null, "nothing is known yet");
-    let id = told["executionId"].as_str().unwrap();
+    assert_eq!((&answer["status"], &answer["workflowId"]), (&json!("queued"), &json!(workflow)));
+    assert_eq!(answer["estimatedDuration"], Value::Null, "nothing is known yet");
+    let id = answer["executionId"].as_str().unwrap();
     assert!(id.starts_with("exec_") && id.len() == 37, "{id}");
     for link in ["self", "status", "logs"] {
-        let path = told["links"][link].as_str().unwrap();
+        let path = answer["links"][link].as_str().unwrap();
         assert_eq!(server.get(path).status(), StatusCode::OK, "{path}");
     }
     let ended = until(&server, id, "completed");
-    assert_eq!(ended["createdAt"], told["createdAt"]);
-    let (status, _) = server.post(told["links"]["cancel"].as_str().unwrap(), &json!({}));
+    assert_eq!(ended["createdAt"], answer["createdAt"]);
+    let (status, _) = server.post(answer["links"]["cancel"].as_str().unwrap(), &json!({}));
     assert_eq!(status, StatusCode::CONFLICT, "it is there, and has ended");
-    let socket = told["links"]["websocket"].as_str().unwrap();
+    let socket = answer["links"]["websocket"].as_str().unwrap();
     assert_eq!(socket, format!("{}/ws/executions/{id}", server.url().replacen("http", "ws", 1)));
     assert_eq!(server.get(&format!("/ws/executions/{id}")).status(), StatusCode::UPGRADE_REQUIRED);
     // Both forms of an id are taken.
@@ -137,8 +137,8 @@ fn wfl_03_an_estimate_comes_from_the_workflows_own_history() {
 fn wfl_04_a_synchronous_start_is_answered_with_the_end_also_when_it_failed() {
     let place = Place::new();
     let server = place.serve();
-    let told = finish(&server, &server.define(TWO), json!({}));
-    let fields: Vec<&String> = told.as_object().unwrap().keys().collect();
+    let answer = finish(&server, &server.define(TWO), json!({}));
+    let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
     let expected = [
         "executionId",
         "workflowId",
@@ -150,9 +150,9 @@ fn wfl_04_a_synchronous_start_is_answered_with_the_end_also_when_it_failed() {
         "nodeResults",
     ];
     assert_eq!(fields, expected);
-    assert_eq!(told["status"], "completed");
-    assert_eq!(told["nodeResults"]["a"]["status"], "completed");
-    assert!(told["nodeResults"]["b"]["output"].is_object() && told["duration"].is_u64(), "{told}");
+    assert_eq!(answer["status"], "completed");
+    assert_eq!(answer["nodeResults"]["a"]["status"], "completed");
+    assert!(answer["nodeResults"]["b"]["output"].is_object() && answer["duration"].is_u64(), "{answer}");
 
     let failed = finish(&server, &server.define(FAILS), json!({}));
     assert_eq!(
@@ -174,7 +174,7 @@ fn wfl_05_the_same_key_starts_no_second_execution_and_another_body_is_a_conflict
     let start = |workflow: &str, key: &str, body: &str| {
         let path = format!("/api/v1/workflows/{workflow}/execute");
         let request = server.request(Method::POST, &path).header("X-Idempotency-Key", key);
-        told(request.header("Content-Type", "application/json").body(body.to_owned()).send().unwrap())
+        read_answer(request.header("Content-Type", "application/json").body(body.to_owned()).send().unwrap())
     };
     let (status, first) = start(&workflow, "k1", r#"{"inputs": {"a": 1, "b": 2}}"#);
     assert_eq!(status, StatusCode::ACCEPTED, "{first}");
@@ -185,7 +185,7 @@ fn wfl_05_the_same_key_starts_no_second_execution_and_another_body_is_a_conflict
         (status, &conflict["error"]["code"]),
         (StatusCode::CONFLICT, &json!("IDEMPOTENCY_KEY_REUSED"))
     );
-    let id = |told: &Value| told["executionId"].as_str().unwrap().to_owned();
+    let id = |answer: &Value| answer["executionId"].as_str().unwrap().to_owned();
     assert_ne!(id(&start(&workflow, "k2", r#"{"inputs": {"a": 1, "b": 2}}"#).1), id(&first));
     assert_ne!(id(&start(&other, "k1", r#"{"inputs": {"a": 1, "b": 2}}"#).1), id(&first));
     until(&server, &id(&first), "completed");
@@ -193,7 +193,7 @@ fn wfl_05_the_same_key_starts_no_second_execution_and_another_body_is_a_conflict
     let server = place.serve();
     let path = format!("/api/v1/workflows/{workflow}/execute");
     let request = server.request(Method::POST, &path).header("X-Idempotency-Key", "k1");
-    let (_, after) = told(request.json(&json!({ "inputs": { "a": 1, "b": 2 } })).send().unwrap());
+    let (_, after) = read_answer(request.json(&json!({ "inputs": { "a": 1, "b": 2 } })).send().unwrap());
     assert_eq!(id(&after), id(&first), "also after a restart, and after its end");
 }
 
@@ -209,7 +209,7 @@ fn wfl_06_another_tenants_executions_are_not_there() {
     let ask = |method: Method, path: &str| {
         let request =
             server.bare(method, path).bearer_auth(&theirs).header("Content-Type", "application/json");
-        told(request.body("{\"outcome\": \"Succeeded\"}").send().unwrap())
+        read_answer(request.body("{\"outcome\": \"Succeeded\"}").send().unwrap())
     };
     for (method, rest) in [
         (Method::GET, ""),
@@ -248,12 +248,12 @@ fn wfl_06_another_tenants_executions_are_not_there() {
     let own = {
         let request = server.bare(Method::POST, "/api/v1/workflows").bearer_auth(&theirs);
         let harmless = "workflow:\n- {step: a, tool: {kind: noop}}\n";
-        told(request.header("Content-Type", "application/yaml").body(harmless).send().unwrap()).1
+        read_answer(request.header("Content-Type", "application/yaml").body(harmless).send().unwrap()).1
     };
     let path = format!("/api/v1/workflows/{}/execute", own["id"].as_str().unwrap());
     let body = json!({ "options": { "parentExecutionId": id } });
     let (status, body) =
-        told(server.bare(Method::POST, &path).bearer_auth(&theirs).json(&body).send().unwrap());
+        read_answer(server.bare(Method::POST, &path).bearer_auth(&theirs).json(&body).send().unwrap());
     assert_eq!(
         (status, &body["error"]["details"][0]["path"]),
         (StatusCode::BAD_REQUEST, &json!("options.parentExecutionId"))
@@ -261,12 +261,12 @@ fn wfl_06_another_tenants_executions_are_not_there() {
 }
 
 #[test]
-fn wfl_07_wfl_31_wfl_32_wfl_33_an_execution_is_told_in_the_shape_of_the_document() {
+fn wfl_07_wfl_31_wfl_32_wfl_33_an_execution_is_reported_in_the_shape_of_the_document() {
     let place = Place::new();
     let server = place.serve();
     let workflow = server.define(TWO);
     let id = finish(&server, &workflow, json!({ "n": 1 }))["executionId"].as_str().unwrap().to_owned();
-    let told = get(&server, &id, "");
+    let answer = get(&server, &id, "");
     for field in [
         "executionId",
         "workflowId",
@@ -285,18 +285,21 @@ fn wfl_07_wfl_31_wfl_32_wfl_33_an_execution_is_told_in_the_shape_of_the_document
         "metadata",
         "links",
     ] {
-        assert!(!told[field].is_null(), "{field}: {told}");
+        assert!(!answer[field].is_null(), "{field}: {answer}");
     }
     assert_eq!(
-        (&told["workflowId"], &told["workflowName"], &told["workflowVersion"]),
+        (&answer["workflowId"], &answer["workflowName"], &answer["workflowVersion"]),
         (&json!(workflow), &json!("two"), &json!(1))
     );
-    assert_eq!(told["inputs"], json!({ "n": 1 }));
+    assert_eq!(answer["inputs"], json!({ "n": 1 }));
     let progress = json!({ "percentage": 100, "completedNodes": 2, "totalNodes": 2 });
-    assert_eq!(told["progress"], progress);
+    assert_eq!(answer["progress"], progress);
     let owner = server.get("/api/v1/tokens").json::<Value>().unwrap()["tokens"][0]["id"].clone();
-    assert_eq!((&told["metadata"]["triggerType"], &told["metadata"]["triggeredBy"]), (&json!("api"), &owner));
-    let entry = &told["nodeExecutions"][0];
+    assert_eq!(
+        (&answer["metadata"]["triggerType"], &answer["metadata"]["triggeredBy"]),
+        (&json!("api"), &owner)
+    );
+    let entry = &answer["nodeExecutions"][0];
     for (field, value) in [("nodeId", "a"), ("nodeName", "a"), ("nodeType", "shell"), ("status", "completed")]
     {
         assert_eq!(entry[field], value, "{entry}");
@@ -313,7 +316,7 @@ fn wfl_07_wfl_31_wfl_32_wfl_33_an_execution_is_told_in_the_shape_of_the_document
 }
 
 #[test]
-fn wfl_07_a_running_node_is_told_with_its_start_and_nothing_is_done_twice() {
+fn wfl_07_a_running_node_is_reported_with_its_start_and_nothing_is_done_twice() {
     let place = Place::new();
     let file = place.data().join("go");
     let server = place.serve();
@@ -333,18 +336,18 @@ fn wfl_07_a_running_node_is_told_with_its_start_and_nothing_is_done_twice() {
 }
 
 #[test]
-fn wfl_30_errors_are_told_with_code_node_time_and_whether_to_try_again() {
+fn wfl_30_errors_are_reported_with_code_node_time_and_whether_to_try_again() {
     let place = Place::new();
     let server = place.serve();
     let id = finish(&server, &server.define(FAILS), json!({}))["executionId"].as_str().unwrap().to_owned();
-    let told = get(&server, &id, "");
-    let error = &told["errors"][0];
+    let answer = get(&server, &id, "");
+    let error = &answer["errors"][0];
     for field in ["code", "message", "timestamp"] {
-        assert!(error[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {told}");
+        assert!(error[field].as_str().is_some_and(|text| !text.is_empty()), "{field}: {answer}");
     }
     assert_eq!((&error["nodeId"], &error["nodeName"]), (&json!("b"), &json!("b")));
     assert!(error["retryable"].is_boolean() && error.get("stack").is_none(), "{error}");
-    assert_eq!(told["nodeExecutions"][1]["error"], *error);
+    assert_eq!(answer["nodeExecutions"][1]["error"], *error);
 }
 
 #[test]
@@ -393,7 +396,7 @@ workflow:
     let later = page(&format!("since={last}"))["logs"].as_array().unwrap().len();
     assert_eq!(later, 0, "since is exclusive");
     for bad in ["level=loud", "limit=0", "limit=1001", "limit=x", "cursor=zz", "since=now", "colour=red"] {
-        let (status, body) = told(server.get(&format!("/api/v1/executions/{id}/logs?{bad}")));
+        let (status, body) = read_answer(server.get(&format!("/api/v1/executions/{id}/logs?{bad}")));
         let field = bad.split('=').next().unwrap();
         assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}: {body}");
         assert!(body.to_string().contains(field), "{bad}: {body}");
@@ -417,7 +420,7 @@ fn wfl_11_wfl_18_executions_are_listed_by_workflow_and_found_by_what_was_said_of
     let child = start(&server, &other, json!({ "parentExecutionId": made[0] }));
     until(&server, &child, "failed");
     let ids = |path: &str| -> (Vec<String>, Value) {
-        let (status, body) = told(server.get(path));
+        let (status, body) = read_answer(server.get(path));
         assert_eq!(status, StatusCode::OK, "{path}: {body}");
         let found = body["executions"].as_array().unwrap().iter();
         (
@@ -515,18 +518,18 @@ fn wfl_17_a_dry_run_checks_and_runs_nothing() {
     let server = place.serve();
     let workflow = server.define(TWO);
     let path = format!("/api/v1/workflows/{workflow}/execute");
-    let (status, told) = server.post(&path, &json!({ "options": { "dryRun": true } }));
+    let (status, answer) = server.post(&path, &json!({ "options": { "dryRun": true } }));
     assert_eq!(
-        (status, &told["valid"], &told["errors"]),
+        (status, &answer["valid"], &answer["errors"]),
         (StatusCode::OK, &json!(true), &json!([])),
-        "{told}"
+        "{answer}"
     );
-    assert!(told["warnings"].is_array());
+    assert!(answer["warnings"].is_array());
     // A playbook says itself how its steps are retried.
     let policy = json!({ "options": { "dryRun": true, "retryPolicy": { "maxRetries": 1 } } });
-    let (status, told) = server.post(&path, &policy);
-    assert_eq!((status, &told["valid"]), (StatusCode::OK, &json!(false)), "{told}");
-    assert_eq!(told["errors"][0]["path"], "options.retryPolicy");
+    let (status, answer) = server.post(&path, &policy);
+    assert_eq!((status, &answer["valid"]), (StatusCode::OK, &json!(false)), "{answer}");
+    assert_eq!(answer["errors"][0]["path"], "options.retryPolicy");
     let list = server.get(&format!("/api/v1/workflows/{workflow}/executions")).json::<Value>().unwrap();
     assert_eq!(list["executions"], json!([]));
 }
@@ -586,7 +589,7 @@ fn wfl_35_what_makes_no_sense_is_refused_with_its_place_and_nothing_is_written()
 }
 
 #[test]
-fn what_happened_is_told_in_public_names_page_by_page() {
+fn what_happened_is_reported_in_public_names_page_by_page() {
     let place = Place::new();
     let server = place.serve();
     let id = finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();

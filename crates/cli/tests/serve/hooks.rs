@@ -1,7 +1,7 @@
 //! Requests that start workflows.
 
 use crate::executions::{finish, get, until};
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn send(
     if let Some(body) = body {
         request = request.json(&body);
     }
-    let (status, body) = told(request.send().unwrap());
+    let (status, body) = read_answer(request.send().unwrap());
     (status.as_u16(), body)
 }
 
@@ -73,8 +73,11 @@ fn wfl_32_a_request_to_a_hook_starts_the_workflow_of_its_trigger() {
     let (status, started) =
         send(&server, Method::POST, "/hooks/moved", Some(server.token()), Some(json!([1, 2])));
     assert_eq!(status, 202, "{started}");
-    let told = get(&server, started["executionId"].as_str().unwrap(), "");
-    assert_eq!((&told["inputs"]["body"], &told["inputs"]["hook"]["body"]), (&json!([1, 2]), &json!("[1,2]")));
+    let answer = get(&server, started["executionId"].as_str().unwrap(), "");
+    assert_eq!(
+        (&answer["inputs"]["body"], &answer["inputs"]["hook"]["body"]),
+        (&json!([1, 2]), &json!("[1,2]"))
+    );
 }
 
 #[test]
@@ -84,8 +87,8 @@ fn wfl_32_a_workflow_that_another_one_starts_names_it() {
     let child = server.define(&workflow(&json!({})));
     let node = json!({ "id": "x", "type": "workflow", "config": { "workflowId": child } });
     let parent = server.define(&json!({ "name": "parent", "nodes": [node] }).to_string());
-    let told = finish(&server, &parent, json!({}));
-    assert_eq!(told["status"], "completed", "{told}");
+    let answer = finish(&server, &parent, json!({}));
+    assert_eq!(answer["status"], "completed", "{answer}");
     let (_, listed) = send(
         &server,
         Method::GET,
@@ -97,9 +100,9 @@ fn wfl_32_a_workflow_that_another_one_starts_names_it() {
     let metadata = &begun["metadata"];
     assert_eq!(
         (&metadata["triggerType"], &metadata["triggeredBy"]),
-        (&json!("workflow"), &told["executionId"])
+        (&json!("workflow"), &answer["executionId"])
     );
-    assert_eq!(metadata["parentExecutionId"], told["executionId"]);
+    assert_eq!(metadata["parentExecutionId"], answer["executionId"]);
 }
 
 #[test]
@@ -113,11 +116,11 @@ fn a_path_belongs_to_its_tenant_which_the_address_or_the_token_names() {
     let theirs = server.post("/api/v1/tokens", &made).1["token"].as_str().unwrap().to_owned();
     let request = server.bare(Method::POST, "/api/v1/workflows").bearer_auth(&theirs);
     let request = request.header("Content-Type", "application/json").body(workflow(&open));
-    let second = told(request.send().unwrap()).1["id"].clone();
+    let second = read_answer(request.send().unwrap()).1["id"].clone();
     let (_, started) = send(&server, Method::GET, "/hooks/p?a=1&b=x%20y", None, None);
     assert_eq!(started["workflowId"], json!(first));
-    let told = get(&server, started["executionId"].as_str().unwrap(), "");
-    assert_eq!((&told["inputs"]["a"], &told["inputs"]["b"]), (&json!("1"), &json!("x y")));
+    let answer = get(&server, started["executionId"].as_str().unwrap(), "");
+    assert_eq!((&answer["inputs"]["a"], &answer["inputs"]["b"]), (&json!("1"), &json!("x y")));
     assert_eq!(send(&server, Method::GET, "/hooks/p", Some(&theirs), None).1["workflowId"], second);
     let named = format!("/hooks/{}/p", tenant["id"].as_str().unwrap());
     assert_eq!(send(&server, Method::GET, &named, None, None).1["workflowId"], second);
@@ -129,13 +132,13 @@ fn a_path_belongs_to_its_tenant_which_the_address_or_the_token_names() {
 
 /// The inputs of what a request starts.
 fn inputs(server: &Server, request: reqwest::blocking::RequestBuilder) -> Value {
-    let (status, started) = told(request.send().unwrap());
+    let (status, started) = read_answer(request.send().unwrap());
     assert_eq!(status.as_u16(), 202, "{started}");
     until(server, started["executionId"].as_str().unwrap(), "completed")["inputs"].clone()
 }
 
 #[test]
-fn wfl_32_a_hook_tells_all_of_its_request_but_who_asks() {
+fn wfl_32_a_hook_reports_all_of_its_request_but_who_asks() {
     let place = Place::new();
     let server = place.serve();
     let schema =
@@ -157,7 +160,7 @@ fn wfl_32_a_hook_tells_all_of_its_request_but_who_asks() {
         .header("Cookie", "very-private")
         .header("X-API-Key", "very-private")
         .body(body);
-    let (_, started) = told(request.send().unwrap());
+    let (_, started) = read_answer(request.send().unwrap());
     let ended = until(&server, started["executionId"].as_str().unwrap(), "completed");
     let hook = &ended["inputs"]["hook"];
     assert_eq!(ended["inputs"]["x"], 1, "the body is the inputs");
@@ -176,12 +179,12 @@ fn wfl_32_a_hook_tells_all_of_its_request_but_who_asks() {
     assert_eq!((&form["x"], &form["a"]), (&json!(["a", "b"]), &json!("c &d")));
     let query = inputs(&server, ask("/hooks/events?x=a&x=b&a=1"));
     assert_eq!((&query["x"], &query["a"]), (&json!(["a", "b"]), &json!("1")));
-    let (status, refused) = told(ask("/hooks/events?z=1").send().unwrap());
+    let (status, refused) = read_answer(ask("/hooks/events?z=1").send().unwrap());
     assert_eq!(status.as_u16(), 400, "{refused}");
 }
 
 #[test]
-fn a_hook_is_open_in_its_own_mode_only_and_a_path_that_is_taken_is_told() {
+fn a_hook_is_open_in_its_own_mode_only_and_a_path_that_is_taken_is_reported() {
     let place = Place::new();
     let server = place.serve();
     let left_over =
@@ -192,7 +195,7 @@ fn a_hook_is_open_in_its_own_mode_only_and_a_path_that_is_taken_is_told() {
         let text = workflow(&config).replace("hooked", name);
         let request =
             server.request(Method::POST, "/api/v1/workflows").header("Content-Type", "application/json");
-        told(request.body(text).send().unwrap()).1
+        read_answer(request.body(text).send().unwrap()).1
     };
     let open = json!({ "triggerMode": "webhook", "webhookConfig": { "path": "p", "requireAuth": false } });
     let first = register("first", open.clone());
@@ -204,7 +207,7 @@ fn a_hook_is_open_in_its_own_mode_only_and_a_path_that_is_taken_is_told() {
     );
     let put = server.request(Method::PUT, &format!("/api/v1/workflows/{}", first["id"].as_str().unwrap()));
     let text = workflow(&open).replace("hooked", "first").replace("In", "Into");
-    let again = told(put.header("Content-Type", "application/json").body(text).send().unwrap()).1;
+    let again = read_answer(put.header("Content-Type", "application/json").body(text).send().unwrap()).1;
     assert_eq!(again["warnings"], json!([]), "it has the path itself: {again}");
     let pathless = register("third", json!({ "triggerMode": "webhook" }));
     assert_eq!(pathless["warnings"][0]["code"], "W0246", "{pathless}");
@@ -222,7 +225,7 @@ fn the_workflow_of_the_manual_builds_what_was_signed_and_nothing_else() {
     let build = |signature: &str| {
         let request = server.bare(Method::POST, "/hooks/github").header("Content-Type", "application/json");
         let request = request.header("X-Hub-Signature-256", signature).body(r#"{"ref":"refs/heads/main"}"#);
-        let (_, started) = told(request.send().unwrap());
+        let (_, started) = read_answer(request.send().unwrap());
         let ended = until(&server, started["executionId"].as_str().unwrap(), "completed");
         let entries = ended["nodeExecutions"].as_array().unwrap();
         let entry =

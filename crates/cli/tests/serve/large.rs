@@ -1,7 +1,7 @@
-//! Values over 64 KiB: told as they are up to a bound, and had whole beyond it.
+//! Values over 64 KiB: answer as they are up to a bound, and had whole beyond it.
 
 use crate::executions::{finish, get};
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ fn text(bytes: usize) -> Value {
     json!("x".repeat(bytes))
 }
 
-fn node<'v>(told: &'v Value, name: &str) -> &'v Value {
-    let nodes = told["nodeExecutions"].as_array().unwrap();
+fn node<'v>(answer: &'v Value, name: &str) -> &'v Value {
+    let nodes = answer["nodeExecutions"].as_array().unwrap();
     nodes.iter().find(|node| node["nodeId"] == name).unwrap()
 }
 
@@ -26,13 +26,13 @@ fn fetched(server: &Server, reference: &Value) -> Value {
     let response = server.get(reference["url"].as_str().unwrap_or_else(|| panic!("no url: {reference}")));
     assert_eq!(response.headers()["Content-Type"], "application/json");
     assert_eq!(response.headers()["ETag"], format!("\"{}\"", reference["$artifact"].as_str().unwrap()));
-    let (status, value) = told(response);
+    let (status, value) = read_answer(response);
     assert_eq!(status, StatusCode::OK, "{value}");
     value
 }
 
 #[test]
-fn wfl_04_wfl_07_large_inputs_and_outputs_are_told_as_they_are() {
+fn wfl_04_wfl_07_large_inputs_and_outputs_are_reported_as_they_are() {
     let place = Place::new();
     let server = place.serve();
     let finished = finish(&server, &server.define(ECHO), json!({ "text": text(200_000) }));

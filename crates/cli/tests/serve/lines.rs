@@ -2,7 +2,7 @@
 
 use crate::executions::{FAILS, TWO, finish, get};
 use crate::receiver::Receiver;
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use serde_json::{Value, json};
 
 fn place() -> Place {
@@ -100,7 +100,7 @@ fn wfl_08_a_failure_is_in_the_log_with_its_code_whatever_the_node_is() {
 }
 
 #[test]
-fn wfl_08_pages_of_one_line_tell_what_one_page_tells() {
+fn wfl_08_pages_of_one_line_report_what_one_page_reports() {
     let place = Place::new();
     let server = place.serve();
     let ended = finish(&server, &server.define(TWO), json!({}));
@@ -191,7 +191,7 @@ fn answers_say_nothing_of_what_is_inside() {
 }
 
 #[test]
-fn an_expression_that_fails_is_told_with_its_field() {
+fn an_expression_that_fails_is_reported_with_its_field() {
     let place = Place::new();
     let server = place.serve();
     let text = "metadata: {name: w}\nworkflow:\n- {step: a, tool: {kind: noop, result: {well: 1, ill: '{{ 1 / 0 }}'}}}\n";
@@ -205,7 +205,7 @@ fn an_expression_that_fails_is_told_with_its_field() {
 fn the_openapi_document_has_every_route_and_closed_lists_of_words() {
     let place = Place::new();
     let server = place.serve();
-    let document = told(server.get("/api/openapi.json")).1;
+    let document = read_answer(server.get("/api/openapi.json")).1;
     assert!(document["paths"]["/hooks/{path}"]["post"].is_object());
     assert!(document["paths"]["/api/v1/executions/{executionId}/artifacts/{digest}"]["get"].is_object());
     let schemas = &document["components"]["schemas"];

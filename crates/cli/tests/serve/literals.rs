@@ -1,7 +1,7 @@
 //! Secrets that are written into definitions: each definition has its own.
 
 use crate::executions::finish;
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn said(server: &Server, workflow: &str) -> usize {
 
 fn put(server: &Server, path: &str, text: String) -> Value {
     let request = server.request(Method::PUT, path).header("Content-Type", "text/yaml").body(text);
-    let (status, answer) = told(request.send().unwrap());
+    let (status, answer) = read_answer(request.send().unwrap());
     assert!(status.is_success(), "{answer}");
     answer
 }
@@ -55,13 +55,13 @@ fn an_execution_that_is_done_again_has_the_literals_of_its_version() {
     let path = format!("/api/v1/executions/{}/retry", failed["executionId"].as_str().unwrap());
     let (_, again) = server.post(&path, &json!({}));
     let again = crate::executions::until(&server, again["executionId"].as_str().unwrap(), "failed");
-    let told = again["nodeExecutions"].to_string();
-    let counted = |text: &str| told.contains(&format!("{}\\n", text.len()));
-    assert!(counted(SHORT) && !counted(LONG), "{told}");
+    let answer = again["nodeExecutions"].to_string();
+    let counted = |text: &str| answer.contains(&format!("{}\\n", text.len()));
+    assert!(counted(SHORT) && !counted(LONG), "{answer}");
 }
 
 #[test]
-fn the_same_text_is_the_same_version_and_its_names_tell_nothing() {
+fn the_same_text_is_the_same_version_and_its_names_report_nothing() {
     let place = Place::new();
     let server = place.serve();
     let named = "/api/v1/workflows?name=same";
@@ -70,7 +70,7 @@ fn the_same_text_is_the_same_version_and_its_names_tell_nothing() {
         .map(|token| put(&server, named, playbook(token))["version"].take())
         .collect();
     assert_eq!(versions, [1, 1, 2, 2]);
-    let secrets = told(server.get("/api/v1/secrets")).1;
+    let secrets = read_answer(server.get("/api/v1/secrets")).1;
     let names: Vec<&str> = secrets["secrets"]
         .as_array()
         .unwrap()
@@ -82,7 +82,7 @@ fn the_same_text_is_the_same_version_and_its_names_tell_nothing() {
     let other = Place::new();
     let elsewhere = other.serve();
     put(&elsewhere, named, playbook(SHORT));
-    let theirs = told(elsewhere.get("/api/v1/secrets")).1;
+    let theirs = read_answer(elsewhere.get("/api/v1/secrets")).1;
     let theirs = theirs["secrets"][0]["name"].as_str().unwrap();
     assert!(theirs.starts_with("keychain/same/api/token/") && !names.contains(&theirs), "{theirs} {names:?}");
 }

@@ -23,8 +23,8 @@ fn define(server: &Server, model: &Model, config: Value, policy: Value) -> Strin
 
 /// The node of an execution that was waited for.
 fn asked(server: &Server, workflow: &str) -> Value {
-    let told = finish(server, workflow, json!({ "n": 4 }));
-    get(server, told["executionId"].as_str().unwrap(), "")["nodeExecutions"][0].clone()
+    let answer = finish(server, workflow, json!({ "n": 4 }));
+    get(server, answer["executionId"].as_str().unwrap(), "")["nodeExecutions"][0].clone()
 }
 
 fn piece(delta: Value) -> String {
@@ -40,7 +40,7 @@ fn in_pieces(texts: &[&str]) -> Reply {
 }
 
 #[test]
-fn wfl_23_an_answer_comes_whole_or_in_pieces_and_what_it_used_is_told() {
+fn wfl_23_an_answer_comes_whole_or_in_pieces_and_what_it_used_is_reported() {
     let place = place();
     let server = place.serve();
     let set = server.request(Method::PUT, "/api/v1/secrets/MODEL_KEY").json(&json!({ "value": KEY }));
@@ -51,8 +51,8 @@ fn wfl_23_an_answer_comes_whole_or_in_pieces_and_what_it_used_is_told() {
     });
     for stream in [false, true] {
         let config = json!({ "apiKey": "{{ MODEL_KEY }}", "enableStreaming": stream });
-        let told = finish(&server, &define(&server, &model, config, json!({})), json!({ "n": 4 }));
-        let id = told["executionId"].as_str().unwrap();
+        let answer = finish(&server, &define(&server, &model, config, json!({})), json!({ "n": 4 }));
+        let id = answer["executionId"].as_str().unwrap();
         let node = get(&server, id, "")["nodeExecutions"][0].clone();
         assert_eq!(
             (&node["output"]["text"], &node["output"]["finishReason"]),
@@ -91,8 +91,8 @@ fn wfl_24_a_busy_model_is_asked_again_when_it_wants_to_be_and_a_broken_answer_as
     assert_eq!((&node["retryCount"], &node["output"]["text"]), (&json!(1), &json!("four")), "{node}");
     assert_eq!(model.asked().len(), 2);
     let events = get(&server, &id, "/events")["events"].clone();
-    let mut told = events.as_array().unwrap().iter();
-    let waited = told.find(|event| event["event"] == "step.retry_scheduled");
+    let mut answer = events.as_array().unwrap().iter();
+    let waited = answer.find(|event| event["event"] == "step.retry_scheduled");
     let waited = waited.unwrap_or_else(|| panic!("{events}"));
     let at: jiff::Timestamp = waited["timestamp"].as_str().unwrap().parse().unwrap();
     let wait_ms = waited["data"]["retry_scheduled"]["until"].as_i64().unwrap() - at.as_millisecond();
@@ -171,14 +171,14 @@ fn wfl_22_the_key_of_a_model_is_in_no_row_no_log_and_no_answer() {
             json!({ "apiKeyVariableId": "MODEL_KEY", "enableStreaming": stream, "outputFormat": format });
         let options = json!({ "async": false, "debugMode": true });
         let workflow = define(&server, &model, config, json!({ "maxRetries": 0 }));
-        let (_, told) =
+        let (_, answer) =
             server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({ "options": options }));
-        let id = told["executionId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned();
-        seen.push_str(&told.to_string());
+        let id = answer["executionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        seen.push_str(&answer.to_string());
         for rest in ["", "/events", "/logs", "/status"] {
             seen.push_str(&get(&server, &id, rest).to_string());
         }
-        assert_eq!(told["status"] == "completed", number < 2, "{number}: {told}");
+        assert_eq!(answer["status"] == "completed", number < 2, "{number}: {answer}");
     }
     assert_eq!(model.asked().len(), formats.len());
     for path in ["/metrics", "/api/v1/audit"] {

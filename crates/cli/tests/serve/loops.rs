@@ -24,9 +24,9 @@ fn edge(source: &str, target: &str, handle: Option<&str>) -> Value {
 fn ran(server: &Server, name: &str, nodes: Value, edges: Value) -> Value {
     let workflow = server.define(&json!({ "name": name, "nodes": nodes, "edges": edges }).to_string());
     let rows = json!([{ "name": "a", "cells": [1, 2] }, { "name": "b", "cells": [3] }]);
-    let told = finish(server, &workflow, json!({ "rows": rows, "row": "an input" }));
-    assert_eq!(told["status"], "completed", "{told}");
-    let whole = get(server, told["executionId"].as_str().unwrap(), "");
+    let answer = finish(server, &workflow, json!({ "rows": rows, "row": "an input" }));
+    assert_eq!(answer["status"], "completed", "{answer}");
+    let whole = get(server, answer["executionId"].as_str().unwrap(), "");
     let entries = whole["nodeExecutions"].as_array().unwrap();
     let outer = entries.iter().find(|entry| entry["nodeId"] == "rows").unwrap();
     let cell = |cell: &Value| cell["stdout"].clone();
@@ -85,8 +85,8 @@ fn inputs_of_a_sub_workflow_are_checked_before_it_begins() {
         let config = json!({ "workflowName": "Weigh", "inputs": inputs });
         let nodes = json!([{ "id": "sub", "type": "workflow", "config": config }]);
         let parent = server.define(&json!({ "name": "Parent", "nodes": nodes, "edges": [] }).to_string());
-        let told = finish(&server, &parent, json!({}));
-        get(&server, told["executionId"].as_str().unwrap(), "")["nodeExecutions"][0].clone()
+        let answer = finish(&server, &parent, json!({}));
+        get(&server, answer["executionId"].as_str().unwrap(), "")["nodeExecutions"][0].clone()
     };
     for (inputs, words) in [
         (json!({ "n": "three" }), "inputs.n: \"three\" is not of type \"integer\""),
@@ -104,8 +104,8 @@ fn inputs_of_a_sub_workflow_are_checked_before_it_begins() {
         assert_eq!(node["retryCount"].as_u64().unwrap_or(0), 0, "{node}");
     }
     let listed = |id: &str| {
-        let (_, told) = crate::rig::told(server.get(&format!("/api/v1/workflows/{id}/executions")));
-        told["executions"].as_array().unwrap().len()
+        let (_, answer) = crate::rig::read_answer(server.get(&format!("/api/v1/workflows/{id}/executions")));
+        answer["executions"].as_array().unwrap().len()
     };
     assert_eq!(listed(&child), 0, "none was begun");
     let node = started(json!({ "n": 3 }));

@@ -1,4 +1,4 @@
-//! A server that speaks chat completions, says what it is told to, and keeps what it was asked.
+//! A server that speaks chat completions, says what it is reported to, and keeps what it was asked.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,11 +16,11 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What came of the tools that were called before, as the model is told.
+    /// What came of the tools that were called before, as the model is reported.
     pub fn results(&self) -> Vec<Value> {
         let messages = self.body["messages"].as_array().unwrap().iter();
-        let told = messages.filter(|message| message["role"] == "tool");
-        told.map(|message| serde_json::from_str(message["content"].as_str().unwrap()).unwrap()).collect()
+        let answer = messages.filter(|message| message["role"] == "tool");
+        answer.map(|message| serde_json::from_str(message["content"].as_str().unwrap()).unwrap()).collect()
     }
 }
 
@@ -106,9 +106,9 @@ fn meet(mut stream: TcpStream, heard: &Mutex<Vec<Asked>>, answer: &dyn Fn(usize,
     let (status, more, body) = match answer(number, &asked) {
         Reply::Says(message) => {
             let usage = json!({ "total_tokens": TOKENS_PER_ANSWER });
-            let told =
+            let answer =
                 json!({ "choices": [{ "message": message, "finish_reason": "stop" }], "usage": usage });
-            ("200 OK", "content-type: application/json\r\n", told.to_string())
+            ("200 OK", "content-type: application/json\r\n", answer.to_string())
         }
         Reply::Other(status, headers, body) => (status, headers, body),
         Reply::Nothing => return,

@@ -2,7 +2,7 @@
 
 use crate::executions::{finish, get, start, until, until_node};
 use crate::model::model;
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use serde_json::{Value, json};
 
 fn edge(source: &str, target: &str) -> Value {
@@ -43,9 +43,9 @@ fn wfl_02_wfl_14_what_is_urgent_goes_first_when_slots_are_few() {
     for name in ["low", "unsaid", "normal", "high", "critical"] {
         let options = if name == "unsaid" { json!({}) } else { json!({ "priority": name }) };
         let body = json!({ "inputs": { "name": name }, "options": options });
-        let (status, told) = server.post(&format!("/api/v1/workflows/{writer}/execute"), &body);
-        assert_eq!(status, 202, "{told}");
-        started.push(told["executionId"].as_str().unwrap().to_owned());
+        let (status, answer) = server.post(&format!("/api/v1/workflows/{writer}/execute"), &body);
+        assert_eq!(status, 202, "{answer}");
+        started.push(answer["executionId"].as_str().unwrap().to_owned());
     }
     for id in &started {
         assert_eq!(entry(&get(&server, id, ""), "x")["status"], "pending", "there is one slot");
@@ -74,7 +74,8 @@ fn wfl_31_a_member_runs_no_command_of_his_own_through_an_input() {
     let run = |workflow: &str, name: &str| {
         let request = server.bare(reqwest::Method::POST, &format!("/api/v1/workflows/{workflow}/execute"));
         let body = json!({ "inputs": { "name": name }, "options": { "async": false } });
-        let (_, ended) = told(request.bearer_auth(member.as_str().unwrap()).json(&body).send().unwrap());
+        let (_, ended) =
+            read_answer(request.bearer_auth(member.as_str().unwrap()).json(&body).send().unwrap());
         ended["nodeResults"]["greet"]["output"]["stdout"]
             .as_str()
             .unwrap_or_else(|| panic!("{ended}"))
@@ -100,13 +101,13 @@ fn wfl_31_a_member_runs_no_command_of_his_own_through_an_input() {
     let run = text.replace("echo \"Hello, $NAME!\"", "eval \"echo {{ inputs.name }}\"");
     let request = server.request(reqwest::Method::POST, "/api/v1/workflows");
     let (status, refused) =
-        told(request.header("Content-Type", "application/yaml").body(run).send().unwrap());
+        read_answer(request.header("Content-Type", "application/yaml").body(run).send().unwrap());
     assert_eq!(status.as_u16(), 400, "{refused}");
     assert!(refused.to_string().contains("E0151"), "{refused}");
 }
 
 #[test]
-fn wfl_17_wfl_30_only_debug_mode_tells_where_an_error_arose_and_keeps_debug_lines() {
+fn wfl_17_wfl_30_only_debug_mode_reports_where_an_error_arose_and_keeps_debug_lines() {
     let place = Place::new();
     let server = place.serve();
     let code = "ctx.logger.debug('a detail')\nctx.logger.info('a fact')\nraise ValueError('broken')";
@@ -122,7 +123,7 @@ fn wfl_17_wfl_30_only_debug_mode_tells_where_an_error_arose_and_keeps_debug_line
         );
         assert_eq!(entry(&failed, "x")["error"]["stack"].is_string(), debug, "{failed}");
         assert!(error["details"]["stack"].is_null(), "{failed}");
-        let (_, logs) = told(server.get(&format!("/api/v1/executions/{execution}/logs")));
+        let (_, logs) = read_answer(server.get(&format!("/api/v1/executions/{execution}/logs")));
         let said = |text: &str| logs["logs"].as_array().unwrap().iter().any(|line| line["message"] == text);
         assert_eq!((said("a detail"), said("a fact")), (debug, true), "{logs}");
     }
@@ -160,7 +161,7 @@ fn wfl_22_wfl_34_state_outlives_the_server_and_no_other_execution_sees_it() {
 }
 
 #[test]
-fn wfl_21_wfl_23_an_agent_runs_its_node_and_its_decision_is_told() {
+fn wfl_21_wfl_23_an_agent_runs_its_node_and_its_decision_is_reported() {
     let place = Place::new().variable("WINDLASS_EGRESS_ALLOW", "127.0.0.1");
     let server = place.serve();
     let nodes = json!([
@@ -169,9 +170,9 @@ fn wfl_21_wfl_23_an_agent_runs_its_node_and_its_decision_is_told() {
         { "id": "look", "type": "shell", "description": "Looks", "config": { "command": "echo seen" } },
     ]);
     let id = define(&server, "asking", nodes, json!([edge("t", "ai"), edge("ai", "look")]));
-    let told = finish(&server, &id, json!({}));
-    assert_eq!(told["status"], "completed", "{told}");
-    let execution = told["executionId"].as_str().unwrap();
+    let answer = finish(&server, &id, json!({}));
+    assert_eq!(answer["status"], "completed", "{answer}");
+    let execution = answer["executionId"].as_str().unwrap();
     let whole = get(&server, execution, "");
     let agent = entry(&whole, "ai");
     assert_eq!(agent["output"]["text"], "it is done", "{whole}");

@@ -34,7 +34,7 @@ fn what_happened_is_measured_and_no_token_is_asked_for() {
     }
     assert!(measured(&text, "windlass_commit_seconds_count") >= 2.0);
     let route = "route=\"/api/v1/workflows/{workflowId}/execute\"";
-    assert!(text.contains(route), "requests are told by route: {text}");
+    assert!(text.contains(route), "requests are reported by route: {text}");
 }
 
 #[test]
@@ -45,8 +45,8 @@ fn events_that_nobody_took_are_measured_and_controls_are_logged_with_their_execu
     let file = place.data().join("never");
     let workflow = server.define(&waits_for(&file));
     let id = start(&server, &workflow, json!({ "webhookUrl": closed.url }));
-    let (status, told) = server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
-    assert_eq!(status, 200, "{told}");
+    let (status, answer) = server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
+    assert_eq!(status, 200, "{answer}");
     // Started and cancelled.
     let backlog = || {
         let text = server.bare(Method::GET, "/metrics").send().unwrap().text().unwrap();
@@ -66,8 +66,8 @@ fn an_execution_is_sent_as_a_trace_when_it_has_ended() {
     let address = collector.url.strip_suffix("/in").unwrap();
     let place = Place::new().with(&["--otlp-endpoint", address]);
     let server = place.serve();
-    let told = finish(&server, &server.define(TWO), json!({}));
-    let id = told["executionId"].as_str().unwrap().to_owned();
+    let answer = finish(&server, &server.define(TWO), json!({}));
+    let id = answer["executionId"].as_str().unwrap().to_owned();
     // Traces are sent together, every few seconds.
     let trace =
         until("the trace comes", || collector.all().into_iter().find(|received| received.body.contains(&id)));
@@ -81,7 +81,7 @@ fn an_execution_is_sent_as_a_trace_when_it_has_ended() {
 fn a_server_is_backed_up_while_it_runs() {
     let place = Place::new();
     let server = place.serve();
-    let told = finish(&server, &server.define(TWO), json!({}));
+    let answer = finish(&server, &server.define(TWO), json!({}));
     let saved = place.data().with_file_name("saved");
     let run = |args: &[&std::ffi::OsStr]| {
         let output = windlass().args(args).output().unwrap();
@@ -93,5 +93,5 @@ fn a_server_is_backed_up_while_it_runs() {
     run(&["admin".as_ref(), "restore".as_ref(), saved.as_ref(), "--data".as_ref(), back.as_ref()]);
     let listed =
         run(&["executions".as_ref(), "list".as_ref(), "--json".as_ref(), "--data".as_ref(), back.as_ref()]);
-    assert!(listed.contains(told["executionId"].as_str().unwrap()), "{listed}");
+    assert!(listed.contains(answer["executionId"].as_str().unwrap()), "{listed}");
 }

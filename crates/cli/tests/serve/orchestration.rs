@@ -1,4 +1,4 @@
-//! What an agent is told, and what it decides: nodes that run, are left out, wait for a person or give up.
+//! What an agent is reported, and what it decides: nodes that run, are left out, wait for a person or give up.
 
 use crate::executions::{finish, get, start, until};
 use crate::model::{Asked, Model, Reply, calls, text};
@@ -48,16 +48,16 @@ fn wfl_21_an_agent_knows_the_workflow_around_it_and_sees_what_its_nodes_give() {
     let (place, model) = (place(), first("look", json!({ "word": "ships" })));
     let server = place.serve();
     let workflow = define(&server, &model);
-    let told = finish(&server, &workflow, json!({ "port": "Hamburg" }));
-    assert_eq!(told["status"], "completed", "{told}");
+    let answer = finish(&server, &workflow, json!({ "port": "Hamburg" }));
+    assert_eq!(answer["status"], "completed", "{answer}");
     let asked = model.asked();
     let system = asked[0].body["messages"][0]["content"].as_str().unwrap().to_owned();
     let (_, context) = system.split_once("as JSON:\n").unwrap();
     let context: Value = serde_json::from_str(context).unwrap();
-    let before = &told["nodeResults"]["before"]["output"];
+    let before = &answer["nodeResults"]["before"]["output"];
     for (field, value) in [
         ("workflowId", json!(workflow)),
-        ("executionId", told["executionId"].clone()),
+        ("executionId", answer["executionId"].clone()),
         ("currentNodeId", json!("ai")),
     ] {
         assert_eq!(context[field], value, "{context}");
@@ -71,10 +71,10 @@ fn wfl_21_an_agent_knows_the_workflow_around_it_and_sees_what_its_nodes_give() {
     assert!(history.contains(&ran) && before["stdout"] == "earlier\n", "{context}");
     let available = &context["availableData"];
     assert_eq!((&available["before"], &available["workflowInputs"]), (before, &json!({ "port": "Hamburg" })));
-    let seen = &told["nodeResults"]["look"]["output"];
+    let seen = &answer["nodeResults"]["look"]["output"];
     assert_eq!(seen["stdout"], "seen ships\n");
     assert_eq!(asked[1].results(), [json!({ "status": "completed", "output": seen })]);
-    assert_eq!(decided(&server, told["executionId"].as_str().unwrap()).len(), 1);
+    assert_eq!(decided(&server, answer["executionId"].as_str().unwrap()).len(), 1);
 }
 
 #[test]
@@ -82,9 +82,9 @@ fn wfl_21_an_agent_leaves_a_node_out_with_a_reason() {
     let skip = json!({ "nodeId": "look", "reason": "it is dark" });
     let (place, model) = (place(), first("skip_node", skip));
     let server = place.serve();
-    let told = finish(&server, &define(&server, &model), json!({}));
-    assert_eq!(told["status"], "completed", "{told}");
-    let id = told["executionId"].as_str().unwrap();
+    let answer = finish(&server, &define(&server, &model), json!({}));
+    assert_eq!(answer["status"], "completed", "{answer}");
+    let id = answer["executionId"].as_str().unwrap();
     assert_eq!(entry(&get(&server, id, ""), "look")["status"], "skipped");
     assert!(decided(&server, id)[0].to_string().contains("it is dark"));
     assert_eq!(model.asked()[1].results(), [json!({ "status": "done" })]);
@@ -101,8 +101,8 @@ fn wfl_21_wfl_27_an_agent_pauses_with_a_reason_and_goes_on_when_a_person_lets_it
     drop(server);
     let server = place.serve();
     assert_eq!(get(&server, &id, "")["status"], "paused");
-    let (status, told) = server.post(&format!("/api/v1/executions/{id}/resume"), &json!({}));
-    assert!(status.is_success(), "{told}");
+    let (status, answer) = server.post(&format!("/api/v1/executions/{id}/resume"), &json!({}));
+    assert!(status.is_success(), "{answer}");
     let ended = until(&server, &id, "completed");
     assert_eq!(entry(&ended, "ai")["output"]["text"], "done");
     assert_eq!((model.asked().len(), decided(&server, &id).len()), (2, 1), "nothing was asked for twice");
@@ -114,11 +114,11 @@ fn wfl_21_wfl_27_an_execution_that_an_agent_paused_can_be_cancelled() {
     let server = place.serve();
     let id = start(&server, &define(&server, &model), json!({}));
     until(&server, &id, "paused");
-    let (_, told) = server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
+    let (_, answer) = server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
     assert_eq!(
-        (&told["status"], &told["completedNodes"]),
+        (&answer["status"], &answer["completedNodes"]),
         (&json!("cancelled"), &json!(["t", "before"])),
-        "{told}"
+        "{answer}"
     );
 }
 
@@ -127,9 +127,9 @@ fn wfl_21_an_agent_gives_the_execution_up() {
     let fail = json!({ "code": "NO_LIGHT", "message": "it is dark" });
     let (place, model) = (place(), first("fail_execution", fail));
     let server = place.serve();
-    let told = finish(&server, &define(&server, &model), json!({}));
-    assert_eq!(told["status"], "failed", "{told}");
-    let whole = get(&server, told["executionId"].as_str().unwrap(), "");
+    let answer = finish(&server, &define(&server, &model), json!({}));
+    assert_eq!(answer["status"], "failed", "{answer}");
+    let whole = get(&server, answer["executionId"].as_str().unwrap(), "");
     let error = &whole["errors"][0];
     assert_eq!((&error["code"], &error["message"]), (&json!("NO_LIGHT"), &json!("it is dark")), "{whole}");
     assert_eq!(model.asked().len(), 1, "nobody is asked after that");

@@ -1,7 +1,7 @@
 //! What it costs to read an execution: rows of its journal, as the server counts them.
 
 use crate::executions::{get, start, until};
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -48,14 +48,14 @@ fn whoever_asks_again_pays_for_what_is_new_alone() {
     let id = at_the_gate(&server);
     drop(server);
     let server = place.serve();
-    let (first, told) = cost(&server, || get(&server, &id, ""));
+    let (first, answer) = cost(&server, || get(&server, &id, ""));
     assert!(first >= 30, "{first}");
     let (again, same) = cost(&server, || {
         get(&server, &id, "/status");
         server.get(&format!("/api/v1/executions/{id}/graph")).text().unwrap();
         get(&server, &id, "")
     });
-    assert_eq!((again, &same), (0, &told));
+    assert_eq!((again, &same), (0, &answer));
     let patched = server.request(Method::PATCH, &format!("/api/v1/executions/{id}/context"));
     assert_eq!(patched.json(&json!({ "go": true })).send().unwrap().status(), StatusCode::OK);
     let (new, ended) = cost(&server, || until(&server, &id, "completed"));
@@ -97,7 +97,8 @@ fn check_pages(list: &str) {
     for bad in ["17", "x.y", "1.", "-1.0"] {
         use base64::Engine;
         let cursor = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(format!("{list}:{bad}"));
-        let (status, body) = told(server.get(&format!("/api/v1/executions/{id}/{list}?cursor={cursor}")));
+        let (status, body) =
+            read_answer(server.get(&format!("/api/v1/executions/{id}/{list}?cursor={cursor}")));
         let path = &body["error"]["details"][0]["path"];
         assert_eq!((status, path), (StatusCode::BAD_REQUEST, &json!("cursor")), "{bad}");
     }

@@ -2,7 +2,7 @@
 //! `UPDATE_EXPECT=1` and review the difference.
 
 use crate::executions::{TWO, finish, start, until_node, waits_for};
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use expect_test::expect_file;
 use reqwest::Method;
 use reqwest::blocking::RequestBuilder;
@@ -19,7 +19,7 @@ struct Transcript<'s> {
 
 impl Transcript<'_> {
     fn send(&mut self, title: &str, request: RequestBuilder) {
-        let (status, body) = told(request.send().unwrap());
+        let (status, body) = read_answer(request.send().unwrap());
         assert!(!status.is_success(), "{title}: {body}");
         let body = serde_json::to_string_pretty(&body["error"]).unwrap();
         let mut paragraph = format!("# {title}\n{} {body}\n\n", status.as_u16());

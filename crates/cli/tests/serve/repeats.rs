@@ -1,7 +1,7 @@
 //! Starts that come again because their answer was lost, and starts that come all at once.
 
 use crate::executions::until;
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::blocking::{RequestBuilder, Response};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -38,8 +38,8 @@ fn keyed(request: RequestBuilder, key: &str) -> RequestBuilder {
     request.header("X-Idempotency-Key", key)
 }
 
-fn id(told: &Value) -> String {
-    told["executionId"].as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
+fn id(answer: &Value) -> String {
+    answer["executionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 /// Sends all of them at the same moment.
@@ -65,8 +65,8 @@ fn wfl_05_a_repeated_start_gets_its_answer_whatever_has_changed_since() {
     let never = place.data().join("never");
     let workflow = server.define(&waits_for(&never, &any_inputs()));
     let path = format!("/api/v1/workflows/{workflow}");
-    let by_api = || told(keyed(execute(&server, &workflow), "k").json(&json!({})).send().unwrap());
-    let by_hook = || told(keyed(server.bare(Method::POST, "/hooks/in"), "h").send().unwrap());
+    let by_api = || read_answer(keyed(execute(&server, &workflow), "k").json(&json!({})).send().unwrap());
+    let by_hook = || read_answer(keyed(server.bare(Method::POST, "/hooks/in"), "h").send().unwrap());
     let first = (by_api(), by_hook());
     assert_eq!((first.0.0, first.1.0), (StatusCode::ACCEPTED, StatusCode::ACCEPTED), "{first:?}");
     let check = |what: &str| assert_eq!((by_api(), by_hook()), first, "{what}");
@@ -81,11 +81,12 @@ fn wfl_05_a_repeated_start_gets_its_answer_whatever_has_changed_since() {
     check("the newest version would not take its inputs");
     let patch = server.request(Method::PATCH, &path).json(&json!({ "status": "paused" }));
     assert!(patch.send().unwrap().status().is_success());
-    let (status, other) = told(keyed(execute(&server, &workflow), "new").json(&json!({})).send().unwrap());
+    let (status, other) =
+        read_answer(keyed(execute(&server, &workflow), "new").json(&json!({})).send().unwrap());
     assert_eq!((status, &other["error"]["code"]), (StatusCode::CONFLICT, &json!("WORKFLOW_NOT_ACTIVE")));
     check("the workflow is paused");
     let another = json!({ "inputs": { "n": 1 } });
-    let (status, other) = told(keyed(execute(&server, &workflow), "k").json(&another).send().unwrap());
+    let (status, other) = read_answer(keyed(execute(&server, &workflow), "k").json(&another).send().unwrap());
     assert_eq!((status, &other["error"]["code"]), (StatusCode::CONFLICT, &json!("IDEMPOTENCY_KEY_REUSED")));
 }
 
@@ -97,7 +98,7 @@ fn wfl_05_another_query_or_text_under_the_key_of_a_hook_is_another_event() {
     let send = |key: &str, query: &str, text: &'static str| {
         let request = keyed(server.bare(Method::POST, &format!("/hooks/in{query}")), key);
         let request = if text.is_empty() { request } else { request.header("Content-Type", "text/plain") };
-        told(request.body(text).send().unwrap())
+        read_answer(request.body(text).send().unwrap())
     };
     for (key, first, second) in
         [("query", ("?a=1", ""), ("?a=2", "")), ("text", ("", "one event"), ("", "another"))]
@@ -119,7 +120,7 @@ fn no_more_executions_are_open_than_the_limit_however_many_starts_come_at_once()
     let server = place.serve();
     let go = place.data().join("go");
     let workflow = server.define(&waits_for(&go, &any_inputs()));
-    let before = id(&told(execute(&server, &workflow).send().unwrap()).1);
+    let before = id(&read_answer(execute(&server, &workflow).send().unwrap()).1);
     let cancel = server.post(&format!("/api/v1/executions/{before}/cancel"), &json!({}));
     assert_eq!(cancel.0, StatusCode::OK, "{}", cancel.1);
     until(&server, &before, "cancelled");
@@ -136,7 +137,7 @@ fn no_more_executions_are_open_than_the_limit_however_many_starts_come_at_once()
             assert_eq!(one.status(), StatusCode::TOO_MANY_REQUESTS);
             assert!(one.headers().contains_key("Retry-After"));
         }
-        taken.into_iter().map(|one| id(&told(one).1)).collect::<Vec<String>>()
+        taken.into_iter().map(|one| id(&read_answer(one).1)).collect::<Vec<String>>()
     };
     let open = round();
     std::fs::write(&go, "").unwrap();
@@ -153,7 +154,7 @@ fn wfl_05_one_start_sent_many_times_at_once_is_one_execution_also_at_the_limit()
     let server = place.serve();
     let workflow = server.define(&waits_for(&place.data().join("never"), &any_inputs()));
     let requests = (0..20).map(|_| keyed(execute(&server, &workflow), "k")).collect();
-    let ids: BTreeSet<String> = at_once(requests).into_iter().map(|one| id(&told(one).1)).collect();
+    let ids: BTreeSet<String> = at_once(requests).into_iter().map(|one| id(&read_answer(one).1)).collect();
     assert_eq!(ids.len(), 1, "{ids:?}");
 }
 

@@ -1,7 +1,7 @@
 //! What definitions of a tenant may do on the machine of the server, by attack.
 
 use crate::executions::{finish, until, waits_for};
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -26,18 +26,18 @@ impl Guest<'_> {
     fn may(&self, programs: &str) {
         let path = format!("/api/v1/tenants/{}", self.tenant);
         let change = self.server.request(Method::PATCH, &path).json(&json!({ "programs": programs }));
-        let (status, changed) = told(change.send().unwrap());
+        let (status, changed) = read_answer(change.send().unwrap());
         assert_eq!((status, &changed["programs"]), (StatusCode::OK, &json!(programs)), "{changed}");
     }
 
     fn send(&self, method: Method, path: &str, body: &str) -> (StatusCode, Value) {
         let request = self.server.bare(method, path).bearer_auth(&self.token);
-        told(request.header("Content-Type", "application/json").body(body.to_owned()).send().unwrap())
+        read_answer(request.header("Content-Type", "application/json").body(body.to_owned()).send().unwrap())
     }
 
     fn upload(&self, text: &str) -> (StatusCode, Value) {
         let request = self.server.bare(Method::POST, "/api/v1/workflows").bearer_auth(&self.token);
-        told(request.header("Content-Type", "text/yaml").body(text.to_owned()).send().unwrap())
+        read_answer(request.header("Content-Type", "text/yaml").body(text.to_owned()).send().unwrap())
     }
 
     fn run(&self, workflow: &str) -> (StatusCode, Value) {
@@ -91,21 +91,21 @@ fn a_tenant_without_the_right_uploads_nothing_that_runs_a_program() {
     for text in &uploads {
         denied(guest.upload(text));
         let named = guest.server.bare(Method::PUT, "/api/v1/workflows?name=n").bearer_auth(&guest.token);
-        denied(told(named.header("Content-Type", "text/yaml").body(text.clone()).send().unwrap()));
+        denied(read_answer(named.header("Content-Type", "text/yaml").body(text.clone()).send().unwrap()));
     }
     let (status, harmless) = guest.upload("workflow:\n- {step: a, tool: {kind: noop}}\n");
     assert_eq!(status, StatusCode::CREATED);
     let path = format!("/api/v1/workflows/{}", id(&harmless));
     let next = guest.server.bare(Method::PUT, &path).bearer_auth(&guest.token);
-    denied(told(next.header("Content-Type", "text/yaml").body(touches(&file)).send().unwrap()));
+    denied(read_answer(next.header("Content-Type", "text/yaml").body(touches(&file)).send().unwrap()));
     // They cannot give it to themselves, and it is not the role that has it.
     let path = format!("/api/v1/tenants/{}", guest.tenant);
     let (status, _) = guest.send(Method::PATCH, &path, r#"{"programs":"allowed"}"#);
     assert_eq!(status, StatusCode::FORBIDDEN);
     // Acting for them, the owner of the server gives them no more than they have.
     let acting = server.request(Method::POST, "/api/v1/workflows").header("X-Tenant-ID", &guest.tenant);
-    denied(told(acting.header("Content-Type", "text/yaml").body(touches(&file)).send().unwrap()));
-    assert_eq!(told(server.get(&path)).1["programs"], "denied");
+    denied(read_answer(acting.header("Content-Type", "text/yaml").body(touches(&file)).send().unwrap()));
+    assert_eq!(read_answer(server.get(&path)).1["programs"], "denied");
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn a_right_that_is_withdrawn_is_gone_at_the_next_start_and_the_next_step() {
     denied(guest.run(&workflow));
     std::fs::write(&go, "").unwrap();
     let ended = loop {
-        let told = look(&begun);
-        if told["status"] != "running" {
-            break told;
+        let answer = look(&begun);
+        if answer["status"] != "running" {
+            break answer;
         }
     };
     assert_eq!(ended["status"], "failed", "{ended}");
@@ -178,9 +178,9 @@ fn variables_of_the_server_are_read_only_where_the_operator_listed_them() {
     let refused = |server: &Server, text: &str| {
         let answer = finish(server, &server.define(text), json!({}));
         assert_eq!(answer["status"], "failed", "{answer}");
-        let told = until(server, answer["executionId"].as_str().unwrap(), "failed");
-        assert_eq!(told["errors"][0]["code"], "PERMISSION_DENIED", "{told}");
-        assert!(!told.to_string().contains("s3cret-of-the-cloud"), "{told}");
+        let answer = until(server, answer["executionId"].as_str().unwrap(), "failed");
+        assert_eq!(answer["errors"][0]["code"], "PERMISSION_DENIED", "{answer}");
+        assert!(!answer.to_string().contains("s3cret-of-the-cloud"), "{answer}");
     };
     let place =
         || Place::new().variable("CLOUD_KEY", "s3cret-of-the-cloud").variable("APP_KEY", "s3cret-app");

@@ -1,6 +1,6 @@
 //! TLS, and secrets that the environment gave.
 
-use crate::rig::{Place, Running, jwt, told};
+use crate::rig::{Place, Running, jwt, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -91,7 +91,7 @@ fn wfl_06_a_jwt_of_the_identity_provider_is_a_token_too() {
     let asked = json!({ "name": "made by ann", "role": "viewer" });
     let made = server.bare(Method::POST, "/api/v1/tokens").bearer_auth(&admin).json(&asked).send().unwrap();
     assert_eq!(made.status(), StatusCode::CREATED);
-    let audit = told(server.get("/api/v1/audit?actor=jwt:ann")).1;
+    let audit = read_answer(server.get("/api/v1/audit?actor=jwt:ann")).1;
     assert_eq!(audit["entries"][0]["action"], "token.create", "{audit}");
 }
 

@@ -1,4 +1,4 @@
-use crate::rig::{Place, files, told};
+use crate::rig::{Place, files, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
@@ -43,7 +43,7 @@ fn a_public_address_without_tls_is_refused_with_the_ways_out() {
 }
 
 #[test]
-fn a_second_server_on_the_folder_is_told_who_has_it() {
+fn a_second_server_on_the_folder_learns_who_has_it() {
     let place = Place::new();
     let _first = place.serve();
     let (status, said) = place.refuse();
@@ -52,16 +52,16 @@ fn a_second_server_on_the_folder_is_told_who_has_it() {
 }
 
 #[test]
-fn unknown_routes_and_methods_are_told_as_json() {
+fn unknown_routes_and_methods_are_reported_as_json() {
     let place = Place::new();
     let server = place.serve();
-    let (status, body) = told(server.get("/api/v1/nowhere"));
+    let (status, body) = read_answer(server.get("/api/v1/nowhere"));
     assert_eq!((status, &body["error"]["code"]), (StatusCode::NOT_FOUND, &"RESOURCE_NOT_FOUND".into()));
     let (status, body) = server.post("/healthz", &json!({}));
     assert_eq!(
         (status, &body["error"]["code"]),
         (StatusCode::METHOD_NOT_ALLOWED, &"METHOD_NOT_ALLOWED".into())
     );
-    let (status, body) = told(server.bare(Method::GET, "/api/openapi.json").send().unwrap());
+    let (status, body) = read_answer(server.bare(Method::GET, "/api/openapi.json").send().unwrap());
     assert_eq!((status, &body["openapi"]), (StatusCode::OK, &"3.1.0".into()));
 }

@@ -64,37 +64,37 @@ impl Socket {
 
     fn next(&mut self) -> Value {
         match self.hear() {
-            Said::Json(told) => told,
+            Said::Json(answer) => answer,
             Said::Closed(code, reason) => panic!("closed with {code}: {reason}"),
         }
     }
 
     /// Everything until it is closed, and why.
     fn rest(mut self) -> (Vec<Value>, u16) {
-        let mut told = Vec::new();
+        let mut answer = Vec::new();
         loop {
             match self.hear() {
-                Said::Json(message) => told.push(message),
-                Said::Closed(code, _) => return (told, code),
+                Said::Json(message) => answer.push(message),
+                Said::Closed(code, _) => return (answer, code),
             }
         }
     }
 }
 
-fn types(told: &[Value]) -> Vec<&str> {
-    told.iter().map(|message| message["type"].as_str().unwrap()).filter(|kind| *kind != "log").collect()
+fn types(answer: &[Value]) -> Vec<&str> {
+    answer.iter().map(|message| message["type"].as_str().unwrap()).filter(|kind| *kind != "log").collect()
 }
 
-fn sequences(told: &[Value]) -> BTreeSet<u64> {
-    told.iter().map(|message| message["sequence"].as_u64().unwrap()).collect()
+fn sequences(answer: &[Value]) -> BTreeSet<u64> {
+    answer.iter().map(|message| message["sequence"].as_u64().unwrap()).collect()
 }
 
 #[test]
-fn wfl_19_wfl_20_a_late_subscriber_is_told_everything_and_the_stream_ends() {
+fn wfl_19_wfl_20_a_late_subscriber_is_reported_everything_and_the_stream_ends() {
     let place = Place::new();
     let server = place.serve();
     let id = finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();
-    let (told, code) = Socket::subscribe(&server, &id, None).rest();
+    let (answer, code) = Socket::subscribe(&server, &id, None).rest();
     assert_eq!(code, u16::from(CloseCode::Normal));
     let expected = [
         "status_update",
@@ -108,48 +108,48 @@ fn wfl_19_wfl_20_a_late_subscriber_is_told_everything_and_the_stream_ends() {
         "status_update",
         "execution_completed",
     ];
-    assert_eq!(types(&told), expected, "{told:#?}");
+    assert_eq!(types(&answer), expected, "{answer:#?}");
     let logs: Vec<&Value> =
-        told.iter().filter(|message| message["type"] == "log").map(|log| &log["data"]).collect();
+        answer.iter().filter(|message| message["type"] == "log").map(|log| &log["data"]).collect();
     assert!(logs.contains(&&json!({ "level": "info", "nodeId": "a", "message": "one" })), "{logs:?}");
     assert!(logs.contains(&&json!({ "level": "warn", "nodeId": "a", "message": "two" })), "{logs:?}");
-    let last = told.last().unwrap();
+    let last = answer.last().unwrap();
     assert_eq!((&last["data"]["status"], &last["data"]["executionId"]), (&json!("completed"), &json!(id)));
     assert!(last["data"]["duration"].is_u64() && last["data"]["outputs"].is_object(), "{last}");
-    for message in &told {
+    for message in &answer {
         assert!(
             message["timestamp"].is_string() && message["sequence"].is_u64() && message["data"].is_object()
         );
     }
-    // From each place on, exactly the rest is told.
-    for (index, message) in told.iter().enumerate() {
+    // From each place on, exactly the rest is reported.
+    for (index, message) in answer.iter().enumerate() {
         let seen = message["sequence"].as_u64().unwrap();
         let (again, _) = Socket::subscribe(&server, &id, Some(seen)).rest();
-        let (again, rest) = (sequences(&again), sequences(&told[index + 1..]));
+        let (again, rest) = (sequences(&again), sequences(&answer[index + 1..]));
         let newer: BTreeSet<u64> = rest.into_iter().filter(|sequence| *sequence > seen).collect();
         assert!(newer.is_subset(&again), "after {message}: {newer:?} and {again:?}");
-        // What may come once more is a start that was told late, and the end.
+        // What may come once more is a start that was reported late, and the end.
         let older = again.iter().filter(|sequence| **sequence <= seen).count();
         assert!(older <= 2, "after {message}: {again:?}");
     }
 }
 
 #[test]
-fn wfl_19_what_happens_is_told_while_it_happens() {
+fn wfl_19_what_happens_is_reported_while_it_happens() {
     let place = Place::new();
     let file = place.data().join("go");
     let server = place.serve();
     let id = start(&server, &server.define(&waits_for(&file)), json!({}));
     let mut socket = Socket::subscribe(&server, &id, None);
-    let mut told = Vec::new();
+    let mut answer = Vec::new();
     loop {
-        told.push(socket.next());
-        let last = told.last().unwrap();
+        answer.push(socket.next());
+        let last = answer.last().unwrap();
         if last["type"] == "node_started" && last["data"]["nodeId"] == "wait" {
             break;
         }
     }
-    let fields: Vec<&String> = told.last().unwrap()["data"].as_object().unwrap().keys().collect();
+    let fields: Vec<&String> = answer.last().unwrap()["data"].as_object().unwrap().keys().collect();
     assert_eq!(fields, ["executionId", "nodeId", "nodeName", "nodeType"]);
     socket.say(&json!({ "type": "ping" }));
     let pong = loop {
@@ -157,7 +157,7 @@ fn wfl_19_what_happens_is_told_while_it_happens() {
         if message["type"] == "pong" {
             break message;
         }
-        told.push(message);
+        answer.push(message);
     };
     assert!(pong["timestamp"].is_string(), "{pong}");
     for unknown in [json!({ "type": "dance" }), json!([1]), json!({ "type": "subscribe", "token": "x" })] {
@@ -171,16 +171,18 @@ fn wfl_19_what_happens_is_told_while_it_happens() {
     drop(second);
     std::fs::write(&file, "").unwrap();
     let (rest, _) = socket.rest();
-    told.extend(rest);
-    assert_eq!(told.last().unwrap()["type"], "execution_completed");
+    answer.extend(rest);
+    assert_eq!(answer.last().unwrap()["type"], "execution_completed");
     let (again, _) = Socket::subscribe(&server, &id, Some(seen)).rest();
-    let missed: Vec<u64> =
-        sequences(&told).into_iter().filter(|one| *one > seen && !sequences(&again).contains(one)).collect();
+    let missed: Vec<u64> = sequences(&answer)
+        .into_iter()
+        .filter(|one| *one > seen && !sequences(&again).contains(one))
+        .collect();
     assert_eq!(missed, [0_u64; 0]);
 }
 
-fn keys(told: &Value) -> Vec<&str> {
-    told.as_object().unwrap().keys().map(String::as_str).collect()
+fn keys(answer: &Value) -> Vec<&str> {
+    answer.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 #[test]
@@ -200,12 +202,12 @@ fn wfl_19_each_message_has_the_fields_of_the_document() {
         .unwrap()
         .to_owned();
     let whole = get(&server, &id, "");
-    let (told, _) = Socket::subscribe(&server, &id, None).rest();
+    let (answer, _) = Socket::subscribe(&server, &id, None).rest();
     let of = |kind: &str| -> Vec<&Value> {
-        let some = told.iter().filter(|message| message["type"] == kind);
+        let some = answer.iter().filter(|message| message["type"] == kind);
         some.map(|message| &message["data"]).collect()
     };
-    for message in &told {
+    for message in &answer {
         assert_eq!(keys(message), ["type", "timestamp", "sequence", "data"]);
         let at = &message["timestamp"];
         let between = |from: &Value, to: &Value| from.as_str() <= at.as_str() && at.as_str() <= to.as_str();
@@ -218,7 +220,7 @@ fn wfl_19_each_message_has_the_fields_of_the_document() {
         assert_eq!(keys(progress)[..3], ["percentage", "completedNodes", "totalNodes"]);
         assert_eq!(progress["totalNodes"], 2, "{data}");
     }
-    assert!(of("status_update").iter().any(|data| data["progress"]["currentNode"] == "call"), "{told:#?}");
+    assert!(of("status_update").iter().any(|data| data["progress"]["currentNode"] == "call"), "{answer:#?}");
     let greeter = &whole["nodeExecutions"][0];
     let completed = json!({ "executionId": id, "nodeId": "greet", "nodeName": "Greeter", "duration": greeter["duration"], "output": greeter["output"] });
     assert_eq!((of("node_completed"), &completed["output"]["stdout"]), (vec![&completed], &json!("hi\n")));
@@ -241,7 +243,7 @@ fn wfl_19_each_message_has_the_fields_of_the_document() {
 }
 
 #[test]
-fn wfl_19_nothing_is_told_before_a_good_token() {
+fn wfl_19_nothing_is_reported_before_a_good_token() {
     let place = Place::new();
     let server = place.serve();
     let id = finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();
@@ -250,7 +252,7 @@ fn wfl_19_nothing_is_told_before_a_good_token() {
         socket.say(message);
         match socket.hear() {
             Said::Closed(code, reason) => (code, reason),
-            Said::Json(told) => panic!("it was told {told}"),
+            Said::Json(answer) => panic!("it was reported {answer}"),
         }
     };
     let subscribe = |token: &str| json!({ "type": "subscribe", "token": token });
@@ -272,24 +274,24 @@ fn wfl_36_failed_and_cancelled_end_the_stream_with_execution_completed() {
     let place = Place::new();
     let server = place.serve();
     let id = finish(&server, &server.define(FAILS), json!({}))["executionId"].as_str().unwrap().to_owned();
-    let (told, _) = Socket::subscribe(&server, &id, None).rest();
-    let failed = told.iter().find(|message| message["type"] == "node_failed").unwrap();
+    let (answer, _) = Socket::subscribe(&server, &id, None).rest();
+    let failed = answer.iter().find(|message| message["type"] == "node_failed").unwrap();
     let error: Vec<&String> = failed["data"]["error"].as_object().unwrap().keys().collect();
     assert_eq!(error, ["code", "message", "retryable", "retryCount", "maxRetries"]);
-    let last = told.last().unwrap();
+    let last = answer.last().unwrap();
     assert_eq!((&last["type"], &last["data"]["status"]), (&json!("execution_completed"), &json!("failed")));
 
     let waits = server.define(&waits_for(&place.data().join("never")));
     let id = start(&server, &waits, json!({}));
     let socket = Socket::subscribe(&server, &id, None);
     server.post(&format!("/api/v1/executions/{id}/cancel"), &json!({}));
-    let (told, code) = socket.rest();
-    let last = told.last().unwrap();
+    let (answer, code) = socket.rest();
+    let last = answer.last().unwrap();
     assert_eq!(
         (&last["type"], &last["data"]["status"]),
         (&json!("execution_completed"), &json!("cancelled"))
     );
-    assert!(!types(&told).contains(&"node_failed"), "what was cancelled has not failed");
+    assert!(!types(&answer).contains(&"node_failed"), "what was cancelled has not failed");
     assert_eq!(code, 1000);
 }
 
@@ -301,8 +303,8 @@ fn wfl_36_a_partial_success_ends_the_stream_and_the_webhook_as_completed_with_it
         {"id": "good", "type": "shell", "config": {"command": "true"}},
         {"id": "bad", "type": "shell", "config": {"command": "exit 3"}}]}"#;
     let id = start(&server, &server.define(text), json!({ "webhookUrl": receiver.url }));
-    let (told, code) = Socket::subscribe(&server, &id, None).rest();
-    let last = told.last().unwrap();
+    let (answer, code) = Socket::subscribe(&server, &id, None).rest();
+    let last = answer.last().unwrap();
     assert_eq!((code, &last["type"]), (1000, &json!("execution_completed")));
     assert_eq!(last["data"]["status"], "partial_success");
     let received = receiver.until(|received| received.len() == 2);
@@ -311,7 +313,7 @@ fn wfl_36_a_partial_success_ends_the_stream_and_the_webhook_as_completed_with_it
 }
 
 #[test]
-fn the_same_is_told_as_server_sent_events() {
+fn the_same_is_reported_as_server_sent_events() {
     let place = Place::new();
     let server = place.serve();
     let id = finish(&server, &server.define(TWO), json!({}))["executionId"].as_str().unwrap().to_owned();
@@ -339,8 +341,8 @@ fn the_same_is_told_as_server_sent_events() {
         events
     };
     let all = events(None);
-    let (told, _) = Socket::subscribe(&server, &id, None).rest();
-    assert_eq!(all.iter().map(|(_, _, data)| data.clone()).collect::<Vec<_>>(), told);
+    let (answer, _) = Socket::subscribe(&server, &id, None).rest();
+    assert_eq!(all.iter().map(|(_, _, data)| data.clone()).collect::<Vec<_>>(), answer);
     for (id, kind, data) in &all {
         assert_eq!((json!(id), json!(kind)), (data["sequence"].clone(), data["type"].clone()));
     }
@@ -428,11 +430,11 @@ fn streams_have_a_limit_and_beyond_it_are_refused_until_one_ends() {
         Said::Closed(code, reason) => {
             assert!(code == 4429 && reason.contains("2 streams are open"), "{code}: {reason}");
         }
-        Said::Json(told) => panic!("{told}"),
+        Said::Json(answer) => panic!("{answer}"),
     }
-    let (status, told) = crate::rig::told(server.get(&format!("/api/v1/executions/{id}/stream")));
+    let (status, answer) = crate::rig::read_answer(server.get(&format!("/api/v1/executions/{id}/stream")));
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(told["error"]["message"].as_str().unwrap().contains("2 streams are open"), "{told}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("2 streams are open"), "{answer}");
     assert_eq!(server.get("/api/v1/workflows").status(), StatusCode::OK, "requests are no streams");
     drop(second);
     crate::rig::until("a place is free", || {
@@ -451,13 +453,13 @@ fn wfl_20_a_slow_reader_is_cut_off_and_misses_nothing_when_it_comes_again() {
     let socket = Socket::subscribe(&server, &id, None);
     // Nothing is read until the server has given up, which its log says.
     server.until_said("reads too slowly");
-    let (told, code) = socket.rest();
+    let (answer, code) = socket.rest();
     assert_eq!(code, 4408);
-    let seen = told.last().unwrap()["sequence"].as_u64().unwrap();
-    assert_ne!(told.last().unwrap()["type"], "execution_completed");
+    let seen = answer.last().unwrap()["sequence"].as_u64().unwrap();
+    assert_ne!(answer.last().unwrap()["type"], "execution_completed");
     let (rest, code) = Socket::subscribe(&server, &id, Some(seen)).rest();
     assert_eq!(code, 1000);
-    let lines = told.iter().chain(&rest).filter(|message| message["data"]["level"] == "info");
+    let lines = answer.iter().chain(&rest).filter(|message| message["data"]["level"] == "info");
     assert_eq!(lines.count(), 60_000, "none lost, none twice");
 }
 
@@ -504,7 +506,7 @@ fn wfl_19_whoever_does_not_subscribe_is_cut_off() {
     let id = start(&server, &server.define(&waits_for(&place.data().join("never"))), json!({}));
     match Socket::open(&server, &id).hear() {
         Said::Closed(code, reason) => assert_eq!(code, 4401, "{reason}"),
-        Said::Json(told) => panic!("it was told {told}"),
+        Said::Json(answer) => panic!("it was reported {answer}"),
     }
 }
 
@@ -518,7 +520,7 @@ fn wfl_01_only_the_transitions_of_the_document_are_seen() {
         let (status, body) = server.post(&format!("/api/v1/executions/{id}/{rest}"), &body);
         assert_eq!(status, StatusCode::OK, "{rest}: {body}");
     };
-    let id = |told: Value| told["executionId"].as_str().unwrap().to_owned();
+    let id = |answer: Value| answer["executionId"].as_str().unwrap().to_owned();
     let completed = id(finish(&server, &server.define(TWO), json!({})));
     let failed = id(finish(&server, &server.define(FAILS), json!({})));
     let timed_out = start(&server, &waits, json!({ "timeout": 200 }));
@@ -547,18 +549,18 @@ fn wfl_01_only_the_transitions_of_the_document_are_seen() {
         (rejected, "queued initializing running paused running failed"),
         (partial, "queued initializing running partial_success"),
     ] {
-        let (told, _) = Socket::subscribe(&server, &id, None).rest();
-        let mut statuses: Vec<&str> = told
+        let (answer, _) = Socket::subscribe(&server, &id, None).rest();
+        let mut statuses: Vec<&str> = answer
             .iter()
             .filter(|message| message["type"] == "status_update")
             .map(|message| message["data"]["status"].as_str().unwrap())
             .collect();
         statuses.dedup();
         assert_eq!(statuses.join(" "), expected);
-        let last = told.last().unwrap();
+        let last = answer.last().unwrap();
         let end = expected.split(' ').next_back().unwrap();
         assert_eq!((&last["type"], &last["data"]["status"]), (&json!("execution_completed"), &json!(end)));
         let whole = get(&server, &id, "");
-        assert_eq!(whole["status"], end, "and it is told so ever after");
+        assert_eq!(whole["status"], end, "and it is reported so ever after");
     }
 }

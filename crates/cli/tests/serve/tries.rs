@@ -137,7 +137,7 @@ fn wfl_24_the_documents_codes_decide_and_others_follow_the_nodes_flag() {
         .collect();
     let id = start(&server, &define(&server, "codes", &nodes), json!({ "failureMode": "collect_errors" }));
     let failed = until(&server, &id, "failed");
-    assert_eq!(failed["errors"].as_array().unwrap().len(), CODES.len(), "all of them are told");
+    assert_eq!(failed["errors"].as_array().unwrap().len(), CODES.len(), "all of them are reported");
     for (number, (code, flag, again, category)) in CODES.into_iter().enumerate() {
         let entry = entry(&failed, &format!("n{number}"));
         let case = format!("{code} {flag:?}: {entry}");
@@ -166,11 +166,11 @@ fn wfl_25_a_failure_ends_it_or_leaves_out_what_follows_or_is_handed_on() {
                 { "id": "other", "type": "delay", "config": { "duration": other_ms, "unit": "ms" } },
             ],
             "edges": [{ "source": "t", "target": "bad" }, { "source": "bad", "target": "after" }, { "source": "t", "target": "other" }] });
-        let told = finish(&server, &server.define(&text.to_string()), json!({}));
+        let answer = finish(&server, &server.define(&text.to_string()), json!({}));
         let nodes = ["bad", "after", "other"]
-            .map(|node| told["nodeResults"][node]["status"].as_str().unwrap().to_owned());
+            .map(|node| answer["nodeResults"][node]["status"].as_str().unwrap().to_owned());
         assert_eq!(
-            format!("{}: {}", told["status"].as_str().unwrap(), nodes.join(" ")),
+            format!("{}: {}", answer["status"].as_str().unwrap(), nodes.join(" ")),
             expected,
             "{mode:?}"
         );

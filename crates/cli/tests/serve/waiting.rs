@@ -2,7 +2,7 @@
 
 use crate::executions::{finish, get, start, until, until_node, waits_for};
 use crate::model::{Model, calls, text};
-use crate::rig::{Place, told};
+use crate::rig::{Place, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -25,9 +25,9 @@ fn wfl_04_a_synchronous_start_is_answered_when_somebody_pauses_it() {
     std::thread::scope(|threads| {
         let request = server.request(Method::POST, &format!("/api/v1/workflows/{workflow}/execute"));
         let request = request.json(&json!({ "options": { "async": false } }));
-        let waiting = threads.spawn(move || told(request.send().unwrap()).1);
+        let waiting = threads.spawn(move || read_answer(request.send().unwrap()).1);
         let listed = crate::rig::until("it is there", || {
-            let listed = told(server.get("/api/v1/executions")).1;
+            let listed = read_answer(server.get("/api/v1/executions")).1;
             listed["executions"][0]["executionId"].as_str().map(str::to_owned)
         });
         until_node(&server, &listed, "wait", "running");
@@ -103,7 +103,7 @@ fn an_approval_is_shown_with_its_question_and_answered_by_those_it_names() {
     let answer = |id: &str, token: &str| -> (u16, Value) {
         let path = format!("/api/v1/executions/{id}/actions/ask/complete");
         let request = server.bare(Method::POST, &path).bearer_auth(token);
-        let (status, said) = told(request.json(&json!({ "outcome": "Succeeded" })).send().unwrap());
+        let (status, said) = read_answer(request.json(&json!({ "outcome": "Succeeded" })).send().unwrap());
         (status.as_u16(), said)
     };
     let (status, refused) = answer(id, &token("member"));
@@ -146,7 +146,7 @@ fn only_an_active_workflow_is_started_whoever_said_otherwise() {
     for status in ["draft", "paused", "archived"] {
         let id = server.define(&with(status));
         let path = format!("/api/v1/workflows/{id}");
-        assert_eq!(told(server.get(&path)).1["status"], status);
+        assert_eq!(read_answer(server.get(&path)).1["status"], status);
         for start in [format!("{path}/execute"), "/hooks/drafted".to_owned()] {
             let (code, refused) = server.post(&start, &json!({}));
             assert_eq!(

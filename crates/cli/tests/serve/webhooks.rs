@@ -2,7 +2,7 @@
 
 use crate::executions::{FAILS, TWO, get, start, until, waits_for};
 use crate::receiver::{Received, Receiver};
-use crate::rig::{self, Place, Server, told};
+use crate::rig::{self, Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ fn has_ended(received: &[Received]) -> bool {
 }
 
 fn deliveries(server: &Server, query: &str) -> Vec<Value> {
-    let (status, body) = told(server.get(&format!("/api/v1/webhook-deliveries{query}")));
+    let (status, body) = read_answer(server.get(&format!("/api/v1/webhook-deliveries{query}")));
     assert_eq!(status, StatusCode::OK, "{body}");
     body["deliveries"].as_array().unwrap().clone()
 }
@@ -188,7 +188,7 @@ fn wfl_16_whoever_is_gone_is_sent_nothing_more() {
 }
 
 #[test]
-fn wfl_16_whoever_was_gone_is_told_again_after_a_redelivery() {
+fn wfl_16_whoever_was_gone_is_reported_again_after_a_redelivery() {
     let (place, server, receiver, file) = gone("go");
     let id = start(
         &server,
@@ -200,8 +200,9 @@ fn wfl_16_whoever_was_gone_is_told_again_after_a_redelivery() {
     log_when(&server, &id, |log| log[0]["status"] == "delivered");
     place.write("go", "");
     let received = receiver.until(has_ended);
-    let told = ["execution.started", "execution.started", "node.completed", "node.started", "node.completed"];
-    assert_eq!(events(&received)[..5], told);
+    let answer =
+        ["execution.started", "execution.started", "node.completed", "node.started", "node.completed"];
+    assert_eq!(events(&received)[..5], answer);
     assert!(
         log_when(&server, &id, |log| log.len() == 8)[1..4].iter().all(is_given_up),
         "what was not sent stays so"
@@ -221,16 +222,17 @@ fn gone(file: &str) -> (Place, Server, Receiver, std::path::PathBuf) {
 
 /// The courier hears of a change once. What it cannot look up at that moment it looks up later.
 #[test]
-fn wfl_16_what_cannot_be_read_when_it_is_wanted_is_told_as_soon_as_it_can() {
+fn wfl_16_what_cannot_be_read_when_it_is_wanted_is_reported_as_soon_as_it_can() {
     let (place, receiver) = (place(), Receiver::new());
     let mut server = place.serve();
     let workflow = server.define(TWO);
     let first = start(&server, &workflow, json!({ "webhookUrl": receiver.url }));
     let store = rusqlite::Connection::open(place.data().join("windlass.db")).unwrap();
-    let told_all = "SELECT count(*) = 0 FROM tellers WHERE open = 1";
-    let is_told = || store.query_row(told_all, [], |row| row.get::<_, bool>(0)).unwrap().then_some(());
+    let reported_all = "SELECT count(*) = 0 FROM tellers WHERE open = 1";
+    let is_reported =
+        || store.query_row(reported_all, [], |row| row.get::<_, bool>(0)).unwrap().then_some(());
     receiver.until(has_ended);
-    rig::until("everything is told", is_told);
+    rig::until("everything is reported", is_reported);
     let delivery = log_when(&server, &first, |log| log.len() == 2).remove(0);
     store.execute_batch("ALTER TABLE workflows RENAME TO hidden").unwrap();
     redeliver(&server, &delivery);
@@ -275,8 +277,8 @@ fn wfl_16_each_event_says_when_it_was_and_how_it_stands() {
     let workflow = server.define(&text.to_string());
     let id = start(&server, &workflow, json!({ "webhookUrl": receiver.url, "webhookEvents": ALL }));
     let received = receiver.until(has_ended);
-    let told: Vec<Value> = received.iter().map(Received::json).collect();
-    let brief: Vec<String> = told
+    let answer: Vec<Value> = received.iter().map(Received::json).collect();
+    let brief: Vec<String> = answer
         .iter()
         .map(|body| {
             format!("{} {}", body["event"].as_str().unwrap(), body["data"]["status"].as_str().unwrap())
@@ -292,17 +294,17 @@ fn wfl_16_each_event_says_when_it_was_and_how_it_stands() {
     ];
     assert_eq!(brief, expected, "a node starts once and fails once, however often it is tried");
     let whole = until(&server, &id, "failed");
-    let times: Vec<&str> = told.iter().map(|body| body["timestamp"].as_str().unwrap()).collect();
+    let times: Vec<&str> = answer.iter().map(|body| body["timestamp"].as_str().unwrap()).collect();
     assert!(
         times.is_sorted() && times[0] == whole["startedAt"] && times[5] == whole["completedAt"],
         "{times:?}"
     );
-    let end = &told[5]["data"];
+    let end = &answer[5]["data"];
     assert_eq!((&end["duration"], &end["outputs"]), (&whole["duration"], &whole["outputs"]));
-    assert_eq!(told[2]["data"]["output"], whole["nodeExecutions"][0]["output"]);
-    assert_eq!(told[4]["data"]["error"]["retryCount"], 1);
+    assert_eq!(answer[2]["data"]["output"], whole["nodeExecutions"][0]["output"]);
+    assert_eq!(answer[4]["data"]["error"]["retryCount"], 1);
     assert_eq!(
-        (&told[3]["data"]["nodeName"], &told[3]["data"]["nodeType"]),
+        (&answer[3]["data"]["nodeName"], &answer[3]["data"]["nodeType"]),
         (&json!("Caller"), &json!("http_api"))
     );
 }
@@ -318,7 +320,7 @@ fn wfl_16_two_options_ask_for_the_end_and_may_leave_it_out() {
         options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let id = start(&server, workflow, options);
         let all = events(&receiver.until(|received| received.len() == count));
-        // Whatever was told of it is delivered.
+        // Whatever was reported of it is delivered.
         let left = || deliveries(&server, &format!("?executionId={id}")).len();
         rig::until("it ends", || get(&server, &id, "")["completedAt"].is_string().then_some(()));
         assert_eq!(left(), count);
@@ -342,7 +344,7 @@ fn deliveries_are_listed_page_by_page_and_sent_once_more_on_demand() {
         Some(deliveries(&server, "?status=delivered")).filter(|log| log.len() == 2)
     });
     assert_eq!(deliveries(&server, "?event=execution.started").len(), 1);
-    let (_, page) = told(server.get("/api/v1/webhook-deliveries?limit=1"));
+    let (_, page) = read_answer(server.get("/api/v1/webhook-deliveries?limit=1"));
     let cursor = page["pagination"]["cursor"].as_str().unwrap();
     assert_eq!(deliveries(&server, &format!("?limit=1&cursor={cursor}")), log[1..]);
     let first = log[1]["id"].as_str().unwrap();
@@ -428,8 +430,9 @@ fn wfl_16_signatures_are_verified_by_the_stock_library_also_while_the_secret_cha
     let (place, receiver) = (place(), Receiver::new());
     let server = place.serve();
     let workflow = server.define(TWO);
-    let secret =
-        |server: &Server| told(server.get("/api/v1/webhook-secret")).1["secret"].as_str().unwrap().to_owned();
+    let secret = |server: &Server| {
+        read_answer(server.get("/api/v1/webhook-secret")).1["secret"].as_str().unwrap().to_owned()
+    };
     let first = secret(&server);
     start(
         &server,
@@ -437,7 +440,8 @@ fn wfl_16_signatures_are_verified_by_the_stock_library_also_while_the_secret_cha
         json!({ "webhookUrl": receiver.url, "webhookEvents": ["execution.completed"] }),
     );
     let one = receiver.until(|received| received.len() == 1)[0].clone();
-    let (_, rotated) = told(server.request(Method::POST, "/api/v1/webhook-secret/rotate").send().unwrap());
+    let (_, rotated) =
+        read_answer(server.request(Method::POST, "/api/v1/webhook-secret/rotate").send().unwrap());
     let second = rotated["secret"].as_str().unwrap().to_owned();
     assert_ne!(first, second);
     start(
@@ -462,7 +466,7 @@ fn wfl_16_signatures_are_verified_by_the_stock_library_also_while_the_secret_cha
 
 /// kill -9 in the middle of everything: all of it ends, every event comes, none overtakes another.
 #[test]
-fn wfl_16_a_killed_server_tells_every_event_at_least_once_and_in_order() {
+fn wfl_16_a_killed_server_reports_every_event_at_least_once_and_in_order() {
     const EXECUTIONS: usize = 500;
     let place = place().with(&["--slots", "8"]);
     let receiver = Receiver::new();
@@ -473,7 +477,7 @@ fn wfl_16_a_killed_server_tells_every_event_at_least_once_and_in_order() {
     );
     let options = json!({ "webhookUrl": receiver.url, "webhookEvents": ALL });
     let started: Vec<String> = (0..EXECUTIONS).map(|_| start(&server, &workflow, options.clone())).collect();
-    // Some have been told of, most have not, and many run.
+    // Some have been reported of, most have not, and many run.
     receiver.until(|received| received.len() >= 100);
     drop(server);
     let before = receiver.all().len();
@@ -490,14 +494,14 @@ fn wfl_16_a_killed_server_tells_every_event_at_least_once_and_in_order() {
             ends.map(|one| one.headers["webhook-id"].clone()).collect();
         ended.len() == EXECUTIONS
     });
-    let mut told: BTreeMap<String, Vec<(u64, String)>> = BTreeMap::new();
+    let mut answer: BTreeMap<String, Vec<(u64, String)>> = BTreeMap::new();
     for one in &received {
         let body = one.json();
         let id = body["data"]["executionId"].as_str().unwrap().to_owned();
-        told.entry(id).or_default().push((body["data"]["sequence"].as_u64().unwrap(), one.event()));
+        answer.entry(id).or_default().push((body["data"]["sequence"].as_u64().unwrap(), one.event()));
     }
-    assert_eq!(told.len(), EXECUTIONS);
-    for (id, events) in told {
+    assert_eq!(answer.len(), EXECUTIONS);
+    for (id, events) in answer {
         assert!(events.is_sorted_by(|left, right| left.0 <= right.0), "{id}: {events:?}");
         let mut once = events.clone();
         once.dedup();

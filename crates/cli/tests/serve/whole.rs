@@ -1,11 +1,11 @@
-//! An execution told whole: the same in every answer, with every field of the document.
+//! An execution answer whole: the same in every answer, with every field of the document.
 
 use crate::executions::{FAILS, finish, get, start, until, until_node, waits_for};
 use crate::rig::{Place, Server};
 use serde_json::{Map, Value, json};
 
-fn id(told: &Value) -> String {
-    told["executionId"].as_str().unwrap().to_owned()
+fn id(answer: &Value) -> String {
+    answer["executionId"].as_str().unwrap().to_owned()
 }
 
 fn millis(time: &Value) -> i64 {
@@ -26,18 +26,18 @@ fn greeting(server: &Server) -> String {
 }
 
 #[test]
-fn wfl_04_wfl_07_a_synchronous_answer_and_the_execution_tell_the_same() {
+fn wfl_04_wfl_07_a_synchronous_answer_and_the_execution_report_the_same() {
     let place = Place::new();
     let server = place.serve();
     for (workflow, status) in [(greeting(&server), "completed"), (server.define(FAILS), "failed")] {
-        let told = finish(&server, &workflow, json!({ "n": 1 }));
-        let whole = get(&server, &id(&told), "");
-        assert_eq!(told["status"], status);
+        let answer = finish(&server, &workflow, json!({ "n": 1 }));
+        let whole = get(&server, &id(&answer), "");
+        assert_eq!(answer["status"], status);
         for field in
             ["executionId", "workflowId", "status", "createdAt", "completedAt", "duration", "outputs"]
         {
-            assert_eq!(told[field], whole[field], "{field}");
-            assert!(!told[field].is_null(), "{field}: {told}");
+            assert_eq!(answer[field], whole[field], "{field}");
+            assert!(!answer[field].is_null(), "{field}: {answer}");
         }
         let entries = whole["nodeExecutions"].as_array().unwrap();
         let results: Map<String, Value> = entries
@@ -50,13 +50,13 @@ fn wfl_04_wfl_07_a_synchronous_answer_and_the_execution_tell_the_same() {
                 (entry["nodeId"].as_str().unwrap().to_owned(), known.collect())
             })
             .collect();
-        assert_eq!(told["nodeResults"], Value::Object(results));
+        assert_eq!(answer["nodeResults"], Value::Object(results));
         assert_eq!(whole["duration"], millis(&whole["completedAt"]) - millis(&whole["startedAt"]));
     }
 }
 
 #[test]
-fn wfl_07_every_field_of_an_execution_and_its_nodes_is_told() {
+fn wfl_07_every_field_of_an_execution_and_its_nodes_is_reported() {
     let place = Place::new();
     let server = place.serve();
     let workflow = greeting(&server);
@@ -99,12 +99,12 @@ fn wfl_03_wfl_07_its_end_is_estimated_from_its_start_while_it_runs() {
     drop(server);
     // What is known is looked up seldom, and by a server that has just started.
     let server = place.serve();
-    let (_, told) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({}));
-    assert_eq!(told["estimatedDuration"], took);
-    let running = until_node(&server, &id(&told), "wait", "running");
+    let (_, answer) = server.post(&format!("/api/v1/workflows/{workflow}/execute"), &json!({}));
+    assert_eq!(answer["estimatedDuration"], took);
+    let running = until_node(&server, &id(&answer), "wait", "running");
     assert_eq!(millis(&running["estimatedCompletion"]), millis(&running["startedAt"]) + took);
     std::fs::write(&go, "").unwrap();
-    let ended = until(&server, &id(&told), "completed");
+    let ended = until(&server, &id(&answer), "completed");
     assert!(ended.get("estimatedCompletion").is_none(), "it has ended");
 }
 
@@ -191,15 +191,18 @@ fn wfl_30_an_error_has_every_field_and_only_who_debugs_sees_where_it_arose() {
         "config": { "command": "echo '{\"success\": false, \"error\": {\"code\": \"RATE_LIMIT_EXCEEDED\", \"message\": \"slow down\"}}' > $WINDLASS_OUTPUTS/result.json",
             "retryPolicy": { "maxRetries": 0 } } });
     let workflow = server.define(&json!({ "name": "errs", "nodes": [node] }).to_string());
-    let told = finish(&server, &workflow, json!({}));
-    let whole = get(&server, &id(&told), "");
+    let answer = finish(&server, &workflow, json!({}));
+    let whole = get(&server, &id(&answer), "");
     let error = &whole["errors"][0];
     let at = &error["timestamp"];
     let expected = json!({ "code": "RATE_LIMIT_EXCEEDED", "message": "slow down", "nodeId": "bad", "nodeName": "The bad one",
         "timestamp": at, "retryable": true, "details": { "category": "transient", "task": "bad" } });
     assert_eq!(*error, expected);
     assert_eq!(*at, whole["nodeExecutions"][0]["completedAt"]);
-    assert_eq!((&whole["nodeExecutions"][0]["error"], &told["nodeResults"]["bad"]["error"]), (error, error));
+    assert_eq!(
+        (&whole["nodeExecutions"][0]["error"], &answer["nodeResults"]["bad"]["error"]),
+        (error, error)
+    );
     let plain = get(&server, &id(&finish(&server, &server.define(FAILS), json!({}))), "");
     assert_eq!(plain["errors"][0]["retryable"], false);
 }

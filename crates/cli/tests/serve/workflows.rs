@@ -1,6 +1,6 @@
 //! Definitions over HTTP.
 
-use crate::rig::{Place, Server, told};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn playbook(message: &str) -> String {
 
 fn send(server: &Server, method: Method, path: &str, kind: &str, text: &str) -> (StatusCode, Value) {
     let request = server.request(method, path).header("Content-Type", kind).body(text.to_owned());
-    told(request.send().unwrap())
+    read_answer(request.send().unwrap())
 }
 
 #[test]
@@ -32,36 +32,36 @@ fn a_definition_is_registered_listed_changed_in_versions_and_deleted() {
     let path = format!("/api/v1/workflows/{id}");
     let response = server.get(&path);
     assert_eq!(response.headers()["ETag"], "\"1\"");
-    let view = told(response).1;
+    let view = read_answer(response).1;
     assert_eq!(view["source"], playbook("one"));
     assert_eq!(view["definition"]["workflow"][0]["desc"], "one");
     assert_eq!(view["status"], "active");
 
     let (status, next) = send(&server, Method::PUT, &path, "text/yaml", &playbook("two"));
     assert_eq!((status, &next["version"]), (StatusCode::OK, &json!(2)), "{next}");
-    assert_eq!(told(server.get(&path)).1["version"], 2);
-    assert_eq!(told(server.get(&format!("{path}/versions/1"))).1["source"], playbook("one"));
+    assert_eq!(read_answer(server.get(&path)).1["version"], 2);
+    assert_eq!(read_answer(server.get(&format!("{path}/versions/1"))).1["source"], playbook("one"));
     assert_eq!(server.get(&format!("{path}/versions/3")).status(), StatusCode::NOT_FOUND);
-    let versions = told(server.get(&format!("{path}/versions?limit=1"))).1;
+    let versions = read_answer(server.get(&format!("{path}/versions?limit=1"))).1;
     assert_eq!(
         (&versions["versions"][0]["version"], &versions["pagination"]["hasMore"]),
         (&json!(2), &json!(true))
     );
     let cursor = versions["pagination"]["cursor"].as_str().unwrap();
-    let older = told(server.get(&format!("{path}/versions?limit=1&cursor={cursor}"))).1;
+    let older = read_answer(server.get(&format!("{path}/versions?limit=1&cursor={cursor}"))).1;
     assert_eq!(
         (&older["versions"][0]["version"], &older["pagination"]["hasMore"]),
         (&json!(1), &json!(false))
     );
 
-    let copy = told(server.request(Method::POST, &format!("{path}/duplicate")).send().unwrap()).1;
+    let copy = read_answer(server.request(Method::POST, &format!("{path}/duplicate")).send().unwrap()).1;
     assert_eq!(
         (&copy["name"], &copy["version"], &copy["netDigest"]),
         (&json!("hello (copy)"), &json!(1), &next["netDigest"])
     );
     assert_eq!(server.request(Method::DELETE, &path).send().unwrap().status(), StatusCode::NO_CONTENT);
     assert_eq!(server.get(&path).status(), StatusCode::NOT_FOUND);
-    let list = told(server.get("/api/v1/workflows")).1;
+    let list = read_answer(server.get("/api/v1/workflows")).1;
     assert_eq!(list["workflows"].as_array().unwrap().len(), 1);
     assert_eq!(list["workflows"][0]["id"], copy["id"]);
 }
@@ -82,11 +82,11 @@ fn a_lost_update_is_refused() {
     assert_eq!(put("\"7\"", "three"), 412);
     assert_eq!(put("*", "three"), 200);
     assert_eq!(put("3", "four"), 400);
-    assert_eq!(told(server.get(&path)).1["version"], 3);
+    assert_eq!(read_answer(server.get(&path)).1["version"], 3);
 }
 
 #[test]
-fn what_is_wrong_with_a_definition_is_told_with_line_column_and_hint() {
+fn what_is_wrong_with_a_definition_is_reported_with_line_column_and_hint() {
     let place = Place::new();
     let server = place.serve();
     let text = "metadata: {name: x}\nworkflow:\n  - step: start\n    tool: {kind: noop}\n    next: [{step: nowhere}]\n";
@@ -98,7 +98,7 @@ fn what_is_wrong_with_a_definition_is_told_with_line_column_and_hint() {
     let (status, checked) = send(&server, Method::POST, "/api/v1/validate", "text/yaml", text);
     assert_eq!((status, &checked["valid"]), (StatusCode::OK, &json!(false)));
     assert_eq!(checked["errors"][0], *detail);
-    assert_eq!(told(server.get("/api/v1/workflows")).1["workflows"], json!([]), "nothing was written");
+    assert_eq!(read_answer(server.get("/api/v1/workflows")).1["workflows"], json!([]), "nothing was written");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn lists_are_filtered_and_paged() {
         .map(|name| server.define(&playbook("x").replace("hello", name)))
         .collect();
     let names = |query: &str| -> Vec<String> {
-        let list = told(server.get(&format!("/api/v1/workflows{query}"))).1;
+        let list = read_answer(server.get(&format!("/api/v1/workflows{query}"))).1;
         list["workflows"]
             .as_array()
             .unwrap()
@@ -122,7 +122,10 @@ fn lists_are_filtered_and_paged() {
     assert_eq!(names("?search=BETA"), ["beta 2", "Beta"]);
     assert_eq!(names("?limit=1&offset=1"), ["Beta"]);
     let patch = server.request(Method::PATCH, &format!("/api/v1/workflows/{}", ids[0]));
-    assert_eq!(told(patch.json(&json!({ "status": "archived" })).send().unwrap()).1["status"], "archived");
+    assert_eq!(
+        read_answer(patch.json(&json!({ "status": "archived" })).send().unwrap()).1["status"],
+        "archived"
+    );
     assert_eq!(names("?status=archived"), ["alpha"]);
     assert_eq!(names("?status=active"), ["beta 2", "Beta"]);
 }
