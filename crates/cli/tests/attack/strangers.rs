@@ -103,7 +103,7 @@ fn a_limit_on_open_files_that_leaves_nothing_for_connections_is_reported_at_the_
     assert!(answer.err.contains("300 open files") && answer.err.contains("LimitNOFILE"), "{}", answer.err);
     let asked = Place::new().with(&["--slots", "4", "--max-connections", "5000"]);
     let mut server = crate::rig::Running::start(with_open_files(&asked.server_command(), 800));
-    server.until_says("max-connections is 5000, but the limit on open files leaves 224");
+    server.until_says("max-connections is 5000, but the limit on open files permits 224");
 }
 
 #[test]
