@@ -1,6 +1,6 @@
 //! What the iterations of a loop came to, read together afterwards.
 
-use crate::rig::{Place, until};
+use crate::rig::{Place, is_gone, process_of, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ workflow:
   tool:
     kind: shell
     command: |
-      [ -e go ] || [ {{ iter.n }} != 2 ] || { echo waits > waiting; until [ -e go ]; do sleep 0.01; done; }
+      [ -e go ] || [ {{ iter.n }} != 2 ] || { echo $$ > waiting; until [ -e go ]; do sleep 0.01; done; }
       echo {{ iter.n }} >> ran
       echo {{ iter.n * 10 }}
   next:
@@ -36,8 +36,11 @@ fn pbk_23_results_of_iterations_outlive_a_kill() {
         let events = place.windlass(&["executions", "events", &id, "--json"]).expect(0).out;
         (events.matches("loop.iteration.done").count() == 2).then_some(())
     });
+    let waiting = process_of(&place, "waiting");
     engine.signal(Signal::KILL);
     drop(engine.end());
+    // Its supervisor ends it; before that it would see `go` and run on.
+    until("the step's process is gone", || is_gone(waiting).then_some(()));
     place.write("go", "");
     let run: Value = place.windlass(&["run", "--resume", "--json"]).expect(0).json();
     assert_eq!(run["outputs"], json!({ "sum": [30, 10, 20] }), "{run}");
