@@ -146,6 +146,20 @@ impl Client {
         matches!(**self.connection.borrow(), Connection::InProcess(_))
     }
 
+    /// Reports that another process runs the steps, where that is not a server: they run in its directory, with its
+    /// environment and its slots.
+    pub fn report_holder(&self) {
+        if let Some(folder) = &self.folder
+            && !self.is_in_process()
+            && !self.is_server()
+            && let Ok(Some(holder)) = Folder::holder(folder.data.folder())
+        {
+            say(&format!(
+                "{holder} holds the data folder and runs the steps, in its directory and environment"
+            ));
+        }
+    }
+
     /// The command that carries an execution on, or follows it where it goes on by itself.
     pub fn resume_command(&self, id: ExecutionId) -> String {
         let (id, flag) = (execution_id(id), &self.flag);
@@ -185,7 +199,8 @@ impl Client {
         parse_json(&self.text(request)?)
     }
 
-    /// Sends many requests, some at a time, and returns the answers in their order.
+    /// Sends many requests, some at a time, and returns the answers in their order. The requests must be safe to repeat: one
+    /// without an answer is sent again.
     pub fn json_all(&self, requests: Vec<ApiRequest>) -> Result<Vec<Value>, ApiError> {
         let mut answers = Vec::with_capacity(requests.len());
         for some in requests.chunks(CONCURRENT_MAX) {

@@ -79,6 +79,7 @@ impl Run {
         let signals = signals::listen().context("cannot listen to signals")?;
         let command = format!("windlass run {}", source.shown);
         self.target.with((&command, self.need()), |client| {
+            client.report_holder();
             start::register_all(client, family.sources())?;
             let workflow = start::register(client, name, &source.text)?;
             let ids = start::start_executions(client, &workflow, &inputs, self.times)?;
@@ -105,6 +106,7 @@ impl Run {
         }
         let signals = signals::listen().context("cannot listen to signals")?;
         self.target.with((COMMAND, self.need()), |client| {
+            client.report_holder();
             Ending { client, json: self.json }.until_rest(&ids, &signals)
         })
     }

@@ -70,6 +70,7 @@ fn wait_for_many(
 ) -> anyhow::Result<Waited> {
     let mut counter = Counter { total: ids.len(), shown: None };
     let mut statuses: Vec<String> = Vec::with_capacity(ids.len());
+    let mut news_at = Instant::now();
     while statuses.len() < ids.len() {
         let next = &ids[statuses.len()..ids.len().min(statuses.len() + STATUSES_MAX)];
         let before = statuses.len();
@@ -80,10 +81,15 @@ fn wait_for_many(
             counter.end(statuses.len());
             return Ok(Waited::Interrupted(signal));
         }
-        if statuses.len() == before {
-            check_quarantine(&get_execution(client, ids[before])?)?;
-            thread::sleep(TICK);
+        if statuses.len() > before {
+            news_at = Instant::now();
+            continue;
         }
+        if news_at.elapsed() > SILENCE_MAX {
+            news_at = Instant::now();
+            check_quarantine(&get_execution(client, ids[before])?)?;
+        }
+        thread::sleep(TICK);
     }
     counter.end(statuses.len());
     Ok(Waited::Rested(statuses))
