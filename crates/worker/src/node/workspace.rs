@@ -12,7 +12,7 @@
 
 use super::{NodeDesk, output, socket};
 use crate::failure::{failure, invalid};
-use crate::halt::Halt;
+use crate::halt::{Halt, Puller};
 use crate::tools::Desk;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -81,17 +81,18 @@ impl Workspace {
         Ok(path)
     }
 
-    /// Answers what the program asks, and puts the mark there when it must stop. Until it is dropped.
-    pub(crate) async fn serve(&self, desk: &Desk, node: &NodeDesk, mut halt: Halt) -> Infallible {
-        let marked = async {
-            halt.pulled().await;
-            // A program that does not find it still gets the signal.
+    /// Answers the program's requests until it is dropped.
+    pub(crate) async fn serve(&self, desk: &Desk, node: &NodeDesk) -> Infallible {
+        socket::serve(&self.listener, desk, node).await
+    }
+
+    /// Passes an order to stop on to the program, after the abort file exists: a program that gets the signal finds the file.
+    pub(crate) async fn pass_stop(&self, mut halt: Halt, program: Puller) -> Infallible {
+        loop {
+            let grace_ms = halt.pulled().await;
+            // A program whose folder cannot be written still gets the signal.
             let _ = fs::write(self.dir.path().join("abort"), b"");
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            never = socket::serve(&self.listener, desk, node) => never,
-            () = marked => std::future::pending().await,
+            program.pull(grace_ms);
         }
     }
 

@@ -22,7 +22,7 @@ use super::program::{ERROR_TAIL_MAX, Ended, Program};
 use super::python::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
 use crate::excerpt;
 use crate::failure::{self, failure, shown};
-use crate::halt::Halt;
+use crate::halt::{self, Halt};
 use crate::node::{NodeDesk, Workspace, output};
 use crate::pipeline::{Call, CallResult};
 use config::{Code, Language};
@@ -92,10 +92,12 @@ pub(super) async fn in_context(
     node: &NodeDesk,
     halt: Halt,
 ) -> Result<Ended, Box<Failure>> {
+    let (puller, stop) = halt::halt();
     tokio::select! {
         biased;
-        ended = program.run(desk, halt.clone()) => ended,
-        never = workspace.serve(desk, node, halt.clone()) => match never {},
+        ended = program.run(desk, stop) => ended,
+        never = workspace.serve(desk, node) => match never {},
+        never = workspace.pass_stop(halt, puller) => match never {},
     }
 }
 
