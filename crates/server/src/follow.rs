@@ -90,11 +90,11 @@ impl Follower {
     /// What came since the last time. Lines of a step that began meanwhile wait for the next time.
     pub fn poll(&mut self) -> anyhow::Result<Vec<Seen>> {
         let (records, lines) = self.read()?;
-        let mut told: VecDeque<LogLine> = self.early.drain(..).collect();
+        let mut ready: VecDeque<LogLine> = self.early.drain(..).collect();
         let over = self.state().phase().is_ended();
         for line in lines {
             if over || self.paths.contains_key(&line.run) {
-                told.push_back(line);
+                ready.push_back(line);
             } else {
                 self.early.push(line);
             }
@@ -103,7 +103,7 @@ impl Follower {
             self.paths.remove(&run);
         }
         self.ended.extend(records.iter().filter_map(|followed| followed.entry.ended_run()));
-        Ok(merge(records, told))
+        Ok(merge(records, ready))
     }
 
     fn read(&mut self) -> anyhow::Result<(Vec<FollowedRecord>, Vec<LogLine>)> {

@@ -53,7 +53,7 @@ pub(crate) fn address(text: &str) -> (Option<Tenant>, &str) {
     }
 }
 
-/// A path that another workflow has, as its author is told.
+/// A path that another workflow has, as its author reads it.
 #[must_use]
 pub(crate) fn taken(claim: &HookClaim, other: &str) -> Detail {
     let HookClaim { method, path, .. } = claim;

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_listens_to_many_is_told_which_of_them_changed_before() {
+    async fn a_listener_to_many_executions_learns_which_changed_before() {
         let hub = Hub::default();
         hub.changed(&[ONE]);
         assert!(hub.anything().await.is_empty());

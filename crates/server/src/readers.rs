@@ -107,9 +107,9 @@ impl Readers {
         E: Into<Problem> + Send + 'static,
     {
         let _place = self.place().await?;
-        let (told, answer) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         let reading: Reading =
-            Box::new(move |reader: &mut SqliteReader| drop(told.send(counted(reader, read))));
+            Box::new(move |reader: &mut SqliteReader| drop(sender.send(counted(reader, read))));
         let waiting_max = match (&self.lane, self.is_patient) {
             (Some(_), false) => TENANT_MAX,
             _ => usize::MAX,

@@ -96,7 +96,7 @@ fn twice(seed: u64) -> Result<Story, Box<Violation>> {
     }
     let mut violation = world::tell(seed);
     violation.rule = "K6".into();
-    violation.what = "the seed told another story the second time".into();
+    violation.what = "the second run of the seed was different".into();
     Err(Box::new(violation))
 }
 

@@ -118,11 +118,11 @@ fn counters(state: &Execution<'_>, net: &Net) -> Result<(), Broken> {
         (census.children, Kind::Child),
         (census.looping, Kind::Looping),
     ];
-    for (told, kind) in counted {
-        if told != count(kind) {
+    for (counted, kind) in counted {
+        if counted != count(kind) {
             return Err(Broken::new(
                 "census",
-                format!("{told} {kind:?} are told, {} there are", count(kind)),
+                format!("{counted} {kind:?} are counted, but {} exist", count(kind)),
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! A scenario: a definition told in the simulator's own plain words. The world lowers it to a Net; the oracle
+//! A scenario: a definition in the simulator's own plain terms. The world lowers it to a Net; the oracle
 //! reads it as it stands and shares nothing with the kernel.
 
 /// Steps are numbered by their place in `steps`.

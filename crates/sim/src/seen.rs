@@ -59,7 +59,7 @@ pub enum What {
         generation: u32,
         accepted: bool,
     },
-    /// The attempt's time is up (told by the keeper of the lease, not before its time).
+    /// The attempt's time is up (reported by the keeper of the lease, not before its time).
     AttemptTimedOut {
         firing: Firing,
         fence: u64,
@@ -100,7 +100,7 @@ pub enum What {
         generation: u32,
     },
 
-    /// The status as the user sees it; told when it changes. Several may follow each other for one input.
+    /// The status as the user sees it; reported when it changes. Several may follow each other for one input.
     Status(Status),
     /// The engine has finished with the last input (and everything it led to): nothing more will happen
     /// before the next observation from outside.

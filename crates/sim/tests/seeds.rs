@@ -7,7 +7,7 @@ use windlass_sim::world;
 const SEEDS: u64 = 5_000;
 
 #[test]
-fn five_thousand_seeds_break_no_rule_and_tell_the_same_story_twice() {
+fn five_thousand_seeds_break_no_rule_and_repeat_exactly() {
     let summary = campaign::run(1, Extent::Seeds(SEEDS), &|_| {});
     let broken: Vec<String> = summary.violations.iter().map(|violation| violation.to_string()).collect();
     assert!(broken.is_empty(), "{}", broken.join("\n\n"));

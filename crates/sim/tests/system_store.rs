@@ -1,4 +1,4 @@
-//! The simulated store is a store: it passes the suite that the production stores pass. And it fails as it is told to.
+//! The simulated store is a store: it passes the suite that the production stores pass. And it fails on command.
 
 use windlass_sim::system::{Fate, MemoryStore};
 use windlass_store::conformance::StoreSite;

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_is_told_with_its_path() {
+    fn a_read_only_folder_is_an_error_with_its_path() {
         let home = tempfile::tempdir().expect("a folder");
         let file = home.path().join("file");
         fs::write(&file, b"").expect("a file");

@@ -158,7 +158,7 @@ macro_rules! conformance_tests {
             outputs_and_items_are_loaded_by_need
             imported_outputs_are_loaded_by_need
             a_forked_journal_is_an_execution_of_its_own
-            answers_are_loaded_as_the_journal_tells_them
+            answers_are_loaded_as_the_journal_has_them
             an_artifact_is_loaded_for_its_own_tenant_alone
             numbers_come_back_as_they_were
             rows_are_what_the_journal_says_after_every_commit

@@ -125,7 +125,7 @@ impl Options {
     }
 }
 
-/// Who is told what happens.
+/// Who is informed of what happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Webhook {
     pub url: String,

@@ -51,17 +51,17 @@ fn step(net: &Net, history: &History, firing: &Firing, budget: &mut AnswerBudget
         Some(End::Cancelled) => ("cancelled", None),
         None => (live(history, firing), None),
     };
-    let mut told = json!({ "step": net.step(firing.step).name, "firing": firing.number, "status": status });
+    let mut entry = json!({ "step": net.step(firing.step).name, "firing": firing.number, "status": status });
     if let Some(event) = event {
-        told["event"] = json!(event);
+        entry["event"] = json!(event);
     }
     if let Some(End::Failed { handled }) = firing.end {
-        told["handled"] = json!(handled);
+        entry["handled"] = json!(handled);
     }
     if let Some(args) = &firing.args {
-        told["args"] = (*budget.show(args)).clone();
+        entry["args"] = (*budget.show(args)).clone();
     }
-    told
+    entry
 }
 
 fn live(history: &History, firing: &Firing) -> &'static str {
@@ -75,12 +75,12 @@ fn live(history: &History, firing: &Firing) -> &'static str {
 
 /// `reads`: context keys that its rules look at; a patch of one of them may open it.
 fn gate(net: &Net, gate: &WaitingGate) -> Value {
-    let mut told = json!({ "step": net.step(gate.step).name, "reads": gate_keys(net, gate.step) });
+    let mut entry = json!({ "step": net.step(gate.step).name, "reads": gate_keys(net, gate.step) });
     if let Some(since) = gate.since {
-        told["since"] = json!(time(since));
+        entry["since"] = json!(time(since));
     }
     if let Some(deadline) = gate.deadline {
-        told["deadline"] = json!(time(deadline));
+        entry["deadline"] = json!(time(deadline));
     }
-    told
+    entry
 }

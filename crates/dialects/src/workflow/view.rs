@@ -14,13 +14,13 @@ fn build_view(input: &ViewInput<'_>, budget: &mut AnswerBudget<'_>) -> Value {
     let ViewInput { net, history, leases, .. } = *input;
     let newest: BTreeMap<StepId, &Firing> = history.whole().map(|firing| (firing.step, firing)).collect();
     let nodes = net.steps().map(|(id, step)| {
-        let told = match newest.get(&id) {
+        let entry = match newest.get(&id) {
             Some(firing) => {
                 json!({ "status": node_status(history, leases, firing), "firings": history.fired(id) })
             }
             None => json!({ "status": unreached_status(history), "firings": 0 }),
         };
-        (step.name.clone(), told)
+        (step.name.clone(), entry)
     });
     json!({
         "status": status(history.state().phase()),

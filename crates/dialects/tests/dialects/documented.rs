@@ -1,6 +1,6 @@
 //! The pages about definitions are complete, and the definitions on them compile.
 
-use crate::told::net;
+use crate::compiled::net;
 
 const PAGE: &str = include_str!("../../../../docs/playbooks.md");
 

@@ -1,10 +1,10 @@
 //! Texts before they are definitions: YAML, JSON, bounds, dialects, and how a problem is shown.
 
-use crate::told::{check, lowers, playbook};
+use crate::compiled::{check, lowers, playbook};
 use windlass_dialects::{Dialect, compile};
 
 #[test]
-fn what_is_not_yaml_is_told_with_its_place() {
+fn broken_yaml_is_refused_with_its_position() {
     check("", &["E0001 1:1 : the document is empty"]);
     check(
         "a: [1,",
@@ -127,7 +127,7 @@ fn the_dialect_is_found_by_the_shape_and_others_are_refused() {
 #[test]
 fn a_problem_is_shown_with_its_line() {
     let text = playbook("- step: a\n  next: shp\n- step: ship\n  next: []\n");
-    let told = compile(&text).diagnostics[0].render(&text, "deploy.yaml");
+    let rendered = compile(&text).diagnostics[0].render(&text, "deploy.yaml");
     let shown = "error[E0107]: step `shp` is not defined
  --> deploy.yaml:4:9
   |
@@ -135,33 +135,33 @@ fn a_problem_is_shown_with_its_line() {
   |         ^^^
   = hint: did you mean `ship`?
 ";
-    assert_eq!(told, shown);
+    assert_eq!(rendered, shown);
 }
 
 #[test]
 fn a_long_line_is_shown_around_the_problem() {
     let text =
         format!("metadata: {{name: {}}}\nworkflow: [{{step: a, desc: {}, next: b}}]", "n", "é".repeat(500));
-    let told = compile(&text).diagnostics[0].render(&text, "f");
-    let lines: Vec<&str> = told.lines().collect();
+    let rendered = compile(&text).diagnostics[0].render(&text, "f");
+    let lines: Vec<&str> = rendered.lines().collect();
     let under = lines[4].find('^').unwrap();
-    assert_eq!(lines[3].chars().nth(under), Some('b'), "{told}");
+    assert_eq!(lines[3].chars().nth(under), Some('b'), "{rendered}");
 }
 
 #[test]
 fn json_of_a_problem_has_the_documented_fields() {
-    let told = serde_json::to_value(&compile(&playbook("- {step: a, next: b}")).diagnostics[0]).unwrap();
+    let rendered = serde_json::to_value(&compile(&playbook("- {step: a, next: b}")).diagnostics[0]).unwrap();
     let expected = serde_json::json!({
         "severity": "error", "code": "E0107", "message": "step `b` is not defined", "line": 3, "column": 19,
         "hint": "known here: `a`", "path": "workflow[0].next",
     });
-    assert_eq!(told, expected);
+    assert_eq!(rendered, expected);
 }
 
 #[test]
 fn names_in_a_message_neither_steer_a_terminal_nor_fill_it() {
     let text =
         format!("metadata: {{name: t}}\nworkflow: [{{step: a, next: \"\\e[31m{}\"}}]", "x".repeat(10_000));
-    let told = compile(&text).diagnostics[0].render(&text, "f");
-    assert!(told.len() < 2_000 && !told.contains('\u{1b}'), "{told}");
+    let rendered = compile(&text).diagnostics[0].render(&text, "f");
+    assert!(rendered.len() < 2_000 && !rendered.contains('\u{1b}'), "{rendered}");
 }

@@ -1,6 +1,6 @@
 //! Nets as pictures.
 
-use crate::told::{net, playbook};
+use crate::compiled::{net, playbook};
 use windlass_dialects::graph::{Format, Mark, Marks, State, draw};
 use windlass_kernel::StepId;
 
@@ -27,7 +27,7 @@ fn drawn(format: Format) -> String {
 }
 
 #[test]
-fn mermaid_tells_guards_modes_gates_loops_entry_and_final_step() {
+fn mermaid_shows_guards_modes_gates_loops_entry_and_final_step() {
     let expected = r#"flowchart TD
   n0(["a<br/>noop<br/>takes every arc that matches"])
   n1["b<br/>shell · http<br/>for x in workload.xs, 2 at a time"]
@@ -46,8 +46,8 @@ fn mermaid_tells_guards_modes_gates_loops_entry_and_final_step() {
 }
 
 #[test]
-fn dot_tells_the_same() {
-    let told = drawn(Format::Dot);
+fn dot_shows_the_same() {
+    let diagnostic = drawn(Format::Dot);
     for line in [
         r#"  n1 [shape=box, label="b\nshell · http\nfor x in workload.xs, 2 at a time"];"#,
         r#"  n2 [shape=hexagon, label="c\nplaybook other/one\ngate: ctx.ok"];"#,
@@ -56,13 +56,13 @@ fn dot_tells_the_same() {
         r#"  n0 -> n1 [label="ctx.n > 1", penwidth=2];"#,
         r#"  n1 -> n1 [label="1. ctx.again"];"#,
     ] {
-        assert!(told.lines().any(|found| found == line), "{line} is not in\n{told}");
+        assert!(diagnostic.lines().any(|found| found == line), "{line} is not in\n{diagnostic}");
     }
-    assert!(told.starts_with("digraph net {\n") && told.ends_with("}\n"));
+    assert!(diagnostic.starts_with("digraph net {\n") && diagnostic.ends_with("}\n"));
 }
 
 #[test]
-fn an_execution_colours_its_steps_and_tells_how_often_they_fired() {
+fn an_execution_colours_its_steps_and_shows_how_often_they_fired() {
     let mark = |state, firings, failures| Mark { state, firings, failures };
     let marks = Marks::from([
         (StepId(0), mark(State::Completed, 1, 0)),

@@ -1,6 +1,6 @@
 //! Keychains: what they may say, who may read them, and where their literals go.
 
-use crate::told::check;
+use crate::compiled::check;
 use serde_json::{Value, json};
 use windlass_dialects::{Compiled, compile};
 
@@ -32,7 +32,7 @@ fn carried(compiled: &Compiled, step: &str) -> Vec<String> {
 }
 
 #[test]
-fn pbk_25_what_is_wrong_with_an_entry_is_told_where_it_stands() {
+fn pbk_25_a_wrong_keychain_entry_is_reported_at_its_line() {
     refused(
         "[{name: k, kind: static, map: {}}, {name: k, kind: static, map: {}}, {kind: static}, x]",
         STEP,
@@ -114,37 +114,37 @@ fn pbk_25_entries_see_earlier_ones_and_inputs_only() {
 fn pbk_25_only_fields_of_tools_read_the_keychain() {
     let key = "[{name: k, kind: secret}]";
     let place = "(read it in the field of the tool that needs it: `{{ keychain.NAME.FIELD }}`)";
-    let told = |at: &str, what: &str| {
+    let warning = |at: &str, what: &str| {
         format!("E0133 {at}: {what} cannot read the keychain: their values are stored {place}")
     };
     let cases = [
         (
             "- step: a\n  next: {arcs: [{step: b, when: '{{ keychain.k.token }}'}]}\n- {step: b, next: []}\n",
-            told("5:24 workflow[0].next.arcs[0].step", "guards and arguments of arcs"),
+            warning("5:24 workflow[0].next.arcs[0].step", "guards and arguments of arcs"),
         ),
         (
             "- step: a\n  next: {arcs: [{step: b, args: {t: '{{ keychain.k.token }}'}}]}\n- {step: b, next: []}\n",
-            told("5:24 workflow[0].next.arcs[0].step", "guards and arguments of arcs"),
+            warning("5:24 workflow[0].next.arcs[0].step", "guards and arguments of arcs"),
         ),
         (
             "- step: a\n  next: []\n  spec: {policy: {admit: {rules: [{when: '{{ keychain.k }}', then: {allow: true}}]}}}\n",
-            told("4:9 workflow[0].step", "admission rules"),
+            warning("4:9 workflow[0].step", "admission rules"),
         ),
         (
             "- step: a\n  args: {t: '{{ keychain.k.token }}'}\n  tool: {kind: noop}\n",
-            told("4:9 workflow[0].step", "`args` of a step"),
+            warning("4:9 workflow[0].step", "`args` of a step"),
         ),
         (
             "- step: a\n  set_ctx: {t: '{{ keychain.k.token }}'}\n  tool: {kind: noop}\n",
-            told("4:9 workflow[0].step", "`set_ctx`"),
+            warning("4:9 workflow[0].step", "`set_ctx`"),
         ),
         (
             "- step: a\n  loop: {in: '{{ keychain.k }}', iterator: x}\n  tool: {kind: noop}\n",
-            told("4:9 workflow[0].step", "the list of a loop"),
+            warning("4:9 workflow[0].step", "the list of a loop"),
         ),
         (
             "- step: a\n  tool: {kind: noop, spec: {policy: {rules: [{when: '{{ keychain.k.token }}', then: {do: fail}}]}}}\n",
-            told("5:9 workflow[0].tool", "rules of a task"),
+            warning("5:9 workflow[0].tool", "rules of a task"),
         ),
     ];
     for (steps, expected) in cases {
@@ -216,8 +216,9 @@ fn pbk_25_literals_leave_the_definition() {
 fn pbk_25_a_problem_beside_a_literal_does_not_show_it() {
     let text = with("[{name: api, kind: bearer, token: s3cret-token, tokn: 1}]", STEP);
     let compiled = compile(&text);
-    let told: String = compiled.diagnostics.iter().map(|d| d.render(&compiled.shown, "play.yaml")).collect();
-    assert!(told.contains("token: ************, tokn") && !told.contains("s3cret"), "{told}");
+    let rendered: String =
+        compiled.diagnostics.iter().map(|d| d.render(&compiled.shown, "play.yaml")).collect();
+    assert!(rendered.contains("token: ************, tokn") && !rendered.contains("s3cret"), "{rendered}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The language as playbooks in the field use it: aliases, short forms, what guards see, keys that have no effect here.
 
+use crate::compiled::{check, lowers, playbook};
 use crate::running::Run;
-use crate::told::{check, lowers, playbook};
 use serde_json::{Value, json};
 
 fn workflow(steps: &str, expected: &[&str]) {
@@ -98,7 +98,7 @@ fn pbk_07_older_names_of_events_mean_the_same_in_arguments() {
 }
 
 #[test]
-fn pbk_23_a_loop_tells_its_counts_by_all_their_names() {
+fn pbk_23_a_loop_has_its_counts_under_all_their_names() {
     for when in [
         "{{ event.name == 'loop.done' }}",
         "{{ loop.done and loop.length == 2 and loop.index == 1 and not loop.first }}",
@@ -123,8 +123,8 @@ fn pbk_20_pbk_23_a_noop_in_a_loop_sees_the_iteration_by_all_its_names() {
     let text = json!({ "metadata": { "name": "t" }, "workflow": [
         { "step": "a", "loop": { "in": "{{ xs }}", "iterator": "x" }, "tool": { "kind": "noop" }, "set_ctx": { "seen": names } },
     ] });
-    let (run, told) = Run::start(&text.to_string(), json!({ "xs": ["p", "q"] }));
-    assert_eq!(told, "Ended(Completed)", "no worker was needed");
+    let (run, diagnostic) = Run::start(&text.to_string(), json!({ "xs": ["p", "q"] }));
+    assert_eq!(diagnostic, "Ended(Completed)", "no worker was needed");
     assert_eq!(run.ctx("seen"), json!("qq 111 FalseFalse TrueTrue"));
 }
 
@@ -202,7 +202,7 @@ fn pbk_21_fields_under_spec_are_the_tools_unless_they_stand_beside_it() {
 }
 
 #[test]
-fn keys_without_effect_are_told_and_do_not_refuse_the_playbook() {
+fn keys_without_effect_are_warnings() {
     check(
         "metadata: {name: t}\nexecutor:\n  requires: {tools: [shell], features: [x]}\n  spec:\n    loop_mode: fanout\n    policy: {results: {reference_first: true}, defaults: {timeout_s: 3, other: 1}}\nworkflow:\n- step: a\n  next: []\n  spec: {policy: {failure: {mode: best_effort}, lifecycle: {deadline_s: 3}}}\n",
         &[
@@ -238,7 +238,7 @@ fn what_a_playbook_requires_must_exist() {
 }
 
 #[test]
-fn keys_of_other_versions_are_told_their_place() {
+fn keys_of_other_versions_are_refused_with_the_right_place() {
     workflow(
         "- step: a\n  sink: x\n  spec: {next_mode: inclusive}\n  tool: {kind: noop, eval: [], retry: {}}\n  next: {arcs: [{step: a, when: x, set: {b: 1}}]}",
         &[

@@ -1,6 +1,6 @@
 //! What playbooks become.
 
-use crate::told::{check, lowers, playbook};
+use crate::compiled::{check, lowers, playbook};
 use windlass_dialects::compile;
 
 fn workflow(steps: &str, expected: &[&str]) {

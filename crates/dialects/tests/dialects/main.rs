@@ -1,5 +1,6 @@
 //! Definitions in, diagnostics or Nets out.
 
+mod compiled;
 mod diagnostics;
 mod documented;
 mod documents;
@@ -13,7 +14,6 @@ mod refused;
 mod running;
 mod schema;
 mod stream;
-mod told;
 mod view;
 mod warned;
 mod workflow;

@@ -1,6 +1,6 @@
 //! Values in commands and code of playbooks: data, unless the playbook says that templates are program text.
 
-use crate::told::{check, net};
+use crate::compiled::{check, net};
 use serde_json::{Value, json};
 use windlass_kernel::net::Work;
 

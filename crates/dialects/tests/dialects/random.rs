@@ -8,9 +8,9 @@ fn survives(text: &str) {
     let compiled = compile(text);
     assert_eq!(compiled.net.is_some(), compiled.errors().next().is_none());
     assert!(compiled.diagnostics.len() <= DIAGNOSTICS_MAX + 1);
-    for told in &compiled.diagnostics {
-        assert!(told.line >= 1 && told.column >= 1);
-        let _ = told.render(text, "f");
+    for diagnostic in &compiled.diagnostics {
+        assert!(diagnostic.line >= 1 && diagnostic.column >= 1);
+        let _ = diagnostic.render(text, "f");
     }
 }
 

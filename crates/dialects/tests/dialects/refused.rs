@@ -1,6 +1,6 @@
-//! Playbooks with mistakes: each is told where it stands, with a way to repair it.
+//! Playbooks with mistakes: each is reported at its line, with a repair.
 
-use crate::told::{check, playbook};
+use crate::compiled::{check, playbook};
 
 fn workflow(steps: &str, expected: &[&str]) {
     check(&playbook(steps), expected);
@@ -121,7 +121,7 @@ fn pbk_26_step_when_does_not_exist_and_the_hint_names_admission() {
 }
 
 #[test]
-fn keys_from_elsewhere_are_told_their_place() {
+fn misplaced_keys_are_refused_with_the_right_place() {
     workflow(
         "- {step: a, case: [], retry: {}, next: []}",
         &[
@@ -529,7 +529,7 @@ fn a_bad_expression_is_placed_inside_the_document() {
 }
 
 #[test]
-fn several_problems_are_told_at_once_in_order() {
+fn several_problems_are_reported_at_once_in_order() {
     workflow(
         "- step: a\n  when: x\n  next: bb\n- step: a\n  tool: {kind: nop}\n",
         &[
@@ -588,9 +588,9 @@ fn places_are_right_in_every_kind_of_text() {
 fn the_mark_under_a_line_stands_under_wide_letters_too() {
     let text = playbook("- step: a\n  tool: {kind: shell, command: '日本 {{ 1 + }}'}");
     let compiled = windlass_dialects::compile(&text);
-    let told = compiled.diagnostics[0].render(&text, "f");
-    let lines: Vec<&str> = told.lines().collect();
+    let rendered = compiled.diagnostics[0].render(&text, "f");
+    let lines: Vec<&str> = rendered.lines().collect();
     assert_eq!(lines[3], "4 |   tool: {kind: shell, command: '日本 {{ 1 + }}'}");
     let mark = lines[4].find('^').expect("a mark");
-    assert_eq!(mark, lines[3].find("}}'").expect("the end") - "日本".len() + 4, "{told}");
+    assert_eq!(mark, lines[3].find("}}'").expect("the end") - "日本".len() + 4, "{rendered}");
 }

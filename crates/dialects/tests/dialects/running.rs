@@ -1,6 +1,6 @@
 //! Lowered playbooks, run through the kernel.
 
-use crate::told::{net, playbook};
+use crate::compiled::{net, playbook};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use windlass_kernel::net::Work;
@@ -15,8 +15,8 @@ pub struct Run {
 impl Run {
     pub fn start(text: &str, inputs: Value) -> (Run, String) {
         let mut run = Run { net: net(text), state: Execution::default(), journal: Vec::new() };
-        let told = run.send(&Input::Create(Box::new(Create::new(ExecutionId(7), inputs))));
-        (run, told)
+        let trace = run.send(&Input::Create(Box::new(Create::new(ExecutionId(7), inputs))));
+        (run, trace)
     }
 
     /// The answer tells which steps are offered and how the execution stands.
@@ -29,16 +29,16 @@ impl Run {
                 other => break other.expect("the input is accepted"),
             }
         };
-        let mut told = Vec::new();
+        let mut trace = Vec::new();
         for record in decision.records {
             evolve(&mut self.state, &self.net, &record).expect("what was decided can be folded");
             if let Event::Offered { run, .. } = &record.event {
-                told.push(self.name(*run).to_owned());
+                trace.push(self.name(*run).to_owned());
             }
             self.journal.push(record);
         }
-        told.push(format!("{:?}", self.state.phase()));
-        told.join(" ")
+        trace.push(format!("{:?}", self.state.phase()));
+        trace.join(" ")
     }
 
     fn name(&self, run: RunId) -> &str {
@@ -90,8 +90,8 @@ fn pbk_04_pbk_09_one_token_takes_the_first_arc_that_matches() {
         "- {{step: a, {SHELL}, next: [{{step: b, when: '{{{{ event.result.n > 5 }}}}'}}, {{step: c, when: '{{{{ event.result.n > 1 }}}}'}}, d]}}\n- {{step: b, {SHELL}}}\n- {{step: c, {SHELL}}}\n- {{step: d, {SHELL}}}"
     ));
     for (n, expected) in [(9, "b Running"), (3, "c Running"), (0, "d Running")] {
-        let (mut run, told) = Run::start(&text, json!({}));
-        assert_eq!(told, "a Running");
+        let (mut run, trace) = Run::start(&text, json!({}));
+        assert_eq!(trace, "a Running");
         assert_eq!(run.done("a", json!({ "n": n })), expected);
     }
 }
@@ -111,8 +111,8 @@ fn pbk_10_pbk_11_pbk_20_a_noop_fans_out_with_arguments_without_a_worker() {
     let text = playbook(&format!(
         "- step: a\n  tool: {{kind: noop}}\n  set_ctx: {{n: '{{{{ workload.n + 1 }}}}'}}\n  next: {{spec: {{mode: inclusive}}, arcs: [{{step: b, args: {{k: '{{{{ ctx.n }}}}'}}}}, {{step: b, when: '{{{{ ctx.n == 4 }}}}'}}]}}\n- {{step: b, {SHELL}}}"
     ));
-    let (run, told) = Run::start(&text, json!({ "n": 3 }));
-    assert_eq!(told, "b b Running");
+    let (run, trace) = Run::start(&text, json!({ "n": 3 }));
+    assert_eq!(trace, "b b Running");
     let args: Vec<Option<Value>> =
         run.state.runs.values().map(|run| run.args.as_ref().map(|args| (**args).clone())).collect();
     assert!(args.contains(&Some(json!({ "k": 4 }))), "{args:?}");
@@ -123,8 +123,8 @@ fn pbk_23_a_loop_keeps_its_cap_and_routes_once() {
     let text = playbook(&format!(
         "- {{step: a, {SHELL}, loop: {{in: '{{{{ workload.xs }}}}', iterator: x, spec: {{mode: parallel, max_in_flight: 2}}}}, next: {{step: b, when: \"{{{{ event.name == 'loop.done' }}}}\"}}}}\n- {{step: b, {SHELL}}}"
     ));
-    let (mut run, told) = Run::start(&text, json!({ "xs": [1, 2, 3] }));
-    assert_eq!(told, "a a Running");
+    let (mut run, trace) = Run::start(&text, json!({ "xs": [1, 2, 3] }));
+    assert_eq!(trace, "a a Running");
     assert_eq!(run.done("a", json!({})), "a Running");
     assert_eq!(run.done("a", json!({})), "Running");
     assert_eq!(run.done("a", json!({})), "b Running");
@@ -136,8 +136,8 @@ fn pbk_06_a_gate_waits_for_the_context() {
     let text = playbook(&format!(
         "- step: a\n  {SHELL}\n  spec: {{policy: {{admit: {{rules: [{{when: '{{{{ ctx.ok }}}}', then: {{allow: true}}}}]}}}}}}"
     ));
-    let (mut run, told) = Run::start(&text, json!({}));
-    assert_eq!(told, "Paused");
+    let (mut run, trace) = Run::start(&text, json!({}));
+    assert_eq!(trace, "Paused");
     let patch = Patch::from([("ok".to_owned(), Arc::new(json!(true)))]);
     assert_eq!(run.send(&Input::Patch { patch, by: "me".into() }), "a Running");
 }

@@ -1,7 +1,7 @@
 //! The JSON Schemas beside the parser: they know the same keys, and what one accepts the other does not refuse.
 //! Every good document of the other tests goes through `accepts` as well.
 
-use crate::told::playbook;
+use crate::compiled::playbook;
 use jsonschema::Validator;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -96,11 +96,11 @@ fn maps() -> Vec<(&'static str, Document)> {
 
 /// What the parser tells about a key that a map does not have.
 fn is_unknown(text: &str, key: &str) -> bool {
-    let told = compile(text).diagnostics;
+    let diagnostic = compile(text).diagnostics;
     let about = |code: &str, message: &str| {
         ["E0103", "W0201"].contains(&code) && message.ends_with(&format!("has no key `{key}`"))
     };
-    told.iter().any(|told| about(&told.code, &told.message))
+    diagnostic.iter().any(|diagnostic| about(&diagnostic.code, &diagnostic.message))
 }
 
 #[test]
@@ -131,8 +131,10 @@ fn every_key_that_the_parser_names_is_in_the_schema() {
         let map = if name.is_empty() { &schema } else { &schema["$defs"][name] };
         // Close to nothing: the hint lists what there is, where that is little enough to be read.
         let text = document("qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq");
-        let told = compile(&text).diagnostics;
-        let hints = told.iter().filter_map(|told| told.hint.as_deref()?.strip_prefix("known here: "));
+        let diagnostic = compile(&text).diagnostics;
+        let hints = diagnostic
+            .iter()
+            .filter_map(|diagnostic| diagnostic.hint.as_deref()?.strip_prefix("known here: "));
         for key in hints.flat_map(|hint| hint.split(", ")) {
             let key = key.trim_matches('`');
             assert!(map["properties"].get(key).is_some(), "the schema of `{name}` lacks `{key}`");

@@ -1,4 +1,4 @@
-//! Playbooks driven through the kernel by hand, and what a subscriber is told of them.
+//! Playbooks driven through the kernel by hand, and the messages that a subscriber gets.
 
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ struct Driven {
 
 impl Driven {
     fn start(steps: &str, inputs: Value) -> Driven {
-        Driven::with(&format!("metadata: {{name: told}}\nworkflow:\n{steps}"), inputs)
+        Driven::with(&format!("metadata: {{name: shown}}\nworkflow:\n{steps}"), inputs)
     }
 
     fn with(text: &str, inputs: Value) -> Driven {
@@ -83,12 +83,12 @@ impl Driven {
         self
     }
 
-    /// What someone is told who was there from the beginning, or came later: it is the same.
+    /// The messages of a subscriber from the beginning; a later one gets the same.
     fn messages(&self) -> Vec<Message> {
         build(&mut MessageBuilder::new(self.net.clone()), &self.rows)
     }
 
-    fn told(&self) -> Vec<String> {
+    fn streamed(&self) -> Vec<String> {
         self.messages().iter().map(brief).collect()
     }
 }
@@ -99,8 +99,8 @@ fn build(builder: &mut MessageBuilder, rows: &[Row]) -> Vec<Message> {
 
 /// Type, node and status of a message.
 fn brief(message: &Message) -> String {
-    let told = message.on_stream(ExecutionId(7));
-    let (data, kind) = (&told["data"], told["type"].as_str().expect("a type"));
+    let messages = message.on_stream(ExecutionId(7));
+    let (data, kind) = (&messages["data"], messages["type"].as_str().expect("a type"));
     let about = [&data["nodeId"], &data["status"], &data["progress"]["percentage"]];
     let about = about.iter().filter(|about| !about.is_null());
     let about: Vec<String> = about.map(|about| about.to_string().replace('"', "")).collect();
@@ -112,7 +112,7 @@ fn two_steps() -> String {
 }
 
 #[test]
-fn wfl_01_wfl_19_wfl_33_an_execution_is_told_from_queued_to_its_end() {
+fn wfl_01_wfl_19_wfl_33_a_stream_covers_an_execution_from_queued_to_its_end() {
     let driven = Driven::start(&two_steps(), json!({})).done(json!({ "x": 1 })).done(json!("end"));
     let expected = [
         "status_update queued 0",
@@ -126,35 +126,39 @@ fn wfl_01_wfl_19_wfl_33_an_execution_is_told_from_queued_to_its_end() {
         "status_update completed 100",
         "execution_completed completed",
     ];
-    assert_eq!(driven.told(), expected);
+    assert_eq!(driven.streamed(), expected);
 }
 
 #[test]
 fn wfl_19_messages_have_the_fields_of_the_document() {
     let driven = Driven::start(&two_steps(), json!({})).done(json!({ "x": 1 })).done(json!("end"));
-    let told: Vec<Value> = driven.messages().iter().map(|told| told.on_stream(ExecutionId(7))).collect();
+    let messages: Vec<Value> =
+        driven.messages().iter().map(|message| message.on_stream(ExecutionId(7))).collect();
     let id = "exec_00000000000000000000000000000007";
     let started = json!({
-        "type": "node_started", "timestamp": "1970-01-01T00:00:01.600Z", "sequence": told[3]["sequence"],
+        "type": "node_started", "timestamp": "1970-01-01T00:00:01.600Z", "sequence": messages[3]["sequence"],
         "data": { "executionId": id, "nodeId": "a", "nodeName": "a", "nodeType": "shell" },
     });
     let completed = json!({
-        "type": "node_completed", "timestamp": "1970-01-01T00:00:02.000Z", "sequence": told[4]["sequence"],
+        "type": "node_completed", "timestamp": "1970-01-01T00:00:02.000Z", "sequence": messages[4]["sequence"],
         "data": { "executionId": id, "nodeId": "a", "nodeName": "a", "duration": 400, "output": { "x": 1 } },
     });
     let status = json!({
-        "type": "status_update", "timestamp": "1970-01-01T00:00:02.000Z", "sequence": told[5]["sequence"],
+        "type": "status_update", "timestamp": "1970-01-01T00:00:02.000Z", "sequence": messages[5]["sequence"],
         "data": { "executionId": id, "status": "running",
             "progress": { "percentage": 50, "completedNodes": 1, "totalNodes": 2, "currentNode": "b" } },
     });
     let ended = json!({
-        "type": "execution_completed", "timestamp": "1970-01-01T00:00:03.000Z", "sequence": told[9]["sequence"],
+        "type": "execution_completed", "timestamp": "1970-01-01T00:00:03.000Z", "sequence": messages[9]["sequence"],
         "data": { "executionId": id, "status": "completed", "duration": 2000, "outputs": null },
     });
-    assert_eq!([&told[3], &told[4], &told[5], &told[9]], [&started, &completed, &status, &ended]);
+    assert_eq!(
+        [&messages[3], &messages[4], &messages[5], &messages[9]],
+        [&started, &completed, &status, &ended]
+    );
 }
 
-/// Sequences are distinct and rise but for starts, and whoever comes again after any of them is told all that came later.
+/// Sequences are distinct and rise but for starts, and a subscriber that reconnects after any of them gets all later ones.
 #[track_caller]
 fn nothing_is_missed(all: &[Message]) {
     let mut numbers: Vec<u64> = all.iter().map(|message| message.sequence).collect();
@@ -222,7 +226,7 @@ fn wfl_20_a_retry_is_numbered_without_what_it_took_over_however_much_that_is() {
         "node_started last",
     ];
     assert_eq!(last, expected);
-    assert!(all.iter().all(|message| message.sequence < 3 << 16), "{:?}", again.told());
+    assert!(all.iter().all(|message| message.sequence < 3 << 16), "{:?}", again.streamed());
 }
 
 /// What the engine puts into one commit rests on this.
@@ -231,11 +235,11 @@ fn a_record_takes_two_numbers_at_most() {
     let driven = turning(3_000).done(json!(1));
     let mut builder = MessageBuilder::new(driven.net.clone());
     for row in &driven.rows {
-        let told = builder.row(row.position, &row.records).expect("whole");
+        let messages = builder.row(row.position, &row.records).expect("whole");
         // Starts are numbered by the row that gave them out.
         let own = |number: u64| number.checked_sub(row.position.cast_unsigned() << 16);
-        let highest = told.iter().filter_map(|message| own(message.sequence)).max().unwrap_or_default();
-        let statuses = told.iter().filter(|message| brief(message).contains("status_update")).count();
+        let highest = messages.iter().filter_map(|message| own(message.sequence)).max().unwrap_or_default();
+        let statuses = messages.iter().filter(|message| brief(message).contains("status_update")).count();
         let bound = 2 * row.records.len() + statuses + 1;
         assert!(highest <= bound as u64, "{highest} of {} records", row.records.len());
         assert!(row.records.len() <= 5_000, "a decision of {} records", row.records.len());
@@ -243,11 +247,11 @@ fn a_record_takes_two_numbers_at_most() {
 }
 
 #[test]
-fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
+fn a_start_is_streamed_once_when_a_worker_has_the_work() {
     let driven = Driven::start(&two_steps(), json!({}));
     let mut builder = MessageBuilder::new(driven.net.clone());
-    let told = build(&mut builder, &driven.rows);
-    assert_eq!(told.last().map(brief), Some("status_update running 0".to_owned()));
+    let messages = build(&mut builder, &driven.rows);
+    assert_eq!(messages.last().map(brief), Some("status_update running 0".to_owned()));
     let leases = Leases::from([(driven.offered().0, LeaseInfo { since: Millis(1_250), progress: None })]);
     let begun = builder.leased(&leases);
     assert_eq!(begun.iter().map(brief).collect::<Vec<_>>(), ["node_started a"]);
@@ -257,7 +261,7 @@ fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
     let after = build(&mut builder, &done.rows[1..]);
     let briefly: Vec<String> = after.iter().map(brief).collect();
     assert_eq!(briefly, ["node_completed a", "status_update running 50"]);
-    // Whoever was not there is told the same, under the same numbers.
+    // A late subscriber gets the same messages, under the same numbers.
     let whole = done.messages();
     let numbers =
         |messages: &[Message]| -> Vec<u64> { messages.iter().map(|message| message.sequence).collect() };
@@ -267,7 +271,7 @@ fn a_start_is_told_when_a_worker_has_the_work_and_then_not_again() {
 }
 
 #[test]
-fn wfl_19_every_failed_attempt_is_told_with_how_often_it_was_tried() {
+fn wfl_19_every_failed_attempt_is_streamed_with_its_number() {
     let driven = Driven::start(&format!("- {{step: a, {SHELL}}}\n"), json!({}));
     let mut net = driven.net.spec().clone();
     net.steps[0].retry = net::Retry { attempts_max: 3, ..net::Retry::default() };
@@ -279,8 +283,8 @@ fn wfl_19_every_failed_attempt_is_told_with_how_often_it_was_tried() {
     driven.now += 10_000;
     driven.send(&Input::TimerDue(Timer::Backoff { run }));
     let driven = driven.failed("VALIDATION_ERROR");
-    let told = driven.messages();
-    let errors: Vec<Value> = told
+    let messages = driven.messages();
+    let errors: Vec<Value> = messages
         .iter()
         .filter(|message| brief(message).starts_with("node_failed"))
         .map(|message| message.on_stream(ExecutionId(7))["data"]["error"].clone())
@@ -290,66 +294,70 @@ fn wfl_19_every_failed_attempt_is_told_with_how_often_it_was_tried() {
     let second = json!({ "code": "VALIDATION_ERROR", "message": "no luck", "retryable": false,
         "retryCount": 1, "maxRetries": 2 });
     assert_eq!(errors, [first, second]);
-    let starts = told.iter().filter(|message| brief(message) == "node_started a").count();
-    assert_eq!(starts, 2, "{:?}", driven.told());
+    let starts = messages.iter().filter(|message| brief(message) == "node_started a").count();
+    assert_eq!(starts, 2, "{:?}", driven.streamed());
 }
 
 #[test]
 fn wfl_36_failed_and_cancelled_end_with_execution_completed_and_what_was_cancelled_has_not_failed() {
     let failed =
-        Driven::start(&format!("- {{step: a, {SHELL}}}\n"), json!({})).failed("VALIDATION_ERROR").told();
+        Driven::start(&format!("- {{step: a, {SHELL}}}\n"), json!({})).failed("VALIDATION_ERROR").streamed();
     assert_eq!(
         failed[failed.len() - 3..],
         ["node_failed a", "status_update failed 0", "execution_completed failed"]
     );
-    let cancelled = Driven::start(&two_steps(), json!({})).cancelled().told();
+    let cancelled = Driven::start(&two_steps(), json!({})).cancelled().streamed();
     assert_eq!(cancelled[3..], ["status_update cancelled 0", "execution_completed cancelled"]);
 }
 
 #[test]
 fn wfl_36_a_partial_success_ends_so() {
     let text = format!(
-        "metadata: {{name: told}}\nexecutor: {{spec: {{failure: partial}}}}\nworkflow:\n\
+        "metadata: {{name: shown}}\nexecutor: {{spec: {{failure: partial}}}}\nworkflow:\n\
          - step: s\n  next: {{spec: {{mode: inclusive}}, arcs: [{{step: a}}, {{step: b}}]}}\n\
          - {{step: a, {SHELL}}}\n- {{step: b, {SHELL}}}\n"
     );
-    let told = Driven::with(&text, json!({})).done(json!(1)).failed("VALIDATION_ERROR").told();
-    assert_eq!(told.last().map(String::as_str), Some("execution_completed partial_success"));
+    let messages = Driven::with(&text, json!({})).done(json!(1)).failed("VALIDATION_ERROR").streamed();
+    assert_eq!(messages.last().map(String::as_str), Some("execution_completed partial_success"));
 }
 
 #[test]
-fn wfl_01_a_pause_and_its_end_are_told() {
+fn wfl_01_a_pause_and_its_end_are_streamed() {
     let steps =
         "- step: g\n  spec: {policy: {admit: {rules: [{when: '{{ ctx.go }}', then: {allow: true}}]}}}\n";
     let mut driven = Driven::start(steps, json!({}));
     driven.send(&Input::Patch { patch: Patch::from([("go".into(), json!(true).into())]), by: "me".into() });
     let statuses: Vec<String> =
-        driven.told().into_iter().filter(|told| told.contains("status_update")).collect();
-    let words: Vec<&str> = statuses.iter().filter_map(|told| told.split(' ').nth(1)).collect();
+        driven.streamed().into_iter().filter(|message| message.contains("status_update")).collect();
+    let words: Vec<&str> = statuses.iter().filter_map(|status| status.split(' ').nth(1)).collect();
     assert_eq!(words, ["queued", "initializing", "running", "paused", "running", "completed"]);
 }
 
 #[test]
-fn iterations_of_a_steps_own_loop_are_told_by_the_loop_alone() {
+fn iterations_of_a_loop_are_streamed_by_the_loop_alone() {
     let steps = format!("- {{step: a, {SHELL}, loop: {{in: '{{{{ workload.xs }}}}', iterator: x}}}}\n");
     let driven = Driven::start(&steps, json!({ "xs": [1, 2] })).done(json!(1)).done(json!(2));
-    let nodes: Vec<String> = driven.told().into_iter().filter(|told| told.starts_with("node")).collect();
+    let nodes: Vec<String> =
+        driven.streamed().into_iter().filter(|message| message.starts_with("node")).collect();
     assert_eq!(nodes, ["node_started a", "node_completed a"]);
 }
 
 #[test]
-fn lines_of_a_log_are_told_with_their_level() {
+fn log_lines_are_streamed_with_their_level() {
     let lines = r#"[{"at":1000,"stream":"out","text":"hello"},{"at":1001,"stream":"err","text":"oh"}]"#;
     let messages = MessageBuilder::log(3, "a", serde_json::from_str(lines).expect("lines"));
-    let told: Vec<Value> = messages.iter().map(|told| told.on_stream(ExecutionId(7))).collect();
+    let messages: Vec<Value> = messages.iter().map(|message| message.on_stream(ExecutionId(7))).collect();
     assert_eq!(
-        told[0],
+        messages[0],
         json!({
             "type": "log", "timestamp": "1970-01-01T00:00:01.000Z", "sequence": 3 * 65_536 + 1,
             "data": { "level": "info", "nodeId": "a", "message": "hello" },
         })
     );
-    assert_eq!((&told[1]["data"]["level"], &told[1]["sequence"]), (&json!("warn"), &json!(3 * 65_536 + 2)));
+    assert_eq!(
+        (&messages[1]["data"]["level"], &messages[1]["sequence"]),
+        (&json!("warn"), &json!(3 * 65_536 + 2))
+    );
 }
 
 /// A subscriber that continues at any row, with any message seen, gets the same as one that reads from the first row.

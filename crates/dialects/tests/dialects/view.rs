@@ -1,4 +1,4 @@
-//! Playbooks driven through the kernel by hand, and how they are told.
+//! Playbooks driven through the kernel by hand, and how they are view.
 
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ struct Driven {
 
 impl Driven {
     fn start(steps: &str, inputs: Value) -> Driven {
-        let text = format!("metadata: {{name: told}}\nworkflow:\n{steps}");
+        let text = format!("metadata: {{name: shown}}\nworkflow:\n{steps}");
         let net = compile(&text).net.expect("the playbook compiles");
         let mut driven = Driven { net, state: Execution::default(), journal: Vec::new(), now: 0 };
         driven.send(&Input::Create(Box::new(Create::new(ExecutionId(7), inputs))));
@@ -79,10 +79,10 @@ impl Driven {
         self.report(WorkResult::Failed(Failure::of_code("SERVICE_UNAVAILABLE", message)))
     }
 
-    fn told_with(&self, leases: Leases) -> Value {
+    fn view_with(&self, leases: Leases) -> Value {
         let workflow = Workflow {
             id: 5,
-            name: "told".into(),
+            name: "shown".into(),
             version: 2,
             dialect: Dialect::of_name("playbook").map(Dialect::view),
         };
@@ -99,8 +99,8 @@ impl Driven {
         json!(response(&facts, &self.net, &history, Sources { open: &|_| None, read: &read }))
     }
 
-    fn told(&self) -> Value {
-        self.told_with(Leases::new())
+    fn view(&self) -> Value {
+        self.view_with(Leases::new())
     }
 }
 
@@ -111,8 +111,8 @@ fn two_steps() -> String {
 }
 
 /// nodeId, firing, status of every entry.
-fn entries(told: &Value) -> Vec<String> {
-    let entries = told["nodeExecutions"].as_array().expect("a list");
+fn entries(view: &Value) -> Vec<String> {
+    let entries = view["nodeExecutions"].as_array().expect("a list");
     entries
         .iter()
         .map(|e| format!("{} {} {}", e["nodeId"], e["firing"], e["status"]).replace('"', ""))
@@ -120,25 +120,25 @@ fn entries(told: &Value) -> Vec<String> {
 }
 
 #[test]
-fn wfl_23_a_node_tells_what_it_counted_and_how_long_it_really_took() {
+fn wfl_23_a_node_shows_its_metrics_and_its_real_duration() {
     let counted = || Some(json!({ "duration": 1, "tokensUsed": 120, "apiCalls": 2 }));
     let done = WorkResult::Done { output: Arc::new(json!({})) };
     let failed = WorkResult::Failed(Failure::of_code("VALIDATION_ERROR", "no"));
     let driven = Driven::start(&two_steps(), json!({}));
-    let told = driven.report_counted(done, counted()).report_counted(failed, counted()).told();
-    for entry in told["nodeExecutions"].as_array().unwrap() {
+    let view = driven.report_counted(done, counted()).report_counted(failed, counted()).view();
+    for entry in view["nodeExecutions"].as_array().unwrap() {
         assert_eq!(entry["metadata"], json!({ "duration": 400, "tokensUsed": 120, "apiCalls": 2 }));
     }
 }
 
 #[test]
-fn a_completed_execution_is_told_whole() {
+fn a_completed_execution_has_every_field() {
     let driven = Driven::start(&two_steps(), json!({ "n": 1 })).done(json!({ "x": 1 })).done(json!("end"));
-    let told = driven.told();
+    let view = driven.view();
     let expected = json!({
         "executionId": "exec_00000000000000000000000000000007",
         "workflowId": "wf_00000000000000000000000000000005",
-        "workflowName": "told",
+        "workflowName": "shown",
         "workflowVersion": 2,
         "status": "completed",
         "createdAt": "1970-01-01T00:00:01.000Z",
@@ -174,36 +174,36 @@ fn a_completed_execution_is_told_whole() {
             "branches": { "well": 1, "failed": 0 },
         },
     });
-    assert_eq!(told, expected);
+    assert_eq!(view, expected);
 }
 
 #[test]
 fn an_offer_is_pending_until_a_worker_has_it() {
     let driven = Driven::start(&two_steps(), json!({}));
-    assert_eq!(entries(&driven.told()), ["a 1 pending"]);
+    assert_eq!(entries(&driven.view()), ["a 1 pending"]);
     let (run, _) = driven.offered();
-    let told = driven.told_with(Leases::from([(run, LeaseInfo { since: Millis(1_250), progress: None })]));
-    assert_eq!(entries(&told), ["a 1 running"]);
-    assert_eq!(told["nodeExecutions"][0]["startedAt"], "1970-01-01T00:00:01.250Z");
+    let view = driven.view_with(Leases::from([(run, LeaseInfo { since: Millis(1_250), progress: None })]));
+    assert_eq!(entries(&view), ["a 1 running"]);
+    assert_eq!(view["nodeExecutions"][0]["startedAt"], "1970-01-01T00:00:01.250Z");
     let progress = json!({ "percentage": 0, "completedNodes": 0, "totalNodes": 2, "currentNode": "a" });
     assert_eq!(
-        (&told["status"], &told["progress"], &told["outputs"]),
+        (&view["status"], &view["progress"], &view["outputs"]),
         (&json!("running"), &progress, &Value::Null)
     );
 }
 
 #[test]
 fn a_failure_is_with_its_firing_and_among_the_errors_once() {
-    let told = Driven::start(&two_steps(), json!({})).failed("busy").told();
+    let view = Driven::start(&two_steps(), json!({})).failed("busy").view();
     // An unguarded arc goes on after a failure, so `b` is offered.
-    assert_eq!(entries(&told), ["a 1 failed", "b 1 pending"]);
+    assert_eq!(entries(&view), ["a 1 failed", "b 1 pending"]);
     let error = json!({
         "code": "SERVICE_UNAVAILABLE", "message": "busy", "nodeId": "a", "nodeName": "a",
         "timestamp": "1970-01-01T00:00:02.000Z", "retryable": true,
         "details": { "category": "transient" },
     });
-    assert_eq!(told["nodeExecutions"][0]["error"], error);
-    let ended = Driven::start(&two_steps(), json!({})).failed("busy").done(json!(1)).told();
+    assert_eq!(view["nodeExecutions"][0]["error"], error);
+    let ended = Driven::start(&two_steps(), json!({})).failed("busy").done(json!(1)).view();
     assert_eq!((&ended["status"], &ended["errors"]), (&json!("failed"), &json!([error])));
 }
 
@@ -212,9 +212,9 @@ fn a_handled_failure_is_no_error_of_the_execution() {
     let steps = format!(
         "- {{step: a, {SHELL}, next: [{{step: b, when: \"{{{{ event.name == 'step.failed' }}}}\"}}]}}\n- {{step: b, {SHELL}}}\n"
     );
-    let told = Driven::start(&steps, json!({})).failed("busy").done(json!(1)).told();
-    assert_eq!((&told["status"], &told["errors"]), (&json!("completed"), &json!([])));
-    assert_eq!(told["view"]["steps"][0]["handled"], true);
+    let view = Driven::start(&steps, json!({})).failed("busy").done(json!(1)).view();
+    assert_eq!((&view["status"], &view["errors"]), (&json!("completed"), &json!([])));
+    assert_eq!(view["view"]["steps"][0]["handled"], true);
 }
 
 #[test]
@@ -222,37 +222,37 @@ fn a_step_that_fires_twice_has_two_entries() {
     let steps = format!(
         "- step: a\n  next: {{spec: {{mode: inclusive}}, arcs: [{{step: b, args: {{k: 1}}}}, {{step: b}}]}}\n- {{step: b, {SHELL}}}\n"
     );
-    let told = Driven::start(&steps, json!({})).done(json!(1)).done(json!(2)).told();
-    assert_eq!(entries(&told), ["a 1 completed", "b 1 completed", "b 2 completed"]);
-    assert_eq!(told["nodeExecutions"][0]["nodeType"], "noop");
-    assert_eq!(told["view"]["steps"][1]["args"], json!({ "k": 1 }));
+    let view = Driven::start(&steps, json!({})).done(json!(1)).done(json!(2)).view();
+    assert_eq!(entries(&view), ["a 1 completed", "b 1 completed", "b 2 completed"]);
+    assert_eq!(view["nodeExecutions"][0]["nodeType"], "noop");
+    assert_eq!(view["view"]["steps"][1]["args"], json!({ "k": 1 }));
 }
 
 #[test]
-fn of_very_many_firings_the_newest_are_told_and_the_others_counted() {
+fn of_very_many_firings_the_newest_are_listed_and_the_others_counted() {
     let steps = format!(
         "- {{step: a, {SHELL}, next: [{{step: a, when: \"{{{{ event.name == 'step.failed' }}}}\"}}]}}\n"
     );
     let message = "x".repeat(100_000);
     let failing = |driven: Driven, _| driven.failed(&message);
-    let told = (0..120).fold(Driven::start(&steps, json!({})), failing).done(json!(1)).told();
-    let entries = entries(&told);
+    let view = (0..120).fold(Driven::start(&steps, json!({})), failing).done(json!(1)).view();
+    let entries = entries(&view);
     assert_eq!(entries.last().unwrap(), "a 121 completed");
     assert!((50..100).contains(&entries.len()), "{}", entries.len());
-    assert_eq!(told["shortened"]["nodeExecutions"], 121 - entries.len());
-    assert_eq!(told["view"]["steps"].as_array().unwrap().len(), entries.len());
-    assert_eq!((&told["progress"]["completedNodes"], &told["outputs"]), (&json!(1), &json!({ "a": 1 })));
+    assert_eq!(view["shortened"]["nodeExecutions"], 121 - entries.len());
+    assert_eq!(view["view"]["steps"].as_array().unwrap().len(), entries.len());
+    assert_eq!((&view["progress"]["completedNodes"], &view["outputs"]), (&json!(1), &json!({ "a": 1 })));
 }
 
 #[test]
-fn iterations_are_told_inside_the_one_firing_of_their_loop() {
+fn iterations_are_listed_inside_the_one_firing_of_their_loop() {
     let steps = format!("- {{step: a, {SHELL}, loop: {{in: '{{{{ workload.xs }}}}', iterator: x}}}}\n");
     let driven = Driven::start(&steps, json!({ "xs": ["p", "q"] })).done(json!(1));
-    let told = driven.told();
-    assert_eq!(entries(&told), ["a 1 running"]);
-    let told = driven.failed("busy").told();
-    assert_eq!(entries(&told), ["a 1 failed"]);
-    let iterations = told["nodeExecutions"][0]["iterations"].as_array().expect("iterations");
+    let view = driven.view();
+    assert_eq!(entries(&view), ["a 1 running"]);
+    let view = driven.failed("busy").view();
+    assert_eq!(entries(&view), ["a 1 failed"]);
+    let iterations = view["nodeExecutions"][0]["iterations"].as_array().expect("iterations");
     let brief: Vec<_> = iterations.iter().map(|i| (&i["index"], &i["status"], &i["output"])).collect();
     let (zero, one) = (json!(0), json!(1));
     assert_eq!(brief, [(&zero, &json!("completed"), &one), (&one, &json!("failed"), &Value::Null)]);
@@ -260,18 +260,18 @@ fn iterations_are_told_inside_the_one_firing_of_their_loop() {
 }
 
 #[test]
-fn a_gate_is_told_with_the_keys_that_may_open_it() {
+fn a_gate_is_listed_with_the_keys_that_may_open_it() {
     let steps = "- step: g\n  spec: {policy: {admit: {rules: [{when: '{{ ctx.go and ctx.really }}', then: {allow: true}}]}}}\n";
     let mut driven = Driven::start(steps, json!({}));
-    let told = driven.told();
-    assert_eq!((&told["status"], &told["progress"]["currentNode"]), (&json!("paused"), &json!("g")));
+    let view = driven.view();
+    assert_eq!((&view["status"], &view["progress"]["currentNode"]), (&json!("paused"), &json!("g")));
     let gate = json!({ "step": "g", "reads": ["go", "really"], "since": "1970-01-01T00:00:01.000Z" });
-    assert_eq!((&told["view"]["status"], &told["view"]["gates"]), (&json!("paused"), &json!([gate])));
+    assert_eq!((&view["view"]["status"], &view["view"]["gates"]), (&json!("paused"), &json!([gate])));
     let patch = Patch::from([("go".into(), json!(true).into()), ("really".into(), json!(1).into())]);
     driven.send(&Input::Patch { patch, by: "me".into() });
-    let told = driven.told();
-    assert_eq!((&told["status"], &told["view"]["gates"]), (&json!("completed"), &json!([])));
-    assert_eq!(told["view"]["ctx"], json!({ "go": true, "really": 1 }));
+    let view = driven.view();
+    assert_eq!((&view["status"], &view["view"]["gates"]), (&json!("completed"), &json!([])));
+    assert_eq!(view["view"]["ctx"], json!({ "go": true, "really": 1 }));
 }
 
 #[test]
@@ -279,14 +279,14 @@ fn what_ran_when_it_was_cancelled_has_failed_so() {
     let mut driven = Driven::start(&two_steps(), json!({}));
     let cancel = Cancel { by: "me".into(), reason: "enough".into(), ..Cancel::default() };
     driven.send(&Input::Cancel(cancel));
-    let told = driven.told();
-    assert_eq!((&told["status"], entries(&told)), (&json!("cancelled"), vec!["a 1 failed".to_owned()]));
-    assert_eq!(told["nodeExecutions"][0]["error"]["code"], "CANCELLED");
+    let view = driven.view();
+    assert_eq!((&view["status"], entries(&view)), (&json!("cancelled"), vec!["a 1 failed".to_owned()]));
+    assert_eq!(view["nodeExecutions"][0]["error"]["code"], "CANCELLED");
     let error = json!({
         "code": "CANCELLED", "message": "enough", "timestamp": "1970-01-01T00:00:02.000Z", "retryable": false,
         "details": { "by": "me", "category": "system" },
     });
-    assert_eq!(told["errors"], json!([error]));
+    assert_eq!(view["errors"], json!([error]));
 }
 
 #[test]
@@ -305,12 +305,12 @@ fn wfl_33_progress_does_not_fall_when_a_step_fires_again() {
     let mut before = 0;
     for _ in 0..6 {
         driven = driven.done(json!(1));
-        let progress = &driven.told()["progress"];
+        let progress = &driven.view()["progress"];
         let percentage = progress["percentage"].as_u64().expect("a number");
         assert!(percentage >= before && percentage < 100, "{progress}");
         before = percentage;
     }
-    assert_eq!(driven.told()["progress"]["completedNodes"], 2);
+    assert_eq!(driven.view()["progress"]["completedNodes"], 2);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Playbooks that can run but hardly say what their author meant.
 
-use crate::told::{check, playbook};
+use crate::compiled::{check, playbook};
 
 fn workflow(steps: &str, expected: &[&str]) {
     check(&playbook(steps), expected);

@@ -110,9 +110,9 @@ fn survive(case: &Case) -> bool {
     match case {
         Case::Document(text) => {
             let compiled = compile(text);
-            for told in &compiled.diagnostics {
-                assert!(told.line >= 1 && told.column >= 1 && !told.message.is_empty());
-                let _ = told.render(text, "f");
+            for diagnostic in &compiled.diagnostics {
+                assert!(diagnostic.line >= 1 && diagnostic.column >= 1 && !diagnostic.message.is_empty());
+                let _ = diagnostic.render(text, "f");
             }
             let Some(net) = &compiled.net else { return false };
             for format in [Format::Mermaid, Format::Dot, Format::Svg] {

@@ -192,7 +192,7 @@ impl<R> Lane<R> {
         self.create(&net, create, origin, asker);
     }
 
-    /// The child never began: whoever asked for it is told in its place.
+    /// The child never began: its parent gets the failure in its place.
     pub(super) fn child_failed(&mut self, mail: MailId, create: &Create, failure: Failure) {
         let Some(Parent { execution, run, fence }) = create.parent.clone() else {
             return self.settle_mail(Some(mail), Some(failure.message));

@@ -87,13 +87,13 @@ fn wfl_21_a_call_that_was_answered_before_a_crash_is_answered_alike_and_begins_n
     rig.restart();
     let agent = rig.work();
     assert_eq!(agent.step, "agent");
-    let told = |call, ask| answer(&rig.ask_agent(&agent, call, ask));
-    assert_eq!(told("1", execute(1, json!({}))), done(json!({ "n": 1 })));
-    assert_eq!(told("2", execute(2, json!({}))), AgentAnswer::Failed(failure("RESOURCE_NOT_FOUND")));
-    assert_eq!(told("3", AgentAsk::Skip { step: 2, reason: "no use".into() }), AgentAnswer::Noted);
+    let asked = |call, ask| answer(&rig.ask_agent(&agent, call, ask));
+    assert_eq!(asked("1", execute(1, json!({}))), done(json!({ "n": 1 })));
+    assert_eq!(asked("2", execute(2, json!({}))), AgentAnswer::Failed(failure("RESOURCE_NOT_FOUND")));
+    assert_eq!(asked("3", AgentAsk::Skip { step: 2, reason: "no use".into() }), AgentAnswer::Noted);
     assert!(rig.idle(), "no tool began again");
     assert_eq!(decisions(&rig, id), 3);
-    let refused = told("4", execute(2, json!({})));
+    let refused = asked("4", execute(2, json!({})));
     assert!(matches!(&refused, AgentAnswer::Refused { why } if why.contains("skipped")), "{refused:?}");
     rig.done(&agent, json!(1));
     assert_eq!(rig.call(Request::Await(id)), COMPLETED);
@@ -127,8 +127,8 @@ fn wfl_21_wfl_27_a_pause_is_answered_when_somebody_resumes_also_after_a_crash() 
     let paused = rig.ask_agent(&agent, "1", pause());
     // An answer to a later question: the one before it would have come by now.
     let refused = |call| {
-        let told = answer(&rig.ask_agent(&agent, call, execute(9, json!({}))));
-        assert!(matches!(told, AgentAnswer::Refused { .. }), "{told:?}");
+        let answered = answer(&rig.ask_agent(&agent, call, execute(9, json!({}))));
+        assert!(matches!(answered, AgentAnswer::Refused { .. }), "{answered:?}");
     };
     refused("2");
     assert!(paused.try_recv().is_err(), "it is held");
@@ -159,7 +159,7 @@ fn wfl_21_an_agent_fails_the_execution() {
 }
 
 #[test]
-fn calls_of_an_execution_that_ends_and_of_an_old_lease_are_told_so() {
+fn calls_of_an_ending_execution_and_of_an_old_lease_are_refused() {
     let mut rig = Rig::new();
     let id = rig.start("agent", agent(), json!({}));
     let old = rig.work();

@@ -136,7 +136,7 @@ fn cancel_stops_the_worker_and_its_late_report_changes_nothing() {
         input: Input::Cancel(Cancel { by: "u".into(), ..Cancel::default() }),
     };
     assert_eq!(rig.call(cancel), Answer::Accepted);
-    let Order::Stop { unit, .. } = rig.order() else { panic!("the worker is told to stop") };
+    let Order::Stop { unit, .. } = rig.order() else { panic!("the worker gets an order to stop") };
     assert_eq!(unit, work.unit);
     assert_eq!(rig.stops(), 1, "the obligation is a row until the worker answers");
     let other = rig.start("other", chain(1), json!({}));
@@ -199,11 +199,11 @@ fn a_child_of_an_unknown_definition_fails_its_step_with_the_name() {
     let rig = Rig::new();
     let id = rig.start("parent", net(Policy::default(), vec![Step::new("c", child)]), json!({}));
     assert_eq!(rig.call(Request::Await(id)), Answer::Rested(Phase::Ended(Outcome::Failed)));
-    let told = rig.events(id).iter().any(|event| match event {
+    let is_recorded = rig.events(id).iter().any(|event| match event {
         Event::Failed { failure, .. } => failure.message.contains("`nowhere`"),
         _ => false,
     });
-    assert!(told, "{:?}", rig.events(id));
+    assert!(is_recorded, "{:?}", rig.events(id));
 }
 
 #[test]
@@ -315,8 +315,8 @@ fn pbk_22_a_worker_only_reports_and_the_engine_alone_routes_schedules_and_comple
     let mut rig = Rig::new();
     let id = rig.start("choice", net(policy, steps), json!({}));
     let first = rig.work();
-    let told = serde_json::to_string(&first).unwrap();
-    assert!(!told.contains("great") && !told.contains("small") && !told.contains("arcs"), "{told}");
+    let text = serde_json::to_string(&first).unwrap();
+    assert!(!text.contains("great") && !text.contains("small") && !text.contains("arcs"), "{text}");
     assert!(rig.idle(), "nothing is scheduled before the report");
     rig.done(&first, json!({ "n": 7 }));
     // The report is all that is needed: without any worker the engine has routed, and it is on disk.

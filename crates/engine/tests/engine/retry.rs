@@ -145,8 +145,8 @@ fn a_letter_that_cannot_be_carried_out_is_answered_with_the_reason() {
     let mail = Mail { to: ExecutionId(77), letter, answered: true, at: Millis(0) };
     let posted = rig.post(&mail);
     rig.restart();
-    let told = rig.until_answered(posted).unwrap_err();
-    assert!(told.contains("no step `nowhere`") && told.contains("a, b, c"), "{told}");
+    let refusal = rig.until_answered(posted).unwrap_err();
+    assert!(refusal.contains("no step `nowhere`") && refusal.contains("a, b, c"), "{refusal}");
     let unknown = Answer::Refused(Refusal::NoExecution(ExecutionId(77)));
     assert_eq!(rig.call(Request::Await(ExecutionId(77))), unknown);
 }

@@ -79,7 +79,7 @@ impl Rig {
     }
 }
 
-fn told(histories: &Histories, reader: &mut SqliteReader, id: ExecutionId) -> Value {
+fn view(histories: &Histories, reader: &mut SqliteReader, id: ExecutionId) -> Value {
     let stored = reader.load(id).unwrap().unwrap();
     json!(histories.view(reader, stored, |loaded| loaded.response()).unwrap())
 }
@@ -93,7 +93,7 @@ fn readers_beside_each_other_see_what_is_on_disk_and_read_it_once() {
             .map(|_| {
                 scope.spawn(|| {
                     let mut reader = rig.reader();
-                    while told(&histories, &mut reader, id)["status"] != "completed" {}
+                    while view(&histories, &mut reader, id)["status"] != "completed" {}
                     reader.journal_rows_read()
                 })
             })
@@ -107,8 +107,8 @@ fn readers_beside_each_other_see_what_is_on_disk_and_read_it_once() {
     let journal = journal(&mut reader, id).unwrap();
     let whole = reader.journal_rows_read();
     assert!(whole > PATCHES.unsigned_abs() && rows <= whole, "{rows} rows read of {whole}");
-    let mut afresh = told(&Histories::default(), &mut reader, id);
-    assert_eq!(told(&histories, &mut reader, id), afresh);
+    let mut afresh = view(&Histories::default(), &mut reader, id);
+    assert_eq!(view(&histories, &mut reader, id), afresh);
     let net = compile(GATE).net.unwrap();
     assert_eq!(afresh["outputs"].take(), outputs(&net, &journal));
 }

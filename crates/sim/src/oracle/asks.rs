@@ -87,7 +87,7 @@ impl World {
         if read && self.either() { None } else { Some(n) }
     }
 
-    /// Told again when it no longer waits, it changes nothing, whatever the answer.
+    /// Repeated when it no longer waits, it changes nothing, whatever the answer.
     pub(super) fn route_ready(&mut self, firing: Firing, accepted: bool) -> Checked {
         let waiting = self.live_run(firing).filter(|&id| matches!(self.runs[id].state, State::Route { .. }));
         match (waiting, accepted) {

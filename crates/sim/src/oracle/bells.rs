@@ -24,7 +24,7 @@ impl World {
             self.live_run(firing).filter(|&id| self.due(id, bell).is_some_and(|due| due <= self.now));
         let child = matches!(bell, Bell::Child { .. });
         let due = waiting.is_some() && (!self.held || child);
-        // A child that was told to cancel is awaited; its own deadline may be forgotten or not.
+        // A child that was ordered to cancel is awaited; its own deadline may be forgotten or not.
         let given_up = waiting.is_some_and(|id| self.drains(id));
         self.agree("bell", if given_up { accepted } else { due }, accepted, &format!("{bell:?}"))?;
         if let (Some(id), true) = (waiting, accepted) {

@@ -41,8 +41,8 @@ impl World {
         self.fence_max = fence;
         let id = self.due_now(seen)?;
         if self.runs[id].attempt != attempt {
-            let told = self.runs[id].told();
-            return self.broken("attempt", format!("attempt {attempt} is dispatched of {told}"));
+            let described = self.runs[id].describe();
+            return self.broken("attempt", format!("attempt {attempt} is dispatched of {described}"));
         }
         self.take_slot(id)?;
         self.runs[id].state = State::Offered { fence };
@@ -72,14 +72,14 @@ impl World {
         };
         if waits == Waits::Child {
             self.take_slot(id)?;
-            self.told_to_cancel(seen.firing);
+            self.ordered_to_cancel(seen.firing);
         }
         self.runs[id].state = state;
         Ok(())
     }
 
-    /// A child that was started just before the outcome was decided is told to cancel with the others.
-    fn told_to_cancel(&mut self, firing: Firing) {
+    /// A child that was started just before the outcome was decided is ordered to cancel with the others.
+    fn ordered_to_cancel(&mut self, firing: Firing) {
         if self.phase == Phase::Draining {
             self.input.stops_owed.insert(firing);
         }
@@ -93,7 +93,8 @@ impl World {
     fn take_slot(&mut self, id: RunId) -> Checked {
         if !self.slot_is_free() {
             let most = self.net.scenario.max_parallel;
-            return self.broken("cap", format!("beyond {most:?} in flight begins {}", self.runs[id].told()));
+            return self
+                .broken("cap", format!("beyond {most:?} in flight begins {}", self.runs[id].describe()));
         }
         if !self.runs[id].again {
             self.input.began.push(id);
@@ -111,7 +112,7 @@ impl World {
         let Some(id) = self.candidate(seen) else { return self.not_due(seen) };
         let confirms = self.runs[id].state == State::Confirm;
         if self.held && !confirms {
-            return self.broken("hold", format!("begins during a hold: {}", self.runs[id].told()));
+            return self.broken("hold", format!("begins during a hold: {}", self.runs[id].describe()));
         }
         if self.runs[id].firing.is_none() {
             self.number(id, seen.firing)?;
@@ -146,7 +147,7 @@ impl World {
         let above = self.runs[id].above;
         if firing <= above {
             return self
-                .broken("firing", format!("{firing} is not above {above} for {}", self.runs[id].told()));
+                .broken("firing", format!("{firing} is not above {above} for {}", self.runs[id].describe()));
         }
         self.runs[id].firing = Some(firing);
         self.used.insert(firing);
@@ -164,7 +165,7 @@ impl World {
                 Ok(())
             }
             Some(_) | None => {
-                self.broken("hook", format!("undoes {of}, due is {}", self.runs[undone].told()))
+                self.broken("hook", format!("undoes {of}, due is {}", self.runs[undone].describe()))
             }
         }
     }
@@ -179,7 +180,7 @@ impl World {
                 (State::Offered { .. } | State::Ended(_), true) => "dispatch",
                 (_, true) => "dispatch",
             };
-            return self.broken(rule, format!("{what} is not due: {}", run.told()));
+            return self.broken(rule, format!("{what} is not due: {}", run.describe()));
         }
         if self.used.contains(&seen.firing) {
             return self.broken("firing", format!("{what}: the number was used before"));

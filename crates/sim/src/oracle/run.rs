@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub(super) routed: bool,
     /// Something of it was seen, or it ran inside the engine.
     pub(super) began: bool,
-    /// It came to be in this input behind an instant step: its turn among the others is not told anywhere.
+    /// It came to be in this input behind an instant step: its turn among the others is recorded nowhere.
     pub(super) fresh: bool,
     /// Offered again after a lost lease; it may keep its slot.
     pub(super) again: bool,
@@ -144,7 +144,7 @@ impl Run {
         }
     }
 
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let Run { step, path, firing, attempt, state, .. } = self;
         format!("step {step} path {path:?} firing {firing:?} attempt {attempt} ({state:?})")
     }

@@ -30,7 +30,7 @@ impl World {
                 State::Ready | State::Confirm if self.held => {}
                 State::Ready if self.wants_slot(id) && !self.slot_is_free() => self.check_turn(id)?,
                 State::Ready | State::Confirm => {
-                    return self.broken("dispatch", format!("did not begin: {}", self.runs[id].told()));
+                    return self.broken("dispatch", format!("did not begin: {}", self.runs[id].describe()));
                 }
                 _ => {}
             }
@@ -50,7 +50,7 @@ impl World {
                 None => first > then,
             };
             if behind {
-                let (began, waiting) = (self.runs[began].told(), self.runs[waiting].told());
+                let (began, waiting) = (self.runs[began].describe(), self.runs[waiting].describe());
                 return self.broken("order", format!("{began} went before {waiting}"));
             }
             if first == then {
@@ -71,7 +71,7 @@ impl World {
         let due = self.due_status();
         match self.status {
             Some(status) if status == due => Ok(()),
-            // A first status may be known without being told.
+            // A first status may be known without an event.
             None if due == Status::Queued => Ok(()),
             shown => self.broken("status", format!("{shown:?} is shown, due is {due:?}")),
         }
@@ -90,7 +90,7 @@ impl World {
         let stands_still = matches!(self.phase, Phase::Starting | Phase::Draining | Phase::Compensating)
             || (self.phase == Phase::Finalizing && self.uploads_owed);
         match (stuck, stands_still) {
-            (Some(run), _) => self.broken("stuck", run.told()),
+            (Some(run), _) => self.broken("stuck", run.describe()),
             (None, true) => self.broken("stuck", "nothing moves it any more"),
             (None, false) => Ok(()),
         }

@@ -49,8 +49,8 @@ pub(super) struct Process {
 struct Writing {
     batch: Vec<Write>,
     fate: Fate,
-    /// The engine has been told already, which it should not have been.
-    told: bool,
+    /// The engine was informed before the write, which a sabotage does.
+    informed: bool,
 }
 
 impl World {
@@ -177,13 +177,13 @@ impl World {
             self.wake(Wake::Written(Ok(applied)));
         }
         let Some(engine) = &mut self.engine else { return Ok(()) };
-        if engine.writing.iter().any(|writing| !writing.told) {
+        if engine.writing.iter().any(|writing| !writing.informed) {
             return Err(Broken::new(
                 "one batch at a time",
                 "a batch was handed over before the last was written",
             ));
         }
-        engine.writing.push_back(Writing { batch, fate, told: early });
+        engine.writing.push_back(Writing { batch, fate, informed: early });
         let life = engine.life;
         self.agenda.plan(self.now + delay, Happening::WriteEnds { life });
         Ok(())
@@ -191,7 +191,7 @@ impl World {
 
     pub(super) fn write_ends(&mut self, life: u32) -> Result<(), Broken> {
         let Some(engine) = self.engine.as_mut().filter(|engine| engine.life == life) else { return Ok(()) };
-        let Some(Writing { batch, fate, told }) = engine.writing.pop_front() else { return Ok(()) };
+        let Some(Writing { batch, fate, informed }) = engine.writing.pop_front() else { return Ok(()) };
         let written = self.depot.write(&batch, fate);
         if fate == Fate::Synced {
             self.tell_written(&batch, &written);
@@ -202,7 +202,7 @@ impl World {
             self.telling.say(self.now, || format!("a write fails: {fate:?}"));
             self.watch.recovered(Some(&batch), &mut self.eyes)?;
         }
-        if !told {
+        if !informed {
             self.wake(Wake::Written(written));
         }
         Ok(())

@@ -40,7 +40,7 @@ sabotages! {
     RowsDropped,
     JournalRowDropped,
     RecordsDatedBack,
-    /// A worker is told that its report was accepted, and the engine never hears of it.
+    /// A worker learns that its report was accepted, and the engine never hears of it.
     VerdictForged,
     /// A worker goes on with work that it must stop.
     StopIgnored,

@@ -67,7 +67,7 @@ impl World {
 
     pub(super) fn answered(&mut self, number: usize, answer: Answer) -> Result<(), Broken> {
         let ask = &self.users.memory.asks[number];
-        self.watch.told(number, ask, &answer)?;
+        self.watch.was_answered(number, ask, &answer)?;
         self.telling.say(self.now, || format!("ask {number} is answered: {answer:?}"));
         if ask.answer.is_some() {
             return Err(Broken::new("answered once", format!("ask {number} was answered twice")));
@@ -244,7 +244,7 @@ impl World {
         self.telling.say(self.now, || format!("the letter of ask {number} is answered: {answer:?}"));
         if answer.is_ok() {
             let ask = &self.users.memory.asks[number];
-            self.watch.told(number, ask, &Answer::Accepted)?;
+            self.watch.was_answered(number, ask, &Answer::Accepted)?;
             self.users.memory.asks[number].answer = Some(Answer::Accepted);
         }
         let batch = [Write::Fetched { mail }];

@@ -159,11 +159,11 @@ impl Watch {
     pub fn ends(&self) -> BTreeMap<String, u64> {
         let mut ends = BTreeMap::new();
         for shadow in self.shadows.values() {
-            let told = match shadow.state.phase() {
+            let end = match shadow.state.phase() {
                 Phase::Ended(outcome) => format!("{outcome:?}").to_lowercase(),
                 phase => format!("left {phase:?}").to_lowercase(),
             };
-            *ends.entry(told).or_default() += 1;
+            *ends.entry(end).or_default() += 1;
         }
         ends
     }

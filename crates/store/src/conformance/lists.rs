@@ -361,10 +361,11 @@ pub fn logs_are_read_on_from_a_place<P: StoreSite>(site: &P) {
             let after = after.map_or(Position(0), |log| log.position);
             reader.logs(ExecutionId(2), after, limit).expect("logs")
         });
-        let told: Vec<_> = found.into_iter().map(|log| (log.run, log.step, log.attempt, log.lines)).collect();
+        let listed: Vec<_> =
+            found.into_iter().map(|log| (log.run, log.step, log.attempt, log.lines)).collect();
         let sent: Vec<_> =
             (0..7).map(|n| chunk(2, n)).map(|log| (log.run, log.step, log.attempt, log.lines)).collect();
-        assert_eq!(told, sent, "pages of {size}");
+        assert_eq!(listed, sent, "pages of {size}");
     }
     assert!(reader(&store).logs(ExecutionId(3), Position(0), 9).expect("logs").is_empty());
 }

@@ -66,9 +66,9 @@ pub fn mail_comes_with_its_commit<P: StoreSite>(site: &P) {
     created.mail = vec![start.clone(), cancel(9, true)];
     written(&mut store, &[commit(created.clone())]);
     let found = inbox(&store);
-    let told: Vec<_> = found.iter().map(|mail| (mail.to, mail.letter.clone(), mail.answered)).collect();
+    let received: Vec<_> = found.iter().map(|mail| (mail.to, mail.letter.clone(), mail.answered)).collect();
     let sent = [start, cancel(9, true)].map(|mail| (mail.to, mail.letter, mail.answered));
-    assert_eq!(told, sent);
+    assert_eq!(received, sent);
     created.mail.push(cancel(9, false));
     assert_eq!(answered(&mut store, commit(created)), Applied::Duplicate);
     assert_eq!(inbox(&store), found, "a refused commit sends nothing");

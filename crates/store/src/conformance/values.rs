@@ -27,13 +27,13 @@ pub(super) fn compare(reader: &mut impl Reader, world: &World) {
     }
     needs.extend([Need::Output(RunId(1 << 40)), Need::Items(RunId(0)), Need::Artifact("a".into())]);
     needs.extend([Need::Answer(RunId(3), Fence(0)), Need::Answer(RunId(0), Fence(u64::MAX >> 1))]);
-    let mut told = Values::default();
-    told.load(&journal, &needs);
+    let mut expected = Values::default();
+    expected.load(&journal, &needs);
     let found = reader.values(world.id(), &needs).expect("values");
-    assert_eq!(found.outputs, told.outputs);
-    assert_eq!(found.items, told.items);
-    assert_eq!(found.results, told.results);
-    assert_eq!(found.answers, told.answers);
+    assert_eq!(found.outputs, expected.outputs);
+    assert_eq!(found.items, expected.items);
+    assert_eq!(found.results, expected.results);
+    assert_eq!(found.answers, expected.answers);
     assert_eq!(found.artifacts, BTreeMap::from([("a".to_owned(), None)]));
 }
 
@@ -117,7 +117,7 @@ pub fn a_forked_journal_is_an_execution_of_its_own<P: StoreSite>(site: &P) {
     assert_eq!(after, before, "the old one is as it was");
 }
 
-pub fn answers_are_loaded_as_the_journal_tells_them<P: StoreSite>(site: &P) {
+pub fn answers_are_loaded_as_the_journal_has_them<P: StoreSite>(site: &P) {
     let mut store = site.open();
     let retry = json!({ "attempts_max": 9, "initial_ms": 1 });
     let steps: Vec<Value> = vec![
@@ -193,8 +193,8 @@ pub fn numbers_come_back_as_they_were<P: StoreSite>(site: &P) {
     let stored = reader(&store).load(world.id()).expect("a state").expect("it is there");
     assert_eq!(stored.state.head.ctx["numbers"].to_string(), numbers.to_string());
     let journal = reader(&store).journal(world.id(), 0, 10).expect("a journal");
-    let told = replay(&world.net, journal.iter().flat_map(|row| &row.records)).expect("a sound journal");
-    assert_eq!(told.head.ctx["numbers"].to_string(), numbers.to_string());
+    let state = replay(&world.net, journal.iter().flat_map(|row| &row.records)).expect("a sound journal");
+    assert_eq!(state.head.ctx["numbers"].to_string(), numbers.to_string());
 }
 
 pub fn an_artifact_is_loaded_for_its_own_tenant_alone<P: StoreSite>(site: &P) {

@@ -45,7 +45,7 @@ struct World {
     fences: BTreeMap<u64, u64>,
     reported: BTreeSet<u64>,
     started: BTreeSet<Unit>,
-    /// In the worker: when its processes are gone at the latest, if it was told to stop.
+    /// In the worker: when its processes are gone at the latest, if it was ordered to stop.
     running: BTreeMap<Unit, Option<u64>>,
 }
 

@@ -127,8 +127,8 @@ fn demoted(program: &Path) -> Command {
 }
 
 fn done(command: &mut Command) {
-    let told = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(told.status.success(), "{command:?}: {}", String::from_utf8_lossy(&told.stderr));
+    let finished = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(finished.status.success(), "{command:?}: {}", String::from_utf8_lossy(&finished.stderr));
 }
 
 fn free_port() -> u16 {

@@ -127,7 +127,7 @@ pub struct Shop {
 }
 
 /// All that was heard of one unit up to its report.
-pub struct Told {
+pub struct Finished {
     pub outcome: Outcome,
     pub lines: Vec<Line>,
     pub patch: Map<String, Value>,
@@ -135,7 +135,7 @@ pub struct Told {
     pub progress: Vec<Progress>,
 }
 
-impl Told {
+impl Finished {
     pub fn text(&self, stream: Stream) -> Vec<&str> {
         self.lines.iter().filter(|line| line.stream == stream).map(|line| line.text.as_str()).collect()
     }
@@ -265,7 +265,7 @@ impl Shop {
     }
 
     /// Up to the report. Checkpoints are accepted.
-    pub fn told(&self) -> Told {
+    pub fn finished(&self) -> Finished {
         let (mut lines, mut progress) = (Vec::new(), Vec::new());
         loop {
             match self.hear() {
@@ -276,15 +276,15 @@ impl Shop {
                 Heard::Checkpoint(_, reply) => reply(Verdict::Accepted),
                 Heard::Report(report) => {
                     let Report { outcome, patch, metadata, .. } = *report;
-                    return Told { outcome, lines, patch, metadata, progress };
+                    return Finished { outcome, lines, patch, metadata, progress };
                 }
             }
         }
     }
 
-    pub fn run(&self, work: Work) -> Told {
+    pub fn run(&self, work: Work) -> Finished {
         self.order(Order::Run(Box::new(work)));
-        self.told()
+        self.finished()
     }
 
     /// Nothing is heard any more once the pool is gone.

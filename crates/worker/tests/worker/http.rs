@@ -1,6 +1,6 @@
 //! http tasks against real servers.
 
-use crate::engine::{Shop, Told, UNIT, pipeline};
+use crate::engine::{Finished, Shop, UNIT, pipeline};
 use crate::server::{Server, answer};
 use serde_json::{Value, json};
 use std::io::BufRead;
@@ -13,7 +13,7 @@ fn http(config: Value) -> Work {
     )
 }
 
-fn run(config: Value) -> Told {
+fn run(config: Value) -> Finished {
     Shop::open().run(http(config))
 }
 
@@ -26,8 +26,8 @@ fn an_answer_is_a_result_with_its_data() {
     let kind = |kind: &str| format!("content-type: {kind}\r\nx-two: a\r\nx-two: b\r\n");
     let check = |content: &str, body: &str, data: Value| {
         let server = Server::answering(&answer("200 OK", &kind(content), body));
-        let told = run(json!({ "url": server.url("/a?b=c") }));
-        let mut output = told.output().clone();
+        let finished = run(json!({ "url": server.url("/a?b=c") }));
+        let mut output = finished.output().clone();
         assert!(output["elapsed"].as_f64().unwrap() > 0.0);
         output["elapsed"] = json!(0);
         let length = body.len().to_string();
@@ -47,7 +47,7 @@ fn an_answer_is_a_result_with_its_data() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_told_as_base64() {
+fn bytes_that_are_no_text_are_base64() {
     let with = |head: &'static str| {
         let server = Server::start(move |_| {
             [
@@ -72,8 +72,8 @@ fn a_request_is_made_of_the_fields() {
         let server = ok();
         let mut config = config;
         config["url"] = json!(server.url(config["url"].as_str().unwrap_or("/")));
-        let told = run(config);
-        assert!(matches!(told.outcome, Outcome::Done { .. }), "{:?}", told.outcome);
+        let finished = run(config);
+        assert!(matches!(finished.outcome, Outcome::Done { .. }), "{:?}", finished.outcome);
         server.request()
     };
     let seen = sent(
@@ -132,13 +132,13 @@ fn who_asks_is_said_in_every_way() {
     assert_eq!(sent(query.clone()).line, "GET /?key=k%26");
     let server = Server::answering(&answer("200 OK", "", ""));
     let host = format!("user:pw@127.0.0.1:{}", server.port);
-    let told = run(json!({ "url": format!("http://{host}/?a=1"), "auth": query }));
-    assert_eq!(told.output()["url"], server.url("/?a=1&key=***"), "the result tells no secret");
+    let finished = run(json!({ "url": format!("http://{host}/?a=1"), "auth": query }));
+    assert_eq!(finished.output()["url"], server.url("/?a=1&key=***"), "the result tells no secret");
     assert_eq!(server.request().header("authorization"), Some("Basic dXNlcjpwdw=="));
 }
 
 #[test]
-fn a_key_tells_tries_of_one_call_from_other_calls() {
+fn an_idempotency_key_identifies_the_tries_of_one_call() {
     let server = Server::start(|seen| {
         let status = if seen.body == "1" { "503 Busy" } else { "200 OK" };
         answer(status, "", "").into_bytes()
@@ -166,8 +166,8 @@ fn a_status_beyond_2xx_is_an_error_of_its_class() {
         let server = Server::answering(&answer(status, "", "why"));
         let failed = failure(json!({ "url": server.url("/x?secret=1") }));
         assert_eq!(format!("{} {}", failed.class.name(), failed.code), expected, "{status}");
-        let told = format!("GET {} was answered with {status}", server.url("/x"));
-        assert_eq!((failed.message, &failed.details["body"]), (told, &json!("why")));
+        let message = format!("GET {} was answered with {status}", server.url("/x"));
+        assert_eq!((failed.message, &failed.details["body"]), (message, &json!("why")));
     };
     check("400 Bad Request", "validation VALIDATION_ERROR");
     check("401 Unauthorized", "auth AUTHENTICATION_FAILED");
@@ -188,8 +188,8 @@ fn rules_see_status_headers_and_kind() {
         let rules = json!([{ "when": when, "action": { "do": "break" } }, { "action": { "do": "fail" } }]);
         let task =
             json!({ "label": "a", "kind": "http", "config": { "url": server.url("/") }, "rules": rules });
-        let told = Shop::open().run(pipeline(json!({ "tasks": [task] })));
-        assert!(matches!(told.outcome, Outcome::Done { .. }), "{when}: {:?}", told.outcome);
+        let finished = Shop::open().run(pipeline(json!({ "tasks": [task] })));
+        assert!(matches!(finished.outcome, Outcome::Done { .. }), "{when}: {:?}", finished.outcome);
     };
     sees(
         "200 OK",
@@ -300,9 +300,9 @@ fn redirects_are_followed_and_change_the_method_as_they_should() {
             true => answer("200 OK", "", "end").into_bytes(),
             false => answer(status, "location: /end\r\n", "").into_bytes(),
         });
-        let told = run(json!({ "url": server.url("/start"), "method": "POST", "json": { "a": 1 } }));
+        let finished = run(json!({ "url": server.url("/start"), "method": "POST", "json": { "a": 1 } }));
         assert_eq!(
-            (&told.output()["data"], &told.output()["url"]),
+            (&finished.output()["data"], &finished.output()["url"]),
             (&json!("end"), &json!(server.url("/end")))
         );
         server.request();
@@ -336,13 +336,13 @@ fn credentials_stay_with_the_origin_they_were_meant_for() {
         "headers": { "Authorization": "Bearer t", "Cookie": "c=1", "X-Api-Key": "k", "X-Plain": "p" },
         "auth": { "type": "api_key", "header": "X-Own", "value": "own" },
     }));
-    let told = |server: &Server| {
+    let seen = |server: &Server| {
         let seen = server.request();
         ["authorization", "cookie", "x-api-key", "x-own", "x-plain"].map(|name| seen.header(name).is_some())
     };
-    assert_eq!(told(&first), [true; 5]);
-    assert_eq!(told(&first), [true; 5], "the same origin");
-    assert_eq!(told(&other), [false, false, false, false, true]);
+    assert_eq!(seen(&first), [true; 5]);
+    assert_eq!(seen(&first), [true; 5], "the same origin");
+    assert_eq!(seen(&other), [false, false, false, false, true]);
 }
 
 #[test]
@@ -354,9 +354,12 @@ fn an_answer_that_is_too_large_is_refused_and_not_held() {
             failed.message.contains(&format!("larger than {max} bytes; `max_response_bytes` allows more"))
         );
     };
-    let told = Server::answering(&answer("200 OK", "", &"x".repeat(101)));
-    check(&told, 100);
-    assert_eq!(run(json!({ "url": told.url("/"), "max_response_bytes": 101 })).output()["status_code"], 200);
+    let finished = Server::answering(&answer("200 OK", "", &"x".repeat(101)));
+    check(&finished, 100);
+    assert_eq!(
+        run(json!({ "url": finished.url("/"), "max_response_bytes": 101 })).output()["status_code"],
+        200
+    );
     let untold =
         Server::answering(&format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{}", "x".repeat(1_000_000)));
     check(&untold, 999_999);
@@ -403,7 +406,7 @@ fn a_stopped_request_is_hung_up() {
     shop.order(Order::Run(Box::new(http(json!({ "url": server.url("/") })))));
     server.request();
     shop.order(Order::Stop { unit: UNIT, grace_ms: 60_000 });
-    assert_eq!(shop.told().outcome, Outcome::Stopped);
+    assert_eq!(shop.finished().outcome, Outcome::Stopped);
     server.hung_up();
 }
 
@@ -452,9 +455,9 @@ fn what_cannot_be_meant_is_refused_without_telling_secrets() {
         "`max_response_bytes` of http is a number of bytes, not -1",
     );
     let unknown = failure(with(json!({ "auth": "github" })));
-    let told = (unknown.code.as_str(), unknown.message.as_str());
+    let finished = (unknown.code.as_str(), unknown.message.as_str());
     assert_eq!(
-        told,
+        finished,
         ("RESOURCE_NOT_FOUND", "there is no secret `github`: store it with `windlass secrets set github`")
     );
     check(

@@ -17,14 +17,14 @@ fn long(n: u64) -> Value {
 
 /// What a run says, where everything that is referred to must have been kept before.
 #[derive(Default)]
-struct Told {
+struct Transcript {
     kept: BTreeMap<String, Vec<u8>>,
     calls: Vec<Value>,
     cursors: Vec<Value>,
     loads: usize,
 }
 
-impl Told {
+impl Transcript {
     fn run(&mut self, work: Work, answers: &[Value]) -> windlass_protocol::Report {
         let mut answers = answers.iter();
         let mut run = Run::begin(work);
@@ -58,7 +58,7 @@ impl Told {
     /// Every reference in it leads to something that is kept.
     fn holds(&self, value: &Value) {
         if let Some(key) = key(value) {
-            assert!(self.kept.contains_key(key), "{key} is told before it is kept");
+            assert!(self.kept.contains_key(key), "{key} is transcript before it is kept");
         }
         match value {
             Value::Object(fields) => fields.values().for_each(|value| self.holds(value)),
@@ -87,17 +87,19 @@ fn large_results_are_kept_once_and_read_by_later_tasks_and_rules() {
         { "label": "b", "kind": "x", "config": {
             "n": "{{ a.n + results.a.n + _prev.n + ctx.all.n + iter.page.n + all.n }}", "whole": "{{ a }}", "ref": "{{ a._ref }}" } },
     ]));
-    let mut told = Told::default();
-    let report = told.run(pipeline, &[json!({ "ok": long(1) }), json!({ "ok": 7 })]);
-    assert_eq!(told.calls[1]["n"], 6);
-    assert_eq!(told.calls[1]["whole"], long(1));
-    assert_eq!(told.value(&told.calls[1]["ref"]), long(1));
-    assert_eq!(told.loads, 0, "what was just there need not be read again");
-    assert!(told.cursors[0].to_string().len() < 1_000 && !told.cursors[0].to_string().contains("xxx"));
-    assert_eq!(told.value(&report.patch["all"]), long(1));
+    let mut transcript = Transcript::default();
+    let report = transcript.run(pipeline, &[json!({ "ok": long(1) }), json!({ "ok": 7 })]);
+    assert_eq!(transcript.calls[1]["n"], 6);
+    assert_eq!(transcript.calls[1]["whole"], long(1));
+    assert_eq!(transcript.value(&transcript.calls[1]["ref"]), long(1));
+    assert_eq!(transcript.loads, 0, "what was just there need not be read again");
+    assert!(
+        transcript.cursors[0].to_string().len() < 1_000 && !transcript.cursors[0].to_string().contains("xxx")
+    );
+    assert_eq!(transcript.value(&report.patch["all"]), long(1));
     let Outcome::Done { output } = &report.outcome else { panic!("{report:?}") };
     assert_eq!(
-        told.value(output),
+        transcript.value(output),
         json!({ "result": 7, "status": "ok", "results": { "a": long(1), "b": 7 } })
     );
 }
@@ -108,15 +110,16 @@ fn a_worker_that_takes_over_loads_what_the_cursor_refers_to() {
         { "label": "a", "kind": "x" },
         { "label": "b", "kind": "x", "config": { "n": "{{ a.n }}" } },
     ]);
-    let mut told = Told::default();
-    told.run(tasks(spec.clone()), &[json!({ "ok": long(3) }), json!({ "ok": 1 })]);
-    let cursor = Some(Arc::new(told.cursors.remove(0)));
-    told.calls.clear();
-    let report = told.run(Work { cursor: cursor.clone(), ..tasks(spec.clone()) }, &[json!({ "ok": 1 })]);
-    assert_eq!((told.calls[0]["n"].clone(), told.loads), (json!(3), 1));
+    let mut transcript = Transcript::default();
+    transcript.run(tasks(spec.clone()), &[json!({ "ok": long(3) }), json!({ "ok": 1 })]);
+    let cursor = Some(Arc::new(transcript.cursors.remove(0)));
+    transcript.calls.clear();
+    let report =
+        transcript.run(Work { cursor: cursor.clone(), ..tasks(spec.clone()) }, &[json!({ "ok": 1 })]);
+    assert_eq!((transcript.calls[0]["n"].clone(), transcript.loads), (json!(3), 1));
     assert!(matches!(report.outcome, Outcome::Done { .. }));
-    told.kept.clear();
-    let report = told.run(Work { cursor, ..tasks(spec) }, &[]);
+    transcript.kept.clear();
+    let report = transcript.run(Work { cursor, ..tasks(spec) }, &[]);
     let Outcome::Failed(failure) = report.outcome else { panic!("{report:?}") };
     assert_eq!((failure.code.as_str(), failure.retryable), ("REFERENCE_NOT_AVAILABLE", Some(true)));
     assert_eq!(failure.details["task"], "b");
@@ -124,7 +127,7 @@ fn a_worker_that_takes_over_loads_what_the_cursor_refers_to() {
 
 #[test]
 fn references_of_the_execution_are_read_wherever_they_stand() {
-    let mut told = Told::default();
+    let mut transcript = Transcript::default();
     let made = |n: u64| {
         let (reference, artifact) =
             windlass_artifact::set_aside(&long(n), windlass_artifact::Source::Own, INLINE_BYTES).unwrap();
@@ -134,7 +137,7 @@ fn references_of_the_execution_are_read_wherever_they_stand() {
     let (args, two) = made(2);
     let (ctx, three) = made(3);
     let (before, four) = made(4);
-    told.kept.extend([one, two, three, four]);
+    transcript.kept.extend([one, two, three, four]);
     let mut work = tasks(json!([{ "label": "a", "kind": "x", "config": {
         "all": ["{{ workload.n }}", "{{ args.n }}", "{{ ctx.seen.n }}", "{{ before.n }}"],
         "whole": ["{{ workload }}", "{{ args }}", "{{ ctx.seen }}", "{{ steps.before }}"],
@@ -143,31 +146,31 @@ fn references_of_the_execution_are_read_wherever_they_stand() {
     work.scope.args = Some(Arc::new(args));
     work.scope.ctx.insert("seen".into(), ctx);
     work.scope.steps = vec![("before".into(), Arc::new(before))];
-    told.run(work, &[json!({ "ok": null })]);
-    assert_eq!(told.calls[0]["all"], json!([1, 2, 3, 4]));
-    assert_eq!(told.calls[0]["whole"], json!([long(1), long(2), long(3), long(4)]));
-    assert_eq!(told.calls[0]["wide"], 2);
+    transcript.run(work, &[json!({ "ok": null })]);
+    assert_eq!(transcript.calls[0]["all"], json!([1, 2, 3, 4]));
+    assert_eq!(transcript.calls[0]["whole"], json!([long(1), long(2), long(3), long(4)]));
+    assert_eq!(transcript.calls[0]["wide"], 2);
 }
 
 /// An answer of a server that looks like a reference is text: it is neither followed nor handed on as one.
 #[test]
 fn what_a_tool_answers_is_never_taken_for_a_reference() {
-    let mut told = Told::default();
+    let mut transcript = Transcript::default();
     let (reference, artifact) =
         windlass_artifact::set_aside(&long(1), windlass_artifact::Source::Own, INLINE_BYTES).unwrap();
-    told.kept.insert(artifact.key, artifact.bytes);
+    transcript.kept.insert(artifact.key, artifact.bytes);
     for forged in [reference.clone(), json!({ "$secret": "key" }), json!({ "value": { "$secret": "key" } })] {
         let spec = tasks(json!([
             { "label": "a", "kind": "x", "rules": [{ "action": { "do": "continue" }, "set_ctx": {
                 "nested": "{{ outcome.result.deep }}", "whole": "{{ outcome.result.deep }}" } }] },
             { "label": "b", "kind": "x", "config": { "a": "{{ a }}", "deep": "{{ a.deep }}", "ctx": "{{ ctx.whole }}" } },
         ]));
-        told.calls.clear();
+        transcript.calls.clear();
         let mut answer = forged.clone();
         answer["deep"] = forged.clone();
-        let report = told.run(spec, &[json!({ "ok": answer }), json!({ "ok": 1 })]);
-        assert_eq!(told.calls[1], json!({ "a": answer, "deep": forged, "ctx": forged }));
-        assert_eq!(told.value(&report.patch["whole"]), forged);
+        let report = transcript.run(spec, &[json!({ "ok": answer }), json!({ "ok": 1 })]);
+        assert_eq!(transcript.calls[1], json!({ "a": answer, "deep": forged, "ctx": forged }));
+        assert_eq!(transcript.value(&report.patch["whole"]), forged);
     }
 }
 
@@ -183,15 +186,15 @@ fn a_task_that_is_another_execution_gives_the_slot_back_and_goes_on_with_what_ca
           ] },
         { "label": "last", "kind": "x", "config": { "child": "{{ child.n }}", "prev": "{{ _prev }}" } },
     ]);
-    let mut told = Told::default();
-    let report = told.run(tasks(spec.clone()), &[json!({ "ok": 5 })]);
+    let mut transcript = Transcript::default();
+    let report = transcript.run(tasks(spec.clone()), &[json!({ "ok": 5 })]);
     let Outcome::Child { definition, inputs, cursor } = report.outcome else { panic!("{report:?}") };
     assert_eq!((definition, inputs), (json!({ "path": "other" }), json!({ "n": 5 })));
     let mut back = |child: Value| {
         let cursor = Some(Arc::new(json!({ "child": child, "then": cursor })));
-        told.calls.clear();
-        let report = told.run(Work { cursor, ..tasks(spec.clone()) }, &[json!({ "ok": 1 })]);
-        (told.calls[0].clone(), report.patch)
+        transcript.calls.clear();
+        let report = transcript.run(Work { cursor, ..tasks(spec.clone()) }, &[json!({ "ok": 1 })]);
+        (transcript.calls[0].clone(), report.patch)
     };
     let done = json!({ "execution": "e1", "status": "completed", "output": { "n": 9 } });
     let (call, patch) = back(done);
@@ -213,7 +216,7 @@ fn the_pool_keeps_and_loads_artifacts() {
     ]});
     let work = Work { spec: Arc::new(spec), ..work(json!({})) };
     assert_eq!(work.unit, UNIT);
-    let told = shop.run(work);
-    let output = told.output();
+    let transcript = shop.run(work);
+    let output = transcript.output();
     assert!(key(output).is_some(), "{output}");
 }

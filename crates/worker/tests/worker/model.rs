@@ -1,6 +1,6 @@
 //! Language models and agents, against a server that speaks their protocol.
 
-use crate::engine::{Heard, Shop, Told};
+use crate::engine::{Finished, Heard, Shop};
 use crate::node::node;
 use crate::server::{Seen, Server, answer};
 use serde_json::{Value, json};
@@ -65,15 +65,15 @@ fn body(seen: &Seen) -> Value {
 }
 
 #[test]
-fn an_llm_node_asks_once_and_tells_what_it_used() {
+fn an_llm_node_asks_once_and_reports_its_usage() {
     let server = model(vec![says(json!("four"), &[])]);
-    let told = Shop::open().run(llm(&server, json!({})));
+    let finished = Shop::open().run(llm(&server, json!({})));
     let usage = json!({ "promptTokens": 6, "completionTokens": 4, "totalTokens": 10 });
     assert_eq!(
-        told.output(),
+        finished.output(),
         &json!({ "text": "four", "model": "m-2", "finishReason": "stop", "usage": usage })
     );
-    assert_eq!(json!(told.metadata), json!({ "apiCalls": 1, "tokensUsed": 10 }));
+    assert_eq!(json!(finished.metadata), json!({ "apiCalls": 1, "tokensUsed": 10 }));
     let seen = server.request();
     assert_eq!(
         (seen.line.as_str(), seen.header("authorization")),
@@ -107,14 +107,14 @@ fn wfl_24_trouble_of_models_has_the_codes_of_the_document_and_is_never_a_panic()
     let mut check = |reply: String, class: &str, code: &str, retry_after_ms: Option<u64>, words: &str| {
         let server = model(vec![reply]);
         number += 1;
-        let told = shop.run(numbered(number, llm(&server, json!({}))));
-        let failure = told.failure();
+        let finished = shop.run(numbered(number, llm(&server, json!({}))));
+        let failure = finished.failure();
         assert_eq!(
             (failure.class.name(), failure.code.as_str(), failure.retry_after_ms),
             (class, code, retry_after_ms)
         );
         assert!(failure.message.contains(words), "{}", failure.message);
-        assert_eq!(told.metadata["apiCalls"], json!(1));
+        assert_eq!(finished.metadata["apiCalls"], json!(1));
     };
     let error = json!({ "error": { "message": "too fast" } }).to_string();
     check(
@@ -167,7 +167,7 @@ fn event(data: &Value) -> String {
 }
 
 #[test]
-fn a_streamed_answer_is_told_line_by_line_while_it_comes() {
+fn a_streamed_answer_is_logged_line_by_line_while_it_arrives() {
     let delta = |text: &str| event(&json!({ "choices": [{ "delta": { "content": text } }] }));
     let usage = event(&json!({ "choices": [], "usage": { "total_tokens": 11 } }));
     let stop = event(&json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] }));
@@ -178,11 +178,11 @@ fn a_streamed_answer_is_told_line_by_line_while_it_comes() {
         delta("\nthree")
     );
     let server = model(vec![answer("200 OK", "content-type: text/event-stream\r\n", &body)]);
-    let told = Shop::open().run(llm(&server, json!({ "stream": true })));
-    assert_eq!(told.output()["text"], json!("one\ntwo\nthree"));
-    let lines: Vec<_> = told.lines.iter().map(|line| (line.level(), line.text.as_str())).collect();
+    let finished = Shop::open().run(llm(&server, json!({ "stream": true })));
+    assert_eq!(finished.output()["text"], json!("one\ntwo\nthree"));
+    let lines: Vec<_> = finished.lines.iter().map(|line| (line.level(), line.text.as_str())).collect();
     assert_eq!(lines, [(Level::Info, "one"), (Level::Info, "two"), (Level::Info, "three")]);
-    assert_eq!(told.metadata["tokensUsed"], json!(11));
+    assert_eq!(finished.metadata["tokensUsed"], json!(11));
     let asked = body_of(&server);
     assert_eq!((&asked["stream"], &asked["stream_options"]["include_usage"]), (&json!(true), &json!(true)));
     let cut = model(vec![answer("200 OK", "content-type: text/event-stream\r\n", &delta("half"))]);
@@ -219,8 +219,8 @@ fn follow(
                 reply(Verdict::Accepted);
             }
             Heard::Agent(call, reply) => {
-                if let Some(told) = engine(&call) {
-                    reply(told);
+                if let Some(finished) = engine(&call) {
+                    reply(finished);
                 }
             }
             Heard::Report(report) => return (*report, kept),
@@ -366,7 +366,7 @@ fn wfl_21_a_worker_that_takes_over_asks_for_no_answer_again() {
 }
 
 #[test]
-fn wfl_21_an_agent_pauses_and_fails_and_tools_that_are_slow_or_failed_are_told() {
+fn wfl_21_an_agent_pauses_and_fails_and_hears_of_slow_and_failed_tools() {
     let server = model(vec![
         says(Value::Null, &[("c1", "pause_execution", "{\"reason\": \"sure?\"}"), ("c2", "look-up", "{}")]),
         says(Value::Null, &[("c3", "write", "{}")]),
@@ -397,17 +397,17 @@ fn wfl_21_an_agent_pauses_and_fails_and_tools_that_are_slow_or_failed_are_told()
     let Outcome::Failed(failure) = &report.outcome else { panic!("{report:?}") };
     assert_eq!((failure.code.as_str(), failure.message.as_str()), ("VALIDATION_ERROR", "no way"));
     body_of(&server);
-    let told = results(&body_of(&server));
-    assert_eq!(told[0], json!({ "status": "done" }));
+    let finished = results(&body_of(&server));
+    assert_eq!(finished[0], json!({ "status": "done" }));
     assert_eq!(
-        told[1],
+        finished[1],
         json!({ "status": "failed", "error": { "code": "AUTHENTICATION_FAILED", "message": "no" } })
     );
     assert_eq!(results(&body_of(&server))[2]["status"], "timeout");
 }
 
-fn failed(told: &Told) -> (&str, &str) {
-    (told.failure().code.as_str(), told.failure().message.as_str())
+fn failed(finished: &Finished) -> (&str, &str) {
+    (finished.failure().code.as_str(), finished.failure().message.as_str())
 }
 
 #[test]
@@ -415,23 +415,23 @@ fn agents_have_limits_and_kinds() {
     let shop = Shop::open();
     let again = || says(Value::Null, &[("c", "nothing", "{}")]);
     let server = model(vec![again(), again(), again()]);
-    let told = shop.run(numbered(1, agent(&server, json!({ "max_iterations": 2 }))));
-    assert_eq!(failed(&told), ("LIMIT_EXCEEDED", "the agent has not come to an end after 2 iterations"));
+    let finished = shop.run(numbered(1, agent(&server, json!({ "max_iterations": 2 }))));
+    assert_eq!(failed(&finished), ("LIMIT_EXCEEDED", "the agent has not come to an end after 2 iterations"));
     assert_eq!(server.others(), 2);
     let server = model(vec![again(), again(), again()]);
-    let told = shop.run(numbered(2, agent(&server, json!({ "max_total_tokens": 15 }))));
-    assert_eq!(failed(&told), ("LIMIT_EXCEEDED", "the agent has used 20 tokens, and may use 15"));
+    let finished = shop.run(numbered(2, agent(&server, json!({ "max_total_tokens": 15 }))));
+    assert_eq!(failed(&finished), ("LIMIT_EXCEEDED", "the agent has used 20 tokens, and may use 15"));
     let server = model(vec![says(json!("hello"), &[])]);
-    let told = shop.run(numbered(3, agent(&server, json!({ "agent_type": "conversational" }))));
-    assert_eq!((&told.output()["text"], body_of(&server).get("tools")), (&json!("hello"), None));
+    let finished = shop.run(numbered(3, agent(&server, json!({ "agent_type": "conversational" }))));
+    assert_eq!((&finished.output()["text"], body_of(&server).get("tools")), (&json!("hello"), None));
     let server = model(vec![says(json!("hello"), &[])]);
     shop.run(numbered(4, agent(&server, json!({ "agent_type": "react" }))));
     let asked = body_of(&server);
     assert!(
         asked["messages"][0]["content"].as_str().unwrap().contains("Thought:") && asked["tools"].is_array()
     );
-    let told = shop.run(numbered(5, agent(&server, json!({ "agent_type": "wizard" }))));
-    assert_eq!(failed(&told).0, "INVALID_CONFIGURATION");
+    let finished = shop.run(numbered(5, agent(&server, json!({ "agent_type": "wizard" }))));
+    assert_eq!(failed(&finished).0, "INVALID_CONFIGURATION");
 }
 
 #[test]

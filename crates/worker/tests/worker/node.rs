@@ -1,6 +1,6 @@
 //! Workflow nodes: their context, their code, their results.
 
-use crate::engine::{Heard, PATIENCE, Shop, Told, pipeline};
+use crate::engine::{Finished, Heard, PATIENCE, Shop, pipeline};
 use crate::server::{Server, answer};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -33,8 +33,8 @@ fn javascript(code: &str) -> Work {
     node("code", "code", json!({ "language": "javascript", "code": code }))
 }
 
-fn said(told: &Told) -> Vec<(Level, &str, Option<&Value>)> {
-    let own = told.lines.iter().filter(|line| line.level.is_some());
+fn said(finished: &Finished) -> Vec<(Level, &str, Option<&Value>)> {
+    let own = finished.lines.iter().filter(|line| line.level.is_some());
     own.map(|line| (line.level(), line.text.as_str(), line.data.as_deref())).collect()
 }
 
@@ -86,8 +86,8 @@ return {
 fn wfl_22_wfl_34_programs_get_the_context_of_their_node_in_both_languages() {
     let shop = shop();
     for (number, work) in [python(PYTHON), javascript(JAVASCRIPT)].into_iter().enumerate() {
-        let told = shop.run(numbered(number as u64, work));
-        let output = told.output();
+        let finished = shop.run(numbered(number as u64, work));
+        let output = finished.output();
         let dir = output["dir"].as_str().unwrap();
         assert!(!std::path::Path::new(dir).exists(), "the folder is gone, and the credentials with it");
         let mut rest = output.clone();
@@ -99,12 +99,12 @@ fn wfl_22_wfl_34_programs_get_the_context_of_their_node_in_both_languages() {
             "env": [{ "MODE": "test" }, "test"], "seen": ["earlier"], "key": 16, "mode": "0o600",
         });
         assert_eq!(rest, expected);
-        assert_eq!(told.text(Stream::Out), ["printed [redacted]"]);
+        assert_eq!(finished.text(Stream::Out), ["printed [redacted]"]);
         let data = json!({ "rows": 2, "key": "[redacted]" });
-        assert_eq!(said(&told), [(Level::Info, "half way", Some(&data))]);
-        assert_eq!(json!(told.metadata), json!({ "metrics": { "rows": 3 } }));
-        assert_eq!(json!(told.patch), json!({ "state.seen": ["earlier", "now"] }));
-        let progress: Vec<_> = told.progress.iter().map(|p| (p.step.as_str(), p.percentage)).collect();
+        assert_eq!(said(&finished), [(Level::Info, "half way", Some(&data))]);
+        assert_eq!(json!(finished.metadata), json!({ "metrics": { "rows": 3 } }));
+        assert_eq!(json!(finished.patch), json!({ "state.seen": ["earlier", "now"] }));
+        let progress: Vec<_> = finished.progress.iter().map(|p| (p.step.as_str(), p.percentage)).collect();
         assert_eq!(progress, [("reading", 40)]);
     }
 }
@@ -154,14 +154,14 @@ fn wfl_34_state_is_on_disk_before_the_program_goes_on_and_a_new_worker_has_it() 
             _ => {}
         }
     };
-    let told = shop.told();
-    assert_eq!((told.output(), told.text(Stream::Out)), (&json!(2), vec!["after"]));
+    let finished = shop.finished();
+    assert_eq!((finished.output(), finished.text(Stream::Out)), (&json!(2), vec!["after"]));
     // The worker is killed after the first checkpoint; another goes on with what it left.
     let mut again = python("result = ctx.get_state('step')");
     again.unit.fence += 1;
     again.cursor = Some(cursor);
-    let told = shop.run(again);
-    assert_eq!((told.output(), json!(told.patch)), (&json!(1), json!({ "state.step": 1 })));
+    let finished = shop.run(again);
+    assert_eq!((finished.output(), json!(finished.patch)), (&json!(1), json!({ "state.step": 1 })));
 }
 
 #[test]
@@ -190,15 +190,15 @@ fn wfl_23_wfl_24_results_and_failures_follow_the_contract_in_both_languages() {
     let mut number = 0;
     let mut check = |work: Work, expected: Value| {
         number += 1;
-        let told = shop.run(numbered(number, work));
-        let seen = match &told.outcome {
+        let finished = shop.run(numbered(number, work));
+        let seen = match &finished.outcome {
             Outcome::Done { output } => json!({ "data": output }),
             Outcome::Failed(f) => {
                 json!({ "class": f.class, "code": f.code, "message": f.message, "retryable": f.retryable })
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(seen, expected, "{:?}", told.lines);
+        assert_eq!(seen, expected, "{:?}", finished.lines);
     };
     let failed = |class: &str, code: &str, message: &str, retryable: Value| json!({ "class": class, "code": code, "message": message, "retryable": retryable });
     check(python("return {'success': True, 'data': [1]}"), json!({ "data": [1] }));
@@ -281,8 +281,8 @@ fn wfl_17_stacks_and_debug_lines_are_for_executions_in_debug_mode() {
             let mut work =
                 numbered(number, node("code", "code", json!({ "language": language, "code": code })));
             work.debug = debug;
-            let told = shop.run(work);
-            let stack = told.failure().details["stack"].as_str();
+            let finished = shop.run(work);
+            let stack = finished.failure().details["stack"].as_str();
             assert_eq!(
                 stack.is_some_and(|stack| stack.contains("bad") && stack.contains("code")),
                 debug,
@@ -290,7 +290,7 @@ fn wfl_17_stacks_and_debug_lines_are_for_executions_in_debug_mode() {
             );
             let data = json!({ "n": 1 });
             let expected = if debug { vec![(Level::Debug, "deep", Some(&data))] } else { vec![] };
-            assert_eq!(said(&told), expected);
+            assert_eq!(said(&finished), expected);
         }
     }
 }
@@ -333,13 +333,13 @@ fn code_has_a_limit_on_time_and_memory() {
         ),
     ];
     for (number, work) in hungry.into_iter().enumerate() {
-        let told = shop.run(numbered(2 + number as u64, work));
-        assert_eq!(told.failure().code, "OUT_OF_MEMORY", "{:?}", told.failure());
+        let finished = shop.run(numbered(2 + number as u64, work));
+        assert_eq!(finished.failure().code, "OUT_OF_MEMORY", "{:?}", finished.failure());
     }
 }
 
 #[test]
-fn wfl_22_the_signal_tells_a_program_to_stop_and_a_mark_lies_in_its_folder() {
+fn wfl_22_a_program_that_gets_the_stop_signal_finds_the_abort_file() {
     let shop = shop();
     let codes = [
         python(
@@ -357,8 +357,8 @@ fn wfl_22_the_signal_tells_a_program_to_stop_and_a_mark_lies_in_its_folder() {
         let began = Instant::now();
         shop.order(Order::Stop { unit, grace_ms: 30_000 });
         assert_eq!(shop.line("stopping "), "True");
-        let told = shop.told();
-        assert_eq!(told.outcome, Outcome::Stopped);
+        let finished = shop.finished();
+        assert_eq!(finished.outcome, Outcome::Stopped);
         assert!(began.elapsed() < PATIENCE, "it ended by itself");
     }
 }
@@ -368,25 +368,25 @@ fn wfl_22_wfl_23_shell_nodes_have_the_context_and_give_files_or_a_result() {
     let shop = shop();
     let shell =
         |number, command: &str| numbered(number, node("shell", "shell", json!({ "command": command })));
-    let told =
+    let finished =
         shop.run(shell(1, "cat \"$WINDLASS_CONTEXT/inputs.json\"; echo \"$MODE $WINDLASS_NODE_ID\"; pwd"));
-    let stdout = told.output()["stdout"].as_str().unwrap().to_owned();
+    let stdout = finished.output()["stdout"].as_str().unwrap().to_owned();
     assert!(stdout.starts_with("{\"n\":4,\"start\":{\"n\":4}}test node-7\n/"), "{stdout}");
-    let told = shop.run(shell(
+    let finished = shop.run(shell(
         2,
         "echo '{\"a\": 1}' > \"$WINDLASS_OUTPUTS/x.json\"; printf plain > \"$WINDLASS_OUTPUTS/y.txt\"",
     ));
-    assert_eq!(told.output()["files"], json!({ "x.json": { "a": 1 }, "y.txt": "plain" }));
-    let told = shop.run(shell(3, "echo '{\"success\": true, \"data\": {\"n\": 1}, \"metadata\": {\"apiCalls\": 2}}' > \"$WINDLASS_OUTPUTS/result.json\""));
-    assert_eq!((told.output(), json!(told.metadata)), (&json!({ "n": 1 }), json!({ "apiCalls": 2 })));
+    assert_eq!(finished.output()["files"], json!({ "x.json": { "a": 1 }, "y.txt": "plain" }));
+    let finished = shop.run(shell(3, "echo '{\"success\": true, \"data\": {\"n\": 1}, \"metadata\": {\"apiCalls\": 2}}' > \"$WINDLASS_OUTPUTS/result.json\""));
+    assert_eq!((finished.output(), json!(finished.metadata)), (&json!({ "n": 1 }), json!({ "apiCalls": 2 })));
     let failed = "echo '{\"success\": false, \"error\": {\"code\": \"VALIDATION_ERROR\", \"message\": \"no\"}}' > \"$WINDLASS_OUTPUTS/result.json\"";
-    let told = shop.run(shell(4, failed));
+    let finished = shop.run(shell(4, failed));
     assert_eq!(
-        (told.failure().class.name(), told.failure().code.as_str()),
+        (finished.failure().class.name(), finished.failure().code.as_str()),
         ("validation", "VALIDATION_ERROR")
     );
-    let told = shop.run(shell(5, "echo nonsense > \"$WINDLASS_OUTPUTS/result.json\""));
-    assert_eq!(told.failure().code, "RESULT_NOT_JSON");
+    let finished = shop.run(shell(5, "echo nonsense > \"$WINDLASS_OUTPUTS/result.json\""));
+    assert_eq!(finished.failure().code, "RESULT_NOT_JSON");
 }
 
 #[test]
@@ -415,7 +415,7 @@ print(path)
 }
 
 #[test]
-fn packages_of_python_code_are_installed_once_and_what_is_missing_is_told() {
+fn packages_of_python_code_are_installed_once_and_a_missing_one_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let package = wheel(folder.path());
     let cache = folder.path().join("cache");
@@ -458,9 +458,12 @@ fn http_nodes_take_parts_of_the_answer_by_jsonpath_and_count_their_calls() {
         let config = json!({ "url": server.url("/list"), "response_mapping": mapping });
         numbered(number, node_without_secrets("http", config))
     };
-    let told = shop.run(http(1, json!("$.items[*].id")));
-    assert_eq!((&told.output()["data"], &told.output()["status_code"]), (&json!([1, 2]), &json!(200)));
-    assert_eq!(json!(told.metadata), json!({ "apiCalls": 1 }));
+    let finished = shop.run(http(1, json!("$.items[*].id")));
+    assert_eq!(
+        (&finished.output()["data"], &finished.output()["status_code"]),
+        (&json!([1, 2]), &json!(200))
+    );
+    assert_eq!(json!(finished.metadata), json!({ "apiCalls": 1 }));
     let named = shop.run(http(2, json!({ "first": "$.items[0].id" })));
     assert_eq!(named.output()["data"], json!({ "first": 1 }));
     let missing = shop.run(http(3, json!("$.rows")));
@@ -484,13 +487,13 @@ fn data_nodes_ask_rows_and_files_with_sql_and_reach_nothing_else() {
     let sql = |number, config: Value| numbered(number, node_without_secrets("sql", config));
     let tables =
         json!({ "people": [{ "name": "Ann", "age": 30, "tags": ["a"] }, { "name": "Bob", "age": null }] });
-    let told = shop.run(sql(
+    let finished = shop.run(sql(
         1,
         json!({ "query": "SELECT name, age, json_extract(tags, '$[0]') AS tag FROM people WHERE name = ?1",
         "params": ["Ann"], "tables": tables }),
     ));
     let expected = json!({ "rows": [{ "name": "Ann", "age": 30, "tag": "a" }], "row_count": 1, "columns": ["name", "age", "tag"] });
-    assert_eq!(told.output(), &expected);
+    assert_eq!(finished.output(), &expected);
 
     let file = |number, query: &str| sql(number, json!({ "database": "shop.db", "query": query }));
     shop.run(file(2, "CREATE TABLE t (n INTEGER UNIQUE)")).output();
@@ -508,8 +511,8 @@ fn data_nodes_ask_rows_and_files_with_sql_and_reach_nothing_else() {
     let mut number = 10;
     let mut refused = |config: Value, code: &str| {
         number += 1;
-        let told = shop.run(sql(number, config.clone()));
-        assert_eq!(told.failure().code, code, "{config}: {}", told.failure().message);
+        let finished = shop.run(sql(number, config.clone()));
+        assert_eq!(finished.failure().code, code, "{config}: {}", finished.failure().message);
     };
     refused(json!({ "database": "shop.db", "query": "INSERT INTO t VALUES (1)" }), "DB_CONSTRAINT");
     refused(json!({ "database": "../x.db", "query": "SELECT 1" }), "INVALID_CONFIGURATION");

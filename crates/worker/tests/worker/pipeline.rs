@@ -236,9 +236,9 @@ fn retrying(backoff: &str, attempts: u32, delay_ms: u64) -> Value {
 fn delays_between_tries_follow_the_backoff() {
     let broken: Vec<Value> = (0..4).map(|_| json!({ "code": "E" })).collect();
     let waits = |backoff: &str| -> Vec<String> {
-        let told = tell(&work(retrying(backoff, 4, 100)), &broken);
-        assert_eq!(told.last().unwrap(), r#"failed unknown E: it broke {"task":"a"}"#);
-        told.into_iter().filter(|line| line.starts_with("wait")).collect()
+        let trace = tell(&work(retrying(backoff, 4, 100)), &broken);
+        assert_eq!(trace.last().unwrap(), r#"failed unknown E: it broke {"task":"a"}"#);
+        trace.into_iter().filter(|line| line.starts_with("wait")).collect()
     };
     assert_eq!(waits("constant"), ["wait 100", "wait 100", "wait 100"]);
     assert_eq!(waits("linear"), ["wait 100", "wait 200", "wait 300"]);
@@ -290,7 +290,7 @@ fn a_long_pause_gives_the_slot_back_and_sends_each_write_once() {
     let retry = json!({ "do": "retry", "attempts": 9, "backoff": "exponential", "delay_ms": 5000 });
     let rules = json!([
         { "when": "outcome.status == 'error'", "action": retry, "set_ctx": { "tries": "{{ _attempt }}" } },
-        { "action": { "do": "continue" }, "set_ctx": { "told": "{{ ctx.tries }}" } },
+        { "action": { "do": "continue" }, "set_ctx": { "counted": "{{ ctx.tries }}" } },
     ]);
     check(
         json!({ "tasks": [noop("a", rules)] }),
@@ -301,7 +301,7 @@ fn a_long_pause_gives_the_slot_back_and_sends_each_write_once() {
             "a#2 noop {}",
             r#"later 10000 set {"tries":2}"#,
             "a#3 noop {}",
-            r#"done 1 set {"told":2}"#,
+            r#"done 1 set {"counted":2}"#,
         ],
     );
 }
@@ -309,9 +309,9 @@ fn a_long_pause_gives_the_slot_back_and_sends_each_write_once() {
 #[test]
 fn a_server_that_says_when_is_not_asked_earlier() {
     let says = |ms: u64| json!({ "code": "BUSY", "class": "rate_limit", "retry_after_ms": ms });
-    let told =
+    let trace =
         tell(&work(retrying("constant", 4, 100)), &[says(1_500), says(50), says(7_000), json!({ "ok": 1 })]);
-    let waits: Vec<&String> = told.iter().filter(|line| line.starts_with(['w', 'l'])).collect();
+    let waits: Vec<&String> = trace.iter().filter(|line| line.starts_with(['w', 'l'])).collect();
     assert_eq!(
         waits,
         ["wait 1500", "wait 100", "later 7000"],
@@ -321,8 +321,8 @@ fn a_server_that_says_when_is_not_asked_earlier() {
 
 #[test]
 fn a_growing_delay_stays_within_a_month() {
-    let told = tell(&work(retrying("exponential", 200, 60_000)), &vec![json!({ "code": "E" }); 200]);
-    assert!(told.contains(&"later 2592000000".to_owned()), "{told:?}");
+    let trace = tell(&work(retrying("exponential", 200, 60_000)), &vec![json!({ "code": "E" }); 200]);
+    assert!(trace.contains(&"later 2592000000".to_owned()), "{trace:?}");
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn rules_write_the_context_and_the_iteration_before_the_action() {
 }
 
 #[test]
-fn a_failed_pipeline_still_tells_what_its_rules_wrote() {
+fn a_failed_pipeline_keeps_what_its_rules_wrote() {
     let rules = json!([{ "action": { "do": "fail" }, "set_ctx": { "why": "{{ outcome.error.code }}" } }]);
     check(
         json!({ "tasks": [noop("a", rules)], "set_ctx": { "never": 1 } }),
@@ -384,8 +384,8 @@ fn rules_see_the_whole_outcome_under_both_names() {
     let rule =
         |when: &str| json!([{ "when": when, "action": { "do": "break" } }, { "action": { "do": "fail" } }]);
     let is_seen = |when: &str, answer: Value| {
-        let told = tell(&work(json!({ "tasks": [noop("a", rule(when))] })), &[answer]);
-        assert!(told[1].starts_with("done"), "{when}: {told:?}");
+        let trace = tell(&work(json!({ "tasks": [noop("a", rule(when))] })), &[answer]);
+        assert!(trace[1].starts_with("done"), "{when}: {trace:?}");
     };
     let limited = json!({ "code": "BUSY", "class": "rate_limit", "retry_after_ms": 1500, "facts": { "http": { "status": 429 } } });
     is_seen("outcome.error.code == 'BUSY' and outcome.error.class == 'rate_limit'", limited.clone());
@@ -408,9 +408,9 @@ fn an_iteration_is_seen_by_all_its_names() {
         "item": "{{ iter.word }}{{ word }}", "index": "{{ iter.index }}{{ iter._index }}{{ loop_index }}",
         "ends": "{{ iter.first }} {{ iter.last }} {{ iter._last }}", "all": "{{ iter }}" } }] }));
     work.scope.iter = Some(Iter { name: "word".to_owned(), item: json!("hi"), index: 2, total: Some(3) });
-    let told = tell(&work, &[json!({ "ok": 1 })]);
+    let trace = tell(&work, &[json!({ "ok": 1 })]);
     let expected = r#"a x {"item":"hihi","index":"222","ends":"False True True","all":{"index":2,"first":false,"last":true,"word":"hi"}}"#;
-    assert_eq!(told[0], expected);
+    assert_eq!(trace[0], expected);
 }
 
 #[test]
@@ -418,9 +418,9 @@ fn one_task_gives_its_own_result_and_no_task_gives_none() {
     check(json!({ "tasks": [noop("a", json!([]))] }), &[json!({ "ok": [1] })], &["a noop {}", "done [1]"]);
     check(json!({ "tasks": [], "set_ctx": { "x": "{{ args.page }}" } }), &[], &[r#"done null set {"x":1}"#]);
     let own_status = json!({ "tasks": [noop("a", json!([])), noop("b", json!([]))] });
-    let told =
+    let trace =
         tell(&work(own_status), &[json!({ "ok": 0 }), json!({ "ok": { "status": "late", "results": 1 } })]);
-    assert_eq!(told[2], r#"done {"status":"late","results":{"a":0,"b":{"status":"late","results":1}}}"#);
+    assert_eq!(trace[2], r#"done {"status":"late","results":{"a":0,"b":{"status":"late","results":1}}}"#);
 }
 
 #[test]
@@ -434,19 +434,19 @@ fn an_expression_that_cannot_be_evaluated_fails_the_step_and_is_named() {
             r#"failed validation EXPRESSION_ERROR: `url` of task `a` cannot be evaluated: unable to calculate 1 / 0, in `{{ 1 / 0 }}` {"task":"a"}"#,
         ],
     );
-    let told = tell(&work(config("{{ oops")), &[]);
+    let trace = tell(&work(config("{{ oops")), &[]);
     assert!(
-        told[0].starts_with("failed validation EXPRESSION_ERROR: `url` of task `a` cannot be evaluated:"),
-        "{told:?}"
+        trace[0].starts_with("failed validation EXPRESSION_ERROR: `url` of task `a` cannot be evaluated:"),
+        "{trace:?}"
     );
     let rule =
         |rule: Value| tell(&work(json!({ "tasks": [noop("a", json!([rule]))] })), &[json!({ "ok": 1 })]);
-    let told = rule(json!({ "when": "1 / 0 > 1", "action": { "do": "continue" } }));
-    assert!(told[1].contains("EXPRESSION_ERROR: a rule of task `a` cannot"), "{told:?}");
-    let told = rule(json!({ "action": { "do": "continue" }, "set_ctx": { "k": "{{ 1 / 0 }}" } }));
-    assert!(told[1].contains("`k` of `set_ctx` in a rule of task `a`"), "{told:?}");
-    let told = tell(&work(json!({ "args": { "k": "{{ 1 / 0 }}" }, "tasks": [] })), &[]);
-    assert!(told[0].contains("`k` of the step's `args`"), "{told:?}");
+    let trace = rule(json!({ "when": "1 / 0 > 1", "action": { "do": "continue" } }));
+    assert!(trace[1].contains("EXPRESSION_ERROR: a rule of task `a` cannot"), "{trace:?}");
+    let trace = rule(json!({ "action": { "do": "continue" }, "set_ctx": { "k": "{{ 1 / 0 }}" } }));
+    assert!(trace[1].contains("`k` of `set_ctx` in a rule of task `a`"), "{trace:?}");
+    let trace = tell(&work(json!({ "args": { "k": "{{ 1 / 0 }}" }, "tasks": [] })), &[]);
+    assert!(trace[0].contains("`k` of the step's `args`"), "{trace:?}");
 }
 
 #[test]
@@ -470,17 +470,17 @@ fn jumps_that_never_end_reach_a_limit_whoever_makes_them() {
         }
     };
     assert_eq!(calls, CALLS_MAX);
-    let told = format!("{:?}", report.outcome);
-    assert!(told.contains("LIMIT_EXCEEDED") && told.contains(r#""task": String("a")"#), "{told}");
+    let trace = format!("{:?}", report.outcome);
+    assert!(trace.contains("LIMIT_EXCEEDED") && trace.contains(r#""task": String("a")"#), "{trace}");
 }
 
 #[test]
 fn what_cannot_be_read_fails_at_once() {
-    let told = tell(&work(json!({ "tasks": "none" })), &[]);
+    let trace = tell(&work(json!({ "tasks": "none" })), &[]);
     assert!(
-        told[0]
+        trace[0]
             .starts_with("failed validation INVALID_CONFIGURATION: the work of step `pages` is no pipeline"),
-        "{told:?}"
+        "{trace:?}"
     );
     let mut other = work(json!({ "tasks": [noop("a", json!([]))] }));
     other.cursor = Some(Arc::new(json!({ "version": 99, "at": "a" })));
@@ -505,8 +505,8 @@ fn an_answer_nobody_asked_for_changes_nothing() {
 #[test]
 fn a_result_that_says_error_is_an_error_whatever_the_tool() {
     let says = |result: Value| {
-        let told = tell(&work(json!({ "tasks": [noop("a", json!([]))] })), &[json!({ "ok": result })]);
-        told[1].clone()
+        let trace = tell(&work(json!({ "tasks": [noop("a", json!([]))] })), &[json!({ "ok": result })]);
+        trace[1].clone()
     };
     assert_eq!(
         says(json!({ "status": "error", "error": { "message": "no room", "code": "FULL" } })),
@@ -535,8 +535,8 @@ fn the_kind_of_an_error_is_a_word_of_playbooks_and_its_class_one_of_the_taxonomy
     let kind = |class: &str, code: &str| {
         let rules = json!([{ "action": { "do": "break" }, "set_ctx": { "kind": "{{ outcome.error.kind }}/{{ outcome.error.class }}" } }]);
         let spec = json!({ "tasks": [noop("a", rules)] });
-        let told = tell(&work(spec), &[json!({ "class": class, "code": code })]);
-        told[1].split("set ").nth(1).unwrap().to_owned()
+        let trace = tell(&work(spec), &[json!({ "class": class, "code": code })]);
+        trace[1].split("set ").nth(1).unwrap().to_owned()
     };
     let check = |class: &str, code: &str, expected: &str| {
         assert_eq!(kind(class, code), format!(r#"{{"kind":"{expected}/{class}"}}"#), "{class} {code}");

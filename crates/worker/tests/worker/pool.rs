@@ -11,14 +11,14 @@ use windlass_worker::{OwnCommand, PoolConfig};
 #[test]
 fn pbk_21_a_pipeline_of_real_tools_runs_by_its_rules() {
     let retry = json!({ "do": "retry", "attempts": 3, "backoff": "constant", "delay_ms": 1 });
-    let told = Shop::open().run(pipeline(json!({ "tasks": [
+    let finished = Shop::open().run(pipeline(json!({ "tasks": [
         { "label": "flaky", "kind": "shell", "config": { "command": "test {{ _attempt }} = 3 && echo {{ _attempt }}" },
           "rules": [{ "when": "outcome.status == 'error'", "action": retry }] },
         { "label": "pick", "kind": "noop", "config": { "args": { "n": "{{ _prev.stdout | trim | int }}" } } },
         { "label": "tell", "kind": "shell", "config": { "command": "echo {{ pick.n + 1 }} {{ results.flaky.exit_code }}" } },
     ]})));
-    assert_eq!(told.output()["stdout"], "4 0\n");
-    assert_eq!(told.output()["results"]["pick"], json!({ "n": 3 }));
+    assert_eq!(finished.output()["stdout"], "4 0\n");
+    assert_eq!(finished.output()["results"]["pick"], json!({ "n": 3 }));
     let said = [
         "task flaky (shell)",
         "task flaky (shell), try 2",
@@ -26,7 +26,7 @@ fn pbk_21_a_pipeline_of_real_tools_runs_by_its_rules() {
         "task pick (noop)",
         "task tell (shell)",
     ];
-    assert_eq!(told.text(Stream::Worker), said);
+    assert_eq!(finished.text(Stream::Worker), said);
 }
 
 #[test]
@@ -40,9 +40,9 @@ fn a_noop_gives_back_what_it_is_given() {
 }
 
 #[test]
-fn a_tool_that_is_not_there_is_told_with_those_that_are() {
-    let told = Shop::open().run(pipeline(json!({ "tasks": [{ "label": "x", "kind": "fax" }] })));
-    let failure = told.failure();
+fn an_unknown_tool_is_refused_with_the_known_ones() {
+    let finished = Shop::open().run(pipeline(json!({ "tasks": [{ "label": "x", "kind": "fax" }] })));
+    let failure = finished.failure();
     assert_eq!((failure.class.name(), failure.code.as_str()), ("validation", "INVALID_CONFIGURATION"));
     assert_eq!(
         failure.message,
@@ -95,8 +95,8 @@ fn a_pipeline_that_was_cut_off_goes_on_at_its_checkpoint() {
     };
     drop(shop);
     (work.cursor, work.unit.fence) = (Some(Arc::new((*cursor).clone())), 2);
-    let told = Shop::open().run(work);
-    assert_eq!(told.output()["results"]["one"]["exit_code"], 0);
+    let finished = Shop::open().run(work);
+    assert_eq!(finished.output()["results"]["one"]["exit_code"], 0);
     assert_eq!(std::fs::read_to_string(dir.path().join("marks")).unwrap(), "one\ntwo\n");
 }
 
@@ -111,7 +111,7 @@ fn units_run_beside_each_other() {
     shop.order(Order::Run(Box::new(command(&format!("cat {}", fifo.display())))));
     shop.order(Order::Run(Box::new(other)));
     for _ in 0..2 {
-        assert!(matches!(shop.told().outcome, Outcome::Done { .. }));
+        assert!(matches!(shop.finished().outcome, Outcome::Done { .. }));
     }
 }
 

@@ -1,7 +1,7 @@
 //! postgres tasks against a real server.
 
 use crate::cluster::cluster;
-use crate::engine::{Shop, Told, UNIT, pipeline};
+use crate::engine::{Finished, Shop, UNIT, pipeline};
 use serde_json::{Value, json};
 use windlass_protocol::{Failure, Order, Outcome, Work};
 use windlass_worker::egress::Egress;
@@ -17,7 +17,7 @@ fn work(fields: Value) -> Work {
     pipeline(json!({ "tasks": [task(fields)] }))
 }
 
-fn run(fields: Value) -> Told {
+fn run(fields: Value) -> Finished {
     Shop::open().run(work(fields))
 }
 
@@ -123,8 +123,8 @@ fn types_of_ones_own_are_read_and_others_are_to_be_cast() {
     let made = "CREATE SCHEMA IF NOT EXISTS made; SET search_path = made;
         CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE DOMAIN small AS int CHECK (VALUE < 10);
         SELECT 'happy'::mood AS a, 3::small AS b, ARRAY['sad'::mood] AS c; DROP SCHEMA made CASCADE";
-    let told = output(json!({ "command": made }));
-    assert_eq!(told["command_4"]["rows"], json!([{ "a": "happy", "b": 3, "c": ["sad"] }]));
+    let finished = output(json!({ "command": made }));
+    assert_eq!(finished["command_4"]["rows"], json!([{ "a": "happy", "b": 3, "c": ["sad"] }]));
     let failed = failure(json!({ "query": "SELECT point(1, 2) AS spot" }));
     assert_eq!(
         (failed.code.as_str(), failed.message.as_str()),
@@ -150,12 +150,12 @@ fn params_take_the_type_that_the_statement_gives_them() {
         "i": [1, null, 3], "j": ["a,b", hostile, null], "k": "2024-02-29T00:00:00Z", "l": [[1, 2], [3, 4]], "m": "{\"k\":1}",
     });
     assert_eq!(row, expected);
-    let told = output(json!({ "commands": [
+    let finished = output(json!({ "commands": [
         "CREATE TEMP TABLE t (n int, s text)",
         { "command": "INSERT INTO t VALUES ($1, $2)", "params": [7, "seven"] },
         "SELECT * FROM t",
     ] }));
-    assert_eq!(told["command_2"]["rows"], json!([{ "n": 7, "s": "seven" }]));
+    assert_eq!(finished["command_2"]["rows"], json!([{ "n": 7, "s": "seven" }]));
     let failed = failure(json!({ "query": "SELECT $1::int AS a", "params": [1, 2] }));
     assert_eq!(failed.message, "the statement takes 1 params, and there are 2");
     let failed = failure(json!({ "query": "SELECT $1::int AS a", "params": [{ "a": 1 }] }));
@@ -168,13 +168,13 @@ fn params_take_the_type_that_the_statement_gives_them() {
 }
 
 #[test]
-fn errors_tell_state_and_kind() {
+fn errors_have_state_and_kind() {
     let sees = |fields: Value, when: &str| {
         let mut task = task(fields);
         task["rules"] =
             json!([{ "when": when, "action": { "do": "break" } }, { "action": { "do": "fail" } }]);
-        let told = Shop::open().run(pipeline(json!({ "tasks": [task] })));
-        assert!(matches!(told.outcome, Outcome::Done { .. }), "{when}: {:?}", told.outcome);
+        let finished = Shop::open().run(pipeline(json!({ "tasks": [task] })));
+        assert!(matches!(finished.outcome, Outcome::Done { .. }), "{when}: {:?}", finished.outcome);
     };
     let twice = "CREATE TEMP TABLE t (n int CONSTRAINT only_one PRIMARY KEY); INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)";
     sees(
@@ -233,7 +233,7 @@ fn errors_tell_state_and_kind() {
 }
 
 #[test]
-fn two_that_wait_for_each_other_are_told_a_deadlock() {
+fn two_transactions_that_wait_for_each_other_are_a_deadlock() {
     let made = "CREATE TABLE IF NOT EXISTS both_wait (id int PRIMARY KEY, n int); INSERT INTO both_wait VALUES (1, 0), (2, 0) ON CONFLICT DO NOTHING";
     output(json!({ "command": made }));
     // Each locks its own row, says so with a lock that the other waits for, and then wants the other's row.
@@ -270,15 +270,15 @@ fn each_statement_stays_done_unless_a_transaction_is_begun() {
 }
 
 #[test]
-fn a_place_is_told_in_every_way() {
+fn a_server_address_is_accepted_in_every_form() {
     let cluster = cluster();
     let who = "SELECT current_user::text AS who, current_database()::text AS db, current_setting('search_path') AS path";
     let check = |config: Value, who_expected: &str, db: &str| {
         let mut config = config;
         config["command"] = json!(who);
         let task = json!({ "label": "db", "kind": "postgres", "config": config });
-        let told = Shop::open().run(pipeline(json!({ "tasks": [task] })));
-        let row = &told.output()["rows"][0];
+        let finished = Shop::open().run(pipeline(json!({ "tasks": [task] })));
+        let row = &finished.output()["rows"][0];
         assert_eq!((&row["who"], &row["db"]), (&json!(who_expected), &json!(db)), "{config}");
         row["path"].as_str().unwrap().to_owned()
     };
@@ -319,10 +319,10 @@ fn a_place_is_told_in_every_way() {
 #[test]
 fn the_connection_is_sealed_as_asked() {
     let is_sealed = |mode: &str, user: &str| {
-        let told = run(
+        let finished = run(
             json!({ "command": "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", "sslmode": mode, "user": user }),
         );
-        match &told.outcome {
+        match &finished.outcome {
             Outcome::Done { output } => Ok(output["rows"][0]["ssl"].as_bool().unwrap()),
             Outcome::Failed(failure) => Err(Box::new(failure.clone())),
             other => panic!("{other:?}"),
@@ -349,11 +349,11 @@ fn until_running(name: &str, expected: u64) {
     let began = std::time::Instant::now();
     loop {
         let query = "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%' || $1 || '%' AND pid <> pg_backend_pid()";
-        let told = output(json!({ "query": query, "params": [name] }));
-        if told["rows"][0]["n"] == expected {
+        let finished = output(json!({ "query": query, "params": [name] }));
+        if finished["rows"][0]["n"] == expected {
             return;
         }
-        assert!(began.elapsed() < crate::engine::PATIENCE, "{name}: {told}");
+        assert!(began.elapsed() < crate::engine::PATIENCE, "{name}: {finished}");
     }
 }
 
@@ -374,7 +374,7 @@ fn a_stopped_statement_is_cancelled_in_the_server() {
         shop.order(Order::Run(Box::new(slow)));
         until_running(&name, 1);
         shop.order(Order::Stop { unit: UNIT, grace_ms: 60_000 });
-        assert_eq!(shop.told().outcome, Outcome::Stopped);
+        assert_eq!(shop.finished().outcome, Outcome::Stopped);
         until_running(&name, 0);
     }
 }
@@ -395,8 +395,8 @@ fn rows_that_are_too_large_are_not_held() {
 fn what_cannot_be_meant_is_refused_without_telling_secrets() {
     let check = |config: Value, expected: &str| {
         let task = json!({ "label": "db", "kind": "postgres", "config": config });
-        let told = Shop::open().run(pipeline(json!({ "tasks": [task] })));
-        let failed = told.failure();
+        let finished = Shop::open().run(pipeline(json!({ "tasks": [task] })));
+        let failed = finished.failure();
         assert_eq!((failed.code.as_str(), failed.message.as_str()), ("INVALID_CONFIGURATION", expected));
     };
     let with = |more: Value| {
@@ -450,8 +450,8 @@ fn what_requests_may_not_reach_statements_may_not_either() {
     ] {
         let mut fields = json!({ "command": "SELECT 1" });
         fields.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
-        let told = closed().run(work(fields));
-        let failure = told.failure();
+        let finished = closed().run(work(fields));
+        let failure = finished.failure();
         assert_eq!(
             (failure.class.name(), failure.code.as_str()),
             ("policy", "EGRESS_REFUSED"),

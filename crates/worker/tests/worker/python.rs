@@ -1,6 +1,6 @@
 //! Python tasks with the system's interpreter.
 
-use crate::engine::{Shop, Told, UNIT, pipeline};
+use crate::engine::{Finished, Shop, UNIT, pipeline};
 use crate::supervisor::lives;
 use serde_json::{Value, json};
 use windlass_protocol::{Order, Outcome, Stream, Work};
@@ -9,7 +9,7 @@ fn python(config: Value) -> Work {
     pipeline(json!({ "tasks": [{ "label": "py", "kind": "python", "config": config }] }))
 }
 
-fn run(config: Value) -> Told {
+fn run(config: Value) -> Finished {
     Shop::open().run(python(config))
 }
 
@@ -77,10 +77,10 @@ fn the_steps_arguments_lie_under_the_tasks_own() {
 }
 
 #[test]
-fn an_exception_tells_its_type_and_the_lines_of_the_code() {
+fn an_exception_has_its_type_and_the_lines_of_the_code() {
     let code = "def inner():\n    raise ValueError('no ' + word)\n\ninner()";
-    let told = run(json!({ "code": code, "args": { "word": "good" } }));
-    let failure = told.failure();
+    let finished = run(json!({ "code": code, "args": { "word": "good" } }));
+    let failure = finished.failure();
     assert_eq!(
         (failure.class.name(), failure.code.as_str(), failure.message.as_str()),
         ("unknown", "PYTHON_EXCEPTION", "ValueError: no good")
@@ -90,11 +90,11 @@ fn an_exception_tells_its_type_and_the_lines_of_the_code() {
     assert!(trace.contains("\"<code>\", line 4, in <module>\n    inner()"), "{trace}");
     assert!(trace.contains("line 2, in inner\n    raise ValueError('no ' + word)"), "{trace}");
     assert!(!trace.contains("run.py"), "{trace}");
-    let told = run(json!({ "code": "x = 1\nreturn y" }));
-    assert!(told.failure().details["traceback"].as_str().unwrap().contains("line 2, in <module>"));
-    let told = run(json!({ "code": "x = 1\nif x" }));
-    assert_eq!(told.failure().code, "PYTHON_SYNTAX");
-    assert!(told.failure().details["traceback"].as_str().unwrap().contains("line 2"));
+    let finished = run(json!({ "code": "x = 1\nreturn y" }));
+    assert!(finished.failure().details["traceback"].as_str().unwrap().contains("line 2, in <module>"));
+    let finished = run(json!({ "code": "x = 1\nif x" }));
+    assert_eq!(finished.failure().code, "PYTHON_SYNTAX");
+    assert!(finished.failure().details["traceback"].as_str().unwrap().contains("line 2"));
     assert_eq!(run(json!({ "code": "import sys\nsys.exit(3)" })).failure().message, "SystemExit: 3");
 }
 
@@ -103,8 +103,8 @@ fn rules_see_the_exception_and_whether_another_try_may_help() {
     let sees = |code: &str, when: &str| {
         let rules = json!([{ "when": when, "action": { "do": "break" } }, { "action": { "do": "fail" } }]);
         let task = json!({ "label": "py", "kind": "python", "config": { "code": code }, "rules": rules });
-        let told = Shop::open().run(pipeline(json!({ "tasks": [task] })));
-        assert!(matches!(told.outcome, Outcome::Done { .. }), "{when}: {:?}", told.outcome);
+        let finished = Shop::open().run(pipeline(json!({ "tasks": [task] })));
+        assert!(matches!(finished.outcome, Outcome::Done { .. }), "{when}: {:?}", finished.outcome);
     };
     sees("{}['k']", "outcome.py.exception_type == 'KeyError' and 'line 1' in outcome.py.traceback");
     sees("{}['k']", "outcome.error.exception_type == 'KeyError' and outcome.error.source == 'python'");
@@ -147,9 +147,9 @@ fn what_is_printed_is_logged_line_by_line_while_it_runs() {
     shop.order(Order::Run(Box::new(python(json!({ "code": code, "args": { "gate": gate } })))));
     shop.line("first");
     std::fs::write(&gate, "word").unwrap();
-    let told = shop.told();
-    assert_eq!(*told.output(), json!("word"));
-    assert_eq!(told.text(Stream::Out), ["ü\\ud800 end"]);
+    let finished = shop.finished();
+    assert_eq!(*finished.output(), json!("word"));
+    assert_eq!(finished.text(Stream::Out), ["ü\\ud800 end"]);
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn libraries_are_imported_under_their_names() {
         *run(json!(["json", "os.path"]), "result = [json.dumps(1), os.path.basename('a/b')]").output(),
         json!(["1", "b"])
     );
-    let told = run(json!(["no_such_library_here"]), "result = 1");
-    let failure = told.failure();
+    let finished = run(json!(["no_such_library_here"]), "result = 1");
+    let failure = finished.failure();
     assert_eq!(
         (failure.code.as_str(), failure.message.as_str()),
         (
@@ -190,14 +190,14 @@ result = {
     'files': sorted(os.listdir(here)),
 }
 "#;
-    let told = run(json!({ "code": code, "args": { "password": "s3cr3t" } }));
-    let output = told.output();
+    let finished = run(json!({ "code": code, "args": { "password": "s3cr3t" } }));
+    let output = finished.output();
     assert_eq!(output["seen"], false);
     assert_eq!(output["modes"], json!(["0o600", "0o700"]));
     assert_eq!(output["files"], json!(["run.py"]), "the request is gone once it is read");
     assert!(!std::path::Path::new(output["here"].as_str().unwrap()).exists());
-    let told = run(json!({ "code": "import sys, os\nraise ValueError(os.path.dirname(sys.argv[0]))" }));
-    let here = told.failure().message["ValueError: ".len()..].to_owned();
+    let finished = run(json!({ "code": "import sys, os\nraise ValueError(os.path.dirname(sys.argv[0]))" }));
+    let here = finished.failure().message["ValueError: ".len()..].to_owned();
     assert!(!std::path::Path::new(&here).exists(), "{here}");
 }
 
@@ -208,11 +208,11 @@ fn it_runs_in_its_directory_with_its_environment() {
     let script = "import os, beside\nresult = [os.getcwd(), os.environ['OWN'], beside.word, __name__, os.environ['WINDLASS_STEP']]";
     std::fs::write(dir.path().join("script.py"), script).unwrap();
     let cwd = dir.path().canonicalize().unwrap();
-    let told = run(json!({ "script": { "uri": "script.py" }, "cwd": cwd, "env": { "OWN": 3 } }));
-    assert_eq!(*told.output(), json!([cwd, "3", "found", "windlass_task", "a step"]));
+    let finished = run(json!({ "script": { "uri": "script.py" }, "cwd": cwd, "env": { "OWN": 3 } }));
+    assert_eq!(*finished.output(), json!([cwd, "3", "found", "windlass_task", "a step"]));
     std::fs::write(dir.path().join("script.py"), "x = 1\nraise KeyError(x)").unwrap();
-    let told = run(json!({ "script": "script.py", "cwd": cwd }));
-    let trace = told.failure().details["traceback"].as_str().unwrap().to_owned();
+    let finished = run(json!({ "script": "script.py", "cwd": cwd }));
+    let trace = finished.failure().details["traceback"].as_str().unwrap().to_owned();
     assert!(trace.contains(&format!("{}\", line 2", cwd.join("script.py").display())), "{trace}");
     let message = run(json!({ "script": "none.py", "cwd": cwd })).failure().message.clone();
     assert!(message.contains("none.py`, cannot be read: No such file"), "{message}");
@@ -221,31 +221,31 @@ fn it_runs_in_its_directory_with_its_environment() {
 }
 
 #[test]
-fn an_interpreter_that_does_not_come_to_its_end_is_told() {
+fn an_interpreter_that_dies_is_a_failure() {
     let failure = |config: Value| run(config).failure().clone();
-    let told = failure(json!({ "code": "import os\nprint('so far', flush=True)\nos._exit(3)" }));
+    let finished = failure(json!({ "code": "import os\nprint('so far', flush=True)\nos._exit(3)" }));
     assert_eq!(
-        (told.code.as_str(), told.message.as_str()),
+        (finished.code.as_str(), finished.message.as_str()),
         ("PYTHON_EXIT", "python ended with exit code 3 before it had a result")
     );
-    assert_eq!(told.details["stdout"], "so far\n");
-    let told = failure(json!({ "code": "import os\nos.kill(os.getpid(), 9)" }));
+    assert_eq!(finished.details["stdout"], "so far\n");
+    let finished = failure(json!({ "code": "import os\nos.kill(os.getpid(), 9)" }));
     assert_eq!(
-        (told.code.as_str(), told.message.as_str()),
+        (finished.code.as_str(), finished.message.as_str()),
         ("PYTHON_SIGNAL", "python was killed by signal 9 before it had a result")
     );
-    let told = failure(json!({ "code": "import atexit, os\natexit.register(os._exit, 4)\nresult = 1" }));
-    assert_eq!(told.message, "python ended with exit code 4 after it had its result");
-    let told = failure(json!({ "code": "result = 1", "python": "no-such-python" }));
+    let finished = failure(json!({ "code": "import atexit, os\natexit.register(os._exit, 4)\nresult = 1" }));
+    assert_eq!(finished.message, "python ended with exit code 4 after it had its result");
+    let finished = failure(json!({ "code": "result = 1", "python": "no-such-python" }));
     assert_eq!(
-        (told.code.as_str(), told.message.as_str()),
+        (finished.code.as_str(), finished.message.as_str()),
         (
             "INVALID_CONFIGURATION",
             "the interpreter `no-such-python` was not found; install it, or name another one in `python`"
         )
     );
-    let told = failure(json!({ "code": "result = 1", "cwd": "/no/such/dir" }));
-    assert_eq!(told.message, "`cwd` of python is no directory: `/no/such/dir`");
+    let finished = failure(json!({ "code": "result = 1", "cwd": "/no/such/dir" }));
+    assert_eq!(finished.message, "`cwd` of python is no directory: `/no/such/dir`");
 }
 
 #[test]
@@ -256,6 +256,6 @@ fn code_that_takes_too_long_is_killed_with_all_it_started() {
     shop.order(Order::Run(Box::new(python(json!({ "code": code })))));
     let pid = shop.line("pid ");
     shop.order(Order::Stop { unit: UNIT, grace_ms: 60_000 });
-    assert_eq!(shop.told().outcome, Outcome::Stopped);
+    assert_eq!(shop.finished().outcome, Outcome::Stopped);
     assert!(!lives(&pid));
 }

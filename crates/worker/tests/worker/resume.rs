@@ -1,4 +1,4 @@
-//! Runs told line by line. Every pipeline of these tests is also run with a new worker after every call, which must say
+//! Runs trace line by line. Every pipeline of these tests is also run with a new worker after every call, which must say
 //! the same.
 
 use crate::pipeline::called;
@@ -11,9 +11,9 @@ use windlass_worker::{Next, Run};
 /// `label[#try] kind config`, `wait MS`, `later MS`, `done OUTPUT` or `failed CLASS CODE: MESSAGE DETAILS`, each with what it
 /// sets in the context.
 pub fn tell(work: &Work, answers: &[Value]) -> Vec<String> {
-    let through = told(work, answers, Worker::Same);
+    let through = trace(work, answers, Worker::Same);
     assert_eq!(
-        told(work, answers, Worker::NewAfterEachCall),
+        trace(work, answers, Worker::NewAfterEachCall),
         through,
         "a run that is taken over goes on alike"
     );
@@ -26,7 +26,7 @@ enum Worker {
     NewAfterEachCall,
 }
 
-fn told(work: &Work, answers: &[Value], worker: Worker) -> Vec<String> {
+fn trace(work: &Work, answers: &[Value], worker: Worker) -> Vec<String> {
     let mut answers = answers.iter();
     let mut run = Run::begin(work.clone());
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! A server for one test: each request is told to it, and it says what goes back, byte by byte.
+//! A server for one test: the test receives each request and sends the answer, byte by byte.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

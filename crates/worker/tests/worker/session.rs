@@ -46,8 +46,8 @@ fn open() -> Session {
 
 fn says(session: &mut Session, now: u64, input: Input, expected: &[&str]) {
     let asked = format!("{input:?}");
-    let told: Vec<String> = session.handle(now, input).iter().map(names::output).collect();
-    assert_eq!(told, expected, "at {now}, after {asked}");
+    let outputs: Vec<String> = session.handle(now, input).iter().map(names::output).collect();
+    assert_eq!(outputs, expected, "at {now}, after {asked}");
 }
 
 fn registered(number: u64, session: u64) -> Input {
@@ -256,8 +256,8 @@ fn a_finished_report_outlives_its_lease() {
     let mut session = open();
     says(&mut session, 0, run(A), &["start 1.5"]);
     says(&mut session, 1, done(A), &["report 1.5 done 1"]);
-    let told = session.handle(60_000, Input::Tick);
-    assert!(told.iter().any(|out| names::output(out) == "report 1.5 done 1"), "{told:?}");
+    let outputs = session.handle(60_000, Input::Tick);
+    assert!(outputs.iter().any(|out| names::output(out) == "report 1.5 done 1"), "{outputs:?}");
 }
 
 #[test]

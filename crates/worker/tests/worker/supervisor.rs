@@ -68,8 +68,8 @@ fn a_killed_worker_leaves_no_process_behind() {
     let mut worker =
         Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(worker.stdout.take().unwrap()).lines();
-    let told = lines.find_map(|line| line.unwrap().strip_prefix("sleeper ").map(str::to_owned));
-    let sleeper = told.expect("the worker tells the process it started");
+    let finished = lines.find_map(|line| line.unwrap().strip_prefix("sleeper ").map(str::to_owned));
+    let sleeper = finished.expect("the worker tells the process it started");
     assert!(lives(&sleeper));
     worker.kill().unwrap();
     worker.wait().unwrap();
@@ -79,11 +79,11 @@ fn a_killed_worker_leaves_no_process_behind() {
 #[test]
 fn what_left_its_session_and_its_environment_ends_with_the_step() {
     let shop = Shop::open();
-    let told = shop.run(command(
+    let finished = shop.run(command(
         "env -i setsid sh -c 'setsid sleep 1000 & echo pid $!' & wait; (setsid sleep 1000 & echo pid $!)",
     ));
     let pids: Vec<String> =
-        told.lines.iter().filter_map(|line| line.text.strip_prefix("pid ").map(str::to_owned)).collect();
-    assert_eq!(pids.len(), 2, "{:?}", told.lines);
+        finished.lines.iter().filter_map(|line| line.text.strip_prefix("pid ").map(str::to_owned)).collect();
+    assert_eq!(pids.len(), 2, "{:?}", finished.lines);
     assert!(pids.iter().all(|pid| !lives(pid)), "{pids:?}");
 }

@@ -43,7 +43,7 @@ pub fn single(site: &Site<'_>) -> anyhow::Result<Outcome> {
     let until = Until::Seconds(site.bench.seconds);
     site.progress.phase("single");
     let driven = Load { definition, concurrency: 1, until, steps: 1 }.drive(&rig, &site.progress)?;
-    let outcome = told(Outcome::new("single", site), &driven, 1, &rig);
+    let outcome = with_figures(Outcome::new("single", site), &driven, 1, &rig);
     let outcome = outcome.condition("seconds", site.bench.seconds).condition("concurrency", 1);
     site.finish(rig, outcome, &[Expected::completed(driven.executions, 1)])
 }
@@ -57,7 +57,7 @@ pub fn measure(
 ) -> anyhow::Result<(Outcome, Driven)> {
     let (seconds, concurrency) = (site.bench.seconds, usize::from(site.bench.concurrency));
     let driven = drive(site, rig, definition)?;
-    let outcome = told(outcome, &driven, STEPS, rig);
+    let outcome = with_figures(outcome, &driven, STEPS, rig);
     let outcome = outcome.condition("seconds", seconds).condition("concurrency", concurrency);
     Ok((outcome.condition("steps_per_execution", STEPS), driven))
 }
@@ -71,7 +71,7 @@ pub fn drive(site: &Site<'_>, rig: &Rig, definition: DefinitionId) -> anyhow::Re
     Load { definition, concurrency, until, steps: STEPS.into() }.drive(rig, &site.progress)
 }
 
-fn told(outcome: Outcome, driven: &Driven, steps: u32, rig: &Rig) -> Outcome {
+fn with_figures(outcome: Outcome, driven: &Driven, steps: u32, rig: &Rig) -> Outcome {
     let executions = driven.executions.len() as u64;
     let (step, sync) = (rig.notes().take_latencies(), rig.tally().take_latencies());
     outcome

@@ -24,7 +24,7 @@ const RATE: u32 = 3_000;
 const SINGLE: usize = 50;
 /// How often it is asked whether everything has ended.
 const ASK_EVERY: Duration = Duration::from_millis(5);
-/// Whatever is not done by then is told as an error.
+/// Whatever is not done by then is an error.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub fn http(site: &Site<'_>) -> anyhow::Result<Outcome> {
@@ -180,8 +180,8 @@ impl Api {
     }
 
     async fn upload(&self, definition: &str) -> anyhow::Result<String> {
-        let told = self.json("/api/v1/workflows", definition.to_owned(), 201).await?;
-        Ok(told["id"].as_str().context("an id")?.to_owned())
+        let answer = self.json("/api/v1/workflows", definition.to_owned(), 201).await?;
+        Ok(answer["id"].as_str().context("an id")?.to_owned())
     }
 
     /// A new tenant; its token.
@@ -253,9 +253,9 @@ impl Api {
         for _ in 0..SINGLE {
             let began = Instant::now();
             let body = json!({ "inputs": {}, "options": { "async": false } }).to_string();
-            let told = self.json(&path, body, 200).await?;
+            let answer = self.json(&path, body, 200).await?;
             latencies.push(began.elapsed());
-            ensure!(told["status"] == "completed", "a single step ended {}", told["status"]);
+            ensure!(answer["status"] == "completed", "a single step ended {}", answer["status"]);
         }
         Ok(latencies)
     }

@@ -44,8 +44,8 @@ pub fn limit(site: &Site<'_>) -> anyhow::Result<Outcome> {
         let file = to_file(site, &net, size)?;
         site.progress.phase("rows to the store");
         let stored = to_store(site, &net, size, &mut store, &mut next)?;
-        outcome = told(outcome, &format!("{prefix}file"), &file);
-        outcome = told(outcome, &format!("{prefix}store"), &stored);
+        outcome = with_figures(outcome, &format!("{prefix}file"), &file);
+        outcome = with_figures(outcome, &format!("{prefix}store"), &stored);
     }
     executions.extend((1..next).map(ExecutionId));
     drop(store);
@@ -59,7 +59,7 @@ pub fn limit(site: &Site<'_>) -> anyhow::Result<Outcome> {
     Ok(outcome.verified(&verified))
 }
 
-fn told(outcome: Outcome, what: &str, reached: &Reached) -> Outcome {
+fn with_figures(outcome: Outcome, what: &str, reached: &Reached) -> Outcome {
     outcome
         .figure(&format!("{what}_steps_per_s"), rate(reached.steps, reached.took))
         .figure(&format!("{what}_bytes_per_step"), reached.bytes as f64 / reached.steps.max(1) as f64)

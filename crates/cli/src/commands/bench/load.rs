@@ -58,7 +58,7 @@ impl Load {
         (0..self.concurrency).for_each(|place| driver.start(place));
         while driver.running > 0 {
             driver.next(&answered)?;
-            progress.show(|| driver.told());
+            progress.show(|| driver.progress_text());
         }
         Ok(Driven { executions: driver.executions, latencies: driver.latencies, wall: began.elapsed() })
     }
@@ -143,7 +143,7 @@ impl Driver<'_> {
         });
     }
 
-    fn told(&self) -> String {
+    fn progress_text(&self) -> String {
         let ended = self.latencies.count() as u64;
         let rate = super::figures::rate(ended * self.load.steps, self.began.elapsed());
         format!("{ended} executions, {rate:.0} steps/s")

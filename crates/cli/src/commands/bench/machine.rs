@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filesystem_in_memory_is_told_from_a_disk() {
+    fn a_filesystem_in_memory_is_distinguished_from_a_disk() {
         assert!(is_in_memory(&holding(MOUNTS, Path::new("/tmp/x")).unwrap()));
         assert!(!is_in_memory(&holding(MOUNTS, Path::new("/home")).unwrap()));
     }

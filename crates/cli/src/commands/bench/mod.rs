@@ -120,8 +120,8 @@ impl Bench {
             Name::Ready => footprint::ready(self.data.as_deref().context("--data is missing")?)?,
             Name::All => self.run_all()?,
             name => {
-                let told = self.measure(name)?;
-                self.print(&told)?;
+                let outcome = self.measure(name)?;
+                self.print(&outcome)?;
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -130,18 +130,18 @@ impl Bench {
     fn run_all(&self) -> anyhow::Result<()> {
         let mut all = Map::new();
         for name in ALL {
-            let told = self.measure(name)?;
+            let outcome = self.measure(name)?;
             if self.json {
-                all.insert(told.name.to_owned(), told.json());
+                all.insert(outcome.name.to_owned(), outcome.json());
             } else {
-                self.print(&told)?;
+                self.print(&outcome)?;
             }
         }
         if self.json { Ok(writeln!(std::io::stdout(), "{}", Value::Object(all))?) } else { Ok(()) }
     }
 
-    fn print(&self, told: &Outcome) -> anyhow::Result<()> {
-        let text = if self.json { told.json().to_string() } else { told.table() };
+    fn print(&self, outcome: &Outcome) -> anyhow::Result<()> {
+        let text = if self.json { outcome.json().to_string() } else { outcome.table() };
         Ok(writeln!(std::io::stdout(), "{text}")?)
     }
 

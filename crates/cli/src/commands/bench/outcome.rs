@@ -67,11 +67,11 @@ impl Outcome {
             .count("commits_per_sync", rounded(per_batch))
     }
 
-    /// A run in which something was told too early has no figures.
+    /// A run in which something was answered too early has no figures.
     pub fn traced(mut self, findings: &Findings) -> anyhow::Result<Outcome> {
         if findings.violations > 0 {
-            let told = findings.told.join("\n");
-            bail!("{} of {} answers came too early:\n{told}", findings.violations, findings.checked);
+            let described = findings.described.join("\n");
+            bail!("{} of {} answers came too early:\n{described}", findings.violations, findings.checked);
         }
         self.trace = Some(json!({
             "answers_checked": findings.checked,
@@ -90,19 +90,20 @@ impl Outcome {
     }
 
     pub fn json(&self) -> Value {
-        let mut told = Map::new();
-        told.insert("bench".into(), self.name.into());
-        told.extend(self.figures.clone());
-        told.insert("verified".into(), self.verified.into());
-        told.insert("conditions".into(), self.conditions.clone().into());
-        told.insert("counts".into(), self.counts.clone().into());
+        let mut object = Map::new();
+        object.insert("bench".into(), self.name.into());
+        object.extend(self.figures.clone());
+        object.insert("verified".into(), self.verified.into());
+        object.insert("conditions".into(), self.conditions.clone().into());
+        object.insert("counts".into(), self.counts.clone().into());
         if let Some(trace) = &self.trace {
-            told.insert("trace".into(), trace.clone());
+            object.insert("trace".into(), trace.clone());
         }
-        told.insert("machine".into(), self.machine.clone());
-        told.insert("version".into(), env!("CARGO_PKG_VERSION").into());
-        told.insert("date".into(), jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into());
-        told.into()
+        object.insert("machine".into(), self.machine.clone());
+        object.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+        object
+            .insert("date".into(), jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into());
+        object.into()
     }
 
     pub fn table(&self) -> String {
@@ -110,9 +111,9 @@ impl Outcome {
         for (name, value) in &self.figures {
             let _ = writeln!(text, "  {name:<26} {:>14}", grouped(value));
         }
-        let told = self.json();
+        let object = self.json();
         for part in PARTS {
-            match &told[part] {
+            match &object[part] {
                 Value::Null => {}
                 Value::Object(fields) if fields.is_empty() => {}
                 Value::Object(fields) => {

@@ -27,12 +27,12 @@ impl Progress {
         }
     }
 
-    pub fn show(&self, told: impl FnOnce() -> String) {
+    pub fn show(&self, text: impl FnOnce() -> String) {
         let Some(next) = self.next.get() else { return };
         let now = Instant::now();
         if now >= next {
             self.next.set(Some(now + EVERY));
-            eprint!("\r\x1b[K{} {}", self.what.get(), told());
+            eprint!("\r\x1b[K{} {}", self.what.get(), text());
             let _ = std::io::stderr().flush();
         }
     }

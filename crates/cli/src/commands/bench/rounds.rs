@@ -57,11 +57,11 @@ fn run(site: &Site<'_>, large: Large) -> anyhow::Result<Outcome> {
         rounds.push(Round { wall: driven.wall, ratio });
         executions.extend(driven.executions);
     }
-    let outcome = told(Outcome::new(large.name, site), &rounds, steps, large.compared);
+    let outcome = with_figures(Outcome::new(large.name, site), &rounds, steps, large.compared);
     site.finish(rig, outcome, &[Expected::completed(executions, steps)])
 }
 
-fn told(outcome: Outcome, rounds: &[Round], steps: u64, compared: Option<usize>) -> Outcome {
+fn with_figures(outcome: Outcome, rounds: &[Round], steps: u64, compared: Option<usize>) -> Outcome {
     let walls: Vec<f64> = rounds.iter().map(|round| ms(round.wall)).collect();
     let wall = middle(&walls);
     let outcome = outcome

@@ -15,8 +15,8 @@ use windlass_kernel::{Event, ExecutionId};
 use windlass_protocol::{Order, Reply, Unit, Verdict};
 use windlass_store::{Applied, Commit, Write};
 
-/// Violations that are told one by one; the others are counted.
-const TOLD_MAX: usize = 10;
+/// Violations that are described one by one; the others are counted.
+const DESCRIBED_MAX: usize = 10;
 
 #[derive(Debug)]
 pub struct Trace {
@@ -29,7 +29,7 @@ struct Seen {
     batches: u64,
     checked: u64,
     violations: u64,
-    told: Vec<String>,
+    described: Vec<String>,
     log: File,
 }
 
@@ -49,15 +49,15 @@ pub struct Findings {
     pub batches: u64,
     pub checked: u64,
     pub violations: u64,
-    pub told: Vec<String>,
+    pub described: Vec<String>,
 }
 
 impl Trace {
     /// Moments go to a file of their own, unsynced: it is read by whoever watches the system calls.
     pub fn new(file: &Path) -> io::Result<Trace> {
         let log = File::create(file)?;
-        let (facts, told) = (HashSet::new(), Vec::new());
-        Ok(Trace { seen: Mutex::new(Seen { facts, batches: 0, checked: 0, violations: 0, told, log }) })
+        let (facts, described) = (HashSet::new(), Vec::new());
+        Ok(Trace { seen: Mutex::new(Seen { facts, batches: 0, checked: 0, violations: 0, described, log }) })
     }
 
     /// A batch is on its way to the disk.
@@ -84,14 +84,14 @@ impl Trace {
         seen.note(&format!("batch {number} acknowledged"));
     }
 
-    /// The asker is told that the execution began.
+    /// The caller learns that the execution began.
     pub fn started(&self, answer: &Answer) {
         if let Answer::Started(id) = answer {
             self.seen().check("a start was answered", &[Fact::Created(*id)]);
         }
     }
 
-    /// The asker is told how the execution ended.
+    /// The caller learns how the execution ended.
     pub fn rested(&self, id: ExecutionId, answer: &Answer) {
         if matches!(answer, Answer::Rested(phase) if phase.is_ended()) {
             self.seen().check("an end was answered", &[Fact::Ended(id)]);
@@ -105,7 +105,7 @@ impl Trace {
         }
     }
 
-    /// A worker is told that its report took effect.
+    /// A worker learns that its report took effect.
     pub fn judged(&self, unit: Unit, reply: &Reply) {
         if *reply == Reply::Verdict(Verdict::Accepted) {
             self.seen().check("a report was accepted", &[Fact::Answered(unit)]);
@@ -115,7 +115,7 @@ impl Trace {
     pub fn findings(&self) -> Findings {
         let seen = self.seen();
         let (batches, checked, violations) = (seen.batches, seen.checked, seen.violations);
-        Findings { batches, checked, violations, told: seen.told.clone() }
+        Findings { batches, checked, violations, described: seen.described.clone() }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -145,8 +145,8 @@ impl Seen {
         self.checked += 1;
         if let Some(missing) = needs.iter().find(|fact| !self.facts.contains(fact)) {
             self.violations += 1;
-            if self.told.len() < TOLD_MAX {
-                self.told.push(format!("{what} before this was on disk: {missing:?}"));
+            if self.described.len() < DESCRIBED_MAX {
+                self.described.push(format!("{what} before this was on disk: {missing:?}"));
             }
         }
         let after = self.batches;
@@ -174,7 +174,7 @@ mod tests {
     use windlass_protocol::{Scope, Work};
     use windlass_store::Position;
 
-    /// One chain of one step: its two batches, and what is told after each.
+    /// One chain of one step: its two batches, and what is answered after each.
     struct Story {
         trace: Trace,
         batches: [Vec<Write>; 2],
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_after_its_commit_is_in_order() {
+    fn an_answer_after_its_commit_is_in_order() {
         let story = Story::new();
         story.write(0);
         story.tell_first();

@@ -47,7 +47,7 @@ pub struct Verified {
     pub records: u64,
 }
 
-/// Reads the whole store; the first thing that is not as expected is told.
+/// Reads the whole store; the first thing that is not as expected is the error.
 pub fn verify(folder: &Path, expected: &[Expected], progress: &Progress) -> anyhow::Result<Verified> {
     let store = Sqlite::open(&Folder::store(folder))?;
     let mut verifier =

@@ -116,7 +116,7 @@ fn output(conditions: &[Condition], result: &str, default: Option<&str>) -> Valu
         "[{}] | selectattr(\"is\") | map(attribute=\"id\") | first",
         each.collect::<Vec<_>>().join(", ")
     );
-    let told: Map<String, Value> = conditions
+    let evaluated: Map<String, Value> = conditions
         .iter()
         .map(|condition| (condition.id.clone(), json!(format!("{{{{ {} }}}}", condition.expression))))
         .collect();
@@ -124,6 +124,6 @@ fn output(conditions: &[Condition], result: &str, default: Option<&str>) -> Valu
         "result": format!("{{{{ {result} }}}}"),
         "matched": format!("{{{{ ({matched}) | default(none) }}}}"),
         "branch": format!("{{{{ ({matched}) | default({}) }}}}", literal(&json!(default))),
-        "conditions": told,
+        "conditions": evaluated,
     })
 }

@@ -1,12 +1,12 @@
 //! Conditions, asked of values.
 
 use super::workflow;
-use crate::told::net;
+use crate::compiled::net;
 use serde_json::{Value, json};
 use windlass_kernel::net::Work;
 
 /// What a conditional gives for these inputs.
-fn told(config: &Value, inputs: &Value) -> Value {
+fn evaluated(config: &Value, inputs: &Value) -> Value {
     let net = net(&workflow(&[&format!("c: conditional {config}")], &[]));
     let Work::Pure { output: Some(output), .. } = &net.spec().steps[0].work else {
         panic!("it needs no worker")
@@ -18,10 +18,10 @@ fn told(config: &Value, inputs: &Value) -> Value {
 fn holds(operator: &str, variable: Value, value: Value) -> bool {
     let conditions =
         json!([{ "id": "q", "variable": "{{ inputs.v }}", "operator": operator, "value": value }]);
-    let told = told(&json!({ "conditions": conditions }), &json!({ "v": variable }));
-    assert_eq!(told["result"], told["conditions"]["q"]);
-    assert_eq!(told["matched"] == "q", told["result"] == true);
-    told["result"].as_bool().unwrap_or_else(|| panic!("{told}"))
+    let result = evaluated(&json!({ "conditions": conditions }), &json!({ "v": variable }));
+    assert_eq!(result["result"], result["conditions"]["q"]);
+    assert_eq!(result["matched"] == "q", result["result"] == true);
+    result["result"].as_bool().unwrap_or_else(|| panic!("{result}"))
 }
 
 /// For each pair of values the operators that hold, in short.
@@ -125,8 +125,8 @@ fn what_is_missing_satisfies_nothing_but_its_emptiness() {
     let conditions = operators().map(
         |operator| json!({ "id": operator, "variable": "inputs.none", "operator": operator, "value": "x" }),
     );
-    let told = told(&json!({ "conditions": conditions.collect::<Vec<_>>() }), &json!({}));
-    let holding: Vec<&String> = told["conditions"]
+    let result = evaluated(&json!({ "conditions": conditions.collect::<Vec<_>>() }), &json!({}));
+    let holding: Vec<&String> = result["conditions"]
         .as_object()
         .expect("a map")
         .iter()
@@ -167,9 +167,10 @@ fn modes_join_conditions_and_the_first_that_holds_is_the_branch() {
             "evaluationMode": mode, "defaultBranch": "none of them",
         })
     };
-    let check = |mode: &str, inputs: Value, result: bool, branch: &str| {
-        let told = told(&config(mode), &inputs);
-        assert_eq!((&told["result"], &told["branch"]), (&json!(result), &json!(branch)), "{mode} {inputs}");
+    let check = |mode: &str, inputs: Value, expected: bool, branch: &str| {
+        let result = evaluated(&config(mode), &inputs);
+        let found = (&result["result"], &result["branch"]);
+        assert_eq!(found, (&json!(expected), &json!(branch)), "{mode} {inputs}");
     };
     check("all", json!({ "a": true, "b": true, "c": true }), true, "a");
     check("all", json!({ "b": true, "c": true }), false, "b");

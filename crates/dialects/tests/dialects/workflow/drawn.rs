@@ -1,6 +1,6 @@
 //! The shape that visual editors keep, and the flat one.
 
-use crate::told::{check, net};
+use crate::compiled::{check, net};
 
 /// As React Flow keeps it, with what belongs to the drawing.
 const DRAWN: &str = r##"{

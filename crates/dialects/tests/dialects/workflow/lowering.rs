@@ -1,7 +1,7 @@
 //! What workflows become.
 
 use super::workflow;
-use crate::told::net;
+use crate::compiled::net;
 use serde_json::{Value, json};
 use windlass_dialects::workflow::{RetryPolicy, failure_mode};
 use windlass_dialects::{Overrides, compile};
@@ -179,18 +179,18 @@ fn an_http_node_is_a_task_with_the_tools_fields() {
     );
     let net = net(&text);
     assert_eq!(step(&net, "a").retry.attempts_max, 1, "it tries by itself, and then goes on");
-    let told = task(&net, "a");
-    assert_eq!((&told["kind"], &told["timeout_ms"]), (&json!("http"), &json!(5_000)));
+    let task = task(&net, "a");
+    assert_eq!((&task["kind"], &task["timeout_ms"]), (&json!("http"), &json!(5_000)));
     assert_eq!(
-        told["config"],
+        task["config"],
         json!({
             "url": "http://x/{{ (inputs.id) | urlencode | replace('/', '%2F') }}", "method": "POST", "headers": { "X-A": "1", "Content-Type": "application/xml" },
             "params": { "q": [1, 2] }, "body": "<a/>", "timeout": 5.0, "response_mapping": "$.items",
             "auth": { "type": "basic", "username": "u", "password": "{{ DB_PASSWORD }}" },
         })
     );
-    assert_eq!(told["rules"][0]["action"]["do"], "retry");
-    assert_eq!(told["rules"][1]["action"]["do"], "continue");
+    assert_eq!(task["rules"][0]["action"]["do"], "retry");
+    assert_eq!(task["rules"][1]["action"]["do"], "continue");
     let Work::Task { spec } = &step(&net, "a").work else { panic!("a task") };
     assert_eq!(spec["node"]["credentials"], json!({ "DB_PASSWORD": "DB_PASSWORD" }));
     assert_eq!(
@@ -229,9 +229,9 @@ fn a_text_of_json_is_json_with_templates_in_its_strings() {
         let body = json!({ "url": "http://x", "method": "POST", "bodyType": "json", "body": body });
         task(&net(&workflow(&[&format!("a: http_api {body}")], &[])), "a")["config"].clone()
     };
-    let told = config(r#" {"name": "{{ inputs.n }}", "list": [1, "x {{ inputs.n }}"]} "#);
-    assert_eq!(told["json"], json!({ "name": "{{ inputs.n }}", "list": [1, "x {{ inputs.n }}"] }));
-    assert_eq!(told["body"], Value::Null);
+    let request = config(r#" {"name": "{{ inputs.n }}", "list": [1, "x {{ inputs.n }}"]} "#);
+    assert_eq!(request["json"], json!({ "name": "{{ inputs.n }}", "list": [1, "x {{ inputs.n }}"] }));
+    assert_eq!(request["body"], Value::Null);
     assert_eq!(config("{{ inputs.all }}")["json"], "{{ inputs.all }}");
     let written = config("{{ inputs.all | tojson }}");
     assert_eq!(
@@ -317,16 +317,16 @@ fn the_trigger_says_what_the_inputs_are() {
     assert_eq!(compiled.workload, json!({ "days": 3 }));
     let schema = compiled.manifest.inputs_schema.expect("a schema");
     let schema = windlass_dialects::InputsSchema::new(&schema).expect("a usable schema");
-    let told = |inputs: Value| {
+    let problems = |inputs: Value| {
         schema
             .check(&inputs)
             .into_iter()
             .map(|problem| format!("{}: {}", problem.path, problem.message))
             .collect::<Vec<_>>()
     };
-    assert_eq!(told(json!({ "city": "Ulm", "days": 3 })), [""; 0]);
+    assert_eq!(problems(json!({ "city": "Ulm", "days": 3 })), [""; 0]);
     assert_eq!(
-        told(json!({ "days": "x" })),
+        problems(json!({ "days": "x" })),
         ["inputs: \"city\" is a required property", "inputs.days: \"x\" is not of type \"integer\""]
     );
 }

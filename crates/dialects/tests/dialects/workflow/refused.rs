@@ -1,7 +1,7 @@
-//! Workflows with mistakes: each is told where it stands, with a way to repair it.
+//! Workflows with mistakes: each is reported at its line, with a repair.
 
 use super::workflow;
-use crate::told::check;
+use crate::compiled::check;
 
 fn refused(nodes: &[&str], edges: &[&str], expected: &[&str]) {
     check(&workflow(nodes, edges), expected);
@@ -46,7 +46,7 @@ fn a_workflow_needs_nodes_and_each_of_them_an_id_and_a_known_type() {
 }
 
 #[test]
-fn fields_that_do_not_exist_do_not_fit_or_are_missing_are_told() {
+fn unknown_unfit_and_missing_fields_are_refused() {
     refused(
         &[
             "a: shell {comand: x, timeout: soon}",

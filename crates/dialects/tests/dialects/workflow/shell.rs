@@ -1,6 +1,6 @@
 //! Values in commands: words of the script, never parts of the program.
 
-use crate::told::{check, net};
+use crate::compiled::{check, net};
 use serde_json::{Value, json};
 use windlass_kernel::net::Work;
 

@@ -16,12 +16,12 @@ fn every_type_has_a_schema_that_is_one_and_knows_its_fields() {
         for field in kind.schema["properties"].as_object().expect("fields").keys() {
             let config = json!({ field: null });
             let text = json!({ "nodes": [{ "id": "a", "type": kind.name, "config": config }] }).to_string();
-            let unknown = compile(&text).diagnostics.into_iter().any(|told| told.code == "E0103");
+            let unknown = compile(&text).diagnostics.into_iter().any(|diagnostic| diagnostic.code == "E0103");
             assert!(!unknown, "the parser does not know `{field}` of {}", kind.name);
         }
         let text =
             json!({ "nodes": [{ "id": "a", "type": kind.name, "config": { "nonsense": 1 } }] }).to_string();
-        assert!(compile(&text).errors().any(|told| told.code == "E0103"), "{}", kind.name);
+        assert!(compile(&text).errors().any(|diagnostic| diagnostic.code == "E0103"), "{}", kind.name);
         let refused = jsonschema::is_valid(&kind.schema, &json!({ "nonsense": 1 }));
         assert!(!refused, "the schema of {} accepts a field that does not exist", kind.name);
     }
@@ -49,7 +49,7 @@ fn the_schema_of_documents_refuses_what_the_parser_refuses() {
 }
 
 #[test]
-fn the_page_on_workflows_tells_every_type_field_and_handle() {
+fn the_page_on_workflows_lists_every_type_field_and_handle() {
     let page = include_str!("../../../../../docs/workflows.md");
     let said = |word: &str| {
         page.contains(&format!("`{word}`"))
@@ -61,8 +61,8 @@ fn the_page_on_workflows_tells_every_type_field_and_handle() {
             page.lines().any(|line| line.starts_with("###") && line.split(' ').any(|word| word == kind.name));
         assert!(heading, "there is no heading for {}", kind.name);
         for field in kind.schema["properties"].as_object().expect("fields").keys() {
-            let told = said(field) || page.contains(&format!("`config.{field}`"));
-            assert!(told, "`{field}` of {} is not on the page", kind.name);
+            let diagnostic = said(field) || page.contains(&format!("`config.{field}`"));
+            assert!(diagnostic, "`{field}` of {} is not on the page", kind.name);
         }
         for handle in &kind.handles {
             assert!(said(handle.name), "the handle `{}` of {} is not on the page", handle.name, kind.name);

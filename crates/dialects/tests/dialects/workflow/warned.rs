@@ -1,7 +1,7 @@
 //! Workflows that can run and are probably not meant so.
 
 use super::workflow;
-use crate::told::check;
+use crate::compiled::check;
 use windlass_dialects::compile;
 
 fn warned(nodes: &[&str], edges: &[&str], expected: &[&str]) {
@@ -63,7 +63,7 @@ fn an_input_that_has_the_name_of_a_node_is_warned_of() {
 }
 
 #[test]
-fn names_that_nobody_gives_are_told_when_the_inputs_are_known() {
+fn undefined_names_are_reported_when_the_inputs_are_known() {
     let trigger =
         "start: trigger {manualConfig: {inputPayload: {type: object, properties: {city: {type: string}}}}}";
     warned(
@@ -114,15 +114,15 @@ fn a_secret_in_the_text_moves_into_the_store() {
 
 /// Each field that another one beside it makes idle, and the words about it.
 #[test]
-fn a_field_that_changes_nothing_is_told() {
+fn a_field_without_effect_is_a_warning() {
     let check = |node: &str, field: &str, why: &str| {
         let compiled = compile(&workflow(&[node], &[]));
-        let told: Vec<String> = compiled
+        let warnings: Vec<String> = compiled
             .warnings()
             .filter(|warning| warning.code == "W0243")
             .map(|warning| warning.message.clone())
             .collect();
-        assert_eq!(told, [format!("`{field}` of node `a` has no effect: {why}")], "{node}");
+        assert_eq!(warnings, [format!("`{field}` of node `a` has no effect: {why}")], "{node}");
     };
     check(
         "a: trigger {triggerMode: schedule, scheduleConfig: {type: cron, cronExpression: '0 * * * *'}}",
@@ -197,9 +197,9 @@ fn a_loop_that_is_cut_short_says_so() {
 
 #[test]
 fn a_trigger_that_waits_for_requests_without_a_path_waits_for_ever() {
-    let told = "W0246 3:34 nodes[0].config: node `t` is started by requests, and `webhookConfig` has no `path` (add `webhookConfig: {path: /NAME}`: it is started by requests to /hooks/NAME)";
-    warned(&["t: trigger {triggerMode: webhook}"], &[], &[told]);
-    warned(&["t: trigger {triggerMode: webhook, webhookConfig: {method: GET}}"], &[], &[told]);
+    let warnings = "W0246 3:34 nodes[0].config: node `t` is started by requests, and `webhookConfig` has no `path` (add `webhookConfig: {path: /NAME}`: it is started by requests to /hooks/NAME)";
+    warned(&["t: trigger {triggerMode: webhook}"], &[], &[warnings]);
+    warned(&["t: trigger {triggerMode: webhook, webhookConfig: {method: GET}}"], &[], &[warnings]);
     warned(&["t: trigger {triggerMode: webhook, webhookConfig: {path: a}}"], &[], &[]);
     warned(&["t: trigger {triggerMode: manual, webhookConfig: {path: a}}"], &[], &[]);
 }

@@ -219,14 +219,14 @@ impl Reading {
                 let first = LogProjection::new(self.id, &self.net);
                 histories.lines.begin(self.id, first, self.place.journal, PAGE)
             });
-            let Some((told, next)) = histories.lines.read(reader, &self.net, &mut page, slice)? else {
+            let Some((events, next)) = histories.lines.read(reader, &self.net, &mut page, slice)? else {
                 self.page = Some(page);
                 return Ok(None);
             };
             self.pages += 1;
             let (lines, more_lines) = self.lines(reader)?;
             let more = (next.is_some(), more_lines);
-            match self.merge(told.into(), lines, more) {
+            match self.merge(events.into(), lines, more) {
                 Stop::Full => return Ok(Some(self.page_of_logs(true))),
                 Stop::Over => return Ok(Some(self.page_of_logs(false))),
                 Stop::ReadOn if slice.is_over() => return Ok(None),
@@ -261,17 +261,17 @@ impl Reading {
     /// Goes on until the page is full, or one of both lists is to be read on.
     fn merge(
         &mut self,
-        mut told: VecDeque<LifecycleLine>,
+        mut events: VecDeque<LifecycleLine>,
         mut lines: Lines,
         (more_told, more_lines): (bool, bool),
     ) -> Stop {
         loop {
-            let is_line_next = match (told.front(), lines.front()) {
+            let is_line_next = match (events.front(), lines.front()) {
                 (None, _) if more_told => return Stop::ReadOn,
                 (_, None) if more_lines => return Stop::ReadOn,
                 (None, None) => return Stop::Over,
-                (told, line) => {
-                    told.is_none_or(|told| line.is_some_and(|(_, line)| is_before(&line.line, told)))
+                (event, line) => {
+                    event.is_none_or(|event| line.is_some_and(|(_, line)| is_before(&line.line, event)))
                 }
             };
             let (place, entry) = match is_line_next {
@@ -280,10 +280,10 @@ impl Reading {
                     (Place { journal: self.place.journal, ..after }, self.of_line(line))
                 }
                 false => {
-                    let Some(told) = told.pop_front() else { return Stop::Over };
+                    let Some(event) = events.pop_front() else { return Stop::Over };
                     (
-                        Place { journal: JournalCursor::after(told.version), ..self.place },
-                        self.of_journal(told),
+                        Place { journal: JournalCursor::after(event.version), ..self.place },
+                        self.of_journal(event),
                     )
                 }
             };
@@ -308,18 +308,18 @@ impl Reading {
         label.map(|label| (label.id, label.name)).unzip()
     }
 
-    fn of_journal(&self, told: LifecycleLine) -> (Millis, Entry) {
-        let (node_id, node_name) = self.label(told.step);
+    fn of_journal(&self, event: LifecycleLine) -> (Millis, Entry) {
+        let (node_id, node_name) = self.label(event.step);
         let entry = Entry {
-            id: format!("log_v{:024x}", told.version),
-            timestamp: time(told.at),
-            level: told.level.name(),
+            id: format!("log_v{:024x}", event.version),
+            timestamp: time(event.at),
+            level: event.level.name(),
             node_id,
             node_name,
-            message: told.text,
-            data: told.data,
+            message: event.text,
+            data: event.data,
         };
-        (told.at, entry)
+        (event.at, entry)
     }
 
     fn of_line(&self, StoredLine { step, attempt, id, line }: StoredLine) -> (Millis, Entry) {
@@ -349,8 +349,8 @@ enum Stop {
 }
 
 /// At the same time a record comes first, unless it is the end of what the line belongs to.
-fn is_before(line: &Line, told: &LifecycleLine) -> bool {
-    Millis(line.at) < told.at || told.is_end && Millis(line.at) == told.at
+fn is_before(line: &Line, event: &LifecycleLine) -> bool {
+    Millis(line.at) < event.at || event.is_end && Millis(line.at) == event.at
 }
 
 /// What the node gave along, and where the line comes from.

@@ -186,7 +186,7 @@ impl ExecutionOptions {
         }
     }
 
-    /// Where it leads is looked at again whenever something is sent there; what can be seen now is told now.
+    /// Where it leads is looked at again whenever something is sent there; what is wrong now is refused now.
     fn webhook(&self, egress: &Egress) -> Result<Option<Webhook>, Problem> {
         let Some(url) = &self.webhook_url else {
             return match &self.webhook_events {

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_tells_when_it_was_made() {
+    fn an_id_contains_its_creation_time() {
         let id = windlass_engine::new_execution_id(Millis(1_769_428_800_123), 5);
         assert_eq!(created_at(id), Millis(1_769_428_800_123));
     }

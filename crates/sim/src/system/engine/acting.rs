@@ -82,7 +82,7 @@ impl World {
                 self.telling.say(self.now, || format!("report of {}: {verdict:?}", name(report.unit)));
             }
             (Call::Agent(call), Reply::Agent(answer)) => {
-                self.watch.told_agent(call, answer)?;
+                self.watch.agent_was_answered(call, answer)?;
                 self.telling
                     .say(self.now, || format!("call {} of {}: {answer:?}", call.call, name(call.unit)));
                 if self.sabotage == Some(Sabotage::AgentAnswerLost) && self.rng.percent(30) {
@@ -114,8 +114,8 @@ impl World {
         let Some((worker, life, caller)) = engine.sessions.get(&session).cloned() else { return Ok(()) };
         self.telling.say(self.now, || match &order {
             Order::Run(work) => format!("worker {worker} gets {} of step {}", name(work.unit), work.step),
-            Order::Stop { unit, .. } => format!("worker {worker} is told to stop {}", name(*unit)),
-            Order::Unknown => format!("worker {worker} is told that its session is unknown"),
+            Order::Stop { unit, .. } => format!("worker {worker} is ordered to stop {}", name(*unit)),
+            Order::Unknown => format!("worker {worker} learns that its session is unknown"),
         });
         let heard = Heard { caller, reply: Reply::Order(order), session: Some(session) };
         self.send_to_worker(worker, life, heard);

@@ -9,16 +9,16 @@ use windlass_kernel::{AgentDecision, Event, RunId};
 use windlass_protocol::{AgentAnswer, AgentCall};
 
 impl Watch {
-    pub fn told_agent(&mut self, call: &AgentCall, told: &AgentAnswer) -> Result<(), Broken> {
+    pub fn agent_was_answered(&mut self, call: &AgentCall, answered: &AgentAnswer) -> Result<(), Broken> {
         let (execution, run, _) = parts(call.unit);
         let shadow = self.shadows.get(&execution);
         let decided = shadow.and_then(|shadow| decision(shadow, run, &call.call));
-        let on_disk = match (told, &decided) {
+        let on_disk = match (answered, &decided) {
             (
                 AgentAnswer::Done { .. } | AgentAnswer::Failed(_) | AgentAnswer::Cancelled,
                 Some((_, decision)),
             ) => {
-                matches!((decision, shadow), (AgentDecision::Execute { tool, .. }, Some(shadow)) if ended(shadow, *tool, told))
+                matches!((decision, shadow), (AgentDecision::Execute { tool, .. }, Some(shadow)) if ended(shadow, *tool, answered))
             }
             (AgentAnswer::Noted, Some((at, AgentDecision::Pause { .. }))) => {
                 shadow.is_some_and(|shadow| shadow.records().skip(*at).any(|record| ends_hold(&record.event)))
@@ -30,7 +30,7 @@ impl Watch {
         };
         if !on_disk {
             let what = format!(
-                "call {} of {:?} was answered {told:?}; on disk is {decided:?}",
+                "call {} of {:?} was answered {answered:?}; on disk is {decided:?}",
                 call.call, call.unit
             );
             return Err(Broken::new("K7", what));
@@ -55,13 +55,13 @@ fn decision<'s>(shadow: &'s Shadow, agent: RunId, name: &str) -> Option<(usize, 
     })
 }
 
-fn ended(shadow: &Shadow, tool: RunId, told: &AgentAnswer) -> bool {
-    shadow.records().any(|record| match (&record.event, told) {
-        (Event::Done { run, output, .. }, AgentAnswer::Done { output: told }) => {
-            *run == tool && output == told
+fn ended(shadow: &Shadow, tool: RunId, answered: &AgentAnswer) -> bool {
+    shadow.records().any(|record| match (&record.event, answered) {
+        (Event::Done { run, output, .. }, AgentAnswer::Done { output: answered }) => {
+            *run == tool && output == answered
         }
-        (Event::Failed { run, failure, .. }, AgentAnswer::Failed(told)) => {
-            *run == tool && failure.code == told.code
+        (Event::Failed { run, failure, .. }, AgentAnswer::Failed(answered)) => {
+            *run == tool && failure.code == answered.code
         }
         (Event::Dropped { run, .. }, AgentAnswer::Cancelled) => *run == tool,
         (Event::Cleared(cleared), AgentAnswer::Cancelled) => {

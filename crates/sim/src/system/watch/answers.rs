@@ -33,7 +33,7 @@ impl Watch {
         if journaled || recalled {
             return Ok(());
         }
-        Err(Broken::new("K7", format!("{unit:?} was told to stop, and its journal does not say why")))
+        Err(Broken::new("K7", format!("{unit:?} was ordered to stop, and its journal does not say why")))
     }
 
     /// The verdict on a report.
@@ -41,8 +41,8 @@ impl Watch {
         let (execution, run, fence) = parts(report.unit);
         let answer = self.shadows.get(&execution).and_then(|shadow| shadow.answers.get(&(run, fence)));
         let untrue = |what: &str| {
-            let told = format!("a report of {:?} was answered {verdict:?}: {what}", report.unit);
-            Err(Broken::new("K7", told))
+            let message = format!("a report of {:?} was answered {verdict:?}: {what}", report.unit);
+            Err(Broken::new("K7", message))
         };
         let open = is_open(&self.shadows, report.unit);
         match (verdict, answer) {
@@ -106,12 +106,14 @@ impl Watch {
 fn says(answer: &Answer, outcome: &Outcome) -> bool {
     let Answer::Report { result, .. } = answer else { return false };
     match (result, outcome) {
-        (WorkResult::Done { output }, Outcome::Done { output: told }) => **output == *told,
-        (WorkResult::Failed(failure), Outcome::Failed(told)) => failure.code == told.code,
+        (WorkResult::Done { output }, Outcome::Done { output: reported }) => **output == *reported,
+        (WorkResult::Failed(failure), Outcome::Failed(reported)) => failure.code == reported.code,
         (WorkResult::Stopped, Outcome::Stopped) => true,
-        (WorkResult::Later { delay_ms, .. }, Outcome::Later { delay_ms: told, .. }) => delay_ms == told,
-        (WorkResult::Child { definition, .. }, Outcome::Child { definition: told, .. }) => {
-            **definition == *told
+        (WorkResult::Later { delay_ms, .. }, Outcome::Later { delay_ms: reported, .. }) => {
+            delay_ms == reported
+        }
+        (WorkResult::Child { definition, .. }, Outcome::Child { definition: reported, .. }) => {
+            **definition == *reported
         }
         _ => false,
     }

@@ -106,10 +106,10 @@ impl Shadow {
 
     /// A fence has one answer for ever (K3).
     fn answered(&mut self, record: &Record) -> Result<(), Broken> {
-        let Some((at, told)) = answer(record) else { return Ok(()) };
+        let Some((at, answered)) = answer(record) else { return Ok(()) };
         match self.answers.get(&at) {
-            None => drop(self.answers.insert(at, told)),
-            // What a person said is told first, and then what it led to.
+            None => drop(self.answers.insert(at, answered)),
+            // The answer of a person comes first, and then what it led to.
             Some(Answer::Manual(_)) => {}
             Some(earlier) => {
                 let what = format!("{at:?} was answered again; the first answer was {earlier:?}");

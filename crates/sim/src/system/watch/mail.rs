@@ -22,14 +22,14 @@ struct Posted {
     to: ExecutionId,
 }
 
-/// Whoever is started, told to stop or told of an end hears of it by mail of the very commit that says so.
+/// A start, an order to stop and an end are mailed by the commit that records them.
 pub(super) fn goes_with(commit: &Commit, shadows: &BTreeMap<ExecutionId, Shadow>) -> Result<(), Broken> {
     let parent = shadows.get(&commit.execution).and_then(|shadow| shadow.state.head.parent.clone());
     let sent = |to: ExecutionId, is: fn(&Letter) -> bool| {
         commit.mail.iter().any(|mail| mail.to == to && is(&mail.letter))
     };
     for record in &*commit.records {
-        let told = match &record.event {
+        let mailed = match &record.event {
             Event::ChildStarted { child, .. } => {
                 sent(*child, |letter| matches!(letter, Letter::Start { .. }))
             }
@@ -41,7 +41,7 @@ pub(super) fn goes_with(commit: &Commit, shadows: &BTreeMap<ExecutionId, Shadow>
                 .is_none_or(|parent| sent(parent.execution, |letter| matches!(letter, Letter::Ended { .. }))),
             _ => true,
         };
-        if !told {
+        if !mailed {
             let what = format!("a commit of {} says {:?} and sends no mail", commit.execution, record.event);
             return Err(Broken::new("mail with its commit", what));
         }

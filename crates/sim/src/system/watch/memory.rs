@@ -1,4 +1,4 @@
-//! What users asked for and what they were answered. What they were told must be so, and stay so.
+//! What users asked for and what they were answered. Every answer must be true, and stay true.
 
 use super::Watch;
 use super::journal::Shadow;
@@ -113,10 +113,10 @@ fn inputs(number: usize) -> Value {
 
 impl Watch {
     /// An answer goes out to a user: what it says is on disk at this moment (K7).
-    pub fn told(&self, number: usize, ask: &Ask, answer: &Answer) -> Result<(), Broken> {
+    pub fn was_answered(&self, number: usize, ask: &Ask, answer: &Answer) -> Result<(), Broken> {
         let untrue = |what: &str| {
-            let told = format!("ask {number} ({:?}) was answered {answer:?}: {what}", ask.wish);
-            Err(Broken::new("K7", told))
+            let message = format!("ask {number} ({:?}) was answered {answer:?}: {what}", ask.wish);
+            Err(Broken::new("K7", message))
         };
         match (&ask.wish, answer) {
             (Wish::Define(_), Answer::Defined { .. }) | (_, Answer::Stopping) => Ok(()),
@@ -197,7 +197,7 @@ impl Watch {
         }
     }
 
-    /// Everything that users were told holds for ever.
+    /// Every answer to a user holds for ever.
     pub fn remembers(&self, memory: &Memory) -> Result<(), Broken> {
         for (number, ask) in memory.asks.iter().enumerate() {
             match (&ask.answer, ask.wish.about().and_then(|id| self.shadows.get(&id))) {

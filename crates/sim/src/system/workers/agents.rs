@@ -156,7 +156,7 @@ impl World {
         worker: usize,
         unit: Unit,
         call: &str,
-        told: &AgentAnswer,
+        answer: &AgentAnswer,
     ) -> Result<(), Broken> {
         let Some(bench) = self.bench(worker, unit) else { return Ok(()) };
         let waits = matches!(&bench.waits, Waits::Answer(open) if open == call.trim_end_matches('\''));
@@ -165,8 +165,8 @@ impl World {
         }
         let Some(agent) = &mut bench.agent else { return Ok(()) };
         let gives_up = match agent.open.take() {
-            Some(AgentAsk::Fail { failure }) if *told == AgentAnswer::Noted => Some(failure),
-            _ if *told == AgentAnswer::Stale => {
+            Some(AgentAsk::Fail { failure }) if *answer == AgentAnswer::Noted => Some(failure),
+            _ if *answer == AgentAnswer::Stale => {
                 Some(Failure::new(ErrorClass::Unknown, "STOPPED", "its work is over"))
             }
             _ => None,

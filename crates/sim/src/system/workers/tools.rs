@@ -17,7 +17,7 @@ pub(super) struct Bench {
     pub(super) waits: Waits,
     /// The call that it has begun is an agent.
     pub(super) agent: Option<Agent>,
-    /// Counts what it waited for, so that what comes too late is told apart.
+    /// Counts what it waited for, so that what comes too late is distinguished.
     serial: u64,
     pub(super) halted: bool,
     /// It is over; the session is to hear of it.
@@ -228,7 +228,8 @@ impl World {
             let Some(report) = process.bench.remove(&unit).and_then(|bench| bench.over) else { continue };
             self.watch.leases.end(unit);
             self.telling.say(self.now, || {
-                let how = report.as_ref().map_or("it was stopped".to_owned(), |report| told(&report.outcome));
+                let how =
+                    report.as_ref().map_or("it was stopped".to_owned(), |report| described(&report.outcome));
                 format!("worker {worker} is done with {}: {how}", super::super::telling::unit(unit))
             });
             inputs.push(Input::Ended { unit, report });
@@ -237,7 +238,7 @@ impl World {
     }
 }
 
-fn told(outcome: &Outcome) -> String {
+fn described(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done { .. } => "done".into(),
         Outcome::Failed(failure) => format!("failed, {}", failure.code),

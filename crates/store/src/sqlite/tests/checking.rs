@@ -15,7 +15,7 @@ use windlass_kernel::{Create, ExecutionId, Input, Millis};
 fn checked(folder: &Folder) -> Report {
     let mut calls = 0;
     let report = check(&mut Sqlite::read_only(&folder.path()).unwrap(), &mut |_| calls += 1).unwrap();
-    assert!(calls > 0, "progress is told");
+    assert!(calls > 0, "progress is reported");
     report
 }
 
@@ -28,36 +28,39 @@ fn store() -> Folder {
     folder
 }
 
-fn told(problems: &[Problem]) -> String {
+fn listed(problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
 #[test]
 fn a_sound_store_has_no_problems() {
     let report = checked(&store());
-    assert!(report.is_sound(), "{}", told(&report.problems));
+    assert!(report.is_sound(), "{}", listed(&report.problems));
     assert_eq!((report.executions, report.journal_rows, report.more), (3, 12, 0));
     assert!(report.records > 12, "{report:?}");
 }
 
-/// Something is done to the second execution: only it is told, as `expected` says, and the others are still checked.
+/// Something is done to the second execution: only it is reported, as `expected` says, and the others are still checked.
 fn finds(sql: &str, expected: &[&str]) {
     let folder = store().copy();
     let changed = folder.raw().execute_batch(sql);
     assert!(changed.is_ok(), "{sql}: {changed:?}");
     let report = checked(&folder);
-    let told = told(&report.problems);
+    let found = listed(&report.problems);
     for words in expected {
-        assert!(told.contains(words), "{sql}: `{words}` is not told in:\n{told}");
+        assert!(found.contains(words), "{sql}: `{words}` is missing in:\n{found}");
     }
     assert_eq!(report.executions, 3, "{sql}");
     for other in [1, 3] {
-        assert!(!told.contains(&ExecutionId(other).to_string()), "{sql}: another execution is told:\n{told}");
+        assert!(
+            !found.contains(&ExecutionId(other).to_string()),
+            "{sql}: another execution is reported:\n{found}"
+        );
     }
 }
 
 #[test]
-fn changed_journal_rows_are_told_with_their_place() {
+fn changed_journal_rows_are_found_with_their_position() {
     let second = "execution 00000000000000000000000000000002";
     let damaged = [second, "version 0, journal: its checksum does not fit its bytes"];
     finds(
@@ -78,7 +81,7 @@ fn changed_journal_rows_are_told_with_their_place() {
 }
 
 #[test]
-fn missing_and_moved_journal_rows_are_told() {
+fn missing_and_moved_journal_rows_are_found() {
     let second = "execution 00000000000000000000000000000002";
     finds("DELETE FROM journal WHERE execution = 2 AND version = 0", &[second, "missing"]);
     finds(
@@ -105,7 +108,7 @@ fn missing_and_moved_journal_rows_are_told() {
 }
 
 #[test]
-fn a_row_swapped_between_executions_is_told() {
+fn a_row_swapped_between_executions_is_found() {
     let folder = store().copy();
     let raw = folder.raw();
     raw.execute_batch(
@@ -116,11 +119,11 @@ fn a_row_swapped_between_executions_is_told() {
     drop(raw);
     let report = checked(&folder);
     let wrong = report.problems.iter().filter(|problem| problem.what.contains("checksum"));
-    assert_eq!(wrong.count(), 2, "{}", told(&report.problems));
+    assert_eq!(wrong.count(), 2, "{}", listed(&report.problems));
 }
 
 #[test]
-fn rows_that_do_not_follow_from_the_journal_are_told() {
+fn rows_that_do_not_follow_from_the_journal_are_found() {
     let second = "execution 00000000000000000000000000000002";
     for column in ["version", "phase", "at", "due"] {
         let says = format!("heads: `{column}` is not what the journal says");
@@ -159,7 +162,7 @@ fn rows_that_do_not_follow_from_the_journal_are_told() {
 }
 
 #[test]
-fn rows_of_no_execution_are_told() {
+fn rows_of_no_execution_are_found() {
     let folder = store().copy();
     folder
         .raw()
@@ -176,12 +179,12 @@ fn rows_of_no_execution_are_told() {
             .problems
             .iter()
             .any(|problem| problem.table == table && problem.what.contains("belongs to no execution"));
-        assert!(found, "{table} in\n{}", told(&report.problems));
+        assert!(found, "{table} in\n{}", listed(&report.problems));
     }
 }
 
 #[test]
-fn mail_for_nobody_is_told() {
+fn mail_for_no_execution_is_found() {
     let folder = store();
     let mut store = folder.open();
     let mail = |to: u128, letter| Mail { to: ExecutionId(to), letter, answered: false, at: Millis(1) };
@@ -213,11 +216,11 @@ fn a_store_is_checked_while_it_is_written() {
         }
     };
     let report = check(&mut reader, &mut written).unwrap();
-    assert!(report.is_sound(), "{}", told(&report.problems));
+    assert!(report.is_sound(), "{}", listed(&report.problems));
 }
 
 #[test]
-fn a_pending_delivery_to_a_receiver_that_was_given_up_is_told() {
+fn a_pending_delivery_to_a_receiver_that_was_given_up_is_found() {
     let folder = Folder::new();
     let mut store = folder.open();
     let mut created = World::create(&chain(1), 1).1;

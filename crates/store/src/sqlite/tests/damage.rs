@@ -1,4 +1,4 @@
-//! Files that were cut, flipped or torn: what was answered is there, or the damage is told.
+//! Files that were cut, flipped or torn: what was answered is there, or the damage is reported.
 
 use super::{Folder, log_of, worlds, write};
 use crate::check::check;
@@ -111,7 +111,7 @@ fn a_log_that_is_half_written_over_keeps_what_was_answered() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_journal_row_is_told_when_it_is_read() {
+fn a_flipped_bit_in_a_journal_row_is_found_by_a_read() {
     let folder = Folder::new();
     let mut store = folder.open();
     let worlds = worlds(&mut store);
@@ -132,8 +132,8 @@ fn a_flipped_bit_in_a_journal_row_is_told_when_it_is_read() {
             let set = "UPDATE journal SET records = ?2 WHERE position = ?1";
             raw.execute(set, rusqlite::params![position, flipped]).unwrap();
             let mut reader = Sqlite::read_only(&folder.path()).unwrap();
-            let told = reader.journal(worlds[1].id(), u64::try_from(version).unwrap(), 100).unwrap_err();
-            let StoreError::Damaged(Damage { execution, version: at, .. }) = told else { panic!("{told}") };
+            let error = reader.journal(worlds[1].id(), u64::try_from(version).unwrap(), 100).unwrap_err();
+            let StoreError::Damaged(Damage { execution, version: at, .. }) = error else { panic!("{error}") };
             assert_eq!((execution, at), (worlds[1].id(), u64::try_from(version).unwrap()));
             assert!(reader.journal(worlds[0].id(), 0, 100).is_ok(), "another journal is not touched");
             raw.execute(set, rusqlite::params![position, records]).unwrap();
@@ -163,7 +163,7 @@ fn a_row_that_must_be_there_and_is_not_stops_the_writer() {
 }
 
 #[test]
-fn a_broken_page_is_told() {
+fn a_broken_page_is_found() {
     let folder = Folder::new();
     let mut store = folder.open();
     for n in 0..60 {

@@ -96,19 +96,19 @@ fn run(shell: &[&str], prepare: &str, limited: &str) -> Option<String> {
 #[test]
 fn a_full_disk_loses_nothing_that_was_answered() {
     let mount = "mount -t tmpfs -o size=5m tmpfs \"$0\"";
-    let told = run(&["unshare", "--mount"], mount, "")
+    let output = run(&["unshare", "--mount"], mount, "")
         .or_else(|| run(&["unshare", "--map-root-user", "--mount"], mount, ""));
-    let Some(told) = told else {
+    let Some(output) = output else {
         eprintln!("not run: this system lets nobody mount a small disk");
         return;
     };
-    assert!(told.contains("error: Full("), "{told}");
-    assert!(told.contains("came out well"), "{told}");
+    assert!(output.contains("error: Full("), "{output}");
+    assert!(output.contains("came out well"), "{output}");
 }
 
 #[test]
 fn a_file_that_may_not_grow_loses_nothing_that_was_answered() {
-    let told = run(&["env"], "true", "trap '' XFSZ; ulimit -f 4500;").unwrap();
-    assert!(told.contains("error: Io("), "{told}");
-    assert!(told.contains("came out well"), "{told}");
+    let output = run(&["env"], "true", "trap '' XFSZ; ulimit -f 4500;").unwrap();
+    assert!(output.contains("error: Io("), "{output}");
+    assert!(output.contains("came out well"), "{output}");
 }

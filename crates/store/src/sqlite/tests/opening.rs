@@ -70,7 +70,7 @@ fn a_file_that_is_no_store_is_refused() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_told() {
+fn a_read_only_folder_is_an_error() {
     let folder = Folder::new();
     let is_a_folder = folder.0.path();
     for path in [Path::new("/proc/windlass.db"), &folder.0.path().join("missing/windlass.db"), is_a_folder] {

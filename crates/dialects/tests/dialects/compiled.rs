@@ -1,4 +1,4 @@
-//! The two questions of every test: what is told about a text, and what it becomes.
+//! The two questions of every test: the diagnostics of a text, and the net it becomes.
 
 use crate::schema;
 use windlass_dialects::{Compiled, Diagnostic, compile};
@@ -10,28 +10,31 @@ pub fn playbook(workflow: &str) -> String {
     format!("metadata: {{name: t}}\nworkflow:\n{workflow}")
 }
 
-/// What is told about a text, a line each: code, place, path, message, hint.
+/// The diagnostics of a text, a line each: code, place, path, message, hint.
 pub fn check(text: &str, expected: &[&str]) {
     let compiled = compile(text);
-    let told: Vec<String> = compiled.diagnostics.iter().map(line).collect();
-    assert_eq!(told, expected, "\n{text}");
+    let lines: Vec<String> = compiled.diagnostics.iter().map(line).collect();
+    assert_eq!(lines, expected, "\n{text}");
     assert_eq!(compiled.net.is_some(), compiled.errors().next().is_none(), "a Net iff no error:\n{text}");
     if compiled.net.is_some() {
         schema::accepts(text);
     }
 }
 
-fn line(told: &Diagnostic) -> String {
-    let hint = told.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-    format!("{} {}:{} {}: {}{hint}", told.code, told.line, told.column, told.path, told.message)
+fn line(diagnostic: &Diagnostic) -> String {
+    let hint = diagnostic.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+    format!(
+        "{} {}:{} {}: {}{hint}",
+        diagnostic.code, diagnostic.line, diagnostic.column, diagnostic.path, diagnostic.message
+    )
 }
 
 /// The Net of a text without errors, a line for the policy where it is special and one for each step.
 pub fn lowers(text: &str, expected: &[&str]) {
     let net = net(text);
     let steps = net.steps().map(|(_, step)| summary(&net, step));
-    let told: Vec<String> = policy(&net, net.policy()).into_iter().chain(steps).collect();
-    assert_eq!(told, expected, "\n{text}");
+    let lines: Vec<String> = policy(&net, net.policy()).into_iter().chain(steps).collect();
+    assert_eq!(lines, expected, "\n{text}");
 }
 
 /// What compiles is good for the schema as well.
@@ -45,44 +48,44 @@ pub fn net(text: &str) -> Net {
 
 fn policy(net: &Net, policy: &Policy) -> Option<String> {
     let name = |id: StepId| &net.step(id).name;
-    let mut told = Vec::new();
-    told.extend(policy.entry.filter(|id| *id != StepId(0)).map(|id| format!("from {}", name(id))));
+    let mut lines = Vec::new();
+    lines.extend(policy.entry.filter(|id| *id != StepId(0)).map(|id| format!("from {}", name(id))));
     if let Finish::Step(id) = policy.finish {
-        told.push(format!("final {} {:?}", name(id), policy.final_failure));
+        lines.push(format!("final {} {:?}", name(id), policy.final_failure));
     }
     let plain = Policy::default();
     if (policy.failure, policy.end) != (plain.failure, plain.end) {
-        told.push(format!("{:?} {:?}", policy.failure, policy.end));
+        lines.push(format!("{:?} {:?}", policy.failure, policy.end));
     }
-    told.extend(policy.no_next_is_error.then(|| "no next is an error".to_owned()));
-    told.extend(policy.complete_with_pending_gates.then(|| "gates do not wait".to_owned()));
-    (!told.is_empty()).then(|| told.join(", "))
+    lines.extend(policy.no_next_is_error.then(|| "no next is an error".to_owned()));
+    lines.extend(policy.complete_with_pending_gates.then(|| "gates do not wait".to_owned()));
+    (!lines.is_empty()).then(|| lines.join(", "))
 }
 
 fn summary(net: &Net, step: &Step) -> String {
-    let mut told = format!("{}: {}", step.name, work(&step.work));
+    let mut lines = format!("{}: {}", step.name, work(&step.work));
     for id in &step.reads {
-        told += &format!(" reads {}", net.step(*id).name);
+        lines += &format!(" reads {}", net.step(*id).name);
     }
     if let Some(admit) = &step.admit {
         let rule = |when: Option<&str>, allow| format!("{}={allow}", when.unwrap_or("else"));
         let rules: Vec<String> =
             admit.rules.iter().map(|r| rule(r.when.as_ref().map(|when| when.source()), r.allow)).collect();
-        told += &format!(" admit [{}] {:?}", rules.join(", "), admit.on_deny);
+        lines += &format!(" admit [{}] {:?}", rules.join(", "), admit.on_deny);
     }
     if let Some(repeat) = &step.repeat
         && let LoopKind::ForEach { items } = &repeat.kind
     {
-        told += &format!(" for {} in {} by {}", repeat.iterator, items.source(), repeat.cap);
+        lines += &format!(" for {} in {} by {}", repeat.iterator, items.source(), repeat.cap);
     }
-    told += &step.timeout_ms.map(|ms| format!(" within {ms} ms")).unwrap_or_default();
+    lines += &step.timeout_ms.map(|ms| format!(" within {ms} ms")).unwrap_or_default();
     for arc in &step.router.arcs {
         let arrow = if step.router.mode == RouterMode::Exclusive { "->" } else { "=>" };
-        told += &format!(" {arrow} {}", net.step(arc.to).name);
-        told += &arc.guard.as_ref().map(|guard| format!(" if {}", guard.source())).unwrap_or_default();
-        told += &arc.args.as_ref().map(|args| format!(" with {}", args.source())).unwrap_or_default();
+        lines += &format!(" {arrow} {}", net.step(arc.to).name);
+        lines += &arc.guard.as_ref().map(|guard| format!(" if {}", guard.source())).unwrap_or_default();
+        lines += &arc.args.as_ref().map(|args| format!(" with {}", args.source())).unwrap_or_default();
     }
-    told
+    lines
 }
 
 fn work(work: &Work) -> String {
