@@ -15,7 +15,7 @@ const USES: [(&str, &[&str]); 16] = [
     ("protocol", &["failure"]),
     ("schemas", &[]),
     ("secrets", &[]),
-    ("views", &["artifact", "kernel", "protocol"]),
+    ("views", &["artifact", "expr", "kernel", "protocol"]),
     ("dialects", &["artifact", "kernel", "expr", "protocol", "schemas", "secrets", "views"]),
     ("schedule", &[]),
     ("store", &["artifact", "kernel"]),

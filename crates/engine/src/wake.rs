@@ -5,8 +5,8 @@ use crate::resources::ResourceRequest;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
-    ChildResult, Event, ExecutionId, Input, Millis, Need, Net, NetDigest, Outcome, Outputs, Phase, Record,
-    Rejected, RunId, StartWhen, Values, any_of,
+    ChildResult, Event, ExecutionId, Facet, Input, LifeChange, Millis, Need, Net, NetDigest, Outcome,
+    Outputs, Phase, Record, Rejected, RunChange, RunId, StartWhen, Values, any_of,
 };
 use windlass_protocol as protocol;
 use windlass_store::{
@@ -140,22 +140,16 @@ pub struct Tally {
 impl Tally {
     pub(crate) fn count(&mut self, records: &[Record]) {
         for record in records {
-            let place = match &record.event {
-                Event::Created(_) | Event::Forked(_) => &mut self.started,
-                Event::Ended { outcome: Outcome::Completed, .. } => &mut self.completed,
-                Event::Ended { outcome: Outcome::Partial, .. } => &mut self.partial,
-                Event::Ended { outcome: Outcome::Failed, .. } => &mut self.failed,
-                Event::Ended { outcome: Outcome::Cancelled, .. } => &mut self.cancelled,
-                Event::Done { .. } => &mut self.steps_done,
-                Event::Failed { .. } => &mut self.steps_failed,
-                Event::RetryScheduled { .. } => &mut self.retries,
-                any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                    Compensating Finalizing Restarted Continued Routed Denied Admitted Discarded Fired Skipped
-                    Waiting Woken Delayed Offered Lost Yielded AwaitingManual CompletedManually Dropped LoopStarted
-                    IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided] =>
-                {
-                    continue;
-                }
+            let place = match record.event.facet() {
+                Facet::Life(LifeChange::Created(_) | LifeChange::Forked) => &mut self.started,
+                Facet::Life(LifeChange::Ended(Outcome::Completed)) => &mut self.completed,
+                Facet::Life(LifeChange::Ended(Outcome::Partial)) => &mut self.partial,
+                Facet::Life(LifeChange::Ended(Outcome::Failed)) => &mut self.failed,
+                Facet::Life(LifeChange::Ended(Outcome::Cancelled)) => &mut self.cancelled,
+                Facet::Run(_, RunChange::Done(_)) => &mut self.steps_done,
+                Facet::Run(_, RunChange::Failed { .. }) => &mut self.steps_failed,
+                Facet::Run(_, RunChange::Retried) => &mut self.retries,
+                any_of![Facet: Life Run Demand Internal] => continue,
             };
             *place += 1;
         }

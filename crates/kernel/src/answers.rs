@@ -2,74 +2,23 @@
 //! this code defines how they follow from records.
 
 use crate::any_of;
-use crate::event::{Event, Record};
+use crate::event::{Demand, Facet, LifeChange, Record, RunChange};
 use crate::ids::{Fence, RunId};
-use crate::input::{Answer, Need, Values, WorkResult};
-use crate::step_run::{Patch, Role};
+use crate::input::{Answer, Need, Values};
+use crate::step_run::Role;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_failure::codes;
-
-/// Returns the answer that a record accepted, and the fence it was reported under.
-#[must_use]
-pub fn answer(record: &Record) -> Option<((RunId, Fence), Answer)> {
-    let report = |result, patch: &Patch| Answer::Report { result, patch: Some(patch.clone()) };
-    match &record.event {
-        Event::Done { run, fence: Some(fence), output, patch, .. } => {
-            Some(((*run, *fence), report(WorkResult::Done { output: output.clone() }, patch)))
-        }
-        Event::AwaitingManual { run, answered: Some(fence), output, patch, .. } => {
-            Some(((*run, *fence), report(WorkResult::Done { output: output.clone() }, patch)))
-        }
-        Event::Failed { run, fence: Some(fence), failure, output, patch, reported: true, .. } => {
-            let result = match output {
-                Some(output) => WorkResult::Done { output: output.clone() },
-                None => WorkResult::Failed(failure.clone()),
-            };
-            // A write that conflicted or was too large was not stored.
-            let is_kept =
-                ![codes::CONTEXT_CONFLICT, codes::CONTEXT_TOO_LARGE].contains(&failure.code.as_str());
-            let patch = is_kept.then(|| patch.clone());
-            Some(((*run, *fence), Answer::Report { result, patch }))
-        }
-        Event::RetryScheduled { run, fence: Some(fence), failure, patch, reported: true, .. } => {
-            Some(((*run, *fence), report(WorkResult::Failed(failure.clone()), patch)))
-        }
-        Event::Yielded { run, fence, until, cursor, patch } => {
-            let result = WorkResult::Later { delay_ms: until.since(record.at), cursor: cursor.clone() };
-            Some(((*run, *fence), report(result, patch)))
-        }
-        Event::ChildStarted { run, definition, inputs, delegated: Some(delegated), .. } => {
-            let (definition, inputs) = (definition.clone(), inputs.clone());
-            let result = WorkResult::Child { definition, inputs, cursor: delegated.cursor.clone() };
-            Some(((*run, delegated.fence), report(result, &delegated.patch)))
-        }
-        Event::Dropped { run, fence: Some(fence), reported: Some(result), .. } => {
-            Some(((*run, *fence), Answer::Report { result: (**result).clone(), patch: None }))
-        }
-        Event::Returned { run, fence, .. } => Some(((*run, *fence), Answer::Child)),
-        Event::CompletedManually { run, fence, by } => Some(((*run, *fence), Answer::Manual((**by).clone()))),
-        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
-            Woken Delayed Offered Lost RetryScheduled AwaitingManual Done Failed Dropped LoopStarted
-            IterationStarted IterationEnded Patched ChildStarted NotCompensated AgentDecided Forked] => None,
-    }
-}
 
 /// Returns the output that a record holds for a firing. Imported firings are numbered by their position in `Created`.
 fn find_output(record: &Record, wanted: RunId) -> Option<Arc<Value>> {
-    match &record.event {
-        Event::Done { run, output, .. } if *run == wanted => Some(output.clone()),
-        Event::Created(created) if wanted.generation() == 1 => {
+    match record.event.facet() {
+        Facet::Run(run, RunChange::Done(output)) if run == wanted => Some(output.clone()),
+        Facet::Life(LifeChange::Created(imports)) if wanted.generation() == 1 => {
             let number = usize::try_from(wanted.number()).ok()?;
-            created.create.imports.get(number).map(|import| import.output.clone())
+            imports.get(number).map(|import| import.output.clone())
         }
-        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
-            Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped
-            LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided
-            Forked] => None,
+        any_of![Facet: Life Run Demand Internal] => None,
     }
 }
 
@@ -83,9 +32,9 @@ impl Values {
                     self.outputs.extend(found.map(|output| (*run, output)));
                 }
                 Need::Items(run) => {
-                    let found = journal.iter().rev().find_map(|record| {
-                        let Event::LoopStarted { run: id, items, .. } = &record.event else { return None };
-                        items.clone().filter(|_| id == run)
+                    let found = journal.iter().rev().find_map(|record| match record.event.run_change()? {
+                        (id, RunChange::LoopStarted(items)) if id == *run => items.cloned(),
+                        _ => None,
                     });
                     self.items.extend(found.map(|items| (*run, items)));
                 }
@@ -109,21 +58,18 @@ fn find_results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> 
     let mut open = BTreeMap::new();
     let mut outputs = BTreeMap::new();
     for record in journal {
-        match &record.event {
-            Event::Fired { run, role: Role::Iteration { of, index }, .. } if *of == wanted => {
-                open.insert(*run, *index);
+        let Some((run, change)) = record.event.run_change() else { continue };
+        match change {
+            RunChange::Fired(_, Role::Iteration { of, index }, _) if *of == wanted => {
+                open.insert(run, *index);
             }
-            Event::Done { run, output, .. } => {
-                outputs.extend(open.remove(run).map(|index| (index, output.clone())));
+            RunChange::Done(output) => {
+                outputs.extend(open.remove(&run).map(|index| (index, output.clone())));
             }
-            Event::IterationEnded { run, index, output: Some(output), .. } if *run == wanted => {
-                outputs.insert(*index, output.clone());
+            RunChange::IterationEnded(index, Some(output)) if run == wanted => {
+                outputs.insert(index, output.clone());
             }
-            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped
-                Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed
-                Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated
-                AgentDecided Forked] => {}
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Failed Dropped Routed] => {}
         }
     }
     outputs
@@ -132,9 +78,11 @@ fn find_results(journal: &[Record], wanted: RunId) -> BTreeMap<u32, Arc<Value>> 
 /// Returns the first answer under the fence. The end of a child arrives by mail, whatever record it led to.
 fn find_answer(journal: &[Record], run: RunId, fence: Fence) -> Option<Answer> {
     let key = (run, fence);
-    let found = journal.iter().filter_map(answer).find(|(at, _)| *at == key).map(|(_, answer)| answer)?;
+    let found =
+        journal.iter().filter_map(Record::answer).find(|(at, _)| *at == key).map(|(_, answer)| answer)?;
     let by_child = journal.iter().any(|record| {
-        matches!(&record.event, Event::ChildStarted { run: r, fence: f, .. } if *r == run && *f == fence)
+        matches!(record.event.facet(),
+            Facet::Demand(Demand::StartChild { run: r, fence: f, .. }) if r == run && f == fence)
     });
     Some(if by_child { Answer::Child } else { found })
 }

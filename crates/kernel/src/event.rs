@@ -1,15 +1,20 @@
 //! Events in the past tense. An event carries every choice that was made (chosen arcs, bound arguments, instants,
 //! merged context keys), so that `evolve` evaluates nothing (R3).
+//!
+//! Readers that follow one aspect of a journal do not match on events but on their facets. A new event gets its facets
+//! here, once; `evolve` and the timeline of crate `views` are the folds that need every event.
 
+use crate::aside::{ReferenceFields, source_of};
 use crate::ids::{ExecutionId, Fence, Millis, Path, RunId, StepId, TokenId};
-use crate::input::{Create, WorkResult};
+use crate::input::{Answer, Create, WorkResult};
 use crate::net::NetDigest;
 use crate::phase::Outcome;
 use crate::step_run::{Args, Patch, Role};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_failure::Failure;
+use windlass_artifact::Source;
+use windlass_failure::{Failure, codes};
 
 /// An event and its time. Times never decrease within an execution (K12).
 #[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
@@ -262,6 +267,217 @@ pub enum Event {
     },
     /// A new execution took over the history up to here (R12); open work is offered again.
     Forked(Box<Fork>),
+}
+
+/// What an event means to a reader that follows one aspect of an execution.
+#[derive(Debug, Clone, Copy)]
+pub enum Facet<'e> {
+    Life(LifeChange<'e>),
+    Run(RunId, RunChange<'e>),
+    Demand(Demand<'e>),
+    /// It matters to the state alone.
+    Internal,
+}
+
+/// A change in the life of the whole execution.
+#[derive(Debug, Clone, Copy)]
+pub enum LifeChange<'e> {
+    /// It begins, with results of an earlier execution.
+    Created(&'e [Import]),
+    Forked,
+    Released,
+    OutcomeDecided,
+    Cleared(&'e Cleared),
+    Ended(Outcome),
+    Restarted,
+}
+
+/// A change of a step-run that its results or its end follow from.
+#[derive(Debug, Clone, Copy)]
+pub enum RunChange<'e> {
+    Fired(StepId, &'e Role, &'e Args),
+    Skipped(StepId),
+    /// A loop began, with its items.
+    LoopStarted(Option<&'e Arc<Value>>),
+    /// An iteration of a body with several steps ended, by its number and its collected output.
+    IterationEnded(u32, Option<&'e Arc<Value>>),
+    Retried,
+    Done(&'e Arc<Value>),
+    Failed {
+        failure: &'e Failure,
+        handled: bool,
+        output: Option<&'e Arc<Value>>,
+    },
+    Dropped,
+    Routed(StepId, &'e [Emission], BranchEnd),
+}
+
+/// Something that an event demands from outside its execution. All but `Stop` open a fence.
+#[derive(Debug, Clone, Copy)]
+pub enum Demand<'e> {
+    Offer(RunId, Fence),
+    AskPerson(Fence),
+    StartChild {
+        run: RunId,
+        fence: Fence,
+        child: ExecutionId,
+        definition: &'e Arc<Value>,
+        inputs: &'e Arc<Value>,
+    },
+    Stop {
+        leases: &'e [(RunId, Fence)],
+        children: &'e [ExecutionId],
+    },
+}
+
+impl Event {
+    #[inline]
+    #[must_use]
+    pub fn facet(&self) -> Facet<'_> {
+        match self {
+            Event::Created(created) => Facet::Life(LifeChange::Created(&created.create.imports)),
+            Event::Forked(_) => Facet::Life(LifeChange::Forked),
+            Event::Released { .. } => Facet::Life(LifeChange::Released),
+            Event::Draining { .. } => Facet::Life(LifeChange::OutcomeDecided),
+            Event::Cleared(cleared) => Facet::Life(LifeChange::Cleared(cleared)),
+            Event::Ended { outcome, .. } => Facet::Life(LifeChange::Ended(*outcome)),
+            Event::Restarted { .. } => Facet::Life(LifeChange::Restarted),
+            Event::Fired { run, step, role, args, .. } => {
+                Facet::Run(*run, RunChange::Fired(*step, role, args))
+            }
+            Event::Skipped { run, step, .. } => Facet::Run(*run, RunChange::Skipped(*step)),
+            Event::LoopStarted { run, items, .. } => Facet::Run(*run, RunChange::LoopStarted(items.as_ref())),
+            Event::IterationEnded { run, index, output, .. } => {
+                Facet::Run(*run, RunChange::IterationEnded(*index, output.as_ref()))
+            }
+            Event::RetryScheduled { run, .. } => Facet::Run(*run, RunChange::Retried),
+            Event::Done { run, output, .. } => Facet::Run(*run, RunChange::Done(output)),
+            Event::Failed { run, failure, handled, output, .. } => {
+                let (handled, output) = (*handled, output.as_ref());
+                Facet::Run(*run, RunChange::Failed { failure, handled, output })
+            }
+            Event::Dropped { run, .. } => Facet::Run(*run, RunChange::Dropped),
+            Event::Routed { run, step, emitted, end, .. } => {
+                Facet::Run(*run, RunChange::Routed(*step, emitted, *end))
+            }
+            Event::Offered { run, fence, .. } => Facet::Demand(Demand::Offer(*run, *fence)),
+            Event::AwaitingManual { fence, .. } => Facet::Demand(Demand::AskPerson(*fence)),
+            &Event::ChildStarted { run, fence, child, ref definition, ref inputs, .. } => {
+                Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs })
+            }
+            Event::StopAsked { leases, children } => Facet::Demand(Demand::Stop { leases, children }),
+            any_of![Event: Assigned TimeCame Started Held Paused Resumed Compensating Finalizing Continued Denied
+                Admitted Discarded Waiting Woken Delayed Lost Yielded CompletedManually IterationStarted Patched
+                Returned NotCompensated AgentDecided] => Facet::Internal,
+        }
+    }
+
+    #[inline]
+    #[must_use]
+    pub fn run_change(&self) -> Option<(RunId, RunChange<'_>)> {
+        if let Facet::Run(run, change) = self.facet() { Some((run, change)) } else { None }
+    }
+
+    /// Returns the fields that can hold a reference, and whether an existing reference there can be trusted.
+    pub(crate) fn values_mut(&mut self) -> Vec<(&mut Arc<Value>, Source)> {
+        let mut fields = ReferenceFields::default();
+        match self {
+            // The journals of a parent and of an earlier execution hold the values that they pass on.
+            Event::Created(created) => {
+                let create = &mut created.create;
+                fields.add_value(&mut create.inputs, source_of(create.parent.is_some()));
+                for import in &mut create.imports {
+                    fields.add_value(&mut import.output, Source::Own);
+                }
+            }
+            Event::Routed { emitted, .. } => {
+                for emission in emitted {
+                    if let TokenValue::Live(args) = &mut emission.token {
+                        fields.add_optional(args, Source::Outside);
+                    }
+                }
+            }
+            Event::Fired { role, args, .. } => {
+                fields.add_optional(args, source_of(!matches!(role, Role::Tool { .. })))
+            }
+            Event::Done { fence, output, patch, .. }
+            | Event::AwaitingManual { answered: fence, output, patch, .. } => {
+                fields.add_value(output, source_of(fence.is_some()));
+                fields.add_patch(patch, source_of(fence.is_some()));
+            }
+            Event::Failed { reported, output, patch, .. } => {
+                fields.add_optional(output, source_of(*reported));
+                fields.add_patch(patch, source_of(*reported));
+            }
+            Event::RetryScheduled { patch, .. } | Event::Yielded { patch, .. } => {
+                fields.add_patch(patch, Source::Own)
+            }
+            Event::Dropped { reported: Some(result), .. } => fields.add_result(result),
+            Event::LoopStarted { items, .. } => fields.add_optional(items, Source::Outside),
+            Event::IterationEnded { output, .. } => fields.add_optional(output, Source::Own),
+            Event::Patched { patch, .. } => fields.add_patch(patch, Source::Outside),
+            Event::ChildStarted { inputs, delegated, .. } => {
+                fields.add_value(inputs, Source::Outside);
+                if let Some(delegated) = delegated {
+                    fields.add_patch(&mut delegated.patch, Source::Own);
+                }
+            }
+            Event::Forked(fork) => fields.add_optional(&mut fork.inputs, Source::Outside),
+            Event::AgentDecided { decision: AgentDecision::Execute { args, .. }, .. } => {
+                fields.add_optional(args, Source::Outside);
+            }
+            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
+                Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Skipped Waiting Woken
+                Delayed Offered Lost CompletedManually Dropped IterationStarted Returned NotCompensated
+                AgentDecided] => {}
+        }
+        fields.0
+    }
+}
+
+impl Record {
+    /// Returns the answer that this record accepted, and the fence it was reported under.
+    #[must_use]
+    pub fn answer(&self) -> Option<((RunId, Fence), Answer)> {
+        let report = |result, patch: &Patch| Answer::Report { result, patch: Some(patch.clone()) };
+        let (run, fence, answer) = match &self.event {
+            Event::Done { run, fence: Some(fence), output, patch, .. }
+            | Event::AwaitingManual { run, answered: Some(fence), output, patch, .. } => {
+                (run, fence, report(WorkResult::Done { output: output.clone() }, patch))
+            }
+            Event::Failed { run, fence: Some(fence), failure, output, patch, reported: true, .. } => {
+                let failed = || WorkResult::Failed(failure.clone());
+                let result = output.clone().map_or_else(failed, |output| WorkResult::Done { output });
+                // A write that conflicted or was too large was not stored.
+                let is_kept =
+                    ![codes::CONTEXT_CONFLICT, codes::CONTEXT_TOO_LARGE].contains(&failure.code.as_str());
+                (run, fence, Answer::Report { result, patch: is_kept.then(|| patch.clone()) })
+            }
+            Event::RetryScheduled { run, fence: Some(fence), failure, patch, reported: true, .. } => {
+                (run, fence, report(WorkResult::Failed(failure.clone()), patch))
+            }
+            Event::Yielded { run, fence, until, cursor, patch } => {
+                let result = WorkResult::Later { delay_ms: until.since(self.at), cursor: cursor.clone() };
+                (run, fence, report(result, patch))
+            }
+            Event::ChildStarted { run, definition, inputs, delegated: Some(delegated), .. } => {
+                let (definition, inputs) = (definition.clone(), inputs.clone());
+                let result = WorkResult::Child { definition, inputs, cursor: delegated.cursor.clone() };
+                (run, &delegated.fence, report(result, &delegated.patch))
+            }
+            Event::Dropped { run, fence: Some(fence), reported: Some(result), .. } => {
+                (run, fence, Answer::Report { result: (**result).clone(), patch: None })
+            }
+            Event::Returned { run, fence, .. } => (run, fence, Answer::Child),
+            Event::CompletedManually { run, fence, by } => (run, fence, Answer::Manual((**by).clone())),
+            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared
+                StopAsked Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired
+                Skipped Waiting Woken Delayed Offered Lost RetryScheduled AwaitingManual Done Failed Dropped
+                LoopStarted IterationStarted IterationEnded Patched ChildStarted NotCompensated AgentDecided
+                Forked] => return None,
+        };
+        Some(((*run, *fence), answer))
+    }
 }
 
 /// Reads a field that is present, so that a result of null stays distinct from no result.

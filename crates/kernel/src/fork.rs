@@ -3,7 +3,7 @@
 
 use crate::any_of;
 use crate::decide::{Draft, settle};
-use crate::event::{Event, Fork, Record};
+use crate::event::{Event, Facet, Fork, LifeChange, Record, RunChange};
 use crate::evolve::replay;
 use crate::ids::{ExecutionId, RunId};
 use crate::input::{Given, Rejected};
@@ -63,24 +63,20 @@ fn find_firing(journal: &[Record], at: Option<RunId>) -> Result<usize, Rejected>
     let mut fired = BTreeMap::new();
     let (mut failed, mut decided) = (None, None);
     for (record, position) in journal.iter().zip(0..) {
-        match &record.event {
-            Event::Fired { run, role, .. } => {
+        match record.event.facet() {
+            Facet::Run(run, RunChange::Fired(_, role, _)) => {
                 let routed = match role {
                     Role::Routed => Some(position),
                     Role::Iteration { of, .. } => fired.get(of).copied().flatten(),
                     Role::Final | Role::Hook { .. } | Role::Tool { .. } => None,
                 };
-                fired.insert(*run, routed);
+                fired.insert(run, routed);
             }
-            Event::Failed { run, handled: false, .. } => {
-                failed = failed.or_else(|| fired.get(run).copied().flatten().map(|_| *run));
+            Facet::Run(run, RunChange::Failed { handled: false, .. }) => {
+                failed = failed.or_else(|| fired.get(&run).copied().flatten().map(|_| run));
             }
-            Event::Draining { .. } => decided = Some(position),
-            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Skipped Waiting
-                Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed
-                Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated
-                AgentDecided Forked] => {}
+            Facet::Life(LifeChange::OutcomeDecided) => decided = Some(position),
+            any_of![Facet: Life Run Demand Internal] => {}
         }
     }
     let Some(run) = at.or(failed) else {

@@ -16,7 +16,6 @@ mod execution;
 mod fork;
 mod ids;
 mod input;
-mod names;
 pub mod net;
 mod outputs;
 mod phase;
@@ -24,14 +23,14 @@ mod redo;
 mod step_run;
 mod table;
 
-pub use answers::answer;
 pub use aside::references;
 pub use changes::{Change, Changes, Delta};
 pub use context::{CONTEXT_BYTES_MAX, Context};
 pub use decide::{Decision, decide};
 pub use event::{
-    AgentDecision, BranchEnd, Cause, Cleared, Created, Delegated, Emission, Event, Fork, Gone, Import,
-    ManualNote, ManualOutcome, Parent, PauseReason, Record, SkipReason, StartWhen, Times, TokenValue,
+    AgentDecision, BranchEnd, Cause, Cleared, Created, Delegated, Demand, Emission, Event, Facet, Fork, Gone,
+    Import, LifeChange, ManualNote, ManualOutcome, Parent, PauseReason, Record, RunChange, SkipReason,
+    StartWhen, Times, TokenValue,
 };
 pub use evolve::{evolve, replay};
 pub use execution::{Census, Clock, Counts, Decided, Execution, Finale, Gate, Head, JoinState, Scope, Token};

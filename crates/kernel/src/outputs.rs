@@ -1,7 +1,7 @@
 //! Results of an execution, read from its journal for its user and for the step-run that waits for it.
 
 use crate::any_of;
-use crate::event::{BranchEnd, Event, Record};
+use crate::event::{BranchEnd, Event, Facet, LifeChange, Record, RunChange};
 use crate::ids::{RunId, StepId};
 use crate::input::ChildResult;
 use crate::net::{Finish, Net};
@@ -49,24 +49,20 @@ impl Outputs {
 impl<R> Outputs<R> {
     /// Adds the next record. `keep` is called with each result and its index among the results of the record.
     pub fn note_with(&mut self, record: &Record, keep: &mut dyn FnMut(usize, &Arc<Value>) -> R) {
-        match &record.event {
-            Event::Restarted { .. } => self.results.clear(),
-            Event::Created(created) => {
-                let imports = created.create.imports.iter().enumerate();
+        match record.event.facet() {
+            Facet::Life(LifeChange::Restarted) => self.results.clear(),
+            Facet::Life(LifeChange::Created(imports)) => {
+                let imports = imports.iter().enumerate();
                 self.results.extend(imports.map(|(at, import)| (import.step, keep(at, &import.output))));
             }
-            Event::Fired { run, step, role: Role::Routed | Role::Final, .. } => {
-                self.fired.insert(*run, *step);
+            Facet::Run(run, RunChange::Fired(step, Role::Routed | Role::Final, _)) => {
+                self.fired.insert(run, step);
             }
-            Event::Done { run, output, .. } => {
-                self.results.extend(self.fired.remove(run).map(|step| (step, keep(0, output))));
+            Facet::Run(run, RunChange::Done(output)) => {
+                self.results.extend(self.fired.remove(&run).map(|step| (step, keep(0, output))));
             }
-            Event::Routed { step, end: BranchEnd::Well, .. } => drop(self.ends.insert(*step)),
-            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Continued Routed Denied Admitted Discarded Fired Skipped Waiting Woken
-                Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed Dropped
-                LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated
-                AgentDecided Forked] => {}
+            Facet::Run(_, RunChange::Routed(step, _, BranchEnd::Well)) => drop(self.ends.insert(step)),
+            any_of![Facet: Life Run Demand Internal] => {}
         }
     }
 

@@ -2,7 +2,7 @@
 //! (R12).
 
 use crate::any_of;
-use crate::event::{Emission, Event, Import, Record};
+use crate::event::{Emission, Event, Facet, Import, LifeChange, Record, RunChange};
 use crate::ids::{RunId, StepId};
 use crate::input::Rejected;
 use crate::net::{Join, Net};
@@ -61,30 +61,26 @@ struct Completed {
 
 impl CompletedSteps {
     fn observe(&mut self, event: &Event) {
-        match event {
-            Event::Created(created) => {
+        match event.facet() {
+            Facet::Life(LifeChange::Created(imports)) => {
                 let mut run = RunId::first(1);
-                for import in &created.create.imports {
+                for import in imports {
                     let Import { step, output, emitted } = import.clone();
                     self.completed.insert(step, Completed { run, output, emitted });
                     run = run.next();
                 }
             }
-            Event::Fired { run, step, role, .. } => {
-                self.live.insert(*run, (*step, role.clone()));
+            Facet::Life(LifeChange::Restarted) => *self = CompletedSteps::default(),
+            Facet::Run(run, RunChange::Fired(step, role, _)) => {
+                self.live.insert(run, (step, role.clone()));
             }
-            Event::Done { run, output, .. } => self.record_done(*run, output),
-            Event::Routed { run, step, emitted, .. } => {
-                if let Some(done) = self.completed.get_mut(step).filter(|done| done.run == *run) {
-                    done.emitted = Some(emitted.clone());
+            Facet::Run(run, RunChange::Done(output)) => self.record_done(run, output),
+            Facet::Run(run, RunChange::Routed(step, emitted, _)) => {
+                if let Some(done) = self.completed.get_mut(&step).filter(|done| done.run == run) {
+                    done.emitted = Some(emitted.to_vec());
                 }
             }
-            Event::Restarted { .. } => *self = CompletedSteps::default(),
-            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Continued Denied Admitted Discarded Skipped Waiting Woken Delayed
-                Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed Dropped LoopStarted
-                IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided Forked] =>
-                {}
+            any_of![Facet: Life Run Demand Internal] => {}
         }
     }
 

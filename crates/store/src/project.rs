@@ -4,7 +4,8 @@ use crate::codec::encode;
 use crate::rows::{Class, HeadRow, LiveRun, Part, PartRow, Rows, RunRow};
 use serde::Serialize;
 use windlass_kernel::{
-    Change, Changes, Delta, Event, Execution, Head, Kind, Millis, Net, Record, RunId, StepRun, any_of,
+    Change, Changes, Delta, Event, Execution, Head, Kind, Millis, Net, Record, RunChange, RunId, StepRun,
+    any_of,
 };
 
 /// Rows of a commit. Over `Changes::whole` of a replayed state, with its whole journal, they are all rows there are.
@@ -84,14 +85,12 @@ fn take<K: Serialize, V: Serialize>(
 
 /// Which step-runs' values a later decision may ask for. Outputs nothing reads are found in the journal only.
 pub(crate) fn facts(net: &Net, records: &[Record]) -> Vec<RunId> {
-    let of = |record: &Record| match &record.event {
-        Event::Done { run, .. } if net.reads_outputs() => Some(*run),
-        Event::LoopStarted { run, items: Some(_), .. } => Some(*run),
-        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
-            Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped
-            LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided
-            Forked] => None,
+    let of = |(run, change): (RunId, RunChange<'_>)| match change {
+        RunChange::Done(_) if net.reads_outputs() => Some(run),
+        RunChange::LoopStarted(Some(_)) => Some(run),
+        any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] => {
+            None
+        }
     };
-    records.iter().filter_map(of).collect()
+    records.iter().filter_map(|record| record.event.run_change()).filter_map(of).collect()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Weak};
 use windlass_artifact::json_bytes;
-use windlass_kernel::{Event, any_of};
+use windlass_kernel::{Event, Facet, LifeChange, RunChange, any_of};
 
 /// Where a value is in a journal: the number of its record, and its own among the values of that record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,16 +57,12 @@ impl ValueAddress {
     #[must_use]
     pub fn value_in(&self, event: &Event) -> Option<Arc<Value>> {
         let first = |value: &Arc<Value>| (self.index == 0).then(|| value.clone());
-        match event {
-            Event::Created(created) => Some(created.create.imports.get(self.index)?.output.clone()),
-            Event::Done { output, .. } => first(output),
-            Event::Failed { output: value, .. } | Event::Fired { args: value, .. } => first(value.as_ref()?),
-            any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Skipped Waiting Woken
-                Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Dropped LoopStarted
-                IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided Forked] => {
-                None
-            }
+        match event.facet() {
+            Facet::Life(LifeChange::Created(imports)) => Some(imports.get(self.index)?.output.clone()),
+            Facet::Run(_, RunChange::Done(output)) => first(output),
+            Facet::Run(_, RunChange::Failed { output, .. }) => first(output?),
+            Facet::Run(_, RunChange::Fired(_, _, args)) => first(args.as_ref()?),
+            any_of![Facet: Life Run Demand Internal] => None,
         }
     }
 }

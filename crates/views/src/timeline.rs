@@ -1,7 +1,8 @@
-//! The fold of a journal. This is the one place that knows the kernel's events: [`Timeline::advance`] applies a record to
-//! the state and returns what happened as a [`TimelineEntry`], with the firing or token that it is about. Every reader
+//! The fold of a journal. Only this file and `event_data.rs` know the kernel's events: [`Timeline::advance`] applies a
+//! record to the state and returns what happened as a [`TimelineEntry`], with the firing or token that it is about. Every reader
 //! of a journal matches on [`Occurrence`] without a wildcard, so that a new event does not compile until each has placed it.
 
+use crate::event_data::event_names;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -222,7 +223,7 @@ impl Timeline {
     pub fn advance(&mut self, net: &Net, record: &Record) -> Result<TimelineEntry, Illegal> {
         let occurrence = self.interpret(net, &record.event)?;
         let (version, at) = (self.version(), record.at);
-        let names = record.event.names(&self.state);
+        let names = event_names(&record.event, &self.state);
         self.note_times(&occurrence, at);
         evolve(&mut self.state, net, record)?;
         Ok(TimelineEntry { version, at, occurrence, names })

@@ -8,7 +8,10 @@ use super::reading::Why;
 use crate::wake::{Answer, Lookup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windlass_kernel::{AgentAsk, Event, ExecutionId, Input, Record, Rejected, RunId, StepId, any_of};
+use windlass_kernel::{
+    AgentAsk, Event, ExecutionId, Facet, Input, LifeChange, Record, Rejected, RunChange, RunId, StepId,
+    any_of,
+};
 use windlass_protocol as protocol;
 use windlass_protocol::AgentAnswer;
 
@@ -149,15 +152,15 @@ impl<R> Lane<R> {
             return;
         }
         for record in records {
-            match &record.event {
-                event if ends_hold(event) => {
+            match record.event.facet() {
+                Facet::Life(LifeChange::Released | LifeChange::OutcomeDecided) => {
                     self.answer_waiting(id, &AgentAnswer::Noted, |awaits| awaits == Awaits::HoldEnd);
                 }
-                Event::Ended { .. } | Event::Restarted { .. } => {
+                Facet::Life(LifeChange::Ended(_) | LifeChange::Restarted) => {
                     self.answer_waiting(id, &AgentAnswer::Stale, |_| true)
                 }
-                event => {
-                    for (run, answer) in ends(event) {
+                facet @ any_of![Facet: Life Run Demand Internal] => {
+                    for (run, answer) in ends(facet) {
                         self.answer_waiting(id, &answer, |awaits| awaits == Awaits::End(run));
                     }
                 }
@@ -177,29 +180,29 @@ impl<R> Lane<R> {
 
 /// A hold ends when the execution is released, and when its outcome is decided: work in flight then runs to its end.
 fn ends_hold(event: &Event) -> bool {
-    matches!(event, Event::Released { .. } | Event::Draining { .. })
+    matches!(event.facet(), Facet::Life(LifeChange::Released | LifeChange::OutcomeDecided))
 }
 
 /// How a step-run ended, if these records say so.
 pub(crate) fn end_of(records: &[Record], wanted: RunId) -> Option<AgentAnswer> {
-    let mut all = records.iter().flat_map(|record| ends(&record.event));
+    let mut all = records.iter().flat_map(|record| ends(record.event.facet()));
     all.find(|(run, _)| *run == wanted).map(|(_, answer)| answer)
 }
 
-fn ends(event: &Event) -> Vec<(RunId, AgentAnswer)> {
-    match event {
-        Event::Done { run, output, .. } => vec![(*run, AgentAnswer::Done { output: Arc::clone(output) })],
-        Event::Failed { run, failure, .. } => vec![(*run, AgentAnswer::Failed(failure.clone()))],
-        Event::Dropped { run, .. } => vec![(*run, AgentAnswer::Cancelled)],
-        Event::Cleared(cleared) => {
+fn ends(facet: Facet<'_>) -> Vec<(RunId, AgentAnswer)> {
+    match facet {
+        Facet::Run(run, RunChange::Done(output)) => {
+            vec![(run, AgentAnswer::Done { output: Arc::clone(output) })]
+        }
+        Facet::Run(run, RunChange::Failed { failure, .. }) => {
+            vec![(run, AgentAnswer::Failed(failure.clone()))]
+        }
+        Facet::Run(run, RunChange::Dropped) => vec![(run, AgentAnswer::Cancelled)],
+        Facet::Life(LifeChange::Cleared(cleared)) => {
             cleared.dropped.iter().map(|(run, ..)| (*run, AgentAnswer::Cancelled)).collect()
         }
-        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining StopAsked
-            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
-            Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually LoopStarted
-            IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated AgentDecided Forked] => {
-            Vec::new()
-        }
+        Facet::Run(_, any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Routed])
+        | any_of![Facet: Life Demand Internal] => Vec::new(),
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use windlass_artifact::Artifact;
 use windlass_kernel::{
     Create, Decision, Event, Execution, ExecutionId, Fence, Given, Input, LeaseLost, LeaseUnit, Loss, Need,
-    Net, Rejected, Role, RunId, Timer, Values, any_of, decide, has_templates, overlay,
+    Net, Rejected, Role, RunChange, RunId, Timer, Values, any_of, decide, has_templates, overlay,
 };
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Creation, Definition, MailId, Origin, Tenant, WorkflowId, Write};
@@ -477,31 +477,26 @@ fn remember<R>(live: &mut Live<R>, decision: &Decision) {
     }
     let mut fired = BTreeMap::new();
     for record in &decision.records {
-        match &record.event {
-            Event::Fired { run, step, role: Role::Iteration { of, index }, .. }
-                if net.step(*step).collect =>
-            {
-                fired.insert(*run, (*of, *index));
+        let Some((run, change)) = record.event.run_change() else { continue };
+        match change {
+            RunChange::Fired(step, Role::Iteration { of, index }, _) if net.step(step).collect => {
+                fired.insert(run, (*of, *index));
             }
-            Event::Done { run, output, .. } => {
+            RunChange::Done(output) => {
                 if net.reads_outputs() {
-                    values.outputs.insert(*run, output.clone());
+                    values.outputs.insert(run, output.clone());
                 }
-                if let Some((of, index)) = fired.remove(run).or_else(|| collected(net, state, *run)) {
+                if let Some((of, index)) = fired.remove(&run).or_else(|| collected(net, state, run)) {
                     values.results.entry(of).or_default().outputs.insert(index, output.clone());
                 }
             }
-            Event::LoopStarted { run, items: Some(items), .. } => {
-                values.items.insert(*run, items.clone());
+            RunChange::LoopStarted(Some(items)) => {
+                values.items.insert(run, items.clone());
             }
-            Event::IterationEnded { run, index, output: Some(output), .. } => {
-                values.results.entry(*run).or_default().outputs.insert(*index, output.clone());
+            RunChange::IterationEnded(index, Some(output)) => {
+                values.results.entry(run).or_default().outputs.insert(index, output.clone());
             }
-            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped
-                Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Failed
-                Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned NotCompensated
-                AgentDecided Forked] => {}
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Failed Dropped Routed] => {}
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use super::Lane;
 use std::sync::Arc;
-use windlass_kernel::{Create, Decision, Event, Execution, ExecutionId, Parent, Record, any_of};
+use windlass_kernel::{
+    Create, Decision, Demand, Execution, ExecutionId, Facet, LifeChange, Parent, Record, any_of,
+};
 use windlass_store::{DueTimer, Letter};
 
 impl<R> Lane<R> {
@@ -20,9 +22,9 @@ impl<R> Lane<R> {
     }
 
     fn follow_record(&mut self, id: ExecutionId, record: &Record, grace_ms: u64) {
-        match &record.event {
-            Event::Offered { run, fence, .. } => self.offered(id, *run, *fence),
-            Event::StopAsked { leases, children } => {
+        match record.event.facet() {
+            Facet::Demand(Demand::Offer(run, fence)) => self.offered(id, run, fence),
+            Facet::Demand(Demand::Stop { leases, children }) => {
                 for lease in leases {
                     self.ask_to_stop(id, *lease, grace_ms);
                 }
@@ -30,31 +32,27 @@ impl<R> Lane<R> {
                     self.cancel_child(id, *child);
                 }
             }
-            Event::ChildStarted { run, fence, child, definition, inputs, .. } => {
+            Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs }) => {
                 let depth = self.executions.get(id).map_or(0, |live| live.state.head.depth) + 1;
-                let parent = Some(Parent { execution: id, run: *run, fence: *fence });
-                let create = Create { parent, depth, ..Create::new(*child, (**inputs).clone()) };
+                let parent = Some(Parent { execution: id, run, fence });
+                let create = Create { parent, depth, ..Create::new(child, (**inputs).clone()) };
                 let Some(live) = self.executions.get(id) else { return };
                 let options = Arc::new(live.origin.options.inherited(format!("exec_{id}")));
                 let (definition, tenant) = (definition.clone(), live.origin.tenant.clone());
-                self.post(
-                    id,
-                    *child,
-                    Letter::Start { definition, create: Box::new(create), tenant, options },
-                );
+                self.post(id, child, Letter::Start { definition, create: Box::new(create), tenant, options });
             }
-            Event::Ended { .. } => {
+            Facet::Life(LifeChange::Ended(_)) => {
                 let parent = self.executions.get(id).and_then(|live| live.state.head.parent.clone());
                 if let Some(parent) = parent {
                     let letter = Letter::Ended { child: id, run: parent.run, fence: parent.fence };
                     self.post(id, parent.execution, letter);
                 }
             }
-            Event::Released { .. } => self.arm_all(id),
-            any_of![Event: Created Assigned TimeCame Started Held Paused Resumed Draining Cleared Compensating
-                Finalizing Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting Woken Delayed
-                Lost RetryScheduled Yielded AwaitingManual CompletedManually Done Failed Dropped LoopStarted
-                IterationStarted IterationEnded Patched Returned NotCompensated AgentDecided Forked] => {}
+            Facet::Life(LifeChange::Released) => self.arm_all(id),
+            Facet::Life(any_of![LifeChange: Created Forked OutcomeDecided Cleared Restarted])
+            | Facet::Demand(Demand::AskPerson(_))
+            | Facet::Run(..)
+            | Facet::Internal => {}
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use windlass_kernel::net::Join;
 use windlass_kernel::{
     Changes, Create, Decision, Event, ExecutionId, Forked, Given, Millis, Need, Net, Record, Rejected, Role,
-    RunId, StartWhen, StepId, Values, any_of, can_be_retried, fork, redo, replay,
+    RunChange, RunId, StartWhen, StepId, Values, any_of, can_be_retried, fork, redo, replay,
 };
 use windlass_store::{Creation, Origin, Retry, RetryFrom};
 
@@ -231,26 +231,24 @@ fn firing(net: &Net, journal: &[Record], from: &RetryFrom) -> Result<RunId, NotR
 fn firings(journal: &[Record], of: StepId) -> Vec<Firing> {
     let mut found: Vec<Firing> = Vec::new();
     for record in journal {
-        match &record.event {
-            Event::Fired { run, step, role, .. } if *step == of => {
+        let Some((run, change)) = record.event.run_change() else { continue };
+        match change {
+            RunChange::Fired(step, role, _) if step == of => {
                 let role = match role {
                     Role::Routed => FiringRole::Routed,
                     Role::Final => FiringRole::Final,
                     Role::Iteration { .. } | Role::Hook { .. } | Role::Tool { .. } => continue,
                 };
-                found.push(Firing { run: *run, role: Some(role), failed: false });
+                found.push(Firing { run, role: Some(role), failed: false });
             }
-            Event::Skipped { run, step, .. } if *step == of => {
-                found.push(Firing { run: *run, role: None, failed: false });
+            RunChange::Skipped(step) if step == of => {
+                found.push(Firing { run, role: None, failed: false });
             }
-            Event::Failed { run, handled: false, .. } => {
-                found.iter_mut().filter(|firing| firing.run == *run).for_each(|firing| firing.failed = true);
+            RunChange::Failed { handled: false, .. } => {
+                found.iter_mut().filter(|firing| firing.run == run).for_each(|firing| firing.failed = true);
             }
-            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped
-                Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done
-                Failed Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned
-                NotCompensated AgentDecided Forked] => {}
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] =>
+                {}
         }
     }
     found

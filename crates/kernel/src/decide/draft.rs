@@ -3,7 +3,7 @@
 use super::Accepted;
 use crate::any_of;
 use crate::aside::move_large;
-use crate::event::{Event, Record};
+use crate::event::{Event, Record, RunChange};
 use crate::evolve::evolve;
 use crate::execution::{Execution, Head};
 use crate::ids::{Fence, Millis, RunId};
@@ -66,22 +66,22 @@ impl<'a> Draft<'a> {
             artifacts.push(artifact);
         });
         let record = Record { at: self.at, event };
-        match &record.event {
-            Event::Done { run, output, .. } if self.net.reads_outputs() => {
-                self.fresh.outputs.insert(*run, output.clone());
-            }
-            Event::LoopStarted { run, items: Some(items), .. } => {
-                self.fresh.items.insert(*run, items.clone());
-            }
-            any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-                Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped
-                Waiting Woken Delayed Offered Lost RetryScheduled Yielded AwaitingManual CompletedManually Done
-                Failed Dropped LoopStarted IterationStarted IterationEnded Patched ChildStarted Returned
-                NotCompensated AgentDecided Forked] => {}
-        }
+        self.keep_values(&record.event);
         evolve(&mut self.state, self.net, &record)?;
         self.records.push(record);
         Ok(())
+    }
+
+    fn keep_values(&mut self, event: &Event) {
+        let Some((run, change)) = event.run_change() else { return };
+        match change {
+            RunChange::Done(output) if self.net.reads_outputs() => {
+                drop(self.fresh.outputs.insert(run, output.clone()))
+            }
+            RunChange::LoopStarted(Some(items)) => drop(self.fresh.items.insert(run, items.clone())),
+            any_of![RunChange: Fired Skipped LoopStarted IterationEnded Retried Done Failed Dropped Routed] =>
+                {}
+        }
     }
 
     pub(crate) fn run(&self, id: RunId) -> Result<&StepRun, Rejected> {

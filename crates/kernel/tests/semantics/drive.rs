@@ -14,8 +14,6 @@ pub struct Drive {
     pub journal: Vec<Record>,
     pub now: i64,
     pub random: u64,
-    /// Public names of all events so far.
-    pub names: Vec<&'static str>,
     /// Artifacts that the journal refers to, as a store would keep them.
     pub artifacts: BTreeMap<String, Vec<u8>>,
 }
@@ -64,8 +62,7 @@ impl Drive {
 
     /// Continues after the end of a journal.
     pub fn at(net: Net, state: Execution<'static>, journal: Vec<Record>, now: i64) -> Drive {
-        let (names, artifacts) = (Vec::new(), BTreeMap::new());
-        Drive { net, state, journal, now, random: 0, names, artifacts }
+        Drive { net, state, journal, now, random: 0, artifacts: BTreeMap::new() }
     }
 
     /// Creates and starts an execution without inputs.
@@ -100,7 +97,6 @@ impl Drive {
         let mut summary = Vec::new();
         for record in decision.records {
             summary.extend(self.summarize(&record.event));
-            self.names.extend(record.event.names(&self.state));
             evolve(&mut self.state, &self.net, &record).unwrap();
             self.journal.push(record);
         }

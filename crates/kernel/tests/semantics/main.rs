@@ -9,7 +9,6 @@ mod delegated;
 mod drive;
 mod illegal;
 mod large;
-mod names;
 mod outputs;
 mod plans;
 mod playbooks;

@@ -15,7 +15,7 @@ pub(super) fn compare(reader: &mut impl Reader, world: &World) {
     let journal: Vec<Record> = rows.into_iter().flat_map(|row| row.records).collect();
     let mut needs = Vec::new();
     for record in &journal {
-        needs.extend(answer(record).map(|((run, fence), _)| Need::Answer(run, fence)));
+        needs.extend(record.answer().map(|((run, fence), _)| Need::Answer(run, fence)));
         match &record.event {
             Event::Offered { run, fence, .. }
             | Event::ChildStarted { run, fence, .. }

@@ -3,7 +3,7 @@
 use crate::commit::Position;
 use crate::store::{JournalRow, PageBounds, StoreResult};
 use std::collections::BTreeSet;
-use windlass_kernel::{Event, Fence, Need, Record, Role, RunId, Values, answer, any_of};
+use windlass_kernel::{Demand, Facet, Fence, Need, Record, Role, RunChange, RunId, Values};
 
 /// Rows read of a journal at a time.
 const PAGE: PageBounds = PageBounds { rows_max: 256, bytes_max: 1 << 20 };
@@ -86,11 +86,12 @@ fn read_since_loop(journal: &impl JournalLookup, run: RunId) -> StoreResult<Vec<
 }
 
 fn affects_results(record: &Record) -> bool {
+    let Some((_, change)) = record.event.run_change() else { return false };
     matches!(
-        record.event,
-        Event::Done { .. }
-            | Event::Fired { role: Role::Iteration { .. }, .. }
-            | Event::IterationEnded { output: Some(_), .. }
+        change,
+        RunChange::Done(_)
+            | RunChange::Fired(_, Role::Iteration { .. }, _)
+            | RunChange::IterationEnded(_, Some(_))
     )
 }
 
@@ -100,7 +101,7 @@ fn read_since_offer(journal: &impl JournalLookup, run: RunId, fence: Fence) -> S
     let mut row = journal.row_before(None)?;
     while let Some(at) = row {
         let about = |record: &&Record| {
-            opened_fence(record) == Some(fence) || answer(record).is_some_and(|(key, _)| key == (run, fence))
+            opened_fence(record) == Some(fence) || record.answer().is_some_and(|(key, _)| key == (run, fence))
         };
         kept.extend(at.records.iter().rev().filter(about).cloned());
         // Fences rise: no record before a lower fence is about this one.
@@ -115,14 +116,10 @@ fn read_since_offer(journal: &impl JournalLookup, run: RunId, fence: Fence) -> S
 
 /// Returns the fence that a record opens.
 fn opened_fence(record: &Record) -> Option<Fence> {
-    match &record.event {
-        Event::Offered { fence, .. }
-        | Event::ChildStarted { fence, .. }
-        | Event::AwaitingManual { fence, .. } => Some(*fence),
-        any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
-            Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired Skipped Waiting
-            Woken Delayed Lost RetryScheduled Yielded CompletedManually Done Failed Dropped LoopStarted
-            IterationStarted IterationEnded Patched Returned NotCompensated AgentDecided Forked] => None,
+    let Facet::Demand(demand) = record.event.facet() else { return None };
+    match demand {
+        Demand::Offer(_, fence) | Demand::AskPerson(fence) | Demand::StartChild { fence, .. } => Some(fence),
+        Demand::Stop { .. } => None,
     }
 }
 
@@ -133,6 +130,7 @@ mod tests {
     use serde_json::json;
     use std::cell::RefCell;
     use std::sync::Arc;
+    use windlass_kernel::Event;
 
     /// A journal in memory that records which rows are read.
     struct Journal {

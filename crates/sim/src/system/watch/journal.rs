@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_kernel::{
     Answer, Changes, Event, Execution, ExecutionId, Fence, Kind, Net, NetDigest, Phase, Record, RunId,
-    answer, evolve, replay,
+    evolve, replay,
 };
 use windlass_store::{PartRow, Reader, Rows, decode, project};
 
@@ -106,7 +106,7 @@ impl Shadow {
 
     /// A fence has one answer for ever (K3).
     fn answered(&mut self, record: &Record) -> Result<(), Broken> {
-        let Some((at, answered)) = answer(record) else { return Ok(()) };
+        let Some((at, answered)) = record.answer() else { return Ok(()) };
         match self.answers.get(&at) {
             None => drop(self.answers.insert(at, answered)),
             // The answer of a person comes first, and then what it led to.

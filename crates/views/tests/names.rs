@@ -1,14 +1,24 @@
 //! Public names of events.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use crate::drive::*;
+#[path = "../../kernel/tests/semantics/drive.rs"]
+#[expect(dead_code, reason = "the tests of the kernel use the rest")]
+mod drive;
+
+use drive::*;
 use serde_json::json;
 use std::sync::Arc;
 use windlass_kernel::net::*;
 use windlass_kernel::*;
+use windlass_views::Timeline;
 
-/// Returns the public names of the events since `from`.
+/// Returns the public names of the events since the record with number `from`.
 fn since(drive: &Drive, from: usize) -> String {
-    drive.names[from..].join(" ")
+    let mut timeline = Timeline::default();
+    let entries = drive.journal.iter().map(|record| timeline.advance(&drive.net, record).unwrap());
+    let entries: Vec<_> = entries.collect();
+    let names = entries[from..].iter().flat_map(|entry| entry.public_events()).map(|public| public.name);
+    names.collect::<Vec<_>>().join(" ")
 }
 
 fn each(steps: Vec<Step>) -> Drive {
@@ -19,10 +29,10 @@ fn each(steps: Vec<Step>) -> Drive {
 fn a_step_is_reported_from_its_token_to_its_end() {
     let mut drive = each(vec![task("a", &[1]), task("b", &[])]);
     assert_eq!(since(&drive, 0), "execution.created execution.started token.admitted step.offered");
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.done("a");
     assert_eq!(since(&drive, from), "step.done next.evaluated token.emitted token.admitted step.offered");
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.fail("b", "X");
     let expected = "step.failed next.evaluated execution.draining execution.failed";
     assert_eq!(since(&drive, from), expected);
@@ -34,10 +44,10 @@ fn a_loop_reports_its_iterations_and_its_end() {
     let kind = LoopKind::Count { times: template(json!(2)) };
     step.repeat = Some(LoopSpec { kind, iterator: "i".into(), cap: 1, body: Body::Own, break_when: None });
     let mut drive = each(vec![step]);
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.done("a[0]");
     assert_eq!(since(&drive, from), "loop.iteration.done step.offered");
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.fail("a[1]", "X");
     assert!(since(&drive, from).starts_with("loop.iteration.failed loop.done step.failed"));
 }
@@ -57,14 +67,14 @@ fn hooks_and_children_have_names_of_their_own() {
         panic!("no child")
     };
     let result = ChildResult { outcome: Outcome::Completed, output: Arc::new(json!(1)), failure: None };
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.send(Input::ChildEnded { run, fence, child, result }).unwrap();
     assert!(since(&drive, from).starts_with("child.ended step.done next.evaluated"));
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.fail("bad", "X");
     let expected = "step.failed execution.draining execution.compensating compensation.started step.offered";
     assert_eq!(since(&drive, from), expected, "the hook's own work is offered, not another child");
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.done("sub");
     assert_eq!(since(&drive, from), "compensation.done execution.failed");
 }
@@ -76,10 +86,10 @@ fn pauses_patches_gates_and_drops_are_reported() {
     gate.admit = Some(Admit { rules, on_deny: OnDeny::Wait, deadline_ms: None });
     let mut drive = each(vec![gate]);
     assert!(since(&drive, 0).ends_with("token.denied execution.paused"));
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.patch("open", json!(1)).unwrap();
     assert_eq!(since(&drive, from), "ctx.patched token.admitted execution.resumed step.offered");
-    let from = drive.names.len();
+    let from = drive.journal.len();
     drive.cancel(Cancel::default()).unwrap();
     assert_eq!(since(&drive, from), "execution.draining step.cancelled execution.cancelled");
 }
