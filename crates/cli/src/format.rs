@@ -1,6 +1,8 @@
 //! Words for people: durations, failures, what happened.
 
 use crate::embedded::now;
+use serde_json::Value;
+use std::fmt;
 use windlass_kernel::{Failure, Millis, Net, PauseReason, Phase, Role, Times, any_of};
 use windlass_protocol::Stream;
 use windlass_server::follow::LogLine;
@@ -8,6 +10,9 @@ use windlass_views::{
     ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry, TokenChange, TokenRef, execution_id,
     gate_keys, label, status, time,
 };
+
+/// Characters of a question to a person; the rest is in `executions get --json`.
+const MESSAGE_MAX: usize = 500;
 
 /// `12 ms`, `1.2 s`, `2 min 5 s`, `3 h 7 min`.
 pub fn duration(ms: u64) -> String {
@@ -51,6 +56,35 @@ pub fn failure(failure: &Failure) -> String {
     format!("{} ({})", plain(&failure.message), failure.code)
 }
 
+/// What a person is asked: `: Ship it? (asked: ann; until 2026-…)`. A message that was set aside is left out.
+#[derive(Debug)]
+pub struct Question<'q> {
+    pub message: &'q Value,
+    pub approvers: &'q Value,
+    pub deadline: Option<String>,
+}
+
+impl fmt::Display for Question<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(message) = self.message.as_str() {
+            write!(f, ": {}", shorten(&plain(message), MESSAGE_MAX))?;
+        }
+        let names = self.approvers.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<&str> = names.chain(self.approvers.as_str()).collect();
+        let asked = (!names.is_empty()).then(|| format!("asked: {}", plain(&names.join(", "))));
+        let until = self.deadline.as_ref().map(|until| format!("until {until}"));
+        let notes: Vec<String> = asked.into_iter().chain(until).collect();
+        if notes.is_empty() { Ok(()) } else { write!(f, " ({})", notes.join("; ")) }
+    }
+}
+
+fn shorten(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Returns a sentence about a record, if people want to know of it.
 pub fn sentence(net: &Net, entry: &TimelineEntry) -> Option<String> {
     match &entry.occurrence {
@@ -60,11 +94,12 @@ pub fn sentence(net: &Net, entry: &TimelineEntry) -> Option<String> {
             let what = firing_sentence(firing, change, entry.at)?;
             Some(format!("{noun} {} {what}", label(&net.step(firing.step).name, &firing.path.0)))
         }
-        Occurrence::Token(TokenChange::Denied { at: Some(TokenRef { step, path }), .. }) => {
+        Occurrence::Token(TokenChange::Denied { at: Some(TokenRef { step, path }), deadline, .. }) => {
             let keys: Vec<String> = gate_keys(net, *step).iter().map(|key| format!("ctx.{key}")).collect();
             let by =
                 if keys.is_empty() { String::new() } else { format!(", which looks at {}", keys.join(", ")) };
-            Some(format!("step {} waits at its gate{by}", label(&net.step(*step).name, &path.0)))
+            let until = deadline.map(|until| format!(", until {}", time(until))).unwrap_or_default();
+            Some(format!("step {} waits at its gate{by}{until}", label(&net.step(*step).name, &path.0)))
         }
         Occurrence::Token(
             TokenChange::Denied { at: None, .. } | TokenChange::Discarded(_) | TokenChange::Admitted(_),
@@ -130,11 +165,19 @@ fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Opt
         FiringChange::Waiting { until } | FiringChange::Delayed { until } => {
             format!("waits until {}", time(*until))
         }
-        FiringChange::AwaitingManual { .. } => "waits for a person to complete it".to_owned(),
+        FiringChange::AwaitingManual { question, deadline, .. } => {
+            let deadline = deadline.map(time);
+            let question =
+                Question { message: &question["message"], approvers: &question["approvers"], deadline };
+            format!("waits for a person{question}")
+        }
+        FiringChange::ChildPaused { paused: true, child: Some(child) } => {
+            format!("waits: only a person can move {} on", execution_id(*child))
+        }
         FiringChange::Skipped(_) => "skipped".to_owned(),
         FiringChange::Dropped(_) => "cancelled".to_owned(),
-        any_of![FiringChange: Fired Woken CompletedManually IterationStarted IterationEnded ChildReturned
-            AgentDecided Routed] => return None,
+        any_of![FiringChange: Fired Woken CompletedManually IterationStarted IterationEnded ChildPaused
+            ChildReturned AgentDecided Routed] => return None,
     })
 }
 

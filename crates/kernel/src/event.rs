@@ -251,6 +251,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delegated: Option<Box<Delegated>>,
     },
+    /// Only people can continue the child, or it continues.
+    ChildPaused {
+        run: RunId,
+        paused: bool,
+    },
     /// The child of a pipeline has ended, and the pipeline resumes; no attempt is used.
     Returned {
         run: RunId,
@@ -285,6 +290,8 @@ pub enum LifeChange<'e> {
     /// It begins, with results of an earlier execution.
     Created(&'e [Import]),
     Forked,
+    /// A hold or a pause began, or a pause ended.
+    PauseChanged,
     Released,
     OutcomeDecided,
     Cleared(&'e Cleared),
@@ -337,6 +344,9 @@ impl Event {
         match self {
             Event::Created(created) => Facet::Life(LifeChange::Created(&created.create.imports)),
             Event::Forked(_) => Facet::Life(LifeChange::Forked),
+            Event::Held { .. } | Event::Paused { .. } | Event::Resumed { .. } => {
+                Facet::Life(LifeChange::PauseChanged)
+            }
             Event::Released { .. } => Facet::Life(LifeChange::Released),
             Event::Draining { .. } => Facet::Life(LifeChange::OutcomeDecided),
             Event::Cleared(cleared) => Facet::Life(LifeChange::Cleared(cleared)),
@@ -366,9 +376,9 @@ impl Event {
                 Facet::Demand(Demand::StartChild { run, fence, child, definition, inputs })
             }
             Event::StopAsked { leases, children } => Facet::Demand(Demand::Stop { leases, children }),
-            any_of![Event: Assigned TimeCame Started Held Paused Resumed Compensating Finalizing Continued Denied
-                Admitted Discarded Waiting Woken Delayed Lost Yielded CompletedManually IterationStarted Patched
-                Returned NotCompensated AgentDecided] => Facet::Internal,
+            any_of![Event: Assigned TimeCame Started Compensating Finalizing Continued Denied Admitted Discarded
+                Waiting Woken Delayed Lost Yielded CompletedManually IterationStarted Patched ChildPaused Returned
+                NotCompensated AgentDecided] => Facet::Internal,
         }
     }
 
@@ -428,7 +438,7 @@ impl Event {
             }
             any_of![Event: Assigned TimeCame Started Held Released Paused Resumed Draining Cleared StopAsked
                 Compensating Finalizing Ended Restarted Continued Denied Admitted Discarded Skipped Waiting Woken
-                Delayed Offered Lost CompletedManually Dropped IterationStarted Returned NotCompensated
+                Delayed Offered Lost CompletedManually Dropped IterationStarted ChildPaused Returned NotCompensated
                 AgentDecided] => {}
         }
         fields.0
@@ -473,8 +483,8 @@ impl Record {
             any_of![Event: Created Assigned TimeCame Started Held Released Paused Resumed Draining Cleared
                 StopAsked Compensating Finalizing Ended Restarted Continued Routed Denied Admitted Discarded Fired
                 Skipped Waiting Woken Delayed Offered Lost RetryScheduled AwaitingManual Done Failed Dropped
-                LoopStarted IterationStarted IterationEnded Patched ChildStarted NotCompensated AgentDecided
-                Forked] => return None,
+                LoopStarted IterationStarted IterationEnded Patched ChildStarted ChildPaused NotCompensated
+                AgentDecided Forked] => return None,
         };
         Some(((*run, *fence), answer))
     }

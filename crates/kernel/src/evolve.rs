@@ -107,6 +107,7 @@ fn apply(state: &mut Execution<'_>, net: &Net, record: &Record) -> Applied {
         Event::ChildStarted { run, fence, attempt, child, until, delegated, .. } => {
             runs::child_started(state, net, *run, *fence, *attempt, *child, *until, delegated.as_deref())
         }
+        Event::ChildPaused { run, paused } => runs::child_paused(state, net, *run, *paused),
         Event::Returned { run, fence, cursor } => runs::returned(state, net, *run, *fence, cursor),
         Event::AgentDecided { run, call, decision } => runs::agent_decided(state, *run, call, decision),
 

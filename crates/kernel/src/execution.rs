@@ -103,6 +103,14 @@ pub struct Census {
     pub manual: u32,
     pub children: u32,
     pub looping: u32,
+    /// Sub-executions that only people can continue; they are not among `children`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub paused_children: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Sums over the whole history, for the outcome and for the final step.
@@ -238,13 +246,14 @@ impl Census {
             Kind::Backoff => &mut self.backoff,
             Kind::Manual => &mut self.manual,
             Kind::Child => &mut self.children,
+            Kind::PausedChild => &mut self.paused_children,
             Kind::Looping => &mut self.looping,
         }
     }
 
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.offered + self.children
+        self.offered + self.children + self.paused_children
     }
 
     /// Returns the number of step-runs that proceed without a person.
@@ -292,13 +301,16 @@ impl<'b> Execution<'b> {
             && self.hungry.is_empty()
             && gates == 0
             && census.moving() == 0
-            && census.manual == 0
+            && census.manual + census.paused_children == 0
     }
 
-    /// Returns whether only a person can continue an execution that is not quiet (R10).
+    /// Returns whether only a person can continue a settled execution that is not quiet (R10). Ready step-runs wait
+    /// then, too: paused children fill the limit on parallel work.
     #[must_use]
     pub fn waits_for_people(&self) -> bool {
-        self.arrived.is_empty() && self.hungry.is_empty() && self.head.census.moving() == 0
+        let census = &self.head.census;
+        let ready = if census.paused_children > 0 { census.ready } else { 0 };
+        self.arrived.is_empty() && self.hungry.is_empty() && census.moving() == ready
     }
 
     /// Returns the firing of `step` whose output is visible at `path`.

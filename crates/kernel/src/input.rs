@@ -52,6 +52,13 @@ pub enum Input {
         child: ExecutionId,
         result: ChildResult,
     },
+    /// Only people can continue the child, or it continues.
+    ChildPaused {
+        run: RunId,
+        fence: Fence,
+        child: ExecutionId,
+        paused: bool,
+    },
     Agent {
         run: RunId,
         fence: Fence,

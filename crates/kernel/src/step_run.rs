@@ -99,6 +99,9 @@ pub enum RunState {
         fence: Fence,
         child: ExecutionId,
         until: Option<Millis>,
+        /// Only people can continue the child.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        paused: bool,
     },
     Looping(LoopState),
 }
@@ -133,6 +136,7 @@ pub enum Kind {
     Backoff,
     Manual,
     Child,
+    PausedChild,
     Looping,
 }
 
@@ -148,6 +152,8 @@ pub enum Signal {
     Retry,
     AwaitManual,
     Spawn,
+    PauseChild,
+    ResumeChild,
     Loop,
     End,
     Drop,
@@ -163,7 +169,8 @@ impl RunState {
             RunState::Offered { .. } => Kind::Offered,
             RunState::Backoff { .. } => Kind::Backoff,
             RunState::Manual { .. } => Kind::Manual,
-            RunState::Child { .. } => Kind::Child,
+            RunState::Child { paused: false, .. } => Kind::Child,
+            RunState::Child { paused: true, .. } => Kind::PausedChild,
             RunState::Looping(_) => Kind::Looping,
         }
     }
@@ -173,31 +180,36 @@ impl Kind {
     /// Returns whether a worker or another execution works on the step-run now.
     #[must_use]
     pub fn in_flight(self) -> bool {
-        matches!(self, Kind::Offered | Kind::Child)
+        matches!(self, Kind::Offered | Kind::Child | Kind::PausedChild)
     }
 
     /// Returns the state after a signal, where `Some(None)` means that the step-run has ended; `None` if the signal
     /// is illegal.
     pub fn after(self, signal: Signal) -> Option<Option<Kind>> {
-        use Kind::{Backoff, Child, Delayed, Looping, Manual, Offered, Ready, Waiting};
+        use Kind::{Backoff, Child, Delayed, Looping, Manual, Offered, PausedChild, Ready, Waiting};
         Some(match (self, signal) {
             (Ready, Signal::Wait) => Some(Waiting),
             (Waiting | Backoff, Signal::Wake) => Some(Ready),
             (Ready, Signal::Delay) => Some(Delayed),
             (Ready, Signal::Offer) => Some(Offered),
-            (Offered, Signal::Lose) | (Child, Signal::Return) | (Offered | Child, Signal::Reopen) => {
-                Some(Ready)
-            }
-            (Offered | Child, Signal::Retry) => Some(Backoff),
-            (Ready | Offered | Delayed | Child, Signal::AwaitManual) => Some(Manual),
+            (Offered, Signal::Lose)
+            | (Child | PausedChild, Signal::Return)
+            | (Offered | Child | PausedChild, Signal::Reopen) => Some(Ready),
+            (Offered | Child | PausedChild, Signal::Retry) => Some(Backoff),
+            (Ready | Offered | Delayed | Child | PausedChild, Signal::AwaitManual) => Some(Manual),
             (Ready | Offered, Signal::Spawn) => Some(Child),
+            (Child, Signal::PauseChild) => Some(PausedChild),
+            (PausedChild, Signal::ResumeChild) => Some(Child),
             (Ready, Signal::Loop) => Some(Looping),
             // A ready step-run ends if its work is pure, or if an expression of it cannot be evaluated.
-            (Ready | Offered | Manual | Child | Delayed | Waiting | Looping | Backoff, Signal::End) => None,
-            (Ready | Waiting | Delayed | Offered | Backoff | Manual | Child | Looping, Signal::Drop) => None,
             (
-                Ready | Waiting | Delayed | Offered | Backoff | Manual | Child | Looping,
-                any_of![Signal: Wait Wake Delay Offer Lose Reopen Return Retry AwaitManual Spawn Loop],
+                Ready | Offered | Manual | Child | PausedChild | Delayed | Waiting | Looping | Backoff,
+                Signal::End | Signal::Drop,
+            ) => None,
+            (
+                Ready | Waiting | Delayed | Offered | Backoff | Manual | Child | PausedChild | Looping,
+                any_of![Signal: Wait Wake Delay Offer Lose Reopen Return Retry AwaitManual Spawn PauseChild
+                    ResumeChild Loop],
             ) => return None,
         })
     }

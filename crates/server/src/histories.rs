@@ -146,7 +146,7 @@ impl Histories {
     ) -> Result<T, ReadError> {
         let HistoryRead { stored, shared } = read;
         let (id, version) = (stored.state.head.id, stored.state.head.version);
-        let facts = facts(reader, &stored)?;
+        let facts = facts(self, reader, &stored)?;
         let folded = shared.read();
         // An execution that is deleted at this moment has lost its journal first.
         let (true, Some(net)) = (folded.history.version() >= version, &folded.net) else {

@@ -10,6 +10,7 @@ mod auth;
 pub mod backup;
 mod body;
 mod cache;
+mod children;
 mod client;
 mod compiling;
 mod connections;

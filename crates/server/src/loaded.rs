@@ -1,6 +1,8 @@
 //! One execution with everything that is known of it, read at once.
 
+use crate::children::children_waiting;
 use crate::feed::leases;
+use crate::histories::Histories;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
 use windlass_kernel::{ExecutionId, Illegal, Net};
@@ -70,7 +72,11 @@ pub(crate) fn metadata(origin: &Origin) -> Metadata {
 }
 
 /// Reads what is known of an execution apart from its journal.
-pub(crate) fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, StoreError> {
+pub(crate) fn facts(
+    histories: &Histories,
+    reader: &mut impl Reader,
+    stored: &Stored,
+) -> Result<Facts, StoreError> {
     let execution = stored.state.head.id;
     let definition = match stored.origin.definition {
         Some(definition) => reader.definition(definition)?,
@@ -85,5 +91,6 @@ pub(crate) fn facts(reader: &mut impl Reader, stored: &Stored) -> Result<Facts, 
     let (metadata, debug) = (metadata(&stored.origin), stored.origin.options.debug);
     let suspect = reader.suspect(execution)?;
     let quarantined = suspect.and_then(|suspect| suspect.quarantine()).map(quarantined);
-    Ok(Facts { execution, workflow, metadata, debug, leases: leases(reader, execution)?, quarantined })
+    let (leases, children) = (leases(reader, execution)?, children_waiting(histories, reader, stored)?);
+    Ok(Facts { execution, workflow, metadata, debug, leases, quarantined, children })
 }

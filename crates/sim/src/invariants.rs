@@ -116,6 +116,7 @@ fn counters(state: &Execution<'_>, net: &Net) -> Result<(), Broken> {
         (census.backoff, Kind::Backoff),
         (census.manual, Kind::Manual),
         (census.children, Kind::Child),
+        (census.paused_children, Kind::PausedChild),
         (census.looping, Kind::Looping),
     ];
     for (counted, kind) in counted {

@@ -68,6 +68,7 @@ kinds! {
     IterationEnded = "iteration_ended",
     Patched = "patched",
     ChildStarted = "child_started",
+    ChildPaused = "child_paused",
     Returned = "returned",
     NotCompensated = "not_compensated",
     AgentDecided = "agent_decided",

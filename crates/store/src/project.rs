@@ -51,6 +51,7 @@ fn class(kind: Kind) -> Class {
         | Kind::Backoff
         | Kind::Manual
         | Kind::Child
+        | Kind::PausedChild
         | Kind::Looping => Class::Other,
     }
 }

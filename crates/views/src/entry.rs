@@ -106,7 +106,7 @@ pub fn node_status(history: &History, leases: &Leases, firing: &Firing) -> &'sta
         Some(End::Skipped(_) | End::Cancelled) => "skipped",
         None => match history.state().run(firing.run).map(|run| run.state.kind()) {
             Some(Kind::Offered) if leases.contains_key(&firing.run) => "running",
-            Some(Kind::Delayed | Kind::Manual | Kind::Child | Kind::Looping) => "running",
+            Some(Kind::Delayed | Kind::Manual | Kind::Child | Kind::PausedChild | Kind::Looping) => "running",
             Some(Kind::Backoff) => "retrying",
             Some(Kind::Ready | Kind::Waiting | Kind::Offered) | None => "pending",
         },

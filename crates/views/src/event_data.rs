@@ -59,7 +59,7 @@ fn fixed_name(event: &Event) -> Option<&'static str> {
         Event::NotCompensated { .. } => "compensation.not_run",
         Event::AgentDecided { .. } => "agent.decided",
         any_of![Event: Assigned TimeCame Held Released StopAsked Continued Admitted Woken Lost IterationStarted
-                Routed Cleared Fired Done Failed] => return None,
+                ChildPaused Routed Cleared Fired Done Failed] => return None,
     })
 }
 
@@ -73,7 +73,7 @@ fn ended_names(before: &Execution<'_>, run: RunId, [step, hook]: [&'static str; 
         // The loop's own events report its iterations.
         Some(run) if matches!(run.role, Role::Iteration { .. }) => Vec::new(),
         Some(run) if run.state.kind() == Kind::Looping => vec!["loop.done", step],
-        Some(run) if run.state.kind() == Kind::Child => vec!["child.ended", step],
+        Some(run) if matches!(run.state.kind(), Kind::Child | Kind::PausedChild) => vec!["child.ended", step],
         _ => vec![step],
     }
 }
@@ -170,6 +170,7 @@ pub fn event_data(event: &Event) -> Value {
             });
             fields!("child_started" run fence attempt child definition inputs until [delegated])
         }
+        Event::ChildPaused { run, paused } => fields!("child_paused" run paused),
         Event::Returned { run, fence, cursor } => fields!("returned" run fence cursor),
         Event::NotCompensated { runs } => fields!("not_compensated" runs),
         Event::AgentDecided { run, call, decision } => fields!("agent_decided" run call decision),

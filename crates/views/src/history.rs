@@ -156,6 +156,11 @@ impl History {
         }
     }
 
+    /// Returns when a gate denied a token.
+    pub(crate) fn denied_at(&self, token: TokenId) -> Option<Millis> {
+        self.denied.get(&token).copied()
+    }
+
     #[must_use]
     pub fn gates(&self) -> Vec<WaitingGate> {
         let gates = self.state().gated.iter().map(|((step, token), gate)| WaitingGate {
@@ -284,7 +289,7 @@ impl History {
                 self.manual.insert(firing.step, (run, *fence));
             }
             any_of![FiringChange: Waiting Woken Lost Yielded IterationStarted IterationEnded
-                ChildReturned AgentDecided Routed] => {}
+                ChildPaused ChildReturned AgentDecided Routed] => {}
         }
     }
 

@@ -92,7 +92,7 @@ impl Default for ValueBudget {
 }
 
 impl ValueBudget {
-    fn take(&mut self, bytes: u64) -> bool {
+    pub(crate) fn take(&mut self, bytes: u64) -> bool {
         let left = self.0.checked_sub(bytes);
         left.inspect(|left| self.0 = *left).is_some()
     }

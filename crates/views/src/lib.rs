@@ -40,5 +40,5 @@ pub use timeline::{
     Attempt, ExecutionChange, FiringChange, FiringRef, Occurrence, PublicName, Timeline, TimelineEntry,
     TokenChange, TokenRef, label,
 };
-pub use waiting::{gate_keys, waiting_for};
+pub use waiting::{gate_keys, seen_by_parent, waiting_for, waiting_of_child};
 pub use wire::{execution_id, time, workflow_id};

@@ -116,7 +116,7 @@ fn firing_line(firing: &FiringRef, change: &FiringChange, at: Millis) -> Option<
             line(Level::Info, "A person answered", data)
         }
         any_of![FiringChange: Fired Done Waiting Woken Delayed Offered Yielded Dropped LoopStarted
-            IterationStarted IterationEnded ChildReturned AgentDecided Routed] => None,
+            IterationStarted IterationEnded ChildPaused ChildReturned AgentDecided Routed] => None,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::history::History;
 use crate::kept::ResultPlace;
 use crate::large::{AnswerBudget, SHOWN_BYTES_MAX, Sources, ValueBudget};
 use crate::shapes::{
-    ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined,
+    ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined, Waiting,
 };
 use crate::waiting::waiting_for;
 use crate::wire::{execution_id, time, workflow_id};
@@ -35,6 +35,8 @@ pub struct Facts {
     pub debug: bool,
     pub leases: Leases,
     pub quarantined: Option<Quarantined>,
+    /// What its sub-executions wait for, at any depth.
+    pub children: Vec<Waiting>,
 }
 
 #[derive(Debug, Clone)]
@@ -108,7 +110,7 @@ pub fn response(facts: &Facts, net: &Net, history: &History, sources: Sources<'_
             false => Value::Null,
         },
         node_executions,
-        waiting_for: waiting_for(net, history, &mut budget),
+        waiting_for: waiting_for(net, history, &facts.children, &mut budget),
         quarantined: facts.quarantined.clone(),
         errors: errors(net, history, facts.debug),
         metadata: metadata(facts, history),

@@ -292,6 +292,10 @@ pub enum TriggerType {
 #[serde(rename_all = "camelCase")]
 pub struct Waiting {
     pub kind: WaitingKind,
+    /// The sub-execution, at any depth, whose node waits; it is the one to be answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub child_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime, nullable = false)]
     pub since: Option<String>,
@@ -316,6 +320,10 @@ pub struct Waiting {
     /// Of an approval: ids of users and names of roles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvers: Option<Value>,
+    /// Of a gate: the keys of the context that its rules read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub reads: Vec<String>,
     /// Of a pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

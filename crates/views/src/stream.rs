@@ -195,7 +195,7 @@ impl MessageBuilder {
                 self.add_start(row, run, None);
             }
             FiringChange::Delayed { .. } | FiringChange::LoopStarted { .. } => self.add_start(row, run, None),
-            FiringChange::AwaitingManual { times } => self.add_start(row, run, times.as_ref()),
+            FiringChange::AwaitingManual { times, .. } => self.add_start(row, run, times.as_ref()),
             FiringChange::RetryScheduled { failure, .. } => {
                 self.add_start(row, run, None);
                 self.add_failure(row, run, failure, at, false);
@@ -208,7 +208,7 @@ impl MessageBuilder {
             }
             FiringChange::Dropped(_) | FiringChange::Skipped(_) => self.forget(run),
             any_of![FiringChange: Waiting Woken Lost Yielded CompletedManually IterationStarted
-                IterationEnded ChildReturned AgentDecided Routed] => {}
+                IterationEnded ChildPaused ChildReturned AgentDecided Routed] => {}
         }
     }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_kernel::{
     Args, Cleared, Event, Execution, ExecutionId, Failure, Fence, Gone, Illegal, ManualNote, Millis, Net,
-    Outcome, Patch, Path, PauseReason, Record, Role, RunId, SkipReason, StepId, Times, TokenId, TokenValue,
-    any_of, evolve,
+    Outcome, Patch, Path, PauseReason, Record, Role, RunId, RunState, SkipReason, StepId, Times, TokenId,
+    TokenValue, any_of, evolve,
 };
 
 /// Bytes of one live firing or token in memory, roughly.
@@ -154,7 +154,10 @@ pub enum FiringChange {
     Yielded {
         until: Millis,
     },
+    /// `question` of an approval has its message and approvers.
     AwaitingManual {
+        question: Arc<Value>,
+        deadline: Option<Millis>,
         times: Option<Times>,
     },
     CompletedManually {
@@ -183,6 +186,11 @@ pub enum FiringChange {
         attempt: u32,
         child: ExecutionId,
     },
+    /// Only people can continue the child, or it continues.
+    ChildPaused {
+        child: Option<ExecutionId>,
+        paused: bool,
+    },
     ChildReturned,
     AgentDecided,
     /// Its end was routed; `targets` are the steps that get a token.
@@ -194,7 +202,7 @@ pub enum FiringChange {
 /// A change of a token in front of a step.
 #[derive(Debug)]
 pub enum TokenChange {
-    Denied { token: TokenId, at: Option<TokenRef> },
+    Denied { token: TokenId, at: Option<TokenRef>, deadline: Option<Millis> },
     Discarded(Option<TokenRef>),
     Admitted(Vec<TokenRef>),
 }
@@ -268,8 +276,9 @@ impl Timeline {
                 all(ExecutionChange::Patched { patch: patch.clone(), by: by.clone() })
             }
 
-            Event::Denied { token, .. } => {
-                Ok(Occurrence::Token(TokenChange::Denied { token: *token, at: self.token(*token) }))
+            Event::Denied { token, deadline } => {
+                let (at, deadline) = (self.token(*token), *deadline);
+                Ok(Occurrence::Token(TokenChange::Denied { token: *token, at, deadline }))
             }
             Event::Discarded { token } => Ok(Occurrence::Token(TokenChange::Discarded(self.token(*token)))),
             Event::Admitted { tokens } => {
@@ -303,8 +312,9 @@ impl Timeline {
                 of(run, FiringChange::RetryScheduled { until: *until, failure: failure.clone() })
             }
             Event::Yielded { run, until, .. } => of(run, FiringChange::Yielded { until: *until }),
-            Event::AwaitingManual { run, times, .. } => {
-                of(run, FiringChange::AwaitingManual { times: *times })
+            Event::AwaitingManual { run, output, deadline, times, .. } => {
+                let (question, deadline) = (output.clone(), *deadline);
+                of(run, FiringChange::AwaitingManual { question, deadline, times: *times })
             }
             Event::CompletedManually { run, fence, by } => {
                 of(run, FiringChange::CompletedManually { fence: *fence, note: by.clone() })
@@ -327,6 +337,13 @@ impl Timeline {
             }
             Event::ChildStarted { run, attempt, child, .. } => {
                 of(run, FiringChange::ChildStarted { attempt: *attempt, child: *child })
+            }
+            Event::ChildPaused { run, paused } => {
+                let child = self.state.run(*run).and_then(|run| match run.state {
+                    RunState::Child { child, .. } => Some(child),
+                    _ => None,
+                });
+                of(run, FiringChange::ChildPaused { child, paused: *paused })
             }
             Event::Returned { run, .. } => of(run, FiringChange::ChildReturned),
             Event::AgentDecided { run, .. } => of(run, FiringChange::AgentDecided),
@@ -401,7 +418,7 @@ impl Timeline {
                 self.times.remove(&run);
             }
             any_of![FiringChange: Skipped Waiting Woken Lost RetryScheduled Yielded CompletedManually
-                IterationStarted IterationEnded ChildReturned AgentDecided Routed] => {}
+                IterationStarted IterationEnded ChildPaused ChildReturned AgentDecided Routed] => {}
         }
     }
 }

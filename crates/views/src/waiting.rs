@@ -2,50 +2,105 @@
 
 use crate::entry::NodeLabel;
 use crate::history::History;
-use crate::large::{AnswerBudget, ValueBudget, WAITING_MAX};
+use crate::large::{AnswerBudget, ValueBudget, WAITING_MAX, reference};
 use crate::shapes::{Waiting, WaitingKind};
-use crate::wire::time;
+use crate::wire::{execution_id, time};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use windlass_artifact::key;
+use windlass_artifact::{json_bytes, key};
 use windlass_kernel::net::{Step, Work};
-use windlass_kernel::{Millis, Net, Path, RunState, StepId};
+use windlass_kernel::{Execution, Millis, Net, Path, RunId, RunState, StepId, TokenId};
 
-/// Lists a pause first, then approvals and manual steps, then gates; at most [`WAITING_MAX`] of them.
+/// Lists a pause first, then approvals and manual steps, then gates, then `children`: what sub-executions wait for. At
+/// most [`WAITING_MAX`] of them.
 #[must_use]
-pub fn waiting_for(net: &Net, history: &History, budget: &mut AnswerBudget<'_>) -> Vec<Waiting> {
+pub fn waiting_for(
+    net: &Net,
+    history: &History,
+    children: &[Waiting],
+    budget: &mut AnswerBudget<'_>,
+) -> Vec<Waiting> {
     let (mut found, mut values) = (Vec::new(), ValueBudget::default());
     if let Some(hold) = history.hold().filter(|_| history.state().head.held) {
         let (reason, by) = (Some(hold.reason.clone()), Some(hold.by.clone()));
         found.push(Waiting { reason, by, ..waiting(WaitingKind::Pause, Some(hold.at), None) });
     }
-    for (run, live) in history.state().runs.iter() {
-        if found.len() == WAITING_MAX {
-            return found;
-        }
-        if let RunState::Manual { output, deadline, .. } = &live.state {
-            let step = net.step(live.step);
-            let since = history.asked_at(*run);
-            let waits = match step.work {
-                Work::Approval { .. } => {
-                    let waits = waiting(WaitingKind::Approval, since, *deadline);
-                    asking(waits, output, budget, &mut values)
-                }
-                _ => waiting(WaitingKind::Manual, since, *deadline),
-            };
-            found.push(at_node(waits, step, &live.path));
-        }
-    }
-    for gate in history.gates().into_iter().take(WAITING_MAX - found.len()) {
-        let waits = waiting(WaitingKind::Gate, gate.since, gate.deadline);
-        found.push(at_node(waits, net.step(gate.step), &Path::default()));
-    }
+    let mut listing = Listing {
+        net,
+        state: history.state(),
+        asked: &|run| history.asked_at(run),
+        denied: &|token| history.denied_at(token),
+        show: &mut |value| budget.show_reference(&mut values, value),
+    };
+    listing.list(&mut found);
+    let bytes = |waits: &Waiting| waits.message.iter().chain(&waits.approvers).map(json_bytes).sum::<usize>();
+    let fits = |waits: &&Waiting| values.take(bytes(waits) as u64);
+    let left = WAITING_MAX.saturating_sub(found.len());
+    found.extend(children.iter().take(left).take_while(fits).cloned());
     found
+}
+
+/// Lists what a sub-execution waits for, from its state alone: without the times at which it began to wait.
+#[must_use]
+pub fn waiting_of_child(net: &Net, state: &Execution<'_>) -> Vec<Waiting> {
+    let (id, mut found) = (state.head.id, Vec::new());
+    if state.head.held {
+        found.push(waiting(WaitingKind::Pause, None, None));
+    }
+    let show = &mut |value: &Value| reference(id, value);
+    Listing { net, state, asked: &|_| None, denied: &|_| None, show }.list(&mut found);
+    let child_id = Some(execution_id(id));
+    found.into_iter().map(|waits| Waiting { child_id: child_id.clone(), ..waits }).collect()
+}
+
+/// Returns what a child waits for as its parent shows it: the step that waits for the child may end it sooner.
+#[must_use]
+pub fn seen_by_parent(waits: Waiting, until: Option<Millis>) -> Waiting {
+    let deadline = waits.deadline.into_iter().chain(until.map(time)).min();
+    Waiting { deadline, ..waits }
+}
+
+struct Listing<'l, 'e> {
+    net: &'l Net,
+    state: &'l Execution<'e>,
+    /// When a person was asked about a firing.
+    asked: &'l dyn Fn(RunId) -> Option<Millis>,
+    /// When a gate denied a token.
+    denied: &'l dyn Fn(TokenId) -> Option<Millis>,
+    show: &'l mut dyn FnMut(&Value) -> Value,
+}
+
+impl Listing<'_, '_> {
+    fn list(&mut self, found: &mut Vec<Waiting>) {
+        for (run, live) in self.state.runs.iter() {
+            if found.len() == WAITING_MAX {
+                return;
+            }
+            if let RunState::Manual { output, deadline, .. } = &live.state {
+                let step = self.net.step(live.step);
+                let since = (self.asked)(*run);
+                let waits = match step.work {
+                    Work::Approval { .. } => {
+                        asking(waiting(WaitingKind::Approval, since, *deadline), output, self.show)
+                    }
+                    _ => waiting(WaitingKind::Manual, since, *deadline),
+                };
+                found.push(at_node(waits, step, &live.path));
+            }
+        }
+        let left = WAITING_MAX - found.len();
+        for ((step, token), gate) in self.state.gated.iter().take(left) {
+            let reads = gate_keys(self.net, *step).into_iter().map(str::to_owned).collect();
+            let waits = waiting(WaitingKind::Gate, (self.denied)(*token), gate.deadline);
+            found.push(at_node(Waiting { reads, ..waits }, self.net.step(*step), &Path::default()));
+        }
+    }
 }
 
 fn waiting(kind: WaitingKind, since: Option<Millis>, deadline: Option<Millis>) -> Waiting {
     Waiting {
         kind,
+        child_id: None,
         since: since.map(time),
         deadline: deadline.map(time),
         node_id: None,
@@ -53,19 +108,19 @@ fn waiting(kind: WaitingKind, since: Option<Millis>, deadline: Option<Millis>) -
         path: Vec::new(),
         message: None,
         approvers: None,
+        reads: Vec::new(),
         reason: None,
         by: None,
     }
 }
 
 /// Adds the question of an approval, or the reference to one that was set aside.
-fn asking(waits: Waiting, asked: &Value, budget: &mut AnswerBudget<'_>, values: &mut ValueBudget) -> Waiting {
-    let mut show = |value: &Value| budget.show_reference(values, value);
+fn asking(waits: Waiting, asked: &Value, show: &mut dyn FnMut(&Value) -> Value) -> Waiting {
     match key(asked) {
         Some(_) => Waiting { message: Some(show(asked)), ..waits },
         None => {
             let (message, approvers) =
-                (asked.get("message").map(&mut show), asked.get("approvers").map(&mut show));
+                (asked.get("message").map(&mut *show), asked.get("approvers").map(&mut *show));
             Waiting { message, approvers, ..waits }
         }
     }

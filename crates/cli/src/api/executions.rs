@@ -25,6 +25,11 @@ pub fn get_execution(client: &Client, id: ExecutionId) -> Result<Value, ApiError
     Ok(execution)
 }
 
+/// Returns its status, progress and what it waits for.
+pub fn get_status(client: &Client, id: ExecutionId) -> Result<Value, ApiError> {
+    client.get(&["executions", &execution_id(id), "status"], &[])
+}
+
 /// Returns attempts, ends and acts of people, as a chain of hashes.
 pub fn get_evidence(client: &Client, id: ExecutionId) -> Result<Vec<Value>, ApiError> {
     list_pages(client, &["executions", &execution_id(id), "evidence"], "evidence", &[], usize::MAX)

@@ -12,7 +12,7 @@ pub use client::Client;
 pub use connection::Need;
 pub use definitions::{list_workflows, newest_version, workflow_ids};
 pub use error::ApiError;
-pub use executions::{follow, get_evidence, get_execution, get_picture, list_executions};
+pub use executions::{follow, get_evidence, get_execution, get_picture, get_status, list_executions};
 
 use crate::data::Data;
 use crate::exit::Usage;

@@ -1,14 +1,14 @@
 //! Reports about executions that several commands print.
 
-use crate::api::{Client, follow, get_execution};
+use crate::api::{Client, get_execution, get_status};
 use crate::exit::Usage;
+use crate::format::Question;
 use crate::progress::say;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::rc::Rc;
-use windlass_kernel::{Execution, ExecutionId, Net, RunState, StepId};
-use windlass_views::{execution_id, gate_keys};
+use windlass_kernel::{ExecutionId, Net};
+use windlass_views::{execution_id, label};
 
 /// Prints a JSON value on one line of stdout.
 pub fn print_json(value: &Value) -> anyhow::Result<()> {
@@ -47,35 +47,53 @@ pub fn report_end(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyhow:
 }
 
 /// Formats what a paused execution waits for, with the commands that carry it on.
-pub fn next_commands(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<String> {
-    let mut follower = follow(client, id)?;
-    follower.poll()?;
-    Ok(format_next_commands(follower.net(), follower.state(), client))
+pub fn next_commands(client: &Client, id: ExecutionId) -> anyhow::Result<String> {
+    let status = get_status(client, id)?;
+    let waiting = status["waitingFor"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let (own, flag) = (execution_id(id), client.flag());
+    let mut lines: Vec<String> = Vec::new();
+    for entry in waiting {
+        let line = format_waiting(entry, &own, flag);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let is_held = waiting.iter().any(|entry| entry["kind"] == "pause" && entry["childId"].is_null());
+    if !is_held {
+        lines.push(format!("then carry on with:\n  {}", client.resume_command(id)));
+    }
+    Ok(lines.join("\n"))
 }
 
-fn format_next_commands(net: &Net, state: &Execution<'_>, client: &Client) -> String {
-    let (id, flag) = (execution_id(state.head.id), client.flag());
-    if state.head.held {
-        return format!("it is held; release it with:\n  windlass executions resume {id}{flag}");
+/// Formats one entry of `waitingFor` with the commands that answer it. A sub-execution is answered itself.
+fn format_waiting(entry: &Value, own: &str, flag: &str) -> String {
+    let child = entry["childId"].as_str();
+    let id = child.unwrap_or(own);
+    let step = entry["nodeId"].as_str().unwrap_or_default();
+    let of = child.map(|child| format!(" of {child}")).unwrap_or_default();
+    let deadline = entry["deadline"].as_str().map(str::to_owned);
+    match entry["kind"].as_str() {
+        Some("pause") => {
+            let it = child.unwrap_or("it");
+            format!("{it} is held; release it with:\n  windlass executions resume {id}{flag}")
+        }
+        Some("gate") => {
+            let reads = entry["reads"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let keys: Vec<String> = reads.map(|key| format!("{key}=…")).collect();
+            let keys = if keys.is_empty() { "KEY=VALUE".to_owned() } else { keys.join(" ") };
+            let until = deadline.map(|until| format!(" until {until}")).unwrap_or_default();
+            format!(
+                "step {step}{of} waits at its gate{until}; open it with:\n  windlass executions patch {id} {keys}{flag}"
+            )
+        }
+        _ => {
+            let path = entry["path"].as_array().into_iter().flatten();
+            let path: Vec<u32> = path.filter_map(|index| u32::try_from(index.as_u64()?).ok()).collect();
+            let node = label(step, &path);
+            let question = Question { message: &entry["message"], approvers: &entry["approvers"], deadline };
+            format!(
+                "step {node}{of} waits for a person{question}; answer with:\n  windlass executions approve {id} {node}{flag}\n  windlass executions reject {id} {node}{flag}"
+            )
+        }
     }
-    let mut lines = Vec::new();
-    let gates: BTreeSet<StepId> = state.gated.keys().map(|(step, _)| *step).collect();
-    for step in &gates {
-        let keys: Vec<String> = gate_keys(net, *step).iter().map(|key| format!("{key}=…")).collect();
-        let keys = if keys.is_empty() { "KEY=VALUE".to_owned() } else { keys.join(" ") };
-        let name = &net.step(*step).name;
-        lines.push(format!("step {name} waits at its gate; open it with:"));
-        lines.push(format!("  windlass executions patch {id} {keys}{flag}"));
-    }
-    let manual = state.runs.values().filter(|run| matches!(run.state, RunState::Manual { .. }));
-    let manual: BTreeSet<StepId> = manual.map(|run| run.step).collect();
-    for step in &manual {
-        let name = &net.step(*step).name;
-        lines.push(format!("step {name} waits for a person; answer with:"));
-        lines.push(format!(
-            "  windlass executions approve {id} {name}{flag}\n  windlass executions reject {id} {name}{flag}"
-        ));
-    }
-    lines.push(format!("then carry on with:\n  {}", client.resume_command(state.head.id)));
-    lines.join("\n")
 }

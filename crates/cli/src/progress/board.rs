@@ -4,7 +4,9 @@ use crate::format::plain;
 use std::collections::BTreeMap;
 use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times, any_of};
 use windlass_server::follow::LogLine;
-use windlass_views::{ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange};
+use windlass_views::{
+    ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id,
+};
 
 #[derive(Debug, Default)]
 pub struct Board {
@@ -151,7 +153,18 @@ impl Row {
                 self.last = plain(&failure.message);
             }
             any_of![FiringChange: Waiting Delayed Yielded Lost] => self.state = State::Waiting,
-            FiringChange::AwaitingManual { .. } => self.state = State::Gated,
+            FiringChange::AwaitingManual { question, .. } => {
+                self.state = State::Gated;
+                self.last = question["message"].as_str().map(plain).unwrap_or_default();
+            }
+            FiringChange::ChildPaused { paused: true, child } => {
+                self.state = State::Gated;
+                self.last = child.map(|child| format!("{} waits", execution_id(child))).unwrap_or_default();
+            }
+            FiringChange::ChildPaused { paused: false, .. } => {
+                self.state = State::Running;
+                self.last.clear();
+            }
             FiringChange::Done { times, .. } => {
                 self.timed(times.as_ref());
                 self.ended(State::Done, at);

@@ -17,4 +17,5 @@ mod retry;
 #[path = "../rig/mod.rs"]
 mod rig;
 mod second_process;
+mod waiting;
 mod workflows;

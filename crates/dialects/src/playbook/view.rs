@@ -68,7 +68,7 @@ fn live(history: &History, firing: &Firing) -> &'static str {
     match history.state().run(firing.run).map(|run| run.state.kind()) {
         Some(Kind::Ready) | None => "ready",
         Some(Kind::Backoff) => "retrying",
-        Some(Kind::Waiting | Kind::Delayed | Kind::Manual) => "waiting",
+        Some(Kind::Waiting | Kind::Delayed | Kind::Manual | Kind::PausedChild) => "waiting",
         Some(Kind::Offered | Kind::Child | Kind::Looping) => "started",
     }
 }

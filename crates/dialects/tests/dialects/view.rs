@@ -89,7 +89,15 @@ impl Driven {
         let metadata =
             Metadata { triggered_by: "owner".into(), trigger_type: "manual".into(), ..Metadata::default() };
         let (execution, workflow) = (ExecutionId(7), Some(workflow));
-        let facts = Facts { execution, workflow, metadata, debug: false, leases, quarantined: None };
+        let facts = Facts {
+            execution,
+            workflow,
+            metadata,
+            debug: false,
+            leases,
+            quarantined: None,
+            children: Vec::new(),
+        };
         let history = History::of(&self.net, &self.journal).expect("the journal is whole");
         let read = |place: &ValuePlace| {
             place

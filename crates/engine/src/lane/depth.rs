@@ -40,8 +40,8 @@ pub(super) fn bound(input: &mut Input) -> Result<(), Rejected> {
         | Input::Agent {
             ask: AgentAsk::Skip { .. } | AgentAsk::Pause { .. } | AgentAsk::Fail { .. }, ..
         }
-        | any_of![Input: Assign Begin StartFailed LeaseLost TimerDue RouteReady Complete Hold Resume Cancel Uploaded
-            Continue] => false,
+        | any_of![Input: Assign Begin StartFailed LeaseLost TimerDue RouteReady Complete Hold Resume Cancel ChildPaused
+            Uploaded Continue] => false,
     };
     if deep { Err(Rejected::Malformed(TOO_DEEP)) } else { Ok(()) }
 }

@@ -1,9 +1,10 @@
 //! What records mean outside their execution: offers, stops, children, mail, timers. All of it is part of the commit.
 
 use super::Lane;
+use super::deciding::Rest;
 use std::sync::Arc;
 use windlass_kernel::{
-    Create, Decision, Demand, Execution, ExecutionId, Facet, LifeChange, Parent, Record, any_of,
+    Create, Decision, Demand, Execution, ExecutionId, Facet, Input, LifeChange, Parent, Record, any_of,
 };
 use windlass_store::{DueTimer, Letter};
 
@@ -48,11 +49,26 @@ impl<R> Lane<R> {
                     self.post(id, parent.execution, letter);
                 }
             }
-            Facet::Life(LifeChange::Released) => self.arm_all(id),
+            Facet::Life(LifeChange::PauseChanged) => self.report_pause(id),
+            Facet::Life(LifeChange::Released) => {
+                self.arm_all(id);
+                self.report_pause(id);
+            }
             Facet::Life(any_of![LifeChange: Created Forked OutcomeDecided Cleared Restarted])
             | Facet::Demand(Demand::AskPerson(_))
             | Facet::Run(..)
             | Facet::Internal => {}
+        }
+    }
+
+    /// Reports to the parent whether only people can continue this execution. One that is held waits for its release.
+    fn report_pause(&mut self, id: ExecutionId) {
+        let Some(live) = self.executions.get(id) else { return };
+        let Some(parent) = &live.state.head.parent else { return };
+        let (to, run, fence, paused) =
+            (parent.execution, parent.run, parent.fence, live.rests(Rest::ForPeople));
+        if !live.state.phase().is_ended() {
+            self.post(id, to, Letter::Input(Input::ChildPaused { run, fence, child: id, paused }));
         }
     }
 }

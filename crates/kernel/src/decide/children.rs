@@ -134,6 +134,18 @@ pub(super) fn end_child(
     }
 }
 
+/// Records whether only people can continue a child. News of an earlier child changes nothing.
+pub(super) fn note_pause(d: &mut Draft<'_>, id: RunId, of: (Fence, ExecutionId), paused: bool) -> Accepted {
+    match d.state.run(id).map(|run| &run.state) {
+        Some(RunState::Child { fence, child, paused: known, .. })
+            if (*fence, *child) == of && *known != paused =>
+        {
+            d.emit(Event::ChildPaused { run: id, paused })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Stores the result next to the pipeline's cursor, in the format of the worker protocol.
 fn resume_pipeline(
     d: &mut Draft<'_>,

@@ -76,6 +76,9 @@ pub fn decide(
         Input::ChildEnded { run, fence, child, result } => {
             children::end_child(d, *run, *fence, *child, result)?
         }
+        Input::ChildPaused { run, fence, child, paused } => {
+            children::note_pause(d, *run, (*fence, *child), *paused)?
+        }
         Input::Agent { run, fence, call, ask } => agents::answer_call(d, *run, *fence, call, ask)?,
         Input::Uploaded { failure } => finish::finish_uploads(d, failure.as_ref())?,
         Input::Continue => start::continue_work(d)?,

@@ -116,7 +116,7 @@ fn expire_attempt(d: &mut Draft<'_>, id: RunId, fence: Fence) -> Accepted {
         RunState::Offered { fence: open } if open == fence => {
             Event::StopAsked { leases: vec![(id, fence)], children: Vec::new() }
         }
-        RunState::Child { fence: open, child, until } if open == fence => {
+        RunState::Child { fence: open, child, until, .. } if open == fence => {
             until.map_or(Ok(()), |until| check_passed(d, until))?;
             Event::StopAsked { leases: Vec::new(), children: vec![child] }
         }

@@ -272,12 +272,22 @@ pub(super) fn child_started(
         if let Some(delegated) = delegated {
             run.cursor.clone_from(&delegated.cursor);
         }
-        Ok(RunState::Child { fence, child, until })
+        Ok(RunState::Child { fence, child, until, paused: false })
     })?;
     if let Some(delegated) = delegated {
         tokens::merge_patch(state, &delegated.patch);
     }
     Ok(())
+}
+
+pub(super) fn child_paused(state: &mut Execution<'_>, net: &Net, id: RunId, pause: bool) -> Applied {
+    let signal = if pause { Signal::PauseChild } else { Signal::ResumeChild };
+    move_run(state, net, id, signal, |run| match &run.state {
+        RunState::Child { fence, child, until, .. } => {
+            Ok(RunState::Child { fence: *fence, child: *child, until: *until, paused: pause })
+        }
+        other => Err(format!("{:?} has no child", other.kind())),
+    })
 }
 
 pub(super) fn returned(

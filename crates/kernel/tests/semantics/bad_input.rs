@@ -233,6 +233,9 @@ fn any_input() -> impl Strategy<Value = Input> {
             let result = ChildResult { outcome: Outcome::Completed, output: Arc::new(json!(1)), failure: None };
             Input::ChildEnded { run, fence, child: ExecutionId(child), result }
         }),
+        1 => (any_run(), any_fence(), any::<bool>()).prop_map(|(run, fence, paused)| {
+            Input::ChildPaused { run, fence, child: ExecutionId(1), paused }
+        }),
         1 => (any_run(), any_fence(), ask).prop_map(|(run, fence, ask)| Input::Agent { run, fence, call: "c".into(), ask }),
         1 => any::<Option<bool>>().prop_map(|bad| Input::Uploaded { failure: bad.map(|_| failure("X")) }),
         1 => Just(Input::Assign { worker: String::new() }),

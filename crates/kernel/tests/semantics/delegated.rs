@@ -159,3 +159,64 @@ fn a_step_timeout_ends_the_wait() {
     let summary = drive.ring().unwrap();
     assert!(summary.contains("stop 0+1") && summary.ends_with("failed"), "{summary}");
 }
+
+fn pauses(drive: &mut Drive, label: &str, paused: bool) -> Result<String, Rejected> {
+    let (run, (fence, child)) = (drive.firing(label), waiting(drive, label));
+    drive.send(Input::ChildPaused { run, fence, child, paused })
+}
+
+/// The deadline of a parent does not run while only a person can continue its child.
+#[test]
+fn a_parent_is_paused_while_only_people_can_continue_its_child() {
+    let timed = Policy { timeout_ms: Some(1_000), ..policy() };
+    let mut drive = Drive::started(timed, vec![task("a", &[1]), task("b", &[])]);
+    drive.report("a", child(1)).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Running);
+    pauses(&mut drive, "a", true).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Paused);
+    assert!(drive.state.timers().is_empty(), "{:?}", drive.state.timers());
+    pauses(&mut drive, "a", true).unwrap();
+    drive.now += 5_000;
+    pauses(&mut drive, "a", false).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Running);
+    assert_eq!(drive.state.timers().len(), 1);
+    pauses(&mut drive, "a", true).unwrap();
+    assert_eq!(ended(&mut drive, "a", Outcome::Completed, json!(1)).unwrap(), "resumed; offer a");
+    assert_eq!(drive.state.phase(), Phase::Running);
+}
+
+#[test]
+fn a_parent_runs_while_anything_else_of_it_moves() {
+    let both = Policy { join: Join::All, entry: None, ..policy() };
+    let mut drive = Drive::started(both, vec![task("a", &[]), task("b", &[])]);
+    drive.report("a", child(1)).unwrap();
+    pauses(&mut drive, "a", true).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Running);
+    drive.report("b", child(2)).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Running);
+    pauses(&mut drive, "b", true).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Paused);
+}
+
+/// Ready work cannot begin: the paused child fills the only place.
+#[test]
+fn a_parent_is_paused_when_a_paused_child_fills_the_limit_on_parallel_work() {
+    let capped = Policy { join: Join::All, max_parallel: Some(1), entry: None, ..policy() };
+    let mut drive = Drive::started(capped, vec![task("a", &[]), task("b", &[])]);
+    drive.report("a", child(1)).unwrap();
+    pauses(&mut drive, "a", true).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Paused);
+    pauses(&mut drive, "a", false).unwrap();
+    assert_eq!(drive.state.phase(), Phase::Running);
+}
+
+#[test]
+fn news_of_an_earlier_child_changes_nothing() {
+    let mut drive = Drive::started(policy(), vec![task("a", &[])]);
+    drive.report("a", child(1)).unwrap();
+    let (run, (fence, id)) = (drive.firing("a"), waiting(&drive, "a"));
+    ended(&mut drive, "a", Outcome::Completed, json!(1)).unwrap();
+    drive.report("a", child(2)).unwrap();
+    assert_eq!(drive.send(Input::ChildPaused { run, fence, child: id, paused: true }), Ok(String::new()));
+    assert_eq!(drive.state.phase(), Phase::Running);
+}

@@ -287,6 +287,8 @@ fn later() -> Vec<Event> {
             stop: false,
             output: Some(value(json!({ "n": 3 }))),
         },
+        Event::ChildPaused { run: RUN, paused: true },
+        Event::ChildPaused { run: RUN, paused: false },
     ]
 }
 

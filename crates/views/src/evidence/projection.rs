@@ -110,7 +110,7 @@ impl EvidenceProjection {
             FiringChange::Skipped(_) => action(Outcome::Skipped, None, None),
             FiringChange::Dropped(how) => action(gone(*how), None, None),
             any_of![FiringChange: Fired Waiting Woken Delayed Offered Yielded AwaitingManual LoopStarted
-                IterationStarted IterationEnded ChildStarted ChildReturned AgentDecided
+                IterationStarted IterationEnded ChildStarted ChildPaused ChildReturned AgentDecided
                 Routed] => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Waits for executions and shows their progress meanwhile.
 
-use crate::api::{Client, follow, get_execution};
+use crate::api::{Client, follow, get_execution, get_status};
 use crate::commands::report::title;
 use crate::progress::{Progress, TICK, say};
 use anyhow::bail;
@@ -18,6 +18,8 @@ use windlass_views::{execution_id, status};
 const PAUSE: Duration = Duration::from_millis(20);
 /// An execution without news for this long may be quarantined.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// Pause between two looks at what a paused execution waits for.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Executions whose status is read at a time.
 const STATUSES_MAX: usize = 64;
 
@@ -40,12 +42,13 @@ fn wait_for_one(client: &Rc<Client>, id: ExecutionId, signals: &Receiver<i32>) -
     say(&title(&get_execution(client, id)?));
     let mut progress = Progress::new(follow(client, id)?);
     let (mut version, mut news_at) = (0, Instant::now());
+    let mut pause = Pause::default();
     loop {
         progress.tick()?;
         let state = progress.state();
-        if let Some(status) = rest_status(state) {
+        if let Some(status) = pause.rest_status(client, state)? {
             progress.end()?;
-            return Ok(Waited::Rested(vec![status.to_owned()]));
+            return Ok(Waited::Rested(vec![status]));
         }
         if std::mem::replace(&mut version, state.head.version) != version {
             news_at = Instant::now();
@@ -101,18 +104,41 @@ fn read_statuses(client: &Client, ids: &[ExecutionId]) -> anyhow::Result<Vec<Val
     Ok(client.json_all(ids.iter().map(request).collect())?)
 }
 
-/// The status of an execution that has ended or that only people can move. One that is held waits for its release.
-fn rest_status(state: &Execution<'_>) -> Option<&'static str> {
-    let (phase, is_held) = (state.phase(), state.head.held);
-    (phase.is_ended() || status(phase) == "paused" && !is_held).then(|| status(phase))
+/// A pause of the execution that is waited for.
+#[derive(Debug, Default)]
+struct Pause {
+    /// Its version when it was looked at last, and the time of that look.
+    looked: Option<(u64, Instant)>,
 }
 
+impl Pause {
+    /// The status of an execution that has ended or that only people can move. What a paused one waits for is asked for
+    /// again: a sub-execution may have a deadline less, which is no news of this one.
+    fn rest_status(&mut self, client: &Client, state: &Execution<'_>) -> anyhow::Result<Option<String>> {
+        let phase = state.phase();
+        if phase.is_ended() {
+            return Ok(Some(status(phase).to_owned()));
+        }
+        let version = state.head.version;
+        let is_known = self.looked.is_some_and(|(known, at)| known == version && at.elapsed() < LOOK_AGAIN);
+        if status(phase) != "paused" || state.head.held || is_known {
+            return Ok(None);
+        }
+        self.looked = Some((version, Instant::now()));
+        Ok(rest_of_answer(&get_status(client, state.head.id)?).map(str::to_owned))
+    }
+}
+
+/// Returns the status of an execution that rests. One that is held waits for its release, and one with a deadline for the
+/// decision that comes with it.
 fn rest_of_answer(answer: &Value) -> Option<&str> {
-    let is_held =
-        || answer["waitingFor"].as_array().into_iter().flatten().any(|waiting| waiting["kind"] == "pause");
+    let moves = |waiting: &Value| {
+        waiting["deadline"].is_string() || waiting["kind"] == "pause" && waiting["childId"].is_null()
+    };
+    let waits = || answer["waitingFor"].as_array().into_iter().flatten().any(moves);
     match answer["status"].as_str()? {
         status @ ("completed" | "partial_success" | "failed" | "cancelled") => Some(status),
-        status @ "paused" if !is_held() => Some(status),
+        status @ "paused" if !waits() => Some(status),
         _ => None,
     }
 }

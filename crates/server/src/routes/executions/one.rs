@@ -119,7 +119,7 @@ pub(crate) async fn status(
         execution_id: execution_id(loaded.facts.execution),
         status: execution_status(loaded.history.state().phase()),
         progress: progress(loaded.net, loaded.history, &loaded.facts.leases),
-        waiting_for: waiting_for(loaded.net, loaded.history, &mut loaded.budget()),
+        waiting_for: waiting_for(loaded.net, loaded.history, &loaded.facts.children, &mut loaded.budget()),
     });
     Ok(Json(standing.await?))
 }
