@@ -2,6 +2,7 @@
 
 use crate::origin::Tenant;
 use crate::store::{Reader, StoreResult};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_kernel::Millis;
 
@@ -27,23 +28,36 @@ pub struct StoredTenant {
     pub updated_at: Millis,
 }
 
-/// None: the server's own setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TenantLimits {
-    /// Requests per second; 0 is no limit.
-    pub rate_limit: Option<u32>,
-    pub rate_burst: Option<u32>,
-    /// 0 is no limit.
-    pub open_executions: Option<u32>,
-    /// Slots of workers at a time; 0 is no limit.
-    pub slots: Option<u32>,
-    /// WebSockets and streams of events at a time; 0 is no limit.
-    pub streams: Option<u32>,
-    /// Requests per second to one hook without a token; 0 is no limit.
-    pub hook_rate_limit: Option<u32>,
-    /// Bytes; 0 is no limit.
-    pub storage: Option<u64>,
+/// Passes every limit of a tenant to a macro: its field, type, largest value and description. The stored form and the
+/// API are made from this table.
+#[macro_export]
+macro_rules! each_tenant_limit {
+    ($make:ident) => {
+        $make! {
+            rate_limit: u32, 1_000_000_000, "Maximum requests per second";
+            rate_burst: u32, 1_000_000_000, "Maximum number of requests in a burst";
+            open_executions: u32, 1_000_000_000, "Maximum number of executions that have not ended";
+            slots: u32, 1_000_000_000, "Maximum number of worker slots in use";
+            streams: u32, 1_000_000_000, "Maximum number of open WebSockets and event streams";
+            hook_rate_limit: u32, 1_000_000_000, "Maximum requests per second to one hook without a token";
+            // The largest integer that every JSON parser reads exactly.
+            storage: u64, 9_007_199_254_740_991, "Maximum bytes of journals, logs, large values, definitions and memories";
+        }
+    };
 }
+
+macro_rules! tenant_limits {
+    ($($field:ident: $number:ty, $max:tt, $about:literal;)*) => {
+        /// Limits of a tenant. None: the server's setting applies, 0: no limit. A field that this program does not know
+        /// is refused, because an unknown limit could not be enforced.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct TenantLimits {
+            $(#[doc = $about] #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$number>,)*
+        }
+    };
+}
+each_tenant_limit!(tenant_limits);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredToken {

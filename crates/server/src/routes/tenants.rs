@@ -18,13 +18,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_engine::Request;
-use windlass_store::{Audit, Entry, StoredTenant, Tenant, TenantLimits};
+use windlass_store::{Audit, Entry, StoredTenant, Tenant, TenantLimits, each_tenant_limit};
 use windlass_views::time;
-
-/// Maximum value of a limit.
-const LIMIT_MAX: u32 = 1_000_000_000;
-/// The largest integer that every JSON parser reads exactly.
-const STORAGE_MAX: u64 = 9_007_199_254_740_991;
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -40,24 +35,58 @@ pub(crate) struct TenantView {
     updated_at: String,
 }
 
-/// Limits of a tenant; null: the server's setting applies, 0: no limit
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct LimitsView {
-    /// Maximum requests per second
-    rate_limit: Option<u32>,
-    /// Maximum number of requests in a burst
-    rate_burst: Option<u32>,
-    /// Maximum number of executions that have not ended
-    open_executions: Option<u32>,
-    /// Maximum number of worker slots in use
-    slots: Option<u32>,
-    /// Maximum number of open WebSockets and event streams
-    streams: Option<u32>,
-    /// Maximum requests per second to one hook without a token
-    hook_rate_limit: Option<u32>,
-    /// Maximum bytes of journals, logs, large values, definitions and memories
-    storage: Option<u64>,
+macro_rules! limit_types {
+    ($($field:ident: $number:ty, $max:tt, $about:literal;)*) => {
+        /// Limits of a tenant; null: the server's setting applies, 0: no limit
+        #[derive(Debug, Serialize, ToSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub(crate) struct LimitsView {
+            $(#[doc = $about] $field: Option<$number>,)*
+        }
+
+        impl From<TenantLimits> for LimitsView {
+            fn from(limits: TenantLimits) -> LimitsView {
+                LimitsView { $($field: limits.$field),* }
+            }
+        }
+
+        /// Changes of a tenant. Absent fields are not changed; null restores the server's setting.
+        #[derive(Debug, Deserialize, ToSchema)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        pub(crate) struct TenantChange {
+            #[serde(default, deserialize_with = "present")]
+            #[schema(value_type = String, nullable = false, min_length = 1, max_length = 255)]
+            name: Option<String>,
+            $(
+                #[serde(default, deserialize_with = "present")]
+                #[schema(value_type = Option<$number>, minimum = 0, maximum = $max)]
+                $field: Option<Option<$number>>,
+            )*
+            #[serde(default, deserialize_with = "present")]
+            #[schema(value_type = Programs, nullable = false)]
+            programs: Option<Programs>,
+        }
+
+        impl TenantChange {
+            fn apply_limits(&self, limits: &mut TenantLimits) -> Result<(), Problem> {
+                $(if let Some(limit) = self.$field {
+                    if limit.is_some_and(|limit| limit > $max) {
+                        return Err(Problem::invalid(&camel_case(stringify!($field)), format!("must be at most {}", $max)));
+                    }
+                    limits.$field = limit;
+                })*
+                Ok(())
+            }
+        }
+    };
+}
+each_tenant_limit!(limit_types);
+
+/// Returns the name that a field has in JSON.
+fn camel_case(field: &str) -> String {
+    let mut words = field.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
 }
 
 /// Storage used by a tenant, in bytes
@@ -105,39 +134,6 @@ pub(crate) struct NewTenant {
     programs: Option<Programs>,
 }
 
-/// Changes of a tenant. Absent fields are not changed; null restores the server's setting.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct TenantChange {
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = String, nullable = false, min_length = 1, max_length = 255)]
-    name: Option<String>,
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
-    rate_limit: Option<Option<u32>>,
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
-    rate_burst: Option<Option<u32>>,
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
-    open_executions: Option<Option<u32>>,
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
-    slots: Option<Option<u32>>,
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
-    streams: Option<Option<u32>>,
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<u32>, minimum = 0, maximum = 1_000_000_000)]
-    hook_rate_limit: Option<Option<u32>>,
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9_007_199_254_740_991_u64)]
-    storage: Option<Option<u64>>,
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Programs, nullable = false)]
-    programs: Option<Programs>,
-}
-
 /// Distinguishes a field that is null from an absent one.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<T>, D::Error> {
     T::deserialize(field).map(Some)
@@ -161,28 +157,11 @@ impl UsageView {
 
 impl TenantView {
     fn of(app: &App, stored: StoredTenant) -> TenantView {
-        let TenantLimits {
-            rate_limit,
-            rate_burst,
-            open_executions,
-            slots,
-            streams,
-            hook_rate_limit,
-            storage,
-        } = stored.limits;
         TenantView {
             usage: UsageView::of(&app.storage, &stored.id),
             id: stored.id.to_string(),
             name: stored.name,
-            limits: LimitsView {
-                rate_limit,
-                rate_burst,
-                open_executions,
-                slots,
-                streams,
-                hook_rate_limit,
-                storage,
-            },
+            limits: stored.limits.into(),
             programs: stored.programs.into(),
             created_at: time(stored.created_at),
             updated_at: time(stored.updated_at),
@@ -264,22 +243,12 @@ async fn change_tenant(
     if let Some(name) = &request.name {
         tenant.name = check_name("name", name)?;
     }
-    let limits = &mut tenant.limits;
-    change_limit(&mut limits.rate_limit, "rateLimit", request.rate_limit)?;
-    change_limit(&mut limits.rate_burst, "rateBurst", request.rate_burst)?;
-    change_limit(&mut limits.open_executions, "openExecutions", request.open_executions)?;
-    change_limit(&mut limits.slots, "slots", request.slots)?;
-    change_limit(&mut limits.streams, "streams", request.streams)?;
-    change_limit(&mut limits.hook_rate_limit, "hookRateLimit", request.hook_rate_limit)?;
-    change_storage(&mut limits.storage, request.storage)?;
+    request.apply_limits(&mut tenant.limits)?;
     tenant.programs = request.programs.map_or(tenant.programs, |programs| programs == Programs::Allowed);
     tenant.updated_at = now();
-    let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit, storage } =
-        tenant.limits;
-    let details = json!({
-        "name": tenant.name, "rateLimit": rate_limit, "rateBurst": rate_burst, "openExecutions": open_executions,
-        "slots": slots, "streams": streams, "hookRateLimit": hook_rate_limit, "storage": storage, "programs": Programs::from(tenant.programs),
-    });
+    let mut details = json!(LimitsView::from(tenant.limits));
+    details["name"] = json!(tenant.name);
+    details["programs"] = json!(Programs::from(tenant.programs));
     let audit = caller.audit_entry("tenant.change", &tenant.id.0, details);
     // The tenant sees in its own log what the operator of the server changed of its rights.
     let own = Audit { tenant: tenant.id.clone(), ..audit.clone() };
@@ -299,27 +268,6 @@ async fn change_tenant(
 async fn send_limits(app: &App) -> Result<(), Problem> {
     let limits = limits(app.settings.shares(), &app.directory.tenants());
     app.ask(Request::Limit(limits)).await.map(drop)
-}
-
-fn change_limit(limit: &mut Option<u32>, path: &str, change: Option<Option<u32>>) -> Result<(), Problem> {
-    match change {
-        Some(Some(number)) if number > LIMIT_MAX => {
-            Err(Problem::invalid(path, format!("must be at most {LIMIT_MAX}")))
-        }
-        Some(new) => {
-            *limit = new;
-            Ok(())
-        }
-        None => Ok(()),
-    }
-}
-
-fn change_storage(limit: &mut Option<u64>, change: Option<Option<u64>>) -> Result<(), Problem> {
-    if change.flatten().is_some_and(|bytes| bytes > STORAGE_MAX) {
-        return Err(Problem::invalid("storage", format!("must be at most {STORAGE_MAX}")));
-    }
-    *limit = change.unwrap_or(*limit);
-    Ok(())
 }
 
 /// Returns a tenant that the caller may see; for any other, the response is the same as for an unknown one.

@@ -2,9 +2,9 @@
 
 use super::SqliteReader;
 use super::audit_rows;
-use super::columns::{Columns, limit, read_row};
+use super::columns::{Columns, json, limit, read_row};
 use super::statements::{execute, query_all};
-use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken, TenantLimits};
+use crate::access::{Access, AuditQuery, StoredAudit, StoredTenant, StoredToken};
 use crate::origin::Tenant;
 use crate::store::StoreResult;
 use rusqlite::{Connection, Row, params};
@@ -12,33 +12,11 @@ use windlass_kernel::Millis;
 
 /// Puts a tenant, or changes its name and limits.
 pub(super) fn put_tenant(conn: &Connection, stored: &StoredTenant) -> StoreResult<usize> {
-    let sql = "INSERT INTO tenants (id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
-               updated_at, streams, hook_rate_limit, storage) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
-               ON CONFLICT (id) DO UPDATE SET \
-               name = excluded.name, rate_limit = excluded.rate_limit, rate_burst = excluded.rate_burst, \
-               open_executions = excluded.open_executions, slots = excluded.slots, programs = excluded.programs, \
-               updated_at = excluded.updated_at, streams = excluded.streams, \
-               hook_rate_limit = excluded.hook_rate_limit, storage = excluded.storage";
+    let sql = "INSERT INTO tenants (id, name, limits, programs, created_at, updated_at) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE SET name = excluded.name, \
+               limits = excluded.limits, programs = excluded.programs, updated_at = excluded.updated_at";
     let StoredTenant { id, name, limits, programs, created_at, updated_at } = stored;
-    let TenantLimits { rate_limit, rate_burst, open_executions, slots, streams, hook_rate_limit, storage } =
-        limits;
-    let storage = storage.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
-    let (created, updated) = (created_at.0, updated_at.0);
-    let values = params![
-        id.0,
-        name,
-        rate_limit,
-        rate_burst,
-        open_executions,
-        slots,
-        programs,
-        created,
-        updated,
-        streams,
-        hook_rate_limit,
-        storage
-    ];
-    execute(conn, sql, values)
+    execute(conn, sql, params![id.0, name, json(limits), programs, created_at.0, updated_at.0])
 }
 
 pub(super) fn put_token(conn: &Connection, token: &StoredToken) -> StoreResult<usize> {
@@ -74,25 +52,16 @@ pub(super) fn use_token(conn: &Connection, id: &str, at: Millis) -> StoreResult<
 
 impl Access for SqliteReader {
     fn tenants(&mut self) -> StoreResult<Vec<StoredTenant>> {
-        let sql = "SELECT id, name, rate_limit, rate_burst, open_executions, slots, programs, created_at, \
-                   updated_at, streams, hook_rate_limit, storage FROM tenants \
-                   ORDER BY created_at, id";
+        let sql =
+            "SELECT id, name, limits, programs, created_at, updated_at FROM tenants ORDER BY created_at, id";
         query_all(&self.conn, sql, [], |row| {
             Ok(StoredTenant {
                 id: row.read(0)?,
-                name: row.get(1)?,
-                limits: TenantLimits {
-                    rate_limit: row.get(2)?,
-                    rate_burst: row.get(3)?,
-                    open_executions: row.get(4)?,
-                    slots: row.get(5)?,
-                    streams: row.get(9)?,
-                    hook_rate_limit: row.get(10)?,
-                    storage: row.get::<_, Option<i64>>(11)?.map(|bytes| bytes.max(0).unsigned_abs()),
-                },
-                programs: row.get(6)?,
-                created_at: row.read(7)?,
-                updated_at: row.read(8)?,
+                name: row.read(1)?,
+                limits: row.json(2, "the limits of a tenant")?,
+                programs: row.read(3)?,
+                created_at: row.read(4)?,
+                updated_at: row.read(5)?,
             })
         })
     }

@@ -18,7 +18,7 @@ struct Migration {
 }
 
 /// Numbered from 1 without a gap.
-const MIGRATIONS: [Migration; 17] = [
+const MIGRATIONS: [Migration; 18] = [
     Migration { number: 1, name: "first", sql: include_str!("schema/0001_first.sql") },
     Migration { number: 2, name: "secrets", sql: include_str!("schema/0002_secrets.sql") },
     Migration { number: 3, name: "tenants", sql: include_str!("schema/0003_tenants.sql") },
@@ -40,6 +40,7 @@ const MIGRATIONS: [Migration; 17] = [
         sql: include_str!("schema/0016_no_secret_changes.sql"),
     },
     Migration { number: 17, name: "manifests", sql: include_str!("schema/0017_manifests.sql") },
+    Migration { number: 18, name: "tenant_limits", sql: include_str!("schema/0018_tenant_limits.sql") },
 ];
 
 pub(super) const KNOWN: u32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
@@ -139,6 +140,7 @@ mod tests {
             "03e0e3cdc50efc8e5ae7a870de294c81b88d4b878e73c6381e17da0f927fbc47",
             "9dfdfeab292db6c7975674f91d89c31f402c9c26073bf05fe30795a7d25317ae",
             "cd5b49d6c46a46bc4125dd990a70c1ee0baaf18d47c39affab39a02bb75a11df",
+            "b337ae571b5b6efef7517f985b88f20bf75ae97743f4788c0aeea55001fbdd1c",
         ];
         assert_eq!(found, expected);
     }

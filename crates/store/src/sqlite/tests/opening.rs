@@ -1,6 +1,7 @@
 //! What is opened, and what is refused.
 
 use super::{Folder, log_of, worlds, write};
+use crate::access::{Access as _, TenantLimits};
 use crate::catalog::{Catalog as _, WorkflowQuery};
 use crate::check::check;
 use crate::commit::Write;
@@ -181,4 +182,24 @@ fn a_store_without_workflows_gets_one_for_each_name() {
     let found: Vec<(String, u32)> =
         reader.workflows(&query).unwrap().into_iter().map(|one| (one.name, one.version)).collect();
     assert_eq!(found, [("e".to_owned(), 1), ("d".to_owned(), 2)]);
+}
+
+#[test]
+fn limits_of_tenants_survive_the_change_from_columns_to_one_object() {
+    let folder = Folder::new();
+    let row = "INSERT INTO tenants (id, name, slots, storage, created_at, updated_at) VALUES ('a', 'A', 3, 0, 1, 2)";
+    folder.older(17).execute_batch(row).unwrap();
+    let found = folder.open().reader().unwrap().tenants().unwrap();
+    let limits = TenantLimits { slots: Some(3), storage: Some(0), ..TenantLimits::default() };
+    assert_eq!(found.iter().map(|tenant| tenant.limits).collect::<Vec<_>>(), [limits]);
+}
+
+#[test]
+fn an_unknown_limit_of_a_tenant_is_refused() {
+    let folder = Folder::new();
+    drop(folder.open());
+    let row = "INSERT INTO tenants (id, name, limits, created_at, updated_at) VALUES ('a', 'A', '{\"gpus\":1}', 1, 2)";
+    folder.raw().execute_batch(row).unwrap();
+    let error = folder.open().reader().unwrap().tenants().unwrap_err();
+    assert!(error.to_string().contains("unknown field `gpus`"), "{error}");
 }
