@@ -1,8 +1,10 @@
 //! Words for people: durations, failures, what happened.
 
 use crate::embedded::now;
+pub use crate::text::plain;
+use crate::text::{Colours, legible};
 use serde_json::Value;
-use std::fmt;
+use std::fmt::{self, Display};
 use windlass_kernel::{Failure, Millis, Net, PauseReason, Phase, Role, Times, any_of};
 use windlass_protocol::Stream;
 use windlass_server::follow::LogLine;
@@ -25,6 +27,15 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
+/// `1 step`, `2 steps`, `2 retries`.
+pub fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    match (count == N::from(1), noun.strip_suffix("ry")) {
+        (true, _) => format!("{count} {noun}"),
+        (false, Some(stem)) => format!("{count} {stem}ries"),
+        (false, None) => format!("{count} {noun}s"),
+    }
+}
+
 /// In one unit: `12 s`, `5 min`, `3 h`, `40 d`.
 pub fn age(ms: u64) -> String {
     match ms / 1_000 {
@@ -41,15 +52,10 @@ pub fn since(text: &str) -> String {
     at.map_or_else(|_| "-".to_owned(), |at| age(now().since(Millis(at.as_millisecond()))))
 }
 
-/// Without what would steer a terminal.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c == '\t' { ' ' } else { c }).filter(|c| !c.is_control()).collect()
-}
-
 /// A line of a log with the step before it; what the worker itself says is no output of the step.
-pub fn log_line(line: &LogLine) -> String {
+pub fn log_line(line: &LogLine, colours: Colours) -> String {
     let between = if line.stream == Stream::Worker { ":" } else { " |" };
-    format!("{}{between} {}", label(&line.step, &line.path), plain(&line.text))
+    format!("{}{between} {}", label(&line.step, &line.path), legible(&line.text, colours))
 }
 
 pub fn failure(failure: &Failure) -> String {
@@ -130,10 +136,8 @@ fn execution_sentence(change: &ExecutionChange) -> Option<String> {
             let keys: Vec<&str> = patch.keys().map(String::as_str).collect();
             format!("context changed by {by}: {}", keys.join(", "))
         }
-        ExecutionChange::Ended { outcome, failure: why } => {
-            let why = why.as_ref().map(|why| format!(": {}", failure(why))).unwrap_or_default();
-            format!("{}{why}", status(Phase::Ended(*outcome)))
-        }
+        // The report that follows describes the failure.
+        ExecutionChange::Ended { outcome, .. } => status(Phase::Ended(*outcome)).to_owned(),
         ExecutionChange::Paused(PauseReason::Held)
         | any_of![ExecutionChange: Created Resumed Draining Compensating Finalizing NotCompensated
             Bookkeeping] => return None,
@@ -149,7 +153,9 @@ fn firing_sentence(firing: &FiringRef, change: &FiringChange, at: Millis) -> Opt
     Some(match change {
         FiringChange::Offered { attempt: 1 } => "offered".to_owned(),
         FiringChange::Offered { attempt } => format!("offered, attempt {attempt}"),
-        FiringChange::LoopStarted { total: Some(total) } => format!("started, {total} iterations"),
+        FiringChange::LoopStarted { total: Some(total) } => {
+            format!("started, {}", counted(*total, "iteration"))
+        }
         FiringChange::LoopStarted { total: None } => "started".to_owned(),
         FiringChange::ChildStarted { child, .. } => format!("started {}", execution_id(*child)),
         FiringChange::Done { times, .. } => format!("done{}", took(times)),
@@ -202,16 +208,23 @@ mod tests {
     }
 
     #[test]
+    fn nouns_follow_their_number() {
+        for (count, noun, expected) in [
+            (0, "step", "0 steps"),
+            (1, "step", "1 step"),
+            (2, "retry", "2 retries"),
+            (1, "retry", "1 retry"),
+        ] {
+            assert_eq!(counted(count, noun), expected);
+        }
+    }
+
+    #[test]
     fn ages_have_one_unit() {
         for (ms, expected) in
             [(0, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (7_200_000, "2 h"), (172_800_000, "2 d")]
         {
             assert_eq!(age(ms), expected);
         }
-    }
-
-    #[test]
-    fn a_text_does_not_steer_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2Jb\rc\td"), "a[2Jbc d");
     }
 }

@@ -1,4 +1,4 @@
-//! Ids of executions as people type them: with or without the prefix, with dashes, or a part of one.
+//! Ids of executions as people type them: with or without the prefix, with dashes, a part of one, or `@last`.
 
 use crate::api::{Client, list_executions};
 use crate::exit::Usage;
@@ -12,10 +12,19 @@ const DIGITS: usize = 32;
 const SHORT_MIN: usize = 8;
 /// Executions that are named where a part of an id fits several.
 const NAMED_MAX: usize = 3;
+/// The newest execution.
+const LAST: &str = "@last";
+/// Executions among which it is searched: those that it started are newer.
+const LAST_AMONG: usize = 100;
+/// Executions that are compared with a part of an id, the newest: ten requests.
+const COMPARED_MAX: usize = 1_000;
 
 /// Returns the execution that a text names. Ids begin with the time, so those of one minute begin alike: the end of an id is
 /// as good a short form as its beginning.
 pub fn find(client: &Client, text: &str) -> anyhow::Result<ExecutionId> {
+    if text == LAST {
+        return find_last(client);
+    }
     let digits = digits(text)?;
     match digits.len() < DIGITS {
         true => find_by_part(client, text, &digits),
@@ -23,17 +32,33 @@ pub fn find(client: &Client, text: &str) -> anyhow::Result<ExecutionId> {
     }
 }
 
+/// Parses a whole id.
+pub fn parse(text: &str) -> anyhow::Result<ExecutionId> {
+    Ok(ExecutionId::try_from(digits(text)?).map_err(Usage::new)?)
+}
+
+/// Returns the newest execution that no other one started.
+fn find_last(client: &Client) -> anyhow::Result<ExecutionId> {
+    let (listed, _) = list_executions(client, &[], LAST_AMONG)?;
+    let is_own = |execution: &&Value| execution["metadata"]["triggerType"] != "workflow";
+    match listed.iter().find(is_own).or(listed.first()) {
+        Some(newest) => of_answer(newest),
+        None => Err(Usage::new(format!("there is no execution {}", client.place())).into()),
+    }
+}
+
 /// Returns the execution that an answer of the API is about.
 pub fn of_answer(answer: &Value) -> anyhow::Result<ExecutionId> {
-    let text = answer["executionId"].as_str().context("the answer names no execution")?;
-    Ok(ExecutionId::try_from(digits(text)?).map_err(Usage::new)?)
+    parse(answer["executionId"].as_str().context("the answer names no execution")?)
 }
 
 fn digits(text: &str) -> Result<String, Usage> {
     let digits = text.strip_prefix(PREFIX).unwrap_or(text).replace('-', "").to_ascii_lowercase();
     let is_id = digits.chars().all(|c| c.is_ascii_hexdigit()) && digits.len() <= DIGITS;
     if !is_id {
-        let what = format!("`{text}` is not an execution id: {PREFIX} and {DIGITS} hex digits are expected");
+        let what = format!(
+            "`{text}` is not an execution id: {PREFIX} and {DIGITS} hex digits, or {LAST}, are expected"
+        );
         return Err(Usage::new(what).hint("`windlass executions list` shows the ids"));
     }
     if digits.len() < SHORT_MIN {
@@ -44,15 +69,21 @@ fn digits(text: &str) -> Result<String, Usage> {
 }
 
 fn find_by_part(client: &Client, text: &str, digits: &str) -> anyhow::Result<ExecutionId> {
-    let (listed, _) = list_executions(client, None, usize::MAX)?;
+    let (listed, has_more) = list_executions(client, &[], COMPARED_MAX)?;
     let all = listed.iter().filter_map(|execution| execution["executionId"].as_str()?.strip_prefix(PREFIX));
     let found: Vec<&str> = all.filter(|id| id.starts_with(digits) || id.ends_with(digits)).collect();
     match found[..] {
         [id] => Ok(ExecutionId::try_from(id.to_owned()).map_err(Usage::new)?),
         [] => {
             let (place, flag) = (client.place(), client.flag());
-            let what = format!("there is no execution `{text}` {place}");
-            Err(Usage::new(what).hint(format!("`windlass executions list{flag}` shows the ids")).into())
+            let (among, hint) = match has_more {
+                true => (
+                    format!(" among the newest {COMPARED_MAX} executions"),
+                    format!("an older execution needs its whole id, {PREFIX} and {DIGITS} hex digits"),
+                ),
+                false => (String::new(), format!("`windlass executions list{flag}` shows the ids")),
+            };
+            Err(Usage::new(format!("there is no execution `{text}`{among} {place}")).hint(hint).into())
         }
         _ => {
             let named: Vec<String> = found.iter().take(NAMED_MAX).map(|id| format!("{PREFIX}{id}")).collect();

@@ -9,6 +9,7 @@ mod format;
 mod ids;
 mod progress;
 mod signals;
+mod text;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;

@@ -121,7 +121,7 @@ impl Problems {
     /// Returns the problems sorted by position.
     pub(crate) fn into_diagnostics(mut self, source: &str, root: Option<&Node>) -> Vec<Diagnostic> {
         self.found.sort_by(|a, b| (a.at.start, a.severity, a.code).cmp(&(b.at.start, b.severity, b.code)));
-        let mut lines = Lines { source, at: 0, line: 1, start: 0 };
+        let mut lines = Lines::of(source);
         let mut diagnostics: Vec<Diagnostic> =
             self.found.into_iter().map(|found| diagnostic(found, &mut lines, root)).collect();
         diagnostics.dedup();
@@ -161,15 +161,19 @@ fn floor(source: &str, at: usize) -> usize {
 }
 
 /// Finds lines and columns of positions in rising order, in one pass over the text.
-struct Lines<'s> {
+pub(crate) struct Lines<'s> {
     source: &'s str,
     at: usize,
     line: usize,
     start: usize,
 }
 
-impl Lines<'_> {
-    fn place(&mut self, to: usize) -> (usize, usize) {
+impl<'s> Lines<'s> {
+    pub(crate) fn of(source: &'s str) -> Lines<'s> {
+        Lines { source, at: 0, line: 1, start: 0 }
+    }
+
+    pub(crate) fn place(&mut self, to: usize) -> (usize, usize) {
         let passed = &self.source[self.at..to];
         self.line += passed.matches('\n').count();
         if let Some(newline) = passed.rfind('\n') {

@@ -4,6 +4,7 @@
 //! once, each with its position in the text.
 
 mod actions;
+mod code;
 mod diagnostic;
 mod document;
 pub mod graph;

@@ -9,10 +9,11 @@ use serde_json::Value;
 use windlass_kernel::Net;
 use windlass_kernel::net::{EndPolicy, FailureMode, NetError, Retry, Work};
 use windlass_protocol::{KeySource, Pipeline, Provider, Tool};
+use windlass_views::CodePlace;
 
 /// Number of this compiler, stored with every manifest. Raise it when a manifest has more to say: stored versions are
 /// compiled again when a program with a higher number opens the store (docs/adr/0032).
-pub const COMPILER: u32 = 1;
+pub const COMPILER: u32 = 2;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -35,6 +36,9 @@ pub struct Manifest {
     pub children: Vec<Child>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Diagnostic>,
+    /// Positions of the code of its tasks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<CodePlace>,
     /// Only callers who may edit definitions may start it: its templates are program text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub editors_only: bool,

@@ -3,6 +3,7 @@
 use crate::children::children_waiting;
 use crate::feed::leases;
 use crate::histories::Histories;
+use crate::versions::code_places_of;
 use windlass_dialects::Dialect;
 use windlass_dialects::graph::{Format, TooLarge, draw, marks};
 use windlass_kernel::{ExecutionId, Illegal, Net};
@@ -83,6 +84,7 @@ pub(crate) fn facts(
         None => None,
     };
     let workflow = definition.map(|definition| Workflow {
+        code: code_places_of(&definition),
         id: definition.workflow.0,
         name: definition.name,
         version: definition.version,

@@ -19,6 +19,7 @@ use windlass_store::{
     Catalog as _, DefinitionId, Entry, Reader as _, Store as _, StoreError, StoredDefinition, StoredManifest,
     Tenant, Write,
 };
+use windlass_views::CodePlace;
 
 /// Maximum number of versions in memory, and of bytes that they take.
 const VERSIONS: CacheBounds = CacheBounds { entries_max: 1_000, weight_max: 64 << 20 };
@@ -60,6 +61,17 @@ pub struct Version {
 #[must_use]
 pub(crate) fn stored_manifest(manifest: &Manifest) -> StoredManifest {
     StoredManifest { compiler: COMPILER, json: serde_json::to_string(manifest).unwrap_or_default() }
+}
+
+/// Returns the positions of a version's code. One that an older compiler stored has none until its folder is opened.
+pub(crate) fn code_places_of(definition: &StoredDefinition) -> Vec<CodePlace> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct CodePlaces {
+        code: Vec<CodePlace>,
+    }
+    let parsed: CodePlaces = serde_json::from_str(&definition.manifest.json).unwrap_or_default();
+    parsed.code
 }
 
 /// Returns the manifest of a version. Only a folder that no process has opened since an update has versions of older

@@ -7,6 +7,7 @@
 use crate::firing::{End, Firing};
 use crate::history::History;
 use crate::large::AnswerBudget;
+use crate::place::ErrorPlace;
 use crate::response::{Facts, Leases};
 use crate::shapes::{Course, ExecutionError, Iteration, NodeExecution};
 use crate::wire::time;
@@ -87,7 +88,10 @@ fn course(
         retry_count: firing.attempts.saturating_sub(1),
         output: firing.output.as_ref().map(|output| budget.show(output)),
         metadata: metadata(firing),
-        error: node_error(net, history, firing, facts.debug),
+        error: node_error(net, history, firing, facts.debug).map(|error| ExecutionError {
+            place: ErrorPlace::of(net, history, facts.code(), firing),
+            ..error
+        }),
         progress: taken.and_then(|taken| taken.progress.clone()),
         skip_reason: match firing.end {
             Some(End::Skipped(reason)) => reason.map(skip_reason),
@@ -159,6 +163,7 @@ pub fn error(failure: &Failure, node: Option<&NodeLabel>, at: Millis, debug: boo
         message: failure.message.clone(),
         node_id: node.map(|node| node.id.clone()),
         node_name: node.map(|node| node.name.clone()),
+        place: ErrorPlace::default(),
         timestamp: time(at),
         retryable: failure.class.retryable().or(failure.retryable).unwrap_or(false),
         stack,

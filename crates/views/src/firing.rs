@@ -4,7 +4,7 @@ use crate::kept::HeldValue;
 use crate::timeline::{FiringRef, is_whole};
 use serde_json::Value;
 use std::sync::Arc;
-use windlass_kernel::{Failure, Millis, Path, Role, RunId, SkipReason, StepId, Times};
+use windlass_kernel::{ExecutionId, Failure, Millis, Path, Role, RunId, SkipReason, StepId, Times};
 
 #[derive(Debug, Clone)]
 pub struct Firing {
@@ -28,6 +28,8 @@ pub struct Firing {
     pub output: Option<HeldValue>,
     /// What its worker counted, at its end.
     pub metadata: Option<Arc<Value>>,
+    /// The newest execution that it started.
+    pub child: Option<ExecutionId>,
     /// The newest, whether a retry follows or not.
     pub failure: Option<Failure>,
     pub failed_at: Option<Millis>,
@@ -64,6 +66,7 @@ impl Firing {
             end: None,
             output: None,
             metadata: None,
+            child: None,
             failure: None,
             failed_at: None,
         }

@@ -200,6 +200,14 @@ impl History {
         self.parts_of(of).find(|firing| matches!(firing.role, Role::Hook { .. }))
     }
 
+    /// Returns the failed iteration with a failure like this one.
+    pub(crate) fn failed_iteration(&self, failure: &Failure) -> Option<&Firing> {
+        let is_like = |own: &Failure| own.code == failure.code && own.message == failure.message;
+        let failed = |firing: &&Firing| matches!(firing.end, Some(End::Failed { .. }));
+        let mut parts = self.parts.values().flatten().filter_map(|place| self.firings.get(place));
+        parts.find(|firing| failed(firing) && firing.failure.as_ref().is_some_and(is_like))
+    }
+
     fn parts_of(&self, run: RunId) -> impl DoubleEndedIterator<Item = &Firing> {
         self.parts.get(&run).into_iter().flatten().filter_map(|place| self.firings.get(place))
     }
@@ -260,9 +268,11 @@ impl History {
                 skipped.end(End::Skipped(Some(*reason)), at, None);
                 self.push(skipped);
             }
-            FiringChange::Offered { attempt } | FiringChange::ChildStarted { attempt, .. } => {
-                self.change(run, |firing| firing.begin(*attempt, at));
-            }
+            FiringChange::Offered { attempt } => self.change(run, |firing| firing.begin(*attempt, at)),
+            FiringChange::ChildStarted { attempt, child } => self.change(run, |firing| {
+                firing.child = Some(*child);
+                firing.begin(*attempt, at);
+            }),
             FiringChange::Delayed { .. } | FiringChange::LoopStarted { .. } => self.begin_unoffered(run, at),
             FiringChange::AwaitingManual { .. } => {
                 self.asked.insert(run, at);

@@ -9,6 +9,7 @@ mod history;
 mod kept;
 mod large;
 mod lifecycle;
+mod place;
 mod projection;
 mod response;
 mod shapes;
@@ -26,6 +27,7 @@ pub use history::{ExecutionHold, FIRINGS_BYTES_MAX, History, VALUES_BYTES_MAX, W
 pub use kept::{HeldValue, ResultPlace, ValueAddress, ValuePlace};
 pub use large::{AnswerBudget, Open, ReadValue, SHOWN_BYTES_MAX, Sources, ValueBudget, reference, shared};
 pub use lifecycle::{LifecycleLine, LogProjection};
+pub use place::{CodeLocation, CodePlace, ErrorPlace, FAILED_ITERATIONS_MAX};
 pub use projection::{EventProjection, Projection, PublicEvent};
 pub use response::{
     DialectView, Facts, LeaseInfo, Leases, ViewInput, Workflow, execution_status, progress, response,

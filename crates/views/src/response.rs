@@ -5,6 +5,7 @@ use crate::firing::{End, Firing};
 use crate::history::History;
 use crate::kept::ResultPlace;
 use crate::large::{AnswerBudget, SHOWN_BYTES_MAX, Sources, ValueBudget};
+use crate::place::{CodePlace, ErrorPlace};
 use crate::shapes::{
     ExecutionError, ExecutionStatus, ExecutionView, Metadata, NodeProgress, Progress, Quarantined, Waiting,
 };
@@ -45,6 +46,14 @@ pub struct Workflow {
     pub name: String,
     pub version: u32,
     pub dialect: Option<&'static DialectView>,
+    /// Positions of the code of its tasks.
+    pub code: Vec<CodePlace>,
+}
+
+impl Facts {
+    pub(crate) fn code(&self) -> &[CodePlace] {
+        self.workflow.as_ref().map(|workflow| &*workflow.code).unwrap_or_default()
+    }
 }
 
 /// The view of an execution in the words of its dialect.
@@ -112,7 +121,7 @@ pub fn response(facts: &Facts, net: &Net, history: &History, sources: Sources<'_
         node_executions,
         waiting_for: waiting_for(net, history, &facts.children, &mut budget),
         quarantined: facts.quarantined.clone(),
-        errors: errors(net, history, facts.debug),
+        errors: errors(net, history, facts),
         metadata: metadata(facts, history),
         dialect: dialect.map(|dialect| dialect.name),
         view: dialect.map_or(Value::Null, |dialect| {
@@ -177,7 +186,7 @@ fn current(history: &History, leases: &Leases) -> Option<StepId> {
 
 /// Lists the failures that nothing handled, and the failure of the execution if it is none of them. Those beyond a bound
 /// are listed with their nodes only.
-fn errors(net: &Net, history: &History, debug: bool) -> Vec<ExecutionError> {
+fn errors(net: &Net, history: &History, facts: &Facts) -> Vec<ExecutionError> {
     let unhandled = history.whole().filter(|firing| firing.end == Some(End::Failed { handled: false }));
     let mut left = SHOWN_BYTES_MAX as usize;
     let mut fits = |firing: &Firing| {
@@ -186,18 +195,23 @@ fn errors(net: &Net, history: &History, debug: bool) -> Vec<ExecutionError> {
     };
     let mut errors: Vec<ExecutionError> = unhandled
         .filter(|firing| fits(firing))
-        .filter_map(|firing| {
-            let label = NodeLabel::of(net.step(firing.step));
-            Some(error(firing.failure.as_ref()?, Some(&label), firing.failed_at?, debug))
-        })
+        .filter_map(|firing| firing_error(net, history, facts, firing))
         .collect();
     if let Some((failure, at)) = &history.failure {
         let same = |known: &ExecutionError| known.code == failure.code && known.message == failure.message;
         if !errors.iter().any(same) {
-            errors.push(error(failure, None, *at, debug));
+            let inner = history.failed_iteration(failure);
+            let known = inner.and_then(|firing| firing_error(net, history, facts, firing));
+            errors.push(known.unwrap_or_else(|| error(failure, None, *at, facts.debug)));
         }
     }
     errors
+}
+
+fn firing_error(net: &Net, history: &History, facts: &Facts, firing: &Firing) -> Option<ExecutionError> {
+    let label = NodeLabel::of(net.step(firing.step));
+    let error = error(firing.failure.as_ref()?, Some(&label), firing.failed_at?, facts.debug);
+    Some(ExecutionError { place: ErrorPlace::of(net, history, facts.code(), firing), ..error })
 }
 
 fn metadata(facts: &Facts, history: &History) -> Metadata {

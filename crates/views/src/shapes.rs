@@ -1,5 +1,6 @@
 //! Types of the answers about executions. The OpenAPI document is made from them.
 
+use crate::place::ErrorPlace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -216,6 +217,8 @@ pub struct ExecutionError {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub node_name: Option<String>,
+    #[serde(flatten)]
+    pub place: ErrorPlace,
     #[schema(format = DateTime)]
     pub timestamp: String,
     pub retryable: bool,

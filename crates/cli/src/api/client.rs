@@ -155,7 +155,8 @@ impl Client {
             && let Ok(Some(holder)) = Folder::holder(folder.data.folder())
         {
             say(&format!(
-                "{holder} holds the data folder and runs the steps, in its directory and environment"
+                "{holder} holds the data folder and runs the steps, in its directory and environment\n  hint: `windlass \
+                 serve` shares one folder among many runs"
             ));
         }
     }
@@ -169,11 +170,15 @@ impl Client {
         }
     }
 
+    /// Whether the executions of the folder wait for a process that executes them.
+    pub fn is_idle(&self) -> bool {
+        let holder = self.folder.as_ref().map(|folder| Folder::holder(folder.data.folder()));
+        matches!(holder, Some(Ok(None)))
+    }
+
     /// Reports that no process works on an execution that is waited for.
     pub fn report_idle(&self, id: ExecutionId) {
-        if let Some(folder) = &self.folder
-            && let Ok(None) = Folder::holder(folder.data.folder())
-        {
+        if self.is_idle() {
             say(&format!("no process runs it at the moment; carry on with:\n  {}", self.resume_command(id)));
         }
     }

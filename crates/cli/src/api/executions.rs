@@ -45,14 +45,35 @@ pub fn follow(client: &Rc<Client>, id: ExecutionId) -> anyhow::Result<Follower> 
     Follower::new(Box::new(ApiJournal::new(client.clone(), id)), id)
 }
 
-/// Lists executions with a status, the newest first, and whether there are more. `open` are all that have not ended.
+/// The filter for all executions that have not ended.
+pub const OPEN: [(&str, &str); 1] = [("status", "open")];
+
+/// Lists executions that fit a filter, the newest first, and whether there are more.
 pub fn list_executions(
     client: &Client,
-    status: Option<&str>,
+    filter: &[(&str, &str)],
     limit: usize,
 ) -> Result<(Vec<Value>, bool), ApiError> {
-    let filter: Vec<(&str, &str)> = status.map(|status| ("status", status)).into_iter().collect();
-    let mut found = list_pages(client, &["executions"], "executions", &filter, limit.saturating_add(1))?;
+    list_executions_at(client, &["executions"], filter, limit)
+}
+
+/// Lists the executions of one workflow.
+pub fn list_executions_of(
+    client: &Client,
+    workflow: &str,
+    filter: &[(&str, &str)],
+    limit: usize,
+) -> Result<(Vec<Value>, bool), ApiError> {
+    list_executions_at(client, &["workflows", workflow, "executions"], filter, limit)
+}
+
+fn list_executions_at(
+    client: &Client,
+    path: &[&str],
+    filter: &[(&str, &str)],
+    limit: usize,
+) -> Result<(Vec<Value>, bool), ApiError> {
+    let mut found = list_pages(client, path, "executions", filter, limit.saturating_add(1))?;
     let more = found.len() > limit;
     found.truncate(limit);
     Ok((found, more))

@@ -12,7 +12,9 @@ pub use client::Client;
 pub use connection::Need;
 pub use definitions::{list_workflows, newest_version, workflow_ids};
 pub use error::ApiError;
-pub use executions::{follow, get_evidence, get_execution, get_picture, get_status, list_executions};
+pub use executions::{
+    OPEN, follow, get_evidence, get_execution, get_picture, get_status, list_executions, list_executions_of,
+};
 
 use crate::data::Data;
 use crate::exit::Usage;

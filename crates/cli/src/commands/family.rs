@@ -3,6 +3,7 @@
 mod search;
 
 use super::counted;
+use super::failure::Files;
 use super::source::Source;
 use crate::api::{ApiTarget, Client, newest_version};
 use crate::progress::say;
@@ -182,6 +183,15 @@ impl Family {
             })
         });
         members.collect()
+    }
+
+    /// Returns the file of each definition by its name.
+    pub fn files(&self) -> Files {
+        let own = |member: &Member| member.compiled.name.clone().unwrap_or_else(|| member.name.clone());
+        let named = |member: &Member| (member.name.clone(), member.source.shown.clone());
+        let mut files: Files = self.members.iter().map(named).collect();
+        files.extend(self.members.iter().map(|member| (own(member), member.source.shown.clone())));
+        files
     }
 
     /// Returns each text with the name by which it is started.

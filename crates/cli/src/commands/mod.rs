@@ -4,6 +4,7 @@ pub mod admin;
 pub mod bench;
 pub mod evidence;
 pub mod executions;
+mod failure;
 mod family;
 pub mod graph;
 pub mod internal;
@@ -17,9 +18,4 @@ mod source;
 pub mod validate;
 pub mod workflows;
 
-use std::fmt::Display;
-
-/// `1 step`, `2 steps`.
-fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == N::from(1) { "" } else { "s" })
-}
+use crate::format::counted;

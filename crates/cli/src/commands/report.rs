@@ -1,18 +1,24 @@
 //! Reports about executions that several commands print.
 
-use crate::api::{Client, get_execution, get_status};
+use super::counted;
+use super::failure::FailureReport;
+use crate::api::{Client, get_status};
 use crate::exit::Usage;
 use crate::format::Question;
-use crate::progress::say;
+use crate::ids;
+use crate::progress::{say, terminal_rows};
 use serde_json::Value;
-use std::io::Write;
+use std::io::{IsTerminal, Write, stdout};
 use std::rc::Rc;
 use windlass_kernel::{ExecutionId, Net};
 use windlass_views::{execution_id, label};
 
+/// Rows of a terminal that outputs leave to other lines: the hint and the prompt.
+const ROWS_LEFT: usize = 3;
+
 /// Prints a JSON value on one line of stdout.
 pub fn print_json(value: &Value) -> anyhow::Result<()> {
-    Ok(writeln!(std::io::stdout(), "{value}")?)
+    Ok(writeln!(stdout(), "{value}")?)
 }
 
 pub fn known_step(net: &Net, name: &str) -> Result<(), Usage> {
@@ -33,16 +39,38 @@ pub fn title(execution: &Value) -> String {
     }
 }
 
-/// Prints the outputs of an execution that has ended, or the commands that carry a paused one on.
-pub fn report_end(client: &Rc<Client>, id: ExecutionId, status: &str) -> anyhow::Result<()> {
+/// Prints the outputs of an execution that has ended and its failures, or the commands that carry a paused one on.
+pub fn report_end(failure: FailureReport<'_>, client: &Rc<Client>, execution: &Value) -> anyhow::Result<()> {
+    let status = execution["status"].as_str().unwrap_or_default();
     match status {
-        "completed" | "partial_success" => {
-            let outputs = &get_execution(client, id)?["outputs"];
-            writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(outputs)?)?;
-        }
-        "paused" => say(&next_commands(client, id)?),
+        "completed" | "partial_success" => print_outputs(client, execution)?,
+        "paused" => say(&next_commands(client, ids::of_answer(execution)?)?),
         _ => {}
     }
+    report_failures(failure, execution);
+    Ok(())
+}
+
+/// Reports the failures of an execution that ended with some.
+pub fn report_failures(failure: FailureReport<'_>, execution: &Value) {
+    let report = failure.format(execution);
+    if matches!(execution["status"].as_str(), Some("failed" | "partial_success")) && !report.is_empty() {
+        say(&report);
+    }
+}
+
+/// Prints the outputs; on a terminal only what fits it.
+fn print_outputs(client: &Client, execution: &Value) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(&execution["outputs"])?;
+    let room = if stdout().is_terminal() { terminal_rows().saturating_sub(ROWS_LEFT) } else { usize::MAX };
+    let lines = text.lines().count();
+    if lines <= room.max(1) {
+        return Ok(writeln!(stdout(), "{text}")?);
+    }
+    let shown: Vec<&str> = text.lines().take(room.max(1)).collect();
+    writeln!(stdout(), "{}", shown.join("\n"))?;
+    let (more, id) = (counted(lines - shown.len(), "more line"), execution["executionId"].as_str());
+    say(&format!("… {more}: windlass executions output {}{}", id.unwrap_or_default(), client.flag()));
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windlass_kernel::{Execution, Kind, Millis, Net, Role, StepId, Times, any_of};
 use windlass_server::follow::LogLine;
 use windlass_views::{
-    ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id,
+    ExecutionChange, FiringChange, Leases, Occurrence, TimelineEntry, TokenChange, execution_id, label,
 };
 
 #[derive(Debug, Default)]
@@ -23,16 +23,28 @@ pub struct Row {
     pub began_at: Option<Millis>,
     pub ended_at: Option<Millis>,
     pub firings: u32,
-    /// Iterations that ended, and how many there will be.
-    pub iterations: Option<(u32, Option<u32>)>,
+    pub iterations: Option<Iterations>,
     /// Firings that live.
     pub live: u32,
     /// The newest line of its log, or why it failed.
     pub last: String,
+    /// Whether `last` is a failure, which a line of a log does not replace.
+    pub has_failed: bool,
+}
+
+/// Iterations of the newest firing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Iterations {
+    pub ended: u32,
+    pub failed: u32,
+    /// None while it is not known.
+    pub total: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
+    /// The step has not fired.
+    Coming,
     Waiting,
     Gated,
     Running,
@@ -48,10 +60,16 @@ impl Board {
         &self.rows
     }
 
+    /// Lists rows for the steps that have not fired, in the order of the definition.
+    pub fn coming(&self, net: &Net) -> Vec<Row> {
+        let unfired = net.steps().filter(|(id, step)| !self.places.contains_key(id) && !step.on_demand);
+        unfired.map(|(_, step)| Row { state: State::Coming, ..Row::new(step.name.clone()) }).collect()
+    }
+
     pub fn line(&mut self, line: &LogLine) {
         if let Some(row) = self.rows.iter_mut().rev().find(|row| row.name == line.step) {
             let text = plain(&line.text);
-            if !text.trim().is_empty() {
+            if !text.trim().is_empty() && !row.has_failed {
                 row.last = text;
             }
         }
@@ -65,8 +83,14 @@ impl Board {
                 let row = self.row(net, firing.step);
                 let is_part = matches!(firing.role, Role::Iteration { .. });
                 // Iterations are counted in the row of their loop.
-                if !is_part || matches!(change, FiringChange::IterationEnded) {
-                    row.change(change, at);
+                match change {
+                    FiringChange::Failed { failure, .. } if is_part => {
+                        row.fail_iteration(&label("", &firing.path.0), &failure.message);
+                    }
+                    change if !is_part || matches!(change, FiringChange::IterationEnded) => {
+                        row.change(change, at);
+                    }
+                    _ => {}
                 }
             }
             Occurrence::Token(TokenChange::Denied { at: Some(token), .. }) => {
@@ -128,14 +152,15 @@ impl Row {
             iterations: None,
             live: 0,
             last: String::new(),
+            has_failed: false,
         }
     }
 
     fn change(&mut self, change: &FiringChange, at: Millis) {
         match change {
             FiringChange::IterationEnded => {
-                if let Some((ended, _)) = &mut self.iterations {
-                    *ended += 1;
+                if let Some(iterations) = &mut self.iterations {
+                    iterations.ended += 1;
                 }
             }
             FiringChange::Fired { .. } => self.fired(),
@@ -144,7 +169,7 @@ impl Row {
                 self.ended(State::Skipped, at);
             }
             FiringChange::LoopStarted { total } => {
-                self.iterations = Some((0, *total));
+                self.iterations = Some(Iterations { total: *total, ..Iterations::default() });
                 self.began(at);
             }
             FiringChange::Offered { .. } | FiringChange::ChildStarted { .. } => self.began(at),
@@ -170,7 +195,11 @@ impl Row {
                 self.ended(State::Done, at);
             }
             FiringChange::Failed { failure, times, .. } => {
-                self.last = plain(&failure.message);
+                // The failure of a loop says less than that of its iteration, which is shown already.
+                if self.iterations.is_none_or(|iterations| iterations.failed == 0) {
+                    self.last = plain(&failure.message);
+                }
+                self.has_failed = true;
                 self.timed(times.as_ref());
                 self.ended(State::Failed, at);
             }
@@ -180,8 +209,18 @@ impl Row {
         }
     }
 
+    /// The newest failure stays visible while the other iterations run.
+    fn fail_iteration(&mut self, index: &str, message: &str) {
+        if let Some(iterations) = &mut self.iterations {
+            iterations.failed += 1;
+        }
+        self.last = format!("{index} {}", plain(message));
+        self.has_failed = true;
+    }
+
     fn fired(&mut self) {
         self.firings += 1;
+        self.has_failed = false;
         self.live += 1;
         self.state = State::Waiting;
     }

@@ -1,26 +1,73 @@
-//! One line per change, for pipes and files.
+//! One line per change, for pipes and files. What a loop prints is bounded: its first lines, its first failures, and its
+//! progress.
 
 use super::say;
-use crate::format::{duration, log_line, sentence};
-use windlass_kernel::{Millis, Net};
-use windlass_server::follow::Seen;
-use windlass_views::{ExecutionChange, Occurrence, TimelineEntry};
+use crate::format::{counted, duration, log_line, sentence};
+use crate::text::Colours;
+use std::collections::BTreeMap;
+use windlass_kernel::{Millis, Net, Role, StepId};
+use windlass_server::follow::{LogLine, Seen};
+use windlass_views::{ExecutionChange, FiringChange, FiringRef, Occurrence, TimelineEntry};
 
-#[derive(Debug, Default)]
+/// Changes of repeated firings of one step that are printed: those of ten short iterations.
+const CHANGES_MAX: u32 = 20;
+/// Failures of repeated firings of one step that are printed in addition.
+const FAILURES_MAX: u32 = 10;
+/// Lines of output of repeated firings of one step.
+const OUTPUT_MAX: u32 = 50;
+/// Reports of the progress of a loop whose changes are no longer printed.
+const PROGRESS_REPORTS: u32 = 10;
+
+#[derive(Debug)]
 pub struct Lines {
     started_at: Option<Millis>,
+    /// The flag that commands need for the same API.
+    flag: String,
+    steps: BTreeMap<StepId, StepLines>,
+    output: BTreeMap<String, u32>,
+}
+
+/// The lines that were printed about a step.
+#[derive(Debug, Default)]
+struct StepLines {
+    firings: u32,
+    changes: u32,
+    failures: u32,
+    total: Option<u32>,
+    ended: u32,
+    failed: u32,
+    reports: u32,
 }
 
 impl Lines {
-    pub fn tell(&mut self, net: &Net, seen: &[Seen]) {
+    pub fn new(flag: &str) -> Lines {
+        Lines { started_at: None, flag: flag.to_owned(), steps: BTreeMap::new(), output: BTreeMap::new() }
+    }
+
+    pub fn tell(&mut self, net: &Net, id: &str, seen: &[Seen]) {
         // What a fork took over happened to another execution, and was told there.
         let own = seen.iter().rposition(is_fork).unwrap_or(0);
         for seen in &seen[own..] {
             match seen {
-                Seen::Line(line) => say(&log_line(line)),
+                Seen::Line(line) => self.line(id, line),
                 Seen::Record(followed) => self.record(net, &followed.entry),
             }
         }
+    }
+
+    fn line(&mut self, id: &str, line: &LogLine) {
+        if !line.path.is_empty() {
+            let printed = self.output.entry(line.step.clone()).or_default();
+            *printed = printed.saturating_add(1);
+            if *printed == OUTPUT_MAX + 1 {
+                let (step, flag) = (&line.step, &self.flag);
+                say(&format!("{step} | … more output: windlass executions logs {id} {step}{flag}"));
+            }
+            if *printed > OUTPUT_MAX {
+                return;
+            }
+        }
+        say(&log_line(line, Colours::Removed));
     }
 
     fn record(&mut self, net: &Net, entry: &TimelineEntry) {
@@ -29,11 +76,59 @@ impl Lines {
         {
             self.started_at = Some(entry.at);
         }
+        if let Occurrence::Firing(firing, change) = &entry.occurrence
+            && !self.firing(net, firing, change)
+        {
+            return;
+        }
         let is_end = matches!(entry.occurrence, Occurrence::Execution(ExecutionChange::Ended { .. }));
         let took = self.started_at.filter(|_| is_end).map(|from| duration(entry.at.since(from)));
         if let Some(sentence) = sentence(net, entry) {
             let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
             say(&format!("{sentence}{took}"));
+        }
+    }
+
+    /// Counts a change of a firing; false if it is not printed.
+    fn firing(&mut self, net: &Net, firing: &FiringRef, change: &FiringChange) -> bool {
+        let step = self.steps.entry(firing.step).or_default();
+        let is_iteration = matches!(firing.role, Role::Iteration { .. });
+        match change {
+            FiringChange::Fired { .. } if !is_iteration => step.firings += 1,
+            FiringChange::LoopStarted { total } => {
+                *step = StepLines { firings: step.firings, total: *total, ..StepLines::default() };
+            }
+            FiringChange::Failed { .. } if is_iteration => step.failed += 1,
+            FiringChange::IterationEnded => step.ended += 1,
+            _ => {}
+        }
+        if matches!(change, FiringChange::IterationEnded) {
+            step.report_progress(&net.step(firing.step).name);
+        }
+        let is_repeated = is_iteration || !firing.path.0.is_empty() || step.firings > CHANGES_MAX;
+        !is_repeated || step.takes(change)
+    }
+}
+
+impl StepLines {
+    /// Whether a change of a repeated firing is printed.
+    fn takes(&mut self, change: &FiringChange) -> bool {
+        let is_failure = matches!(change, FiringChange::Failed { .. } | FiringChange::RetryScheduled { .. });
+        let (printed, max) = match is_failure {
+            true => (&mut self.failures, FAILURES_MAX),
+            false => (&mut self.changes, CHANGES_MAX),
+        };
+        *printed = printed.saturating_add(1);
+        *printed <= max
+    }
+
+    fn report_progress(&mut self, name: &str) {
+        let Some(total) = self.total.filter(|_| self.changes > CHANGES_MAX) else { return };
+        let due = self.ended.saturating_mul(PROGRESS_REPORTS) / total.max(1);
+        if due > self.reports {
+            self.reports = due;
+            let failed = if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
+            say(&format!("step {name}: {} of {} ended{failed}", self.ended, counted(total, "iteration")));
         }
     }
 }

@@ -4,12 +4,15 @@ mod board;
 mod lines;
 mod screen;
 
+pub use screen::terminal_rows;
+
 use lines::Lines;
 use screen::Screen;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
 use windlass_kernel::Execution;
 use windlass_server::follow::Follower;
+use windlass_views::execution_id;
 
 /// Nothing is drawn or looked for more often.
 pub const TICK: Duration = Duration::from_millis(100);
@@ -23,25 +26,36 @@ pub struct Progress {
 
 #[derive(Debug)]
 enum Shown {
+    Nothing,
     Lines(Lines),
     Screen(Box<Screen>),
 }
 
 impl Progress {
-    pub fn new(follower: Follower) -> Progress {
+    /// `flag` is the flag that commands need for the same API.
+    pub fn new(follower: Follower, flag: &str) -> Progress {
         let shown = if stderr().is_terminal() {
             Shown::Screen(Box::new(Screen::new(Style::for_stderr())))
         } else {
-            Shown::Lines(Lines::default())
+            Shown::Lines(Lines::new(flag))
         };
         Progress { follower, shown }
+    }
+
+    /// Follows an execution and shows nothing.
+    pub fn quiet(follower: Follower) -> Progress {
+        Progress { follower, shown: Shown::Nothing }
     }
 
     /// Tells what came since the last time.
     pub fn tick(&mut self) -> anyhow::Result<()> {
         let seen = self.follower.poll()?;
         match &mut self.shown {
-            Shown::Lines(lines) => lines.tell(self.follower.net(), &seen),
+            Shown::Nothing => {}
+            Shown::Lines(lines) => {
+                let id = execution_id(self.follower.state().head.id);
+                lines.tell(self.follower.net(), &id, &seen);
+            }
             Shown::Screen(screen) => {
                 let follower = &self.follower;
                 screen.tell(follower.net(), &seen, follower.state(), follower.leases());

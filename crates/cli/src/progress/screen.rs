@@ -1,16 +1,16 @@
 //! The list of steps on a terminal. A frame is one write: what changed is drawn over what was there, so nothing
 //! flickers.
 
-use super::board::{Board, Row, State};
+use super::board::{Board, Iterations, Row, State};
 use super::{Style, TICK};
 use crate::embedded::now;
-use crate::format::{duration, failure};
+use crate::format::duration;
 use rustix::termios::tcgetwinsize;
 use std::io::{Write, stderr};
 use std::time::Instant;
 use windlass_kernel::{Execution, Net, Outcome, Phase};
 use windlass_server::follow::Seen;
-use windlass_views::{ExecutionChange, Leases, Occurrence, status};
+use windlass_views::{Leases, status};
 
 /// Rows on a terminal that does not tell its size.
 const ROWS: usize = 24;
@@ -30,41 +30,26 @@ pub struct Screen {
     /// Lines of the last frame, which the cursor stands below.
     drawn: usize,
     next: Instant,
-    head: String,
     spin: usize,
 }
 
 impl Screen {
     pub fn new(style: Style) -> Screen {
-        Screen {
-            board: Board::default(),
-            style,
-            drawn: 0,
-            next: Instant::now(),
-            head: String::new(),
-            spin: 0,
-        }
+        Screen { board: Board::default(), style, drawn: 0, next: Instant::now(), spin: 0 }
     }
 
     pub fn tell(&mut self, net: &Net, seen: &[Seen], state: &Execution<'_>, leases: &Leases) {
         for seen in seen {
             match seen {
                 Seen::Line(line) => self.board.line(line),
-                Seen::Record(followed) => {
-                    self.board.record(net, &followed.entry);
-                    if let Occurrence::Execution(ExecutionChange::Ended { failure: Some(why), .. }) =
-                        &followed.entry.occurrence
-                    {
-                        self.head = failure(why);
-                    }
-                }
+                Seen::Record(followed) => self.board.record(net, &followed.entry),
             }
         }
         self.board.taken(state, leases);
         let over = state.phase().is_ended();
         if over || Instant::now() >= self.next {
             self.next = Instant::now() + TICK;
-            self.draw(state);
+            self.draw(net, state);
         }
     }
 
@@ -72,12 +57,15 @@ impl Screen {
         let _ = stderr().flush();
     }
 
-    fn draw(&mut self, state: &Execution<'_>) {
+    fn draw(&mut self, net: &Net, state: &Execution<'_>) {
         self.spin += 1;
         let (rows, columns) = size();
         let room = rows.saturating_sub(2).max(1);
         let mut lines = vec![self.title(state)];
-        let (shown, hidden) = visible(self.board.rows(), room.saturating_sub(2));
+        // A step that has not fired when the execution ends will not come.
+        let coming = if state.phase().is_ended() { Vec::new() } else { self.board.coming(net) };
+        let rows: Vec<&Row> = self.board.rows().iter().chain(&coming).collect();
+        let (shown, hidden) = visible(&rows, room.saturating_sub(2));
         let name_width = shown.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(NAME_MAX);
         lines.extend(shown.iter().map(|row| self.row(row, name_width, columns)));
         if hidden > 0 {
@@ -102,33 +90,35 @@ impl Screen {
             _ => word.to_owned(),
         };
         let word = if state.head.held { format!("{word} (held)") } else { word };
-        let why = if self.head.is_empty() { String::new() } else { format!("  {}", self.head) };
-        format!("{word} {}{why}", self.style.dim(&took))
+        format!("{word} {}", self.style.dim(&took))
     }
 
     fn row(&self, row: &Row, name_width: usize, columns: usize) -> String {
         let mark = self.mark(row.state);
         let name = fit(&row.name, name_width);
         let count = match (row.iterations, row.firings) {
-            (Some((ended, Some(total))), _) => format!(" {ended}/{total}"),
-            (Some((ended, None)), _) => format!(" {ended}"),
+            (Some(Iterations { ended, total: Some(total), .. }), _) => format!(" {ended}/{total}"),
+            (Some(Iterations { ended, total: None, .. }), _) => format!(" {ended}"),
             (None, 2..) => format!(" ×{}", row.firings),
             (None, _) => String::new(),
         };
+        let failed = row.iterations.map(|iterations| iterations.failed).filter(|failed| *failed > 0);
+        let failed = failed.map(|failed| format!("{failed} failed  ")).unwrap_or_default();
         let end = row.ended_at.unwrap_or_else(now);
-        let took = row.began_at.filter(|_| row.state != State::Waiting);
+        let took = row.began_at.filter(|_| !matches!(row.state, State::Waiting | State::Coming));
         let took = took.map(|began| duration(end.since(began))).unwrap_or_default();
         let left = format!("{name:name_width$}{count:>6} {took:>11}");
         // The last column stays free: clearing the rest of a line that reaches it would clear its last character.
         let room = columns.saturating_sub(left.chars().count() + 7);
-        let last = fit(&row.last, room);
-        let last = if row.state == State::Failed { self.style.red(&last) } else { self.style.dim(&last) };
+        let last = fit(&format!("{failed}{}", row.last), room);
+        let last = if row.has_failed { self.style.red(&last) } else { self.style.dim(&last) };
         format!("  {mark} {left}  {last}")
     }
 
     fn mark(&self, state: State) -> String {
         const SPINNER: [&str; 4] = ["◐", "◓", "◑", "◒"];
         match state {
+            State::Coming => self.style.dim("○"),
             State::Waiting => self.style.dim("·"),
             State::Gated => self.style.yellow("‖"),
             State::Running => SPINNER[self.spin / 2 % SPINNER.len()].to_owned(),
@@ -141,6 +131,11 @@ impl Screen {
     }
 }
 
+/// Returns the number of rows of the terminal.
+pub fn terminal_rows() -> usize {
+    size().0
+}
+
 fn size() -> (usize, usize) {
     match tcgetwinsize(stderr()) {
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row.into(), size.ws_col.into()),
@@ -148,17 +143,30 @@ fn size() -> (usize, usize) {
     }
 }
 
-/// What fits: rows that run first, then those that live, then the newest of the others; all of them in their order.
-fn visible(rows: &[Row], room: usize) -> (Vec<&Row>, usize) {
+/// Returns the rows that fit: those that run, those that failed, those that live and the next step; then the newest of the
+/// others. All of them are in their order.
+fn visible<'r>(rows: &[&'r Row], room: usize) -> (Vec<&'r Row>, usize) {
     if rows.len() <= room {
-        return (rows.iter().collect(), 0);
+        return (rows.to_vec(), 0);
     }
+    let next = rows.iter().position(|row| row.state == State::Coming);
+    let rank = |place: usize, row: &Row| match row.state {
+        State::Running => 0,
+        State::Failed => 1,
+        State::Coming if Some(place) != next => 5,
+        State::Coming => 3,
+        _ if row.live > 0 => 2,
+        _ => 4,
+    };
+    let order = |place: usize| match rows[place].state {
+        State::Coming => place,
+        _ => usize::MAX - place,
+    };
     let mut by_worth: Vec<usize> = (0..rows.len()).collect();
-    let worth = |row: &Row| (row.state != State::Running, row.live == 0);
-    by_worth.sort_by_key(|place| (worth(&rows[*place]), std::cmp::Reverse(*place)));
+    by_worth.sort_by_key(|place| (rank(*place, rows[*place]), order(*place)));
     by_worth.truncate(room);
     by_worth.sort_unstable();
-    (by_worth.iter().map(|place| &rows[*place]).collect(), rows.len() - room)
+    (by_worth.iter().map(|place| rows[*place]).collect(), rows.len() - room)
 }
 
 fn fit(text: &str, room: usize) -> String {
@@ -178,24 +186,28 @@ mod tests {
     }
 
     #[test]
-    fn what_lives_is_shown_before_what_is_over() {
-        let (over, waits) = (State::Done, State::Waiting);
+    fn what_lives_and_what_failed_is_shown_before_what_is_over() {
+        let (over, waits, coming) = (State::Done, State::Waiting, State::Coming);
         let rows = [
             row("a", 1, State::Running),
-            row("b", 1, waits),
+            row("b", 0, State::Failed),
             row("c", 0, over),
             row("d", 0, over),
             row("e", 1, waits),
+            row("f", 0, coming),
+            row("g", 0, coming),
         ];
+        let rows: Vec<&Row> = rows.iter().collect();
         let check = |room: usize, expected: &[&str], hidden: usize| {
             let (shown, more) = visible(&rows, room);
             let names: Vec<&str> = shown.iter().map(|row| row.name.as_str()).collect();
             assert_eq!((&names[..], more), (expected, hidden), "room {room}");
         };
-        check(9, &["a", "b", "c", "d", "e"], 0);
-        check(4, &["a", "b", "d", "e"], 1);
-        check(2, &["a", "e"], 3);
-        check(1, &["a"], 4);
+        check(9, &["a", "b", "c", "d", "e", "f", "g"], 0);
+        check(5, &["a", "b", "d", "e", "f"], 2);
+        check(4, &["a", "b", "e", "f"], 3);
+        check(3, &["a", "b", "e"], 4);
+        check(1, &["a"], 6);
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn watching_what_has_ended_reports_it_and_exits_like_run() {
         .expect(1)
         .says("step say done")
         .says("last | bye")
-        .says("failed: ");
+        .says("error: step last: ");
 }
 
 #[test]

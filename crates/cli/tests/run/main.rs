@@ -6,6 +6,7 @@ mod changes;
 mod children;
 mod documented;
 mod ends;
+mod failures;
 mod interrupted;
 mod large;
 mod looking;

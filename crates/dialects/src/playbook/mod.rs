@@ -13,12 +13,13 @@ mod schema;
 mod view;
 mod workbook;
 
+use crate::code::{TaskCode, code_places};
 use crate::diagnostic::Problems;
 use crate::document::Node;
 use crate::manifest::{Lowered, Manifest};
 use crate::read::Reader;
 use crate::table::{Compiler, Dialect, Document};
-use model::Playbook;
+use model::{Playbook, StepDef};
 
 pub(crate) const DIALECT: Dialect = Dialect {
     name: "playbook",
@@ -46,7 +47,15 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
     children::check(&playbook, reader.problems);
     let net = if problems.has_errors() { None } else { lower::lower(&playbook, problems) };
     let children = children::children(&playbook, source, root);
+    let code = code_places(source, playbook.steps.iter().flat_map(task_codes));
     let Playbook { name, path, workload, written, .. } = playbook;
-    let manifest = Manifest { children, ..Manifest::default() };
+    let manifest = Manifest { children, code, ..Manifest::default() };
     Lowered { name, path, status: None, net, workload, manifest, written }
+}
+
+fn task_codes(step: &StepDef) -> impl Iterator<Item = TaskCode<'_>> {
+    step.tasks.iter().filter_map(|task| {
+        let at = task.code_at.clone()?;
+        Some(TaskCode { step: &step.name.text, task: &task.task.label, at })
+    })
 }

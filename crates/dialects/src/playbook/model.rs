@@ -94,4 +94,6 @@ pub(super) struct TaskDef {
     pub(super) rule_reads: Vec<Read>,
     /// Targets of `jump`, as written.
     pub(super) jumps: Vec<Name>,
+    /// Position of its code.
+    pub(super) code_at: Option<Range<usize>>,
 }

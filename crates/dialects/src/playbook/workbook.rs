@@ -74,6 +74,7 @@ fn replace(caller: &mut TaskDef, entry: &TaskDef) {
     }
     task.timeout_ms = timeout_ms.or(task.timeout_ms);
     caller.task = task;
+    caller.code_at.clone_from(&entry.code_at);
     caller.reads.extend(entry.reads.iter().cloned());
 }
 

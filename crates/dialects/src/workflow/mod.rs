@@ -18,6 +18,7 @@ mod view;
 pub use retry::RetryPolicy;
 pub use schema::{NodeType, node_types, retry_schema};
 
+use crate::code::{TaskCode, code_places};
 use crate::diagnostic::Problems;
 use crate::manifest::{Lowered, Manifest};
 use crate::read::Reader;
@@ -52,6 +53,7 @@ fn compile(document: &Document<'_>, problems: &mut Problems) -> Lowered {
         hooks: triggers::hooks(root),
         settings: Some(lower::settings(&workflow)),
         children: children::children(&workflow, source, root),
+        code: code_places(source, workflow.nodes.iter().filter_map(node_code)),
         ..Manifest::default()
     };
     Lowered {
@@ -70,4 +72,10 @@ fn known_names(workflow: &model::Workflow) -> std::collections::BTreeSet<String>
     let names = reads::Names::of(workflow);
     let read = workflow.nodes.iter().flat_map(|node| &node.seen).map(|seen| &seen.read.root);
     read.filter(|root| names.knows(root)).cloned().collect()
+}
+
+/// A node's only task has its name.
+fn node_code(node: &model::NodeDef) -> Option<TaskCode<'_>> {
+    let model::Form::Task(task) = &node.form else { return None };
+    Some(TaskCode { step: &node.id.text, task: &node.id.text, at: task.code_at.clone()? })
 }

@@ -109,6 +109,8 @@ pub(super) struct TaskForm {
     pub(super) timeout_ms: Option<u64>,
     /// All tries, where the node's type says so.
     pub(super) attempts_max: Option<u32>,
+    /// Position of its code.
+    pub(super) code_at: Option<Range<usize>>,
 }
 
 #[derive(Debug)]

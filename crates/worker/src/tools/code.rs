@@ -121,7 +121,9 @@ fn result(answer: Answer, language: Language, node: &NodeDesk) -> Result<Value, 
 
 /// An exception that says a code of its own has that one, and the flag that comes with it.
 fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure> {
-    let Exception { exception_type, message, traceback, trouble, code, retryable } = exception;
+    let mut details = json!({ "exceptionType": exception.exception_type });
+    exception.add_place(&mut details);
+    let Exception { exception_type, message, traceback, trouble, code, retryable, .. } = exception;
     let code = match (code, trouble.as_deref()) {
         (Some(code), _) => code,
         (None, Some("timeout")) => "NETWORK_TIMEOUT".to_owned(),
@@ -135,7 +137,7 @@ fn raised(exception: Exception, language: Language, debug: bool) -> Box<Failure>
     let class = if code == "CODE_SYNTAX" { ErrorClass::Validation } else { ErrorClass::of_code(&code) };
     let mut failed = failure(class, &code, shown(&message));
     failed.retryable = retryable;
-    failed.details = json!({ "exceptionType": exception_type });
+    failed.details = details;
     if debug {
         // The last line of python says what happened, and the first one of javascript.
         failed.details["stack"] = json!(match language {

@@ -32,17 +32,19 @@ use papers::Papers;
 pub(super) use papers::{Answer, Exception, RUNNER, TRACEBACK_MAX, read_answer};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use windlass_protocol::{ErrorClass, Failure};
 
 pub(super) async fn run(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     match answered(call, desk, halt).await {
         Err(failure) => Err(failure).into(),
-        Ok(Answer::Exception(exception)) => raised(exception),
-        Ok(answer) => result(answer).into(),
+        Ok((Answer::Exception(exception), script)) => raised(exception, script),
+        Ok((answer, _)) => result(answer).into(),
     }
 }
 
-async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<Answer, Box<Failure>> {
+/// Returns the answer, and the script if the code is in a file.
+async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<(Answer, Option<PathBuf>), Box<Failure>> {
     let program = Program::read(&call.config)?;
     let papers = Papers::write(&program, &call.args).await?;
     let started = program::Program {
@@ -56,7 +58,7 @@ async fn answered(call: &Call, desk: &Desk, halt: Halt) -> Result<Answer, Box<Fa
     let answer = papers.read().await;
     let ended = ended?;
     match answer? {
-        Some(answer) if ended.status.success() => Ok(answer),
+        Some(answer) if ended.status.success() => Ok((answer, program.source.into_file())),
         answer => Err(unanswered(ended, &program.python, answer.is_some())),
     }
 }
@@ -67,11 +69,13 @@ fn result(answer: Answer) -> Result<Value, Box<Failure>> {
         Answer::Unset(()) => Ok(json!({ "status": "success", "message": "the code gave no result" })),
         Answer::NotJson(message) => Err(failure(ErrorClass::Validation, "RESULT_NOT_JSON", message)),
         Answer::NoLibrary(message) => Err(failure::invalid(message)),
-        Answer::Exception(exception) => raised(exception).outcome,
+        Answer::Exception(exception) => raised(exception, None).outcome,
     }
 }
 
-fn raised(exception: Exception) -> CallResult {
+fn raised(exception: Exception, script: Option<PathBuf>) -> CallResult {
+    let mut place = json!({});
+    exception.add_place(&mut place);
     let Exception { exception_type, message, traceback, trouble, .. } = exception;
     let (class, code) = match trouble.as_deref() {
         Some("timeout") => (ErrorClass::Timeout, "NETWORK_TIMEOUT"),
@@ -85,6 +89,10 @@ fn raised(exception: Exception) -> CallResult {
         json!({ "exception_type": exception_type, "traceback": excerpt::tail(&traceback, TRACEBACK_MAX) });
     let mut failed = failure(class, code, shown(&message));
     failed.details = facts.clone();
+    if let (Value::Object(details), Value::Object(place)) = (&mut failed.details, place) {
+        details.extend(place);
+        details.extend(script.map(|script| ("file".to_owned(), json!(script.display().to_string()))));
+    }
     CallResult { outcome: Err(failed), facts: Map::from_iter([("py".to_owned(), facts)]) }
 }
 

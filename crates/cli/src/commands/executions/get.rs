@@ -1,6 +1,8 @@
 //! `windlass executions get`
 
 use crate::api::{Client, get_execution, get_picture};
+use crate::commands::counted;
+use crate::commands::failure::{FailureReport, Files};
 use crate::commands::graph::{Drawn, put};
 use crate::commands::report::{next_commands, print_json};
 use crate::format::{duration, plain};
@@ -43,7 +45,9 @@ impl Get {
             print_json(&execution)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let mut text = page(&execution)?;
+        let (files, debug) = (&Files::new(), false);
+        let failures = FailureReport { client, files, debug }.format(&execution);
+        let mut text = page(&execution, &failures)?;
         let is_paused = execution["status"] == "paused";
         if is_paused {
             writeln!(text, "\n{}", next_commands(client, id)?)?;
@@ -57,7 +61,7 @@ impl Get {
 }
 
 /// Formats an execution for people.
-fn page(execution: &Value) -> anyhow::Result<String> {
+fn page(execution: &Value, failures: &str) -> anyhow::Result<String> {
     let mut out = String::new();
     let text = |key: &str| execution[key].as_str().unwrap_or("-");
     writeln!(out, "{}", text("executionId"))?;
@@ -89,10 +93,8 @@ fn page(execution: &Value) -> anyhow::Result<String> {
     for entry in entries {
         step(&mut out, entry, width)?;
     }
-    for error in execution["errors"].as_array().into_iter().flatten() {
-        let message = error["message"].as_str().unwrap_or_default();
-        let at = error["nodeId"].as_str().map(|node| format!("step {node}: ")).unwrap_or_default();
-        writeln!(out, "error  {at}{} ({})", plain(message), error["code"].as_str().unwrap_or_default())?;
+    if !failures.is_empty() {
+        writeln!(out, "{failures}")?;
     }
     if execution["outputs"].is_object() {
         writeln!(out, "outputs\n{}", serde_json::to_string_pretty(&execution["outputs"])?)?;
@@ -110,11 +112,22 @@ fn step(out: &mut String, entry: &Value, width: usize) -> std::fmt::Result {
         Some(number @ 2..) => format!(", firing {number}"),
         _ => String::new(),
     };
-    let iterations = entry["iterations"].as_array().map(|all| format!(", {} iterations", all.len()));
     let retries = match entry["retryCount"].as_u64() {
-        Some(count @ 1..) => format!(", {count} retries"),
+        Some(count @ 1..) => format!(", {}", counted(count, "retry")),
         _ => String::new(),
     };
-    let (took, iterations) = (took(entry), iterations.unwrap_or_default());
+    let (took, iterations) = (took(entry), iterations(entry).unwrap_or_default());
     writeln!(out, "  {name:width$}  {status}{took}{firing}{iterations}{retries}")
+}
+
+/// Formats the number of iterations, and of those that failed so far.
+fn iterations(entry: &Value) -> Option<String> {
+    let listed = entry["iterations"].as_array()?;
+    let details = &entry["error"]["details"];
+    let total = details["iterations"].as_u64().unwrap_or(listed.len() as u64);
+    let failed = listed.iter().filter(|iteration| iteration["status"] == "failed").count() as u64;
+    Some(match details["failed"].as_u64().unwrap_or(failed) {
+        0 => format!(", {}", counted(total, "iteration")),
+        failed => format!(", {failed} of {} failed", counted(total, "iteration")),
+    })
 }

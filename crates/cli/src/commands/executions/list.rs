@@ -1,13 +1,18 @@
 //! `windlass executions list`
 
-use crate::api::{Client, list_executions};
+use crate::api::{Client, list_executions, list_executions_of};
 use crate::commands::report::print_json;
+use crate::commands::workflows::find;
 use crate::format::{plain, since};
+use crate::progress::say;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use windlass_server::ExecutionFilter;
+
+/// Status of an execution in a folder that no process uses.
+const INTERRUPTED: &str = "interrupted";
 
 /// List executions, the newest first
 #[derive(Debug, clap::Args)]
@@ -15,6 +20,9 @@ pub struct List {
     /// Only those with this status; `open` are all that have not ended
     #[arg(long, value_parser = PossibleValuesParser::new(ExecutionFilter::names()))]
     status: Option<String>,
+    /// Only those of this workflow: its id or its name
+    #[arg(long, value_name = "WORKFLOW")]
+    workflow: Option<String>,
     /// Maximum number of executions
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
@@ -25,18 +33,40 @@ pub struct List {
 
 impl List {
     pub fn run(&self, client: &Client) -> anyhow::Result<ExitCode> {
-        let (found, more) = list_executions(client, self.status.as_deref(), self.limit)?;
+        let filter: Vec<(&str, &str)> =
+            self.status.iter().map(|status| ("status", status.as_str())).collect();
+        let (found, more) = match &self.workflow {
+            Some(workflow) => list_executions_of(client, &find(client, workflow)?, &filter, self.limit)?,
+            None => list_executions(client, &filter, self.limit)?,
+        };
         if self.json {
             print_json(&json!({ "executions": found, "pagination": { "hasMore": more } }))?;
         } else {
-            print(&found)?;
+            let is_idle = client.is_idle();
+            print(&found, is_idle)?;
+            report_interrupted(client, found.iter().filter(|row| is_interrupted(row, is_idle)));
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// Whether an execution would go on if a process executed it. The status of the API remains what it was.
+fn is_interrupted(row: &Value, is_idle: bool) -> bool {
+    is_idle && matches!(row["status"].as_str(), Some("running" | "initializing" | "queued"))
+}
+
+/// Reports how executions go on that no process executes.
+fn report_interrupted<'v>(client: &Client, mut rows: impl Iterator<Item = &'v Value>) {
+    let Some(first) = rows.next() else { return };
+    let flag = client.flag();
+    match (rows.next(), first["executionId"].as_str()) {
+        (None, Some(id)) => say(&format!("carry on with:\n  windlass run --resume {id}{flag}")),
+        _ => say(&format!("carry on with:\n  windlass run --resume{flag}")),
+    }
+}
+
 /// Fits 80 columns; exact times are in --json.
-fn print(rows: &[Value]) -> anyhow::Result<()> {
+fn print(rows: &[Value], is_idle: bool) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("-").to_owned();
     let mark = |row: &Value| match row {
@@ -44,7 +74,11 @@ fn print(rows: &[Value]) -> anyhow::Result<()> {
         row if row["held"] == true => " (held)",
         _ => "",
     };
-    let shown = |row: &Value| format!("{}{}", text(row, "status"), mark(row));
+    let status = |row: &Value| match is_interrupted(row, is_idle) {
+        true => INTERRUPTED.to_owned(),
+        false => text(row, "status"),
+    };
+    let shown = |row: &Value| format!("{}{}", status(row), mark(row));
     let width = rows.iter().map(|row| shown(row).len()).max().unwrap_or(0);
     for row in rows {
         let (id, age) = (text(row, "executionId"), since(&text(row, "createdAt")));

@@ -5,8 +5,10 @@ use crate::api::{Client, follow};
 use crate::commands::report::{known_step, print_json};
 use crate::format::log_line;
 use crate::ids;
+use crate::text::Colours;
 use serde_json::{Value, json};
-use std::io::Write;
+use std::collections::VecDeque;
+use std::io::{Write, stdout};
 use std::process::ExitCode;
 use std::rc::Rc;
 use windlass_kernel::ExecutionId;
@@ -20,9 +22,18 @@ pub struct Logs {
     /// Its id, or a part of it
     #[arg(value_name = "ID")]
     id: String,
+    /// Only lines of these steps; STEP[3] is one iteration
+    #[arg(value_name = "STEP")]
+    steps: Vec<String>,
     /// Only lines of this step
+    #[arg(long = "step", value_name = "STEP", hide = true)]
+    step: Vec<String>,
+    /// Only the last lines, and those that follow
+    #[arg(long, value_name = "N")]
+    tail: Option<usize>,
+    /// Print the time of each line
     #[arg(long)]
-    step: Option<String>,
+    timestamps: bool,
     /// Wait for more until the execution has ended
     #[arg(long)]
     follow: bool,
@@ -35,16 +46,29 @@ impl Logs {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let id = ids::find(client, &self.id)?;
         let mut follower = follow(client, id)?;
-        if let Some(step) = &self.step {
-            known_step(follower.net(), step)?;
+        let wanted: Vec<Wanted> = self.steps.iter().chain(&self.step).map(|text| Wanted::of(text)).collect();
+        for wanted in &wanted {
+            known_step(follower.net(), &wanted.step)?;
         }
         let mut watching = Watching::new(self.follow);
+        let mut tail = self.tail;
         loop {
+            let mut lines: VecDeque<LogLine> = VecDeque::new();
             for seen in follower.poll()? {
                 match seen {
-                    Seen::Line(line) if self.wants(&line) => self.print(id, &line)?,
+                    Seen::Line(line) if wanted.is_empty() || wanted.iter().any(|one| one.fits(&line)) => {
+                        lines.push_back(line);
+                    }
                     Seen::Line(_) | Seen::Record(_) => {}
                 }
+                if tail.is_some_and(|tail| lines.len() > tail) {
+                    lines.pop_front();
+                }
+            }
+            // Lines that come later all follow.
+            tail = None;
+            for line in &lines {
+                self.print(id, line)?;
             }
             if watching.is_over(follower.state()) {
                 return Ok(ExitCode::SUCCESS);
@@ -54,15 +78,35 @@ impl Logs {
         }
     }
 
-    fn wants(&self, line: &LogLine) -> bool {
-        self.step.as_ref().is_none_or(|step| *step == line.step)
-    }
-
     fn print(&self, id: ExecutionId, line: &LogLine) -> anyhow::Result<()> {
         if self.json {
             return print_json(&as_json(id, line));
         }
-        Ok(writeln!(std::io::stdout(), "{}", log_line(line))?)
+        let at = if self.timestamps { format!("{}  ", time(line.at)) } else { String::new() };
+        Ok(writeln!(stdout(), "{at}{}", log_line(line, Colours::for_stdout()))?)
+    }
+}
+
+/// A step, or one of its iterations.
+#[derive(Debug)]
+struct Wanted {
+    step: String,
+    path: Vec<u32>,
+}
+
+impl Wanted {
+    /// Parses `step`, `step[3]` or `step[0][3]`.
+    fn of(text: &str) -> Wanted {
+        let parsed = text.strip_suffix(']').and_then(|open| {
+            let (step, indexes) = open.split_once('[')?;
+            let path: Result<Vec<u32>, _> = indexes.split("][").map(str::parse).collect();
+            Some(Wanted { step: step.to_owned(), path: path.ok()? })
+        });
+        parsed.unwrap_or_else(|| Wanted { step: text.to_owned(), path: Vec::new() })
+    }
+
+    fn fits(&self, line: &LogLine) -> bool {
+        self.step == line.step && line.path.starts_with(&self.path)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::api::{Client, follow, get_execution};
 use crate::commands::report::known_step;
-use crate::commands::run::ending::Ending;
+use crate::commands::run::ending::{Ending, Shows};
 use crate::commands::run::inputs::Inputs;
 use crate::{ids, signals};
 use anyhow::Context;
@@ -41,7 +41,8 @@ impl Retry {
         let signals = signals::listen().context("cannot listen to signals")?;
         let path = ["executions", &execution_id(of), "retry"];
         let retried = client.send(Method::POST, &path, &self.body(client, of)?)?;
-        Ending { client, json: self.json }.until_rest(&[ids::of_answer(&retried)?], &signals)
+        Ending { client, json: self.json, shows: Shows::default() }
+            .until_rest(&[ids::of_answer(&retried)?], &signals)
     }
 
     fn body(&self, client: &Rc<Client>, of: ExecutionId) -> anyhow::Result<Value> {

@@ -1,7 +1,8 @@
 //! `windlass executions watch`, and what all that follow have in common.
 
 use crate::api::{Client, follow, get_execution};
-use crate::commands::report::title;
+use crate::commands::failure::{FailureReport, Files};
+use crate::commands::report::{report_failures, title};
 use crate::progress::{Progress, TICK, say};
 use crate::{exit, ids};
 use std::process::ExitCode;
@@ -21,12 +22,14 @@ impl Watch {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let id = ids::find(client, &self.id)?;
         say(&title(&get_execution(client, id)?));
-        let mut progress = Progress::new(follow(client, id)?);
+        let mut progress = Progress::new(follow(client, id)?, client.flag());
         let mut watching = Watching::new(true);
         loop {
             progress.tick()?;
             if watching.is_over(progress.state()) {
                 let follower = progress.end()?;
+                let (files, debug) = (&Files::new(), false);
+                report_failures(FailureReport { client, files, debug }, &get_execution(client, id)?);
                 return Ok(ExitCode::from(exit::of_status(status(follower.state().phase()))));
             }
             watching.once(|| client.report_idle(id));

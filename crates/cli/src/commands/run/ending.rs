@@ -1,9 +1,10 @@
 //! Waits for executions and reports how they ended.
 
 use super::wait::{Waited, wait};
-use crate::api::{ApiError, Client, get_execution, list_executions};
+use crate::api::{ApiError, Client, OPEN, get_execution, list_executions};
 use crate::commands::counted;
-use crate::commands::report::{print_json, report_end};
+use crate::commands::failure::{FailureReport, Files};
+use crate::commands::report::{print_json, report_end, report_failures};
 use crate::exit;
 use crate::progress::say;
 use crossbeam_channel::Receiver;
@@ -14,16 +15,28 @@ use std::rc::Rc;
 use windlass_kernel::ExecutionId;
 use windlass_views::execution_id;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ending<'c> {
     pub client: &'c Rc<Client>,
     pub json: bool,
+    pub shows: Shows,
+}
+
+/// What is shown of executions besides their results.
+#[derive(Debug, Clone, Default)]
+pub struct Shows {
+    /// Files that the definitions were read from.
+    pub files: Files,
+    /// Nothing is shown before the end.
+    pub is_quiet: bool,
+    /// Failures are shown with their stacks.
+    pub debug: bool,
 }
 
 impl Ending<'_> {
     /// Waits until they rest or a signal arrives, and reports; the exit code is that of `run`.
     pub fn until_rest(&self, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<ExitCode> {
-        match wait(self.client, ids, signals).map_err(|error| self.lost(error, ids))? {
+        match wait(self.client, ids, signals, self.shows.is_quiet).map_err(|error| self.lost(error, ids))? {
             Waited::Rested(statuses) => {
                 self.print(ids, &statuses)?;
                 self.report_others(ids)?;
@@ -70,7 +83,7 @@ impl Ending<'_> {
             return Ok(());
         }
         let ids: BTreeSet<String> = ids.iter().map(|id| execution_id(*id)).collect();
-        let (open, _) = list_executions(self.client, Some("open"), usize::MAX)?;
+        let (open, _) = list_executions(self.client, &OPEN, usize::MAX)?;
         let is_other = |id: &str| !ids.contains(id);
         let others = open.iter().filter(|row| row["executionId"].as_str().is_some_and(is_other));
         let others = others.filter(|row| row["status"] != "paused").count();
@@ -83,12 +96,21 @@ impl Ending<'_> {
         Ok(())
     }
 
+    fn failure_report(&self) -> FailureReport<'_> {
+        let Shows { files, debug, .. } = &self.shows;
+        FailureReport { client: self.client, files, debug: *debug }
+    }
+
     fn print(&self, ids: &[ExecutionId], statuses: &[String]) -> anyhow::Result<()> {
         for (id, status) in ids.iter().zip(statuses) {
             if self.json {
-                print_json(&get_execution(self.client, *id)?)?;
+                let execution = get_execution(self.client, *id)?;
+                print_json(&execution)?;
+                if let [_] = ids {
+                    report_failures(self.failure_report(), &execution);
+                }
             } else if let [_] = ids {
-                report_end(self.client, *id, status)?;
+                report_end(self.failure_report(), self.client, &get_execution(self.client, *id)?)?;
             } else {
                 writeln!(std::io::stdout(), "{} {status}", execution_id(*id))?;
             }

@@ -6,16 +6,18 @@ pub mod start;
 
 mod wait;
 
+use super::failure::Files;
 use super::family::Family;
 use super::source::Source;
-use crate::api::{ApiTarget, Client, Need, list_executions};
+use crate::api::{ApiTarget, Client, Need, OPEN, list_executions};
 use crate::exit::{self, Usage};
 use crate::progress::say;
 use crate::{ids, signals};
 use anyhow::Context;
-use ending::Ending;
+use ending::{Ending, Shows};
 use inputs::Inputs;
 use serde_json::Value;
+use start::StartOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -50,6 +52,12 @@ pub struct Run {
     /// Print each execution as one JSON object on a line
     #[arg(long)]
     json: bool,
+    /// Show no progress, only the result and failures
+    #[arg(long, short)]
+    quiet: bool,
+    /// Record stacks of failed code and debug lines, and show the stack of a failure
+    #[arg(long, conflicts_with = "resume")]
+    debug: bool,
 }
 
 impl Run {
@@ -82,9 +90,17 @@ impl Run {
             client.report_holder();
             start::register_all(client, family.sources())?;
             let workflow = start::register(client, name, &source.text)?;
-            let ids = start::start_executions(client, &workflow, &inputs, self.times)?;
-            Ending { client, json: self.json }.until_rest(&ids, &signals)
+            let options = StartOptions { times: self.times, debug: self.debug };
+            let ids = start::start_executions(client, &workflow, &inputs, &options)?;
+            let mut files = family.files();
+            files.insert(name.to_owned(), source.shown.clone());
+            self.ending(client, files).until_rest(&ids, &signals)
         })
+    }
+
+    fn ending<'c>(&self, client: &'c Rc<Client>, files: Files) -> Ending<'c> {
+        let shows = Shows { files, is_quiet: self.quiet, debug: self.debug };
+        Ending { client, json: self.json, shows }
     }
 
     fn need(&self) -> Need {
@@ -107,14 +123,14 @@ impl Run {
         let signals = signals::listen().context("cannot listen to signals")?;
         self.target.with((COMMAND, self.need()), |client| {
             client.report_holder();
-            Ending { client, json: self.json }.until_rest(&ids, &signals)
+            self.ending(client, Files::new()).until_rest(&ids, &signals)
         })
     }
 }
 
 /// Returns the executions that have not ended, the oldest first.
 fn open_executions(client: &Rc<Client>) -> anyhow::Result<Vec<ExecutionId>> {
-    let (mut open, _) = list_executions(client, Some("open"), usize::MAX)?;
+    let (mut open, _) = list_executions(client, &OPEN, usize::MAX)?;
     open.reverse();
     open.iter().map(ids::of_answer).collect()
 }

@@ -26,15 +26,33 @@ pub fn register(client: &Client, name: &str, text: &str) -> anyhow::Result<Strin
     registered["id"].as_str().map(str::to_owned).context("the answer names no workflow")
 }
 
+/// What a start asks for besides its inputs.
+#[derive(Debug, Clone, Copy)]
+pub struct StartOptions {
+    /// Number of executions.
+    pub times: u32,
+    /// Whether they record stacks and debug lines.
+    pub debug: bool,
+}
+
+impl Default for StartOptions {
+    fn default() -> StartOptions {
+        StartOptions { times: 1, debug: false }
+    }
+}
+
 /// Starts executions, each under a key of its own, so that a repeated request starts nothing a second time.
 pub fn start_executions(
     client: &Client,
     workflow: &str,
     inputs: &Value,
-    times: u32,
+    options: &StartOptions,
 ) -> anyhow::Result<Vec<ExecutionId>> {
-    let body = json!({ "inputs": inputs });
-    let requests = (0..times).map(|_| {
+    let mut body = json!({ "inputs": inputs });
+    if options.debug {
+        body["options"] = json!({ "debugMode": true });
+    }
+    let requests = (0..options.times).map(|_| {
         let request = client.request(Method::POST, &["workflows", workflow, "execute"]);
         Ok(request.with("x-idempotency-key", fresh("run_")?).json(&body))
     });

@@ -1,6 +1,7 @@
 //! Waits for executions and shows their progress meanwhile.
 
 use crate::api::{Client, follow, get_execution, get_status};
+use crate::commands::counted;
 use crate::commands::report::title;
 use crate::progress::{Progress, TICK, say};
 use anyhow::bail;
@@ -31,16 +32,32 @@ pub enum Waited {
     Interrupted(i32),
 }
 
-pub fn wait(client: &Rc<Client>, ids: &[ExecutionId], signals: &Receiver<i32>) -> anyhow::Result<Waited> {
+pub fn wait(
+    client: &Rc<Client>,
+    ids: &[ExecutionId],
+    signals: &Receiver<i32>,
+    is_quiet: bool,
+) -> anyhow::Result<Waited> {
     match ids {
-        [id] => wait_for_one(client, *id, signals),
-        _ => wait_for_many(client, ids, signals),
+        [id] => wait_for_one(client, *id, signals, is_quiet),
+        _ => wait_for_many(client, ids, signals, is_quiet),
     }
 }
 
-fn wait_for_one(client: &Rc<Client>, id: ExecutionId, signals: &Receiver<i32>) -> anyhow::Result<Waited> {
-    say(&title(&get_execution(client, id)?));
-    let mut progress = Progress::new(follow(client, id)?);
+fn wait_for_one(
+    client: &Rc<Client>,
+    id: ExecutionId,
+    signals: &Receiver<i32>,
+    is_quiet: bool,
+) -> anyhow::Result<Waited> {
+    let follower = follow(client, id)?;
+    let mut progress = match is_quiet {
+        true => Progress::quiet(follower),
+        false => {
+            say(&title(&get_execution(client, id)?));
+            Progress::new(follower, client.flag())
+        }
+    };
     let (mut version, mut news_at) = (0, Instant::now());
     let mut pause = Pause::default();
     loop {
@@ -70,8 +87,9 @@ fn wait_for_many(
     client: &Rc<Client>,
     ids: &[ExecutionId],
     signals: &Receiver<i32>,
+    is_quiet: bool,
 ) -> anyhow::Result<Waited> {
-    let mut counter = Counter { total: ids.len(), shown: None };
+    let mut counter = Counter { total: ids.len(), shown: None, is_quiet };
     let mut statuses: Vec<String> = Vec::with_capacity(ids.len());
     let mut news_at = Instant::now();
     while statuses.len() < ids.len() {
@@ -157,18 +175,22 @@ fn check_quarantine(execution: &Value) -> anyhow::Result<()> {
 struct Counter {
     total: usize,
     shown: Option<usize>,
+    is_quiet: bool,
 }
 
 impl Counter {
     fn show(&mut self, rested: usize) {
-        if stderr().is_terminal() && self.shown != Some(rested) {
+        if !self.is_quiet && stderr().is_terminal() && self.shown != Some(rested) {
             self.shown = Some(rested);
             let _ = write!(stderr(), "\r{rested} of {} executions\x1b[K", self.total);
         }
     }
 
     fn end(self, rested: usize) {
+        if self.is_quiet {
+            return;
+        }
         let clear = if stderr().is_terminal() { "\r\x1b[K" } else { "" };
-        say(&format!("{clear}{rested} of {} executions came to rest", self.total));
+        say(&format!("{clear}{rested} of {} came to rest", counted(self.total, "execution")));
     }
 }

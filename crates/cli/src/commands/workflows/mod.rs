@@ -79,7 +79,7 @@ impl Workflows {
 const NAMED_MAX: usize = 3;
 
 /// Returns the id of the one workflow that a text names.
-fn find(client: &Client, text: &str) -> anyhow::Result<String> {
+pub(super) fn find(client: &Client, text: &str) -> anyhow::Result<String> {
     let found = workflow_ids(client, text)?;
     match &found[..] {
         [id] => Ok(id.clone()),

@@ -2,9 +2,9 @@
 
 use super::find;
 use crate::api::Client;
-use crate::commands::run::ending::Ending;
+use crate::commands::run::ending::{Ending, Shows};
 use crate::commands::run::inputs::Inputs;
-use crate::commands::run::start::start_executions;
+use crate::commands::run::start::{StartOptions, start_executions};
 use crate::signals;
 use anyhow::Context;
 use std::process::ExitCode;
@@ -21,13 +21,18 @@ pub struct Run {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// Show no progress, only the result and failures
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 impl Run {
     pub fn run(&self, client: &Rc<Client>) -> anyhow::Result<ExitCode> {
         let inputs = self.inputs.given()?;
         let signals = signals::listen().context("cannot listen to signals")?;
-        let ids = start_executions(client, &find(client, &self.workflow)?, &inputs, 1)?;
-        Ending { client, json: self.json }.until_rest(&ids, &signals)
+        let ids =
+            start_executions(client, &find(client, &self.workflow)?, &inputs, &StartOptions::default())?;
+        let shows = Shows { is_quiet: self.quiet, ..Shows::default() };
+        Ending { client, json: self.json, shows }.until_rest(&ids, &signals)
     }
 }

@@ -36,6 +36,18 @@ pub(super) fn bind(
     }
 }
 
+/// Returns the code that the fields of a tool hold.
+pub(super) fn code_of<'f>(kind: &str, fields: &'f [Entry]) -> Option<&'f Node> {
+    let field = |key: &str| fields.iter().find(|field| field.key == key).map(|field| &field.value);
+    let script = || field("script");
+    let places = [script(), script().and_then(|script| script.get("source"))];
+    let in_script = || {
+        let places = places.into_iter().flatten();
+        places.flat_map(|place| SCRIPT_CODE.iter().filter_map(|key| place.get(key))).next()
+    };
+    if kind == "python" { field("code").or_else(in_script) } else { None }
+}
+
 struct Tool<'t, 's, 'p> {
     kind: &'t str,
     fields: &'t [Entry],

@@ -135,7 +135,8 @@ fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_
     program::bind(&kind, &fields, &mut config.fields, templates, reader);
     reads.extend(config.reads);
     let task = Task { label, kind, config: config.fields, rules, on_unmatched, timeout_ms };
-    Some(TaskDef { task, at: first_line(node), reads, rule_reads: patch_reads, jumps })
+    let code_at = program::code_of(&task.kind, &fields).map(|code| code.at.clone());
+    Some(TaskDef { task, at: first_line(node), reads, rule_reads: patch_reads, jumps, code_at })
 }
 
 fn kind(node: &Node, reader: &mut Reader<'_, '_>) -> Option<String> {

@@ -256,7 +256,8 @@ fn code(maker: &mut Maker<'_, '_, '_>) -> Option<Form> {
     }
     // Its own field; `timeout` of other types is a task's.
     let timeout_ms = maker.whole("timeout").map(|seconds| u64::from(seconds) * 1_000);
-    Some(Form::Task(TaskForm { tool: "code", config, timeout_ms, ..TaskForm::default() }))
+    let code_at = Some(program.at.clone());
+    Some(Form::Task(TaskForm { tool: "code", config, timeout_ms, code_at, ..TaskForm::default() }))
 }
 
 /// Returns the first expression of a text that reads a value.

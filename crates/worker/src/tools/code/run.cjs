@@ -62,6 +62,12 @@ const TROUBLES = {
   ECONNRESET: 'connection', ECONNREFUSED: 'connection', EPIPE: 'connection', ENOTFOUND: 'connection', EAI_AGAIN: 'connection',
 };
 
+// The first place of the node's own code in a stack; a syntax error has the line alone.
+function placeOf(error) {
+  const found = /\bcode\.js:(\d+)(?::(\d+))?/.exec(String(error?.stack ?? ''));
+  return { line: found ? Number(found[1]) : null, column: found?.[2] ? Number(found[2]) : null };
+}
+
 function told(error) {
   const known = error instanceof Error || (error !== null && typeof error === 'object' && 'message' in error);
   const trouble = TROUBLES[error?.code] ?? TROUBLES[error?.cause?.code]
@@ -72,6 +78,7 @@ function told(error) {
     message: String(known ? error.message : error).slice(0, STACK_MAX),
     traceback: String(error?.stack ?? '').slice(0, STACK_MAX),
     trouble,
+    ...placeOf(error),
     code: own ? error.code : null,
     retryable: typeof error?.retryable === 'boolean' ? error.retryable : null,
   };

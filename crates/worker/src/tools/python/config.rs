@@ -45,6 +45,13 @@ impl Program {
 }
 
 impl Source {
+    pub(super) fn into_file(self) -> Option<PathBuf> {
+        match self {
+            Source::Inline(_) => None,
+            Source::File(path) => Some(path),
+        }
+    }
+
     /// The name in tracebacks.
     pub(super) fn name(&self) -> String {
         match self {

@@ -47,6 +47,22 @@ pub(in crate::tools) struct Exception {
     pub(in crate::tools) code: Option<String>,
     #[serde(default)]
     pub(in crate::tools) retryable: Option<bool>,
+    /// Place in the code of the task, from 1.
+    #[serde(default)]
+    line: Option<u32>,
+    #[serde(default)]
+    column: Option<u32>,
+}
+
+impl Exception {
+    /// Adds the place in the code to the details of a failure.
+    pub(in crate::tools) fn add_place(&self, details: &mut Value) {
+        for (key, number) in [("line", self.line), ("column", self.column)] {
+            if let Some(number) = number {
+                details[key] = json!(number);
+            }
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -200,7 +200,19 @@ async def awaited(value):
     return await value
 
 
-def told(error):
+def line_of(error, trace, name):
+    """The line of the task's own code that raised, or that called what raised."""
+    if isinstance(error, SyntaxError) and error.filename == name:
+        return error.lineno
+    line = None
+    while trace:
+        if trace.tb_frame.f_code.co_filename == name:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def told(error, name):
     """An exception as the worker gets it, without the frames of this file."""
     trace = error.__traceback__
     while trace and os.path.abspath(trace.tb_frame.f_code.co_filename) == os.path.abspath(__file__):
@@ -226,6 +238,7 @@ def told(error):
         "message": replace(message[:TRACEBACK_MAX]),
         "traceback": replace(lines[-TRACEBACK_MAX:]),
         "trouble": trouble,
+        "line": line_of(error, trace, name),
         "code": code if isinstance(code, str) and code else None,
         "retryable": retryable if isinstance(retryable, bool) else None,
     }
@@ -246,7 +259,7 @@ def answer(request):
     except BadLibrary as error:
         return {"no_library": str(error)}
     except BaseException as error:
-        return {"exception": told(error)}
+        return {"exception": told(error, request["name"])}
 
 
 def main():
