@@ -5,7 +5,7 @@ pub use crate::text::plain;
 use crate::text::{Colours, legible};
 use serde_json::Value;
 use std::fmt::{self, Display};
-use windlass_kernel::{Failure, Millis, Net, PauseReason, Phase, Role, Times, any_of};
+use windlass_kernel::{Failure, Millis, Net, Outcome, PauseReason, Phase, Role, Times, any_of};
 use windlass_protocol::Stream;
 use windlass_server::follow::LogLine;
 use windlass_views::{
@@ -70,7 +70,7 @@ pub struct Question<'q> {
     pub deadline: Option<String>,
 }
 
-impl fmt::Display for Question<'_> {
+impl Display for Question<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(message) = self.message.as_str() {
             write!(f, ": {}", shorten(&plain(message), MESSAGE_MAX))?;
@@ -136,8 +136,12 @@ fn execution_sentence(change: &ExecutionChange) -> Option<String> {
             let keys: Vec<&str> = patch.keys().map(String::as_str).collect();
             format!("context changed by {by}: {}", keys.join(", "))
         }
-        // The report that follows describes the failure.
-        ExecutionChange::Ended { outcome, .. } => status(Phase::Ended(*outcome)).to_owned(),
+        ExecutionChange::Ended { outcome, failure: why } => {
+            // The report that follows describes a failure.
+            let why = why.as_ref().filter(|_| *outcome == Outcome::Cancelled);
+            let why = why.map(|why| format!(": {}", failure(why))).unwrap_or_default();
+            format!("{}{why}", status(Phase::Ended(*outcome)))
+        }
         ExecutionChange::Paused(PauseReason::Held)
         | any_of![ExecutionChange: Created Resumed Draining Compensating Finalizing NotCompensated
             Bookkeeping] => return None,

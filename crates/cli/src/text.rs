@@ -36,9 +36,8 @@ impl Colours {
 /// returns to the beginning of the line again and again: only the last state of the line is shown.
 pub fn legible(text: &str, colours: Colours) -> String {
     let text = text.replace("\r\n", "\n");
-    let states = text.split('\r').map(|state| without_sequences(state, colours));
-    let last = states.filter(|(shown, _)| !shown.trim().is_empty()).last();
-    match last {
+    let mut states = text.rsplit('\r').map(|state| without_sequences(state, colours));
+    match states.find(|(shown, _)| !shown.trim().is_empty()) {
         Some((shown, true)) => shown + RESET,
         Some((shown, false)) => shown,
         None => String::new(),

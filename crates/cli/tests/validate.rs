@@ -45,6 +45,23 @@ fn a_valid_definition_is_reported_on_stdout_and_exits_0() {
 }
 
 #[test]
+fn a_broken_json_document_is_not_called_yaml() {
+    let err = check("{\"name\": \"w\",\n \"nodes\": [1, 2}", 2, "");
+    assert!(
+        err.starts_with("error[E0001]: this is not JSON: expected `,` or `]`\n --> <stdin>:2:16\n"),
+        "{err}"
+    );
+    assert!(err.contains("look for a comma, a quote or a bracket") && !err.contains("YAML"), "{err}");
+    let err = check("workflow:\n\t- step: a\n", 2, "");
+    assert!(err.contains("this is not YAML") && err.contains("replace the tab"), "{err}");
+    check(
+        "{metadata: {name: flow}, workflow: [{step: a, tool: {kind: shell, command: ls}}]}",
+        0,
+        "<stdin>: playbook flow, 1 step, no problem\n",
+    );
+}
+
+#[test]
 fn warnings_leave_a_definition_valid() {
     let err = check(WARNED, 0, "<stdin>: playbook odd, 1 step, 1 warning\n");
     assert!(err.starts_with("warning[W0201]: a playbook has no key `extra`\n --> <stdin>:2:1\n"), "{err}");

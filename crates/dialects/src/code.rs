@@ -71,7 +71,7 @@ mod tests {
         check(&block("'x = 1'", ""), &[("a_task", 5, 13, false)]);
         check(&block("\n        x | y", ""), &[("a_task", 6, 9, false)]);
         let list = "      - one: {kind: python, code: 'x = 1'}\n      - two:\n          kind: python\n          script:\n            code: |\n              x = 1\n";
-        check(&play(list), &[("one", 4, 34, false), ("two", 9, 15, true)]);
+        check(&play(list), &[("one", 4, 35, false), ("two", 9, 15, true)]);
         let workbook = "workbook:\n  - name: w\n    tool:\n      kind: python\n      code: |\n        x = 1\nworkflow:\n  - step: a\n    tool: {kind: workbook, name: w}\n";
         check(workbook, &[("a_task", 6, 9, true)]);
         check(

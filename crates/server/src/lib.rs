@@ -52,7 +52,7 @@ mod watchdog;
 mod webhook_secrets;
 mod webhooks;
 
-pub use auth::OWNER_FILE;
+pub use auth::{OWNER_FILE, Role};
 pub use local::Local;
 pub use problem::ProblemCode;
 pub use rights::Variables;

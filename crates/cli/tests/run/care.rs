@@ -94,7 +94,15 @@ fn what_ended_long_ago_is_reported_and_then_forgotten() {
     let output = place.windlass(&["admin", "prune", "--keep", "0s", "--dry-run", "--json"]).expect(0).json();
     assert_eq!((&output["executions"], &output["oldest"][0]["executionId"]), (&json!(1), &json!(id)));
     place.windlass(&["executions", "get", &id]).expect(0);
-    let gone = place.windlass(&["admin", "prune", "--keep", "0s", "--json"]).expect(0).json();
+    place
+        .windlass(&["admin", "prune", "--keep", "forever", "--dry-run"])
+        .expect(0)
+        .says("nothing would be deleted");
+    place.windlass(&["admin", "prune", "--keep", "forever"]).expect(0).says("deleted 0 executions");
+    let refused = place.windlass(&["admin", "prune", "--keep", "0d"]).expect(2);
+    refused.says("delete every execution that has ended, 1 execution?").says("add --yes");
+    place.windlass(&["executions", "get", &id]).expect(0);
+    let gone = place.windlass(&["admin", "prune", "--keep", "0d", "--yes", "--json"]).expect(0).json();
     assert_eq!(gone["executions"], json!(1));
     place.windlass(&["executions", "get", &id]).expect(2);
     place.windlass(&["admin", "check"]).expect(0);

@@ -49,8 +49,16 @@ fn after_a_kill_nothing_runs_on_and_resume_does_the_rest_once() {
     let place = Place::playing(TWO);
     let (code, _) = interrupt(&place, &["run", "play.yaml"], Signal::KILL);
     assert_eq!(code, None);
+    let listed = place.windlass(&["executions", "list"]).expect(0);
+    assert!(listed.out.contains("  interrupted  "), "{}", listed.out);
+    let carry_on = carry_on(&listed.err);
+    assert_eq!(carry_on[..2], ["run", "--resume"], "{}", listed.err);
+    let status = |args: &[&str]| place.windlass(args).expect(0).json()["executions"][0]["status"].clone();
+    assert_eq!(status(&["executions", "list", "--json"]), "running", "the API has its own words");
     place.write("go", "");
-    place.windlass(&["run", "--resume"]).expect(0);
+    place.windlass(&carry_on.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
+    let listed = place.windlass(&["executions", "list"]).expect(0);
+    assert!(listed.out.contains("  completed  ") && listed.err.is_empty(), "{} {}", listed.out, listed.err);
     assert_eq!(place.lines("output"), ["first", "second", "second", "third"]);
     place.windlass(&["run", "--resume"]).expect(0).says("nothing to resume");
 }

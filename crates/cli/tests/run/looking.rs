@@ -77,7 +77,7 @@ fn get_reports_the_same_object_as_run_and_a_page_for_people() {
         "say   completed in ",
         ", 2 iterations",
         "last  failed in ",
-        "error  step last: ",
+        "error: step last: ",
     ] {
         assert!(page.contains(part), "`{part}` is missing in:\n{page}");
     }

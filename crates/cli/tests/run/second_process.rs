@@ -31,7 +31,8 @@ fn a_second_run_in_the_same_folder_runs_in_the_process_that_holds_it() {
     let (running, first) = lasting(&place);
     place.write("short.yaml", &crate::rig::playbook("short", SHORT));
     let holder = format!("process {} (windlass run play.yaml) holds the data folder and runs", running.pid());
-    let output = place.windlass(&["run", "short.yaml", "--json"]).expect(0).says(&holder).json();
+    let output = place.windlass(&["run", "short.yaml", "--json"]).expect(0).says(&holder);
+    let output = output.says("hint: `windlass serve` shares one folder among many runs").json();
     assert_eq!(output["status"], "completed");
     let list = place.windlass(&["executions", "list"]).expect(0).out;
     assert!(list.contains(&first) && list.contains(output["executionId"].as_str().expect("an id")), "{list}");

@@ -41,6 +41,28 @@ fn wfl_06_a_token_is_needed_and_must_be_good() {
 }
 
 #[test]
+fn tokens_are_managed_by_commands() {
+    let server_place = Place::new();
+    let server = server_place.serve();
+    let place = Place::new().at(&server);
+    let made = place.windlass(&["tokens", "create", "ann", "--role", "viewer"]).expect(0);
+    let made = made.says("is shown once");
+    let (text, id) = (made.out.trim().to_owned(), made.err.split(' ').nth(1).expect("an id").to_owned());
+    assert_eq!(as_user(&server, &text, Method::GET, "/api/v1/workflows"), StatusCode::OK);
+    let listed = place.windlass(&["tokens", "list"]).expect(0).out;
+    let line = listed.lines().find(|line| line.starts_with(&id)).expect("it is listed");
+    assert!(line.contains("  ann") && line.contains("  viewer") && line.contains("used 0 s ago"), "{listed}");
+    assert!(!listed.contains(&text), "{listed}");
+    place.windlass(&["tokens", "list", "--json"]).expect(0).json();
+    let as_ann = Place::new().variable("WINDLASS_URL", server.url()).variable("WINDLASS_TOKEN", &text);
+    as_ann.windlass(&["tokens", "create", "eve", "--role", "owner"]).expect(2).says("PERMISSION_DENIED");
+    place.windlass(&["tokens", "delete", &id]).expect(0).says("is revoked");
+    assert_eq!(as_user(&server, &text, Method::GET, "/api/v1/workflows"), StatusCode::UNAUTHORIZED);
+    place.windlass(&["tokens", "delete", "user_nothing"]).expect(2).says("there is no token `user_nothing`");
+    as_ann.windlass(&["tokens", "list"]).expect(2).says("WINDLASS_TOKEN");
+}
+
+#[test]
 fn tokens_are_named_expire_are_revoked_and_remember_their_last_use() {
     let place = Place::new();
     let server = place.serve();

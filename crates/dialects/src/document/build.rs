@@ -37,6 +37,12 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
     for event in Parser::new_from_str_with_options(text, options) {
         let step = match event {
             Ok((event, span)) => builder.take(&event, range(&span)),
+            Err(_)
+                if is_json_like(text)
+                    && let Some(stop) = json_stop(text) =>
+            {
+                Err(stop)
+            }
             Err(error) => {
                 let at = error.marker().byte_offset().unwrap_or(text.len());
                 // A tab is reported at its position, not after it.
@@ -51,7 +57,12 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
         };
         if let Err(stop) = step {
             let hint = match text.get(stop.at.clone()) {
-                Some("\t") => "YAML is indented with spaces: replace the tab".to_owned(),
+                Some("\t") if !is_json_like(text) => {
+                    "YAML is indented with spaces: replace the tab".to_owned()
+                }
+                _ if is_json_like(text) => {
+                    "look for a comma, a quote or a bracket here or just before".to_owned()
+                }
                 _ => "look for an indent, a quote or a bracket here or just before".to_owned(),
             };
             builder.problems.add(stop.code, &stop.at, stop.message, (stop.code == "E0001").then_some(hint));
@@ -59,6 +70,21 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
         }
     }
     builder.finish()
+}
+
+/// Whether a text is meant as JSON: an object, or a list of them.
+fn is_json_like(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '['])
+}
+
+/// Returns why a text is not JSON, in the words of JSON.
+fn json_stop(text: &str) -> Option<Stop> {
+    let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
+    let start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let at = (start + error.column().saturating_sub(1)).min(text.len());
+    let words = error.to_string();
+    let words = words.split(" at line ").next().unwrap_or_default();
+    Some(Stop { code: "E0001", at: at..at + 1, message: format!("this is not JSON: {words}") })
 }
 
 struct Stop {

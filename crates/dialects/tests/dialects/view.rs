@@ -85,7 +85,7 @@ impl Driven {
             name: "shown".into(),
             version: 2,
             dialect: Dialect::of_name("playbook").map(Dialect::view),
-            code: compiled.manifest.code.clone(),
+            code: Vec::new(),
         };
         let metadata =
             Metadata { triggered_by: "owner".into(), trigger_type: "manual".into(), ..Metadata::default() };

@@ -14,5 +14,6 @@ pub(crate) use directory::{Directory, User};
 pub(crate) use jwt::{Holder, Jwt};
 pub use owner::OWNER_FILE;
 pub(crate) use owner::owner_token;
-pub(crate) use role::{Permission, Role};
+pub(crate) use role::Permission;
+pub use role::Role;
 pub(crate) use token::{Digest, Token};

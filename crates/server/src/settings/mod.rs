@@ -8,7 +8,7 @@ pub use table::{CONFIG, DATA, Kind, SETTINGS, Setting};
 use crate::host::Shares;
 use ipnet::IpNet;
 use parse::GivenSettings;
-pub use parse::duration;
+pub use parse::{Retention, duration, retention};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -165,7 +165,7 @@ impl Settings {
             open_executions: given.count("open-executions")?,
             tenant_storage: given.bytes("tenant-storage")? as u64,
             disk_reserve: given.bytes("disk-reserve")? as u64,
-            keep: Some(given.duration("keep")?).filter(|keep| !keep.is_zero()),
+            keep: given.retention("keep")?,
             egress: given.egress("egress-allow")?,
             env_secrets: given.names("env-secrets")?,
             jwt: JwtSettings {

@@ -124,6 +124,12 @@ impl GivenSettings {
         duration(&text).map_err(|_| self.bad(name, expected))
     }
 
+    /// Returns how long something is kept; None is without a limit.
+    pub(crate) fn retention(&self, name: &'static str) -> Result<Option<Duration>, BadSetting> {
+        let text = self.text(name).ok_or_else(|| self.bad(name, RETENTION_EXPECTED))?;
+        retention(&text).map(Retention::limit).map_err(|_| self.bad(name, RETENTION_EXPECTED))
+    }
+
     pub(crate) fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, BadSetting> {
         let expected = "an address and a port as in 127.0.0.1:7070";
         let text = self.text(name).ok_or_else(|| self.bad(name, expected))?;
@@ -212,6 +218,31 @@ pub fn duration(text: &str) -> Result<Duration, BadSetting> {
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
     let bad = || BadSetting(format!("`{text}` is not a time as in 500ms, 10s, 5m, 12h or 30d"));
     scaled(text, &units).map(Duration::from_millis).ok_or_else(bad)
+}
+
+const RETENTION_EXPECTED: &str = "a time as in 12h or 30d, or `forever`";
+
+/// How long ended executions are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retention {
+    For(Duration),
+    Forever,
+}
+
+impl Retention {
+    #[must_use]
+    pub fn limit(self) -> Option<Duration> {
+        match self {
+            Retention::For(time) => Some(time),
+            Retention::Forever => None,
+        }
+    }
+}
+
+/// Parses a time as in `30d`, or `forever`. `0d` keeps nothing that has ended.
+pub fn retention(text: &str) -> Result<Retention, BadSetting> {
+    let bad = |_| BadSetting(format!("`{text}` is not {RETENTION_EXPECTED}"));
+    if text == "forever" { Ok(Retention::Forever) } else { duration(text).map(Retention::For).map_err(bad) }
 }
 
 /// Parses an integer with one of the units.

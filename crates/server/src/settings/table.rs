@@ -203,7 +203,7 @@ pub const SETTINGS: &[Setting] = &[
         "512MiB",
         "Bytes of the disk that are kept free; with less, no execution is started and nothing new is stored; 0: none",
     ),
-    setting("keep", Kind::Duration, "30d", "Time after which ended executions are deleted; 0d: never"),
+    setting("keep", Kind::Duration, "30d", "Time after which ended executions are deleted, or `forever`"),
     setting(
         "egress-allow",
         Kind::Text,

@@ -4,27 +4,33 @@ use crate::commands::counted;
 use crate::commands::report::print_json;
 use crate::data::Data;
 use crate::embedded::{self, Workers, now};
+use crate::exit::Usage;
 use crate::progress::say;
+use anyhow::Context;
 use serde_json::json;
+use std::io::{IsTerminal, Write, stderr, stdin};
 use std::process::ExitCode;
 use std::time::Duration;
 use windlass_kernel::Millis;
 use windlass_server::retention::{Pruned, Pruner, ended_before};
-use windlass_server::settings::duration;
+use windlass_server::settings::{Retention, retention};
 use windlass_store::Retention as _;
 use windlass_views::{execution_id, status, time};
 
 /// Executions named in a preview.
 const SHOWN: usize = 20;
 
-/// Forget executions that ended long ago
+/// Delete executions that ended long ago
 ///
-/// A server does this by itself (`--keep`). With --dry-run nothing is changed, and it may run beside a server.
+/// A server does this by itself (`--keep`). With --dry-run nothing is changed, and a server may be running.
 #[derive(Debug, clap::Args)]
 pub struct Prune {
-    /// How long executions are kept after they ended
-    #[arg(long, default_value = "30d", value_name = "TIME", value_parser = duration)]
-    keep: Duration,
+    /// How long executions are kept after they ended: a time as in 30d, or `forever`. 0d keeps nothing that has ended
+    #[arg(long, default_value = "30d", value_name = "TIME", value_parser = retention)]
+    keep: Retention,
+    /// Delete all that has ended without a question
+    #[arg(long, short)]
+    yes: bool,
     /// Only list what would be deleted
     #[arg(long)]
     dry_run: bool,
@@ -33,11 +39,33 @@ pub struct Prune {
     json: bool,
 }
 
+/// Asks before everything that has ended is deleted. Without a terminal nothing is deleted.
+fn confirm(executions: u64) -> anyhow::Result<()> {
+    let question = format!("delete every execution that has ended, {}?", counted(executions, "execution"));
+    if !stdin().is_terminal() || !stderr().is_terminal() {
+        return Err(Usage::new(question).hint("add --yes, or keep some with --keep 7d").into());
+    }
+    let _ = write!(stderr(), "{question} [y/N] ");
+    let mut answer = String::new();
+    stdin().read_line(&mut answer).context("cannot read the answer")?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Usage::new("nothing was deleted").into()),
+    }
+}
+
 impl Prune {
     pub fn run(&self, data: &Data) -> anyhow::Result<ExitCode> {
-        let before = ended_before(now(), self.keep);
+        let before = match self.keep {
+            Retention::For(time) => ended_before(now(), time),
+            Retention::Forever => Millis(i64::MIN),
+        };
         if self.dry_run {
             return self.preview(data, before);
+        }
+        if self.keep == Retention::For(Duration::ZERO) && !self.yes {
+            data.check_exists()?;
+            confirm(data.read()?.count_forgettable(before)?)?;
         }
         let embedded = embedded::start(data.folder(), "windlass admin prune", Workers::None)?;
         let pruned = Pruner::of(data.folder(), embedded.handle()).and_then(|mut pruning| pruning.run(before));
@@ -49,7 +77,7 @@ impl Prune {
             }))?;
         } else {
             let (executions, artifacts) = (counted(executions, "execution"), counted(artifacts, "artifact"));
-            say(&format!("forgotten: {executions}, {artifacts} ({artifact_bytes} bytes)"));
+            say(&format!("deleted {executions} and {artifacts} ({artifact_bytes} bytes)"));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -68,7 +96,8 @@ impl Prune {
                     })
                 })
                 .collect();
-            print_json(&json!({ "executions": count, "endedBefore": time(before), "oldest": oldest }))?;
+            let ended_before = self.keep.limit().map(|_| time(before));
+            print_json(&json!({ "executions": count, "endedBefore": ended_before, "oldest": oldest }))?;
             return Ok(ExitCode::SUCCESS);
         }
         for one in &oldest {
@@ -81,7 +110,12 @@ impl Prune {
             );
         }
         let executions = counted(count, "execution");
-        say(&format!("{executions} ended before {} and would be forgotten", time(before)));
+        match self.keep {
+            Retention::For(_) => {
+                say(&format!("{executions} ended before {} and would be deleted", time(before)))
+            }
+            Retention::Forever => say("nothing would be deleted: executions are kept forever"),
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
