@@ -78,7 +78,7 @@ mod tests {
             r#"{"name": "w", "nodes": [{"id": "t", "type": "trigger"},
                 {"id": "c", "type": "code", "config": {"language": "javascript", "code": "a\nb"}}],
                 "edges": [{"source": "t", "target": "c"}]}"#,
-            &[("c", 2, 91, false)],
+            &[("c", 2, 90, false)],
         );
     }
 }

@@ -32,6 +32,9 @@ use windlass_store::sqlite::Sqlite;
 
 /// Description of the process in the lock file of the data folder.
 const WHAT: &str = "windlass serve";
+/// In earlier versions it meant the opposite.
+const KEEPS_NOTHING: &str =
+    "`--keep 0d` deletes executions as soon as they have ended; `--keep forever` keeps all of them";
 
 /// Time between two writes of the last uses of tokens.
 const USES_EVERY: Duration = Duration::from_secs(60);
@@ -107,7 +110,9 @@ impl Server {
         };
         let app = Arc::new(App::new(parts));
         let owner = first::create_defaults(&app, embedded.folder()).await?;
-        let warnings = few_files.into_iter().chain(embedded.warnings().iter().cloned()).collect();
+        let keeps_nothing = app.settings.keep.filter(Duration::is_zero).map(|_| KEEPS_NOTHING.to_owned());
+        let warnings = few_files.into_iter().chain(keeps_nothing);
+        let warnings = warnings.chain(embedded.warnings().iter().cloned()).collect();
         Ok(Server { app, embedded, listener, connections, owner, warnings })
     }
 

@@ -4,7 +4,7 @@ use crate::api::{ApiTarget, Need, get_evidence};
 use crate::commands::report::print_json;
 use crate::data::Data;
 use crate::exit::{self, Usage};
-use crate::format::plain;
+use crate::format::{counted, plain};
 use crate::ids;
 use crate::progress::say;
 use anyhow::Context;
@@ -103,7 +103,7 @@ fn verify(file: &Path, data: &Data) -> anyhow::Result<ExitCode> {
         writeln!(std::io::stdout(), "the anchor {why}")?;
         return Ok(ExitCode::from(exit::FAILED));
     }
-    say(&format!("{} entries are as they were written", entries.len()));
+    say(&format!("{}: none was changed", counted(entries.len(), "entry")));
     Ok(ExitCode::SUCCESS)
 }
 

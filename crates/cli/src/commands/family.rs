@@ -125,7 +125,10 @@ impl Family {
         };
         Ok(match child.version {
             Some(version) if version > has => {
-                let message = format!("playbook `{}` has {has} versions, so none is {version}", child.path);
+                let message = {
+                    let has = counted(has, "version");
+                    format!("playbook `{}` has {has}, and none is {version}", child.path)
+                };
                 with_hint(message, "leave `version` out to start the newest")
             }
             _ => None,

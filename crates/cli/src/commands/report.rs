@@ -30,6 +30,20 @@ pub fn known_step(net: &Net, name: &str) -> Result<(), Usage> {
     Err(Usage::new(format!("the definition has no step `{name}`")).hint(hint))
 }
 
+/// Whether an execution would go on if a process executed it: `is_idle` says that none does. The status of the API remains
+/// what it was.
+pub fn is_interrupted(execution: &Value, is_idle: bool) -> bool {
+    is_idle && matches!(execution["status"].as_str(), Some("running" | "initializing" | "queued"))
+}
+
+/// Returns the status of an execution for people.
+pub fn shown_status(execution: &Value, is_idle: bool) -> &str {
+    match is_interrupted(execution, is_idle) {
+        true => "interrupted",
+        false => execution["status"].as_str().unwrap_or("-"),
+    }
+}
+
 /// Formats the headline of an execution.
 pub fn title(execution: &Value) -> String {
     let id = execution["executionId"].as_str().unwrap_or_default();
@@ -61,17 +75,24 @@ pub fn report_failures(failure: FailureReport<'_>, execution: &Value) {
 
 /// Prints the outputs; on a terminal only what fits it.
 fn print_outputs(client: &Client, execution: &Value) -> anyhow::Result<()> {
+    let (text, rest) = format_outputs(client, execution)?;
+    writeln!(stdout(), "{text}")?;
+    rest.iter().for_each(|rest| say(rest));
+    Ok(())
+}
+
+/// Formats the outputs, on a terminal only what fits it; then also how the rest is printed.
+pub fn format_outputs(client: &Client, execution: &Value) -> anyhow::Result<(String, Option<String>)> {
     let text = serde_json::to_string_pretty(&execution["outputs"])?;
     let room = if stdout().is_terminal() { terminal_rows().saturating_sub(ROWS_LEFT) } else { usize::MAX };
     let lines = text.lines().count();
     if lines <= room.max(1) {
-        return Ok(writeln!(stdout(), "{text}")?);
+        return Ok((text, None));
     }
     let shown: Vec<&str> = text.lines().take(room.max(1)).collect();
-    writeln!(stdout(), "{}", shown.join("\n"))?;
     let (more, id) = (counted(lines - shown.len(), "more line"), execution["executionId"].as_str());
-    say(&format!("… {more}: windlass executions output {}{}", id.unwrap_or_default(), client.flag()));
-    Ok(())
+    let rest = format!("… {more}: windlass executions output {}{}", id.unwrap_or_default(), client.flag());
+    Ok((shown.join("\n"), Some(rest)))
 }
 
 /// Formats what a paused execution waits for, with the commands that carry it on.

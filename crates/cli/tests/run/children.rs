@@ -159,7 +159,7 @@ fn the_newest_text_of_a_child_runs_also_one_that_comes_again_and_versions_are_ke
         place.write("play.yaml", &named("p", "p", &starts(&format!("child, version: {version}"))))
     };
     at("9");
-    place.windlass(&["run", "play.yaml"]).expect(2).says("has 3 versions, so none is 9");
+    place.windlass(&["run", "play.yaml"]).expect(2).says("has 3 versions, and none is 9");
     at("1.0");
     place.windlass(&["run", "play.yaml"]).expect(2).says("cannot have the version `1.0`");
 }

@@ -7,6 +7,8 @@ use std::net::TcpListener;
 use std::thread;
 
 const NODES: &str = include_str!("../../../../docs/nodes.md");
+const FAILURES: &str = include_str!("../../../../docs/failures.md");
+const TUTORIAL: &str = include_str!("../../../../docs/tutorial.md");
 const WORKFLOWS: &str = include_str!("../../../../docs/workflows.md");
 
 /// The first block of a language behind a headline.
@@ -96,5 +98,59 @@ fn the_first_workflow_of_the_manual_greets_whoever_is_named() {
             (&greeted["stdout"], &greeted["stderr"]),
             (&json!(format!("Hello, {name}!\n")), &json!(""))
         );
+    }
+}
+
+/// Lists the definitions of a page: each has its file name in backticks before it.
+fn definitions(page: &str) -> Vec<(&str, &str)> {
+    let mut rest = page;
+    let mut found = Vec::new();
+    while let Some((before, behind)) = rest.split_once("```yaml\n") {
+        let (text, next) = behind.split_once("```").expect("its end");
+        let name = before.rsplit('`').find(|word| word.ends_with(".yaml"));
+        found.extend(name.map(|name| (name, text)));
+        rest = next;
+    }
+    found
+}
+
+/// The report at the end of an output, without the ids.
+fn report(output: &str) -> String {
+    let report = &output[output.find("\nerror: ").expect("a report") + 1..];
+    let mut parts = report.trim_end().split("exec_");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, part| {
+        let is_id = |sign: char| sign.is_ascii_hexdigit() || sign == '…';
+        format!("{shown}ID{}", part.trim_start_matches(is_id))
+    })
+}
+
+#[test]
+fn the_failures_of_the_manual_are_reported_as_they_are_printed_there() {
+    let sections: Vec<&str> =
+        FAILURES.split("\n### ").filter(|section| section.contains("\nAfter:\n")).collect();
+    assert_eq!(sections.len(), 10);
+    for section in sections {
+        let place = Place::new();
+        let definitions = definitions(section);
+        definitions.iter().for_each(|(name, text)| place.write(name, text));
+        let file = definitions.first().expect("a definition").0;
+        let failed = place.windlass(&["run", file]).expect(1);
+        let after = section.split_once("\nAfter:\n\n```\n").expect("its output").1;
+        let after = after.split_once("\n```").expect("its end").0;
+        assert_eq!(report(&failed.err), report(after), "{file}");
+    }
+}
+
+#[test]
+fn the_definitions_of_the_tutorial_are_valid() {
+    let place = Place::new();
+    let definitions = definitions(TUTORIAL);
+    let names: Vec<&str> = definitions.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["orders.yaml", "price.yaml", "release.yaml"]);
+    for (name, text) in definitions {
+        place.write(name, text);
+        let valid = place.windlass(&["validate", name]).expect(0).out;
+        assert!(valid.ends_with("no problem\n"), "{valid}");
     }
 }

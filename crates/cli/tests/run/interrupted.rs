@@ -52,6 +52,8 @@ fn after_a_kill_nothing_runs_on_and_resume_does_the_rest_once() {
     let listed = place.windlass(&["executions", "list"]).expect(0);
     assert!(listed.out.contains("  interrupted  "), "{}", listed.out);
     let carry_on = carry_on(&listed.err);
+    let page = place.windlass(&["executions", "get", "@last"]).expect(0).out;
+    assert!(page.contains("  status      interrupted\n"), "{page}");
     assert_eq!(carry_on[..2], ["run", "--resume"], "{}", listed.err);
     let status = |args: &[&str]| place.windlass(args).expect(0).json()["executions"][0]["status"].clone();
     assert_eq!(status(&["executions", "list", "--json"]), "running", "the API has its own words");

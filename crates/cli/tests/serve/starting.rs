@@ -34,6 +34,19 @@ fn the_token_is_nowhere_but_in_its_file() {
 }
 
 #[test]
+fn keep_has_one_meaning_and_a_server_that_keeps_nothing_warns() {
+    for (keep, warns) in [("0d", true), ("forever", false), ("30d", false)] {
+        let place = Place::new().with(&["--keep", keep]);
+        let (_, said) = place.serve().stop();
+        let expected = "`--keep 0d` deletes executions as soon as they have ended";
+        assert_eq!(said.contains(expected), warns, "{keep}: {said}");
+    }
+    let (status, said) = Place::new().with(&["--keep", "ever"]).refuse();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("--keep: `ever` is not a time as in 12h or 30d, or `forever`"), "{said}");
+}
+
+#[test]
 fn a_public_address_without_tls_is_refused_with_the_ways_out() {
     let place = Place::new().with(&["--listen", "0.0.0.0:0"]);
     let (status, said) = place.refuse();

@@ -190,7 +190,8 @@ fn end_if_over(d: &mut Draft<'_>, id: RunId) -> Accepted {
         }
         return ending::complete(d, id, Arc::new(counts), ending::EndDetails::default());
     }
-    let message = format!("{} iterations of `{}` failed", repeat.failed, d.net.step(step).name);
+    let noun = if repeat.failed == 1 { "iteration" } else { "iterations" };
+    let message = format!("{} {noun} of `{}` failed", repeat.failed, d.net.step(step).name);
     let failure =
         Failure { details: counts, ..Failure::new(ErrorClass::Unknown, codes::ITERATION_FAILED, message) };
     ending::fail(d, id, failure, ending::EndDetails::default())

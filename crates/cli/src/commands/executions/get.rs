@@ -4,7 +4,7 @@ use crate::api::{Client, get_execution, get_picture};
 use crate::commands::counted;
 use crate::commands::failure::{FailureReport, Files};
 use crate::commands::graph::{Drawn, put};
-use crate::commands::report::{next_commands, print_json};
+use crate::commands::report::{format_outputs, next_commands, print_json, shown_status};
 use crate::format::{duration, plain};
 use crate::ids;
 use serde_json::Value;
@@ -47,7 +47,7 @@ impl Get {
         }
         let (files, debug) = (&Files::new(), false);
         let failures = FailureReport { client, files, debug }.format(&execution);
-        let mut text = page(&execution, &failures)?;
+        let mut text = page(client, &execution, &failures)?;
         let is_paused = execution["status"] == "paused";
         if is_paused {
             writeln!(text, "\n{}", next_commands(client, id)?)?;
@@ -61,12 +61,12 @@ impl Get {
 }
 
 /// Formats an execution for people.
-fn page(execution: &Value, failures: &str) -> anyhow::Result<String> {
+fn page(client: &Client, execution: &Value, failures: &str) -> anyhow::Result<String> {
     let mut out = String::new();
     let text = |key: &str| execution[key].as_str().unwrap_or("-");
     writeln!(out, "{}", text("executionId"))?;
     writeln!(out, "  definition  {}, version {}", text("workflowName"), execution["workflowVersion"])?;
-    writeln!(out, "  status      {}{}", text("status"), took(execution))?;
+    writeln!(out, "  status      {}{}", shown_status(execution, client.is_idle()), took(execution))?;
     if let Some(reason) = execution["quarantined"]["reason"].as_str() {
         writeln!(
             out,
@@ -97,7 +97,9 @@ fn page(execution: &Value, failures: &str) -> anyhow::Result<String> {
         writeln!(out, "{failures}")?;
     }
     if execution["outputs"].is_object() {
-        writeln!(out, "outputs\n{}", serde_json::to_string_pretty(&execution["outputs"])?)?;
+        let (outputs, rest) = format_outputs(client, execution)?;
+        writeln!(out, "outputs\n{outputs}")?;
+        rest.iter().try_for_each(|rest| writeln!(out, "{rest}"))?;
     }
     Ok(out)
 }

@@ -1,7 +1,7 @@
 //! `windlass executions list`
 
 use crate::api::{Client, list_executions, list_executions_of};
-use crate::commands::report::print_json;
+use crate::commands::report::{is_interrupted, print_json, shown_status};
 use crate::commands::workflows::find;
 use crate::format::{plain, since};
 use crate::progress::say;
@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use windlass_server::ExecutionFilter;
-
-/// Status of an execution in a folder that no process uses.
-const INTERRUPTED: &str = "interrupted";
 
 /// List executions, the newest first
 #[derive(Debug, clap::Args)]
@@ -50,11 +47,6 @@ impl List {
     }
 }
 
-/// Whether an execution would go on if a process executed it. The status of the API remains what it was.
-fn is_interrupted(row: &Value, is_idle: bool) -> bool {
-    is_idle && matches!(row["status"].as_str(), Some("running" | "initializing" | "queued"))
-}
-
 /// Reports how executions go on that no process executes.
 fn report_interrupted<'v>(client: &Client, mut rows: impl Iterator<Item = &'v Value>) {
     let Some(first) = rows.next() else { return };
@@ -74,11 +66,7 @@ fn print(rows: &[Value], is_idle: bool) -> anyhow::Result<()> {
         row if row["held"] == true => " (held)",
         _ => "",
     };
-    let status = |row: &Value| match is_interrupted(row, is_idle) {
-        true => INTERRUPTED.to_owned(),
-        false => text(row, "status"),
-    };
-    let shown = |row: &Value| format!("{}{}", status(row), mark(row));
+    let shown = |row: &Value| format!("{}{}", shown_status(row, is_idle), mark(row));
     let width = rows.iter().map(|row| shown(row).len()).max().unwrap_or(0);
     for row in rows {
         let (id, age) = (text(row, "executionId"), since(&text(row, "createdAt")));

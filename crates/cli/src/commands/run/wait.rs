@@ -182,7 +182,7 @@ impl Counter {
     fn show(&mut self, rested: usize) {
         if !self.is_quiet && stderr().is_terminal() && self.shown != Some(rested) {
             self.shown = Some(rested);
-            let _ = write!(stderr(), "\r{rested} of {} executions\x1b[K", self.total);
+            let _ = write!(stderr(), "\r{rested} of {}\x1b[K", counted(self.total, "execution"));
         }
     }
 
