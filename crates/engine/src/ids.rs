@@ -1,10 +1,11 @@
 //! Ids of executions, and maps by ids. Ids are random or counted, and no outsider decides which of them are kept, so a hash that only
 //! spreads them is enough; it is the same in every run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use windlass_kernel::{ExecutionId, Millis};
 
+pub(crate) type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
 pub(crate) type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
 /// A UUID of version 7: ordered by time, so new executions are close together on disk.

@@ -20,6 +20,7 @@ mod recovery;
 mod retry;
 mod rooms;
 mod sessions;
+mod starts;
 mod timers;
 
 /// How many rows each lookup reads at a time.
@@ -134,6 +135,7 @@ pub struct Lane<R> {
     sessions: Sessions,
     agents: agents::Agents<R>,
     queue: Queue,
+    starts: starts::Starts,
     timers: Timers,
     reads: Reads<R>,
     mail: mail::Inbox,
@@ -163,6 +165,7 @@ impl<R> Lane<R> {
             sessions: Sessions::default(),
             agents: agents::Agents::default(),
             queue: Queue::default(),
+            starts: starts::Starts::default(),
             timers: Timers::default(),
             reads: Reads::default(),
             mail: mail::Inbox::default(),

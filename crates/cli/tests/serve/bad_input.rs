@@ -215,3 +215,30 @@ fn wfl_35_bad_input_is_a_4xx_with_the_place_and_nothing_is_written() {
     assert_eq!(rows::all(&place.data()), before, "nothing was written");
     assert_eq!(server.get("/healthz").status().as_u16(), 200);
 }
+
+#[test]
+fn a_setting_that_could_have_no_effect_is_refused_and_named() {
+    let place = Place::new();
+    let server = place.serve();
+    let nodes = json!([{ "id": "t", "type": "trigger" }]);
+    let good = server.define(&json!({ "name": "w", "nodes": nodes }).to_string());
+    let execute = |options: Value| {
+        let body = json!({ "options": options });
+        json_case(Method::POST, &format!("/api/v1/workflows/{good}/execute"), &body)
+    };
+    for field in ["notifyOnComplete", "notifyOnError", "webhookEvents"] {
+        let value = if field == "webhookEvents" { json!(["node.started"]) } else { json!(true) };
+        let path = format!("options.{field}");
+        check(&server, execute(json!({ (field): value })), 400, Some(&path), "needs options.webhookUrl");
+    }
+    for code in ["VALIDATION_ERROR", "PERMISSION_DENIED", "AUTHENTICATION_FAILED", "conflict"] {
+        let policy = json!({ "retryableErrors": ["NETWORK_TIMEOUT", code] });
+        let path = Some("options.retryPolicy.retryableErrors[1]");
+        let message = format!("`{code}` can never be retried");
+        check(&server, execute(json!({ "retryPolicy": policy })), 400, path, &message);
+        let node = json!({ "id": "t", "type": "trigger", "retryPolicy": policy });
+        let body = json!({ "name": "w", "nodes": [node] });
+        let path = Some("nodes[0].retryPolicy.retryableErrors[1]");
+        check(&server, json_case(Method::POST, "/api/v1/workflows", &body), 400, path, "has errors");
+    }
+}

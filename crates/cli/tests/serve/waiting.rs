@@ -1,8 +1,8 @@
 //! Executions that wait for people: whoever waits for them is answered, and everybody can see for what they wait.
 
-use crate::executions::{finish, get, start, until, until_node, waits_for};
+use crate::executions::{TWO, finish, get, start, until, until_node, waits_for};
 use crate::model::{Model, calls, text};
-use crate::rig::{Place, read_answer};
+use crate::rig::{Place, Server, read_answer};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -167,4 +167,37 @@ fn only_an_active_workflow_is_started_whoever_said_otherwise() {
         start(&server, &id, json!({}));
         assert_eq!(server.request(Method::DELETE, &path).send().unwrap().status(), StatusCode::NO_CONTENT);
     }
+}
+
+/// The only slot is held by another execution.
+#[test]
+fn an_execution_whose_first_work_finds_no_slot_is_queued_and_its_timeout_does_not_run() {
+    let place = Place::new().variable("WINDLASS_SLOTS", "1");
+    let file = place.data().join("go");
+    let server = place.serve();
+    let first = start(&server, &server.define(&waits_for(&file)), json!({}));
+    until_node(&server, &first, "wait", "running");
+    let workflow = server.define(TWO);
+    let second = start(&server, &workflow, json!({}));
+    let waits = get(&server, &second, "");
+    assert_eq!((&waits["status"], waits.get("startedAt")), (&json!("queued"), None), "{waits}");
+    // Its timeout counts from its start.
+    let events = get(&server, &second, "/events");
+    let names: Vec<&str> =
+        events["events"].as_array().unwrap().iter().filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!(names, ["execution.created"]);
+    let queued = |server: &Server| {
+        let listed = read_answer(server.get("/api/v1/executions?status=queued")).1;
+        let ids = listed["executions"].as_array().unwrap().iter().map(|row| row["executionId"].clone());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(queued(&server), [json!(second)]);
+    // After a restart the first goes on and takes the slot again, before or after the second.
+    drop(server);
+    let server = place.serve();
+    std::fs::write(&file, "").unwrap();
+    let ended = until(&server, &second, "completed");
+    assert!(ended["startedAt"].as_str() > ended["createdAt"].as_str(), "{ended}");
+    until(&server, &first, "completed");
+    assert_eq!(queued(&server), Vec::<Value>::new());
 }

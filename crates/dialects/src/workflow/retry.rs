@@ -5,6 +5,7 @@ use super::parse::limited;
 use crate::document::Node;
 use crate::read::{Reader, Unknown};
 use serde::Deserialize;
+use windlass_kernel::ErrorClass;
 use windlass_kernel::net::{Backoff, Retry, RetryOn, UnknownErrors};
 
 /// Tries after the first one that a policy may ask for.
@@ -56,10 +57,25 @@ pub(super) fn policy(node: &Node, what: &str, reader: &mut Reader<'_, '_>) -> Op
     }
     if let Some(node) = given("retryableErrors") {
         let items = reader.list(node, "`retryableErrors`")?;
-        let codes = items.iter().filter_map(|item| limited(item, "an error code", CODE_MAX, reader));
-        retry.on = RetryOn::Only(codes.collect());
+        let mut codes = Vec::new();
+        for item in items {
+            let Some(code) = limited(item, "an error code", CODE_MAX, reader) else { continue };
+            if let Some(why) = never_retried(&code) {
+                reader.error("E0118", &item.at, why, Some("remove it".to_owned()));
+            }
+            codes.push(code);
+        }
+        retry.on = RetryOn::Only(codes);
     }
     Some(retry)
+}
+
+/// Returns why an entry of `retryableErrors` can have no effect: errors of some classes are never retried.
+fn never_retried(code: &str) -> Option<String> {
+    let all = [ErrorClass::Validation, ErrorClass::Policy, ErrorClass::Auth, ErrorClass::Conflict];
+    let class = all.into_iter().find(|class| class.name() == code).unwrap_or(ErrorClass::of_code(code));
+    let never = class.retryable() == Some(false);
+    never.then(|| format!("`{code}` can never be retried: errors of the class `{}` are final", class.name()))
 }
 
 pub(super) fn factor(
@@ -134,6 +150,10 @@ impl RetryPolicy {
         if let Some(place) = self.retryable_errors.iter().flatten().position(bad) {
             let field = format!("retryableErrors[{place}]");
             return Err(wrong(field, format!("a code has 1 to {CODE_MAX} characters")));
+        }
+        let final_code = |(place, code): (usize, &String)| Some((place, never_retried(code)?));
+        if let Some((place, why)) = self.retryable_errors.iter().flatten().enumerate().find_map(final_code) {
+            return Err(wrong(format!("retryableErrors[{place}]"), why));
         }
         Ok(Retry {
             attempts_max: self.max_retries + 1,

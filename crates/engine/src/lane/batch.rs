@@ -2,7 +2,7 @@
 
 use super::Lane;
 use super::deciding::{Pending, Rest, What};
-use super::queue::Queued;
+use super::queue::{Queued, QueuedWork};
 use super::reading::List;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, Lookup, Refusal};
@@ -306,7 +306,7 @@ impl<R> Lane<R> {
         }
         if let Some(live) = self.executions.get(id) {
             for (run, fence) in building.queued {
-                let offer = Queued { execution: id, run, fence };
+                let offer = Queued { execution: id, work: QueuedWork::Offer(run, fence) };
                 self.queue.push(&live.origin.tenant, live.origin.options.priority, offer);
             }
         }

@@ -64,6 +64,12 @@ pub(super) enum What {
         fence: Fence,
         tenant: Tenant,
     },
+    /// The time of its start has come.
+    StartDue,
+    /// A queued start has a slot.
+    Begin {
+        tenant: Tenant,
+    },
     /// The worker of an offer does not name it: it may not have heard of it.
     Again {
         run: RunId,
@@ -77,7 +83,7 @@ impl What {
         match self {
             What::Report(_) => Answer::verdict(protocol::Verdict::Stale),
             What::Agent(_) => Answer::agent(protocol::AgentAnswer::Stale),
-            any_of![What: Input Create Fork Await Dispatch Again] => Answer::Refused(refusal),
+            any_of![What: Input Create Fork Await Dispatch StartDue Begin Again] => Answer::Refused(refusal),
         }
     }
 }
@@ -162,7 +168,14 @@ impl<R> Lane<R> {
     }
 
     /// Creates an execution; the store refuses an id that exists.
-    pub(super) fn create(&mut self, net: &Arc<Net>, create: Create, origin: Arc<Origin>, asker: Asker<R>) {
+    pub(super) fn create(
+        &mut self,
+        net: &Arc<Net>,
+        mut create: Create,
+        origin: Arc<Origin>,
+        asker: Asker<R>,
+    ) {
+        self.delay_start(net, &mut create, &origin.tenant);
         let (id, inputs) = (create.id, create.inputs.clone());
         let creation = Creation { origin: origin.clone(), net: net.digest(), inputs, at: self.now.wall };
         let what = What::Create(Box::new(Input::Create(Box::new(create))), creation);
@@ -236,6 +249,8 @@ impl<R> Lane<R> {
         match pending.what {
             What::Await(rest) => self.await_rest(id, rest, pending),
             What::Dispatch { run, fence, tenant } => self.hand_out(id, run, fence, tenant),
+            What::StartDue => self.start_due(id),
+            What::Begin { tenant } => self.begin_queued(id, &tenant),
             What::Again { run, fence } => self.send_again(unit(id, run, fence)),
             What::Fork(_) => self.fork(id, pending),
             What::Input(_) | What::Report(_) | What::Agent(_) | What::Create(..) => self.decide(id, pending),
@@ -256,7 +271,7 @@ impl<R> Lane<R> {
         }
     }
 
-    fn decide(&mut self, id: ExecutionId, mut pending: Pending<R>) {
+    pub(super) fn decide(&mut self, id: ExecutionId, mut pending: Pending<R>) {
         if self.open.is_closed_for(id) {
             self.open.deferred.push(id);
             if let Some(live) = self.executions.get_mut(id) {
@@ -304,7 +319,7 @@ impl<R> Lane<R> {
             What::Create(..) | What::Fork(_) => Answer::Started(id),
             What::Report(_) => Answer::verdict(protocol::Verdict::Accepted),
             What::Agent(_) => Answer::agent(protocol::AgentAnswer::Noted),
-            What::Input(_) | What::Await(_) | What::Dispatch { .. } | What::Again { .. } => Answer::Accepted,
+            any_of![What: Input Await Dispatch StartDue Begin Again] => Answer::Accepted,
         };
         let Some(live) = self.executions.get_mut(id) else { return };
         live.values.answers.clear();
@@ -328,7 +343,7 @@ impl<R> Lane<R> {
                 building.creation = Some(Creation { inputs, ..forking.creation.clone() });
                 building.records = Arc::new(std::mem::take(&mut forking.taken_over));
             }
-            any_of![What: Input Report Agent Await Dispatch Again] => {}
+            any_of![What: Input Report Agent Await Dispatch StartDue Begin Again] => {}
         }
         building.answered.extend(answers);
         let grace_ms = grace_ms(&pending.what);
@@ -434,7 +449,7 @@ fn bound_depth(what: &mut What) -> Result<(), Rejected> {
         What::Input(input) | What::Report(input) | What::Agent(input) | What::Create(input, _) => {
             depth::bound(input)
         }
-        What::Fork(_) | What::Await(_) | What::Dispatch { .. } | What::Again { .. } => Ok(()),
+        any_of![What: Fork Await Dispatch StartDue Begin Again] => Ok(()),
     }
 }
 

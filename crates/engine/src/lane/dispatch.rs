@@ -4,7 +4,7 @@ use super::Lane;
 use super::batch::Then;
 use super::deciding::{Pending, What};
 use super::live::Live;
-use super::queue::Queued;
+use super::queue::{Queued, QueuedWork};
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_kernel::net::{LoopKind, Work};
@@ -28,7 +28,11 @@ impl<R> Lane<R> {
         self.queue.slots = self.sessions.slots();
         while !self.stopping && self.sessions.free() > self.queue.leaving() {
             let held = |tenant: &Tenant| self.sessions.held_by(tenant);
-            let Some((tenant, Queued { execution, run, fence })) = self.queue.pop(&held) else { return };
+            let Some((tenant, Queued { execution, work })) = self.queue.pop(&held) else { return };
+            let QueuedWork::Offer(run, fence) = work else {
+                self.queued_start(execution, tenant);
+                continue;
+            };
             let what = What::Dispatch { run, fence, tenant };
             self.give(execution, Pending { what, reply: None, mail: None, audit: None });
         }
@@ -38,9 +42,8 @@ impl<R> Lane<R> {
     pub(super) fn offered(&mut self, id: ExecutionId, run: RunId, fence: Fence) {
         let Some(tenant) = self.executions.get(id).map(|live| live.origin.tenant.clone()) else { return };
         self.queue.slots = self.sessions.slots();
-        let straight = !self.stopping
-            && self.sessions.free() > 0
-            && self.queue.lets_pass(&tenant, &|tenant| self.sessions.held_by(tenant));
+        let is_kept_free = self.starts.take_slot_of(id) && self.sessions.free() > 0 && !self.stopping;
+        let straight = is_kept_free || self.has_slot(&tenant);
         let work = if straight { self.work(id, run, fence) } else { None };
         let session = work.as_ref().and_then(|_| self.sessions.take_slot());
         let now = self.now.wall;
@@ -76,7 +79,7 @@ impl<R> Lane<R> {
         }
         let Some(session) = self.sessions.take_slot() else {
             let Some(live) = self.executions.get(id) else { return };
-            let offer = Queued { execution: id, run, fence };
+            let offer = Queued { execution: id, work: QueuedWork::Offer(run, fence) };
             return self.queue.put_back(&tenant, live.origin.options.priority, offer);
         };
         let now = self.now.wall;

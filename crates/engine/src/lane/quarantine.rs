@@ -9,7 +9,7 @@ use super::live::Place;
 use super::reading::Why;
 use crate::ids::IdMap;
 use crate::wake::{Answer, Effect, Lookup, Refusal};
-use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Outcome};
+use windlass_kernel::{ChildResult, ExecutionId, Failure, Input, Outcome, any_of};
 use windlass_protocol as protocol;
 use windlass_store::{Audit, Entry, Quarantine, StoreError, Suspect, Write};
 
@@ -74,8 +74,10 @@ impl<R> Lane<R> {
 
     /// Answers what is asked of a quarantined execution. Mail stays in the inbox, an offer in its row.
     pub(super) fn turn_away(&mut self, id: ExecutionId, pending: Pending<R>) {
-        if let What::Dispatch { tenant, .. } = &pending.what {
-            self.queue.left(tenant);
+        match &pending.what {
+            What::Dispatch { tenant, .. } => self.queue.left(tenant),
+            What::Begin { tenant } => self.drop_queued_start(id, tenant),
+            any_of![What: Input Report Agent Create Fork Await StartDue Again] => {}
         }
         let Some(reply) = pending.reply else { return };
         self.answer(reply, pending.what.refuse(self.quarantine_refusal(id)));

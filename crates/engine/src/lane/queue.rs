@@ -1,4 +1,4 @@
-//! Offers that found no free slot. The tenant that has the fewest slots is next, and of several such they take turns; one
+//! Offers and starts that found no free slot. The tenant that has the fewest slots is next, and of several such they take turns; one
 //! that has as many as it may have waits. Among a tenant's own offers the more urgent go first, and none waits for ever.
 
 use crate::wake::SlotLimits;
@@ -12,8 +12,14 @@ const TURNS: [u8; 4] = [8, 4, 2, 1];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Queued {
     pub execution: ExecutionId,
-    pub run: RunId,
-    pub fence: Fence,
+    pub work: QueuedWork,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueuedWork {
+    Offer(RunId, Fence),
+    /// The whole execution: its first work needs a slot.
+    Start,
 }
 
 /// An entry whose offer is gone is dropped when its turn comes.
@@ -161,7 +167,14 @@ mod tests {
     use crate::wake::Share;
 
     fn offer(number: u64) -> Queued {
-        Queued { execution: ExecutionId(number.into()), run: RunId(number), fence: Fence(number) }
+        Queued {
+            execution: ExecutionId(number.into()),
+            work: QueuedWork::Offer(RunId(number), Fence(number)),
+        }
+    }
+
+    fn number(offer: Queued) -> u64 {
+        u64::try_from(offer.execution.0).unwrap()
     }
 
     /// Slots of tenants that are at work.
@@ -172,7 +185,7 @@ mod tests {
     }
 
     fn order(queue: &mut Queue) -> Vec<u64> {
-        std::iter::from_fn(|| pop(queue, &AtWork::new())).map(|(_, offer)| offer.run.0).collect()
+        std::iter::from_fn(|| pop(queue, &AtWork::new())).map(|(_, offer)| number(offer)).collect()
     }
 
     #[test]
@@ -200,7 +213,7 @@ mod tests {
             let (tenant, offer) = pop(&mut queue, &at_work).unwrap();
             queue.left(&tenant);
             *at_work.entry(tenant).or_default() += 1;
-            taken.push(offer.run.0);
+            taken.push(number(offer));
         }
         assert_eq!(taken, [10, 11, 12, 0], "until the other has more");
     }

@@ -204,8 +204,9 @@ impl<R> Lane<R> {
         for pending in waiting {
             match &pending.what {
                 What::Dispatch { tenant, .. } => self.queue.left(tenant),
+                What::Begin { tenant } => self.drop_queued_start(id, tenant),
                 What::Again { run, fence } => self.not_delivered(unit(id, *run, *fence)),
-                any_of![What: Input Report Agent Create Fork Await] => {}
+                any_of![What: Input Report Agent Create Fork Await StartDue] => {}
             }
             let refusal = Refusal::NoExecution(id);
             self.settle_mail(pending.mail, Some(refusal.to_string()));

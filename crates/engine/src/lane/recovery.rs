@@ -3,7 +3,7 @@
 use super::Lane;
 use super::deciding::Pending;
 use super::dispatch::unit;
-use super::queue::Queued;
+use super::queue::{Queued, QueuedWork};
 use super::reading::List;
 use crate::wake::Lookup;
 use windlass_kernel::{ExecutionId, Input, LeaseLost, LeaseUnit, Loss, RunId};
@@ -59,7 +59,7 @@ impl<R> Lane<R> {
             match &offer.lease {
                 None => {
                     let Offer { execution, run, fence, tenant, priority, .. } = offer;
-                    let queued = Queued { execution: *execution, run: *run, fence: *fence };
+                    let queued = Queued { execution: *execution, work: QueuedWork::Offer(*run, *fence) };
                     self.queue.push(tenant, *priority, queued);
                 }
                 Some(lease) if is_held(self, offer, lease) => {}

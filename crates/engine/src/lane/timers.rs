@@ -2,11 +2,11 @@
 //! cost nothing per tick.
 
 use super::Lane;
-use super::deciding::Pending;
+use super::deciding::{Pending, What};
 use super::reading::List;
 use crate::wake::Lookup;
 use std::collections::BTreeSet;
-use windlass_kernel::{ExecutionId, Input, Millis};
+use windlass_kernel::{ExecutionId, Input, Millis, Timer};
 use windlass_store::DueTimer;
 
 /// How far ahead timers are read.
@@ -37,7 +37,7 @@ impl Timers {
     /// A timer that runs from now on. One beyond the window is found when its window is read.
     pub fn arm(&mut self, timer: DueTimer) {
         let known = self.until.max(self.reading);
-        let attempt = matches!(timer.timer, windlass_kernel::Timer::Attempt { .. });
+        let attempt = matches!(timer.timer, Timer::Attempt { .. });
         // Timers of attempts are stored with the lease, not in a row of their own.
         if attempt || known.is_some_and(|known| timer.at <= known) {
             self.armed.insert(timer);
@@ -65,7 +65,12 @@ impl<R> Lane<R> {
                 break;
             }
             let Some(timer) = self.timers.armed.pop_first() else { break };
-            self.give(timer.execution, Pending::input(Input::TimerDue(timer.timer)));
+            let what = match timer.timer {
+                Timer::Start if self.starts.is_waiting(timer.execution) => continue,
+                Timer::Start => What::StartDue,
+                other => What::Input(Box::new(Input::TimerDue(other))),
+            };
+            self.give(timer.execution, Pending { what, reply: None, mail: None, audit: None });
         }
         // The wall clock may have jumped over the end of the window.
         let is_over = self.timers.until.is_some_and(|until| until <= self.now.wall);
@@ -83,7 +88,9 @@ impl<R> Lane<R> {
 
     pub(super) fn due_found(&mut self, due: &[DueTimer]) {
         let Some(until) = self.timers.reading else { return };
-        self.timers.armed.extend(due);
+        // Starts that wait for a slot are due all the time.
+        let is_new = |due: &&DueTimer| due.timer != Timer::Start || !self.starts.is_waiting(due.execution);
+        self.timers.armed.extend(due.iter().filter(is_new));
         let full = self.timers.armed.len() >= ARMED_MAX;
         if due.len() >= PAGE && !full {
             self.timers.after = due.last().copied();

@@ -56,7 +56,7 @@ pub(super) fn statement(
     let workflow = query.workflow.map(|workflow| workflow_bytes(workflow).to_vec());
     conditions.add_if("e.workflow = (SELECT key FROM workflows WHERE id = ?)", workflow);
     conditions.add_if("h.phase = ?", phase);
-    conditions.add_if("e.created_at >= ?", query.since.map(|since| since.0));
+    conditions.add_if("e.created_at > ?", query.since.map(|since| since.0));
     conditions.add_if("e.created_at < ?", query.until.map(|until| until.0));
     let order = if query.tag.is_some() {
         "t.execution DESC"

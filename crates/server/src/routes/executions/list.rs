@@ -27,7 +27,7 @@ const LIST: Paged = Paged { name: "executions", usual: 20, most: 100 };
 pub(crate) struct OfWorkflow {
     #[param(inline)]
     status: Option<Wanted>,
-    /// Created then or later.
+    /// Created later.
     #[param(format = DateTime)]
     since: Option<String>,
     /// Created before.

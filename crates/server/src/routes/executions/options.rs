@@ -189,8 +189,15 @@ impl ExecutionOptions {
     /// Where it leads is looked at again whenever something is sent there; what is wrong now is refused now.
     fn webhook(&self, egress: &Egress) -> Result<Option<Webhook>, Problem> {
         let Some(url) = &self.webhook_url else {
-            return match &self.webhook_events {
-                Some(_) => Err(Problem::invalid("options.webhookEvents", "need options.webhookUrl")),
+            let given = [
+                ("webhookEvents", self.webhook_events.is_some()),
+                ("notifyOnComplete", self.notify_on_complete.is_some()),
+                ("notifyOnError", self.notify_on_error.is_some()),
+            ];
+            return match given.iter().find(|(_, is_given)| *is_given) {
+                Some((field, _)) => {
+                    Err(Problem::invalid(format!("options.{field}"), "needs options.webhookUrl"))
+                }
                 None => Ok(None),
             };
         };

@@ -328,7 +328,7 @@ fn matches(query: &Query, listed: &ListedExecution) -> bool {
     tenant.as_ref().is_none_or(|tenant| *tenant == listed.origin.tenant)
         && workflow.is_none_or(|workflow| listed.origin.workflow == Some(workflow))
         && status.is_none_or(is_in)
-        && since.is_none_or(|since| listed.created_at >= since)
+        && since.is_none_or(|since| listed.created_at > since)
         && until.is_none_or(|until| listed.created_at < until)
         && tag.as_ref().is_none_or(|tag| listed.origin.options.tags.contains(tag))
         && correlation.as_ref().is_none_or(|id| listed.origin.options.correlation.as_ref() == Some(id))

@@ -1,0 +1,95 @@
+//! Executions whose first work finds no slot: they stay queued, so their timeout does not run, until it is their turn in the
+//! queue of offers. Such a start is a start at a time that has passed, so its row is found again after a crash (K8).
+
+use super::Lane;
+use super::deciding::{Pending, What};
+use super::queue::{Queued, QueuedWork};
+use crate::ids::IdSet;
+use windlass_kernel::net::{Affinity, Work};
+use windlass_kernel::{Create, ExecutionId, Input, Millis, Net, Phase, StartWhen, Timer};
+use windlass_store::Tenant;
+
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    /// In the queue, or on their way out of it.
+    waiting: IdSet<ExecutionId>,
+    /// The execution that starts now: its first offer gets the slot that was free for it.
+    beginning: Option<ExecutionId>,
+}
+
+impl Starts {
+    pub fn is_waiting(&self, id: ExecutionId) -> bool {
+        self.waiting.contains(&id)
+    }
+
+    /// Returns whether a slot was kept free for an offer of this execution.
+    pub fn take_slot_of(&mut self, id: ExecutionId) -> bool {
+        self.beginning.take_if(|beginning| *beginning == id).is_some()
+    }
+}
+
+impl<R> Lane<R> {
+    /// Delays a start that would find no slot.
+    pub(super) fn delay_start(&self, net: &Net, create: &mut Create, tenant: &Tenant) {
+        let starts_now = create.start == StartWhen::Now && create.imports.is_empty();
+        if starts_now && !self.has_slot(tenant) && needs_slot(net) {
+            create.start = StartWhen::At(self.now.wall.plus(1));
+        }
+    }
+
+    pub(super) fn has_slot(&self, tenant: &Tenant) -> bool {
+        !self.stopping
+            && self.sessions.free() > 0
+            && self.queue.lets_pass(tenant, &|tenant| self.sessions.held_by(tenant))
+    }
+
+    /// The time of a start has come: it begins now, or waits for its turn.
+    pub(super) fn start_due(&mut self, id: ExecutionId) {
+        let Some(live) = self.executions.get(id) else { return };
+        let (tenant, priority) = (live.origin.tenant.clone(), live.origin.options.priority);
+        let waits = is_due(&live.state.head, self.now.wall) && needs_slot(&live.net);
+        if !waits || self.has_slot(&tenant) {
+            return self.decide(id, Pending::input(Input::TimerDue(Timer::Start)));
+        }
+        if self.starts.waiting.insert(id) {
+            self.queue.push(&tenant, priority, Queued { execution: id, work: QueuedWork::Start });
+        }
+    }
+
+    /// A queued start has its turn, and a slot is free.
+    pub(super) fn begin_queued(&mut self, id: ExecutionId, tenant: &Tenant) {
+        self.drop_queued_start(id, tenant);
+        let Some(live) = self.executions.get(id) else { return };
+        let (priority, is_queued) = (live.origin.options.priority, live.state.phase() == Phase::Queued);
+        if is_queued && self.sessions.free() == 0 {
+            self.starts.waiting.insert(id);
+            let start = Queued { execution: id, work: QueuedWork::Start };
+            return self.queue.put_back(tenant, priority, start);
+        }
+        if is_queued {
+            self.starts.beginning = Some(id);
+            self.decide(id, Pending::input(Input::TimerDue(Timer::Start)));
+            self.starts.beginning = None;
+        }
+    }
+
+    /// It has left the queue, for its start or because the execution cannot be worked on.
+    pub(super) fn drop_queued_start(&mut self, id: ExecutionId, tenant: &Tenant) {
+        self.queue.left(tenant);
+        self.starts.waiting.remove(&id);
+    }
+
+    pub(super) fn queued_start(&mut self, id: ExecutionId, tenant: Tenant) {
+        self.give(id, Pending { what: What::Begin { tenant }, reply: None, mail: None, audit: None });
+    }
+}
+
+fn is_due(head: &windlass_kernel::Head, now: Millis) -> bool {
+    head.phase == Phase::Queued && matches!(head.start, StartWhen::At(at) if at <= now)
+}
+
+/// Returns whether any step of the net needs a worker. A worker that takes a whole execution is waited for by the kernel.
+fn needs_slot(net: &Net) -> bool {
+    net.policy().affinity == Affinity::AnyWorker
+        && net.steps().any(|(_, step)| matches!(step.work, Work::Task { .. }))
+}
