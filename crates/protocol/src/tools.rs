@@ -154,6 +154,38 @@ tools! {
         runs_programs: true,
         ..ToolRow::USUAL
     },
+    Script: ToolRow {
+        kind: "script",
+        about: "A script, as a file or a text, run by its interpreter",
+        needs: &["script", "code"],
+        fields: &[
+            field("script", "The path of a file, also as `{uri}`, or `{source: {type: inline, code}}`"),
+            field("code", "In place of `script`: the text"),
+            field("interpreter", "The program that runs it; by the ending of the file, else `sh`"),
+            field("libs", "Modules to import, if the interpreter is Python"),
+            ENV,
+            CWD,
+            idle("job", "The Kubernetes job of other engines", "remove it: the script runs on the worker"),
+        ],
+        runs_programs: true,
+        ..ToolRow::USUAL
+    },
+    Container: ToolRow {
+        kind: "container",
+        about: "A program in a container, run with docker or podman",
+        needs: &["image", "runtime"],
+        fields: &[
+            field("image", "The image"),
+            field("command", "The program and its arguments as a list, or a script for `sh`; else the image's own"),
+            field("runtime", "Another place of `image` and `command`"),
+            field("env", "Environment variables of the program"),
+            field("cwd", "The directory in the container"),
+            field("volumes", "Folders of the worker, each as `FOLDER:PATH`"),
+            field("engine", "`docker` or `podman`; the first that is found by default"),
+        ],
+        runs_programs: true,
+        ..ToolRow::USUAL
+    },
     Http: ToolRow {
         kind: "http",
         about: "One HTTP request",
@@ -180,11 +212,12 @@ tools! {
     Postgres: ToolRow {
         kind: "postgres",
         about: "SQL against a PostgreSQL database",
-        needs: &["command", "query", "commands"],
+        needs: &["command", "query", "commands", "script"],
         fields: &[
             field("command", "The statements, with `;` between them"),
             field("query", "Another name of `command`"),
             field("commands", "A list of statements, or of `{command, params}`"),
+            field("script", "In place of `command`: the path of a file with the statements, also as `{uri}`"),
             field("params", "Values of `$1`, `$2`, … of one statement"),
             field("auth", "The name of a secret, or a map of the fields below"),
             field("credential", "Another name of `auth`"),

@@ -9,9 +9,10 @@ use crate::api::{ApiTarget, Client, newest_version};
 use crate::progress::say;
 use search::{FILES_MAX, Search};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
-use windlass_dialects::{Child, Compiled, Diagnostic, compile};
+use windlass_dialects::{Child, Compiled, Diagnostic, Severity, compile};
 
 /// Maximum number of definitions that one may lead to.
 const MEMBERS_MAX: usize = 1_000;
@@ -42,7 +43,13 @@ struct Nowhere {
 
 impl Family {
     /// Finds all of them. Paths are relative to the folder of the first definition, so that a path means the same everywhere.
-    pub fn of(compiled: &Compiled, source: &Source, target: &ApiTarget) -> anyhow::Result<Family> {
+    /// `missing` is the severity of a definition that is not found: a check warns, because it may be registered later.
+    pub fn of(
+        compiled: &Compiled,
+        source: &Source,
+        target: &ApiTarget,
+        missing: Severity,
+    ) -> anyhow::Result<Family> {
         let registered = &Registered { target, client: OnceCell::new() };
         let mut family = Family::default();
         let mut search = Search::new(&source.folder);
@@ -57,7 +64,10 @@ impl Family {
                 names.insert(child.path.clone(), found);
             }
             let found = &names[&child.path];
-            if let Some(why) = family.trouble(&child, found, registered)? {
+            if let Some(mut why) = family.trouble(&child, found, registered)? {
+                if missing == Severity::Warning {
+                    (why.severity, why.code) = (missing, Cow::Borrowed("W0251"));
+                }
                 let (text, file) = match of {
                     None => (&compiled.shown, &source.shown),
                     Some(of) => (&family.members[of].compiled.shown, &family.members[of].source.shown),
@@ -137,7 +147,8 @@ impl Family {
 
     /// Whether everything that it leads to was found and has no errors.
     pub fn is_whole(&self) -> bool {
-        self.nowhere.is_empty() && self.members.iter().all(|member| member.compiled.is_valid())
+        !self.nowhere.iter().any(|nowhere| nowhere.why.is_error())
+            && self.members.iter().all(|member| member.compiled.is_valid())
     }
 
     /// Prints the problems of the children, each with its file.
@@ -155,8 +166,10 @@ impl Family {
     /// Formats the counts of errors and warnings, those of the first definition included.
     pub fn problems(&self, root: &Compiled) -> String {
         let all = || self.members.iter().map(|member| &member.compiled).chain([root]);
-        let errors = all().map(|compiled| compiled.errors().count()).sum::<usize>() + self.nowhere.len();
-        let warnings = all().map(|compiled| compiled.warnings().count()).sum();
+        let missing = self.nowhere.iter().filter(|nowhere| nowhere.why.is_error()).count();
+        let errors = all().map(|compiled| compiled.errors().count()).sum::<usize>() + missing;
+        let warnings = all().map(|compiled| compiled.warnings().count()).sum::<usize>();
+        let warnings = warnings + self.nowhere.len() - missing;
         match (errors, warnings) {
             (0, 0) => "no problem".to_owned(),
             (0, warnings) => counted(warnings, "warning"),
@@ -165,24 +178,27 @@ impl Family {
         }
     }
 
-    pub fn nowhere_of_root(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.nowhere_of(None)
+    pub fn missing_of_root(&self, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
+        self.missing_of(None, severity)
     }
 
-    fn nowhere_of(&self, of: Option<usize>) -> impl Iterator<Item = &Diagnostic> {
-        self.nowhere.iter().filter(move |nowhere| nowhere.of == of).map(|nowhere| &nowhere.why)
+    fn missing_of(&self, of: Option<usize>, severity: Severity) -> impl Iterator<Item = &Diagnostic> {
+        let missing = self.nowhere.iter().filter(move |nowhere| nowhere.of == of);
+        missing.map(|nowhere| &nowhere.why).filter(move |why| why.severity == severity)
     }
 
     /// Returns the children as objects of `validate --json`.
     pub fn to_json(&self) -> Vec<Value> {
         let members = self.members.iter().enumerate().map(|(place, member)| {
-            let errors: Vec<_> = member.compiled.errors().chain(self.nowhere_of(Some(place))).collect();
+            let missing = |severity| self.missing_of(Some(place), severity);
+            let errors: Vec<_> = member.compiled.errors().chain(missing(Severity::Error)).collect();
+            let warnings = member.compiled.warnings().chain(missing(Severity::Warning));
             json!({
                 "path": member.name,
                 "file": member.source.shown,
                 "valid": errors.is_empty(),
                 "errors": errors,
-                "warnings": member.compiled.warnings().collect::<Vec<_>>(),
+                "warnings": warnings.collect::<Vec<_>>(),
             })
         });
         members.collect()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use windlass_dialects::{Compiled, compile};
+use windlass_dialects::{Compiled, Severity, compile};
 
 /// Check a definition without running it
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ impl Validate {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let source = Source::read(&self.file)?;
         let compiled = compile(&source.text);
-        let family = Family::of(&compiled, &source, &self.target)?;
+        let family = Family::of(&compiled, &source, &self.target, Severity::Warning)?;
         if self.json {
             print_json(&compiled, &family)?;
         } else {
@@ -46,8 +46,8 @@ fn print_json(compiled: &Compiled, family: &Family) -> anyhow::Result<()> {
         "valid": compiled.is_valid() && family.is_whole(),
         "dialect": compiled.dialect,
         "name": compiled.name,
-        "errors": compiled.errors().chain(family.nowhere_of_root()).collect::<Vec<_>>(),
-        "warnings": compiled.warnings().collect::<Vec<_>>(),
+        "errors": compiled.errors().chain(family.missing_of_root(Severity::Error)).collect::<Vec<_>>(),
+        "warnings": compiled.warnings().chain(family.missing_of_root(Severity::Warning)).collect::<Vec<_>>(),
     });
     let children = family.to_json();
     if !children.is_empty() {

@@ -12,6 +12,7 @@ mod large;
 mod looking;
 mod loops;
 mod nodes;
+mod other_engines;
 mod reach;
 mod retry;
 #[expect(dead_code, unused_imports, reason = "other tests use more of it")]

@@ -5,7 +5,7 @@ mod check;
 
 pub(super) use check::{carried, check};
 
-use super::language::{self, KEYCHAIN, KEYCHAIN_ENTRY};
+use super::language::{self, KEYCHAIN, KEYCHAIN_ENTRY, KEYS_BUILT_IN_ELSEWHERE};
 use super::model::Name;
 use crate::document::{Entry, Kind, Node};
 use crate::names;
@@ -88,7 +88,13 @@ fn kind(entry: &Node, reader: &mut Reader<'_, '_>) -> Option<(Parse, &'static [l
     };
     let text = reader.text(node, "`kind` of a keychain entry")?;
     let found = KEYCHAIN.iter().zip(PARSES).find(|((kind, _), _)| *kind == text);
-    if found.is_none() {
+    if found.is_none() && KEYS_BUILT_IN_ELSEWHERE.contains(&text) {
+        let message =
+            format!("keychain entries of kind `{text}` are not built in, and no binding exists for them");
+        let hint = "fetch the token with `kind: oauth2`, or store it with `windlass secrets set NAME` and read it \
+                    with `kind: secret`";
+        reader.error("E0130", &node.at, message, hint.to_owned());
+    } else if found.is_none() {
         let near = names::hint(text, known).filter(|hint| hint.starts_with("did"));
         let hint = near.map_or(all.clone(), |near| format!("{near} {all}"));
         let elsewhere =

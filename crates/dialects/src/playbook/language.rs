@@ -147,7 +147,20 @@ pub(crate) const STEP: &[Key] = &[
     key("tool", "One tool, or a list of them: the pipeline that a worker runs"),
     key("set_ctx", "Written to the context after the last task and before the arcs are evaluated"),
     key("set", "Another name of `set_ctx`, whose keys may begin with `ctx.`"),
+    key("result", "When the result is large"),
     key("next", "The steps that follow when this one has ended"),
+];
+
+const BY_NAME: &str = "remove it: a large result is stored, and `{{ STEP.FIELD }}` reads it";
+
+/// Policy of the result of a step or a task.
+pub(crate) const RESULT: &[Key] = &[
+    key("inline_max_bytes", "A longer result of the step is stored outside of the journal"),
+    idle("preview_max_bytes", "A preview of large results in other engines", BY_NAME),
+    idle("store", "Where other engines store large results", BY_NAME),
+    idle("select", "Fields that other engines keep of a large result", BY_NAME),
+    idle("output_select", "Fields that other engines keep of a large result", BY_NAME),
+    idle("accumulate", "Results of pages in other engines", "collect them with `set_ctx`"),
 ];
 
 pub(crate) const STEP_SPEC: &[Key] = &[
@@ -222,12 +235,29 @@ pub(crate) const TOOL: &[Key] = &[
     key("args", "Arguments of the task, laid over the step's"),
     key("input", "Another name of `args`"),
     key("spec", "Timeout and policy of the task"),
+    key("retry", "Tries of the task when it fails: a number, `true`, or a policy"),
+];
+
+const DOUBLES: &str = "remove it: `backoff: exponential` doubles the delay, without a limit or jitter";
+
+/// Policy of a tool's own `retry`.
+pub(crate) const RETRY: &[Key] = &[
+    key("max_attempts", "All tries, the first included; 3 if it is left out"),
+    key("attempts", "Another name of `max_attempts`"),
+    key("initial_delay", "Seconds before the first retry; 1 if it is left out"),
+    key("delay", "Another name of `initial_delay`"),
+    key("backoff", "How the delay grows"),
+    key("backoff_multiplier", "1 for a constant delay, else the delay doubles"),
+    key("retry_when", "Retries only if it is true; it reads `outcome`"),
+    key("stop_when", "Retries only if it is false; it reads `outcome`"),
+    idle("max_delay", "The longest delay in other engines", DOUBLES),
+    idle("jitter", "Random delays of other engines", DOUBLES),
 ];
 
 pub(crate) const TOOL_SPEC: &[Key] = &[
     key("policy", "What follows each outcome of the task"),
     key("timeout", "Time for one try"),
-    key("result", "What becomes of a large result"),
+    key("result", "When the result is large"),
 ];
 
 pub(crate) const TASK_POLICY: &[Key] = &[
@@ -256,6 +286,45 @@ pub(crate) const WORKBOOK_ENTRY: &[Key] = &[
     key("tool", "The tool"),
     key("assert", "For people: what it expects and returns"),
 ];
+
+/// The Kubernetes runtime of a container in other engines. The container runs next to the worker here.
+pub(crate) const RUNTIME: &[Key] = &[
+    key("image", "The image"),
+    key("command", "The program and its arguments"),
+    key("env", "Environment variables of the program"),
+    idle("provider", "Where other engines run containers", RUNS_HERE),
+    idle("namespace", "Of Kubernetes", RUNS_HERE),
+    idle("serviceAccountName", "Of Kubernetes", RUNS_HERE),
+    idle("backoffLimit", "Of Kubernetes", "use `retry` of the tool"),
+    idle("activeDeadlineSeconds", "Of Kubernetes", "use `spec.timeout`"),
+    idle("cleanup", "Of Kubernetes", RUNS_HERE),
+    idle("resources", "Of Kubernetes", RUNS_HERE),
+];
+
+const RUNS_HERE: &str = "remove it: the worker runs the container with docker or podman";
+
+/// Kinds of tools that other engines have built in, and a way to do their work with the tools that exist here.
+pub(crate) const ELSEWHERE_BUILT_IN: [(&str, &str); 12] = [
+    ("duckdb", "`kind: python` with the duckdb module, or `kind: shell` with the `duckdb` program"),
+    ("ducklake", "`kind: python` with the duckdb module and its ducklake extension"),
+    ("nats", "`kind: shell` with the `nats` program, or `kind: python` with the nats module"),
+    ("snowflake", "`kind: python` with the snowflake module, or `kind: http` with its SQL API"),
+    ("snowflake_transfer", "`kind: python` with the snowflake module"),
+    (
+        "transfer",
+        "a task that reads and a task that writes: `kind: postgres`, `kind: http` or `kind: python`",
+    ),
+    ("gcs", "`kind: http` with the storage API, or `kind: shell` with the `gcloud` program"),
+    ("gateway", "`kind: http`"),
+    ("rhai", "`kind: python` or `kind: shell`"),
+    ("iterator", "`loop` of the step"),
+    ("playbooks", "`kind: playbook`, in a step with `loop`"),
+    ("task_sequence", "a list of tools under `tool`"),
+];
+
+/// Kinds of keychain entries that other engines have built in.
+pub(crate) const KEYS_BUILT_IN_ELSEWHERE: [&str; 4] =
+    ["gcp", "google_id_token", "google_oauth", "postgres_credential"];
 
 const WAITS: &str = "How other engines wait for the playbook";
 const WAITS_HINT: &str = "remove it: the task waits for the playbook, and its result is the playbook's";

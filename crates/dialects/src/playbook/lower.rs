@@ -124,7 +124,7 @@ fn pipeline(playbook: &Playbook, def: &StepDef, keychain: Vec<Key>) -> Value {
         args: def.args.fields.clone(),
         tasks: tasks.collect(),
         set_ctx: def.set_ctx.fields.clone(),
-        inline_bytes: playbook.executor.inline_bytes,
+        inline_bytes: def.inline_bytes.or(playbook.executor.inline_bytes),
         unlocks: is_entry && !keychain.is_empty(),
         keychain,
         node: None,

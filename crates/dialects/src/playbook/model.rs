@@ -56,6 +56,8 @@ pub(super) struct StepDef {
     pub(super) repeat: Option<LoopSpec>,
     pub(super) tasks: Vec<TaskDef>,
     pub(super) set_ctx: Tree,
+    /// A longer result is kept as an artifact.
+    pub(super) inline_bytes: Option<usize>,
     pub(super) mode: RouterMode,
     pub(super) arcs: Vec<ArcDef>,
 }

@@ -50,10 +50,15 @@ fn pbk_25_a_wrong_keychain_entry_is_reported_at_its_line() {
         STEP,
         &[
             &format!("E0102 2:12 keychain[0]: a keychain entry has no `kind` (known kinds: {kinds})"),
-            &format!(
-                "E0130 2:39 keychain[1].kind: there is no kind of keychain entry `google_id_token` (known kinds: {kinds}; {elsewhere})"
-            ),
+            "E0130 2:39 keychain[1].kind: keychain entries of kind `google_id_token` are not built in, and no binding exists for them (fetch the token with `kind: oauth2`, or store it with `windlass secrets set NAME` and read it with `kind: secret`)",
         ],
+    );
+    refused(
+        "[{name: l, kind: vault}]",
+        STEP,
+        &[&format!(
+            "E0130 2:28 keychain[0].kind: there is no kind of keychain entry `vault` (known kinds: {kinds}; {elsewhere})"
+        )],
     );
     refused(
         "[{name: k, kind: bearer}, {name: l, kind: bearer, token: '{{ workload.', scope: world}]",

@@ -232,7 +232,7 @@ fn what_a_playbook_requires_must_exist() {
         "metadata: {name: t}\nexecutor: {profile: cloud, requires: {tools: [shell, duckdb]}}\nworkflow: [{step: a, next: []}]",
         &[
             "E0108 2:21 executor.profile: profile `cloud` does not exist (use `local` or `distributed` or `auto` or `hybrid`)",
-            "E0111 2:54 executor.requires.tools[1]: there is no tool `duckdb` (known kinds: noop, shell, python, http, postgres, artifact, secrets, playbook, workbook)",
+            "E0111 2:54 executor.requires.tools[1]: the tool `duckdb` is not built in, and no binding exists for this kind (use `kind: python` with the duckdb module, or `kind: shell` with the `duckdb` program)",
         ],
     );
 }
@@ -240,12 +240,11 @@ fn what_a_playbook_requires_must_exist() {
 #[test]
 fn keys_of_other_versions_are_refused_with_the_right_place() {
     workflow(
-        "- step: a\n  sink: x\n  spec: {next_mode: inclusive}\n  tool: {kind: noop, eval: [], retry: {}}\n  next: {arcs: [{step: a, when: x, set: {b: 1}}]}",
+        "- step: a\n  sink: x\n  spec: {next_mode: inclusive}\n  tool: {kind: noop, eval: []}\n  next: {arcs: [{step: a, when: x, set: {b: 1}}]}",
         &[
             "E0106 4:3 workflow[0].sink: a step has no `sink` (write the result with a task of its own, after the one that makes it)",
             "E0106 5:10 workflow[0].spec.next_mode: `spec` of a step has no `next_mode` (use `next: {spec: {mode: ...}}`)",
             "E0106 6:22 workflow[0].tool.eval: a tool has no `eval` (use `spec.policy.rules` of the task)",
-            "E0106 6:32 workflow[0].tool.retry: a tool has no `retry` (use a rule: `spec.policy.rules` with `then: {do: retry, attempts: 3}`)",
             "E0106 7:36 workflow[0].next.arcs[0].set: an arc has no `set` (write the context with `set_ctx` of the step; pass what only the next step needs in `args`)",
         ],
     );

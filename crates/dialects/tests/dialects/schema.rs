@@ -87,6 +87,8 @@ fn maps() -> Vec<(&'static str, Document)> {
         ("task_policy", in_step("tool: {kind: noop, spec: {policy: {rules: [], ", "}}}")),
         ("rule", in_step("tool: {kind: noop, spec: {policy: {rules: [{when: x, then: {do: fail}, ", "}]}}}")),
         ("then", in_step("tool: {kind: noop, spec: {policy: {rules: [{when: x, then: {do: fail, ", "}}]}}}")),
+        ("retry", in_step("tool: {kind: noop, retry: {", "}}")),
+        ("result", in_step("result: {", "}")),
         (
             "workbook_entry",
             at("workflow: [{step: a, next: []}]\nworkbook:\n- name: n\n  tool: {kind: noop}\n  ", ""),

@@ -119,3 +119,38 @@ fn pbk_13_a_step_that_does_nothing_is_warned_of() {
         ],
     );
 }
+
+#[test]
+fn policies_of_results_in_other_engines_have_no_effect() {
+    workflow(
+        "- step: a\n  tool: {kind: shell, command: ls, spec: {result: {select: []}}}\n  result: {inline_max_bytes: 2048, store: {kind: nats_kv}, ttl: 1h}",
+        &[
+            "W0208 4:52 workflow[0].tool.spec.result.select: `select` of `result` has no effect here (remove it: a large result is stored, and `{{ STEP.FIELD }}` reads it)",
+            "W0208 5:36 workflow[0].result.store: `store` of `result` has no effect here (remove it: a large result is stored, and `{{ STEP.FIELD }}` reads it)",
+            "W0201 5:60 workflow[0].result.ttl: `result` has no key `ttl` (known here: `inline_max_bytes`)",
+        ],
+    );
+}
+
+#[test]
+fn a_container_takes_its_image_from_the_runtime_of_other_engines() {
+    workflow(
+        "- step: a\n  tool:\n    kind: container\n    runtime: {provider: kubernetes, image: '{{ workload.image }}', command: [id]}",
+        &[
+            "W0208 6:15 workflow[0].tool.runtime.provider: `provider` of `runtime` of the tool `container` has no effect here (remove it: the worker runs the container with docker or podman)",
+            "W0252 6:44 workflow[0].tool.runtime.image: `image` of the tool `container` is an expression: its value is the program that runs (name the image, unless everyone who starts the playbook may choose it)",
+        ],
+    );
+}
+
+#[test]
+fn a_retry_that_is_never_used_or_changed_is_warned_of() {
+    workflow(
+        "- step: a\n  tool: {kind: shell, command: ls, retry: {max_attempts: 2, backoff_multiplier: 1.5, jitter: true}, spec: {policy: {rules: [{else: {do: fail}}]}}}",
+        &[
+            "W0204 4:43 workflow[0].tool.retry: `retry` is never used: a rule of the task matches always (remove `else`, or `retry`)",
+            "W0208 4:81 workflow[0].tool.retry.backoff_multiplier: `backoff_multiplier` is 1.5, and the delay doubles all the same (write `backoff: exponential`, or `backoff: constant`)",
+            "W0208 4:86 workflow[0].tool.retry.jitter: `jitter` of `retry` has no effect here (remove it: `backoff: exponential` doubles the delay, without a limit or jitter)",
+        ],
+    );
+}

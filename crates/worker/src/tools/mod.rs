@@ -3,6 +3,7 @@
 mod artifact;
 mod auth;
 mod code;
+mod container;
 mod fields;
 mod filter;
 mod http;
@@ -12,8 +13,10 @@ mod noop;
 mod postgres;
 mod program;
 mod python;
+mod script;
 mod secrets;
 mod shell;
+mod source;
 mod sql;
 
 use crate::claim::Claim;
@@ -133,6 +136,11 @@ impl Desk {
         self.kit.sandbox.run(&self.kit.bounds.places, job, bounds, halt).await
     }
 
+    /// Refuses what definitions of the tenant may not do: run programs and read files as the user of the worker.
+    pub(crate) async fn may_run_programs(&self, kind: &str) -> Result<(), Box<Failure>> {
+        if self.kit.claim.rights().await?.programs { Ok(()) } else { Err(denied(kind)) }
+    }
+
     /// A secret of the tenant whose work it is.
     pub(crate) async fn open(&self, handle: &str) -> Result<Zeroizing<String>, Box<Failure>> {
         self.kit.keeper.open(handle).await
@@ -144,12 +152,10 @@ pub(crate) async fn call(call: &Call, desk: &Desk, halt: Halt) -> CallResult {
     let Some(tool) = Tool::named(&call.kind) else {
         return Err(unknown(&call.kind)).into();
     };
-    if tool.row().runs_programs {
-        match desk.kit.claim.rights().await {
-            Ok(rights) if rights.programs => {}
-            Ok(_) => return Err(denied(&call.kind)).into(),
-            Err(failure) => return Err(failure).into(),
-        }
+    if tool.row().runs_programs
+        && let Err(failure) = desk.may_run_programs(&call.kind).await
+    {
+        return Err(failure).into();
     }
     // What the last call gave has been set aside.
     desk.share.release();
@@ -173,6 +179,8 @@ async fn run(tool: Tool, call: &Call, desk: &Desk, halt: Halt) -> CallResult {
         Tool::Noop => noop::run(&call.config).into(),
         Tool::Shell => shell::run(&call.config, desk, halt).await.into(),
         Tool::Python => python::run(call, desk, halt).await,
+        Tool::Script => script::run(call, desk, halt).await,
+        Tool::Container => container::run(&call.config, desk, halt).await.into(),
         Tool::Http => http::run(call, desk, halt).await,
         Tool::Postgres => postgres::run(call, desk, halt).await,
         Tool::Secrets => secrets::run(&call.config, desk).await.into(),

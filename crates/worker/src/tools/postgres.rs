@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `command` or `query` | the text; several statements are separated by `;` |
 //! | `commands` | a list of texts or of `{command, params}` |
+//! | `script` | instead of `command`: the path of a file below the worker's directory, also as `{uri}` |
 //! | `params` | a list for `$1`, `$2`, …; for one statement |
 //! | `auth` or `credential` | the name of a secret, or a map of the fields below |
 //! | `host`, `port`, `user`, `password`, `database`, `schema` | where to; a host with `/` in front is a directory of sockets |

@@ -61,7 +61,7 @@ impl Script {
     }
 }
 
-fn read_result(ended: Ended) -> Result<Value, Box<Failure>> {
+pub(super) fn read_result(ended: Ended) -> Result<Value, Box<Failure>> {
     let Ended { status, mut out, mut err } = ended;
     let max = if status.success() { TAIL_MAX } else { ERROR_TAIL_MAX };
     let ((stdout, cut_out), (stderr, cut_err)) = (out.text(max), err.text(max));

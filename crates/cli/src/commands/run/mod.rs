@@ -21,7 +21,7 @@ use start::StartOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
-use windlass_dialects::{Compiled, InputsSchema, compile};
+use windlass_dialects::{Compiled, InputsSchema, Severity, compile};
 use windlass_kernel::{ExecutionId, overlay};
 
 /// Run a definition and wait for its end
@@ -75,7 +75,7 @@ impl Run {
         for diagnostic in &compiled.diagnostics {
             say(&diagnostic.render(&compiled.shown, &source.shown));
         }
-        let family = Family::of(&compiled, source, &self.target)?;
+        let family = Family::of(&compiled, source, &self.target, Severity::Error)?;
         family.report();
         if !compiled.is_valid() || !family.is_whole() {
             say(&format!("{}: {}; nothing was run", source.shown, family.problems(&compiled)));

@@ -2,6 +2,7 @@
 
 mod next;
 mod program;
+mod retry;
 mod rule;
 mod step;
 mod tool;
@@ -193,6 +194,10 @@ fn inline_bytes(policy: &Node, reader: &mut Reader<'_, '_>) -> Option<usize> {
     let results = present(policy, "results")?;
     let entries = reader.map(results, "`executor.spec.policy.results`")?;
     reader.known(entries, "`executor.spec.policy.results`", RESULTS, Unknown::Warning);
+    inline_max_bytes(results, reader)
+}
+
+fn inline_max_bytes(results: &Node, reader: &mut Reader<'_, '_>) -> Option<usize> {
     let bytes = present(results, "inline_max_bytes")?;
     let bytes = reader.whole(bytes, "`inline_max_bytes`", INLINE_BYTES)?;
     usize::try_from(bytes).ok()

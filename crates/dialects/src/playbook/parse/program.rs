@@ -8,7 +8,12 @@ use serde_json::{Map, Value, json};
 use windlass_expr::Template;
 
 /// Fields that name a program or a file with one.
-const PROGRAMS: [(&str, &[&str]); 2] = [("shell", &["shell"]), ("python", &["python"])];
+const PROGRAMS: [(&str, &[&str]); 4] = [
+    ("shell", &["shell"]),
+    ("python", &["python"]),
+    ("script", &["interpreter"]),
+    ("container", &["engine"]),
+];
 
 /// Keys of `script`, and of its `source`, that hold code or the path of a file.
 const SCRIPT_CODE: [&str; 2] = ["code", "content"];
@@ -30,8 +35,10 @@ pub(super) fn bind(
         tool.names_program(key, fields.iter().find(|field| field.key == *key).map(|field| &field.value));
     }
     match kind {
-        "shell" => tool.shell(),
+        "shell" => tool.shell(&["command", "cmds"], "shell"),
         "python" => tool.python(),
+        "script" => tool.script(),
+        "container" => tool.container(),
         _ => {}
     }
 }
@@ -60,15 +67,13 @@ impl<'t> Tool<'t, '_, '_> {
         self.fields.iter().find(|field| field.key == key).map(|field| &field.value)
     }
 
-    fn shell(&mut self) {
-        let Some((key, node)) = ["command", "cmds"].into_iter().find_map(|key| Some((key, self.field(key)?)))
-        else {
-            return;
-        };
+    /// Passes the values of a script for a shell in variables; `program` is the field that names the shell.
+    fn shell(&mut self, keys: &[&str], program: &str) {
+        let Some((key, node)) = keys.iter().find_map(|key| Some((*key, self.field(key)?))) else { return };
         let Some(text) = script(node).filter(|text| has_tags(text)) else { return };
         let env = self.field("env");
         let is_taken = |name: &str| env.is_some_and(|env| env.get(name).is_some());
-        let program = self.field("shell").and_then(Node::text);
+        let program = self.field(program).and_then(Node::text);
         let bound = match programs::shell(&text, program, &is_taken) {
             Ok(bound) => bound,
             Err(refusal) => return self.refuse(key, node, &refusal),
@@ -99,23 +104,66 @@ impl<'t> Tool<'t, '_, '_> {
             let code = self.code("code", node);
             self.config.extend(code.map(|code| ("code".to_owned(), code)));
         }
-        let Some(script) = self.field("script") else { return };
+        self.python_script();
+    }
+
+    /// Refuses a file that a value would name, and rewrites Python in `script`.
+    fn python_script(&mut self) {
+        for (place, key, node) in self.script_texts() {
+            let Some(code) = self.code("script", node) else { continue };
+            match place {
+                "" => self.config["script"][key] = code,
+                place => self.config["script"][place][key] = code,
+            }
+        }
+    }
+
+    /// Texts in `script` with their places; the names of files in it are checked.
+    fn script_texts(&mut self) -> Vec<(&'static str, &'static str, &'t Node)> {
+        let Some(script) = self.field("script") else { return Vec::new() };
         self.names_program("script", Some(script));
+        let mut texts = Vec::new();
         for (place, node) in [("", Some(script)), ("source", script.get("source"))] {
             for key in SCRIPT_FILE {
                 self.names_program("script", node.and_then(|node| node.get(key)));
             }
-            for key in SCRIPT_CODE {
-                let Some(code) =
-                    node.and_then(|node| node.get(key)).and_then(|node| self.code("script", node))
-                else {
-                    continue;
-                };
-                match place {
-                    "" => self.config["script"][key] = code,
-                    place => self.config["script"][place][key] = code,
-                }
+            let found = |key| node.and_then(|node| node.get(key)).map(|node| (place, key, node));
+            texts.extend(SCRIPT_CODE.into_iter().filter_map(found));
+        }
+        texts
+    }
+
+    /// The text of a script is Python, a script for a shell, or a text without values.
+    fn script(&mut self) {
+        let interpreter = self.field("interpreter").and_then(Node::text).unwrap_or("sh");
+        let name = interpreter.rsplit('/').next().unwrap_or(interpreter);
+        if name.starts_with("python") {
+            return self.python();
+        }
+        self.shell(&["code"], "interpreter");
+        for (_, _, node) in self.script_texts() {
+            let text = node.text().unwrap_or_default();
+            if Template::compile(&json!(text)).is_ok_and(|template| !template.reads().is_empty()) {
+                let message = "`script` of the tool `script` has values in a text that is not Python";
+                let hint = "write the text in `code`".to_owned();
+                self.reader.error("E0151", &crate::read::first_line(node), message, hint);
             }
+        }
+    }
+
+    /// Values in a list are words of their own; a text is a script for the shell of the image.
+    fn container(&mut self) {
+        if self.field("command").is_some_and(|command| command.text().is_some()) {
+            self.shell(&["command"], "");
+        }
+        let Some((node, text)) = self.field("image").and_then(|node| Some((node, node.text()?))) else {
+            return;
+        };
+        if Template::compile(&json!(text)).is_ok_and(|template| !template.reads().is_empty()) {
+            let message =
+                "`image` of the tool `container` is an expression: its value is the program that runs";
+            let hint = "name the image, unless everyone who starts the playbook may choose it".to_owned();
+            self.reader.error("W0252", &crate::read::first_line(node), message, hint);
         }
     }
 

@@ -22,9 +22,9 @@ pub(super) struct Rules {
 }
 
 /// All tries of a rule that does not say.
-const ATTEMPTS: u32 = 3;
+pub(super) const ATTEMPTS: u32 = 3;
 /// The first delay of a backoff that does not say.
-const DELAY_MS: u64 = 1_000;
+pub(super) const DELAY_MS: u64 = 1_000;
 
 pub(super) fn policy(node: &Node, reader: &mut Reader<'_, '_>) -> Rules {
     let mut found = Rules::default();

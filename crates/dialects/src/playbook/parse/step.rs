@@ -1,10 +1,10 @@
 //! One step: admission, loop, timeout, context patches.
 
-use super::{next, present, required, tool, writes};
+use super::{inline_max_bytes, next, present, required, tool, writes};
 use crate::document::{Kind, Node};
 use crate::playbook::language::{
     ADMIT, ADMIT_THEN, IN_FLIGHT_MAX, LIFECYCLE, LOOP, LOOP_MODES, LOOP_POLICY, LOOP_SPEC, ON_DENY,
-    POLICY_MODES, STEP, STEP_POLICY, STEP_SPEC, Templates,
+    POLICY_MODES, RESULT, STEP, STEP_POLICY, STEP_SPEC, Templates,
 };
 use crate::playbook::model::{StepDef, Tree};
 use crate::read::{Reader, Unknown, first_line};
@@ -45,7 +45,15 @@ pub(super) fn step(node: &Node, templates: Templates, reader: &mut Reader<'_, '_
     let (admit, timeout_ms) = present(node, "spec").map(|spec| self::spec(spec, reader)).unwrap_or_default();
     let repeat = present(node, "loop").and_then(|repeat| self::repeat(repeat, &what, reader));
     let args = args.map_or_else(Tree::default, |args| reader.tree(args, "`args`"));
-    Some(StepDef { name, timeout_ms, admit, args, repeat, tasks, set_ctx, mode, arcs })
+    let inline_bytes = present(node, "result").and_then(|result| self::result(result, reader));
+    Some(StepDef { name, timeout_ms, admit, args, repeat, tasks, set_ctx, inline_bytes, mode, arcs })
+}
+
+/// The policy of a result: the length in bytes from which it is stored outside of the journal.
+pub(super) fn result(node: &Node, reader: &mut Reader<'_, '_>) -> Option<usize> {
+    let entries = reader.map(node, "`result`")?;
+    reader.known(entries, "`result`", RESULT, Unknown::Warning);
+    inline_max_bytes(node, reader)
 }
 
 fn spec(node: &Node, reader: &mut Reader<'_, '_>) -> (Option<Admit>, Option<u64>) {

@@ -1,24 +1,22 @@
 //! A step's `tool` in all its shapes: one map, a list of named maps, a list of `{label: {…}}`.
 
-use super::program;
 use super::rule::{self, Rules};
-use super::{present, required, unique};
+use super::{present, program, required, retry, step, unique};
 use crate::document::{Entry, Kind, Node};
 use crate::names;
-use crate::playbook::language::{Key, TOOL_SPEC, Templates, WORKBOOK_ENTRY, tools};
+use crate::playbook::language::{
+    ELSEWHERE_BUILT_IN, Key, RUNTIME, TOOL_SPEC, Templates, WORKBOOK_ENTRY, tools,
+};
 use crate::playbook::model::{Name, TaskDef};
 use crate::read::{Reader, Unknown, first_line};
 use std::collections::BTreeMap;
 use windlass_protocol::{Task, ToolRow};
 
 /// Keys of tools in other versions of the language.
-const ELSEWHERE: [(&str, &str); 2] = [
-    ("eval", "use `spec.policy.rules` of the task"),
-    ("retry", "use a rule: `spec.policy.rules` with `then: {do: retry, attempts: 3}`"),
-];
+const ELSEWHERE: [(&str, &str); 1] = [("eval", "use `spec.policy.rules` of the task")];
 
 /// Keys of a tool that are not the tool's own fields.
-const STRUCTURE: [&str; 3] = ["kind", "spec", "desc"];
+const STRUCTURE: [&str; 4] = ["kind", "spec", "desc", "retry"];
 
 pub(super) fn pipeline(
     node: &Node,
@@ -119,11 +117,20 @@ fn task(node: &Node, label: String, templates: Templates, reader: &mut Reader<'_
     let spec = present(node, "spec").filter(|spec| reader.map(spec, "`spec` of a tool").is_some());
     let lifted = lifted(node, spec);
     let own = entries.into_iter().filter(|entry| !STRUCTURE.contains(&entry.key.as_str())).cloned();
-    let fields: Vec<Entry> = own.chain(lifted).collect();
+    let mut fields: Vec<Entry> = own.chain(lifted).collect();
+    if kind.as_deref() == Some("container") {
+        fields = runtime(fields, reader);
+    }
     let mut config = reader.fields(&fields);
     let policy = spec.and_then(|spec| present(spec, "policy"));
-    let Rules { rules, on_unmatched, mut reads, patch_reads, jumps } =
-        policy.map(|policy| rule::policy(policy, reader)).unwrap_or_default();
+    let mut rules = policy.map(|policy| rule::policy(policy, reader)).unwrap_or_default();
+    if let Some(retry) = present(node, "retry") {
+        retry::add(retry, &mut rules, reader);
+    }
+    let Rules { rules, on_unmatched, mut reads, patch_reads, jumps } = rules;
+    if let Some(result) = spec.and_then(|spec| present(spec, "result")) {
+        step::result(result, reader);
+    }
     let timeout = spec.and_then(|spec| present(spec, "timeout")).filter(|timeout| !timeout.is_map());
     let timeout_ms = timeout.and_then(|timeout| reader.duration_ms(timeout, "`timeout` of a tool"));
     let kind = kind?;
@@ -164,6 +171,11 @@ pub(super) fn known_kind(kind: &Node, reader: &mut Reader<'_, '_>) -> Option<Str
     if known.clone().any(|known| known == text) {
         return Some(text.to_owned());
     }
+    if let Some((_, instead)) = ELSEWHERE_BUILT_IN.iter().find(|(kind, _)| *kind == text) {
+        let message = format!("the tool `{text}` is not built in, and no binding exists for this kind");
+        reader.error("E0111", &kind.at, message, format!("use {instead}"));
+        return None;
+    }
     let near = names::hint(text, known).filter(|hint| hint.starts_with("did"));
     let hint =
         near.map_or_else(|| format!("known kinds: {all}"), |near| format!("{near} known kinds: {all}"));
@@ -178,6 +190,23 @@ fn lifted(node: &Node, spec: Option<&Node>) -> Vec<Entry> {
         !TOOL_SPEC.iter().any(|key| key.name == entry.key) || (entry.key == "timeout" && entry.value.is_map())
     };
     entries.filter(is_field).filter(|entry| node.get(&entry.key).is_none()).cloned().collect()
+}
+
+/// Moves what a container's `runtime` says to the fields of the tool.
+fn runtime(fields: Vec<Entry>, reader: &mut Reader<'_, '_>) -> Vec<Entry> {
+    let is_runtime = |field: &Entry| field.key == "runtime" && !field.value.is_null();
+    let (runtime, mut own): (Vec<Entry>, Vec<Entry>) = fields.into_iter().partition(is_runtime);
+    for entry in &runtime {
+        let Some(entries) = reader.map(&entry.value, "`runtime` of the tool `container`") else { continue };
+        reader.known(entries, "`runtime` of the tool `container`", RUNTIME, Unknown::Warning);
+        let is_used = |entry: &&Entry| {
+            RUNTIME.iter().any(|key| key.name == entry.key && key.instead.is_none())
+                && !own.iter().any(|field| field.key == entry.key)
+        };
+        let moved: Vec<Entry> = entries.iter().filter(is_used).cloned().collect();
+        own.extend(moved);
+    }
+    own
 }
 
 fn needs(node: &Node, row: &ToolRow, fields: &[Entry], reader: &mut Reader<'_, '_>) {

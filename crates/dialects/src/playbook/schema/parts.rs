@@ -6,8 +6,8 @@ use crate::playbook::language::{
     ACTIONS, ADMIT, ADMIT_THEN, ARC, ATTEMPTS_MAX, BACKOFFS, DEFAULTS, EXECUTOR, EXECUTOR_POLICY,
     EXECUTOR_SPEC, FAILURES, FINAL_FAILURES, IN_FLIGHT_MAX, KEYCHAIN, Key, LIFECYCLE, LOOP, LOOP_MODES,
     LOOP_POLICY, LOOP_SPEC, METADATA, NEXT, NEXT_SPEC, ON_DENY, ON_UNMATCHED, PENDING_GATES, POLICY_MODES,
-    PREVIOUS, PROFILES, REQUIRES, RESULTS, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC, TASK_POLICY,
-    TEMPLATES, THEN, TOOL_SPEC, WORKBOOK_ENTRY,
+    PREVIOUS, PROFILES, REQUIRES, RESULT, RESULTS, RETRY, ROUTER_MODES, RULE, STEP, STEP_POLICY, STEP_SPEC,
+    TASK_POLICY, TEMPLATES, THEN, TOOL_SPEC, WORKBOOK_ENTRY,
 };
 use serde_json::{Map, Value, json};
 
@@ -75,11 +75,7 @@ fn parts() -> Vec<Part> {
             EXECUTOR_POLICY,
             vec![("defaults", or_null(refer("defaults"))), ("results", or_null(refer("results")))],
         ),
-        extended(
-            "results",
-            RESULTS,
-            vec![("inline_max_bytes", json!({ "type": "integer", "minimum": 1024, "maximum": 1_048_576 }))],
-        ),
+        extended("results", RESULTS, vec![("inline_max_bytes", inline_bytes())]),
         extended(
             "defaults",
             DEFAULTS,
@@ -118,10 +114,13 @@ fn parts() -> Vec<Part> {
             vec![
                 ("policy", or_null(refer("task_policy"))),
                 ("timeout", json!({ "anyOf": [refer("duration"), { "type": "object" }] })),
+                ("result", or_null(refer("result"))),
             ],
         ),
         part("task_policy", TASK_POLICY, task_policy()),
         part("then", THEN, then()),
+        part("retry", RETRY, retry()),
+        extended("result", RESULT, vec![("inline_max_bytes", inline_bytes())]),
         extended("workbook_entry", WORKBOOK_ENTRY, vec![("name", refer("name")), ("tool", one())]),
     ]
 }
@@ -181,6 +180,7 @@ fn step() -> Values {
         ("tool", or_null(refer("tool"))),
         ("set_ctx", refer("fields")),
         ("set", refer("fields")),
+        ("result", or_null(refer("result"))),
         ("next", or_null(refer("next"))),
     ]
 }
@@ -239,6 +239,23 @@ fn then() -> Values {
         ("set_ctx", refer("fields")),
         ("set_iter", refer("fields")),
         ("set", refer("fields")),
+    ]
+}
+
+fn inline_bytes() -> Value {
+    json!({ "type": "integer", "minimum": 1024, "maximum": 1_048_576 })
+}
+
+fn retry() -> Values {
+    vec![
+        ("max_attempts", whole(ATTEMPTS_MAX)),
+        ("attempts", whole(ATTEMPTS_MAX)),
+        ("initial_delay", refer("duration")),
+        ("delay", refer("duration")),
+        ("backoff", or_null(words(&BACKOFFS))),
+        ("backoff_multiplier", json!({ "type": ["number", "string", "null"] })),
+        ("retry_when", or_null(refer("condition"))),
+        ("stop_when", or_null(refer("condition"))),
     ]
 }
 

@@ -39,6 +39,7 @@ fn values() -> Values {
         ("args", refer("fields")),
         ("input", refer("fields")),
         ("spec", json!({ "anyOf": [refer("tool_spec"), { "type": "null" }] })),
+        ("retry", json!({ "anyOf": [refer("retry"), { "type": ["boolean", "integer", "null"] }] })),
     ]
 }
 

@@ -5,7 +5,9 @@ use crate::failure::{invalid, shown};
 use crate::tools::Desk;
 use crate::tools::auth::Auth;
 use crate::tools::fields::Fields;
+use crate::tools::source::Source;
 use serde_json::{Map, Value};
+use std::path::Component;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
@@ -48,19 +50,22 @@ impl Order {
         };
         Ok(Order {
             place: place(config, auth)?,
-            statements: statements(fields)?,
+            statements: statements(fields, desk).await?,
             result_max: result_max(fields)?,
         })
     }
 }
 
-fn statements(fields: Fields<'_>) -> Result<Vec<Statement>, Box<Failure>> {
+async fn statements(fields: Fields<'_>, desk: &Desk) -> Result<Vec<Statement>, Box<Failure>> {
     let params = params(fields.given("params"))?;
-    let Some((key, given)) = fields.one_of(&["command", "query", "commands"])? else {
-        return Err(invalid("postgres needs `command`, a text, or `commands`, a list of them"));
+    let Some((key, given)) = fields.one_of(&["command", "query", "commands", "script"])? else {
+        return Err(invalid(
+            "postgres needs `command`, a text, `commands`, a list of them, or `script`, a file",
+        ));
     };
     let mut found = Vec::new();
     match given {
+        script if key == "script" => found.extend(taken_apart(&script_text(script, desk).await?, params)?),
         Value::String(text) => found.extend(taken_apart(text, params)?),
         Value::Array(items) if key == "commands" => {
             if !params.is_empty() {
@@ -76,6 +81,22 @@ fn statements(fields: Fields<'_>) -> Result<Vec<Statement>, Box<Failure>> {
         return Err(invalid(format!("`{key}` of postgres has no statement in it")));
     }
     Ok(found)
+}
+
+/// Loads statements from a file below the directory of the worker. A value may name the file, so it leads nowhere else,
+/// and only definitions that may run programs read files.
+async fn script_text(script: &Value, desk: &Desk) -> Result<String, Box<Failure>> {
+    let kind = Tool::Postgres.kind();
+    let source = Source::read(kind, script, None)?;
+    if let Source::File(path) = &source {
+        desk.may_run_programs(kind).await?;
+        if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            let path = shown(&path.display().to_string());
+            let message = format!("`script` of postgres is a relative path without `..`, not `{path}`");
+            return Err(invalid(message));
+        }
+    }
+    source.text(kind).await
 }
 
 fn listed(fields: Fields<'_>, item: &Value) -> Result<Vec<Statement>, Box<Failure>> {

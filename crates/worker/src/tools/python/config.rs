@@ -2,15 +2,12 @@
 
 use crate::failure::{invalid, shown};
 use crate::tools::fields::Fields;
+use crate::tools::source::Source;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use windlass_protocol::{Failure, Tool};
 
 pub(super) const TOOL: &str = "python";
-
-/// Name of inline code in tracebacks.
-const INLINE: &str = "<code>";
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Program {
@@ -19,12 +16,6 @@ pub(super) struct Program {
     pub(super) libs: Value,
     pub(super) cwd: Option<String>,
     pub(super) env: BTreeMap<String, String>,
-}
-
-#[derive(Debug, PartialEq)]
-pub(super) enum Source {
-    Inline(String),
-    File(PathBuf),
 }
 
 impl Program {
@@ -44,62 +35,13 @@ impl Program {
     }
 }
 
-impl Source {
-    pub(super) fn into_file(self) -> Option<PathBuf> {
-        match self {
-            Source::Inline(_) => None,
-            Source::File(path) => Some(path),
-        }
-    }
-
-    /// The name in tracebacks.
-    pub(super) fn name(&self) -> String {
-        match self {
-            Source::Inline(_) => INLINE.to_owned(),
-            Source::File(path) => path.display().to_string(),
-        }
-    }
-}
-
 fn source(fields: Fields<'_>, cwd: Option<&str>) -> Result<Source, Box<Failure>> {
     match fields.one_of(&["code", "script"])? {
         Some(("code", Value::String(code))) => Ok(Source::Inline(code.clone())),
-        Some(("script", script)) => scripted(fields, script, cwd),
+        Some(("script", script)) => Source::read(TOOL, script, cwd),
         Some((key, other)) => Err(fields.is_not(key, "a text", other)),
         None => Err(invalid("python needs `code`, a text, or `script`, a file")),
     }
-}
-
-/// A path, or `{uri, source: {type: file}}`, or `{source: {type: inline, code}}`.
-fn scripted(fields: Fields<'_>, script: &Value, cwd: Option<&str>) -> Result<Source, Box<Failure>> {
-    let map = match script {
-        Value::String(path) => return file(path, cwd),
-        Value::Object(map) => map,
-        other => return Err(fields.is_not("script", "a path or a map", other)),
-    };
-    let from = map.get("source").unwrap_or(&Value::Null);
-    let text = |key: &str| from.get(key).or_else(|| map.get(key)).and_then(Value::as_str);
-    let kind = text("type").or_else(|| from.as_str());
-    match (kind, text("code").or_else(|| text("content")), text("uri").or_else(|| text("path"))) {
-        (None | Some("inline"), Some(code), None) => Ok(Source::Inline(code.to_owned())),
-        (None | Some("file"), None, Some(path)) => file(path, cwd),
-        (Some(kind), _, _) if !["inline", "file"].contains(&kind) => Err(invalid(format!(
-            "`script` of python comes from a `file` or is `inline`, not from `{}`; fetch it in a step before",
-            shown(kind)
-        ))),
-        _ => Err(invalid("`script` of python needs `uri`, the path of a file, or inline `code`")),
-    }
-}
-
-fn file(uri: &str, cwd: Option<&str>) -> Result<Source, Box<Failure>> {
-    let path = uri.strip_prefix("file://").unwrap_or(uri);
-    if path.is_empty() || path.contains("://") {
-        let uri = shown(uri);
-        return Err(invalid(format!(
-            "`script` of python is the path of a file, not `{uri}`; fetch it in a step before"
-        )));
-    }
-    Ok(Source::File(cwd.map(PathBuf::from).unwrap_or_default().join(path)))
 }
 
 fn libs(fields: Fields<'_>) -> Result<Value, Box<Failure>> {
@@ -135,6 +77,7 @@ fn is_identifier(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     fn check(config: Value, expected: Result<Source, &str>) {
         let read = Program::read(config.as_object().unwrap());

@@ -1,28 +1,25 @@
 //! Exchange between worker and interpreter: files in a directory that only this user can open, and that is gone
 //! when the task is.
 
-use super::config::{Program, Source, TOOL};
-use crate::failure::{failure, invalid};
+use super::config::{Program, TOOL};
+use crate::failure::failure;
+use crate::tools::source::{blocking, bounded};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tokio::task::spawn_blocking;
 use windlass_protocol::{ErrorClass, Failure};
 
 pub(in crate::tools) const RUNNER: &str = include_str!("runner.py");
 
-/// A script is written by hand; what is larger was named by mistake.
-const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
-
-/// A result is kept with the execution; what is larger belongs in a file or a database.
 /// What an error holds of a traceback.
 pub(in crate::tools) const TRACEBACK_MAX: usize = 16 * 1024;
 
+/// A result is kept with the execution; what is larger belongs in a file or a database.
 const ANSWER_MAX: u64 = 32 * 1024 * 1024;
 
 /// What the runner says.
@@ -73,7 +70,7 @@ pub(super) struct Papers {
 
 impl Papers {
     pub(super) async fn write(program: &Program, args: &Value) -> Result<Papers, Box<Failure>> {
-        let code = code(&program.source).await?;
+        let code = program.source.text(TOOL).await?;
         let args = if args.is_null() { json!({}) } else { args.clone() };
         let name = program.source.name();
         let request = json!({ "code": code, "name": name, "args": args, "libs": program.libs });
@@ -130,42 +127,6 @@ fn answer(dir: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// One byte more than allowed shows that there is more.
-fn bounded(file: File, max: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(max + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-async fn code(source: &Source) -> Result<String, Box<Failure>> {
-    let path = match source {
-        Source::Inline(code) => return Ok(code.clone()),
-        Source::File(path) => path.clone(),
-    };
-    let shown = path.display().to_string();
-    let refused = |why: String| invalid(format!("`script` of python, `{shown}`, {why}"));
-    let is_file = {
-        let path = path.clone();
-        blocking(move || fs::metadata(&path).map(|found| found.is_file())).await
-    };
-    match is_file {
-        Err(error) => return Err(refused(format!("cannot be read: {error}"))),
-        Ok(false) => return Err(refused("is no file".to_owned())),
-        Ok(true) => {}
-    }
-    let read = blocking(move || bounded(File::open(&path)?, SCRIPT_MAX)).await;
-    let bytes = read.map_err(|error| refused(format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > SCRIPT_MAX {
-        return Err(refused(format!("is larger than {SCRIPT_MAX} bytes")));
-    }
-    String::from_utf8(bytes).map_err(|_| refused("is no UTF-8 text".to_owned()))
-}
-
-/// The pool has one thread; a slow disk must not hold up the others.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
 fn unusable(error: &io::Error) -> Box<Failure> {

@@ -1,0 +1,156 @@
+//! Programs in containers, run with docker or podman.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `image` | the image |
+//! | `command` | a list of words, or a script for `sh -c`; the image's own command by default |
+//! | `env` | variables of the program |
+//! | `cwd` | the directory in the container |
+//! | `volumes` | folders of the worker, each as `FOLDER:PATH` |
+//! | `engine` | `docker` or `podman`; the first that is found by default |
+//! | `timeout_seconds` | as `spec.timeout` |
+//! | `args`, `input` | for templates of the other fields |
+//!
+//! The result is that of `shell`. The container has the name of the firing, so that a container which an earlier attempt
+//! left behind is removed before the next one starts.
+
+use super::fields::{Fields, plain};
+use super::program::Program;
+use super::{Desk, shell};
+use crate::failure::{failure, invalid, shown};
+use crate::halt::Halt;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsStr;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::timeout;
+use windlass_protocol::{ErrorClass, Failure, Tool};
+use windlass_secrets::ENGINE_VARIABLES;
+
+const TOOL: &str = "container";
+const ENGINES: [&str; 2] = ["docker", "podman"];
+
+/// The engine removes a container at once, or does not answer.
+const REMOVED_WITHIN: Duration = Duration::from_secs(30);
+
+pub(super) async fn run(config: &Map<String, Value>, desk: &Desk, halt: Halt) -> Result<Value, Box<Failure>> {
+    let order = Order::read(config)?;
+    let name = container_name(desk.key());
+    order.remove(&name).await;
+    let words = order.words(&name);
+    let argv: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
+    let program =
+        Program { tool: TOOL, not_started: "CONTAINER_NOT_STARTED", argv, env: &order.env, cwd: None };
+    let ended = program.run(desk, halt.clone()).await;
+    if halt.is_pulled() {
+        order.remove(&name).await;
+    }
+    shell::read_result(ended?)
+}
+
+struct Order {
+    engine: String,
+    image: String,
+    command: Vec<String>,
+    env: BTreeMap<String, String>,
+    cwd: Option<String>,
+    volumes: Vec<String>,
+}
+
+impl Order {
+    fn read(config: &Map<String, Value>) -> Result<Order, Box<Failure>> {
+        let fields = Fields::of(Tool::Container, config)?;
+        let Some(image) = fields.text("image")? else {
+            return Err(invalid("container needs `image`, a text"));
+        };
+        if image.starts_with('-') {
+            return Err(invalid(format!("`image` of container is no name of an image: `{}`", shown(&image))));
+        }
+        Ok(Order {
+            engine: engine(fields.text("engine")?)?,
+            image,
+            command: command(fields)?,
+            env: fields.env()?,
+            cwd: fields.text("cwd")?,
+            volumes: volumes(fields)?,
+        })
+    }
+
+    /// Values of variables stay out of the arguments, which other users can see.
+    fn words(&self, name: &str) -> Vec<String> {
+        let mut words: Vec<String> =
+            [&self.engine, "run", "--rm", "--init", "--name", name].map(str::to_owned).to_vec();
+        for variable in self.env.keys() {
+            words.extend(["--env".to_owned(), variable.clone()]);
+        }
+        for volume in &self.volumes {
+            words.extend(["--volume".to_owned(), volume.clone()]);
+        }
+        words.extend(self.cwd.iter().flat_map(|cwd| ["--workdir".to_owned(), cwd.clone()]));
+        words.push(self.image.clone());
+        words.extend(self.command.iter().cloned());
+        words
+    }
+
+    /// Removes a container that its engine still has. There is none as a rule, which is no error.
+    async fn remove(&self, name: &str) {
+        let mut command = Command::new(&self.engine);
+        command.args(["rm", "--force", name]).kill_on_drop(true);
+        for variable in ENGINE_VARIABLES {
+            command.env_remove(variable);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let _ = timeout(REMOVED_WITHIN, command.status()).await;
+    }
+}
+
+fn container_name(key: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    format!("windlass-{}", key.chars().map(plain).collect::<String>())
+}
+
+fn engine(named: Option<String>) -> Result<String, Box<Failure>> {
+    match named {
+        Some(name) if !ENGINES.contains(&name.as_str()) => {
+            Err(invalid(format!("`engine` of container is docker or podman, not `{}`", shown(&name))))
+        }
+        Some(name) if is_installed(&name) => Ok(name),
+        Some(name) => Err(missing(&format!("`{name}` is not"))),
+        None => match ENGINES.into_iter().find(|name| is_installed(name)) {
+            Some(name) => Ok(name.to_owned()),
+            None => Err(missing("neither `docker` nor `podman` is")),
+        },
+    }
+}
+
+fn missing(what: &str) -> Box<Failure> {
+    let message =
+        format!("{what} installed on this worker; install it to run containers, or use `kind: shell`");
+    failure(ErrorClass::Validation, "CONTAINER_ENGINE_MISSING", message)
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn command(fields: Fields<'_>) -> Result<Vec<String>, Box<Failure>> {
+    match fields.given("command") {
+        None => Ok(Vec::new()),
+        Some(Value::String(script)) => Ok(vec!["sh".to_owned(), "-c".to_owned(), script.clone()]),
+        Some(Value::Array(words)) => Ok(words.iter().map(plain).collect()),
+        Some(other) => Err(fields.is_not("command", "a list of words or a text", other)),
+    }
+}
+
+fn volumes(fields: Fields<'_>) -> Result<Vec<String>, Box<Failure>> {
+    let Some(given) = fields.given("volumes") else { return Ok(Vec::new()) };
+    let refused = || fields.is_not("volumes", "a list of texts `FOLDER:PATH`", given);
+    let text = |volume: &Value| {
+        volume.as_str().filter(|text| text.contains(':') && !text.starts_with('-')).map(str::to_owned)
+    };
+    given.as_array().ok_or_else(refused)?.iter().map(|volume| text(volume).ok_or_else(refused)).collect()
+}
